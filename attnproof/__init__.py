@@ -1,7 +1,7 @@
 """attnproof: theorems on attention and positional encodings, proved and measured.
 
-The public names stand in ``__init__.pyi``, where type checkers read them too.  Each is loaded when
-it is first used, so that ``import attnproof`` stays light.
+The public names are listed in ``__init__.pyi``, where type checkers read them too.  Each is loaded
+when it is first used, so that ``import attnproof`` stays light.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""``check``, ``identify`` and ``equal``: what the commands of these names answer, in Python.
+"""``check``, ``identify`` and ``equal``: the answers of the commands of these names, in Python.
 
-Each takes code at hand, which may stand in no file, or its target, ``"FILE.py::NAME"``.  It returns
-the record that the command writes, which shows itself as the command prints it.
+Each takes code as an object, which need not be in a file, or as a target, ``"FILE.py::NAME"``.  It
+returns the record that the command writes, which displays as the command prints it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .document import laid_out
-from .equal_records import WIDEST, EqualRecord, page
+from .equal_records import MAX_WIDTH, EqualRecord, page
 from .evidence import ShownRecord
 from .real_code.records import CodeRecord
-from .real_code.request import LIMIT, METHODS, asked_of
+from .real_code.request import LIMIT, METHODS, code_request
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,7 +23,7 @@ class CheckedCode(ShownRecord, CodeRecord):
     """The record of ``attnproof check``: each law of the code with its verdict."""
 
     def page(self, width: int) -> RenderableType:
-        """What ``attnproof check`` prints."""
+        """Return what ``attnproof check`` prints."""
         from .real_code.table import code_page
 
         return code_page(self, width)
@@ -33,18 +33,18 @@ class IdentifiedCode(ShownRecord, CodeRecord):
     """The record of ``attnproof identify``: what the code is, each part with its evidence."""
 
     def page(self, width: int) -> RenderableType:
-        """What ``attnproof identify`` prints."""
+        """Return what ``attnproof identify`` prints."""
         from .real_code.table import identity_page
 
         return identity_page(self, width)
 
 
 class ComparedPrograms(ShownRecord, EqualRecord):
-    """The record of ``attnproof equal``: whether two programs are one function."""
+    """The record of ``attnproof equal``: whether two programs are the same function."""
 
     def page(self, width: int) -> RenderableType:
-        """What ``attnproof equal`` prints."""
-        return laid_out(page(self), min(width, WIDEST))
+        """Return what ``attnproof equal`` prints."""
+        return laid_out(page(self), min(width, MAX_WIDTH))
 
 
 def check(
@@ -63,23 +63,24 @@ def check(
     limit: float = LIMIT,
     **how: Any,
 ) -> CheckedCode:
-    """Which laws PyTorch code obeys, which it breaks and with what input, and what it is.
+    """Check which laws PyTorch code obeys, which it breaks and with what input, and what it is.
 
     ``code`` is a function or a module (or a class, with its settings in ``how``), or a target,
     ``"rope.py::turn"`` or ``"package.module::Name"``.  ``kind`` is one of rotary, attention, bias,
-    additive, mask and layer; "" is told from its signature.  ``call`` says how it is called, in
-    axis letters, ``"q: B H n D, k: B H n D -> q, k"``; ``declared`` what it is meant to be,
-    ``"rope:base=10000"``; ``laws`` are ids, all of the kind if none is named.  ``how`` says what
-    is not seen otherwise, as ``width=64``; ``settings={..}`` are those of its constructor, and of a
-    target ``how`` are settings too.
+    additive, mask and layer; an empty one is inferred from the signature.  ``call`` says how the
+    code is called, in axis letters, ``"q: B H n D, k: B H n D -> q, k"``; ``declared`` what it is
+    meant to be, ``"rope:base=10000"``; ``laws`` are ids, by default all of the kind.  ``how``
+    passes what cannot be inferred, such as ``width=64``; ``settings={..}`` are those of the
+    constructor, and for a target ``how`` is taken as settings too.
 
-    One law may take ``limit`` seconds.  Code at hand runs in this process, as in
-    :mod:`attnproof.testing`, and nothing is kept: there they are seconds of the processor, by each
-    method, and reach what Python runs in the main thread; a single call that never comes back to
-    Python is not ended.  A target runs in a process of its own, as for the command, which is ended.
+    One law may take ``limit`` seconds.  An object runs in this process, as in
+    :mod:`attnproof.testing`, and nothing is stored.  There the limit is processor time, for each
+    method, and it interrupts what Python runs in the main thread; a single call that never returns
+    to Python is not ended.  A target runs in a process of its own, as for the command, which is
+    ended.
 
-    Raises ``ValueError`` for a law, kind, seed, dtype, device, declaration or call that there is
-    not, ``NoAdapter`` (a ``TypeError``) for code at hand that cannot be called; a target that
+    Raises ``ValueError`` for an unknown law, kind, dtype or device, or an invalid seed, declaration
+    or call, and ``NoAdapter`` (a ``TypeError``) for an object that cannot be called; a target that
     cannot be run says so in its record.
 
     >>> found = check(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, laws=["permutation"],
@@ -104,9 +105,9 @@ def identify(
     limit: float = LIMIT,
     **how: Any,
 ) -> IdentifiedCode:
-    """What PyTorch code is: layout, base, scaling, slopes, mask, each with its evidence.
+    """Identify PyTorch code: layout, base, scaling, slopes, mask, each with its evidence.
 
-    Takes and raises what :func:`check` does.
+    Takes the arguments of :func:`check`, and raises the same errors.
 
     >>> import torch
     >>> found = identify(lambda n: torch.ones(n, n, dtype=torch.bool).tril(), "mask")
@@ -125,7 +126,7 @@ def _looked_at(
     options: dict[str, Any],
     how: dict[str, Any],
 ) -> CodeRecord:
-    """The record of code at hand, or of a target, which runs as the command has it run."""
+    """Return the record of an object, or of a target, which runs as for the command."""
     from .real_code.asserting import check_code
 
     if not isinstance(code, str):
@@ -135,7 +136,7 @@ def _looked_at(
     from .real_code.targets import run_target
 
     more = how.pop("settings", {})
-    asked = asked_of(
+    asked = code_request(
         code,
         kind=kind,
         methods=methods,

@@ -1,13 +1,13 @@
-"""Of which encodings a law can be asked, and under which hypotheses.
+"""Which encodings a law applies to, and under which hypotheses.
 
-A law about a pair says nothing of scores that look at other tokens too, nor a law about one token
-of code that does something else with rows of tokens.  So each is asked only where the kernel proves
-that they do not: for any number of tokens, with any contents and positions.
+A law about a pair says nothing about scores that depend on other tokens too, and a law about one
+token nothing about code that treats rows of tokens differently.  So each is asked only if the
+kernel proves that they do not: for any number of tokens, with any contents and positions.
 
-Under a hypothesis that nothing obeys, everything is true.  So one that is tried has a certified
-instance: small exact parameters for which it holds.  Where it speaks of positions, as in
-"positions below 2^d", there are positions that obey it together with what the law itself supposes
-of them.
+Under a hypothesis that nothing obeys, everything is true.  So each hypothesis that is tried has a
+certified instance: small exact parameters for which it holds.  If it is about positions, as in
+"positions below 2^d", there are positions that obey it together with the assumptions of the law
+itself.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ from .symbolic.refute import obeying
 from .symbolic.statement import Statement
 from .theorems.laws.law import by_offset
 
-TOGETHER = "the score of a query with a key depends on the other tokens: a pair has none of its own"
-OPEN = "it is not proved that the score of a query with a key is the same among other tokens"
-OPEN_ROWS = "it is not proved that a token becomes what it does alone among other tokens"
-MOVED = "; what is proved of all tokens together: all scores stay when all positions move alike"
+TOGETHER = "the score of a query with a key depends on the other tokens, so a pair alone has no "
+"score"
+OPEN = "it is not proved that the score of a query with a key is independent of other tokens"
+OPEN_ROWS = "it is not proved that the encoding of a token is independent of other tokens"
+MOVED = "; proved for all tokens together: the scores are unchanged when all positions are "
+"shifted equally"
 
 
 def of_pairs(kind: type[Encoding]) -> str:
-    """Why a law about the score of one query with one key cannot be asked, if so."""
+    """Return why a law about the score of one query with one key does not apply; "" if it does."""
     if kind.together:
         return TOGETHER
     return "" if alone(kind) else OPEN  # type: ignore[arg-type]  # classes hash by identity
@@ -44,12 +46,12 @@ def of_pairs(kind: type[Encoding]) -> str:
 
 @cache
 def alone(kind: type[Encoding]) -> bool:
-    """Whether the score of a pair is proved to be what it is among any other tokens."""
+    """Whether the score of a pair is proved to be the same among any other tokens."""
     return _proved(stated(_among_others, kind(), ANYWHERE))
 
 
 def _proved(asked: Statement | Answer) -> bool:
-    """Whether it is proved; that no time was left says nothing, and is not kept."""
+    """Whether it is proved; raises if time has run out, so that this is not cached as an answer."""
     assert not isinstance(asked, Answer)
     if decide(asked, refuting=False).verdict == "proved":
         return True
@@ -63,13 +65,13 @@ def _among_others(e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, column:
 
 
 def of_tokens(kind: type[Encoding]) -> str:
-    """Why a law about what becomes of one token cannot be asked, if so."""
+    """Return why a law about what becomes of one token does not apply; "" if it does."""
     return "" if _by_itself(kind) else OPEN_ROWS  # type: ignore[arg-type]
 
 
 @cache
 def _by_itself(kind: type[Encoding]) -> bool:
-    """Whether a token is proved to become among any others what it becomes alone."""
+    """Whether a token is proved to become the same among any others as it does alone."""
     if not kind.acts("add", "rotate", "query", "key"):
         return True
     return _proved(stated(_rows, kind(), ANYWHERE))
@@ -88,7 +90,7 @@ def _rows(
     a: Any,
     b: Any,
 ) -> dict[str, Claim]:
-    """One of many tokens is as a row of one, and that as one that is not a row."""
+    """State that one of many tokens is encoded like a row of one, and that like a single token."""
     query, key = Q[row][None], K[column][None]
     return {
         "a query among others": equal(
@@ -101,13 +103,13 @@ def _rows(
 
 
 def any_row(e: Encoding) -> Given:
-    """The number of a query."""
+    """Return the index of any query."""
     del e
     return index_below(r)
 
 
 def any_column(e: Encoding) -> Given:
-    """The number of a key."""
+    """Return the index of any key."""
     del e
     return index_below(c)
 
@@ -116,7 +118,7 @@ ANYWHERE = {"row": any_row, "column": any_column}
 
 
 def of_pairs_by_offset(kind: type[Encoding]) -> str:
-    """The same of the law about offsets, with what is proved of all tokens together."""
+    """Like ``of_pairs``, for the law of offsets; adds what is proved of all tokens together."""
     why = of_pairs(kind)
     if why and moves_together(kind):  # type: ignore[arg-type]  # classes hash by identity
         return why + MOVED
@@ -125,7 +127,7 @@ def of_pairs_by_offset(kind: type[Encoding]) -> str:
 
 @cache
 def moves_together(kind: type[Encoding]) -> bool:
-    """Whether all scores are proved to stay when all positions move alike."""
+    """Whether all scores are proved to stay the same if all positions move by the same shift."""
     return _proved(stated(_all_moved, kind(), {}))
 
 
@@ -133,13 +135,13 @@ def _all_moved(e: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
     return equal(*by_offset(partial(e.marks, Q, K), u, p, s=s))
 
 
-LIMIT = 1.0  # seconds to find an instance
+LIMIT = 1.0  # seconds for finding an instance
 
 
 def ways(encoding: Encoding, law: EncodingLaw | None = None) -> Iterator[tuple[str, ...]]:
-    """The hypotheses that can hold: each alone, in the order of the class, then two, then more.
+    """Yield the sets of hypotheses that can hold: one each in class order, then two, then more.
 
-    Those that speak of positions are among them if the law speaks of the same ones.
+    Those about positions are included if the law has the same letters.
     """
     spoken = set() if law is None else set(list(signature(law.body).parameters)[1:])
     names = tuple(n for n in encoding.hypotheses() if set(letters(encoding, n)) <= spoken)
@@ -151,7 +153,7 @@ def ways(encoding: Encoding, law: EncodingLaw | None = None) -> Iterator[tuple[s
 
 
 def most_of(tried: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Those that are part of no other: the most hypotheses that can hold together.
+    """Return the sets that are not part of another: as many hypotheses as can hold together.
 
     >>> most_of([("a",), ("b",), ("a", "b"), ("c",)])
     [('a', 'b'), ('c',)]
@@ -160,9 +162,9 @@ def most_of(tried: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def obeys(made: Encoding, under: Sequence[str]) -> bool:
-    """Whether the values of an encoding are proved to obey these hypotheses on its parameters.
+    """Whether the parameters of an encoding are proved to obey these hypotheses.
 
-    One that speaks of positions is not obeyed by values alone.
+    A hypothesis about positions is not obeyed by parameters alone.
     """
     if any(letters(made, name) for name in under):
         return False
@@ -178,7 +180,7 @@ def obeys(made: Encoding, under: Sequence[str]) -> bool:
 
 
 def obeyed(encoding: Encoding, under: tuple[str, ...], law: EncodingLaw | None = None) -> bool:
-    """Whether parameters are known that obey these hypotheses, certified as a witness is."""
+    """Whether parameters are known that obey these hypotheses, certified like a witness."""
     if law is not None and any(letters(encoding, name) for name in under):
         return _has_instance(stated(_nothing_of(law), encoding, law.given, under))
     if encoding.parameters:
@@ -196,20 +198,20 @@ def _obeyed(encoding: Encoding, under: tuple[str, ...]) -> bool:
 
 
 def _has_instance(asked: Statement | Answer) -> bool:
-    """Whether values are found, certified, that obey what is assumed."""
+    """Whether certified values were found that obey what is assumed."""
     if isinstance(asked, Answer):
         return False
     return obeying(asked.givens, asked.assume, asked.laws, LIMIT) is not None
 
 
 def _false(encoding: Encoding) -> Claim:
-    """0 = 1."""
+    """Return the claim 0 = 1."""
     del encoding
     return equal(0, 1)
 
 
 def _nothing_of(law: EncodingLaw) -> Any:
-    """The law's function with 0 = 1 for what it claims: what it supposes is left."""
+    """Return the law's function with 0 = 1 as its claim, so that only its assumptions remain."""
 
     @wraps(law.body)
     def body(encoding: Encoding, **values: Any) -> Any:

@@ -1,14 +1,13 @@
-"""Whether what an encoding makes of positions stays below some number, wherever they are.
+"""Whether what an encoding computes from positions is bounded over all positions.
 
-It is proved by a bound: the numbers that are added stay between −C and C, and encoded tokens are
-at most C times as long as they were, for all positions.  C is ``bound()`` of the encoding, or a
-small number; no position may occur in it.
+It is proved by a bound: the numbers that are added stay between −C and C, and encoded tokens are at
+most C times as long as they were, for all positions.  C is ``bound()`` of the encoding, or a small
+number; no position may occur in it.
 
-It is refuted by one choice of the parameters for which no bound holds: the kernel proves, for
-every natural number C, that at some position the square is greater than C²; or, of what looks at
-many tokens, that it grows in equal steps with their number.  All are statements for the kernel; a
-bound that fails refutes nothing but that bound, so no witness is sought against
-it.
+It is refuted by one choice of the parameters for which no bound holds: the kernel proves, for every
+natural number C, that at some position the square exceeds C²; or, for what depends on many tokens,
+that it grows in equal steps with their number.  All of these are statements for the kernel.  A
+bound that fails refutes only itself, so no witness is sought against it.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ from .symbolic.scalars import always_less, num
 from .symbolic.terms import Term, free
 
 EFFORT = Effort(refuting=False, prove=2.0)
-ONE_TOKEN = (1, 0, -1)  # what a token has in each feature, where many are alike
-SMALL = (1, 2)  # bounds that are tried where none is named
+ONE_TOKEN = (1, 0, -1)  # the value of every feature, if many tokens are equal
+SMALL = (1, 2)  # bounds that are tried if none is given
 Made = tuple[str, Any, Any]
 FORMED = "by its form"
 OF_CONTENTS = (
@@ -53,12 +52,12 @@ OF_CONTENTS = (
 def made(
     e: Encoding, a: Any, b: Any, x: Any, y: Any, u: Any, p: Any, Q: Any, K: Any, V: Any
 ) -> Iterator[Made]:
-    """What it makes of positions: in words, the numbers, and the token whose length counts them.
+    """Yield what it computes from positions: words, numbers, and the token they are relative to.
 
-    What is added and biases are counted in ones: there is no token.  What depends on queries,
-    keys and values otherwise is to be bounded for each of them.  A pair stands for all where it
-    is proved that other tokens do not matter; else everything is taken as a whole, and so are
-    scores that are computed so: then the bound is one for any number of tokens.
+    What is added and biases are absolute: their token is None.  What depends on queries, keys and
+    values in other ways must be bounded for each of them.  A pair stands for all if it is proved
+    that other tokens do not matter.  Otherwise everything is taken as a whole, as are custom
+    scores: the bound then holds for any number of tokens.
     """
     if not alone(type(e)):  # type: ignore[arg-type]
         yield OF_CONTENTS[1], e.scores(Q, K, u, p), None
@@ -96,9 +95,9 @@ def _of_pairs(
 def within(
     e: Encoding, numbers: Any, token: Any, C: Any, together: bool = False
 ) -> dict[str, Claim]:
-    """The numbers are at most C in size; the encoded token is at most C times as long.
+    """State that the numbers are at most C in size, or the encoded token at most C times as long.
 
-    With ``together`` the squares of the numbers add up to C² at most, which is more.
+    With ``together`` the squares of the numbers add up to at most C², which is stronger.
     """
     parts = free(as_array(C).term)
     own = {str(t.data[0]) for t in parts if t.op in ("var", "index", "call")}
@@ -116,7 +115,7 @@ def within(
 
 
 def proved_bound(e: Encoding, under: Sequence[str] = ()) -> tuple[list[str], Counter[str]] | None:
-    """The bounds of everything it makes, in words, and the kernel steps that show them; or None."""
+    """Return bounds of all it computes, in words, and the kernel steps that prove them; or None."""
     bounds = [e.bound()] if e.defines("bound") else list(SMALL)
     told: list[str] = []
     used: Counter[str] = Counter()
@@ -149,7 +148,7 @@ def proved_bound(e: Encoding, under: Sequence[str] = ()) -> tuple[list[str], Cou
 
 
 def numbers_made(e: Encoding) -> list[Term]:
-    """Everything that is to be bounded, at any positions, as terms."""
+    """Return everything that has to be bounded, at any positions, as terms."""
     return [as_array(numbers).term for _, numbers, _ in _symbolic(e)]
 
 
@@ -167,7 +166,7 @@ def _symbolic(e: Encoding) -> list[Made]:
 
 
 def by_form(e: Encoding) -> set[int]:
-    """Which of what it makes is bounded by its form: sums and products of bounded numbers."""
+    """Return the indices of what is bounded by its form: sums and products of bounded numbers."""
     axes = (e.axes,) * bool(e.axes)
     one = natural() if e.whole else positions(*axes)
     if e.whole:
@@ -188,9 +187,9 @@ def by_form(e: Encoding) -> set[int]:
 
 
 def exceeded(e: Encoding) -> tuple[str, Counter[str]] | None:
-    """What exceeds every bound, with an instance, and the kernel steps that show it; or None.
+    """Return what exceeds every bound, with an instance, and the kernel steps for it; or None.
 
-    ``e`` may have some of its parameters: one choice of them is enough.
+    ``e`` may have values for some parameters: one choice of them is enough.
     """
     every = _symbolic(e)
     places = product(range(len(every)), (False, True), _far(e, natural().named("C")))
@@ -212,12 +211,12 @@ def exceeded(e: Encoding) -> tuple[str, Counter[str]] | None:
             if witness is not None:
                 what = says if token is None else f"{says} of ones"
                 told = f"{what} at position {far!r}: more than C for every C"
-                return f"{told}; {values_told(e)}{witness.text}", rules_of(found)
+                return f"{told}; {parameters_text(e)}{witness.text}", rules_of(found)
     return None
 
 
 def _sizes(e: Encoding, C: Any, far: Any, k: int, rotated: bool) -> tuple[Any, Any]:
-    """The square of the k-th of what is made at that position, and the square of C."""
+    """Return the square of the k-th computed quantity at that position, and the square of C."""
     zero = as_array(0)
     xp = array_namespace(zero)
     if e.axes:
@@ -231,10 +230,10 @@ def _sizes(e: Encoding, C: Any, far: Any, k: int, rotated: bool) -> tuple[Any, A
 
 
 def grown(e: Encoding) -> tuple[str, Counter[str]] | None:
-    """What of many tokens grows with their number for ever, and the kernel steps; or None.
+    """Return what grows without end with the number of tokens, and the kernel steps; or None.
 
-    Of c tokens that are alike it is f(1) + (c − 1) (f(2) − f(1)) for every c, which the kernel
-    shows; and f(2) is not f(1), which balls show.  So it exceeds every C.
+    For c equal tokens it is f(1) + (c − 1) (f(2) − f(1)) for every c, which the kernel proves; and
+    f(2) is not f(1), which ball arithmetic shows.  So it exceeds every C.
     """
     if alone(type(e)):  # type: ignore[arg-type]
         return None
@@ -250,7 +249,7 @@ def grown(e: Encoding) -> tuple[str, Counter[str]] | None:
 
             asked = stated(body, e, {})
         except (AxisMismatch, IndexError, TypeError):
-            continue  # it is not for such tokens
+            continue  # it is not defined for such tokens
         assert not isinstance(asked, Answer)
         witness = refute(equal(step, 0), asked.givens, limit_seconds=0.5)
         found = decide(asked, effort=EFFORT) if witness is not None else None
@@ -258,16 +257,16 @@ def grown(e: Encoding) -> tuple[str, Counter[str]] | None:
             where = f"{tokens!r} tokens at position 1{' after one at 0' * spread}"
             alike = f"each {content} in all features" if content else "zeros"
             grows = f"{told[k]} with {where}, {alike}: equal steps with each more, so more than C"
-            step_told = f"{values_told(e)}the step: {witness.text}"
+            step_told = f"{parameters_text(e)}the step: {witness.text}"
             return f"{grows} for every C; {step_told}", rules_of(found)
     return None
 
 
 def _of_many(e: Encoding, count: Any, k: int, entry: int, content: int, spread: bool) -> Array:
-    """An entry of the k-th of what is made of so many tokens that are alike, with one query.
+    """Return an entry of the k-th quantity computed from so many equal tokens, with one query.
 
-    ``entry`` is that of the first or the last token.  All stand at position 1, the query too; with
-    ``spread`` there is one more before them, at 0.
+    ``entry`` is that of the first or the last token.  All are at position 1, as is the query; with
+    ``spread``, one more token precedes them at 0.
     """
     one = as_array(1)
     xp = array_namespace(one)
@@ -288,17 +287,17 @@ def _of_many(e: Encoding, count: Any, k: int, entry: int, content: int, spread: 
     return numbers
 
 
-def values_told(e: Encoding) -> str:
-    """The parameters it was given, in words."""
+def parameters_text(e: Encoding) -> str:
+    """Return the parameters that it was given, in words."""
     own = {name: v for name, v in e.parameters.items() if name in type(e).given}
     told = {name: getattr(v, "told", "") or repr(v) for name, v in own.items()}
     return "".join(f"{name} = {v}, " for name, v in told.items())
 
 
 def simple(kind: type[Encoding], *, floored: bool = False) -> Encoding:
-    """The encoding whose numbers are 1 and whose functions of a number give that number.
+    """Return the encoding whose numbers are 1 and whose functions of a number return that number.
 
-    ``floored``: they give the largest whole number that is not above it.
+    ``floored``: they return the largest whole number that is not above it.
     """
     values: dict[str, Any] = {}
     one = as_array(1)
@@ -314,7 +313,7 @@ def simple(kind: type[Encoding], *, floored: bool = False) -> Encoding:
 
 
 def _same(given: Given, floored: bool) -> Any:
-    """The function with f(t) = t, or ⌊t⌋, in every entry."""
+    """Return the function with f(t) = t, or ⌊t⌋, in every entry."""
     shape = given.out or ()
 
     def function(t: Any) -> Any:
@@ -326,13 +325,13 @@ def _same(given: Given, floored: bool) -> Any:
 
 
 def rules_of(found: Decision) -> Counter[str]:
-    """How often the kernel used each rule."""
+    """Return how often the kernel used each rule."""
     links = [link for claim in found.claims for link in claim.links]
     return sum((Counter(link.rules) for link in links), Counter())
 
 
 def _far(e: Encoding, C: Array) -> Iterator[Any]:
-    """Positions at which something may exceed C, the author's first."""
+    """Yield positions at which something may exceed C: the author's only, if there is one."""
     if e.defines("beyond"):
         far = as_array(e.beyond(C))
         if e.whole and not always_less(num(-1), far.term):
@@ -348,5 +347,5 @@ def _far(e: Encoding, C: Array) -> Iterator[Any]:
 
 
 def _squares(x: Any) -> Any:
-    """Σ of the squares of the last axis."""
+    """Return the sum of the squares along the last axis."""
     return array_namespace(x).sum(x**2, axis=-1)

@@ -1,4 +1,4 @@
-"""The command that measures this machine: calibrate."""
+"""The command ``calibrate``, which measures this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from .document import Grid, Line, bar
 from .document import show as show_page
 from .errors import UsageError, require_device, require_file
-from .options import DeviceOption, JsonFile, app, load, present
+from .options import DeviceOption, JsonFile, app, load, present_device
 
 if TYPE_CHECKING:
     import torch
@@ -23,21 +23,28 @@ if TYPE_CHECKING:
 def calibrate(
     device: DeviceOption = "auto",
     thorough: Annotated[
-        bool, typer.Option("--thorough", help="Orders of sums in every dtype, of more terms.")
+        bool,
+        typer.Option(
+            "--thorough", help="Measure summation orders in every dtype, with more terms."
+        ),
     ] = False,
-    show: Annotated[bool, typer.Option("--show", help="What is stored; measure nothing.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Show the stored calibration; measure nothing.")
+    ] = False,
     json: JsonFile = None,
 ) -> int:
-    """Measure this machine's constants of rounding: functions, orders of sums, attention kernels.
+    """Measure this machine's rounding constants.
 
-    They are stored with the backend's name and version, and rounding bounds use them from then on.
+    These are the errors of functions, the orders of summation, and the rounding of attention
+    kernels.  They are stored with the name and version of the backend; rounding bounds use them
+    from then on.
     """
     require_file(json)
     require_device(device)
     load("calibrate needs", "numeric.calibration.store")
     from .numeric.calibration.store import write
 
-    where = present(device)
+    where = present_device(device)
     found = _stored(where) if show else _measured(where, thorough=thorough)
 
     backend = found.backend
@@ -56,10 +63,10 @@ def calibrate(
 
 def _stored(device: torch.device) -> Calibration:
     from .numeric.calibration.record import backend_of
-    from .numeric.calibration.store import folder, stored
+    from .numeric.calibration.store import folder, stored_calibration
 
     backend = backend_of(device)
-    found = stored(backend)
+    found = stored_calibration(backend)
     if found is None:
         raise UsageError(
             f"wanted the calibration of {backend.label}, found none in {folder()} or in the "
@@ -87,7 +94,7 @@ def _depth(depth: Depth) -> str:
 
 
 def _grid(title: str, rows: Iterable[Any], columns: Mapping[str, Callable[[Any], str]]) -> Grid:
-    """A row of each thing, with what each column says of it."""
+    """Return a table with a row for each item, and what each column says about it."""
     return Grid(title, (*columns,), tuple(tuple(of(x) for of in columns.values()) for x in rows))
 
 

@@ -1,4 +1,4 @@
-"""Cards and tables in the terminal: each law with its verdict and reason, or a sign; progress."""
+"""Cards and tables in the terminal: laws with verdicts and reasons, or as signs; progress."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from .encoding_table import Tell
 
 
-FEW = 5  # laws that are named where the same error was raised
-LONG = 480  # characters of a reason or formula that is shown whole; the record has all of it
+NAMED_LAWS = 5  # laws that are named if they raised the same error
+LONG = 480  # characters of a reason or formula that are shown; the record has it in full
 
 
 def card_page(record: TableRecord, width: int = 100) -> Group:
-    """The card of the one encoding of a record."""
+    """Return the card of the one encoding of a record."""
     parts: list[RenderableType] = []
     laws = {law.id: law for law in record.laws}
     for encoding in record.encodings:
         parts += _head(encoding)
         cells = [c for c in record.cells if c.encoding == encoding.id]
         if cells and len({c.error for c in cells}) == 1 and cells[0].error:
-            continue  # told once, below
+            continue  # reported once, below
         for group, held in groupby(cells, lambda c: laws[c.law].group):
             parts += [Text(), Text(group, "bold"), _rows(list(held), laws, width)]
         requirements = [w for w in record.requirements if w.encoding == encoding.id]
@@ -57,7 +57,7 @@ def card_page(record: TableRecord, width: int = 100) -> Group:
 
 
 def _head(encoding: EncodingRecord) -> Iterator[Text]:
-    """Title, sources, words, formulas, parameters."""
+    """Yield title, sources, words, formulas and parameters."""
     head = Text(encoding.title, "bold")
     head.append(f"  {encoding.id}", "not bold")
     yield head
@@ -77,7 +77,7 @@ def _head(encoding: EncodingRecord) -> Iterator[Text]:
 
 
 def _rows(cells: list[CellRecord], laws: dict[str, LawRecord], width: int) -> Table:
-    """One row a law: sign, title with the reasons below it, seconds."""
+    """Return a row for each law: sign, title with the reasons below it, seconds."""
     shown = _grid(width)
     for cell in cells:
         told = Text(laws[cell.law].title)
@@ -95,7 +95,7 @@ def _rows(cells: list[CellRecord], laws: dict[str, LawRecord], width: int) -> Ta
 
 
 def _requirements(requirements: list[RequirementRecord], width: int) -> Table:
-    """One row a requirement: sign, what it says with the laws that settle it, the document."""
+    """Return a row for each requirement: sign, words with the laws that settle it, document."""
     shown = _grid(width)
     for requirement in requirements:
         told = Text(requirement.says)
@@ -106,13 +106,13 @@ def _requirements(requirements: list[RequirementRecord], width: int) -> Table:
 
 
 def because(requirement: RequirementRecord) -> str:
-    """Why a requirement is met, not met or open: its laws, by id, with their verdicts."""
+    """Return why a requirement is met, not met or open: its laws, by id, with their verdicts."""
     settled = ", ".join(f"{law} {found}" for law, found in requirement.because)
     return f"{requirement.verdict}: {settled}"
 
 
 def _grid(width: int) -> Table:
-    """Three columns: a sign, words that are wrapped, and a note at the right."""
+    """Return a table of three columns: a sign, wrapped words, and a note at the right."""
     shown = Table.grid(padding=(0, 1, 0, 0))
     shown.width = width
     shown.add_column(width=1)
@@ -122,7 +122,7 @@ def _grid(width: int) -> Table:
 
 
 def reasons(cell: CellRecord) -> Iterator[str]:
-    """How a verdict is known, a line each: all its conditions, the reason, a witness, numbers."""
+    """Yield how a verdict is known, line by line: conditions, reason, witness, measurements."""
     limits = clauses(cell.conditions)
     if limits:
         yield ", ".join(limits)
@@ -141,15 +141,15 @@ def reasons(cell: CellRecord) -> Iterator[str]:
         if isinstance(part, MeasuredEvidence)
     )
     if numbers:
-        yield f"in numbers: {', '.join(f'{count} {told}' for told, count in numbers.items())}"
+        yield f"measured: {', '.join(f'{count} {told}' for told, count in numbers.items())}"
 
 
 def _short(line: str) -> str:
-    return shorten(line, LONG, placeholder=" … (the record has it whole)")
+    return shorten(line, LONG, placeholder=" … (in full in the record)")
 
 
 def counted(record: TableRecord) -> str:
-    """How many laws or cells have which verdict.
+    """Return how many laws or cells have each verdict.
 
     >>> counted(TableRecord(made="", attnproof="", encodings=(), laws=(), cells=(), seconds=0.0))
     'no cells'
@@ -168,7 +168,7 @@ def counted(record: TableRecord) -> str:
 
 
 def faults(record: TableRecord) -> Iterable[str]:
-    """What is broken or was not reached, a line each."""
+    """Return what is broken or was not reached, one line each."""
     for broken in record.broken:
         yield f"! broken: {broken.name}: {broken.error}"
     raised: dict[tuple[str, str, str], list[str]] = {}
@@ -186,11 +186,11 @@ def faults(record: TableRecord) -> Iterable[str]:
     for (encoding, why), laws in stopped.items():
         yield f"! {encoding}, {_named(laws)}: {why}"
     if record.unfinished:
-        yield f"! interrupted; not whole: {', '.join(record.unfinished)}"
+        yield f"! interrupted; incomplete: {', '.join(record.unfinished)}"
 
 
 def _named(laws: list[str]) -> str:
-    return ", ".join(laws) if len(laws) <= FEW else f"{len(laws)} laws"
+    return ", ".join(laws) if len(laws) <= NAMED_LAWS else f"{len(laws)} laws"
 
 
 NAME = 24  # columns for the name of an encoding
@@ -204,11 +204,11 @@ MEANING = {
     "internal error": "internal error of attnproof",
 }
 IF = "*"
-WIDE = 150  # columns from which the laws are listed in two blocks
+WIDE = 150  # width from which the laws are listed in two blocks
 
 
 def table_page(record: TableRecord, width: int = 100) -> Group:
-    """The signs, a legend of signs and columns, what is broken, and the counts."""
+    """Return the signs, a legend of signs and columns, what is broken, and the counts."""
     parts: list[RenderableType] = []
     if record.encodings and record.laws:
         per = max(1, (width - NAME) // _column(record))
@@ -225,7 +225,7 @@ def _column(record: TableRecord) -> int:
 
 
 def _signs(record: TableRecord, start: int, laws: tuple[LawRecord, ...]) -> Table:
-    """Rows of encodings, by where they act; columns of laws, by number."""
+    """Return rows of encodings, by where they act, and columns of laws, by number."""
     shown = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("", width=NAME - 1, no_wrap=True, overflow="ellipsis")
     for number, _ in enumerate(laws, start + 1):
@@ -247,7 +247,7 @@ def _sign(cell: CellRecord | None) -> Text:
 
 
 def _legend(record: TableRecord) -> Iterator[Text]:
-    """What the signs mean, those that occur."""
+    """Yield the meaning of the signs that occur."""
     found = {cell.verdict for cell in record.cells}
     parts = [f"{sign} {MEANING[word]}" for word, sign in SIGNS.items() if word in found]
     if any(cell.conditions for cell in record.cells):
@@ -258,7 +258,7 @@ def _legend(record: TableRecord) -> Iterator[Text]:
 
 
 def _columns(record: TableRecord, width: int) -> Table:
-    """The laws by number, in one or two columns."""
+    """Return the laws by number, in one or two columns."""
     told = []
     for number, law in enumerate(record.laws, 1):
         line = Text(law.id)
@@ -280,9 +280,9 @@ def _columns(record: TableRecord, width: int) -> Table:
 def table_progress(
     console: Console, encodings: int, laws: int, *, lines: bool = True
 ) -> Iterator[Tell]:
-    """A bar while cells are decided; yields what to tell of each outcome.
+    """Show a bar while cells are decided; yield the function to call with each outcome.
 
-    With ``lines`` each encoding has one when its last law is decided.
+    With ``lines``, a line is printed for each encoding when its last law is decided.
     """
     held: list[CellRecord] = []
     with bar(console) as shown:
@@ -305,7 +305,7 @@ def table_progress(
 
 
 def _line(cells: list[CellRecord]) -> str:
-    """How many laws of an encoding have which verdict."""
+    """Return how many laws of an encoding have each verdict."""
     found = counts(cell.verdict for cell in cells)
     signs = "  ".join(f"{SIGNS[word]} {count:>2}" for word, count in found if count)
     return f"{cells[0].encoding:<24} {signs}   {sum(cell.seconds for cell in cells):.1f} s"

@@ -15,7 +15,7 @@ CellVerdict = Literal[
 ]
 
 KERNEL = 12
-"""Kernel steps of a link that a card holds, which has a proof for each law."""
+"""Kernel steps of each link that are stored in a card, which has a proof for each law."""
 
 
 class LawRecord(Record):
@@ -25,7 +25,9 @@ class LawRecord(Record):
     title: str
     group: str
     says: str
-    some: bool = Field(description="It claims a difference for some inputs, not an equality.")
+    some: bool = Field(
+        description="Whether it claims a difference for some inputs rather than an equality."
+    )
 
 
 class EncodingRecord(Record):
@@ -36,13 +38,15 @@ class EncodingRecord(Record):
     says: str
     sources: tuple[str, ...]
     file: str
-    formulas: tuple[Formula, ...] = Field(description="What it does, one formula a place.")
+    formulas: tuple[Formula, ...] = Field(
+        description="What it does: one formula for each place where it acts."
+    )
     parameters: tuple[GivenRecord, ...]
     acts: str = Field(default="", description="Where it acts, in words.")
     hypotheses: tuple[str, ...] = Field(
-        default=(), description="What it may assume of its parameters, in words."
+        default=(), description="Hypotheses on its parameters, in words."
     )
-    code: str = Field(default="", description="The class, as it is written.")
+    code: str = Field(default="", description="Source code of the class.")
 
 
 class CellRecord(Record):
@@ -51,7 +55,7 @@ class CellRecord(Record):
     encoding: str
     law: str
     verdict: CellVerdict
-    why: str = Field(description="How it is known, in a line.")
+    why: str = Field(description="How the verdict is known, in one line.")
     under: tuple[str, ...] = Field(
         default=(), description="The hypotheses under which it has this verdict, in words."
     )
@@ -59,18 +63,19 @@ class CellRecord(Record):
         default=(), description="The hypotheses that the witness of a refutation obeys, in words."
     )
     places: str = Field(
-        default="", description="The positions of which it is proved, where these are not all."
+        default="", description="The positions for which it is proved, where these are not all."
     )
     assumed: tuple[Formula, ...] = Field(default=(), description="The same as formulas.")
     needed: RefutedEvidence | None = Field(
-        default=None, description="A witness that it fails without them."
+        default=None, description="A witness that the law fails without them."
     )
-    statement: Formula | None = Field(default=None, description="What was decided.")
+    statement: Formula | None = Field(default=None, description="The statement that was decided.")
     chain: tuple[LinkRecord, ...] = ()
     evidence: tuple[Evidence, ...] = ()
-    witness: str = Field(default="", description="The witness in a line, if there is one.")
+    witness: str = Field(default="", description="The witness in one line, if there is one.")
     error: str = Field(
-        default="", description="What the code of the encoding raised, or where it is misread."
+        default="",
+        description="The exception raised by the code of the encoding, or where it is misread.",
     )
     seconds: float = Field(ge=0)
 
@@ -78,11 +83,11 @@ class CellRecord(Record):
     def conditions(self) -> tuple[Condition, ...]:
         """Everything under which the verdict holds: positions, hypotheses, divisors that are not 0.
 
-        That of a difference which is refuted has them too: its negation is proved.
+        A refuted difference has conditions too: its negation is proved.
         """
         proofs = [part for part in self.evidence if isinstance(part, ProvedEvidence)]
         if any(isinstance(part, RefutedEvidence | UndecidedEvidence) for part in self.evidence):
-            proofs = []  # of parts of what was asked: they carry no verdict
+            proofs = []  # they prove parts of the statement, and carry no verdict
         alone = len(proofs) == 1
         readings = [
             Condition(told, "if", "" if alone else part.says)
@@ -107,7 +112,7 @@ class RequirementRecord(Record):
     says: str
     verdict: Literal["met", "not met", "open"]
     because: tuple[tuple[str, str], ...] = Field(
-        description="The laws that settle it, or leave it open, each with its verdict in words."
+        description="The laws that decide it, or leave it open, each with its verdict in words."
     )
 
 
@@ -117,7 +122,8 @@ class BrokenEncoding(Record):
     name: str
     error: str
     traceback: str = Field(
-        default="", description="Of an error of attnproof itself; empty where there was none."
+        default="",
+        description="Traceback of an error of attnproof itself; empty if there was none.",
     )
 
 
@@ -125,26 +131,27 @@ class TableRecord(Record):
     """Encodings × laws.  A card is a table of one encoding."""
 
     version: Literal[3] = 3
-    made: str = Field(description="When, as an ISO date and time.")
+    made: str = Field(description="Date and time of creation, in ISO format.")
     attnproof: str
     encodings: tuple[EncodingRecord, ...]
     laws: tuple[LawRecord, ...]
     cells: tuple[CellRecord, ...]
     requirements: tuple[RequirementRecord, ...] = Field(
-        default=(), description="Those whose laws are all in the table, encoding by encoding."
+        default=(), description="The requirements whose laws are all in the table, by encoding."
     )
     broken: tuple[BrokenEncoding, ...] = ()
     unfinished: tuple[str, ...] = Field(
-        default=(), description="Encodings that an interrupted run did not reach, or not whole."
+        default=(),
+        description="Encodings that an interrupted run did not reach or did not complete.",
     )
     seconds: float = Field(ge=0)
 
     @property
     def ok(self) -> bool:
-        """Nothing is broken, misread or unfinished, and no code raised."""
+        """Whether nothing is broken, misread or unfinished, and no code raised."""
         stopped = any(cell.error or cell.verdict == "internal error" for cell in self.cells)
         return not (self.broken or self.unfinished or stopped)
 
     def cell(self, encoding: str, law: str) -> CellRecord:
-        """The cell of these two ids."""
+        """Return the cell of these two ids."""
         return next(c for c in self.cells if (c.encoding, c.law) == (encoding, law))

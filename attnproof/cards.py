@@ -1,4 +1,4 @@
-"""Cards and tables, as Python and notebooks see them.
+"""Cards and tables in Python and notebooks.
 
 >>> from attnproof.encodings.bias import Alibi
 >>> card(Alibi).cell("relative").verdict
@@ -31,13 +31,13 @@ Wanted = type[Encoding] | Encoding | Path | str
 
 
 class _OfTable(Shown):
-    """A table, or the part of it that speaks of one encoding."""
+    """A table, or the part of it about one encoding."""
 
     def __init__(self, record: TableRecord) -> None:
         self.record = record
 
     def to_json(self) -> str:
-        """The record as JSON; ``attnproof schema --table`` prints its schema."""
+        """Return the record as JSON; ``attnproof schema --table`` prints its schema."""
         return self.record.model_dump_json(indent=1) + "\n"
 
 
@@ -51,21 +51,21 @@ class Card(_OfTable):
 
     @property
     def requirements(self) -> tuple[RequirementRecord, ...]:
-        """What the documents require of an encoding, and whether this one grants it."""
+        """What the documents require of an encoding, and whether this one satisfies it."""
         return self.record.requirements
 
     @property
     def cells(self) -> tuple[CellRecord, ...]:
-        """What is known of each law, in the order of the laws."""
+        """What is known about each law, in the order of the laws."""
         return self.record.cells
 
     def cell(self, law: str) -> CellRecord:
-        """What is known of the law with this id."""
+        """Return what is known about the law with this id."""
         require_known([law], [known.id for known in self.record.laws], "the id of a law")
         return self.record.cell(self.encoding.id, law)
 
     def page(self, width: int) -> RenderableType:
-        """What ``attnproof card`` prints."""
+        """Return what ``attnproof card`` prints."""
         return card_page(self.record, width)
 
     def _repr_html_(self) -> str:
@@ -78,18 +78,18 @@ class Table(_OfTable):
     """Encodings × laws."""
 
     def cell(self, encoding: str, law: str) -> CellRecord:
-        """What is known of the encoding and the law with these ids."""
+        """Return what is known about the encoding and the law with these ids."""
         require_known([encoding], [e.id for e in self.record.encodings], "the id of an encoding")
         require_known([law], [known.id for known in self.record.laws], "the id of a law")
         return self.record.cell(encoding, law)
 
     def card(self, encoding: str) -> Card:
-        """The card of one encoding of the table."""
+        """Return the card of one encoding of the table."""
         require_known([encoding], [e.id for e in self.record.encodings], "the id of an encoding")
         return Card(only(self.record, encoding))
 
     def page(self, width: int) -> RenderableType:
-        """What ``attnproof table`` prints."""
+        """Return what ``attnproof table`` prints."""
         return table_page(self.record, width)
 
     def _repr_html_(self) -> str:
@@ -99,7 +99,7 @@ class Table(_OfTable):
 
 
 def only(record: TableRecord, encoding: str) -> TableRecord:
-    """The part of a table that speaks of one encoding."""
+    """Return the part of a table about one encoding."""
     cells = tuple(c for c in record.cells if c.encoding == encoding)
     return record.model_copy(
         update={
@@ -121,16 +121,16 @@ def card(
     tell: Tell | None = None,
     limit: float = LIMIT,
 ) -> Card:
-    """The card of an encoding: a class, an instance, an id such as ``"rope"``, or a file.
+    """Return the card of an encoding: a class, an instance, an id such as ``"rope"``, or a file.
 
-    An instance with values for its parameters is asked about with these values.  ``laws`` are
-    laws or their ids; all, if none is named; ``limit`` is what each may take, in seconds of the
-    thread.  Raises what the code of the encoding raises when it
-    is made, and :class:`attnproof.testing.NotAnEncoding` if a method gives an array of a wrong
-    shape; what it raises in a law is told in that law's cell.
+    An instance with values for its parameters is checked at these values.  ``laws`` are laws or
+    their ids, by default all; ``limit`` is what each may take, in seconds of the thread.  Raises
+    what the code of the encoding raises when it is made, and
+    :class:`attnproof.testing.NotAnEncoding` if a method returns an array of a wrong shape; what the
+    code raises in a law is reported in that law's cell.
     """
     (kind,) = kinds_of([encoding])
-    kind()  # an encoding that cannot be made has no card, and the caller hears why
+    kind()  # an encoding that cannot be made has no card: its error propagates
     require_shapes(kind)
     return Card(tabulate([kind], laws_of(laws), numeric=numeric, tell=tell, limit=limit))
 
@@ -144,7 +144,7 @@ def table(
     tell: Tell | None = None,
     limit: float = LIMIT,
 ) -> Table:
-    """Encodings × laws: these, or all that are found (:func:`load_encodings`).
+    """Return a table of laws for these encodings, or for all that :func:`load_encodings` finds.
 
     ``jobs`` is the number of processes, ``limit`` what a law may take, in seconds of the thread.
     """
@@ -159,7 +159,7 @@ def table(
 
 
 def laws_of(wanted: Iterable[str | EncodingLaw]) -> Sequence[EncodingLaw]:
-    """These laws, or all; an unknown id is refused with the nearest."""
+    """Return these laws, or all; an unknown id is refused with the nearest."""
     asked = list(wanted)
     names = [law for law in asked if isinstance(law, str)]
     known = {law.id: law for law in LAWS}
@@ -168,7 +168,7 @@ def laws_of(wanted: Iterable[str | EncodingLaw]) -> Sequence[EncodingLaw]:
 
 
 def kinds_of(wanted: Iterable[Wanted]) -> list[type[Encoding]]:
-    """The encodings that are meant, one each; an unknown id is refused with the nearest."""
+    """Return the class of each encoding; an unknown id is refused with the nearest."""
     return [_kind(one) for one in wanted]
 
 
@@ -198,7 +198,7 @@ def is_file_name(name: str) -> bool:
 
 
 def _with(made: Encoding) -> type[Encoding]:
-    """The class of encodings that have these values for their parameters."""
+    """Return the class of encodings with these values for their parameters."""
     kind, values = type(made), dict(made.parameters)
 
     def start(self: Encoding, **more: object) -> None:

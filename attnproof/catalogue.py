@@ -1,9 +1,8 @@
-"""Finding theorems: each is a function of some file, and there is no list to edit.
+"""Find theorems: each is a function in some file, and there is no list to edit.
 
-The catalogue is the files of ``theorems/`` and of the folders in it, those of ``definitions/`` and
-the like apart, walked.  Each file is imported on its own; one that fails becomes a
-:class:`Broken` entry that names it and never stops the others.  Importing a file declares its
-theorems and proves nothing.
+The catalogue consists of the files of ``theorems/`` and of its subfolders, except ``definitions/``
+and the like.  Each file is imported on its own; if one fails, it becomes a :class:`Broken` entry
+that names it, and the others go on.  Importing a file declares its theorems and proves nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from .symbolic.statement import Statement, Theorem
 
 BUILT_IN = "attnproof.theorems"
-WHOLE = "statement"  # the function of a file with one theorem, which has the file's name
+WHOLE = "statement"  # the function in a file with a single theorem, whose id is the file's name
 EXPECTED = ("proved", "refuted", "ill-typed")
 EXPECTED_ONE_OF = (
     "ValueError: expected is 'proved', 'refuted' or 'ill-typed', not {!r}; 'undecided' cannot be "
@@ -33,10 +32,10 @@ NO_SUBJECTS = {"definitions", "demonstrations", "laws"}
 
 @dataclass(frozen=True)
 class Source:
-    """Where a theorem stands: its file, the module name to import that by, and its function.
+    """Where a theorem is: its file, the module name by which to import it, and its function.
 
-    ``module`` is empty for a file outside the package; such a file gets a name of its own.
-    ``group`` is the subject, where that is not the name of the folder.
+    ``module`` is empty for a file outside the package, which is imported under a name of its own.
+    ``group`` is the subject, if that is not the name of the folder.
     """
 
     path: Path
@@ -46,16 +45,16 @@ class Source:
 
     @property
     def id(self) -> str:
-        """The function's name, with hyphens; of ``statement`` the file's name."""
+        """The name of the function, with hyphens; for ``statement``, that of the file."""
         return _id(self.path, self.name)
 
-    def is_(self, other: Source) -> bool:
-        """Whether both are the same theorem, whose file may have been named twice."""
+    def same_as(self, other: Source) -> bool:
+        """Whether both are the same theorem, even if its file was named twice."""
         return self.name == other.name and self.path.samefile(other.path)
 
     @property
     def subject(self) -> str:
-        """The folder of the file, or the file itself where several theorems stand in it."""
+        """The folder of the file; or the file itself, if it is in none and has several theorems."""
         return self.group or self.path.parent.name
 
     @property
@@ -66,14 +65,14 @@ class Source:
         return f"{self.path.parent.name}/{self.path.name}"
 
     def load(self) -> Theorem:
-        """The theorem.  Raises what the file raises, and ``TypeError`` where it is not there."""
+        """Return the theorem.  Raises what the file raises, and ``TypeError`` if it is absent."""
         for theorem in self.declared():
             if theorem.body.__name__ == self.name:
                 return theorem
         raise TypeError(f"{self.path.name} declares no @theorem that is called {self.name}")
 
     def declared(self) -> list[Theorem]:
-        """Every theorem of the file, in its order.  Raises whatever the file raises."""
+        """Return every theorem of the file, in order.  Raises whatever the file raises."""
         from .symbolic.statement import Theorem
 
         inside = bool(self.module)
@@ -85,7 +84,7 @@ class Source:
         ]
 
     def holding(self, theorem: Theorem, *, top: bool) -> Source:
-        """Where one theorem of this file stands; ``top``: the file is in no folder of a subject."""
+        """Return where a theorem of this file is; ``top``: the file is in no subject's folder."""
         name = theorem.body.__name__
         group = self.path.stem if top and name != WHOLE else ""
         return replace(self, name=name, group=group)
@@ -114,7 +113,7 @@ class Entry:
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """The statement and its negative control; of an ill-typed theorem the latter alone."""
+        """The statement and its negative control; for an ill-typed theorem, only the latter."""
         control = self.theorem.control
         ill_typed = self.theorem.expected == "ill-typed"
         return (control,) if ill_typed else (self.theorem.statement, control)
@@ -124,7 +123,8 @@ class Entry:
 class Broken:
     """A theorem, or a whole file, that cannot be used, and why.
 
-    ``traceback`` is that of an error of ours; ``ids`` are those that the file would declare.
+    ``traceback`` is that of an error of attnproof itself; ``ids`` are those that the file would
+    declare.
     """
 
     source: Source
@@ -145,14 +145,14 @@ class Broken:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Every theorem that was found, by subject and id, and every file that is broken."""
+    """Every theorem that was found, and every file that is broken."""
 
     entries: tuple[Entry, ...]
     broken: tuple[Broken, ...]
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Every id, those of broken files among them."""
+        """Every id, including those of broken files."""
         lost = (name for b in self.broken for name in (b.ids or {b.id}))
         return tuple(sorted({*(e.id for e in self.entries), *lost}))
 
@@ -163,18 +163,18 @@ class Catalogue:
         return (*sorted(subjects), *self.ids)
 
     def only(self, name: str) -> Catalogue:
-        """The part with this id; two files may claim one id, and then one of them is broken."""
-        return self.having([name])
+        """Return the part with this id; if two files claim an id, one of them is broken."""
+        return self.with_ids([name])
 
-    def having(self, ids: Collection[str]) -> Catalogue:
-        """The part with these ids, and nothing else."""
+    def with_ids(self, ids: Collection[str]) -> Catalogue:
+        """Return the part with these ids, and nothing else."""
         return Catalogue(
             tuple(entry for entry in self.entries if entry.id in ids),
             tuple(broken for broken in self.broken if {broken.id, *broken.ids} & set(ids)),
         )
 
     def select(self, names: Sequence[str]) -> Catalogue:
-        """The part whose ids or subjects are named; all of it when nothing is."""
+        """Return the part whose ids or subjects are named; all of it if none is."""
         if not names:
             return self
         wanted = set(names)
@@ -187,7 +187,7 @@ class Catalogue:
 
 
 def load_catalogue(more: Sequence[Path] = ()) -> Catalogue:
-    """The catalogue of the package and of further folders or files.
+    """Return the catalogue of the package and of further folders or files.
 
     >>> catalogue = load_catalogue()
     >>> "permutation" in {entry.subject for entry in catalogue.entries}
@@ -214,14 +214,14 @@ def load_catalogue(more: Sequence[Path] = ()) -> Catalogue:
                 entries[source.id] = Entry(source, theorem)
             elif first is None:
                 broken.append(Broken(source, EXPECTED_ONE_OF.format(theorem.expected)))
-            elif not first.source.is_(source):
+            elif not first.source.same_as(source):
                 told = f"the id {source.id} is taken by {first.source.path}; rename {source.path}"
                 broken.append(Broken(source, told))
     return Catalogue(tuple(entries.values()), tuple(broken))
 
 
 def files(more: Sequence[Path] = ()) -> Iterator[tuple[Source, bool]]:
-    """Every theorem file, the package's own first, and whether it stands in no folder."""
+    """Yield each theorem file, the package's own first, and whether it is in no subject folder."""
     for root in map(Path, importlib.import_module(BUILT_IN).__path__):
         for path in theorem_files(root):
             inner = path.relative_to(root).with_suffix("").parts
@@ -232,7 +232,7 @@ def files(more: Sequence[Path] = ()) -> Iterator[tuple[Source, bool]]:
 
 
 def theorem_files(place: Path) -> list[Path]:
-    """The theorem files of a folder and of the folders in it, by name; a file is its own."""
+    """Return the theorem files of a folder and its subfolders, sorted; or the file itself."""
     if place.is_file():
         return [place]
     found = [path for pattern in ("*.py", "*/*.py") for path in place.glob(pattern)]

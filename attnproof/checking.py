@@ -1,4 +1,4 @@
-"""Checking one theorem, its statement and its negative control, through both sides: a record."""
+"""Check one theorem, its statement and its negative control, by all methods, into a record."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 LIMIT = 60.0  # seconds of the thread for a statement: all conclusions, proofs and witnesses
 Scale = Literal["small", "default", "large"]
 LOOKED_FOR = 0.25  # seconds of the thread
-VACUOUS = "some values obey the hypotheses (none were found)"
+VACUOUS = "some values satisfy the hypotheses (none were found)"
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a run is asked for; without ``numeric`` nothing is measured."""
+    """The options of a run; without ``numeric`` nothing is measured."""
 
     numeric: bool = True
     scale: Scale = "default"
@@ -60,7 +60,7 @@ class Options:
 
 
 class Found(NamedTuple):
-    """What was found of one statement; ``decision`` is what the symbolic side came to."""
+    """What was found about one statement; ``decision`` is the result of the symbolic side."""
 
     verdict: Verdict
     chain: tuple[LinkRecord, ...]
@@ -71,9 +71,9 @@ class Found(NamedTuple):
 def check(
     theorem: Theorem, source: Source, options: Options, proved: TheoremRecord | None = None
 ) -> TheoremRecord | BrokenFile:
-    """One theorem and its negative control.  A file whose statements cannot be built is broken.
+    """Check one theorem and its negative control; broken if its statements cannot be built.
 
-    What was ``proved`` already has its numbers added.
+    If it was ``proved`` before, only the numbers are added.
     """
     try:
         record = proved or _record(theorem, source)
@@ -108,9 +108,9 @@ def _record(theorem: Theorem, source: Source) -> TheoremRecord:
 
 
 def asked(theorem: Theorem, options: Options, limit: float) -> tuple[ProofRecord, Decision | None]:
-    """One statement as any theorem is checked, but that it may be without a control.
+    """Check one statement like any theorem, except that it may have no control.
 
-    Raises what its code raises, where that cannot be built or does not run.
+    Raises what its code raises if that cannot be built or does not run.
     """
     started, path = perf_counter(), theorem.path
     expected = cast("Expected", theorem.expected)
@@ -143,13 +143,13 @@ R = TypeVar("R", TheoremRecord, ProofRecord)
 
 
 def measured(record: R, theorem: Theorem, options: Options) -> R:
-    """What was found of a theorem, and beside it what numbers and finite fields say of it."""
+    """Return the record of a theorem with what measurements and finite fields say about it."""
     if not options.numeric:
         return record
     own = _said(record, record.evidence)
     if record.verdict != "ill-typed":
         own = _measured(record, theorem.statement, options, theorem.path)
-        options = replace(options, scale="small")  # falsehood shows itself at small sizes
+        options = replace(options, scale="small")  # what is false shows at small sizes
     control = record.control
     if control is not None:
         told = _measured(control, theorem.control, options, theorem.path)
@@ -158,7 +158,7 @@ def measured(record: R, theorem: Theorem, options: Options) -> R:
 
 
 def _measured(found: Checked, claimed: Statement, options: Options, path: Path) -> dict[str, Any]:
-    """The evidence of a statement with its numbers.  Where it is misread there are none."""
+    """Return the evidence of a statement with its measurements; a misread statement has none."""
     numbers: tuple[Evidence, ...] = ()
     if found.verdict != "misread":
         numbers = _numbers(claimed, found.expected, options, path)
@@ -167,20 +167,20 @@ def _measured(found: Checked, claimed: Statement, options: Options, path: Path) 
 
 
 def _said(found: Checked, evidence: tuple[Evidence, ...]) -> dict[str, Any]:
-    """The evidence of a statement, and what in it speaks against the statement."""
+    """Return the evidence of a statement, and what in it speaks against the statement."""
     why = against(found.expected, found.verdict, evidence)
     return {"evidence": evidence, "ok": not why, "why": why}
 
 
 def _with(own: dict[str, Any], control: ControlRecord | None) -> dict[str, Any]:
-    """What was found of a statement, which is ok if its negative control is too."""
+    """Return what was found about a statement, which is ok only if its negative control is too."""
     beside = () if control is None else control.why
     why = (*own["why"], *(f"its negative control: {line}" for line in beside))
     return {**own, "ok": not why, "why": why}
 
 
 def _side(told: Formula, claimed: Statement, expected: Expected, found: Found) -> dict[str, Any]:
-    """What a theorem and its negative control both record of a statement."""
+    """Return what the records of a theorem and of its negative control have in common."""
     why = against(expected, found.verdict, found.evidence)
     return {
         "statement": told,
@@ -195,9 +195,9 @@ def _side(told: Formula, claimed: Statement, expected: Expected, found: Found) -
 
 
 def _built(theorem: Theorem) -> tuple[Statement, AxisMismatch | None]:
-    """The statement; of one said to be ill-typed, its givens and why it cannot be built.
+    """Return the statement; for an ill-typed one, its givens and why it cannot be built.
 
-    Axes that disagree where that is not expected are an error of the file.
+    Axes that disagree where this is not expected are an error of the file.
     """
     try:
         return theorem.statement, None
@@ -213,9 +213,9 @@ def _ill_typed(error: AxisMismatch) -> Found:
 
 
 def _found(claimed: Statement, path: Path, limit: float = LIMIT) -> Found:
-    """What is proved and derived; a side that fails leaves its reason, and never a verdict.
+    """Return what is proved and derived; a side that fails leaves its reason, and never a verdict.
 
-    Of a statement that is misread there is nothing to derive.
+    Nothing is derived from a statement that is misread.
     """
     found = _decided(claimed, path, limit)
     if found.verdict == "misread":
@@ -224,7 +224,7 @@ def _found(claimed: Statement, path: Path, limit: float = LIMIT) -> Found:
 
 
 def _decided(claimed: Statement, path: Path, limit: float) -> Found:
-    """What the symbolic side says.  Raises ``NotRun`` where the code of the file does not run."""
+    """Return the result of the symbolic side.  Raises ``NotRun`` if the file's code cannot run."""
     from .symbolic.comparison import NotRun
     from .symbolic.prove import Effort, decide
 
@@ -247,12 +247,12 @@ def _decided(claimed: Statement, path: Path, limit: float) -> Found:
 
 
 def _satisfied(claimed: Statement) -> bool:
-    """Whether exact values were found for which all hypotheses hold; with none, there are such."""
+    """Whether exact values were found that obey all hypotheses; true if there are none."""
     return not (claimed.assume or claimed.laws) or claimed.example(LOOKED_FOR) is not None
 
 
 def _derived(claimed: Statement, path: Path) -> tuple[Evidence, ...]:
-    """What SymPy derives from the code, beside the kernel and independent of it."""
+    """Return what SymPy derives from the code, independently of the kernel."""
     from .symbolic.expressions.deriving import derive
 
     if claimed.code is None:
@@ -268,7 +268,7 @@ def _derived(claimed: Statement, path: Path) -> tuple[Evidence, ...]:
 def _numbers(
     claimed: Statement, expected: Expected, options: Options, path: Path
 ) -> tuple[Evidence, ...]:
-    """What was measured; what a statement is expected to be tells only how hard to look."""
+    """Return what was measured; what is expected of a statement only decides how hard to look."""
     from .numeric.check import ReadingError, measure
 
     started = perf_counter()
@@ -290,7 +290,7 @@ def _numbers(
 
 
 def _exact(claimed: Statement, options: Options, path: Path) -> tuple[Evidence, ...]:
-    """What was found in finite fields, where the statement has a meaning there."""
+    """Return what was found in finite fields, if the statement has a meaning there."""
     from .numeric.residues.exact import exact
 
     started = perf_counter()
@@ -304,7 +304,7 @@ def _exact(claimed: Statement, options: Options, path: Path) -> tuple[Evidence, 
 def _stopped(
     side: str, error: Exception, started: float, path: Path
 ) -> UndecidedEvidence | InternalErrorEvidence:
-    """Why a side came to no end: what the theorem's own code raised, or an error of ours."""
+    """Return why a side did not finish: what the file raised, or an error of attnproof."""
     seconds = perf_counter() - started
     fault = fault_of(error, (path,))
     if fault is not None:
@@ -316,22 +316,22 @@ def _stopped(
 
 
 def code(theorem: Theorem) -> str:
-    """The functions that state a theorem and its negative control, as they are written."""
+    """Return the source of the functions that state a theorem and its negative control."""
     bodies = (theorem.body, theorem.control_body)
     return "\n\n".join(filter(None, (translate.as_written(body) for body in bodies if body)))
 
 
 def givens(theorem: Theorem) -> Statement:
-    """A statement with the givens alone; there are no conclusions."""
+    """Return a statement with only the givens, and no conclusions."""
     from inspect import signature
 
     return Statement({name: theorem.given[name] for name in signature(theorem.body).parameters}, {})
 
 
 def written(error: AxisMismatch, path: Path) -> Formula:
-    """The line of the theorem file in which the axes meet; it has no LaTeX.
+    """Return the line of the theorem file in which the axes meet; it has no LaTeX.
 
-    What is returned is told without ``return``, and a definition as it stands.
+    A returned expression is given without ``return``, and a definition as it is.
     """
     frames = traceback.extract_tb(error.__traceback__)
     lines = [f.lineno for f in frames if Path(f.filename).resolve() == path.resolve() and f.lineno]

@@ -1,4 +1,4 @@
-"""Claims of the documents: what their statements turned out to be, and the verdict from it.
+"""Claims of the documents: the verdict on each, derived from the results of its statements.
 
 Nothing is rounded up:
 
@@ -11,9 +11,9 @@ true as written                    every printed statement and every other one n
 false as written                   a printed statement is refuted or ill-typed, or every disproof
                                    is proved, or a demonstration differs; and what is right, if
                                    the ledger says it, is proved
-true under a stated correction     the same, where the correction mends a hypothesis, a type, a
+true under a stated correction     the same, if the correction changes a hypothesis, a type, a
                                    convention or the wording and is proved; or what is printed is
-                                   no statement by itself, and what is meant is proved
+                                   not a statement by itself, and what is meant is proved
 undecided                          anything else
 =================================  ===============================================================
 """
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Findings:
-    """What the named statements and demonstrations turned out to be, by the ledger's names."""
+    """The results of the named statements and demonstrations, by their names in the ledger."""
 
     statements: Mapping[str, Verdict]
     demonstrations: Mapping[str, Outcome]
 
 
 def derive(entry: ClaimEntry, findings: Findings) -> ClaimVerdict:
-    """The verdict on a claim; see the table above.
+    """Return the verdict on a claim; see the table above.
 
     >>> entry = ClaimEntry("003", "G2.1", "Lemma 2.1", "document", "theorem", "..",
     ...     expected="true as written", printed=("a-theorem",))
@@ -100,7 +100,7 @@ def decide_claims(
     demonstrations: Sequence[DemonstrationRecord],
     absent: Mapping[str, str],
 ) -> tuple[ClaimRecord, ...]:
-    """The record of each claim; ``absent`` says why a theorem has none."""
+    """Return the record of each claim; ``absent`` says why a theorem has none."""
     known = {record.id: record for record in theorems}
     shown = {record.id: record for record in demonstrations}
     return tuple(_claim(entry, known, shown, absent) for entry in entries)
@@ -109,7 +109,7 @@ def decide_claims(
 def with_known_conclusions(
     ledger: Ledger, known: Mapping[str, Theorem]
 ) -> tuple[Ledger, list[BrokenFile]]:
-    """The ledger without the claims that name a conclusion their theorem does not have."""
+    """Return the ledger without claims that name an unknown conclusion, and their mistakes."""
     claims: list[ClaimEntry] = []
     broken: list[BrokenFile] = []
     for claim in ledger.claims:
@@ -180,7 +180,7 @@ def _claim(
 def _deciding(
     role: str, text: str, known: Mapping[str, TheoremRecord], absent: Mapping[str, str]
 ) -> DecidingRecord:
-    """What a statement turned out to be; one without a record is undecided."""
+    """Return the result of a statement; one without a record is undecided."""
     reference = Reference.of(text)
     record = known.get(reference.theorem)
     under: list[str] = []
@@ -207,9 +207,9 @@ Side = TheoremRecord | ControlRecord
 def _meant(
     reference: Reference, record: TheoremRecord
 ) -> tuple[Side, Side, Verdict, list[Evidence]]:
-    """The side of a record that is meant, the other, and what is known of the conclusion named.
+    """Return the side of a record that is meant, the other, and the verdict and its evidence.
 
-    Of the whole, that is everything.
+    These are of the conclusion that is named, or of the whole.
     """
     sides: tuple[Side, Side] = (record, record.control)
     side, other = reversed(sides) if reference.control else sides
@@ -226,7 +226,7 @@ def _verdict(evidence: Sequence[Evidence]) -> Verdict:
 
 
 def _known(verdict: Verdict, evidence: Sequence[Evidence]) -> str:
-    """How a verdict is known, in a line."""
+    """Return how a verdict is known, in one line."""
     if verdict == "proved":
         steps = sum(e.steps for e in evidence if e.kind == "proved")
         return f"{steps} kernel step{'s' * (steps != 1)}"
@@ -241,7 +241,7 @@ def _known(verdict: Verdict, evidence: Sequence[Evidence]) -> str:
 
 
 def _doubts(reference: Reference, record: TheoremRecord) -> Iterator[str]:
-    """What speaks against relying on a statement: its numbers, and its other side."""
+    """Yield what speaks against relying on a statement: its measurements, and its other side."""
     _, other, verdict, evidence = _meant(reference, record)
     measured = [e for e in evidence if isinstance(e, MeasuredEvidence | ExactEvidence)]
     if verdict in ("proved", "refuted"):
@@ -254,7 +254,7 @@ def _doubts(reference: Reference, record: TheoremRecord) -> Iterator[str]:
 def _in_the_way(
     statements: Sequence[DecidingRecord], examples: Mapping[str, DemonstrationRecord | None]
 ) -> Iterator[str]:
-    """Which of the things named keep a claim undecided."""
+    """Yield the named statements and demonstrations that keep a claim undecided."""
     for record in statements:
         if record.verdict not in NEEDED[record.role]:
             yield f"{name_of(record)} ({record.role}) is {record.verdict}: {record.known}"
@@ -264,7 +264,7 @@ def _in_the_way(
 
 
 def _measured(entry: ClaimEntry, known: Mapping[str, TheoremRecord]) -> str:
-    """How many measurements of its statements are as the verdicts ask; empty if there are none."""
+    """Return how many measurements of its statements fit the verdicts; empty if there are none."""
     wanted = {"proved": ("held",), "refuted": ("violated", "non-finite")}
     found: list[bool] = []
     for text in dict.fromkeys(text for _, text in entry.references):
@@ -276,11 +276,11 @@ def _measured(entry: ClaimEntry, known: Mapping[str, TheoremRecord]) -> str:
                 for e in evidence
                 if isinstance(e, MeasuredEvidence) and e.status != "skipped"
             ]
-    return f"{sum(found)} of {len(found)} as they must be" if found else ""
+    return f"{sum(found)} of {len(found)} as required" if found else ""
 
 
 def name_of(record: DecidingRecord) -> str:
-    """The statement, as the ledger names it."""
+    """Return the statement as the ledger names it."""
     parts = (record.id, "control" * record.control, record.conclusion)
     return "#".join(part for part in parts if part)
 
@@ -291,7 +291,7 @@ def _evidence(
     examples: Mapping[str, DemonstrationRecord | None],
     measured: str,
 ) -> str:
-    """How the verdict is known, in a line."""
+    """Return how the verdict is known, in one line."""
     parts: dict[str, list[str]] = {}
     for record in statements:
         words = {"printed": "", "disproof": "disproof ", "corrected": "correction "}[record.role]
@@ -299,6 +299,6 @@ def _evidence(
         parts.setdefault(f"{words}{record.verdict}", []).append(f"{name_of(record)}{under}")
     for name, found in examples.items():
         parts.setdefault(found.outcome if found else "undecided", []).append(name)
-    told = [f"no statement by itself: {entry.unstated}"] * bool(entry.unstated)
+    told = [f"not a statement by itself: {entry.unstated}"] * bool(entry.unstated)
     told += [f"{words}: {', '.join(names)}" for words, names in parts.items()]
     return "; ".join(told + [f"numbers: {measured}"] * bool(measured))

@@ -1,4 +1,4 @@
-"""The command line.  Its commands load what they need when they run, so that help is quick."""
+"""The command line.  Commands load what they need when they run, so that help is fast."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import Interrupted, UsageError
 
 try:
     import typer
-except KeyboardInterrupt:  # before there is a command that could tell of it
+except KeyboardInterrupt:  # before there is a command that could report it
     print("attnproof: interrupted", file=sys.stderr)
     raise SystemExit(130) from None
 
@@ -44,14 +44,17 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _app(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_version, help="The version.")
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_version, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Theorems on attention and positional encodings: proved for every size, and measured."""
 
 
-REMEMBERED = 20_000
-"""Results that SymPy keeps of each function: of 1,000 most are gone when they are asked for."""
+SYMPY_CACHE_SIZE = 20_000
+"""Results that SymPy caches per function; with its default, 1,000, most are evicted before use."""
 
 RECORDS = {
     "": ("records", "Results"),
@@ -67,17 +70,22 @@ RECORDS = {
 
 @app.command()
 def schema(
-    table: Annotated[bool, typer.Option("--table", help="Of the table of encodings.")] = False,
-    of_sweep: Annotated[bool, typer.Option("--sweep", help="Of a sweep.")] = False,
-    code: Annotated[bool, typer.Option("--code", help="Of code that was checked.")] = False,
-    equal: Annotated[bool, typer.Option("--equal", help="Of two programs compared.")] = False,
-    classes: Annotated[bool, typer.Option("--classes", help="Of programs in classes.")] = False,
-    proof: Annotated[bool, typer.Option("--proof", help="Of what attnproof.prove found.")] = False,
+    table: Annotated[
+        bool, typer.Option("--table", help="The record of `table` and `card`.")
+    ] = False,
+    of_sweep: Annotated[bool, typer.Option("--sweep", help="The record of `sweep`.")] = False,
+    code: Annotated[bool, typer.Option("--code", help="The record of `check`.")] = False,
+    equal: Annotated[bool, typer.Option("--equal", help="The record of `equal`.")] = False,
+    classes: Annotated[bool, typer.Option("--classes", help="The record of `classes`.")] = False,
+    proof: Annotated[bool, typer.Option("--proof", help="The record of attnproof.prove.")] = False,
     calibration: Annotated[
-        bool, typer.Option("--calibration", help="Of a calibration; needs torch.")
+        bool, typer.Option("--calibration", help="The record of `calibrate` (needs torch).")
     ] = False,
 ) -> int:
-    """The JSON schema of the record."""
+    """Print the JSON schema of a record.
+
+    Without an option, this is the record of `run`.
+    """
     asked = {
         "--table": table,
         "--sweep": of_sweep,
@@ -98,8 +106,8 @@ def schema(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; the exit code.  A usage error is one line on standard error."""
-    os.environ.setdefault("SYMPY_CACHE_SIZE", str(REMEMBERED))
+    """Run a command; return the exit code.  A usage error is one line on standard error."""
+    os.environ.setdefault("SYMPY_CACHE_SIZE", str(SYMPY_CACHE_SIZE))
     given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -132,9 +140,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _called(given: list[str]) -> object:
-    """What a command returns; typer reads the options of all that an app has, so it gets one.
+    """Run a command; typer gets an app with this command only, as it reads the options of all.
 
-    A word alone is a command with its defaults: to read options that nobody gives, typer loads
+    A command without arguments runs with its defaults: even to parse no options, typer loads
     pydantic, which takes as long as a list of all theorems.
     """
     named = [
@@ -153,7 +161,7 @@ def _called(given: list[str]) -> object:
 
 
 def _failed(error: Exception) -> int:
-    """What no command heard of: the traceback, and whose fault it is in the last line."""
+    """Print the traceback of an unhandled error, with whose fault it is in the last line."""
     from .symbolic.faults import fault_of, traceback_of
 
     fault = fault_of(error, refusals=())

@@ -1,8 +1,8 @@
-"""Whether an encoding is one: its code runs on numpy and on symbols, and both say the same.
+"""Whether an encoding is valid: its code runs on numpy and on symbols, and both agree.
 
 A law is proved of the terms that symbolic arrays make of an encoding's code.  So each of its
-methods goes through the gate before any law is asked; it must give arrays of the shape that its
-place takes, and keep nothing from call to call.
+methods goes through the gate before any law is asked.  It must return arrays of the shape that its
+place takes, and keep no state between calls.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ Call = tuple[str, str, Callable[[], Any], Array, bool]
 
 
 class NotAnEncoding(TypeError):
-    """A class that declares an encoding and is none; the text says what is missing."""
+    """A class that declares an encoding and is not one; the text says what is missing."""
 
 
 def require_shapes(kind: type[Encoding]) -> None:
-    """Refuse a class with a method that gives an array of a wrong shape, or none."""
+    """Refuse a class with a method that returns an array of a wrong shape, or nothing."""
     wrong = misshapen(kind)
     if wrong:
         raise NotAnEncoding(wrong)
 
 
 def misshapen(kind: type[Encoding]) -> str:
-    """The first method that gives something else than its place takes; empty if none does.
+    """Return the first method that does not return what its place takes; empty if there is none.
 
-    A method that raises is told elsewhere, with its line.
+    A method that raises is reported elsewhere, with its line.
     """
     for name, at, compute, like, exact in _calls(kind):
         try:
@@ -60,7 +60,7 @@ def misshapen(kind: type[Encoding]) -> str:
 
 
 def _no_mask(kind: type[Encoding]) -> str:
-    """That ``sees`` gives a number, as seen with the default numbers, where there are any."""
+    """Return that ``sees`` gives numbers, if it does so with the default numbers; else nothing."""
     place = np.zeros((1, 1) + (kind.axes,) * bool(kind.axes))
     try:
         found = np.asarray(kind.with_defaults(8).sees(place, place))
@@ -98,7 +98,7 @@ def _words(shape: Shape) -> str:
 
 
 def _calls(kind: type[Encoding]) -> Iterator[Call]:
-    """Each method it writes, at rows of positions and at one: what it is given, and its shape."""
+    """Yield each method that it writes, at rows of positions and at one, with the shape wanted."""
     made, axes = kind(), (kind.axes,) * bool(kind.axes)
     width = made.width
     Q, K, V = (
@@ -142,7 +142,7 @@ def _calls(kind: type[Encoding]) -> Iterator[Call]:
 
 
 def require_no_state(encoding: Encoding) -> None:
-    """Refuse code that remembers; a class without parameters of its own is looked at once."""
+    """Refuse code that keeps state; without parameters of its own, a class is examined once."""
     if encoding.parameters:
         _require(encoding)
     else:
@@ -158,15 +158,15 @@ def _require(encoding: Encoding) -> None:
     shadowed = sorted(FINAL & set(vars(encoding)))
     if shadowed:
         raise TypeError(
-            f"{type(encoding).__name__}: an instance has its own {shadowed[0]}, which laws look at"
+            f"{type(encoding).__name__}: an instance overrides {shadowed[0]}, which laws use"
         )
     first, second = _marked_letters(encoding, "′"), _marked_letters(encoding, "")
     _of_hooks(encoding, first)
     left = {v.term for v in first.values()}
     if any(left & free(result) for result in _of_hooks(encoding, second)):
         raise TypeError(
-            f"{type(encoding).__name__} gives the results of an earlier call: it keeps something "
-            "from call to call; compute everything anew"
+            f"{type(encoding).__name__} returns results of an earlier call: it keeps state "
+            "between calls; compute everything in each call"
         )
 
 
@@ -183,7 +183,7 @@ def _marked_letters(encoding: Encoding, mark: str) -> dict[str, Any]:
 
 
 def _of_hooks(encoding: Encoding, letters: Mapping[str, Any]) -> list[Term]:
-    """What comes out of the encoding as a whole, and of one token and one pair."""
+    """Return what the encoding gives as a whole, and for one token and one pair."""
     Q, K, V, u, p = letters.values()
     if encoding.whole:
         u, p = u + arange(r), p + arange(c)
@@ -201,7 +201,7 @@ _READ: WeakSet[type[Encoding]] = WeakSet()
 
 
 def require_encoding(kind: Any) -> type[Encoding]:
-    """The class, or the class of an instance; anything else is refused with what to write."""
+    """Return the class, or the class of an instance; refuse anything else, with what to write."""
     found = type(kind) if isinstance(kind, Encoding) else kind
     if not (inspect.isclass(found) and issubclass(found, Encoding) and found is not Encoding):
         raise NotAnEncoding(
@@ -212,20 +212,20 @@ def require_encoding(kind: Any) -> type[Encoding]:
 
 
 def require_numbers(kind: type[Encoding]) -> None:
-    """Refuse an encoding with a parameter that has no number, and say which."""
+    """Refuse an encoding with a parameter that has no default number, and name it."""
     missing = [name for name in kind.given if name not in kind.defaults]
     if missing:
         raise NotAnEncoding(
             f"{kind.__name__} has no number for {', '.join(missing)}; name it in `defaults`, so "
-            "that the encoding can be drawn and measured"
+            "that the encoding can be plotted and measured"
         )
 
 
 def require_read(kind: type[Encoding]) -> None:
-    """Refuse an encoding of which some method gives something else on numpy than on symbols.
+    """Refuse an encoding with a method that gives something else on numpy than on symbols.
 
-    Every law speaks of the terms of these methods.  Raises :class:`Misread`, and ``NotRun`` where
-    a method does not run on numpy at all; a class is looked at once.
+    Every law is about the terms of these methods.  Raises :class:`Misread`, and ``NotRun`` if a
+    method does not run on numpy at all; a class is examined once.
 
     >>> from attnproof.encodings.bias import Alibi
     >>> require_read(Alibi)
@@ -234,22 +234,22 @@ def require_read(kind: type[Encoding]) -> None:
         return
     found = hooks_of(kind).misreading  # type: ignore[arg-type]  # classes hash by identity
     if found is not None:
-        side, text = "left side", found.text  # of a method both sides are what it gives
+        side, text = "left side", found.text  # both sides are what the method gives
         told = text.removeprefix(side) if text.startswith(side) else f": {text}"
         raise Misread(f"{kind.__name__}.{found.says} is misread{told}", found)
 
 
 def read_elsewhere(kind: type[Encoding]) -> None:
-    """Note that another gate compares the terms of this encoding with its code, as of traces."""
+    """Note that another gate, as for traces, compares the terms of this encoding with its code."""
     _READ.add(kind)
 
 
 @lru_cache(maxsize=1024)
 def hooks_of(kind: type[Encoding]) -> Statement:
-    """What each method of an encoding gives, as a statement to be read: value = value.
+    """Return what each method of an encoding gives, as a statement for the gate: value = value.
 
-    The sizes are any, the parameters of their kinds and not the defaults, the positions any real
-    numbers, or any whole ones.
+    The sizes are arbitrary, the parameters arbitrary of their kinds and not the defaults, the
+    positions any real numbers, or any whole ones.
     """
     hypotheses = {name: _letters(kind, name) for name in kind.hypotheses()}
     wanted = dict.fromkeys(name for letters in hypotheses.values() for name in letters)
@@ -280,8 +280,8 @@ def hooks_of(kind: type[Encoding]) -> Statement:
         strange = sorted(spoken - own - set(givens))
         if strange:
             raise TypeError(
-                f"{kind.__name__}.{name.partition(',')[0]} speaks of {strange[0]}; a hypothesis "
-                "speaks of the parameters and of the names it takes"
+                f"{kind.__name__}.{name.partition(',')[0]} uses {strange[0]}; a hypothesis "
+                "may only use the parameters and the names that it takes"
             )
     return Statement(givens, claims, code=code)
 
@@ -291,7 +291,7 @@ def _letters(kind: type[Encoding], hypothesis: str) -> tuple[str, ...]:
 
 
 def _results(made: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any) -> Iterator[tuple[str, Any]]:
-    """What each of its methods gives, and what follows from them, at rows and at single tokens."""
+    """Yield what each method gives, and what follows from them, at rows and at single tokens."""
     q, k, m, n = Q[:, None], K[None], u[:, None], p[None]
     if made.defines("add"):
         yield "add(p)", made.add(u)

@@ -1,4 +1,4 @@
-"""How a class declares an encoding: its hypotheses, what it leaves unwritten, what is wrong."""
+"""How a class declares an encoding: its hypotheses, methods it leaves unwritten, and mistakes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def hypothesis(says: str) -> Callable[[Method], Method]:
-    """Mark a method of an encoding as a hypothesis on its parameters, said in these words.
+    """Mark a method of an encoding as a hypothesis on its parameters, stated in these words.
 
-    The method returns a list of claims and pairs of equal arrays.  A law that fails without it is
-    tried again with it; the card then tells both: proved under it, and a witness without it.
+    The method returns a list of claims and of pairs of equal arrays.  A law that fails without the
+    hypothesis is tried again with it; the card then shows both the proof under it and a witness
+    without it.
 
-    A method that takes letters of the laws, such as the positions ``i`` and ``j`` that have to
-    have different codes, speaks of them too: "the positions are below 2^d".  It is tried of the
-    laws that have all of these letters.
+    A method that takes letters of the laws, such as the positions ``i`` and ``j`` that must have
+    different codes, is about them too: "the positions are below 2^d".  It is tried for the laws
+    that have all of these letters.
     """
     if not isinstance(says, str):
         raise TypeError('say what is assumed: @hypothesis("the slope is at least 0")')
@@ -44,7 +45,7 @@ def hypothesis(says: str) -> Callable[[Method], Method]:
 
 
 def _list_of_claims(name: str, said: Any) -> list[Any]:
-    """What a hypothesis returns, as a list; a comparison of arrays is no claim."""
+    """Return what a hypothesis returns, as a list; a comparison of arrays is not a claim."""
     kinds = Claim | Law | ConcreteClaim | ConcreteLaw  # the latter in a run on numpy
     one = isinstance(said, kinds)
     many = isinstance(said, Iterable) and not isinstance(said, Array)
@@ -58,7 +59,7 @@ def _list_of_claims(name: str, said: Any) -> list[Any]:
     return parts
 
 
-# Where each is written, to look at; beside these, `attnproof new` explains what acts on scores.
+# A file that shows each method; `attnproof new` explains those that act on scores as well.
 EXAMPLES = {
     "add": "attnproof/encodings/additive.py",
     "relate": "attnproof/encodings/relative.py",
@@ -74,10 +75,10 @@ EXAMPLES = {
 
 
 def unwritten(encoding: Any, base: type, method: str) -> str:
-    """What is wrong with a call of ``method`` of this encoding, which only ``base`` has.
+    """Return the message for a call of ``method`` of this encoding, which only ``base`` has.
 
-    It names the class and the method, says what the method gives in the words and shapes of the
-    base class, and where an example stands.
+    It names the class and the method, says what the method should return, in the words and shapes
+    of the base class, and where to find an example.
 
     >>> from attnproof import Encoding
     >>> class Mine(Encoding): pass
@@ -104,13 +105,13 @@ def unwritten(encoding: Any, base: type, method: str) -> str:
     )
 
 
-READ = frozenset(["width", "axes", "whole", "together"])  # attributes that are read of an instance
-PER_COORDINATE = frozenset(["apart", "tell"])  # they may be given the number of a coordinate too
+READ = frozenset(["width", "axes", "whole", "together"])  # attributes read from an instance
+PER_COORDINATE = frozenset(["apart", "tell"])  # may also take the number of a coordinate
 NEAR = 0.8  # biass and relates are near, rotate and angles are not
 
 
 def misdeclared(cls: type, base: type, hooks: Collection[str]) -> str:
-    """The first mistake in a subclass of ``base``, with what to write; empty if there is none."""
+    """Return the first mistake in a subclass of ``base``, with what to write; empty if none."""
     if "usual" in vars(cls):
         return f"{cls.__name__}.usual is called defaults now; rename it"
     return next(_mistakes(cls, base, hooks), "")
@@ -122,8 +123,8 @@ def _mistakes(cls: Any, base: type, hooks: Collection[str]) -> Iterator[str]:
         if own and not hasattr(value, "says"):
             for meant in _near(name, hooks):
                 yield (
-                    f"{cls.__name__}.{name} is a method that no law looks at; call it {meant} if "
-                    f"that is meant, or _{name} if it helps another"
+                    f"{cls.__name__}.{name} is a method that no law uses; call it {meant} if "
+                    f"that is meant, or _{name} if it is a helper"
                 )
         wanted = _called_with(base, name)
         if inspect.isfunction(value) and wanted and not _takes(value, wanted):
@@ -141,8 +142,8 @@ def _mistakes(cls: Any, base: type, hooks: Collection[str]) -> Iterator[str]:
             )
         if callable(getattr(base, name, None)) or name in READ:
             yield (
-                f"{cls.__name__} has a parameter {name!r}, which means something else in every "
-                "encoding; call it by another name"
+                f"{cls.__name__} has a parameter {name!r}, which has another meaning in every "
+                "encoding; rename it"
             )
     strange = sorted(set(cls.defaults) - set(cls.given))
     if strange:
@@ -160,14 +161,14 @@ def _mistakes(cls: Any, base: type, hooks: Collection[str]) -> Iterator[str]:
 
 
 def _called_with(base: type, name: str) -> tuple[str, ...]:
-    """The parameters with which laws call a method; empty if none calls it."""
+    """Return the parameters with which laws call a method; empty if they do not."""
     declared = getattr(base, name, None)
     known = inspect.isfunction(declared) and not name.startswith("_")
     return tuple(inspect.signature(declared).parameters) if known else ()  # type: ignore[arg-type]
 
 
 def _takes(method: Any, wanted: tuple[str, ...]) -> bool:
-    """Whether a method can be called so."""
+    """Whether a method can be called with these parameters."""
     counts = {len(wanted), len(wanted) + (method.__name__ in PER_COORDINATE)}
     for count in counts:
         try:
@@ -179,7 +180,7 @@ def _takes(method: Any, wanted: tuple[str, ...]) -> bool:
 
 
 def _near(name: str, hooks: Collection[str]) -> list[str]:
-    """The method that may be meant: letters too many or too few, or in another order."""
+    """Return the method that may be meant: spelt nearly the same, or with letters swapped."""
     swapped = [hook for hook in hooks if sorted(hook) == sorted(name)]
     return swapped or get_close_matches(name, hooks, 1, NEAR)
 
@@ -192,7 +193,7 @@ def _is_finite(numbers: Any) -> bool:
 
 
 def _lengths(cls: Any) -> Iterator[str]:
-    """Two lengths that are printed alike and are not the same."""
+    """Yield a mistake if two lengths are printed alike and are not the same."""
     lengths = [n for given in cls.given.values() for n in given.lengths]
     seen: dict[str, str] = {}
     for length in (as_array(cls.width).term, *lengths):

@@ -1,4 +1,4 @@
-"""What the names in the statements stand for: each definition, written out by one level."""
+"""What the names in statements stand for: each definition, unfolded by one level."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def definitions(statements: Iterable[Statement]) -> tuple[DefinitionRecord, ...]:
-    """Every definition the statements use, also inside another, in the order of their files.
+    """Return every definition that the statements use, also inside others, in file order.
 
-    Of the ways in which one is applied, the simplest is told, on matrices if there is one.
+    Of the ways in which one is applied, the simplest is shown, on matrices if there is one.
     """
     uses: dict[str, set[Term]] = {}
     seen: set[Term] = set()
@@ -38,7 +38,7 @@ def definitions(statements: Iterable[Statement]) -> tuple[DefinitionRecord, ...]
 
 
 def named(statements: Iterable[Statement]) -> tuple[str, ...]:
-    """The definitions that statements name, by name; those inside another's formula apart."""
+    """Return the names of definitions in statements, except those inside another's formula."""
     return _named(_said(statements))
 
 
@@ -77,7 +77,7 @@ def _record(known: Definition[..., object], uses: Iterable[Term]) -> DefinitionR
             -_usual(known, t),
             _size(t),
             latex(t),
-            t.key,  # what is folded looks alike, and is not
+            t.key,  # folded terms may print alike
         ),
     )
     first, _, _ = (known.__doc__ or "").strip().partition("\n")
@@ -93,7 +93,7 @@ def _record(known: Definition[..., object], uses: Iterable[Term]) -> DefinitionR
 
 
 def _closed(use: Term) -> Term:
-    """A use inside a sum or a stack, on arrays of its own for what is bound there."""
+    """Return a use inside a sum or a stack, with new variables for what is bound there."""
     shapes = {p.data: p.shape for p in postorder(use) if p.op == "bound"}
     values = [
         make("var", (), ("xyzuvw"[k % 6], "real"), shapes.get(use.loose - 1 - k, ()))
@@ -103,13 +103,13 @@ def _closed(use: Term) -> Term:
 
 
 def _names(use: Term) -> bool:
-    """Whether it is applied to different names, and to nothing else."""
+    """Whether it is applied to distinct variables, and to nothing else."""
     args = use.args[1:]
     return len(set(args)) == len(args) and all(arg.op == "var" for arg in args)
 
 
 def _usual(known: Definition[..., object], use: Term) -> int:
-    """How many arguments have the usual name: Q for a matrix of queries, a for an angle."""
+    """Return how many arguments have the usual name: Q for a matrix of queries, a for an angle."""
     from inspect import signature
 
     words = signature(known.body).parameters
@@ -129,7 +129,7 @@ def _size(term: Term) -> int:
 
 
 def _on_names(known: Definition[..., object], use: Term) -> Term:
-    """The definition on arrays that are only names, of the shapes of this use if need be."""
+    """Return the definition applied to variables of the shapes of this use, if that is possible."""
     from inspect import signature
 
     args = use.args[1:]
@@ -143,7 +143,7 @@ def _on_names(known: Definition[..., object], use: Term) -> Term:
         values.append(Given(kind, arg.shape).named(name))
     try:
         made = known(*values)
-    except Exception:  # noqa: BLE001 (it takes more than arrays, or reads their form)
+    except Exception:  # noqa: BLE001 (it may need more than variables)
         return use
     return made.term if isinstance(made, Array) and made.term.op == "named" else use
 

@@ -1,4 +1,4 @@
-"""Running demonstrations: what a document's code prints, computed again, into a record."""
+"""Run demonstrations: compute again what a document's code prints, and record the comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def demonstrate(files: Mapping[str, Path]) -> Iterator[DemonstrationRecord]:
-    """The record of each demonstration; one that cannot be run has ``failed``, and says why."""
+    """Yield the record of each demonstration; one that cannot be run ``failed``, and says why."""
     folders: dict[Path, Demonstrations] = {}
     for name, path in files.items():
         if path.parent not in folders:
@@ -61,7 +61,7 @@ def _run(name: str, path: Path, shown: Demonstration) -> DemonstrationRecord:
 
 
 def _said(name: str, shown: Demonstration | None) -> dict[str, Any]:
-    """What a demonstration says of itself, or the name of one that cannot be loaded."""
+    """Return what a demonstration says of itself; if it cannot be loaded, only its name."""
     if shown is None:
         return {"title": name, "says": "", "remark": "", "claims": ()}
     return {part: getattr(shown, part) for part in ("title", "says", "remark", "claims")}

@@ -1,8 +1,8 @@
-"""What pages are made of: lines and tables, one after the other, and the signs of verdicts.
+"""The parts of pages: lines and tables, one after the other, and the signs of verdicts.
 
-A page is a function of a record that yields such parts; :func:`laid_out` makes it what a terminal
-shows, :func:`show` prints it, :func:`plain_text` is the text of an error.  What a command prints, a
-notebook shows: :class:`Shown` is the base of whatever Python is answered.
+A page is a function of a record that yields such parts.  :func:`laid_out` lays it out for a
+terminal, :func:`show` prints it, and :func:`plain_text` gives the text of an error.  A notebook
+displays what a command prints: :class:`Shown` is the base class of all results in Python.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 WIDTH = 80
-WIDE = 100  # of what Python prints
+WIDE = 100  # the width of what Python prints
 SIGNS = {
     "proved": "✓",
     "refuted": "✗",
@@ -68,7 +68,7 @@ COLOURS = {
 
 
 def sign(verdict: str) -> str:
-    """A verdict with its sign.
+    """Return a verdict with its sign.
 
     >>> sign("proved")
     '✓ proved'
@@ -77,12 +77,12 @@ def sign(verdict: str) -> str:
 
 
 def style(verdict: str) -> str:
-    """The colour of a verdict."""
+    """Return the colour of a verdict."""
     return COLOURS[SIGNS[verdict]]
 
 
 def tally(found: Iterable[str], order: Iterable[str] = SIGNS) -> str:
-    """How many of which verdict, in the order of these.
+    """Return how many there are of each verdict, in the given order.
 
     >>> tally(["refuted", "proved", "proved"])
     '2 proved, 1 refuted'
@@ -91,13 +91,13 @@ def tally(found: Iterable[str], order: Iterable[str] = SIGNS) -> str:
 
 
 def counts(found: Iterable[str], order: Iterable[str] = SIGNS) -> list[tuple[str, int]]:
-    """Each verdict, in the order of these, and how many of it were found."""
+    """Return each verdict, in the given order, with its number."""
     count = Counter(found)
     return [(word, count[word]) for word in order]
 
 
 def short(value: float | str | None, nothing: str = "") -> str:
-    """A number in two digits.
+    """Format a number with two digits.
 
     >>> short(1.25e-7), short(None), short(3.0), short("non-finite")
     ('1.2e-07', '', '3', 'non-finite')
@@ -106,16 +106,16 @@ def short(value: float | str | None, nothing: str = "") -> str:
 
 
 def when(times: Collection[datetime]) -> str:
-    """A time to the minute, or the first and the last of several."""
+    """Format a time to the minute, or the first and the last of several."""
     first, last = (f"{one.astimezone():%Y-%m-%d %H:%M}" for one in (min(times), max(times)))
     return first if first == last else f"from {first} to {last}"
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: its title, its columns, the rows, and what a reader must know of them.
+    """A table: its title, its columns, the rows, and notes for the reader.
 
-    ``numbers``: all columns but the first hold numbers, and stand at the right.
+    ``numbers``: all columns but the first hold numbers, and are right-aligned.
     """
 
     title: str
@@ -125,7 +125,7 @@ class Grid:
     numbers: bool = False
 
     def shown(self) -> Group:
-        """The table for a terminal; title and notes may be wider than it."""
+        """Return the table for a terminal; title and notes may be wider than it."""
         from rich.console import Group
         from rich.text import Text
 
@@ -139,9 +139,10 @@ class Grid:
 
 
 class Line(NamedTuple):
-    r"""A paragraph of a page: what is said, its style, how much deeper its further lines stand.
+    r"""A paragraph of a page: its text, its style, and the extra indent of its further lines.
 
-    It is as deep as its text begins.  Without a ``hang`` it is not broken, and can be copied whole.
+    Its own indent is that of the text.  Without a ``hang`` it is not wrapped, and can be copied
+    whole.
 
     >>> Line("  so many words", hang=2).broken(10)
     '  so many\n    words'
@@ -152,7 +153,7 @@ class Line(NamedTuple):
     hang: int | None = None
 
     def broken(self, width: int) -> str:
-        """The text in lines of this width."""
+        """Return the text wrapped to this width."""
         if self.hang is None:
             return self.text
         indent = " " * (len(self.text) - len(self.text.lstrip(" ")))
@@ -171,7 +172,7 @@ Part: TypeAlias = "Line | Grid | RenderableType"
 
 
 def laid_out(page: Iterable[Part], width: int) -> Group:
-    """A page as a terminal of this width shows it."""
+    """Return a page as a terminal of this width displays it."""
     from rich.console import Group
     from rich.text import Text
 
@@ -186,7 +187,7 @@ def laid_out(page: Iterable[Part], width: int) -> Group:
 
 
 def show(page: Iterable[Part], console: Console | None = None, width: int = 0) -> None:
-    """Print a page, its lines at a width: that of the terminal, if none is named."""
+    """Print a page, with lines of a given width, by default that of the terminal."""
     from rich.console import Console
 
     console = console or Console()
@@ -194,19 +195,19 @@ def show(page: Iterable[Part], console: Console | None = None, width: int = 0) -
 
 
 def plain_text(lines: Iterable[Line], width: int) -> str:
-    """The lines of a page as plain text."""
+    """Return the lines of a page as plain text."""
     return "\n".join(line.broken(width) for line in lines)
 
 
 def section(title: str, parts: Sequence[Iterator[str]]) -> Iterator[str]:
-    """An empty line, the title and the parts; nothing at all where the parts are empty."""
+    """Yield an empty line, the title and the parts; nothing at all if the parts are empty."""
     lines = [line for part in parts for line in part]
     if lines:
         yield from ("", *wrap(title, WIDTH), *lines)
 
 
 def filled(text: str, indent: int = 2, hang: int = 0) -> Iterator[str]:
-    """Paragraphs at the width of the page; further lines stand ``hang`` deeper."""
+    """Yield paragraphs wrapped to the page width; further lines are indented ``hang`` deeper."""
     first, rest = " " * indent, " " * (indent + hang)
     for paragraph in text.split("\n\n"):
         if paragraph.strip():
@@ -220,21 +221,21 @@ def filled(text: str, indent: int = 2, hang: int = 0) -> Iterator[str]:
 
 
 def formula(told: Formula) -> Iterator[str]:
-    """A formula, indented."""
+    """Yield a formula, indented."""
     for line in told.text.splitlines():
         yield from filled(line, 4, 4)
 
 
 def bullets(texts: Sequence[str]) -> Iterator[str]:
-    """A list."""
+    """Yield the items of a list."""
     for text in texts:
         yield from filled(f"- {text}", 2, 2)
 
 
 def headed(*columns: str, title: str = "", caption: str = "", **more: Any) -> Table:
-    """A table with these columns, whose cells are wrapped; others may be added to it.
+    """Return a table with these columns, whose cells are wrapped; more columns may be added.
 
-    Title and caption stand at the left; ``more`` is as rich's ``Table`` takes it.  rich is loaded
+    Title and caption are left-aligned; ``more`` are arguments of rich's ``Table``.  rich is loaded
     here, so that commands without a table start without it.
 
     >>> table = headed("law", "verdict", title="Two laws")
@@ -258,7 +259,7 @@ def headed(*columns: str, title: str = "", caption: str = "", **more: Any) -> Ta
 
 
 class Shown(ABC):
-    """An answer that shows itself: as text, as the page of its command, and in a notebook.
+    """A result that displays itself: as text, as the page of its command, and in a notebook.
 
     >>> class Two(Shown):
     ...     def page(self, width):
@@ -273,18 +274,18 @@ class Shown(ABC):
 
     @abstractmethod
     def page(self, width: int) -> RenderableType:
-        """What a terminal of this width shows."""
+        """Return what a terminal of this width displays."""
 
     @abstractmethod
     def to_json(self) -> str:
-        """The record as JSON."""
+        """Return the record as JSON."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         del console
         yield self.page(options.max_width)
 
     def __str__(self) -> str:
-        """Plain text, 100 columns wide."""
+        """Return plain text, 100 columns wide."""
         console = _console()
         console.print(self.page(WIDE), highlight=False, crop=False)
         told = console.export_text().splitlines()
@@ -294,14 +295,14 @@ class Shown(ABC):
         return str(self)
 
     def _repr_html_(self) -> str:
-        """The same page in a notebook, its colours those of a terminal."""
+        """Return the same page for a notebook, in the colours of a terminal."""
         console = _console()
         console.print(self.page(WIDE), highlight=False, crop=False)
         frame = '<pre style="font-family: monospace; line-height: 1.25">{code}</pre>'
         return console.export_html(inline_styles=True, code_format=frame)
 
     def __bool__(self) -> bool:
-        """Refused: a verdict has conditions, and an answer that is true of itself has none."""
+        """Refuse: a verdict has conditions, so a result is not simply true or false."""
         raise TypeError(
             f"{type(self).__name__} is neither true nor false: ask for its verdict, such as "
             "found.verdict == 'proved'"
@@ -309,7 +310,7 @@ class Shown(ABC):
 
 
 def _console() -> Console:
-    """A console that prints nowhere, and keeps what it is told."""
+    """Return a console that prints nowhere, and records its output."""
     from io import StringIO
 
     from rich.console import Console
@@ -318,7 +319,7 @@ def _console() -> Console:
 
 
 def bar(console: Console | None = None) -> Progress:
-    """A bar that is gone when it ends, on standard error if no console is named.
+    """Return a progress bar that disappears when it ends, by default on standard error.
 
     rich is loaded here, so that commands without a bar start without it.
     """

@@ -1,14 +1,14 @@
 """A position encoding: what it does to tokens, queries, keys, values and scores.
 
-An encoding is a class; what it does is written in plain array code, in one method for each place
-where it acts.  The same lines run on symbols, where laws are proved of them for all sizes, and on
-numpy, where they are drawn.
+An encoding is a class.  What it does is written in plain array code, in one method for each place
+where it acts.  The same lines run on symbolic arrays, where laws are proved for all sizes, and on
+numpy, where the encoding is drawn and measured.
 
 ===========================  =======================================================
 method                       acts on
 ===========================  =======================================================
 ``add(p)``                   the input: the token x at position p becomes x + add(p)
-``rotate(x, p)``             queries and keys alike
+``rotate(x, p)``             queries and keys, both in the same way
 ``query(q, p)``, ``key(k, p)``   queries and keys, each in its own way
 ``relate(q, k, m, n)``       the product q·k, before it is divided by √d
 ``bias(m, n)``               the score, after that
@@ -46,9 +46,9 @@ FINAL = frozenset([
 
 @cache
 def _used(kind: type[Encoding]) -> frozenset[str]:
-    """The hooks that an encoding writes, but those that scores of its own leave out.
+    """Return the hooks that an encoding writes, except those that its own ``scores`` do not call.
 
-    What is added reaches the values too, whatever the scores do.
+    What is added to the input always counts: it reaches the values, whatever the scores do.
     """
     own = frozenset(hook for hook in HOOKS if kind.defines(hook))
     if "scores" not in own:
@@ -72,7 +72,7 @@ def _used(kind: type[Encoding]) -> frozenset[str]:
 
 
 def id_of(name: str) -> str:
-    """The id of an encoding whose class has this name.
+    """Return the id of an encoding whose class has this name.
 
     >>> id_of("RopeLlama3"), id_of("TransformerXL")
     ('rope-llama3', 'transformer-xl')
@@ -83,13 +83,13 @@ def id_of(name: str) -> str:
 class Encoding:
     """A position encoding; subclass it and write the methods where it acts.
 
-    ``given`` declares the parameters; they are attributes of an instance.  An instance made
+    ``given`` declares the parameters, which become attributes of an instance.  An instance made
     without them stands for every value: ``Rope()`` has any frequencies.  ``defaults`` holds numbers
-    for drawings and measurements.  ``width`` is the number of features of a query or key,
-    ``axes`` the number of coordinates of a position (0: a position is a number), and ``whole``
-    says that it is defined for the positions 0, 1, 2, .. alone.  ``length`` names the parameter
-    that is the number of tokens, if it looks at that, and ``together`` says that the score of a
-    query and a key depends on the other tokens too.
+    for plots and measurements.  ``width`` is the number of features of a query or key, ``axes`` the
+    number of coordinates of a position (0: a position is a number), and ``whole`` says that it is
+    defined for the positions 0, 1, 2, .. only.  ``length`` names the parameter that is the number
+    of tokens, if it depends on that, and ``together`` says that the score of a query and a key
+    depends on the other tokens too.
 
     >>> from attnproof import positions
     >>> class Nearer(Encoding):
@@ -108,20 +108,21 @@ class Encoding:
     whole: ClassVar[bool] = False
     length: ClassVar[str] = ""
     together: ClassVar[bool] = False
-    reach: ClassVar[int] = 0  # with its default numbers, how many positions it has; 0: no end
+    reach: ClassVar[int] = 0  # number of positions with the defaults; 0: unlimited
     given: ClassVar[Mapping[str, Given]] = {}
     defaults: ClassVar[Mapping[str, Any]] = {}
     obeys: ClassVar[tuple[str, ...]] = ()  # laws its author claims, for attnproof.testing
 
     def __init_subclass__(cls) -> None:
-        """Refuse a class that rewrites what laws look at, or declares what none looks at."""
+        """Refuse a class that overrides what laws examine, or declares what none examines."""
         super().__init_subclass__()
         if cls.whole and cls.axes:
             raise TypeError(f"{cls.__name__}: whole positions are numbers, with axes = 0")
         own = sorted(n for n in FINAL if getattr_static(cls, n) is not vars(Encoding)[n])
         if own:
             raise TypeError(
-                f"{cls.__name__}.{own[0]} follows from what an encoding does, and laws look at it; "
+                f"{cls.__name__}.{own[0]} is derived from the hooks of an encoding, and laws use "
+                f"it; "
                 f"write {', '.join(HOOKS[:-1])} or {HOOKS[-1]} instead"
             )
         wrong = misdeclared(cls, Encoding, HOOKS)
@@ -146,7 +147,10 @@ class Encoding:
 
     @classmethod
     def with_defaults(cls, width: int = 64) -> Self:
-        """The encoding with its default numbers, for numpy; ``width`` where they leave it open."""
+        """Return the encoding with its default numbers, for numpy.
+
+        ``width`` is the number of features if the defaults leave it open.
+        """
         numbers = dict(cls.defaults)
         lengths = {}
         for name, value in numbers.items():
@@ -158,7 +162,7 @@ class Encoding:
                     lengths[axis.data[0]] = length
         term = integer(as_array(cls.width).term)
         open_ = {t.data[0] for t in free(term) if t.op == "size"} - set(lengths)
-        for name in open_:  # one at most: d, or B of a width 2 B, or N of a width 2 B + N
+        for name in open_:  # at most one: d, or B of a width 2 B, or N of a width 2 B + N
             one, two = (length_value(term, {**lengths, name: n}) for n in (1, 2))
             lengths[name] = max(1, 1 + (width - one) // (two - one))
         features = length_value(term, lengths)
@@ -170,54 +174,54 @@ class Encoding:
 
     @classmethod
     def declared(cls) -> dict[str, Given]:
-        """The parameters; one that adds to the input has A = W_Q W_Kᵀ beside its own."""
+        """Return the parameters; an encoding that adds to the input also has A = W_Q W_Kᵀ."""
         A = real(cls.width, cls.width, says="W_Q W_Kᵀ, any real numbers")
         projections = {"A": A} if cls.defines("add") else {}
         return {**cls.given, **projections}
 
     @classmethod
     def defines(cls, *methods: str) -> bool:
-        """Whether it acts in one of these methods."""
+        """Whether it writes one of these methods."""
         return any(getattr(cls, name) is not getattr(Encoding, name) for name in methods)
 
     @classmethod
     def acts(cls, *hooks: str) -> bool:
         """Whether it acts in one of these hooks, or in any if none is named.
 
-        A hook that scores of its own do not call does nothing to them.
+        A hook that its own ``scores`` do not call has no effect on them.
         """
         used = _used(cls)  # type: ignore[arg-type]  # classes hash by identity
         return bool(used.intersection(hooks) if hooks else used)
 
     @classmethod
     def id(cls) -> str:
-        """Its name in commands and tables: the class's, in lower case with hyphens."""
+        """Return its name in commands and tables: that of the class, in lower case with hyphens."""
         return id_of(cls.__name__)
 
     @classmethod
     def hypotheses(cls) -> dict[str, str]:
-        """The methods that are hypotheses, with their words, in the order of the class."""
+        """Return the methods that are hypotheses, with their words, in the order of the class."""
         classes = reversed(cls.__mro__)
         named = [n for c in classes for n in vars(c) if hasattr(getattr(c, n), "says")]
         return {name: getattr(cls, name).says for name in dict.fromkeys(named)}
 
-    # What it does: all of these may be written by a subclass.
+    # What it does: a subclass may write any of these.
 
     def add(self, p: Any) -> Any:
         """What is added to the token at p: positions (..) -> (.., d)."""
         raise NotImplementedError(unwritten(self, Encoding, "add"))
 
     def rotate(self, x: Any, p: Any) -> Any:
-        """A query or key x: (.., d) at positions p: (..)."""
+        """Return a query or key x: (.., d) as it is encoded at positions p: (..)."""
         del p
         return x
 
     def query(self, q: Any, p: Any) -> Any:
-        """A query; as ``rotate`` does it."""
+        """Return a query as it is encoded; by default as ``rotate`` does it."""
         return self.rotate(q, p)
 
     def key(self, k: Any, p: Any) -> Any:
-        """A key; as ``rotate`` does it."""
+        """Return a key as it is encoded; by default as ``rotate`` does it."""
         return self.rotate(k, p)
 
     def relate(self, q: Any, k: Any, m: Any, n: Any) -> Any:
@@ -233,86 +237,87 @@ class Encoding:
         raise NotImplementedError(unwritten(self, Encoding, "sees"))
 
     def value(self, v: Any, m: Any, n: Any) -> Any:
-        """The value v: (1, c, e) at n: (1, c), as the query at m: (r, 1) reads it."""
+        """Return the value v: (1, c, e) at n: (1, c), as the query at m: (r, 1) reads it."""
         del m, n
         return v
 
-    # What it claims of itself.
+    # What it claims about itself.
 
     def envelope(self, q: Any, k: Any, m: Any, n: Any) -> Any:
-        """A number that the score of q: (d,) at m and k: (d,) at n never exceeds.
+        """Return a number that the score of q: (d,) at m and k: (d,) at n never exceeds.
 
-        Where an encoding claims nothing else, the score without positions.
+        By default this is the score without positions.
         """
         del m, n
         return self.plain(q, k)
 
-    # Advice to the prover, which is not believed.
+    # Advice to the prover, which is not trusted.
 
     def shift(self, s: Any) -> Any:
-        """The matrix (d, d) that takes ``add(p)`` to ``add(p + s)`` for every p, if one does."""
+        """The matrix (d, d) that takes ``add(p)`` to ``add(p + s)`` for every p, if one exists."""
         raise NotImplementedError(unwritten(self, Encoding, "shift"))
 
     def moved(self, k: Any, s: Any) -> Any:
-        """The encoded key at p, moved to p + s without knowing p, if that can be done."""
+        """Return the encoded key at p, moved to p + s without knowing p, if that is possible."""
         moved = self.key(k, s)
         return moved + self.add(s) - self.add(0 * s) if self.defines("add") else moved
 
     def bound(self) -> Any:
-        """A number that what it makes of positions stays below in size; see ``bounds``."""
+        """A bound on the size of everything that it computes from positions; see ``bounds``."""
         raise NotImplementedError(unwritten(self, Encoding, "bound"))
 
     def beyond(self, C: Any) -> Any:
-        """A position at which what it makes of positions is above the natural number C in size."""
+        """A position at which something that it computes exceeds the natural number C in size."""
         raise NotImplementedError(unwritten(self, Encoding, "beyond"))
 
     def apart(self, i: Any, j: Any) -> Any:
-        """``tell`` of the codes of two natural numbers, in a form that visibly is not 0.
+        """``tell`` of the codes of two natural numbers, in a form that is visibly not 0.
 
-        Where positions are vectors, this and ``tell`` may take one argument more, the number of
-        the coordinate in which the positions are these.
+        If positions are vectors, this and ``tell`` may take one more argument: the number of the
+        coordinate that has these values.
         """
         raise NotImplementedError(unwritten(self, Encoding, "apart"))
 
     def tell(self, here: Any, there: Any) -> Any:
-        """A number made of two codes, 0 if they are equal and visibly not 0 if they are not."""
+        """Return a number made of two codes: 0 if they are equal, visibly not 0 if they differ."""
         return here[0] - there[0]
 
     def fall(self, x: Any, o: Any, step: Any) -> Any:
-        """score(x, x, m, m − o) − score(x, x, m, m − o − step) in a form >= 0 by its look.
+        """score(x, x, m, m − o) − score(x, x, m, m − o − step) in a form that is visibly >= 0.
 
-        Query and key have the same content x.  The numbers o and step are at least 0; where
-        positions are vectors, multiples at least 0 of one vector.
+        Query and key have the same content x.  The numbers o and step are at least 0; if positions
+        are vectors, they are nonnegative multiples of one vector.
         """
         raise NotImplementedError(unwritten(self, Encoding, "fall"))
 
     def margin(self, q: Any, k: Any, m: Any, n: Any) -> Any:
-        """``envelope`` less the score, of one query and one key, in a form >= 0 by its look."""
+        """``envelope`` minus the score, of one query and one key, in a form visibly >= 0."""
         raise NotImplementedError(unwritten(self, Encoding, "margin"))
 
     def facts(self) -> dict[str, Law]:
-        """Equations that laws may rest on, in their letters; kept if they are proved first.
+        """Return equations that laws may use, in their letters, once they are proved.
 
-        Each is a law (``for_all``), or one at given values (``for_all(..).at(..)``).
+        Each is a law (``for_all``), or a law at given values (``for_all(..).at(..)``).
         """
         return {}
 
     # What follows from it.
 
     def encode(self, x: Any, p: Any) -> Any:
-        """A key at p as it is kept: (.., d), (..) -> (.., d)."""
+        """Return a key at p as it is cached: (.., d), (..) -> (.., d)."""
         return self.key(x + self.add(p) if self.defines("add") else x, p)
 
     def encode_query(self, x: Any, p: Any) -> Any:
-        """A query at p as it meets the keys."""
+        """Return a query at p as it meets the keys."""
         return self.query(x + self.add(p) if self.defines("add") else x, p)
 
     def code(self, p: Any) -> Any:
-        """What it makes of one position p, as a list of numbers: what tells p from others.
+        """Return what it computes from one position p, as numbers that may tell p from others.
 
-        What is added; or a key of ones, rotated, or a query where keys are not; or what is added to
-        q·k for a query at p, each unit vector and 0, and the key 0 at 0; or the bias of a query at
-        p and a key at 0, and of a query at 0 and a key at p.
+        That is what is added to the input; otherwise a key of ones, encoded, or a query if keys are
+        not encoded; otherwise what is added to q·k for a query at p, each unit vector and 0, and
+        the key 0 at 0; otherwise the bias of a query at p and a key at 0, and of a query at 0 and a
+        key at p.
         """
         xp = array_namespace(p)
         one, zero = p[None], (0 * p)[None]
@@ -333,7 +338,7 @@ class Encoding:
         return xp.zeros((1,))
 
     def scores(self, Q: Any, K: Any, m: Any, n: Any) -> Any:
-        """The scores of queries Q: (r, d) at m: (r,) with keys K: (c, d) at n: (c,): (r, c).
+        """Return the scores of queries Q: (r, d) at m: (r,) with keys K: (c, d) at n: (c,): (r, c).
 
         (q_m·k_n + relate) / √d + bias, without the mask.
         """
@@ -345,12 +350,12 @@ class Encoding:
         return score + self.bias(m[:, None], n[None]) if self.defines("bias") else score
 
     def marks(self, Q: Any, K: Any, m: Any, n: Any) -> Any:
-        """The scores; with a mask exp of the scores, and 0 where a key is hidden."""
+        """Return the scores; with a mask, exp of the scores, and 0 where a key is hidden."""
         alike = self.strengths if self.defines("sees") else self.scores
         return alike(Q, K, m, n)
 
     def strengths(self, Q: Any, K: Any, m: Any, n: Any) -> Any:
-        """exp of the scores, 0 where the mask hides a key."""
+        """Return exp of the scores, 0 where the mask hides a key."""
         xp = array_namespace(Q)
         strength = xp.exp(self.scores(Q, K, m, n))
         if not self.defines("sees"):
@@ -358,7 +363,7 @@ class Encoding:
         return xp.where(self.sees(m[:, None], n[None]), strength, 0 * strength)
 
     def weights(self, Q: Any, K: Any, m: Any, n: Any) -> Any:
-        """The softmax of the scores of the keys that are seen."""
+        """Return the softmax of the scores over the keys that are seen."""
         xp = array_namespace(Q)
         scores = self.scores(Q, K, m, n)
         if self.defines("sees"):
@@ -366,7 +371,10 @@ class Encoding:
         return softmax(scores)
 
     def attention(self, Q: Any, K: Any, V: Any, m: Any, n: Any) -> Any:
-        """What the queries read: (r, e).  What is added to the input reaches the values too."""
+        """Return what the queries read: (r, e).
+
+        What is added to the input reaches the values too.
+        """
         xp = array_namespace(Q)
         weights = self.weights(Q, K, m, n)
         values = V + self.add(n) if self.defines("add") else V
@@ -375,19 +383,19 @@ class Encoding:
         return xp.sum(weights[:, :, None] * self.value(values[None], m[:, None], n[None]), axis=1)
 
     def score(self, q: Any, k: Any, m: Any, n: Any) -> Any:
-        """The score of one query with one key."""
+        """Return the score of one query with one key."""
         return self.scores(q[None], k[None], m[None], n[None])[0, 0]
 
     def plain(self, q: Any, k: Any) -> Any:
-        """The score without positions, q·k / √d: (.., d), (.., d) -> (..)."""
+        """Return the score without positions, q·k / √d: (.., d), (.., d) -> (..)."""
         query = q @ self.A if self.defines("add") else q
         return array_namespace(q).sum(query * k, axis=-1) / q.shape[-1] ** 0.5
 
     def of_length(self, length: Any) -> Self:
-        """The same for another number of tokens, where it is told that."""
+        """Return the same encoding for another number of tokens, if it depends on that."""
         known, name = {n: getattr(self, n) for n in self.declared()}, type(self).length
         return type(self)(**{**known, name: length}) if name else self
 
     def mark(self, q: Any, k: Any, m: Any, n: Any) -> Any:
-        """The score of one query with one key; exp of it, or 0, where there is a mask."""
+        """Return the score of one query with one key; with a mask, exp of it, or 0 if hidden."""
         return self.marks(q[None], k[None], m[None], n[None])[0, 0]

@@ -1,4 +1,4 @@
-"""The commands on encodings: ``new``, ``card`` and ``table``, and their list."""
+"""The commands on encodings: ``new``, ``card`` and ``table``, and the list of encodings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .document import Line, show
 from .errors import (
     Interrupted,
     UsageError,
-    held_back,
+    interrupts_delayed,
     require_file,
     require_known,
     require_writable,
 )
-from .options import EncodingFiles, JsonFile, app, cores, ended, load
+from .options import EncodingFiles, JsonFile, app, cores, finish, load
 
 if TYPE_CHECKING:
     from .card_records import BrokenEncoding, TableRecord
@@ -31,20 +31,24 @@ if TYPE_CHECKING:
 
 
 LawIds = Annotated[
-    list[str] | None, typer.Option("--law", metavar="ID", help="This law only; repeatable.")
+    list[str] | None, typer.Option("--law", metavar="ID", help="Decide only this law; repeatable.")
 ]
 Limit = Annotated[
     float | None,
-    typer.Option(min=0.1, metavar="SECONDS", help="That one law of one encoding may take; 20."),
+    typer.Option(
+        min=0.1, metavar="SECONDS", help="Time limit for one law of one encoding; default: 20."
+    ),
 ]
-Numeric = Annotated[bool, typer.Option("--numeric", help="Measure in torch as well.")]
+Numeric = Annotated[bool, typer.Option("--numeric", help="Also measure in torch.")]
 KNOWN = "the id of an encoding or a .py file"
 WHERE = "`attnproof list --encodings`"
 
 
 @app.command()
-def new(name: Annotated[str, typer.Argument(metavar="NAME")]) -> int:
-    """Write NAME.py, an encoding that works and has a card, to be changed into yours."""
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the class and its file.")],
+) -> int:
+    """Write NAME.py, a working example encoding to adapt."""
     file = new_encoding(name, Path())
     print(f"wrote {file}; its card: attnproof card {file}")
     return 0
@@ -52,14 +56,20 @@ def new(name: Annotated[str, typer.Argument(metavar="NAME")]) -> int:
 
 @app.command()
 def card(
-    names: Annotated[list[str], typer.Argument(metavar="NAME|FILE...")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME|FILE...", help="Ids of encodings, or .py files.")
+    ],
     law: LawIds = None,
     json: JsonFile = None,
     numeric: Numeric = False,
     limit: Limit = None,
     encoding: EncodingFiles = None,
 ) -> int:
-    """What encodings do, and each law: proved, refuted, or proved under a hypothesis."""
+    """Show encodings, and which laws each of them obeys.
+
+    Each law is proved, refuted, or proved under a hypothesis; otherwise it is undecided, or does
+    not apply.
+    """
     from .cards import Card, is_file_name, only
 
     files = [Path(name) for name in names if is_file_name(name)]
@@ -74,28 +84,29 @@ def card(
     for place, one in enumerate(record.encodings):
         show([*[""] * bool(place), Card(only(record, one.id))])
     show(Line(f"! broken: {fault.name}: {fault.error}", "red") for fault in record.broken)
-    return ended(record, json, ok=record.ok)
+    return finish(record, json, ok=record.ok)
 
 
 @app.command()
 def table(
     encodings: Annotated[
         list[str] | None,
-        typer.Option("--encodings", metavar="ID,ID..", help="These only; repeatable."),
+        typer.Option("--encodings", metavar="ID,ID..", help="Only these encodings; repeatable."),
     ] = None,
     law: LawIds = None,
     json: JsonFile = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write a page for each encoding.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Write an HTML page for each encoding to this folder."),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(min=0, help="Encodings decided at once; 0: one for each core.")
+        int, typer.Option(min=0, help="Number of parallel workers; 0: one per core.")
     ] = 0,
     numeric: Numeric = False,
     limit: Limit = None,
     encoding: EncodingFiles = None,
 ) -> int:
-    """Encodings × laws: which encoding obeys which law."""
+    """Show which encodings obey which laws, as a table."""
     from .cards import Table
 
     found, laws = _loaded(encoding or (), law or ())
@@ -115,17 +126,17 @@ def table(
         from .report.encodings import write_encodings
 
         print(f"wrote {write_encodings(record, {kind.id(): kind for kind in kinds}, html)}")
-    return ended(record, json, ok=record.ok)
+    return finish(record, json, ok=record.ok)
 
 
 def _loaded(files: Sequence[Path], laws: Sequence[str]) -> tuple[Encodings, Sequence[EncodingLaw]]:
-    """The encodings with those of these files, and the laws that are asked for."""
+    """Return the encodings, including those of these files, and the laws that were asked for."""
     for file in files:
         if not file.exists():
-            raise UsageError(f"wanted {KNOWN}, got {file}, which is not there; check the path")
+            raise UsageError(f"wanted {KNOWN}, got {file}, which does not exist; check the path")
         if file.is_dir() or file.suffix != ".py":
             raise UsageError(f"wanted a .py file with encodings, got {file}; name the file")
-    with held_back():
+    with interrupts_delayed():
         for part in ("encoding_table", "laws", "law_verdicts"):
             import_module(f".{part}", __package__)
     from .cards import laws_of
@@ -137,7 +148,7 @@ def _loaded(files: Sequence[Path], laws: Sequence[str]) -> tuple[Encodings, Sequ
 def _chosen(
     names: Sequence[str], found: Encodings
 ) -> tuple[list[type[Encoding]], list[BrokenEncoding]]:
-    """The encodings with these ids, or all; of ids that broken modules would have, the faults."""
+    """Return the encodings with these ids, or all; and faults of modules that would have them."""
     if not names:
         return list(found.kinds), []
     from .registry import ids_lost
@@ -170,7 +181,7 @@ def _decide(
     limit: float | None = None,
     lines: bool = False,
 ) -> TableRecord:
-    """Decide with a bar; an interrupt before anything was decided leaves nothing."""
+    """Decide with a progress bar; interrupted before anything was decided, leave nothing."""
     require_file(json)
     if numeric:
         load(
@@ -201,7 +212,7 @@ def _decide(
 
 
 def list_encodings(files: Sequence[Path]) -> int:
-    """Print the encodings, by where they act, and the laws; the exit code."""
+    """Print the encodings, by where they act, and the laws; return the exit code."""
     from itertools import groupby
 
     from .registry import place_words
@@ -236,31 +247,31 @@ class {name}(Encoding):
     title = "{title}"
     source = ("where it was published, and the equation there",)
 
-    # Parameters, as general as they may be: a law is proved for every real strength.  Other kinds
-    # are positive(), natural(), real(d, d), frequencies(B); a learned table is a function(0) that
-    # is called at positions, function(0, out=(d,)) if its rows are vectors.  Lengths are made by
-    # (d,) = sizes("d", "features"); a query has d features, or those of `width`, say 2 * B.
+    # Parameters, as general as possible: laws are proved for every real strength.  Other kinds are
+    # positive(), natural(), real(d, d), frequencies(B); a learned table is a function(0) that is
+    # called at positions, or function(0, out=(d,)) if its rows are vectors.  Axis lengths are
+    # declared by (d,) = sizes("d", "features"); a query has `width` features, by default d.
     given = {{"strength": real()}}
-    # Numbers for drawings and measurements; the proofs do not look at them.
+    # Values for plots and measurements; proofs do not use them.
     defaults = {{"strength": 0.01}}
 
-    # What it does, in plain array code, in one method or in several:
+    # What it does, in plain array code, in one or more of these methods:
     #   add(p)               is added to the token at position p
-    #   rotate(x, p)           a query or key x at p; or query(q, p) and key(k, p), each for itself
+    #   rotate(x, p)           a query or key x at p; or query(q, p) and key(k, p) separately
     #   relate(q, k, m, n)   is added to the product q·k of a query at m and a key at n
     #   bias(m, n)           is added to the score, which is that product divided by √d
     #   sees(m, n)           whether the query sees the key (a mask)
     #   value(v, m, n)       the value at n, as the query at m reads it
-    # Positions p are one number or a row of them: with x (.., d) and p (..), rotate and add give
-    # (.., d), so p[..., None] meets features.  In pairs q is (r, 1, d), k (1, c, d), v (1, c, e),
-    # m (r, 1) and n (1, c); relate, bias and sees give (r, c), value gives (r, c, e).
+    # Positions p are a number or a vector: for x (.., d) and p (..), rotate and add return (.., d),
+    # so p[..., None] broadcasts over the features.  For pairs q is (r, 1, d), k (1, c, d), v
+    # (1, c, e), m (r, 1) and n (1, c); relate, bias, sees return (r, c), value returns (r, c, e).
     # Functions of arrays: xp = array_namespace(m) from array_api_compat, then xp.exp, xp.abs,
-    # xp.sum, ..; no if on an array, but xp.where(m > n, .., ..), and & | ~ for and, or, not.
+    # xp.sum, ..; use xp.where(m > n, .., ..) instead of if, and & | ~ instead of and, or, not.
     def bias(self, m, n):
         return -self.strength * (m - n) ** 2
 
-    # What may be assumed of the parameters.  A law that fails without it is tried with it, and
-    # the card tells both: the proof under it, and a witness that it is needed.
+    # A hypothesis on the parameters.  A law that fails without it is tried with it, and the card
+    # shows both the proof under the hypothesis and a witness that it is needed.
     @hypothesis("the strength is at least 0")
     def strength_not_negative(self):
         return [at_least(self.strength, 0)]
@@ -268,28 +279,30 @@ class {name}(Encoding):
 
 
 def new_encoding(name: str, folder: Path) -> Path:
-    """Write ``NAME.py`` into the folder; the path.
+    """Write ``NAME.py`` into the folder; return the path.
 
-    A file that is there is never overwritten.
+    An existing file is never overwritten.
     """
     if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii():
         raise UsageError(
             f"wanted a name for a class and its file, such as my_encoding, got {name!r}; "
-            "letters, digits and _ only, and no word of Python"
+            "letters, digits and _ only, and not a Python keyword"
         )
     words = [word for word in re.split(r"_+", name) if word]
     made = "".join(word[0].upper() + word[1:] for word in words)
     if not words or not made.isidentifier():
         raise UsageError(f"wanted a name that begins with a letter, got {name!r}")
     if made == "Encoding":
-        raise UsageError(f"the name {name} is that of the class all encodings are made from")
+        raise UsageError(
+            f"the name {name} is that of the base class of encodings; choose another name"
+        )
     file = folder / f"{name}.py"
     text = TEXT.format(name=made, title=" ".join(words), file=file.name)
     try:
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError:
-        raise UsageError(f"{file} is there and is not overwritten; choose another name") from None
+        raise UsageError(f"{file} exists and is not overwritten; choose another name") from None
     except OSError as error:
         why = error.strerror or error
         raise UsageError(f"wanted to write {file}, but {why}; go to another folder") from None

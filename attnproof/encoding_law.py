@@ -1,6 +1,6 @@
 """Laws: statements with a hole for an encoding.
 
-A law is a function of an encoding and of what it is said for; its parameters are names of
+A law is a function of an encoding and of the things that it is about.  Its parameters are names of
 :mod:`~attnproof.law_names`, and it returns a conclusion (or a dict of them), as a theorem does.
 """
 
@@ -29,13 +29,13 @@ Body = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a law finds out by itself, where it is not a statement for the kernel.
+    """The result of a law that decides by itself, without a statement for the kernel.
 
-    ``verdict`` is proved, refuted or undecided; ``how`` a line that says why, with the witness if
-    it is refuted; ``claimed`` what was asked, in words; ``certified_by`` what vouches for it;
-    ``rules`` what was used how often; ``under`` the hypotheses it needs, in words, and ``obeyed``
-    those that the witness of a refutation obeys; ``readings`` phrases that follow "if", under which
-    what is written stands for numbers.
+    ``verdict`` is proved, refuted or undecided; ``how`` says why in a line, with the witness if it
+    is refuted; ``claimed`` is the question in words; ``certified_by`` says what vouches for the
+    answer; ``rules`` counts the rules that were used; ``under`` are the hypotheses that it needs,
+    in words, and ``obeyed`` those that the witness of a refutation obeys; ``readings`` are phrases
+    that follow "if", the conditions under which the formulas stand for numbers.
     """
 
     verdict: str
@@ -52,18 +52,19 @@ Applies = Callable[[type[Encoding]], str]
 
 
 def always(_: type[Encoding]) -> str:
-    """The law can be asked of every encoding."""
+    """Return "": the law applies to every encoding."""
     return ""
 
 
 @dataclass(eq=False)
 class EncodingLaw:
-    """A law: what it says, and of which encodings it can be asked.
+    """A law: what it says, and which encodings it applies to.
 
-    ``some`` says that the law claims a difference for some inputs and not an equality for all:
-    its function states the contrary, the law is proved by a witness against it, and refuted by
-    its proof.  ``example`` and ``breaks`` name encodings that obey and break it, and the negative
-    control is a nearby statement that fails for the example; the tests hold all three.
+    ``some`` says that the law claims a difference for some inputs, and not an equality for all: its
+    function states the contrary, so the law is proved by a witness against that statement, and
+    refuted by its proof.  ``example`` and ``breaks`` name encodings that obey and break the law,
+    and the negative control is a nearby statement that fails for the example; the tests check all
+    three.
     """
 
     id: str
@@ -84,7 +85,7 @@ class EncodingLaw:
         return inspect.getdoc(self.body) or ""
 
     def negative_control(self, says: str) -> Callable[[Body], Body]:
-        """Declare the negative control: a nearby statement that is false of the example."""
+        """Declare the negative control: a nearby statement that is false for the example."""
 
         def wrap(body: Body) -> Body:
             self.control_body, self.control_says = body, says
@@ -95,23 +96,23 @@ class EncodingLaw:
     def statement(
         self, encoding: Encoding, under: Sequence[str] = (), *, in_a_row: bool = False
     ) -> Statement | Answer:
-        """What the law claims of this encoding, under those of its hypotheses that are named.
+        """Return what the law claims of this encoding, under the hypotheses of it that are named.
 
-        ``in_a_row`` claims it of whole positions that follow each other, and of no others.
+        ``in_a_row``: for consecutive whole positions only.
         """
         return stated(self.body, encoding, self.given, under, in_a_row=in_a_row)
 
     def places_tokens(self, kind: type[Encoding]) -> bool:
-        """Whether it speaks of many whole positions at once."""
+        """Whether it involves many whole positions at once."""
         return kind.whole and not {"u", "p"}.isdisjoint(self.letters)
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """The names it speaks of."""
+        """The names that it uses."""
         return tuple(inspect.signature(self.body).parameters)[1:]
 
     def control(self, encoding: Encoding, under: Sequence[str] = ()) -> Statement | Answer:
-        """The negative control, filled with this encoding."""
+        """Return the negative control, applied to this encoding."""
         if self.control_body is None:
             raise TypeError(
                 f"the law {self.id} has no negative control; declare one with negative_control"
@@ -148,9 +149,9 @@ def stated(
     *,
     in_a_row: bool = False,
 ) -> Statement | Answer:
-    """The statement that a law's function makes of an encoding.
+    """Return the statement that a law's function makes about an encoding.
 
-    Raises :class:`~attnproof.conformance.Misread` for one whose code is not what its terms say.
+    Raises :class:`~attnproof.conformance.Misread` if the encoding's code is not what its terms say.
     """
     require_own_names(encoding)
     require_no_state(encoding)
@@ -191,16 +192,17 @@ def stated(
 
 
 def letters(encoding: Encoding, hypothesis: str) -> tuple[str, ...]:
-    """The names of laws that a hypothesis of the encoding speaks of: what its method takes."""
+    """Return the names of laws that a hypothesis of the encoding uses: its method's parameters."""
     return tuple(inspect.signature(getattr(encoding, hypothesis)).parameters)
 
 
 def _supposed(encoding: Encoding, name: str, values: Mapping[str, Any]) -> list[Any]:
-    """What a hypothesis of the encoding says: of the parameters, and of the names it takes."""
+    """Return what a hypothesis of the encoding says about the parameters and the names it takes."""
     taken = letters(encoding, name)
     if not set(taken) <= set(values):
         raise TypeError(
-            f"{type(encoding).__name__}.{name} speaks of {', '.join(taken)}; this law does not"
+            f"{type(encoding).__name__}.{name} uses {', '.join(taken)}, which this law does not "
+            f"have"
         )
     said: list[Any] = getattr(encoding, name)(**{letter: values[letter] for letter in taken})
     for one in said:
@@ -217,8 +219,8 @@ def _supposed(encoding: Encoding, name: str, values: Mapping[str, Any]) -> list[
         )
         if strange:
             raise TypeError(
-                f"{type(encoding).__name__}.{name} speaks of {strange[0]}; a hypothesis speaks of "
-                "the parameters and of the names it takes"
+                f"{type(encoding).__name__}.{name} uses {strange[0]}; a hypothesis may only "
+                "use the parameters and the names that it takes"
             )
     return said
 
@@ -230,10 +232,10 @@ def _facts(
     equations: list[tuple[Term, Term]],
     laws: list[Hypothesis],
 ) -> dict[str, Hypothesis | Instance]:
-    """The facts of the encoding that speak of these names alone, as far as they are proved.
+    """Return the facts of the encoding that use only these names and are proved.
 
-    They stand before what a law claims.  One that is not proved is left out, so that it cannot
-    refute the law.
+    They precede what a law claims.  A fact that is not proved is left out, so that it cannot refute
+    the law.
     """
     told = {
         says: fact
@@ -249,12 +251,12 @@ def _facts(
 
 
 def _general(fact: Hypothesis | Instance) -> Hypothesis:
-    """The law of which a fact is an instance; a law is one of itself."""
+    """Return the law of which a fact is an instance; for a law, the law itself."""
     return fact.law if isinstance(fact, Instance) else fact
 
 
 def _free_in(fact: Hypothesis | Instance) -> set[str]:
-    """The names that a fact speaks of; the letters of a law at given values are its own."""
+    """Return the names that a fact uses; a law at given values uses only those in the values."""
     if isinstance(fact, Instance):
         parts = {part for value in fact.values for part in postorder(value)}
         return {str(t.data[0]) for t in parts if t.op in ("var", "call") and t.data}
@@ -262,7 +264,7 @@ def _free_in(fact: Hypothesis | Instance) -> set[str]:
 
 
 def _names(claims: list[Claim], equations: list[tuple[Term, Term]]) -> set[str]:
-    """Every name that occurs in what is claimed and assumed."""
+    """Return every name that occurs in the claims and the equations."""
     parts = {part for term in _sides(claims, equations) for part in postorder(term)}
     return {
         str(t.data if t.op == "index" else t.data[0])
@@ -272,6 +274,6 @@ def _names(claims: list[Claim], equations: list[tuple[Term, Term]]) -> set[str]:
 
 
 def _sides(claims: Iterable[Claim], equations: list[tuple[Term, Term]]) -> list[Term]:
-    """Every term of what is claimed and assumed."""
+    """Return every term of the claims and the equations."""
     terms = [side for pair in equations for side in pair]
     return [*terms, *(term for claim in claims for term in claim.terms())]

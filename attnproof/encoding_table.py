@@ -1,6 +1,6 @@
-"""Deciding cells, encodings × laws, into one record; what an encoding does, as formulas.
+"""Decide cells, encodings × laws, into one record; print what an encoding does as formulas.
 
-The formulas are computed: the methods of the encoding are run on symbols, and what comes out is
+The formulas are computed: the methods of the encoding are run on symbols, and the results are
 printed.
 """
 
@@ -44,12 +44,12 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 def law_record(law: EncodingLaw) -> LawRecord:
-    """What a law says."""
+    """Return what a law says, as a record."""
     return LawRecord.of(law, says=law.words)
 
 
 def encoding_record(kind: type[Encoding]) -> EncodingRecord:
-    """What an encoding says of itself, and what it does.
+    """Return what an encoding says about itself, and what it does.
 
     Raises what its own code raises when it is made.
     """
@@ -71,7 +71,7 @@ def encoding_record(kind: type[Encoding]) -> EncodingRecord:
 
 
 def source_of(kind: type[Encoding]) -> Path:
-    """The file in which a class is written; empty if it was typed into a session."""
+    """Return the file that defines a class; empty if it was typed into a session."""
     try:
         return Path(inspect.getfile(kind)).resolve()
     except (OSError, TypeError):
@@ -79,7 +79,7 @@ def source_of(kind: type[Encoding]) -> Path:
 
 
 def file_of(kind: type[Encoding]) -> str:
-    """The file of an encoding, of the package by its path in there; empty if there is none."""
+    """Return the file of an encoding, within the package by its path there; empty if none."""
     path = source_of(kind)
     if not path.name:
         return ""
@@ -88,7 +88,7 @@ def file_of(kind: type[Encoding]) -> str:
 
 
 def _formulas(made: Encoding) -> Iterator[Formula]:
-    """What each of its methods makes of symbols, in the order in which they act."""
+    """Yield what each of its methods makes of symbols, in the order in which they act."""
     axes = (made.axes,) * bool(made.axes)
     one = natural("a position") if made.whole else positions(*axes)
     m, n, p = (one.named(name) for name in "mnp")
@@ -123,7 +123,7 @@ def _formulas(made: Encoding) -> Iterator[Formula]:
 
 
 def _number(act: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """What a method makes of one query and one key: a number; it may insist on a row of each."""
+    """Return what a method makes of one query and one key, also if it insists on a row of each."""
     try:
         found = as_array(act(*arguments))
     except (IndexError, TypeError, ValueError):
@@ -138,9 +138,9 @@ ARROWS = {"->": r"\mapsto", "·": r"\cdot "}
 
 
 def _told(what: str, before: str, compute: Callable[[], Any], made: Encoding) -> Formula:
-    """The formula of one method: a definition by its name and written out.
+    """Return the formula of one method; a definition appears by name and unfolded.
 
-    Where the method fails, the text says so; the cells that need it will as well.
+    If the method fails, the text says so; the cells that need it will as well.
     """
     words = what if what.endswith(" if") else f"{what}:"
     try:
@@ -154,7 +154,7 @@ def _told(what: str, before: str, compute: Callable[[], Any], made: Encoding) ->
     head = before
     for sign, becomes in ARROWS.items():
         head = head.replace(sign, becomes)
-    text = text.replace("[None]", "")  # a new axis, which says nothing of one position
+    text = text.replace("[None]", "")  # a new axis, which means nothing for one position
     return Formula(
         latex=rf"\text{{{words} }} {head} {latex}",
         text=" ".join(f"{words} {before} {text}".split()),
@@ -170,11 +170,11 @@ RAISED = "raised "
 def cell(
     kind: type[Encoding], law: EncodingLaw, *, numeric: bool = False, limit: float = LIMIT
 ) -> CellRecord:
-    """The cell of an encoding and a law, with numbers if they are asked for.
+    """Return the cell of an encoding and a law, with measurements if asked for.
 
     ``limit`` is what the law may take, in seconds of the thread.  If the code of the encoding
     raises, the cell is undecided and says what was raised and where; an error of attnproof is
-    told as that.
+    reported as such.
     """
     start = perf_counter()
     try:
@@ -207,7 +207,7 @@ def cell(
 def _raised(
     kind: type[Encoding], error: BaseException, seconds: float
 ) -> UndecidedEvidence | InternalErrorEvidence:
-    """What the code of an encoding raised, and where; or an error of attnproof."""
+    """Return what the code of an encoding raised, and where; or an error of attnproof."""
     broken = broken_by(error, source_of(kind))
     told, traceback = broken["error"], broken["traceback"]
     if traceback:
@@ -225,11 +225,11 @@ def tabulate(
     tell: Tell | None = None,
     limit: float = LIMIT,
 ) -> TableRecord:
-    """Decide every law of every encoding.
+    """Decide every law for every encoding, and return the record.
 
-    ``tell`` hears of each outcome as it comes: what is broken, then the cells, encoding by
-    encoding.  An interrupt (Ctrl-C) ends it early: what was decided is in the record, and the
-    encodings that are not whole are named in ``unfinished``.
+    ``tell`` is called with each outcome as it comes: what is broken, then the cells, encoding by
+    encoding.  An interrupt (Ctrl-C) ends it early: what was decided is in the record, and
+    ``unfinished`` names the encodings that are incomplete.
     """
     started = perf_counter()
     tell = tell or (lambda _: None)
@@ -276,7 +276,7 @@ def tabulate(
 def _requirements(
     encodings: Sequence[str], laws: Sequence[EncodingLaw], cells: Sequence[CellRecord]
 ) -> Iterator[RequirementRecord]:
-    """What the documents require, where all laws that it takes were asked."""
+    """Yield what the documents require, if all laws that this takes were asked."""
     asked = {law.id for law in laws}
     for encoding in encodings:
         own = [c for c in cells if c.encoding == encoding]
@@ -293,7 +293,7 @@ def _requirements(
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Look for garbage less often: terms are kept on purpose, and a search makes millions."""
+    """Collect garbage less often: terms are kept on purpose, and a search makes millions."""
     before = gc.get_threshold()
     gc.set_threshold(200_000, 20, 50)
     try:
@@ -309,7 +309,7 @@ def _cells(
     numeric: bool,
     limit: float,
 ) -> Iterator[Outcome]:
-    """The outcomes, in order, as they come; in processes of their own, encoding by encoding."""
+    """Yield the outcomes, in order, as they come; with several jobs, in worker processes."""
     if jobs == 1 or len(kinds) < 2:
         with few_collections():
             for kind in kinds:
@@ -327,7 +327,7 @@ def _cells(
 def _in_worker(
     kind: type[Encoding] | Home, name: str, laws: Laws, numeric: bool, limit: float
 ) -> list[Outcome]:
-    """The cells of one encoding in a process of its own, which imports its file by itself."""
+    """Return the cells of one encoding, in a worker process that imports its file by itself."""
     try:
         found = kind.load() if isinstance(kind, Home) else kind
     except (Exception, SystemExit) as error:  # noqa: BLE001

@@ -1,4 +1,4 @@
-"""The command ``equal``: two programs, and whether they are one function."""
+"""The commands ``equal`` and ``classes``: whether programs are the same function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .document import show
-from .errors import UsageError, require_file
+from .errors import FAULT, UsageError, require_file
 from .options import JsonFile, Seed, app, write_json
 
 if TYPE_CHECKING:
@@ -22,17 +22,20 @@ if TYPE_CHECKING:
     from .programs.equal.deciding import Verdict
     from .programs.equal.sides import Told
 
-OF_ONE = re.compile(r"([12])\.(.+)")
-MOST = 2
-FAULT = 2
+FOR_ONE = re.compile(r"([12])\.(.+)")
+MAX_CALLS = 2
 
 Target = Annotated[
-    str, typer.Argument(metavar="TARGET", help="FILE.py::NAME or package.module::NAME; it is run.")
+    str,
+    typer.Argument(
+        metavar="TARGET", help="FILE.py::NAME or package.module::NAME; the code is run."
+    ),
 ]
 Other = Annotated[
     str,
     typer.Argument(
-        metavar="TARGET", help="The other one, or a specification such as attention:causal."
+        metavar="TARGET",
+        help="The second program, or a specification such as attention:causal.",
     ),
 ]
 Calls = Annotated[
@@ -40,31 +43,32 @@ Calls = Annotated[
     typer.Option(
         "--call",
         metavar="SIGNATURE",
-        help="How both are called, in axis letters; given twice, how the first and the second are.",
+        help="Call signature of both in axis letters; or one for each, if given twice.",
     ),
 ]
 Where = Annotated[
     list[str] | None,
     typer.Option(
         metavar="TEXT",
-        help="What an argument of the second is, as 'k = cat(k1, k2, dim=2)' or "
+        help="Define arguments of the second program, e.g. 'k = cat(k1, k2, dim=2)' or "
         "'K, V: joined of 2 shards along n'; repeatable.",
     ),
 ]
 Weights = Annotated[
-    str, typer.Option(metavar="TEXT", help="Which weight is which, as 'wq=q_proj.weight, ..'.")
+    str,
+    typer.Option(metavar="TEXT", help="Correspondence of weights, e.g. 'wq=q_proj.weight, ..'."),
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A setting of the constructors, as hidden_size=64; 1.NAME=VALUE of the first alone.",
+        help="Constructor argument of both, e.g. hidden_size=64; 1.NAME=VALUE for the first only.",
     ),
 ]
-Limit = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="That a proof may take.")]
+Limit = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time limit for a proof.")]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="What is not proved does not pass: the exit code is 1.")
+    bool, typer.Option("--strict", help="Exit with code 1 unless equality is proved.")
 ]
 
 
@@ -81,25 +85,26 @@ def equal(
     strict: Strict = False,
     json: JsonFile = None,
 ) -> int:
-    """Whether two programs are one function: proved for all lengths, or where they differ.
+    """Decide whether two programs compute the same function.
 
-    This runs your code.  Weights of modules are shared by their names, or as `--weights` says, so
-    that a proof is of all weights.
+    Equality is decided for all lengths; if the programs differ, a counterexample is shown.  This
+    runs your code.  Modules share the weights that have the same name, or those that `--weights`
+    pairs, so that a proof holds for all weights.
 
-    Exit code 0: no difference was found, and the page says how that is known.  1: there is a
-    counterexample; with `--strict` also where it is not proved.  2: a usage error, or the two
+    Exit code 0: no difference was found; the page says how this is known.  1: there is a
+    counterexample; with `--strict` also if equality is not proved.  2: a usage error, or the two
     cannot be called on the same arrays.
     """
-    if len(call or ()) > MOST:
+    if len(call or ()) > MAX_CALLS:
         raise UsageError(f"wanted --call once for both or twice, got it {len(call or ())} times")
     require_file(json)
-    told = _told((first, second), call or (), settings or ())
+    told = _programs((first, second), call or (), settings or ())
     again = _again(first, second, call, where, weights, settings, seed)
     found = _compared(told, "; ".join(where or ()), weights, seed, limit)
-    from .equal_records import WIDEST, equal_record, page
+    from .equal_records import MAX_WIDTH, equal_record, page
 
     record = equal_record(found, (first, second), again, seed)
-    show(page(record), width=WIDEST)
+    show(page(record), width=MAX_WIDTH)
     if record.traceback:
         print(record.traceback, file=sys.stderr)
     if json is not None:
@@ -113,22 +118,25 @@ def classes(
         list[str],
         typer.Argument(
             metavar="TARGET...",
-            help="FILE.py::NAME or package.module::NAME, or a specification such as "
-            "attention:causal.",
+            help="FILE.py::NAME or package.module::NAME (the code is run), or a specification such "
+            "as attention:causal.",
         ),
     ],
-    call: Annotated[str, typer.Option("--call", metavar="SIGNATURE", help="Of all.")] = "",
+    call: Annotated[
+        str, typer.Option("--call", metavar="SIGNATURE", help="Call signature of all.")
+    ] = "",
     settings: Settings = None,
     seed: Seed = 0,
     limit: Limit = 20.0,
     json: JsonFile = None,
 ) -> int:
-    """Many programs in classes of equal ones, and what shows two classes to differ.
+    """Sort programs into classes of equal functions.
 
-    This runs your code.  Each program is compared with the first of each class, as by `equal`;
-    specifications come first, and are not compared with one another.
+    The page shows what distinguishes two classes.  This runs your code.  Each program is compared
+    with the first of each class, as by `equal`; specifications come first, and are not compared
+    with each other.
 
-    Exit code 0: all are in one class.  1: there are several.  2: a usage error.
+    Exit code 0: all are in one class.  1: there are several classes.  2: a usage error.
     """
     from time import perf_counter
 
@@ -144,7 +152,7 @@ def classes(
         else _loaded(target, call, list(settings or ()))
         for target in dict.fromkeys(targets)
     ]
-    from .equal_records import WIDEST, classes_page, classes_record
+    from .equal_records import MAX_WIDTH, classes_page, classes_record
 
     try:
         with _progress() as begin, contextlib.redirect_stdout(io.StringIO()):
@@ -152,14 +160,14 @@ def classes(
     except WrongSpecification as error:
         raise UsageError(str(error)) from None
     record = classes_record(found, perf_counter() - start)
-    show(classes_page(record), width=WIDEST)
+    show(classes_page(record), width=MAX_WIDTH)
     if json is not None:
         print(f"wrote {write_json(record, json)}")
     return int(len(record.classes) > 1)
 
 
 def exit_code(record: EqualRecord, *, strict: bool = False) -> int:
-    """1: a counterexample, or not proved where the run is strict; 2: a fault of attnproof."""
+    """Return 1 for a counterexample, or if strict and not proved; 2 for a fault of attnproof."""
     if record.verdict == "internal error":
         return FAULT
     if record.verdict == "counterexample":
@@ -167,10 +175,10 @@ def exit_code(record: EqualRecord, *, strict: bool = False) -> int:
     return int(strict and record.verdict != "proved")
 
 
-def _told(
+def _programs(
     targets: tuple[str, str], calls: Sequence[str], settings: Sequence[str]
 ) -> tuple[Told, Told]:
-    """Both programs, loaded.  Raises :class:`UsageError`."""
+    """Return both programs, loaded.  Raises :class:`UsageError`."""
     from .programs.equal.sides import Told
     from .programs.equal.specification import is_specification
 
@@ -184,7 +192,7 @@ def _told(
         own = [
             word
             for word in settings
-            if not OF_ONE.match(word) and word.partition("=")[0] not in named
+            if not FOR_ONE.match(word) and word.partition("=")[0] not in named
         ]
         own += alone
         line = calls[min(place, len(calls) - 1)] if calls else ""
@@ -193,8 +201,8 @@ def _told(
 
 
 def _loaded(target: str, line: str, settings: list[str]) -> Told:
-    """A program by its name.  Raises :class:`UsageError`."""
-    from .equal_records import loaded
+    """Return a program by its name.  Raises :class:`UsageError`."""
+    from .equal_records import load_program
     from .programs.equal.specification import SPECIFIED
     from .real_code.loading import CannotLoad
 
@@ -203,7 +211,7 @@ def _loaded(target: str, line: str, settings: list[str]) -> Told:
     if near and name not in SPECIFIED:
         raise UsageError(f"there is no specification {name!r}; nearest: {', '.join(near)}")
     try:
-        return loaded(target, target, line, settings)
+        return load_program(target, target, line, settings)
     except (CannotLoad, ValueError) as error:
         raise UsageError(str(error)) from None
 
@@ -228,7 +236,7 @@ def _compared(
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """What is being done, on a terminal."""
+    """Show what is being done on a terminal; yield the function that updates it."""
     from rich.console import Console
 
     console = Console(stderr=True)

@@ -1,6 +1,6 @@
-"""Two programs compared: the record, its page, and the assertion in one's own tests.
+"""Two programs compared: the record, its page, and an assertion for your own tests.
 
-The verdict, its conditions, the counterexample, where they part.
+The record has the verdict, its conditions, a counterexample, and where the programs part.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ SameVerdict = Literal[
 
 
 class ProgramRecord(Record):
-    """One of the two programs: where it stands and how it was called."""
+    """One of the two programs: where it is defined, and how it was called."""
 
     target: str
     name: str
     place: str = Field(description="File and line.")
     call: str = Field(description="How it was called, in axis letters.")
     arguments: dict[str, str] = Field(
-        description="For each array that it takes, the shared array that it was given."
+        description="The shared array that is passed for each array argument."
     )
 
 
 class StepRecord(Record):
-    """A step of a program that the other does not do."""
+    """A step of one program that the other does not have."""
 
     operation: str
     place: str
@@ -52,14 +52,14 @@ class StepRecord(Record):
 
 
 class PartedRecord(Record):
-    """Where the two programs begin to do otherwise."""
+    """The first steps in which the two programs differ."""
 
     first: StepRecord | None
     second: StepRecord | None
 
 
 class EqualRecord(Record):
-    """Whether two programs are one function, how that is known, and under which conditions."""
+    """Whether two programs are the same function, how that is known, and its conditions."""
 
     schema_version: Literal[1] = 1
     made: AwareDatetime
@@ -70,23 +70,25 @@ class EqualRecord(Record):
     verdict: SameVerdict
     why: str
     line: str = Field(description="The line of the verdict, with every condition.")
-    conditions: tuple[Condition, ...] = Field(description="Under which it is proved.")
+    conditions: tuple[Condition, ...] = Field(description="The conditions of the proof.")
     counterexample: SeenRecord | None
     parted: PartedRecord | None
-    error: Real = Field(description="The largest difference that was met, beside its bound.")
-    bound: Real = Field(description="What rounding allows there.")
-    calls: int = Field(ge=0, description="How many calls of both were compared.")
+    error: Real = Field(description="The difference that is largest relative to its bound.")
+    bound: Real = Field(description="The rounding bound there.")
+    calls: int = Field(ge=0, description="Number of calls of both programs that were compared.")
     formats: tuple[str, ...]
-    weights: tuple[str, ...] = Field(description="Parameters that both programs were given.")
+    weights: tuple[str, ...] = Field(description="Parameters that were given to both programs.")
     remarks: tuple[str, ...]
     seed: int
     seconds: float = Field(ge=0)
-    again: str = Field(description="The command that shows it again.")
-    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
+    again: str = Field(description="The command that reproduces it.")
+    traceback: str = Field(
+        default="", description="Traceback of an error of attnproof itself; otherwise empty."
+    )
 
 
 class MemberRecord(Record):
-    """A program of a class, and how it is known to be the same as the first."""
+    """A program of a class, and how it is known to equal the first."""
 
     target: str
     verdict: SameVerdict
@@ -94,14 +96,14 @@ class MemberRecord(Record):
 
 
 class ClassRecord(Record):
-    """Programs that are one function."""
+    """Programs that are the same function."""
 
     first: str
     others: tuple[MemberRecord, ...]
 
 
 class ApartRecord(Record):
-    """Two programs that are not known to be one function."""
+    """Two programs that are not known to be the same function."""
 
     first: str
     second: str
@@ -112,7 +114,7 @@ class ApartRecord(Record):
 
 
 class ClassesRecord(Record):
-    """Programs in classes of equal ones."""
+    """Programs sorted into classes of equal ones."""
 
     schema_version: Literal[1] = 1
     made: AwareDatetime
@@ -123,7 +125,7 @@ class ClassesRecord(Record):
 
 
 def classes_record(found: Classes, seconds: float) -> ClassesRecord:
-    """The record of classes that were found."""
+    """Return the record of the classes that were found."""
     return ClassesRecord(
         made=datetime.now(UTC),
         attnproof=__version__,
@@ -151,14 +153,14 @@ def _apart(first: Told, second: Told, found: Verdict | str) -> ApartRecord:
 
 
 def line_of(found: Verdict) -> str:
-    """The line of a verdict, with every condition."""
+    """Return the line of a verdict, with every condition."""
     if found.verdict == "proved":
         return verdict_line("proved", found.assuming, how=found.why)
     return f"{found.verdict}: {found.why}"
 
 
 def equal_record(found: Verdict, targets: tuple[str, str], again: str, seed: int) -> EqualRecord:
-    """The record of what was found."""
+    """Return the record of a comparison."""
     both, looked = found.two, found.looked
     return EqualRecord.of(
         found,
@@ -198,18 +200,18 @@ def _written(told: object) -> str:
 
 
 SAYS = {
-    "proved": "one function, for all inputs and all lengths of its conditions",
-    "exact": "one function where it was run, without rounding in finite fields",
-    "measured": "the same up to rounding where it was run; not known beyond",
+    "proved": "the same function, for all inputs and all lengths that satisfy its conditions",
+    "exact": "the same function where it was run, without rounding in finite fields",
+    "measured": "the same function up to rounding where it was run; not known beyond",
     "undecided": "not known",
-    "counterexample": "two functions",
-    "internal error": "a fault of attnproof",
+    "counterexample": "different functions",
+    "internal error": "an error of attnproof itself",
 }
-WIDEST = 100
+MAX_WIDTH = 100
 
 
 def page(record: EqualRecord) -> Iterator[Line]:
-    """What ``attnproof equal`` prints."""
+    """Yield what ``attnproof equal`` prints."""
     sign = SIGNS.get(record.verdict, "✗")
     for name, one in (("first", record.first), ("second", record.second)):
         yield Line(f"{name:<7}{one.target}", "bold")
@@ -224,7 +226,7 @@ def page(record: EqualRecord) -> Iterator[Line]:
         yield from (Line(f"  {line}", hang=2) for line in witness_lines(record.counterexample))
     if record.parted is not None:
         yield EMPTY
-        yield Line("  they part here:")
+        yield Line("  they differ from here:")
         yield from _parted(record.parted)
     yield from (Line(f"  remark: {remark}", "yellow", 2) for remark in record.remarks)
     yield EMPTY
@@ -244,12 +246,12 @@ def _given(program: ProgramRecord) -> Iterator[str]:
 
 def _parted(parted: PartedRecord) -> Iterator[Line]:
     for name, step in (("first", parted.first), ("second", parted.second)):
-        told = "no operation of torch that the other lacks" if step is None else str(step)
+        told = "no torch operation that the other lacks" if step is None else str(step)
         yield Line(f"    {name:<7}{told}", hang=7)
 
 
 def classes_page(record: ClassesRecord) -> Iterator[Line]:
-    """What ``attnproof classes`` prints."""
+    """Yield what ``attnproof classes`` prints."""
     count = sum(1 + len(each.others) for each in record.classes)
     yield Line(f"{count} programs in {len(record.classes)} classes; {record.seconds:.1f} s", "bold")
     for number, each in enumerate(record.classes, 1):
@@ -270,7 +272,7 @@ def classes_page(record: ClassesRecord) -> Iterator[Line]:
 
 
 class NotEqual(AssertionError):
-    """Two programs are two functions, or not known to be one; ``record`` says what was found."""
+    """Two programs differ, or are not known to be equal; ``record`` has what was found."""
 
     def __init__(self, text: str, record: EqualRecord) -> None:
         super().__init__(text)
@@ -288,15 +290,15 @@ def check_equal(
     seed: int = 0,
     seconds: float = 20.0,
 ) -> EqualRecord:
-    """Whether two programs are one function: the record of what was found.
+    """Compare two programs, and return the record of whether they are the same function.
 
     Each is a function or module, or its target, ``"FILE.py::NAME"``; ``second`` may be a
-    specification, such as ``"attention:causal"``.  ``call`` says how both are
-    called in axis letters, ``other`` how the second is (:mod:`attnproof.programs.signature`);
-    ``where`` and ``weights`` what stands for its arguments and parameters.
+    specification, such as ``"attention:causal"``.  ``call`` says how both are called, in axis
+    letters, and ``other`` how the second is (:mod:`attnproof.programs.signature`); ``where`` and
+    ``weights`` say what stands for its arguments and parameters.
 
-    Raises :class:`~attnproof.programs.signature.SignatureError` where the two cannot be called on
-    the same arrays, and ``ValueError`` for a target that cannot be loaded.
+    Raises :class:`~attnproof.programs.signature.SignatureError` if the two cannot be called on the
+    same arrays, and ``ValueError`` for a target that cannot be loaded.
 
     >>> found = check_equal(lambda x: 2 * x, lambda x: x + x, "x: B n E -> B n E")
     >>> found.verdict
@@ -311,8 +313,8 @@ def check_equal(
     specified = isinstance(second, str) and is_specification(second)
     try:
         told = (
-            loaded(first, names[0], call),
-            Told(second, second) if specified else loaded(second, names[1], other or call),
+            load_program(first, names[0], call),
+            Told(second, second) if specified else load_program(second, names[1], other or call),
         )
     except CannotLoad as error:
         raise ValueError(str(error)) from None
@@ -330,7 +332,7 @@ def check_equal(
 def assert_equal(
     first: Any, second: Any, call: str = "", other: str = "", *, strict: bool = False, **more: Any
 ) -> EqualRecord:
-    """Fail where two programs are not one function; ``strict``: also where that is not proved.
+    """Fail unless two programs are the same function; ``strict``: also unless that is proved.
 
     Raises :class:`NotEqual` with the page of what was found.
 
@@ -341,12 +343,12 @@ def assert_equal(
     if record.verdict in ("counterexample", "internal error") or (
         strict and record.verdict != "proved"
     ):
-        raise NotEqual(plain_text(page(record), WIDEST), record)
+        raise NotEqual(plain_text(page(record), MAX_WIDTH), record)
     return record
 
 
-def loaded(thing: Any, name: str, line: str, settings: Iterable[str] = ()) -> Told:
-    """A program, or the one at a target.  Raises ``CannotLoad`` and ``ValueError``."""
+def load_program(thing: Any, name: str, line: str, settings: Iterable[str] = ()) -> Told:
+    """Return a program, or the one at a target.  Raises ``CannotLoad`` and ``ValueError``."""
     from .programs.equal.sides import Told
     from .real_code.loading import load
     from .real_code.request import settings_of

@@ -1,9 +1,9 @@
-"""``equal``, of two arrays in a statement, and of two programs.
+"""``equal``: of two arrays in a statement, or of two programs.
 
-It is one word for one question, and what it is asked of never leaves a doubt: arrays and numbers
-are no programs, and a program (a function, a module, a target) is no array.  So what is given
-decides: ``equal(X + X, 2 * X)`` is the conclusion of a statement, ``equal(f, g)`` is what the
-command ``attnproof equal`` answers.  One of each is refused.
+One word serves both, and its arguments never leave a doubt: arrays and numbers are not programs,
+and a program (a function, a module, a target) is not an array.  ``equal(X + X, 2 * X)`` is the
+conclusion of a statement, and ``equal(f, g)`` gives the answer of the command ``attnproof equal``.
+One of each is refused.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ def equal(
 @overload
 def equal(left: Any, right: Any) -> Claim: ...
 def equal(left: Any, right: Any, *args: Any, **named: Any) -> Claim | ComparedPrograms:
-    """left = right, entry by entry; or, of two programs, whether they are one function.
+    """State that two arrays are equal, or find out whether two programs are the same function.
 
-    Of arrays it is a conclusion, or a hypothesis, of a statement: both have one shape.
+    For arrays, the result is a conclusion or a hypothesis of a statement; both have the same shape.
 
-    Of programs it is a record that shows itself: proved, exact, measured, undecided, or a
-    counterexample.  ``call`` says how both are called in axis letters
-    (:mod:`attnproof.programs.signature`), ``other`` how the second is; ``where`` and ``weights``
-    what stands for its arguments and parameters; a proof may take ``seconds``.  ``right`` may be a
-    specification, ``"attention:causal"``.
+    For programs, it is a record that displays itself: proved, exact, measured, undecided, or a
+    counterexample.  ``call`` says how both are called, in axis letters
+    (:mod:`attnproof.programs.signature`), and ``other`` how the second is; ``where`` and
+    ``weights`` say what stands for its arguments and parameters; a proof may take ``seconds``.
+    ``right`` may be a specification, ``"attention:causal"``.
 
     Raises ``TypeError`` for an array and a program, :class:`~attnproof.AxisMismatch` for arrays of
-    different shapes, ``SignatureError`` where programs cannot be called on the same arrays, and
+    different shapes, ``SignatureError`` if the programs cannot be called on the same arrays, and
     ``ValueError`` for a target that cannot be loaded.
 
     >>> from attnproof import prove, real, sizes

@@ -1,4 +1,4 @@
-"""What went wrong, told once: usage errors, Ctrl-C, what a file raised, and errors of attnproof.
+"""Everything that goes wrong: usage errors, Ctrl-C, what a file raised, and errors of attnproof.
 
 A part of a record that could not be made because code of attnproof raised has a ``traceback``, and
 nothing else has one.  So errors of attnproof are found in any record, and no command counts them.
@@ -29,7 +29,7 @@ DEVICES = ("cpu", "cuda", "mps", "auto")
 class UsageError(ValueError):
     """What was wanted, what came, and what to do, in one line; the exit code is 2.
 
-    In Python it is the ``ValueError`` of an argument.
+    In Python it is the ``ValueError`` of an invalid argument.
     """
 
 
@@ -39,15 +39,15 @@ def require_known(
     wanted: str = "the id or subject of a theorem, a claim or a document",
     where: str = "`attnproof list`",
 ) -> None:
-    """Refuse a name that is not known, with the nearest ones, or where all are listed.
+    """Refuse a name that is not known; name the nearest ones, or where all are listed.
 
-    A name with another number is another name and no misspelling: 009 is not nearly 004.
+    A name with a different number is not a misspelling: 009 is not close to 004.
     """
     for name in names:
         if name in known:
             continue
         parts = [other for other in known if name in other] if len(name) > 2 else []
-        near = sorted(parts, key=len)[:3]  # the shortest has the least beside it
+        near = sorted(parts, key=len)[:3]  # the shortest adds the least
         near = near or [other for other in known if name and name.lower() == other.lower()]
         close = get_close_matches(name, known, n=len(known) or 1, cutoff=0.55)
         near = near or [other for other in close if _same_number(name, other)][:3]
@@ -59,7 +59,7 @@ def require_known(
 
 
 def _same_number(name: str, other: str) -> bool:
-    """Whether their digits are the same, but for some at the end that one of them lacks.
+    """Whether their digits are the same, except for some that one of them lacks at the end.
 
     >>> _same_number("009", "004"), _same_number("G2.33", "G2.3"), _same_number("sofmax", "softmax")
     (False, True, True)
@@ -72,13 +72,15 @@ def require_id(name: str, ids: Sequence[str], members: Sequence[str], kind: str)
     """Refuse what is not an id; for a subject or a document, ``members`` are the ids in it."""
     if name not in ids and members:
         told = ", ".join(members)
-        raise UsageError(f"show wants an id; {name} is a {kind}, its ids are {told}")
+        raise UsageError(
+            f"wanted the id of a theorem or a claim, got the {kind} {name!r}; its ids are {told}"
+        )
     where = "`attnproof list` for theorems, `attnproof claims` for claims"
     require_known([name], ids, "the id of a theorem or a claim", where)
 
 
 def chosen_verdicts(asked: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """The verdicts that are asked for, by their first words; all of them if none is.
+    """Return the verdicts that start with the given words; all of them if none are given.
 
     >>> chosen_verdicts(["false"], ["true as written", "false as written"])
     ('false as written',)
@@ -92,26 +94,26 @@ def chosen_verdicts(asked: Sequence[str], known: Sequence[str]) -> tuple[str, ..
 
 
 def require_device(name: str) -> None:
-    """Refuse what names no device at all; whether a device is present is seen later."""
+    """Refuse what names no device at all; whether a device is present is checked later."""
     if name.partition(":")[0] not in DEVICES or name.startswith("auto:"):
         raise UsageError(f"wanted a device ({', '.join(DEVICES)}), got {name!r}, which is not one")
 
 
 def require_file(*paths: Path | None) -> None:
-    """Refuse to start on results that cannot be written to these files, where they are named."""
+    """Refuse to start if the results cannot be written to these files."""
     for path in filter(None, paths):
         if path.is_dir():
             raise UsageError(f"wanted a file to write to, got the folder {path}; name a file in it")
         if path.exists() and not os.access(path, os.W_OK):
-            raise UsageError(f"wanted a file to write to, got {path}, which may only be read")
+            raise UsageError(f"wanted a file to write to, got {path}, which is read-only")
         require_writable(path.parent)
 
 
 def require_theorems(place: Path, files: Sequence[Path]) -> None:
-    """Refuse a place for theorem files that is not there or has none; ``files`` are its files."""
+    """Refuse a place without theorem files, or that does not exist; ``files`` are its files."""
     wanted = "wanted a folder or a .py file of theorems"
     if not place.exists():
-        raise UsageError(f"{wanted}, got {place}, which is not there; check the path")
+        raise UsageError(f"{wanted}, got {place}, which does not exist; check the path")
     if not place.is_dir() and place.suffix != ".py":
         raise UsageError(f"{wanted}, got {place}, which is neither; check the path")
     if not files:
@@ -122,7 +124,7 @@ def require_theorems(place: Path, files: Sequence[Path]) -> None:
 
 
 def require_writable(folder: Path) -> None:
-    """Refuse to start on results that could not be kept: make the folder and try it."""
+    """Refuse to start if the results could not be kept: make the folder and try it."""
     probe = folder / ".attnproof-can-write"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -136,17 +138,17 @@ def require_writable(folder: Path) -> None:
 
 
 class Interrupted(Exception):
-    """What an interrupt left, in one line; the exit code is 130."""
+    """A command was interrupted; one line says what is left.  The exit code is 130."""
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
-    """Hold Ctrl-C back until the block is done, then raise the ``KeyboardInterrupt``.
+def interrupts_delayed() -> Iterator[None]:
+    """Delay Ctrl-C until the block is done, then raise the ``KeyboardInterrupt``.
 
-    A library that is imported by half stays so, and what is then computed with it is wrong.
+    A half-imported library stays so, and what is then computed with it is wrong.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # Python hands interrupts to the main thread only
+        yield  # Python delivers interrupts to the main thread only
         return
     came: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
@@ -162,7 +164,7 @@ FAULT = 2  # the exit code
 
 
 def broken_by(error: BaseException, path: Path) -> dict[str, str]:
-    """What a file raised, as fields of a record: ``error``, and ``traceback`` where it is ours.
+    """Return what a file raised, as fields of a record; ``traceback`` only if the fault is ours.
 
     >>> sorted(broken_by(ValueError("no"), Path("mine.py")))
     ['error', 'traceback']
@@ -176,7 +178,7 @@ def broken_by(error: BaseException, path: Path) -> dict[str, str]:
 
 
 def internal_errors(record: object) -> Iterator[str]:
-    """Every error of attnproof in a record, a line each."""
+    """Yield every error of attnproof in a record, one line each."""
     fields = getattr(type(record), "model_fields", None)
     if fields is not None:
         if getattr(record, "traceback", ""):
@@ -193,12 +195,12 @@ def internal_errors(record: object) -> Iterator[str]:
 
 
 def exit_code(records: Iterable[BaseModel], otherwise: int) -> int:
-    """2 where some record tells of an error of attnproof, else what the command says."""
+    """Return 2 if some record has an error of attnproof, else the command's own exit code."""
     return FAULT if any(True for one in records for _ in internal_errors(one)) else otherwise
 
 
 def tell_faults(record: BaseModel, json: Path | None) -> bool:
-    """Say once, on standard error, where the tracebacks of a command are; whether there are any."""
+    """Report on standard error, once, where tracebacks are; return whether there are any."""
     count = len(dict.fromkeys(internal_errors(record)))
     if count:
         where = f"in {json}" if json is not None else "in the record: --json FILE keeps it"
@@ -209,9 +211,9 @@ def tell_faults(record: BaseModel, json: Path | None) -> bool:
 
 
 def failure(error: BaseException, path: Path) -> str:
-    """One line that says what a theorem file raised, and where in it.
+    """Describe in one line what a theorem file raised, and where in it.
 
-    What was raised without a line of the file at work has no place that its author could mend.
+    If no line of the file was running, no place is given, as its author could not fix it there.
     """
     text = " ".join(str(error).split())
     if isinstance(error, SyntaxError):

@@ -1,8 +1,8 @@
-"""Evidence: how a verdict is known.  The parts of a record that say so.
+"""Evidence: the parts of a record that say how a verdict is known.
 
-The models are strict and frozen, refuse fields they do not know, and refuse NaN and infinity: an
-error that is not a number is the word ``"non-finite"``, so it cannot be mistaken for an error
-that was never measured.
+The models are strict and frozen, refuse unknown fields, and refuse NaN and infinity: an error that
+is not a number is the word ``"non-finite"``, so that it cannot be mistaken for an error that was
+never measured.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Policy = Literal["deterministic", "probabilistic", "residual", "bitwise"]
 
 
 def _word(value: object, info: ValidationInfo) -> object:
-    """A number as it was found; one that is not finite becomes that word."""
+    """Return a number as it was found; one that is not finite becomes that word."""
     if info.context is FOUND and isinstance(value, float) and not isfinite(value):
         return "non-finite"
     return value
@@ -51,7 +51,7 @@ class Record(BaseModel):
 
     @classmethod
     def of(cls, found: object, **more: object) -> Self:
-        """The record of what was found: each field is read off it, by its name, or told here."""
+        """Return the record of what was found; each field is read by name, or given in ``more``."""
         if more:
             there = (name for name in cls.model_fields if name not in more)
             found = {name: getattr(found, name) for name in there if hasattr(found, name)} | more
@@ -59,26 +59,26 @@ class Record(BaseModel):
 
     @classmethod
     def read(cls, told: object) -> Self:
-        """The record from plain data, where lists stand for tuples."""
+        """Return the record from plain data, in which lists stand for tuples."""
         return cls.model_validate(told, strict=False)
 
 
 class ShownRecord(Shown, Record):
-    """A record that shows itself, as Python hands it to who asked; its fields are the record's."""
+    """A record that displays itself, as Python returns it; its fields are those of the record."""
 
     @classmethod
     def showing(cls, record: Record) -> Self:
-        """The same record, as one of this kind, which has the same fields."""
+        """Return the same record as an instance of this class, which has the same fields."""
         fields = {name: getattr(record, name) for name in type(record).model_fields}
         return cls.model_construct(record.model_fields_set, **fields)
 
     def to_json(self) -> str:
-        """The record as JSON."""
+        """Return the record as JSON."""
         return self.model_dump_json(indent=1) + "\n"
 
 
 def schema_text(kind: type[BaseModel]) -> str:
-    """The JSON schema of a record, as ``attnproof schema`` prints it."""
+    """Return the JSON schema of a record, as ``attnproof schema`` prints it."""
     schema = kind.model_json_schema(mode="serialization")
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
@@ -92,10 +92,10 @@ class Formula(Record):
 
 
 class UseRecord(Record):
-    """A fact that a proof rests on: a law or an earlier conclusion, at the values it is used at."""
+    """A fact that a proof rests on: a law or an earlier conclusion, at the values used."""
 
     formula: Formula
-    source: str = Field(description="The conclusion that it is; empty for a hypothesis.")
+    source: str = Field(description="The conclusion that it comes from; empty for a hypothesis.")
 
 
 class ProvedEvidence(Record):
@@ -104,7 +104,7 @@ class ProvedEvidence(Record):
     kind: Literal["proved"] = "proved"
     says: str
     instance: Formula | None = Field(
-        default=None, description="For an existence: the array that does it."
+        default=None, description="For an existence statement: the array that satisfies it."
     )
     uses: tuple[UseRecord, ...] = ()
     steps: int = Field(ge=0)
@@ -112,8 +112,9 @@ class ProvedEvidence(Record):
     assumptions: tuple[str, ...]
     readings: tuple[str, ...] = Field(
         default=(),
-        description='Under what it means what it says, phrases that follow "if": divisors not 0, '
-        "and the like; they are part of the verdict.",
+        description="Conditions under which its expressions have their usual meaning, phrases "
+        'that follow "if", '
+        "such as divisors that are not 0; part of the verdict.",
     )
     seconds: float = Field(ge=0)
 
@@ -127,12 +128,12 @@ class WitnessRecord(Record):
     place: tuple[int, ...]
     left: str
     right: str
-    gap: str = Field(description="A number that |left - right| certainly reaches.")
+    gap: str = Field(description="A certified lower bound on |left - right|.")
     certified_by: str
 
 
 class RefutedEvidence(Record):
-    """A witness, its gap certified."""
+    """A witness with a certified gap."""
 
     kind: Literal["refuted"] = "refuted"
     says: str
@@ -141,41 +142,43 @@ class RefutedEvidence(Record):
 
 
 class IllTypedEvidence(Record):
-    """The shapes do not fit: what is written stands for nothing, at any size."""
+    """The shapes do not fit: what is written has no meaning, at any size."""
 
     kind: Literal["ill-typed"] = "ill-typed"
     says: str
-    error: str = Field(description="The two axes that meet and have different lengths.")
+    error: str = Field(description="The two axes of different lengths that should be equal.")
     seconds: float = Field(ge=0)
 
 
 class MisreadEvidence(Record):
-    """The code, run on numpy, gives something else than its term: nothing is known of either.
+    """The code, run on numpy, differs from its term: nothing is known about either.
 
     Numbers are text, as numpy prints them.
     """
 
     kind: Literal["misread"] = "misread"
-    says: str = Field(description="The conclusion where they part; empty for a hypothesis too.")
-    part: str = Field(description="Which side, step or hypothesis.")
+    says: str = Field(
+        description="The conclusion in which they differ; empty for a hypothesis too."
+    )
+    part: str = Field(description="The side, step or hypothesis.")
     sizes: dict[str, int]
     values: dict[str, str]
     place: tuple[int, ...]
-    code: str = Field(description="What the code gives there.")
-    term: str = Field(description="What its term gives there.")
-    text: str = Field(description="All of it in one line.")
+    code: str = Field(description="The value of the code there.")
+    term: str = Field(description="The value of its term there.")
+    text: str = Field(description="The whole of it in one line.")
     seconds: float = Field(ge=0)
 
 
 class PolicyRecord(Record):
-    """What one policy says of one measurement."""
+    """What one policy says about one measurement."""
 
     policy: Policy
     status: Status
     ratio: Number | None = Field(
-        description="The largest error over its bound, or |z| over its limit; null when skipped."
+        description="The largest ratio of error to bound, or of |z| to its limit; null if skipped."
     )
-    told: str = Field(description="The place or direction; why it was not applied.")
+    told: str = Field(description="The entry or direction; if skipped, why it was not applied.")
 
     @field_validator("ratio", mode="before")
     @classmethod
@@ -184,7 +187,7 @@ class PolicyRecord(Record):
 
 
 class MeasuredEvidence(Record):
-    """One implementation, on one device and dtype, against the statement."""
+    """One implementation, on one device and in one dtype, against the statement."""
 
     kind: Literal["measured"] = "measured"
     says: str
@@ -193,53 +196,65 @@ class MeasuredEvidence(Record):
     dtype: str
     sizes: dict[str, int]
     seed: int
-    sampled: str = Field(description="What was looked at, in words.")
-    error: Number | None = Field(description="The difference there; null only when skipped.")
-    tolerance: Number | None = Field(description="The rounding bound at that place.")
-    worst: tuple[int, ...] = Field(description="The entry where error over tolerance is largest.")
+    sampled: str = Field(description="What was examined, in words.")
+    error: Number | None = Field(
+        description="The difference at the worst entry; null only if skipped."
+    )
+    tolerance: Number | None = Field(description="The rounding bound at that entry.")
+    worst: tuple[int, ...] = Field(
+        description="The entry with the largest ratio of error to tolerance."
+    )
     seconds: float = Field(ge=0)
     status: Status
     reason: str
     rounding: str = Field(
         default="",
         validation_alias=AliasChoices("rounding", "profile"),
-        description="The model behind the tolerance, in words.",
+        description="The rounding model of the tolerance, in words.",
     )
-    distribution: str = Field(default="normal", description="The input distribution that decided.")
-    distributions: tuple[str, ...] = Field(default=("normal",), description="All that were tried.")
+    distribution: str = Field(
+        default="normal", description="The input distribution that decided the outcome."
+    )
+    distributions: tuple[str, ...] = Field(
+        default=("normal",), description="All input distributions that were tried."
+    )
     policies: tuple[PolicyRecord, ...] = Field(
         default=(),
         validation_alias=AliasChoices("policies", "judged"),
-        description="What each policy says; violated if any says so.",
+        description="The outcome of each policy; the measurement is violated if any policy is.",
     )
 
     @classmethod
     def of(cls, found: object, **more: object) -> Self:
-        """The record of a measurement; one that was skipped has no error."""
+        """Return the record of a measurement; one that was skipped has no error."""
         one = super().of(found, **more)
         nothing = {"error": None, "tolerance": None}
         return one.model_copy(update=nothing) if one.status == "skipped" else one
 
 
 class ExactEvidence(Record):
-    """One conclusion, read without rounding in a tower of finite fields.
+    """One conclusion, evaluated without rounding in a tower of finite fields.
 
-    It sees the algorithm and not the arithmetic: orders, maxima and rounding have no meaning there.
+    It tests the algorithm and not the arithmetic: order, maxima and rounding have no meaning there.
     """
 
     kind: Literal["exact"] = "exact"
     says: str
     primes: tuple[int, ...] = Field(
-        description="The fields: each prime divides the next less one. Empty only when skipped."
+        description="The primes of the fields: each divides the next minus one. Empty only if "
+        "skipped."
     )
     sizes: dict[str, int]
     seed: int
-    compared: int = Field(ge=0, description="The entries that were compared.")
-    undefined: int = Field(ge=0, description="Entries left out: a denominator was 0 there.")
+    compared: int = Field(ge=0, description="Number of entries that were compared.")
+    undefined: int = Field(
+        ge=0, description="Number of entries left out because a denominator was 0."
+    )
     worst: tuple[int, ...] = Field(default=(), description="The first entry that differs.")
     status: Literal["held", "violated", "skipped"]
     error: str = Field(
-        description="A bound on the probability that a false equation passes; may be empty."
+        description="A bound on the probability that a false equation passes; empty if none is "
+        "known."
     )
     argument: str = Field(description="Why the bound holds, or why none is known.")
     reason: str = Field(description="Why it was skipped.")
@@ -261,22 +276,23 @@ class SidesRecord(Record):
 
 
 class DerivedEvidence(Record):
-    """What SymPy derived by itself, from the code, at explicit sizes; no term is looked at."""
+    """What SymPy derived independently, from the code, at explicit sizes; no term is used."""
 
     kind: Literal["derived"] = "derived"
     says: str = ""
     status: Literal["derived", "refused", "not derived"]
-    why: str = Field(description="Why it was not derived, or where it certainly fails.")
+    why: str = Field(description="Why it was not derived, or where it is known to fail.")
     sizes: tuple[dict[str, int], ...] = Field(
-        description="The sizes at which every conclusion was derived, or one refused."
+        description="The sizes at which every conclusion was derived, or at which one was refused."
     )
     cases: int = Field(
-        ge=0, description="Choices of permutations, maps, masks, indices and natural numbers."
+        ge=0,
+        description="Number of choices of permutations, maps, masks, indices and natural numbers.",
     )
-    all_cases: int = Field(ge=0, description="How many there are at these sizes.")
-    natural: bool = Field(description="Whether natural numbers were taken from 0 to 3.")
+    all_cases: int = Field(ge=0, description="Number of such choices at these sizes.")
+    natural: bool = Field(description="Whether natural numbers were restricted to 0 to 3.")
     sides: tuple[SidesRecord, ...] = Field(
-        default=(), description="The conclusions at the first sizes, where they are short."
+        default=(), description="The conclusions at the first sizes, if they are short."
     )
     seconds: float = Field(ge=0)
 
@@ -291,19 +307,19 @@ class UndecidedEvidence(Record):
 
 
 class InternalErrorEvidence(Record):
-    """Code of attnproof raised: nothing is known from there, and it is to be mended here."""
+    """Code of attnproof raised: nothing is known from there, and attnproof must be fixed."""
 
     kind: Literal["internal error"] = "internal error"
     says: str
-    why: str = Field(description="Which side stopped, with what and where.")
+    why: str = Field(description="The side that stopped, the exception, and where it was raised.")
     traceback: str
     seconds: float = Field(ge=0)
 
 
 def limits(evidence: Iterable[Evidence], assumed: Iterable[Formula] = ()) -> tuple[Condition, ...]:
-    r"""Under what something is proved: the hypotheses, then what each conclusion asks for.
+    r"""Return the conditions of a proof: the hypotheses, then what each conclusion needs.
 
-    What all conclusions ask for is said once; what one asks for, with its name.
+    What all conclusions need appears once; what one needs, with its name.
 
     >>> x = Formula(latex=r"x \ne 0", text="x ≠ 0")
     >>> proof = ProvedEvidence(says="", steps=1, rules={}, assumptions=(), readings=("n ≥ m",),

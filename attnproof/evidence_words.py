@@ -20,12 +20,12 @@ from .records import StepRecord
 
 
 def derivation(evidence: Iterable[Evidence]) -> DerivedEvidence | None:
-    """The derivation among the evidence, if SymPy was asked."""
+    """Return the derivation among the evidence; None if SymPy was not asked."""
     return next((e for e in evidence if isinstance(e, DerivedEvidence)), None)
 
 
 def derived_line(e: DerivedEvidence) -> str:
-    """One line: at which sizes, in how many cases; or why not.
+    """Return one line: at which sizes and in how many cases SymPy derived it; or why not.
 
     >>> derived_line(DerivedEvidence(
     ...     status="derived", why="", sizes=({"n": 2}, {"n": 3}), cases=8, all_cases=8,
@@ -46,7 +46,7 @@ def derived_line(e: DerivedEvidence) -> str:
 
 
 def place_of(step: StepRecord) -> str:
-    """The rule of a kernel step and where it was applied.
+    """Return the rule of a kernel step, and where it was applied.
 
     >>> place_of(StepRecord(rule="ring", at="1.0", inside=("j",), before="a", after="a"))
     'ring at 1.0, inside j'
@@ -57,13 +57,13 @@ def place_of(step: StepRecord) -> str:
 
 
 def sides_latex(side: SidesRecord) -> str:
-    """Both sides of a conclusion in LaTeX, as SymPy writes them."""
+    """Return both sides of a conclusion in LaTeX, as SymPy writes them."""
     relation = {">=": r"\ge", "!=": r"\ne"}.get(side.relation, side.relation)
     return f"{side.left.latex} {relation} {side.right.latex}"
 
 
 def side_lines(e: DerivedEvidence) -> Iterator[str]:
-    """Both sides of the conclusions that are short enough to read."""
+    """Yield both sides of the conclusions that are short enough to read."""
     for side in e.sides:
         told = f"{side.left.text} {side.relation} {side.right.text}"
         yield f"{side.says}: {told}".removeprefix(": ")
@@ -73,7 +73,7 @@ Outcome = Literal["held", "violated", "skipped"]
 
 
 class ExactLine(NamedTuple):
-    """One conclusion: its outcome over all towers, and where it was looked for."""
+    """One conclusion: its outcome over all towers of fields, and what was compared."""
 
     says: str
     status: Outcome
@@ -82,7 +82,7 @@ class ExactLine(NamedTuple):
 
 
 def exact_lines(evidence: Iterable[Evidence]) -> list[ExactLine]:
-    """One line for each conclusion; violated in any tower is violated."""
+    """Return one line for each conclusion; violated in any tower is violated."""
     found = (e for e in evidence if isinstance(e, ExactEvidence))
     return [
         _exact_line(says, list(checks)) for says, checks in groupby(found, key=lambda e: e.says)
@@ -111,16 +111,16 @@ def _exact_line(says: str, checks: list[ExactEvidence]) -> ExactLine:
 
 
 def share(policy: PolicyRecord) -> float:
-    """How much of its limit a policy has used up; above 1 it says no."""
+    """Return the share of its limit that a policy has used up; above 1 it is violated."""
     if policy.ratio is None:
         return -1.0
     return float("inf") if isinstance(policy.ratio, str) else policy.ratio
 
 
 def nearest(m: MeasuredEvidence) -> str:
-    """The policy that is nearest to its limit, with the share of it: residual 0.36.
+    """Return the policy that is nearest to its limit, with its share: residual 0.36.
 
-    Empty where only the deterministic one was applied, whose error and bound are told anyway.
+    Empty if only the deterministic one was applied, whose error and bound are shown anyway.
 
     >>> nearest(MeasuredEvidence(
     ...     says="", implementation="eager", device="cpu", dtype="float32", sizes={}, seed=0,
@@ -143,9 +143,10 @@ def nearest(m: MeasuredEvidence) -> str:
 
 
 def policy_lines(measured: Iterable[MeasuredEvidence]) -> list[str]:
-    """For each policy that was applied, where it is nearest to its limit.
+    """Return, for each policy that was applied, where it is nearest to its limit.
 
-    A line says of how many of the measurements it spoke; :func:`not_applied` says why of no more.
+    A line says to how many of the measurements it was applied; :func:`not_applied` says why not to
+    more.
     """
     every: dict[str, list[tuple[MeasuredEvidence, PolicyRecord]]] = {}
     for m in measured:
@@ -155,8 +156,8 @@ def policy_lines(measured: Iterable[MeasuredEvidence]) -> list[str]:
     return [line for line in lines if line]
 
 
-def held_back(measured: Iterable[MeasuredEvidence]) -> dict[str, list[str]]:
-    """Why policies were not applied: each reason once, with the policies it holds back."""
+def reasons_not_applied(measured: Iterable[MeasuredEvidence]) -> dict[str, list[str]]:
+    """Return why policies were not applied: each reason, with the policies that it excludes."""
     whose: dict[str, list[str]] = {}
     for policy in (p for m in measured for p in m.policies if p.status == "skipped"):
         names = whose.setdefault(policy.told, [])
@@ -166,9 +167,11 @@ def held_back(measured: Iterable[MeasuredEvidence]) -> dict[str, list[str]]:
 
 
 def not_applied(evidence: Iterable[object]) -> str:
-    """The same of all measurements of a statement in one line; empty if there is nothing to say."""
+    """Return the same for all measurements of a statement, in one line; empty if none."""
     reasons: dict[str, list[str]] = {}
-    for told, names in held_back(e for e in evidence if isinstance(e, MeasuredEvidence)).items():
+    for told, names in reasons_not_applied(
+        e for e in evidence if isinstance(e, MeasuredEvidence)
+    ).items():
         reasons.setdefault(", ".join(names), []).append(told)
     parts = [f"{names} ({'; '.join(told)})" for names, told in reasons.items()]
     return f"Not applied to all measurements: {'; '.join(parts)}." if parts else ""
@@ -189,9 +192,10 @@ HEAD = "      dtype        error    bound  " + " ".join(POLICIES)
 
 
 def number_lines(measured: Iterable[MeasuredEvidence]) -> Iterator[str]:
-    """Under each conclusion and set of sizes, for each implementation a row for each dtype.
+    """Yield, for each conclusion and set of sizes, a row per implementation and dtype.
 
-    The columns of the policies are the share of its limit that each has used up, above 1 a no.
+    The columns of the policies are the share of its limit that each has used up, above 1 a
+    violation.
     """
     every = list(measured)
     headed = False
@@ -243,5 +247,5 @@ def _share(policy: PolicyRecord | None) -> str:
 
 
 def _not_applied(measured: Sequence[MeasuredEvidence]) -> Iterator[str]:
-    for told, names in held_back(measured).items():
+    for told, names in reasons_not_applied(measured).items():
         yield from filled(f"– {', '.join(names)}: {told}", 4, 2)

@@ -1,24 +1,28 @@
-"""When a theorem is as expected, decided in this one place.
+"""Whether a theorem is as expected, decided in this one place.
 
-A statement expected to be proved speaks against itself when the kernel did not prove it, or when
-a measurement of it was violated, was not finite, or could not be taken.  A statement expected to
-be refuted is the mirror image: it needs a certified witness, and every implementation, device and
+It speaks against a statement expected to be proved if the kernel did not prove it, or a
+measurement of it was violated, was not finite, or could not be taken.  A statement expected to be
+refuted is the mirror image: it needs a certified witness, and every implementation, device and
 dtype that measured it must have seen it fail at least once, because a check that lets a false
-statement pass is worth nothing.  One excuse counts: a dtype so coarse that its rounding bound is
-above the difference which a finer dtype of the same implementation saw.  A measurement that was
-skipped says nothing either way.  So it is in finite fields: an exact check of a true statement
-may not be violated, and of a false one some check must be, unless a conclusion of it has no
-reading there.  SymPy speaks against a statement said to be true if it found numbers at which a
-conclusion certainly fails, which comes first because the kernel proved it, and against one said
-to be false if it derived it in all cases at sizes that cross each other, those that the witness
-has apart among them: where two lengths are always one, a false statement may be true. What SymPy
-could not derive says nothing. A statement expected to be ill-typed must not build: its shapes do
-not fit, and there is nothing to measure.
+statement pass is worth nothing.  One excuse counts: a dtype so coarse that its rounding bound
+exceeds the difference that a finer dtype of the same implementation saw.  A measurement that was
+skipped says nothing either way.
 
-A theorem is ok when nothing speaks against it and nothing against its negative control, whose
-expectation is the opposite: true for one that is refuted or ill-typed.  Undecided is never as
-expected, nor is misread: the code says something else than its term, and nothing is known of
-either.
+The same holds in finite fields: an exact check of a true statement may not be violated, and for a
+false one some check must be, unless one of its conclusions has no reading there.
+
+SymPy speaks against a statement expected to be true if it found numbers at which a conclusion
+certainly fails; this comes first, because the kernel proved it.  It speaks against one expected to
+be false if it derived it in all cases at sizes that vary independently, including those that differ
+in the witness: if two lengths are always equal, a false statement may be true.  What SymPy could
+not derive says nothing.
+
+A statement expected to be ill-typed must not build: its shapes do not fit, and there is nothing to
+measure.
+
+A theorem is ok if nothing speaks against it or against its negative control, whose expectation is
+the opposite: true for one that is refuted or ill-typed.  Undecided is never as expected, nor is
+misread: the code says something other than its term, and nothing is known about either.
 """
 
 from __future__ import annotations
@@ -43,7 +47,7 @@ from .records import Expected
 
 
 def opposite(expected: Expected) -> Expected:
-    """What a negative control is expected to be.
+    """Return what a negative control is expected to be.
 
     >>> opposite("proved")
     'refuted'
@@ -52,7 +56,7 @@ def opposite(expected: Expected) -> Expected:
 
 
 def against(expected: Expected, verdict: Verdict, evidence: Sequence[Evidence]) -> tuple[str, ...]:
-    """What speaks against a statement, a line each; nothing when it is as expected.
+    """Return what speaks against a statement, a line each; nothing if it is as expected.
 
     >>> against("proved", "undecided", ())
     ('expected proved, is undecided',)
@@ -112,7 +116,7 @@ def _derived_true(evidence: Sequence[Evidence]) -> list[str]:
 
 
 def _apart(witness: Mapping[str, int], e: DerivedEvidence) -> bool:
-    """Whether a witness has two lengths that differ, and SymPy was only asked where they do not."""
+    """Whether a witness has two lengths that differ, and SymPy was asked only where they do not."""
     return any(
         witness[a] != witness[b] and all(sizes[a] == sizes[b] for sizes in e.sizes)
         for a, b in combinations((n for n in (e.sizes or ({},))[0] if n in witness), 2)
@@ -120,7 +124,7 @@ def _apart(witness: Mapping[str, int], e: DerivedEvidence) -> bool:
 
 
 def _in_general(e: DerivedEvidence) -> bool:
-    """Whether all cases were derived, at sizes of which none is 1 only or always another."""
+    """Whether all cases were derived, at sizes that are not always 1 or always equal."""
     if e.natural or e.cases < e.all_cases:
         return False
     values = [{sizes[name] for sizes in e.sizes} for name in e.sizes[0]] if e.sizes else []
@@ -144,7 +148,7 @@ def _exactly_false(evidence: Iterable[Evidence]) -> list[str]:
 
 
 def _too_coarse(m: MeasuredEvidence, refused: Iterable[MeasuredEvidence]) -> bool:
-    """Whether its bound is above the difference that the same implementation saw elsewhere."""
+    """Whether its bound exceeds the difference that the same implementation saw elsewhere."""
     return any(
         isinstance(other.error, float)
         and isinstance(m.tolerance, float)

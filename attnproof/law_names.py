@@ -1,4 +1,4 @@
-"""What laws speak of: the names and sizes that are theirs, and what stands behind each.
+"""The names and sizes that laws use, and what each of them stands for.
 
 ===========  =====================================================================
 name         is
@@ -11,9 +11,9 @@ i, j         natural numbers
 sigma        a permutation of the c keys
 ===========  =====================================================================
 
-Where an encoding has whole positions only, u and p are any whole numbers, in any order, and a, b
-and s natural numbers; ``in_a_row`` makes u and p the numbers u_0 + i and p_0 + j, of which more can
-be proved, and said less.
+If an encoding has whole positions only, u and p are any whole numbers, in any order, and a, b and s
+natural numbers.  With ``in_a_row``, u and p are the numbers u_0 + i and p_0 + j: more can be proved
+of these, but it says less.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ r, c = sizes("n_q n_k", "tokens")
 (most,) = sizes("n_p", "positions")
 LAW_SIZES = frozenset(["n_q", "n_k", "d_v", "n_p"])
 
-# What laws call their own; `A` is that of every encoding that adds to the input.
+# Reserved for laws; `A` belongs to every encoding that adds to the input.
 NAMES = frozenset([
     "Q", "K", "V", "W_s", "W_K", "C", "x", "y", "u", "u_0", "p", "p_0", "a", "b", "s", "i", "j",
     "sigma", "others", "rest", "row", "column", "other", "near", "further",
@@ -40,7 +40,7 @@ NAMES = frozenset([
 
 
 def require_own_names(encoding: Encoding) -> None:
-    """Refuse a parameter with the name of something that laws, or its sizes, speak of."""
+    """Refuse a parameter that is named like a letter of the laws, or one of its own sizes."""
     declared = encoding.declared()
     taken = sorted((set(encoding.given) & NAMES) | (set(declared) & set(_own_sizes(encoding))))
     if taken:
@@ -51,14 +51,14 @@ def require_own_names(encoding: Encoding) -> None:
 
 
 def _own_sizes(encoding: Encoding) -> set[str]:
-    """The names of the sizes of its parameters, and of its width."""
+    """Return the names of the sizes in its parameters and its width."""
     lengths = [n for given in encoding.declared().values() for n in given.lengths]
     lengths.append(as_array(type(encoding).width).term)
     return size_names(lengths)
 
 
 def size_names(terms: Iterable[Term]) -> set[str]:
-    """The names of the sizes that occur in these terms."""
+    """Return the names of the sizes that occur in these terms."""
     return {str(t.data[0]) for n in terms for t in free(n) if t.op == "size"}
 
 
@@ -68,7 +68,7 @@ def named(
     given: Mapping[str, Callable[[Encoding], Given]],
     in_a_row: bool = False,
 ) -> tuple[dict[str, Given], Any]:
-    """The givens behind a name of the table, and its value."""
+    """Return the givens behind a name of the table, and its value."""
     if name in given:
         own = given[name](encoding)
         return {name: own}, own.named(name)

@@ -1,7 +1,7 @@
-"""One law of one encoding: decided from the code of the encoding alone, and measured beside that.
+"""Decide one law of one encoding from the encoding's code alone, and measure it beside that.
 
-A cell that is proved or refuted keeps its verdict; one that is undecided and holds wherever it
-was measured becomes *measured*.
+A cell that is proved or refuted keeps its verdict; one that is undecided and holds wherever it was
+measured becomes *measured*.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from .symbolic.prove import Effort, decide
 from .symbolic.statement import Statement
 
 LIMIT = 20.0  # seconds of the thread that a law may take
-PROOF, WITNESS = 0.5, 0.1  # the parts of the limit for one proof, and for one witness
-BRIEF = 1.0  # seconds for a proof, before a witness is looked for elsewhere
-SAME = "for all sizes: the two sides are one expression"
-IN_A_ROW = "whole positions in a row"
+PROOF, WITNESS = 0.5, 0.1  # shares of the limit for one proof, and for one witness
+BRIEF = 1.0  # seconds for a proof, before a witness is sought elsewhere
+SAME = "for all sizes: both sides are the same expression"
+IN_A_ROW = "consecutive integer positions"
 UNKNOWN = "; whether it holds without the hypothesis is open"
-NEITHER = "; nor is it decided without the hypothesis"
+NEITHER = "; it is undecided without the hypothesis too"
 ENCODED, SCORED = "encoded tokens", "the scores"
 ON_TOKENS = ("add", "rotate", "query", "key")
 ON_SCORES = (*ON_TOKENS, "relate", "bias", "sees", "scores")
-NOT_ENCODED = "it leaves tokens as they are, and acts elsewhere"
-NOT_SCORED = "it leaves scores as they are, and acts elsewhere"
+NOT_ENCODED = "it does not change tokens, and acts elsewhere"
+NOT_SCORED = "it does not change scores, and acts elsewhere"
 
 
 def decided(kind: type[Encoding], law: EncodingLaw, *, limit_seconds: float = LIMIT) -> CellRecord:
-    """The cell of an encoding and a law, in so many seconds of the thread.
+    """Return the cell of an encoding and a law, decided in so many seconds of the thread.
 
-    What needs no hypothesis is told without one.  What fails is tried under those that the
-    author declared; and it is refuted by values that obey them, as many as can hold together, or
-    else it is undecided under them.  Of an encoding that is misread nothing is proved or refuted.
-    The seconds are for all of it: facts of the encoding, the law
-    and its witness, and each hypothesis.  Raises what the encoding's own code raises.
+    A law that needs no hypothesis is reported without one.  A law that fails is tried under those
+    that the author declared.  It is then refuted by values that obey them, as many as can hold
+    together, or else it is undecided under them.  Nothing is proved or refuted for a misread
+    encoding.  The seconds are for everything: facts of the encoding, the law and its witness, and
+    each hypothesis.  Raises what the encoding's own code raises.
     """
     start = perf_counter()
     with within(limit_seconds):
@@ -64,7 +64,7 @@ def decided(kind: type[Encoding], law: EncodingLaw, *, limit_seconds: float = LI
             error = str(misread).removeprefix(f"{kind.__name__}.")
             found = _made(kind, law, "misread", str(misread), error=error, evidence=(part,))
         except OutOfTime:
-            told = f"nothing was known of it after {limit_seconds:g} s"
+            told = f"it was not decided within {limit_seconds:g} s"
             none = UndecidedEvidence(says="", why=told, seconds=perf_counter() - start)
             found = _made(kind, law, "undecided", told, evidence=(none,))
     return found.model_copy(update={"seconds": perf_counter() - start})
@@ -90,11 +90,11 @@ def _within(kind: type[Encoding], law: EncodingLaw, limit_seconds: float) -> Cel
     proving = replace(effort, refuting=False, shrink=0, prove=witness)
     brief = replace(proving, shrink=effort.shrink, prove=min(BRIEF, witness))
     first = settled(law, encoding, (), brief)
-    if first.found.verdict == "proved" and not first.in_a_row:  # elsewhere it may be false
+    if first.found.verdict == "proved" and not first.in_a_row:  # it may be false elsewhere
         return _cell(kind, law, first)
     tried = tuple(ways(encoding, law))
     every = most_of(tried)
-    if first.found.verdict != "refuted" and len(every) == 1:  # false under all, so under fewer
+    if first.found.verdict != "refuted" and len(every) == 1:  # false under all, hence under fewer
         under_all = settled(law, encoding, every[0], brief)
         if under_all.found.verdict == "refuted":
             return _cell(kind, law, under_all, tried=tried)
@@ -112,7 +112,7 @@ def _under_hypotheses(
     tried: tuple[tuple[str, ...], ...],
     efforts: tuple[Effort, Effort, Effort],
 ) -> CellRecord:
-    """A law that is not proved without one; what is refuted is refuted under all that can hold."""
+    """Decide a law that is not proved without one; refuted means under all that can hold."""
     encoding, every, (brief, proving, effort) = kind(), most_of(tried), efforts
     for under in tried:
         found = settled(law, encoding, under, proving)
@@ -136,7 +136,7 @@ def _under_hypotheses(
 
 @dataclass(frozen=True)
 class Settled:
-    """What was asked, under which hypotheses and of which positions, and what was found."""
+    """What was asked, under which hypotheses and for which positions, and what was found."""
 
     asked: Statement
     found: Decision
@@ -147,9 +147,9 @@ class Settled:
 def settled(
     law: EncodingLaw, encoding: Encoding, under: tuple[str, ...], effort: Effort
 ) -> Settled:
-    """A law under hypotheses: of all positions, or else of whole ones in a row.
+    """Decide a law under hypotheses: for all positions, or else for consecutive whole ones.
 
-    A witness among positions in a row is one among all.
+    A witness with consecutive positions is one for all positions.
     """
 
     def ask(effort: Effort, *, in_a_row: bool = False) -> Settled:
@@ -171,9 +171,9 @@ def settled(
 
 
 def idle(kind: type[Encoding], group: str) -> str:
-    """Why the laws of a group say nothing of an encoding that acts elsewhere, if so.
+    """Return why the laws of a group say nothing about an encoding that acts elsewhere, or "".
 
-    Of one that acts nowhere they are asked: that it does nothing is what they find.
+    An encoding that acts nowhere is asked: these laws find that it does nothing.
     """
     elsewhere = bool(kind.acts())
     if group == ENCODED and elsewhere and not kind.acts(*ON_TOKENS):
@@ -194,7 +194,10 @@ def _cell(
     without: Settled | None = None,
     tried: tuple[tuple[str, ...], ...] | None = None,
 ) -> CellRecord:
-    """``tried``: the hypotheses that values obey, where none of them decides; else None."""
+    """Return the cell of what was settled.
+
+    ``tried``: the hypotheses that values obey, if none of them decides; else None.
+    """
     found = told.found
     evidence = translate.evidence(found)
     needed = None if without is None else _refutation(translate.evidence(without.found))
@@ -223,10 +226,10 @@ def _cell(
 
 
 def _untried(kind: type[Encoding], law: EncodingLaw, tried: tuple[tuple[str, ...], ...]) -> str:
-    """Which hypotheses on what the law speaks of were not tried, in words."""
+    """Return, in words, the hypotheses on what the law is about that were not tried."""
     words = kind.hypotheses()
     return "".join(
-        f"; not tried, for no values are known that obey it: {words[name]}"
+        f"; not tried, as no values are known that satisfy it: {words[name]}"
         for name in words
         if set(letters(kind(), name)) <= set(law.letters)
         and not any(name in under for under in tried)
@@ -238,7 +241,7 @@ def _refutation(evidence: tuple[Evidence, ...]) -> RefutedEvidence | None:
 
 
 def _why(law: EncodingLaw, verdict: str, evidence: tuple[Evidence, ...]) -> str:
-    """How it is known, in a line."""
+    """Return how it is known, in one line."""
     if verdict == "proved":
         steps = sum(part.steps for part in evidence if isinstance(part, ProvedEvidence))
         told = f"for all sizes, {steps} kernel steps" if steps else SAME
@@ -291,11 +294,11 @@ def _answered(kind: type[Encoding], law: EncodingLaw, answer: Answer, seconds: f
 
 
 DTYPES = ("float64", "float32", "bfloat16")
-SHOWN = "its witness, whose gap is certified, says more than a draw"
-FORM = "it is decided by the form of what the encoding makes, which is not an equation to compute"
-SOME = "it claims a difference for some inputs, which no draw refutes"
+SHOWN = "its witness has a certified gap, which says more than a random draw"
+FORM = "it is decided by the form of what the encoding computes, not by an equation to measure"
+SOME = "it claims a difference for some inputs, which no random draw refutes"
 UNDEFINED = (
-    "the exact value is no number there either: every key of a row is hidden, or it is too large "
+    "the exact value is not a number either: every key of a row is hidden, or it is too large "
     "for float64 even at small positions"
 )
 
@@ -303,10 +306,11 @@ UNDEFINED = (
 def measured(
     kind: type[Encoding], law: EncodingLaw, cell: CellRecord, *, seed: int = 0
 ) -> CellRecord:
-    """The cell with measurements at small sizes; needs torch.
+    """Return the cell with measurements at small sizes; needs torch.
 
-    Where a method has nothing to say, it says why: the witness of a refuted cell, whose gap is
-    certified, says more than a draw, and what is shown by its form is no equation to compute.
+    A method that has nothing to say gives the reason: the witness of a refuted cell, whose gap is
+    certified, says more than a random draw, and what is shown by its form is not an equation to
+    compute.
     """
     if cell.verdict == "does not apply" or cell.error:
         return cell
@@ -332,14 +336,14 @@ def measured(
 
 
 def _exact(asked: Statement, seed: int) -> tuple[ExactEvidence, ...]:
-    """What finite fields say of it, at small sizes."""
+    """Return what finite fields say about it, at small sizes."""
     from .numeric.residues.exact import exact
 
     return tuple(map(ExactEvidence.of, exact(asked, scale="small", seed=seed)))
 
 
 def _defined(part: MeasuredEvidence) -> MeasuredEvidence:
-    """A measurement; one that met no number in the definition itself says nothing."""
+    """Return a measurement; skipped if the definition itself gave no finite number."""
     if part.status != "non-finite" or "float64 reference" not in part.reason:
         return part
     return part.model_copy(
@@ -353,7 +357,7 @@ def _defined(part: MeasuredEvidence) -> MeasuredEvidence:
 
 
 def _without(cell: CellRecord, reason: str) -> CellRecord:
-    """The cell with both kinds of numbers, which say why there are none."""
+    """Return the cell with a skipped measurement of both kinds, which give this reason."""
     measured_ = MeasuredEvidence(
         says="",
         implementation="no implementation",
@@ -391,15 +395,15 @@ def _judged(
     failed: str,
     exact: tuple[ExactEvidence, ...] = (),
 ) -> dict[str, object]:
-    """What measurements make of a cell; a number never raises a verdict to proved."""
+    """Return what measurements change in a cell; they never raise a verdict to proved."""
     evidence = (*cell.evidence, *found, *exact)
     held = [part for part in found if part.status == "held"]
     against = [part for part in found if part.status == "violated"]
     beyond = [part for part in found if part.status == "non-finite"]
-    said = f"; a number speaks against it ({against[0].dtype})" if against else ""
-    said += f"; a number overflowed ({beyond[0].dtype})" if beyond else ""
+    said = f"; a measurement contradicts it ({against[0].dtype})" if against else ""
+    said += f"; a measurement overflowed ({beyond[0].dtype})" if beyond else ""
     wrong = any(part.status == "violated" for part in exact)
-    said += "; a finite field speaks against it" if wrong else ""
+    said += "; it fails in a finite field" if wrong else ""
     said += f"; measuring failed: {failed}" if failed else ""
     if cell.verdict == "undecided" and held and not said:
         dtypes = ", ".join(dict.fromkeys(part.dtype for part in held))

@@ -1,4 +1,4 @@
-"""Public names of a package that are loaded when they are first used."""
+"""Load the public names of a package when they are first used."""
 
 import ast
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from typing import Any
 
 
 def lazy_names(package: str, text: Path) -> tuple[dict[str, str], Callable[[str], Any]]:
-    """What a file imports from which modules of its package, and the package's ``__getattr__``.
+    """Return the module of each name that a stub file imports, and the package's ``__getattr__``.
 
-    They are written once, as imports that a type checker reads and nobody runs.
+    The names are written once, as imports that a type checker reads and nothing runs.
 
     >>> home, load = lazy_names("attnproof", Path(__file__).with_name("__init__.pyi"))
     >>> home["check"], load("check").__name__

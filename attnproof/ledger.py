@@ -1,9 +1,9 @@
 """The ledger: every claim of the source documents, in our own words, and what decides it.
 
-One TOML file for each document stands in ``theorems/claims/``.  No verdict is stored there:
-``verdict.derive`` makes it from what the named statements turn out to be, and ``expected`` is only
-compared with it.  A claim that is written wrongly becomes a :class:`BrokenClaim` that names it,
-and stops no other.
+There is one TOML file per document in ``theorems/claims/``.  No verdict is stored there:
+:func:`attnproof.claims.derive` derives it from the results of the named statements, and
+``expected`` is only compared with it.  A claim with a mistake becomes a :class:`BrokenClaim` that
+names it, and does not stop the others.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ class Document:
 
 @dataclass(frozen=True)
 class ClaimEntry:
-    """A claim as the ledger has it.
+    """A claim as the ledger states it.
 
     ``printed`` are the statements that say what the document says, ``disproof`` those whose proof
-    shows that false, ``corrected`` those that say what is right.  ``mends`` says what the
-    correction changes, if it leaves the conclusion; ``unstated`` why what is printed is no
+    shows that it is false, ``corrected`` those that say what is right.  ``mends`` says what the
+    correction changes, if it keeps the conclusion; ``unstated`` why what is printed is not a
     statement by itself; ``undecided`` and ``not_checkable`` are reasons for that verdict.
     """
 
@@ -104,7 +104,7 @@ class ClaimEntry:
 
     @property
     def references(self) -> Iterator[tuple[str, str]]:
-        """Role and text of every statement that is named."""
+        """Role and text of every named statement."""
         for role in ROLES:
             for text in getattr(self, role):
                 yield role, text
@@ -136,7 +136,7 @@ class Ledger:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Every id of a claim, those of broken ones among them."""
+        """Every id of a claim, including broken ones."""
         claims = (*(c.id for c in self.claims), *(b.id for b in self.broken if b.id))
         return tuple(dict.fromkeys(claims))
 
@@ -152,7 +152,7 @@ class Ledger:
         return tuple(dict.fromkeys(name for claim in self.claims for name in claim.theorems))
 
     def select(self, names: Sequence[str]) -> Ledger:
-        """The claims that are named, or whose document is; all of it when nothing is.
+        """Return the claims that are named, or whose document is; everything if nothing is named.
 
         Of the demonstrations, those that the claims name.
         """
@@ -171,9 +171,9 @@ class Ledger:
 
 
 def load_ledger(catalogue: Catalogue, more: Sequence[Path] = ()) -> Ledger:
-    """The ledger of the package and of ``claims/*.toml`` in further folders.
+    """Return the ledger of the package and of ``claims/*.toml`` in further folders.
 
-    ``catalogue`` is asked whether the theorems that are named exist.
+    Theorems that are named must exist in the ``catalogue``.
     """
     demonstrations = demonstration_files(more)
     documents: list[Document] = []
@@ -205,7 +205,7 @@ def load_ledger(catalogue: Catalogue, more: Sequence[Path] = ()) -> Ledger:
 
 
 def demonstration_files(more: Sequence[Path] = ()) -> dict[str, Path]:
-    """The file of every demonstration, by id."""
+    """Return the file of every demonstration, by id."""
     found: dict[str, Path] = {}
     for path in _beside(more, "demonstrations/*.py"):
         if not path.name.startswith(("_", ".")):
@@ -215,7 +215,7 @@ def demonstration_files(more: Sequence[Path] = ()) -> dict[str, Path]:
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """The names most like this one, as an error tells them."""
+    """Return the most similar names, as an error message states them."""
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     return f"nearest: {', '.join(near)}" if near else f"there are {len(known)}, none like it"
 
@@ -256,7 +256,7 @@ LISTS = [name for name, f in KEYS.items() if f.default == ()]
 
 
 def read(path: Path) -> Ledger:
-    """The document and the claims of a file; what is wrong in it is ``broken``, line by line."""
+    """Return the document and the claims of a file; mistakes in it are ``broken``, line by line."""
     label, name = f"{path.parent.name}/{path.name}", path.stem
     try:
         with path.open("rb") as file:
@@ -281,7 +281,7 @@ def read(path: Path) -> Ledger:
 
 
 def _of_the_file(content: dict[str, Any], name: str) -> Iterator[str]:
-    """What is wrong with a file as a whole."""
+    """Yield what is wrong with a file as a whole."""
     for key in content:
         if key not in ("document", "claim"):
             yield f"wanted the table [document] and tables [[claim]], got the key {key!r}"
@@ -302,7 +302,7 @@ def _of_the_file(content: dict[str, Any], name: str) -> Iterator[str]:
 
 
 def _of_the_claim(table: dict[str, Any]) -> list[str]:
-    """What is wrong with one claim; what it says is looked at only if its keys are right."""
+    """Return what is wrong with one claim; its meaning is checked only if its keys are right."""
     faults = [*_unknown_keys(table, KEYS), *_keys(table)]
     return faults or list(_sense(table))
 
@@ -322,7 +322,7 @@ def _keys(table: dict[str, Any]) -> Iterator[str]:
 def _text(
     table: dict[str, Any], key: str, words: Mapping[str, Sequence[str]], *, required: bool
 ) -> str:
-    """What is wrong with a value that is to be words, or one of a few words."""
+    """Return what is wrong with a value that should be text, or one of a few words."""
     if key not in table:
         return f"{key}: wanted, and missing" if required else ""
     value = table[key]
@@ -341,7 +341,7 @@ def _unknown_keys(table: dict[str, Any], known: Any, place: str = "") -> Iterato
 
 
 def _sense(table: dict[str, Any]) -> Iterator[str]:
-    """What cannot be meant, or could never be decided."""
+    """Yield what cannot be meant, or could never be decided."""
     has = {key for key, value in table.items() if value}
     if {"undecided", "not_checkable"} <= has:
         yield "undecided and not_checkable: wanted one reason, got two"

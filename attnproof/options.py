@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .errors import UsageError, held_back, require_device, require_theorems
+from .errors import UsageError, interrupts_delayed, require_device, require_theorems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .catalogue import Catalogue
     from .checking import Options
     from .ledger import Ledger
-    from .sweeping.kept import Kept
+    from .sweeping.run_store import RunStore
     from .sweeping.store import Store
 
 
@@ -35,7 +35,7 @@ app = typer.Typer(
 
 
 class Scale(StrEnum):
-    """How large the numbers' arrays are."""
+    """The size of the measured arrays."""
 
     small = "small"
     default = "default"
@@ -43,7 +43,7 @@ class Scale(StrEnum):
 
 
 class Dtype(StrEnum):
-    """What the numbers are computed in."""
+    """The dtype of measurements."""
 
     float64 = "float64"
     float32 = "float32"
@@ -53,50 +53,56 @@ class Dtype(StrEnum):
 
 Folders = Annotated[
     list[Path] | None,
-    typer.Option("--theorems", metavar="DIR", help="Your own theorem files: a folder or a file."),
+    typer.Option(
+        "--theorems", metavar="DIR", help="Add your own theorems: a folder or a .py file."
+    ),
 ]
-ScaleOption = Annotated[Scale, typer.Option(help="Size of the arrays that are measured.")]
+ScaleOption = Annotated[Scale, typer.Option(help="Size of the measured arrays.")]
 DeviceOption = Annotated[
-    str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where numbers are computed.")
+    str, typer.Option(metavar="auto|cpu|cuda|mps", help="Device for numerical computation.")
 ]
 Dtypes = Annotated[
-    list[Dtype] | None, typer.Option("--dtype", help="Measure in this dtype only; repeatable.")
+    list[Dtype] | None, typer.Option("--dtype", help="Measure only in this dtype; repeatable.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of every random input.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
 EncodingFiles = Annotated[
     list[Path] | None,
-    typer.Option("--encoding", metavar="FILE", help="A file with encodings of yours; repeatable."),
+    typer.Option(
+        "--encoding", metavar="FILE", help="Add the encodings in your .py file; repeatable."
+    ),
 ]
-NoNumeric = Annotated[bool, typer.Option("--no-numeric", help="Prove and refute only.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Theorems checked at once.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the record.")]
+NoNumeric = Annotated[
+    bool, typer.Option("--no-numeric", help="Skip measurements; only prove and refute.")
+]
+Jobs = Annotated[int, typer.Option(min=1, help="Number of parallel workers.")]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the record to this JSON file.")
+]
 StoreFile = Annotated[
     Path | None,
     typer.Option(
         "--store",
         metavar="FILE",
-        help="Where finished work is kept; by default in the user's cache.",
+        help="Store of finished results; by default in the user's cache folder.",
     ),
 ]
-Fresh = Annotated[
-    bool, typer.Option("--fresh", help="Check anew what the store has, and replace it there.")
-]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Ignore stored results and replace them.")]
 
 
 def completed(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """What a shell offers for the beginning of a name; nothing where the names cannot be read."""
+    """Return the shell completion of names; it offers nothing if they cannot be read."""
 
     def offered(incomplete: str) -> list[str]:
         try:
             return [name for name in names() if name.startswith(incomplete)]
-        except Exception:  # noqa: BLE001 (a traceback would stand in the line that one types)
+        except Exception:  # noqa: BLE001 (a traceback would appear in the line being typed)
             return []
 
     return offered
 
 
 def _statements() -> list[str]:
-    catalogue, ledger = loaded(None)
+    catalogue, ledger = load_statements(None)
     return [*catalogue.ids, *ledger.ids]
 
 
@@ -106,11 +112,11 @@ statement_ids = completed(_statements)
 def options_of(
     numeric: bool, scale: Scale, device: str, dtypes: list[Dtype] | None, seed: int, jobs: int = 1
 ) -> Options:
-    """How a run is asked for; the libraries it needs are loaded here, whole."""
+    """Return the options of a run; the libraries that it needs are loaded here, completely."""
     from .checking import Options
 
     require_device(device)
-    with held_back():
+    with interrupts_delayed():
         usual = dtypes_on_device(device) if numeric else ()
         for side in ("symbolic.prove", *["numeric.check"] * numeric):
             import_module(f".{side}", __package__)
@@ -124,29 +130,29 @@ def options_of(
 
 
 def store_in(place: Path | None) -> Store | None:
-    """The store of a command; what is to be heard of it goes to standard error."""
-    from .sweeping.store import Foreign, opened
+    """Return the store of a command; messages about it go to standard error."""
+    from .sweeping.store import NotAStore, open_store
 
     try:
-        store, told = opened(place)
-    except Foreign as error:
+        store, told = open_store(place)
+    except NotAStore as error:
         raise UsageError(str(error)) from None
     for line in told:
         print(f"attnproof: {line}", file=sys.stderr)
-    told.clear()  # who uses it tells what comes after
+    told.clear()  # its users report what comes later
     return store
 
 
-def kept_in(place: Path | None, *, fresh: bool) -> Kept | None:
-    """The store of a run of theorems."""
-    from .sweeping.kept import Kept
+def run_store_in(place: Path | None, *, fresh: bool) -> RunStore | None:
+    """Return the store of a run of theorems."""
+    from .sweeping.run_store import RunStore
 
     store = store_in(place)
-    return None if store is None else Kept(store, fresh)
+    return None if store is None else RunStore(store, fresh)
 
 
-def loaded(theorems: list[Path] | None) -> tuple[Catalogue, Ledger]:
-    """The catalogue and the ledger, with those of further folders."""
+def load_statements(theorems: list[Path] | None) -> tuple[Catalogue, Ledger]:
+    """Return the catalogue and the ledger, including those of further folders."""
     from .catalogue import load_catalogue, theorem_files
     from .ledger import load_ledger
 
@@ -157,17 +163,17 @@ def loaded(theorems: list[Path] | None) -> tuple[Catalogue, Ledger]:
 
 
 def load(needs: str, *parts: str, instead: str = "install torch") -> None:
-    """Import parts of the package that need torch, whole; ``needs``: who does, in words."""
+    """Import parts of the package that need torch, completely; ``needs`` begins the error text."""
     try:
-        with held_back():
+        with interrupts_delayed():
             for part in parts:
                 import_module(f".{part}", __package__)
     except ImportError as error:
         raise UsageError(f"{needs} torch ({error}); {instead}") from None
 
 
-def present(device: str) -> torch.device:
-    """The device that is meant.  Raises :class:`UsageError` where it is absent."""
+def present_device(device: str) -> torch.device:
+    """Return the device that is meant.  Raises :class:`UsageError` if it is absent."""
     from .numeric.devices import DeviceAbsent, chosen
 
     try:
@@ -177,22 +183,22 @@ def present(device: str) -> torch.device:
 
 
 def dtypes_on_device(device: str) -> tuple[str, ...]:
-    """The dtypes that are measured on a device when none is asked for."""
+    """Return the dtypes that are measured on a device by default."""
     from .numeric.devices import dtypes_on
 
-    return tuple(str(dtype).removeprefix("torch.") for dtype in dtypes_on(present(device)))
+    return tuple(str(dtype).removeprefix("torch.") for dtype in dtypes_on(present_device(device)))
 
 
 def cores() -> int:
-    """How many processes may run at once."""
+    """Return how many processes may run at once."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def write_json(record: BaseModel, file: Path) -> Path:
-    """The record as JSON; a reader sees the old file or the new one, never half of it."""
+    """Write the record as JSON; a reader sees the old file or the new one, never half of it."""
     text = record.model_dump_json(indent=1) + "\n"
-    if file.exists() and not file.is_file():  # a pipe, or a device: it is not to be replaced
+    if file.exists() and not file.is_file():  # a pipe or a device must not be replaced
         file.write_text(text, encoding="utf-8")
         return file
     partial = file.with_name(f".{file.name}.partial")
@@ -201,8 +207,8 @@ def write_json(record: BaseModel, file: Path) -> Path:
     return file
 
 
-def ended(record: BaseModel, json: Path | None, *, ok: bool) -> int:
-    """Write the record if it is asked for, and say where its faults are told; the exit code."""
+def finish(record: BaseModel, json: Path | None, *, ok: bool) -> int:
+    """Write the record if asked, and say where its faults are reported; return the exit code."""
     from .errors import FAULT, tell_faults
 
     if json is not None:

@@ -52,13 +52,15 @@ if TYPE_CHECKING:
     from .symbolic.decision import Decision
 
 
-ELSEWHERE = "Where a condition of the verdict fails, 1/0 counts as 0 and nothing useful is said."
+ELSEWHERE = (
+    "Where a condition of the verdict fails, 1/0 is taken as 0; nothing useful is said there."
+)
 RELATIONS = {">=": "≥", "!=": "≠"}
-STEPS = 2000  # kernel steps of a link that are shown: derivations share their parts
+STEPS = 2000  # kernel steps of a link that are shown: derivations share parts
 
 
 def page(record: TheoremRecord | ProofRecord, steps: Sequence[Sequence[str]] = ()) -> str:
-    """The statement, the proof, the numbers, and the negative control where there is one.
+    """Return the statement, the proof, the numbers, and the negative control if there is one.
 
     ``steps`` holds, for each link of the chain, the lines of its kernel steps.
     """
@@ -68,7 +70,7 @@ def page(record: TheoremRecord | ProofRecord, steps: Sequence[Sequence[str]] = (
 def brief(
     record: TheoremRecord, *, control: bool = False, conclusions: Collection[str] = ()
 ) -> Iterator[str]:
-    """The statement and how its verdict is known, or those of its negative control; no numbers.
+    """Yield a statement and how its verdict is known, or its negative control's; no numbers.
 
     Of several conclusions, those that are named, or all.
     """
@@ -89,7 +91,7 @@ def brief(
 def _part(
     side: TheoremRecord | ControlRecord, conclusions: Collection[str]
 ) -> TheoremRecord | ControlRecord:
-    """The part of a record that speaks of these conclusions."""
+    """Return the part of a record about these conclusions."""
     if not conclusions or "" in conclusions:
         return side
     lines = side.statement.text.splitlines()
@@ -104,7 +106,7 @@ def _part(
 
 
 def _line(record: StatementRecord, side: StatementRecord | ControlRecord) -> str:
-    """The verdict on a statement, or on its negative control, with every condition."""
+    """Return the verdict on a statement, or on its negative control, with every condition."""
     sizes = ", ".join(size.name for size in record.sizes)
     every = sizes and side.verdict == "proved" and not isinstance(side, ControlRecord)
     ranges = [Condition(f"all {sizes} ≥ 1", "for")] if every else []
@@ -120,7 +122,7 @@ def _lines(record: TheoremRecord | ProofRecord, steps: Sequence[Sequence[str]]) 
         yield ""
     expected = "as expected" if record.verdict == record.expected else f"expected {record.expected}"
     if record.verdict == record.expected and not record.ok:
-        expected = "the expected verdict, but its numbers or its negative control are not"
+        expected = "the verdict is as expected, but its numbers or its negative control are not"
     told = f" ({expected})" * (record.control is not None)
     yield from filled(_line(record, record) + told, 0)
     for line in against_it(record):
@@ -144,9 +146,9 @@ def _lines(record: TheoremRecord | ProofRecord, steps: Sequence[Sequence[str]]) 
 
 
 def against_it(record: TheoremRecord | ProofRecord) -> tuple[str, ...]:
-    """What speaks against a record; who only asks whether a statement holds expects nothing.
+    """Return what speaks against a record; without a control, nothing is expected of it.
 
-    What stands on the page as the reason of the verdict is not said twice.
+    What the page already gives as the reason of the verdict is not repeated.
     """
     if record.control is not None:
         return record.why
@@ -171,7 +173,7 @@ def _givens(record: StatementRecord) -> Iterator[str]:
 def _sizes(record: StatementRecord) -> Iterator[str]:
     if record.sizes:
         told = ", ".join(f"{s.name}" + (f" ({s.role})" * (s.role != "size")) for s in record.sizes)
-        yield from filled(f"for every {told} from 1 on", 2, 2)
+        yield from filled(f"for every {told} ≥ 1", 2, 2)
 
 
 def _chain(chain: Sequence[LinkRecord], steps: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -228,7 +230,7 @@ def _ill_typed(record: StatementRecord | ControlRecord) -> Iterator[str]:
 
 
 def _misread(record: StatementRecord | ControlRecord) -> Iterator[str]:
-    """Where the code and its term part: the inputs, one a line, and both values."""
+    """Yield where the code and its term differ: the inputs, one per line, and both values."""
     for e in record.evidence:
         if isinstance(e, MisreadEvidence):
             at = f" at entry {list(e.place)}" * bool(e.place)
@@ -247,7 +249,7 @@ def _undecided(record: StatementRecord | ControlRecord) -> Iterator[str]:
 
 
 def _derived(record: StatementRecord | ControlRecord) -> Iterator[str]:
-    """What SymPy derived from the code, with its expressions where they are short."""
+    """Yield what SymPy derived from the code, with its expressions if they are short."""
     found = derivation(record.evidence)
     if found is not None:
         yield from filled(derived_line(found), 2, 2)
@@ -256,7 +258,7 @@ def _derived(record: StatementRecord | ControlRecord) -> Iterator[str]:
 
 
 def _numbers(record: StatementRecord | ControlRecord) -> Iterator[str]:
-    """What was measured; then what is exact."""
+    """Yield what was measured, then what is exact."""
     yield from number_lines(e for e in record.evidence if isinstance(e, MeasuredEvidence))
     for line in exact_lines(record.evidence):
         told = f"{line.says}: {line.text}".removeprefix(": ")
@@ -283,7 +285,7 @@ def _control(control: ControlRecord) -> Iterator[str]:
 
 
 def kernel_steps(decision: Decision) -> list[list[str]]:
-    """For each link of a decision, its kernel steps: place, rule, before, after."""
+    """Return the kernel steps of each link of a decision: place, rule, before, after."""
     shown: list[list[str]] = []
     for link in (link for claim in decision.claims for link in claim.links):
         lines = [
@@ -292,27 +294,27 @@ def kernel_steps(decision: Decision) -> list[list[str]]:
             for line in step_lines(number, step)
         ]
         if link.steps > STEPS:
-            lines += filled(f"cut: {link.steps - STEPS} more steps", 10, 4)
+            lines += filled(f"{link.steps - STEPS} more steps not shown", 10, 4)
         shown.append(lines)
     return shown
 
 
 def step_lines(number: int, step: StepRecord) -> Iterator[str]:
-    """One kernel step: its place, its rule, and what it makes of what."""
+    """Yield one kernel step: its place, its rule, and the part before and after."""
     yield from filled(f"{number}. {place_of(step)}", 10, 4)
     yield from filled(step.before, 14, 2)
     yield from filled(f"= {step.after}", 12, 4)
 
 
 ROLES = {
-    "printed": "what is printed",
-    "disproof": "shows that what is printed is false",
-    "corrected": "what is right",
+    "printed": "the printed statement",
+    "disproof": "disproof of the printed statement",
+    "corrected": "the corrected statement",
 }
 
 
 def claim_page(claim: ClaimRecord, results: Results) -> str:
-    """The claim, how its verdict is derived, its demonstrations, and its statements in brief."""
+    """Return a claim, how its verdict is derived, its demonstrations, its statements in brief."""
     return "\n".join(_claim_lines(claim, results))
 
 
@@ -323,13 +325,13 @@ def _claim_lines(claim: ClaimRecord, results: Results) -> Iterator[str]:
     yield ""
     expected = "as expected" if claim.verdict == claim.expected else f"expected {claim.expected}"
     if claim.verdict == claim.expected and not claim.ok:
-        expected = "the expected verdict, but something speaks against it"
+        expected = "the verdict is as expected, but something speaks against it"
     yield from filled(f"{sign(claim.verdict)} ({expected})", 0)
     yield from (line for why in claim.why for line in filled(f"! {why}", 2, 2))
     yield from section("Claim", [filled(claim.says)])
-    yield from section("Why what is printed is not a statement", [filled(claim.unstated)])
-    mends = f", by another {claim.mends}" if claim.mends else ""
-    yield from section(f"What is right{mends}", [filled(claim.correction)])
+    yield from section("Why the printed text is not a statement", [filled(claim.unstated)])
+    mends = f" of the {claim.mends}" if claim.mends else ""
+    yield from section(f"Correction{mends}", [filled(claim.correction)])
     yield from section(f"Why it is {claim.verdict}", [filled(claim.reason)])
     yield from section("How it is known", [_deciding(claim.statements)])
     shown = {record.id: record for record in results.demonstrations}
@@ -373,7 +375,7 @@ def _value(name: str, text: str) -> Iterator[str]:
 
 
 def show_theorem(chosen: Catalogue, options: Options, *, steps: bool) -> int:
-    """Print the page of one theorem; the exit code."""
+    """Print the page of one theorem; return the exit code."""
     from .symbolic.prove import decide
 
     for broken in chosen.broken:
@@ -389,7 +391,7 @@ def show_theorem(chosen: Catalogue, options: Options, *, steps: bool) -> int:
 
 
 def show_sides(chosen: Catalogue) -> int:
-    """Print both sides of every conclusion as SymPy expressions at small sizes; the exit code."""
+    """Print both sides of every conclusion as SymPy expressions at small sizes; return the code."""
     from .symbolic.expressions.array import entry_lines
     from .symbolic.expressions.deriving import sides
     from .symbolic.gate import require_read
@@ -401,7 +403,7 @@ def show_sides(chosen: Catalogue) -> int:
         statement = entry.theorem.statement
         require_read(statement)
         found = () if statement.code is None else sides(statement, statement.code)
-    except Exception as error:  # noqa: BLE001 (whatever it is, it is told of this file)
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is reported for this file)
         told = broken_by(error, entry.source.path)
         return _told(entry.source, BrokenFile(file=entry.source.label, **told))
     print(entry.theorem.title)
@@ -413,8 +415,8 @@ def show_sides(chosen: Catalogue) -> int:
 
 
 def show_claim(catalogue: Catalogue, ledger: Ledger, options: Options) -> int:
-    """Print the page of one claim; the exit code."""
-    needed = catalogue.having(ledger.theorems)
+    """Print the page of one claim; return the exit code."""
+    needed = catalogue.with_ids(ledger.theorems)
     ids = [entry.id for entry in needed.entries]
     coming = [*ids, *ledger.demonstrations, *["numbers"] * len(ids) * options.numeric]
     with _bar(coming) as tell:
@@ -428,7 +430,7 @@ def show_claim(catalogue: Catalogue, ledger: Ledger, options: Options) -> int:
 
 @contextmanager
 def _bar(names: Sequence[str]) -> Iterator[Callable[[Outcome], None]]:
-    """A bar while statements are checked, most of which is measuring; yields what moves it on."""
+    """Show a bar while statements are checked and measured; yield the function that advances it."""
     if not sys.stderr.isatty():  # rich would leave an empty line there
         yield lambda _: None
         return

@@ -1,8 +1,8 @@
-"""``prove``: a statement in three lines of a notebook, on the way that every theorem goes.
+"""``prove``: a statement in three lines of a notebook, decided in the same way as any theorem.
 
-The function is run on symbolic arrays and gives the statement; the gate runs it as it was written,
-on numpy; a derivation is searched, the kernel replays it, and what it rests on is compared with
-what is given.  A negative control may be told and need not be.
+The function is run on symbolic arrays, which gives the statement; the gate runs it as written on
+numpy; a derivation is searched for, the kernel replays it, and what it rests on is compared with
+what is given.  A negative control is optional.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WANTED = "prove wants a function of what is given, such as prove(lambda X: .., X
 
 
 class _Stated(Theorem):
-    """A statement that stands in no file of theorems."""
+    """A statement that is not in a file of theorems."""
 
     @property
     def place(self) -> str:
@@ -50,22 +50,22 @@ def prove(
     numeric: bool | Given = False,
     **givens: Given,
 ) -> Result:
-    """Prove or refute what a function claims of arrays, for all sizes and values.
+    """Prove or refute what a function claims about arrays, for all sizes and values.
 
-    The parameters of ``body`` are named as keywords, each with what it may be, or in ``given``:
+    The parameters of ``body`` are passed as keywords or in ``given``, each with what it may be:
     ``X=real(n, d)``, ``s=permutation(n)``.  It returns a conclusion (``equal``, ``chain``,
-    ``at_least``, ...), or several by their words, in ordinary array code.  A parameter may be
-    called as an option is: a given is never an option, and an option is never a given.
+    ``at_least``, ...), or a dict of several by their words, in ordinary array code.  A parameter
+    may have the name of an option: a given is never taken for an option, nor an option for a given.
 
-    ``assume`` is a function that returns the hypotheses.  ``control`` is a nearby statement that
-    is false, alone or as ``("what is changed", body)``: both are decided, and the answer says if
-    it was not refused.  ``limit`` is in seconds of the thread; ``numeric`` measures in torch too.
-    A :class:`~attnproof.Theorem` is taken as well, with the control it has.
+    ``assume`` is a function that returns the hypotheses.  ``control`` is a nearby statement that is
+    false, alone or as ``("what is changed", body)``: both are decided, and the result says if the
+    control was not refused.  ``limit`` is in seconds of the thread; ``numeric`` also measures in
+    torch.  A :class:`~attnproof.Theorem` is accepted as well, with its own control.
 
-    Returns what was found, whatever that is: proved (with its conditions), refuted (with a
-    counterexample), misread, or undecided.  Raises ``TypeError`` for a body that is no array code,
-    that claims nothing, or that asks for what is not given;
-    :class:`~attnproof.AxisMismatch` where shapes do not fit; and what the body raises on numpy.
+    Returns what was found, whatever it is: proved (with its conditions), refuted (with a
+    counterexample), misread, or undecided.  Raises ``TypeError`` for a body that is not array code,
+    claims nothing, or asks for what is not given; :class:`~attnproof.AxisMismatch` if shapes do not
+    fit; and what the body raises on numpy.
 
     >>> from attnproof import attention, equal, permutation, real, sizes
     >>> r, n, d = sizes("r n d")
@@ -101,7 +101,7 @@ def _is_time(seconds: object) -> bool:
 def _theorem(
     body: Body | Theorem, named: Mapping[str, Given], options: Mapping[str, Any]
 ) -> Theorem:
-    """What is asked, as a theorem; its control may be missing."""
+    """Return the question as a theorem, which may have no control."""
     given, assume, control = (options.get(name) for name in ("given", "assume", "control"))
     if isinstance(body, Theorem):
         if named or given is not None or assume is not None or control is not None:
@@ -146,11 +146,11 @@ def _require_asked(given: Mapping[str, Given], code: Sequence[Callable[..., Any]
 
 
 class Result(Shown):
-    """What ``prove`` found: the verdict with its conditions, and all that it rests on.
+    """What ``prove`` found: the verdict with its conditions, and everything that it rests on.
 
-    It shows itself as ``attnproof show`` shows a theorem.  ``record`` is plain data, ``statement``
-    what the function claimed, ``decision`` what the symbolic side came to (None where that failed
-    with an error of attnproof itself, which the page tells).
+    It displays as ``attnproof show`` shows a theorem.  ``record`` is plain data, ``statement`` what
+    the function claimed, ``decision`` the result of the symbolic side (None if that failed with an
+    error of attnproof itself, which the page reports).
     """
 
     def __init__(
@@ -165,18 +165,18 @@ class Result(Shown):
 
     @property
     def conditions(self) -> list[str]:
-        """Under what it is proved, as clauses: for .., if .., where ..; part of the verdict."""
+        """The conditions of the proof, as clauses: for .., if .., where ..; part of the verdict."""
         from .verdict_line import clauses
 
         return clauses(self.record.conditions)
 
     @property
     def counterexample(self) -> WitnessRecord | None:
-        """The inputs for which a conclusion fails, certified; None where none was found."""
+        """The certified inputs for which a conclusion fails; None if none was found."""
         return next((e.witness for e in self.record.evidence if e.kind == "refuted"), None)
 
     def steps(self) -> Steps:
-        """Every step that the kernel replayed: where, which rule, what it made of what."""
+        """Return every step that the kernel replayed: where, which rule, and before and after."""
         from .symbolic.steps import flatten
 
         claims = self.decision.claims if self.decision is not None else ()
@@ -184,14 +184,14 @@ class Result(Shown):
         return Steps([s for link in links if link.derivation for s in flatten(link.derivation)])
 
     def latex(self) -> str:
-        """The statement in LaTeX: what is given, what is assumed, what is claimed."""
+        """Return the statement in LaTeX: what is given, what is assumed, what is claimed."""
         return self.record.statement.latex
 
     def sympy(self) -> tuple[Sides, ...]:
-        """Both sides of each conclusion as arrays of SymPy expressions, at small sizes.
+        """Return both sides of each conclusion as arrays of SymPy expressions, at small sizes.
 
-        The function is run again, on SymPy's symbols.  Raises ``RuntimeError`` where a name that it
-        looks up stands for something else by now, and ``TypeError`` where it is misread.
+        The function is run again, on SymPy's symbols.  Raises ``RuntimeError`` if a name that it
+        looks up has changed since, and ``TypeError`` if it is misread.
         """
         from .symbolic.expressions.deriving import sides
         from .symbolic.gate import require_read
@@ -207,18 +207,18 @@ class Result(Shown):
         return sides(self.statement, code)
 
     def certificate(self) -> Certificate:
-        """The proof as plain data, which the kernel replays.  Raises ``TypeError`` without one."""
+        """Return the proof as data for the kernel to replay.  Raises ``TypeError`` without one."""
         from .symbolic.certificate import Certificate
         from .symbolic.decision import Decision
 
         return Certificate.of(self.statement, self.decision or Decision())
 
     def to_json(self) -> str:
-        """The record as JSON; ``attnproof schema --proof`` prints its schema."""
+        """Return the record as JSON; ``attnproof schema --proof`` prints its schema."""
         return self.record.model_dump_json(indent=1) + "\n"
 
     def page(self, width: int) -> Text:
-        """The page of ``attnproof show``, 80 columns wide."""
+        """Return the page of ``attnproof show``, 80 columns wide."""
         from rich.text import Text
 
         from .page import page
@@ -233,7 +233,7 @@ class Result(Shown):
 
 
 class Steps(Shown, Sequence["Step"]):
-    """The kernel's steps in their order."""
+    """The kernel's steps, in order."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = tuple(steps)
@@ -249,7 +249,7 @@ class Steps(Shown, Sequence["Step"]):
         return len(self._steps)
 
     def page(self, width: int) -> Text:
-        """What ``attnproof show --steps`` prints of them."""
+        """Return what ``attnproof show --steps`` prints of them."""
         from rich.text import Text
 
         del width
@@ -266,7 +266,7 @@ class Steps(Shown, Sequence["Step"]):
             yield f"cut: {len(self) - STEPS} more steps"
 
     def to_json(self) -> str:
-        """Each step with its rule, arguments, path, and the whole before and after, as text."""
+        """Return each step as JSON: rule, arguments, path, and the whole before and after."""
         import json
 
         from .symbolic.certificate import plain_step

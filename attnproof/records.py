@@ -1,6 +1,6 @@
 """The record of a run: what was claimed, what was found, and how it is known.
 
-Everything a report shows stands here, and nothing else does; how a verdict is known is in
+It contains everything that a report shows, and nothing else; how a verdict is known is in
 ``evidence``.
 """
 
@@ -22,36 +22,40 @@ Outcome = Literal["reproduced", "differs", "failed"]
 
 
 class RowRecord(Record):
-    """One line of a demonstration: ours beside what the document prints."""
+    """One line of a demonstration: our result beside what the document prints."""
 
     says: str
     ours: str
-    printed: str | None = Field(description="Null where the document prints nothing to compare.")
-    agrees: bool | None = Field(description="Null where nothing is printed.")
-    expected_to_differ: bool = Field(description="What is printed is known to be wrong.")
+    printed: str | None = Field(description="Null if the document prints nothing to compare.")
+    agrees: bool | None = Field(description="Null if nothing is printed.")
+    expected_to_differ: bool = Field(description="Whether the printed value is known to be wrong.")
 
 
 class DemonstrationRecord(Record):
-    """A computation that a document shows, done again in our own code."""
+    """A computation that a document shows, repeated in our own code."""
 
     id: str
     title: str
     says: str = Field(description="What is computed, in words.")
-    remark: str = Field(description="Why ours and theirs need not agree, in words; may be empty.")
+    remark: str = Field(description="Why the results need not agree, in words; may be empty.")
     claims: tuple[str, ...]
     rows: tuple[RowRecord, ...]
     outcome: Outcome = Field(
-        description="Every printed row agrees; some row does not; it could not be computed."
+        description="reproduced: every printed row agrees; differs: some row does not; failed: it "
+        "could not be computed."
     )
-    ok: bool = Field(description="Each printed row agrees, or differs where that is expected.")
-    why: tuple[str, ...] = Field(description="What speaks against it, a line each.")
+    ok: bool = Field(
+        description="Whether each printed row agrees, or differs where that is expected."
+    )
+    why: tuple[str, ...] = Field(description="What contradicts it, one line each.")
     traceback: str = Field(
-        default="", description="Of an error of attnproof itself; empty where there was none."
+        default="",
+        description="Traceback of an error of attnproof itself; empty if there was none.",
     )
     seconds: float = Field(ge=0)
     stored: AwareDatetime | None = Field(
         default=None,
-        description="When it was run, if it was found in the store; null if this run did.",
+        description="When it was run, if taken from the store; null if run in this run.",
     )
 
 
@@ -59,11 +63,11 @@ class DecidingRecord(Record):
     """A statement on which the verdict of a claim rests."""
 
     id: str = Field(description="Of the theorem.")
-    conclusion: str = Field(description="The conclusion that is meant; empty for the whole.")
-    control: bool = Field(description="Whether it is the theorem's negative control that is meant.")
+    conclusion: str = Field(description="The conclusion meant; empty for the whole statement.")
+    control: bool = Field(description="Whether the theorem's negative control is meant.")
     role: Role = Field(
-        description="printed: what the document says; disproof: its proof shows that false; "
-        "corrected: what is right."
+        description="printed: the statement of the document; disproof: its proof refutes that; "
+        "corrected: the correct statement."
     )
     verdict: Verdict
     known: str = Field(description="How the verdict is known, in one line.")
@@ -83,16 +87,20 @@ class ClaimRecord(Record):
     says: str = Field(description="Restated, with every hypothesis.")
     verdict: ClaimVerdict
     expected: ClaimVerdict
-    ok: bool = Field(description="The verdict is the expected one and no number speaks against it.")
-    why: tuple[str, ...] = Field(description="What speaks against it, a line each.")
+    ok: bool = Field(
+        description="Whether the verdict is as expected and no measurement contradicts it."
+    )
+    why: tuple[str, ...] = Field(description="What contradicts it, one line each.")
     evidence: str = Field(description="How the verdict is known, in one line.")
     statements: tuple[DecidingRecord, ...]
     demonstrations: tuple[str, ...] = Field(description="Ids of demonstrations of this record.")
-    correction: str = Field(description="What is right, in words; may be empty.")
+    correction: str = Field(description="The correction, in words; may be empty.")
     mends: Literal["", Mends] = Field(
-        description="What the correction changes; empty if it replaces the conclusion."
+        description="The part that the correction changes; empty if it replaces the conclusion."
     )
-    unstated: str = Field(description="Why what is printed is not a statement by itself.")
+    unstated: str = Field(
+        description="Why the printed text is not a statement by itself; otherwise empty."
+    )
     reason: str = Field(description="Why it is not checkable or undecided, in words.")
 
 
@@ -106,8 +114,8 @@ class DefinitionRecord(Record):
     """A named definition that a statement uses."""
 
     name: str
-    formula: Formula = Field(description="The name, applied, = what it stands for.")
-    words: str = Field(description="What it is, in words; may be empty.")
+    formula: Formula = Field(description="The name, applied to its arguments, = its definition.")
+    words: str = Field(description="Description in words; may be empty.")
     uses: tuple[str, ...] = Field(default=(), description="Other definitions in its formula.")
 
 
@@ -123,13 +131,13 @@ class GivenRecord(Record):
 
     name: str
     kind: str
-    shape: tuple[str, ...] = Field(description="Its axis lengths, empty for a number.")
-    below: str = Field(default="", description="For indices: the length they stay below.")
+    shape: tuple[str, ...] = Field(description="Its axis lengths; empty for a number.")
+    below: str = Field(default="", description="For indices: the length that bounds them.")
     says: str = Field(description="What it is, in words.")
 
 
 class MeetingRecord(Record):
-    """What both sides of a link are at one index pattern: their common normal form."""
+    """The common normal form of both sides of a link at one index pattern."""
 
     entry: str = Field(description="The index pattern, in LaTeX; empty for a number.")
     value: Formula
@@ -139,9 +147,14 @@ class StepRecord(Record):
     """One kernel step: a rule, the part that it was applied to, and what that became."""
 
     rule: str
-    at: str = Field(description="The place: arguments counted from the root; empty: the whole.")
-    inside: tuple[str, ...] = Field(default=(), description="The bound indices that are open.")
-    backwards: bool = Field(default=False, description="The rule was read from right to left.")
+    at: str = Field(
+        description="The position in the term, as argument numbers from the root; empty for the "
+        "whole."
+    )
+    inside: tuple[str, ...] = Field(default=(), description="The bound indices in scope.")
+    backwards: bool = Field(
+        default=False, description="Whether the rule was applied from right to left."
+    )
     before: str
     after: str
 
@@ -149,21 +162,21 @@ class StepRecord(Record):
 class LinkRecord(Record):
     """One link of a chain: left, its relation to right, and the reason for it."""
 
-    says: str = Field(description="The conclusion it belongs to; empty if there is only one.")
+    says: str = Field(description="The conclusion that it belongs to; empty if there is only one.")
     opens: str = Field(
-        default="", description="What is said before it, where a part of the proof begins."
+        default="", description="Text that introduces a part of the proof beginning here."
     )
     reason: str
     left: Formula
     relation: Relation = "="
     right: Formula
-    steps: int = Field(ge=0, description="Kernel steps that were replayed.")
+    steps: int = Field(ge=0, description="Number of kernel steps that were replayed.")
     rules: dict[str, int] = Field(description="How often each kernel rule was used.")
     seconds: float = Field(ge=0)
     proved: bool
     why_not: str = ""
     meeting: tuple[MeetingRecord, ...] = Field(
-        default=(), description="Where both sides meet, one for each index pattern."
+        default=(), description="The common normal form, one for each index pattern."
     )
     kernel: tuple[StepRecord, ...] = Field(
         default=(), description="The first kernel steps in order; `steps` counts all of them."
@@ -171,23 +184,23 @@ class LinkRecord(Record):
 
 
 class Checked(Record):
-    """A statement with what was found out about it."""
+    """A statement with what was found about it."""
 
     says: str = Field(description="In words.")
-    statement: Formula = Field(
-        description="If it is ill-typed, the line as it is written, and no LaTeX."
-    )
-    verdict: Verdict = Field(description="Of the symbolic side; never rounded up.")
+    statement: Formula = Field(description="If it is ill-typed, the source line, without LaTeX.")
+    verdict: Verdict = Field(description="Verdict of the symbolic side.")
     expected: Expected
-    ok: bool = Field(description="The verdict is the expected one and no number speaks against it.")
-    why: tuple[str, ...] = Field(description="What speaks against it, a line each.")
+    ok: bool = Field(
+        description="Whether the verdict is as expected and no measurement contradicts it."
+    )
+    why: tuple[str, ...] = Field(description="What contradicts it, one line each.")
     assumed: tuple[Formula, ...] = Field(description="Its hypotheses.")
     chain: tuple[LinkRecord, ...]
     evidence: tuple[Evidence, ...]
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Under what it is proved: they are part of the verdict."""
+        """The conditions of the proof, which are part of the verdict."""
         return limits(self.evidence, self.assumed) if self.verdict == "proved" else ()
 
 
@@ -196,15 +209,15 @@ class ControlRecord(Checked):
 
 
 class StatementRecord(Checked):
-    """A statement with its givens; ``ok`` counts its control as well, where it has one."""
+    """A statement with its givens; ``ok`` covers its control too, if it has one."""
 
     title: str
-    sizes: tuple[SizeRecord, ...] = Field(description="Quantified sizes: all of them, from 1 on.")
+    sizes: tuple[SizeRecord, ...] = Field(description="Quantified sizes, each from 1 on.")
     givens: tuple[GivenRecord, ...]
 
 
 class ProofRecord(StatementRecord):
-    """What ``attnproof.prove`` found of a statement, which need not have a control."""
+    """What ``attnproof.prove`` found about a statement, which need not have a control."""
 
     schema_version: Literal[1] = 1
     control: ControlRecord | None
@@ -219,18 +232,19 @@ class TheoremRecord(StatementRecord):
     id: str
     subject: str
     file: str = Field(description="Its file: subject folder and name.")
-    claims: tuple[str, ...] = Field(description="Claims of the sources that it settles.")
+    claims: tuple[str, ...] = Field(description="Claims of the sources that it decides.")
     sources: tuple[str, ...]
     control: ControlRecord
     code: str = Field(
-        default="", description="The functions that state it and its negative control, as written."
+        default="",
+        description="Source code of the functions that state it and its negative control.",
     )
     uses: tuple[str, ...] = Field(
-        default=(), description="The definitions that its statement names, those inside them apart."
+        default=(), description="The definitions that its statement names directly."
     )
     stored: AwareDatetime | None = Field(
         default=None,
-        description="When it was checked, if it was found in the store; null if this run did.",
+        description="When it was checked, if taken from the store; null if checked in this run.",
     )
 
 
@@ -240,12 +254,13 @@ class BrokenFile(Record):
     file: str
     error: str
     traceback: str = Field(
-        default="", description="Of an error of attnproof itself; empty where there was none."
+        default="",
+        description="Traceback of an error of attnproof itself; empty if there was none.",
     )
 
 
 def processor() -> str:
-    """The model of the processor: kernels are chosen by it, and round differently."""
+    """Return the model of the processor: kernels are chosen by it, and round differently."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -255,17 +270,17 @@ def processor() -> str:
 
 
 class Machine(Record):
-    """Where it ran."""
+    """Where a run took place."""
 
     python: str
     platform: str
     processors: int = Field(ge=1)
-    torch: str = Field(description="Its version; empty when no numbers were asked for.")
+    torch: str = Field(description="Its version; empty if nothing was measured.")
     devices: tuple[str, ...]
 
     @classmethod
     def here(cls, *, numeric: bool = True) -> Self:
-        """The machine it runs on; torch is looked at only when there are numbers."""
+        """Return the machine that this runs on; torch is loaded only if there are numbers."""
         if numeric:
             from .numeric.devices import devices
         return cls(
@@ -278,10 +293,10 @@ class Machine(Record):
 
 
 class OptionsRecord(Record):
-    """How it was asked for."""
+    """The options of a run."""
 
     selection: tuple[str, ...] = Field(
-        description="Ids and subjects, claims and documents; empty for all of them."
+        description="Selected ids, subjects, claims and documents; empty for all."
     )
     numeric: bool
     scale: Literal["small", "default", "large"]
@@ -292,16 +307,16 @@ class OptionsRecord(Record):
 
 
 class Results(Record):
-    """One run."""
+    """The record of one run."""
 
     schema_version: Literal[7] = SCHEMA_VERSION
-    attnproof: str = Field(description="The version that wrote it.")
+    attnproof: str = Field(description="The version of attnproof that wrote it.")
     created: AwareDatetime
     seconds: float = Field(ge=0)
     machine: Machine
     options: OptionsRecord
     definitions: tuple[DefinitionRecord, ...] = Field(
-        default=(), description="What the names in the statements stand for."
+        default=(), description="Definitions of the names in the statements."
     )
     theorems: tuple[TheoremRecord, ...]
     documents: tuple[Document, ...] = ()
@@ -312,6 +327,6 @@ class Results(Record):
     broken: tuple[BrokenFile, ...]
     unfinished: tuple[str, ...] = Field(description="Ids that an interrupted run did not reach.")
     ok: bool = Field(
-        description="Every theorem, claim and demonstration is ok, no file is broken, and nothing "
-        "is unfinished."
+        description="Whether every theorem, claim and demonstration is ok, no file is broken, and "
+        "nothing is unfinished."
     )

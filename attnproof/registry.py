@@ -1,13 +1,13 @@
-"""Finding encodings: those of the package, those of files, and those that plug-ins offer.
+"""Find encodings: those of the package, those of files, and those of plug-ins.
 
-No list is edited.  A module of ``attnproof/encodings`` is found by standing there, a file by its
-path, and an installed package by an entry point of the group ``attnproof.encodings``, whose value
-is a module or a class::
+There is no list to edit.  A module of ``attnproof/encodings`` is found because it is there, a file
+by its path, and an installed package by an entry point of the group ``attnproof.encodings``, whose
+value is a module or a class::
 
     [project.entry-points."attnproof.encodings"]
     mine = "my_package.encodings"
 
-What cannot be used is told by name and stops nothing else.
+What cannot be used is reported by name, and stops nothing else.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .errors import broken_by
 from .numeric.file_imports import imported
 
 BUILT_IN = GROUP = "attnproof.encodings"
-OUTSIDE = "_attnproof_file_"  # begins the name of a module that was read from a path
+OUTSIDE = "_attnproof_file_"  # prefix of the name of a module that was read from a path
 
-# Where an encoding acts, by the methods it writes; the first that fits is its place in a table.
+# Where an encoding acts, by the methods it writes; the first match is its place in a table.
 PLACES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("added to the input", ("add",)),
     ("on queries and keys", ("rotate", "query", "key")),
@@ -46,7 +46,7 @@ NOWHERE = "nowhere"
 
 @dataclass(frozen=True)
 class Encodings:
-    """The encodings that were found, in the order of a table, and what could not be used."""
+    """The encodings that were found, in table order, and what could not be used."""
 
     kinds: tuple[type[Encoding], ...]
     broken: tuple[BrokenEncoding, ...] = ()
@@ -57,18 +57,18 @@ class Encodings:
         return tuple(kind.id() for kind in self.kinds)
 
     def only(self, name: str) -> type[Encoding]:
-        """The encoding with this id.  Raises ``KeyError`` if there is none."""
+        """Return the encoding with this id.  Raises ``KeyError`` if there is none."""
         return {kind.id(): kind for kind in self.kinds}[name]
 
 
 def place(kind: type[Encoding]) -> int:
-    """Where it acts, as a number that orders tables: what is added to the input comes first."""
+    """Return where it acts, as a number that orders tables: what adds to the input comes first."""
     acts = (at for at, (_, methods) in enumerate(PLACES) if kind.defines(*methods))
     return next(acts, len(PLACES))
 
 
 def place_words(kind: type[Encoding]) -> str:
-    """Where it acts, in words.
+    """Return where it acts, in words.
 
     >>> from attnproof.encodings.bias import Alibi
     >>> place_words(Alibi), place_words(Encoding)
@@ -79,7 +79,7 @@ def place_words(kind: type[Encoding]) -> str:
 
 
 def load_encodings(files: Sequence[Path | str] = ()) -> Encodings:
-    """The encodings of the package, of plug-ins and of these files.
+    """Return the encodings of the package, of plug-ins and of these files.
 
     >>> "rope" in load_encodings().ids
     True
@@ -102,35 +102,35 @@ def load_encodings(files: Sequence[Path | str] = ()) -> Encodings:
 
 
 def in_order(kinds: Iterable[type[Encoding]]) -> tuple[type[Encoding], ...]:
-    """By where they act, then by title."""
+    """Return the encodings sorted by where they act, then by title."""
     return tuple(sorted(kinds, key=lambda kind: (place(kind), kind.title or kind.__name__)))
 
 
 def load_file(path: Path) -> tuple[type[Encoding], ...]:
-    """The encodings that a file declares.  Raises what the file raises."""
+    """Return the encodings that a file declares.  Raises what the file raises."""
     return tuple(_declared(imported(path, OUTSIDE)))
 
 
 @dataclass(frozen=True)
 class Home:
-    """Where a class of a file stands: another process finds it by this."""
+    """Where a class of a file is defined, so that another process can find it."""
 
     path: Path
     qualname: str
 
     def load(self) -> type[Encoding]:
-        """The class, from its file.  Raises what the file raises."""
+        """Return the class, from its file.  Raises what the file raises."""
         return {kind.__qualname__: kind for kind in load_file(self.path)}[self.qualname]
 
 
 def home(kind: type[Encoding]) -> type[Encoding] | Home:
-    """What a process of its own can be handed: a class of a file given by path has no module."""
+    """Return what another process can be given: the class, or its place if it comes from a file."""
     outside = kind.__module__.startswith(OUTSIDE)
     return Home(Path(inspect.getfile(kind)), kind.__qualname__) if outside else kind
 
 
 def _sources(files: Sequence[Path | str]) -> Iterator[tuple[str, Path, Any]]:
-    """Of each source its name, the file in which an error is looked for, and what loads it."""
+    """Yield each source: its name, the file in which to look for an error, and how to load it."""
     package = importlib.import_module(BUILT_IN)
     for module in pkgutil.iter_modules(package.__path__):
         name = f"{BUILT_IN}.{module.name}"
@@ -148,16 +148,16 @@ def _dist(point: EntryPoint) -> str:
 
 
 def _file_of(module: str) -> Path:
-    """The file of a module, as far as it can be known without running it."""
+    """Return the file of a module, as far as it can be known without running it."""
     try:
         spec = importlib.util.find_spec(module)
-    except (Exception, SystemExit):  # noqa: BLE001 (what is above it is broken; loading says so)
+    except (Exception, SystemExit):  # noqa: BLE001 (a parent is broken; loading says so)
         spec = None
     return Path(spec.origin) if spec is not None and spec.origin else Path(module)
 
 
 def ids_lost(fault: BrokenEncoding) -> Iterator[str]:
-    """The ids that a broken module would have: its name, and its classes as far as they are read.
+    """Yield the ids that a broken module would have: its name, and its classes if they can be read.
 
     >>> list(ids_lost(BrokenEncoding(name="attnproof.encodings.relative", error="")))
     ['relative', 'shaw', 'transformer-xl', 'cope']
@@ -169,9 +169,9 @@ def ids_lost(fault: BrokenEncoding) -> Iterator[str]:
 
 
 def _declared(found: Any) -> list[type[Encoding]]:
-    """The encodings of a module, those it declares itself; or the one class that is named.
+    """Return the encodings that a module declares itself, or the one class that is given.
 
-    Names with an underscore are a module's own affair.
+    Names with a leading underscore are private.
     """
     if inspect.isclass(found) and issubclass(found, Encoding):
         return [found]
@@ -185,7 +185,7 @@ def _declared(found: Any) -> list[type[Encoding]]:
     if not kinds:
         hidden = [n for n, v in vars(found).items() if n.startswith("_") and _is_own(v, found)]
         why = (
-            f"{hidden[0]} begins with _ and is its own affair"
+            f"{hidden[0]} begins with _ and is private"
             if hidden
             else ("no subclass of attnproof.Encoding; `attnproof new NAME` writes one")
         )
@@ -200,7 +200,7 @@ def _is_own(value: Any, module: ModuleType) -> bool:
 
 
 def _home(kind: type[Encoding]) -> tuple[str, str]:
-    """Its name and where it stands: one file may be read twice."""
+    """Return its name and file, since one file may be read twice."""
     try:
         return kind.__qualname__, str(Path(inspect.getfile(kind)).resolve())
     except (OSError, TypeError):  # typed into a session

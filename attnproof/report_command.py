@@ -1,4 +1,4 @@
-"""``attnproof report``: pages from records that stand in files; nothing is run."""
+"""``attnproof report``: pages from records in files; nothing is run."""
 
 from __future__ import annotations
 
@@ -44,17 +44,22 @@ KINDS = {
 @app.command()
 def report(
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help=f"Records; {RECORD} if none.")
+        list[Path] | None,
+        typer.Argument(metavar="[FILE]...", help=f"JSON records; default: {RECORD}."),
     ] = None,
     html: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where the pages go; beside the first record if not told."
+            metavar="DIR", help="Folder for the pages; default: that of the first record."
         ),
     ] = None,
-    show: Annotated[bool, typer.Option("--open", help="Show them in a browser.")] = False,
+    show: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
 ) -> int:
-    """Pages from the records of a run, a table, a sweep and kernels: nothing is run."""
+    """Write HTML pages from the records of earlier commands.
+
+    The records are those that `run`, `table`, `sweep` and `scale` write with --json.  Nothing is
+    run.
+    """
     found = files or [RECORD]
     records = _records(found)
     folder = html or found[0].parent
@@ -70,7 +75,7 @@ def report(
 
 
 def _records(files: Sequence[Path]) -> Records:
-    """What the files hold, by kind.  Raises :class:`UsageError` for a second of a kind."""
+    """Return the contents of the files, by kind.  Raises :class:`UsageError` for two of a kind."""
     from .card_records import TableRecord
     from .records import Results
     from .scale import ScaleRecord
@@ -95,7 +100,7 @@ def _records(files: Sequence[Path]) -> Records:
 
 
 def _told(file: Path) -> dict[str, object]:
-    """What a record holds, by name, whatever kind it is."""
+    """Return the contents of a record, by name, whatever kind it is."""
     try:
         told = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -108,7 +113,7 @@ def _told(file: Path) -> dict[str, object]:
 
 
 def _read(kind: type[R], file: Path) -> R:
-    """A record of that kind.  Raises :class:`UsageError` where another version wrote it."""
+    """Return a record of that kind.  Raises :class:`UsageError` if another version wrote it."""
     from pydantic import ValidationError
 
     try:
@@ -116,14 +121,14 @@ def _read(kind: type[R], file: Path) -> R:
     except ValidationError as error:
         why = " ".join(str(error).split("\n")[1:3])
         raise UsageError(
-            f"{file} is no record of this version ({why}); run it again to have one"
+            f"{file} is not a record of this version ({why}); run the command again"
         ) from None
 
 
 def _written(records: Records, folder: Path) -> Path:
-    """The pages of all of them.  What a record names is not loaded from elsewhere.
+    """Write the pages of all of them; return the first.  Code that a record names is not loaded.
 
-    So encodings of one's own files have no drawings here; `attnproof table --html` draws them.
+    So encodings of your own files have no drawings here; `attnproof table --html` draws them.
     """
     results, table = records.get("theorems"), records.get("cells")
     far = [record for record in (records.get("engine"), records.get("ways")) if record is not None]
@@ -138,7 +143,7 @@ def _written(records: Records, folder: Path) -> Path:
         return write_report(results, folder, table, kinds, far)
     if table is not None and far:
         raise UsageError(
-            "a table and what was measured at scale are pages beside those of a run: name the "
+            "pages of a table and of measurements at scale are part of a report of a run: name the "
             "record of `attnproof run --json FILE` as well"
         )
     if table is not None:

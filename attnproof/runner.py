@@ -1,4 +1,4 @@
-"""Running the catalogue and the ledger: theorems, demonstrations and claims, into one record."""
+"""Run the catalogue and the ledger: theorems, demonstrations and claims, into one record."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ from .ledger import Ledger
 from .records import BrokenFile, DemonstrationRecord, Machine, OptionsRecord, Results, TheoremRecord
 
 if TYPE_CHECKING:
-    from .sweeping.kept import Kept, Writer
+    from .sweeping.run_store import RunStore, Writer
 
 Outcome = TheoremRecord | DemonstrationRecord | BrokenFile
 
 
 def _one(
-    entry: Entry, proved: TheoremRecord | None, options: Options, kept: Kept | None
+    entry: Entry, proved: TheoremRecord | None, options: Options, run_store: RunStore | None
 ) -> TheoremRecord | BrokenFile:
-    """The record of one theorem: from the store, or checked now and left there."""
-    if kept is None:
+    """Return the record of one theorem: from the store, or checked now and stored."""
+    if run_store is None:
         return check(entry.theorem, entry.source, options, proved)
-    from .sweeping.kept import theorem_key
+    from .sweeping.run_store import theorem_key
 
     try:
         key, files = theorem_key(entry, options)
-    except Exception:  # noqa: BLE001 (its statements cannot be built; its check will tell)
+    except Exception:  # noqa: BLE001 (its statements cannot be built; its check will say so)
         return check(entry.theorem, entry.source, options, proved)
-    record = kept.found(key, TheoremRecord)
+    record = run_store.get(key, TheoremRecord)
     if record is not None:
         return record
     outcome = check(entry.theorem, entry.source, options, proved)
     if isinstance(outcome, TheoremRecord):
-        kept.tell(kept.writer.keep(key, files, outcome))
+        run_store.tell(run_store.writer.store(key, files, outcome))
     return outcome
 
 
 def _in_worker(
     source: Source, proved: TheoremRecord | None, options: Options, writer: Writer | None
 ) -> tuple[TheoremRecord | BrokenFile, list[str]]:
-    """One theorem in a process of its own, which imports the file by itself; what to tell."""
+    """Check one theorem in a worker process, which imports the file itself; return messages too."""
     try:
         entry = Entry(source, source.load())
     except (Exception, SystemExit) as error:  # noqa: BLE001
@@ -65,14 +65,15 @@ def _in_worker(
         torch.set_num_threads(1)
         keep_memory()
     _set_apart(options)
-    kept = None if writer is None else writer.here()
-    return _one(entry, proved, options, kept), [] if kept is None else kept.told
+    run_store = None if writer is None else writer.here()
+    return _one(entry, proved, options, run_store), [] if run_store is None else run_store.messages
 
 
 def _set_apart(options: Options) -> None:
-    """Terms are kept for ever, so before each proof what is there is hidden from the collector.
+    """Hide the objects that exist before each proof from the garbage collector.
 
-    It would walk through all of them, in a second of the little time that SymPy has.
+    Terms are kept forever, and walking through all of them would take a second of the little time
+    that SymPy has.
     """
     if not options.numeric:
         gc.freeze()
@@ -80,7 +81,7 @@ def _set_apart(options: Options) -> None:
 
 @contextmanager
 def workers_loading(jobs: int) -> Iterator[None]:
-    """Processes of a run begin to load what proofs need, while this one loads what it needs."""
+    """Let worker processes load what proofs need while this process loads its own part."""
     if jobs < 2:
         yield
         return
@@ -92,7 +93,7 @@ def workers_loading(jobs: int) -> Iterator[None]:
     try:
         yield
     finally:
-        for _ in loading:  # to leave them in the middle of it would be told on standard error
+        for _ in loading:  # leaving them halfway would print to standard error
             pass
 
 
@@ -103,7 +104,7 @@ def _load() -> None:
 
 
 def _build(entries: Sequence[Entry]) -> None:
-    """Build the statements, which the record reads in the end, while workers measure."""
+    """Build the statements, which the record reads at the end, while workers measure."""
     for entry in entries:
         _ = entry.statements
 
@@ -113,59 +114,61 @@ def _silent(outcome: Outcome) -> None:
 
 
 def _outcomes(
-    work: Sequence[tuple[Entry, TheoremRecord | None]], options: Options, kept: Kept | None
+    work: Sequence[tuple[Entry, TheoremRecord | None]], options: Options, run_store: RunStore | None
 ) -> Iterator[TheoremRecord | BrokenFile]:
-    """The outcome of each entry, in order, as they come; those in the store are not checked.
+    """Return the outcomes of the entries, in order, as they come; stored ones are not checked.
 
-    Several processes begin at once, while what this one does next is done.
+    Several processes start at once, while this one goes on.
     """
     if options.jobs == 1 or len(work) < 2:
-        return _one_by_one(work, options, kept)
+        return _one_by_one(work, options, run_store)
     from joblib import Parallel, delayed
 
-    writer = None if kept is None else kept.writer
+    writer = None if run_store is None else run_store.writer
     jobs = (delayed(_in_worker)(entry.source, proved, options, writer) for entry, proved in work)
     found = Parallel(n_jobs=options.jobs, return_as="generator", batch_size=1)(jobs)
-    return _heard(found, kept)
+    return _with_messages(found, run_store)
 
 
 def _one_by_one(
-    work: Sequence[tuple[Entry, TheoremRecord | None]], options: Options, kept: Kept | None
+    work: Sequence[tuple[Entry, TheoremRecord | None]], options: Options, run_store: RunStore | None
 ) -> Iterator[TheoremRecord | BrokenFile]:
     try:
         for entry, proved in work:
             _set_apart(options)
-            yield _one(entry, proved, options, kept)
+            yield _one(entry, proved, options, run_store)
     finally:
         gc.unfreeze()  # the process may have other work
 
 
-def _heard(
-    found: Iterator[tuple[TheoremRecord | BrokenFile, list[str]]], kept: Kept | None
+def _with_messages(
+    found: Iterator[tuple[TheoremRecord | BrokenFile, list[str]]], run_store: RunStore | None
 ) -> Iterator[TheoremRecord | BrokenFile]:
-    """What workers found; what they have to tell is told."""
+    """Yield what workers found, and pass on their messages."""
     for outcome, told in found:
         for line in told:
-            if kept is not None:
-                kept.tell(line)
+            if run_store is not None:
+                run_store.tell(line)
         yield outcome
 
 
-def _demonstrated(files: Mapping[str, Path], kept: Kept | None) -> Iterator[DemonstrationRecord]:
-    """The record of each demonstration, in order; those in the store are not run."""
-    if kept is None:
+def _demonstrated(
+    files: Mapping[str, Path], run_store: RunStore | None
+) -> Iterator[DemonstrationRecord]:
+    """Yield the record of each demonstration, in order; those in the store are not run."""
+    if run_store is None:
         yield from demonstrate(files)
         return
-    from .sweeping.kept import demonstration_keys
+    from .sweeping.run_store import demonstration_keys
 
     keys = demonstration_keys(files)
-    found = {name: kept.found(key, DemonstrationRecord) for name, (key, _) in keys.items()}
+    found = {name: run_store.get(key, DemonstrationRecord) for name, (key, _) in keys.items()}
     coming = demonstrate({name: path for name, path in files.items() if found[name] is None})
     for name, (key, beside) in keys.items():
         record = found[name]
         if record is None:
             record = next(coming)
-            kept.tell(kept.writer.keep(key, beside, record))
+            run_store.tell(run_store.writer.store(key, beside, record))
         yield record
 
 
@@ -175,16 +178,16 @@ def run(
     selection: tuple[str, ...] = (),
     tell: Callable[[Outcome], None] | None = None,
     ledger: Ledger | None = None,
-    kept: Kept | None = None,
+    run_store: RunStore | None = None,
 ) -> Results:
     """Check every entry, and derive the claims of ``ledger`` from what is found.
 
-    The catalogue holds the theorems that the claims rest on, each of which is checked once.
-    Proofs come first, then the numbers.  ``tell`` hears of each outcome as it comes: broken files,
-    then theorems and demonstrations in their order, and of each theorem once more when its numbers
-    are there.  An interrupt (Ctrl-C) ends the run early: what was finished is in the results, the
-    rest is named in ``unfinished``, and claims that rest on it are undecided.  With ``kept``, what
-    the store holds is taken from it, and what is finished is left there at once.
+    The catalogue holds the theorems that the claims rest on, each of which is checked once.  Proofs
+    come first, then the numbers.  ``tell`` is called with each outcome as it comes: broken files,
+    then theorems and demonstrations in order, and each theorem once more when its numbers are
+    there.  An interrupt (Ctrl-C) ends the run early: what was finished is in the results,
+    ``unfinished`` names the rest, and claims that rest on it are undecided.  Records are taken from
+    ``run_store`` if it has them, and finished ones are stored there at once.
     """
     started = perf_counter()
     tell, ledger = tell or _silent, ledger or Ledger()
@@ -209,12 +212,12 @@ def run(
 
     try:
         entries, proofs = catalogue.entries, replace(options, numeric=False)
-        found = _outcomes([(entry, None) for entry in entries], proofs, kept)
+        found = _outcomes([(entry, None) for entry in entries], proofs, run_store)
         for entry, outcome in zip(entries, found, strict=True):
             take(entry, outcome, proved if options.numeric else checked)
         entries = tuple(entry for entry in entries if entry.id in proved)
-        found = _outcomes([(entry, proved[entry.id]) for entry in entries], options, kept)
-        for record in _demonstrated(ledger.demonstrations, kept):
+        found = _outcomes([(entry, proved[entry.id]) for entry in entries], options, run_store)
+        for record in _demonstrated(ledger.demonstrations, run_store):
             shown.append(record)
             tell(record)
         _build(entries)

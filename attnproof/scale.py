@@ -1,8 +1,8 @@
-"""Records of kernels at scale and of theorems read on shares; how errors grow; how each is shown.
+"""Records of kernels at scale and of sharded theorems; how errors grow; how each is shown.
 
-At each number of tokens and in each dtype one measurement stands for all: the one whose error is
-the largest part of its bound, whichever implementation, conclusion and input distribution that was;
-one that speaks against the statement comes before all that do not.
+At each number of tokens and in each dtype, one measurement represents all: the one with the largest
+error relative to its bound, whatever its implementation, conclusion and input distribution; one
+that speaks against the statement takes precedence over all others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from .numeric.at_scale.comparison import Found
+    from .numeric.at_scale.comparison import KernelCheck
     from .numeric.measurement import Measurement
     from .records import ControlRecord, TheoremRecord
 
@@ -42,24 +42,28 @@ class WayRecord(Record):
     width: int = Field(ge=1)
     causal: bool
     seed: int
-    looked: str = Field(description="Which rows were compared, and with what.")
-    misses: str = Field(description="What could pass all the same, with its probability.")
+    looked: str = Field(description="The rows that were compared, and the reference.")
+    misses: str = Field(description="Errors that could be missed, with their probability.")
     status: Status
     error: Number | None = Field(description="The difference at the worst entry.")
-    tolerance: Number | None = Field(description="The rounding bound there; 0 for equal bits.")
+    tolerance: Number | None = Field(
+        description="The rounding bound there; 0 if bits must be equal."
+    )
     worst: tuple[int, ...] = Field(description="Head, row and column of that entry.")
     reason: str
-    rounding: str = Field(description="The model behind the tolerance.")
+    rounding: str = Field(description="The rounding model of the tolerance.")
     policies: tuple[PolicyRecord, ...] = Field(validation_alias=AliasChoices("policies", "judged"))
-    seconds: float = Field(ge=0, description="Of the check, the kernel included.")
+    seconds: float = Field(ge=0, description="Duration of the check, including the kernel.")
     kernel_seconds: float = Field(ge=0)
-    forwards: float = Field(ge=0, description="The seconds in forwards over all rows; 0: none.")
+    forwards: float = Field(
+        ge=0, description="The duration in units of one forward over all rows; 0 if not measured."
+    )
     bytes_of_inputs: int = Field(ge=0)
-    bytes_beyond: int | None = Field(description="Peak memory beyond the inputs, where known.")
+    bytes_beyond: int | None = Field(description="Peak memory beyond the inputs, if known.")
 
     @classmethod
     def of(cls, found: object, **more: object) -> Self:
-        """The record of one way; one that was skipped unseen has no error."""
+        """Return the record of one way; if it was skipped unseen, it has no error."""
         one = super().of(found, **more)
         nothing = one.status == "skipped" and not one.worst
         return one.model_copy(update={"error": None, "tolerance": None}) if nothing else one
@@ -69,7 +73,7 @@ class ScaleRecord(Record):
     """All ways that one command tried."""
 
     version: Literal[2] = 2
-    made: str = Field(description="When, as an ISO date and time.")
+    made: str = Field(description="Date and time of creation, in ISO format.")
     attnproof: str
     torch: str
     threads: int = Field(ge=1)
@@ -78,24 +82,24 @@ class ScaleRecord(Record):
         default=(), description="Ways that an interrupted run did not reach."
     )
     errors: tuple[InternalErrorEvidence, ...] = Field(
-        default=(), description="Errors of attnproof itself, which ended the run."
+        default=(), description="Errors of attnproof itself that ended the run."
     )
 
     @property
     def ok(self) -> bool:
-        """Something was checked, and nothing was violated."""
+        """Whether something was checked, and nothing was violated."""
         states = {way.status for way in self.ways}
         return "held" in states and not self.errors and not states & {"violated", "non-finite"}
 
 
 def scale_record(
-    found: Sequence[Found],
+    found: Sequence[KernelCheck],
     torch: str,
     threads: int,
     unfinished: Sequence[str] = (),
     errors: Sequence[InternalErrorEvidence] = (),
 ) -> ScaleRecord:
-    """The record of what was found."""
+    """Return the record of what was found."""
     return ScaleRecord(
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         attnproof=__version__,
@@ -108,7 +112,7 @@ def scale_record(
 
 
 class SharedEquation(Record):
-    """One conclusion of a theorem or of its negative control, and what it is held to be."""
+    """One conclusion of a theorem or of its negative control, and what is expected of it."""
 
     control: bool
     expected: Literal["proved", "refuted"]
@@ -116,17 +120,17 @@ class SharedEquation(Record):
 
     @property
     def against(self) -> bool:
-        """A violation, but for sides that differ where that is expected."""
+        """Whether it is violated, unless the sides are expected to differ, and do."""
         if self.measured.status in ("held", "skipped"):
             return False
         return self.expected == "proved" or not self.measured.reason.endswith(SIDES_DIFFER)
 
 
 class ShardedRecord(Record):
-    """A theorem, read by several processes together."""
+    """A theorem, evaluated by several processes together."""
 
     version: Literal[2] = 2
-    made: str = Field(description="When, as an ISO date and time.")
+    made: str = Field(description="Date and time of creation, in ISO format.")
     attnproof: str
     torch: str
     theorem: str
@@ -135,7 +139,7 @@ class ShardedRecord(Record):
 
     @property
     def ok(self) -> bool:
-        """Some equation was compared, and none speaks against what is expected."""
+        """Whether some equation was compared, and none speaks against what is expected."""
         states = {e.measured.status for e in self.equations}
         return states != {"skipped"} and not any(e.against for e in self.equations)
 
@@ -143,7 +147,7 @@ class ShardedRecord(Record):
 def sharded_record(
     theorem: str, found: Iterable[tuple[str, bool, Measurement]], torch: str, processes: int
 ) -> ShardedRecord:
-    """The record of what was found: for each, what is expected, and whether of the control."""
+    """Return the record; each found item has what is expected, and whether it is the control."""
     return ShardedRecord(
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         attnproof=__version__,
@@ -161,8 +165,8 @@ def sharded_record(
     )
 
 
-def lines_of(record: ShardedRecord) -> Iterator[str]:
-    """A line for each conclusion."""
+def sharded_lines(record: ShardedRecord) -> Iterator[str]:
+    """Yield a line for each conclusion."""
     for e in record.equations:
         m = e.measured
         name = f"{'control' if e.control else 'theorem'}{', ' * bool(m.says)}{m.says}"
@@ -178,14 +182,14 @@ def lines_of(record: ShardedRecord) -> Iterator[str]:
 
 
 def scale_page(record: ScaleRecord) -> Iterator[Part]:
-    """The table, what was looked at and could be missed, and what went wrong."""
+    """Yield the table, what was compared and could be missed, and what went wrong."""
     if record.ways:
         yield _scale_table(record)
-    yield from map(Line, told_of(record))
+    yield from map(Line, scale_lines(record))
 
 
 def _scale_table(record: ScaleRecord) -> Table:
-    """A line for each way: error and bound, what it cost, what it held."""
+    """Return a row for each way: error and bound, what it cost, what memory it held."""
     first = record.ways[0]
     several = len({way.tokens for way in record.ways}) > 1
     tokens = "" if several else f" × {first.tokens:,} tokens"
@@ -203,7 +207,7 @@ def _scale_table(record: ScaleRecord) -> Table:
         "MiB",
         title=f"{first.kernel} on {first.device}: {first.heads} heads{tokens} of {first.width} "
         f"features{', causal' * first.causal}",
-        caption="share: of a policy's limit, above 1 a no; MiB: beyond the inputs",
+        caption="share: of a policy's limit, violated above 1; MiB: beyond the inputs",
     )
     for way in record.ways:
         beyond = "" if way.bytes_beyond is None else f"{way.bytes_beyond / 2**20:.0f}"
@@ -218,8 +222,8 @@ def _scale_table(record: ScaleRecord) -> Table:
     return table
 
 
-def told_of(record: ScaleRecord) -> list[str]:
-    """What was looked at and what could be missed, once for each way; what went wrong."""
+def scale_lines(record: ScaleRecord) -> list[str]:
+    """Return what was compared and could be missed, once for each way; and what went wrong."""
     lines = {
         f"{way.way}: {way.looked}{'; ' * bool(way.misses)}{way.misses}": None
         for way in record.ways
@@ -235,12 +239,12 @@ def told_of(record: ScaleRecord) -> list[str]:
 
 
 CONTROL = ", negative control"
-"""What the name of a theorem ends in, where its negative control is meant."""
+"""Suffix of the name of a theorem that denotes its negative control."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """The measurement that stands for one number of tokens."""
+    """The measurement that represents one number of tokens."""
 
     tokens: int
     status: Status
@@ -252,7 +256,7 @@ class Point:
 
     @property
     def share(self) -> float:
-        """The error in units of its bound; infinite where either is no number."""
+        """The error in units of its bound; infinite if either is not a number."""
         error, bound = self.error, self.bound
         if isinstance(error, str) or isinstance(bound, str):
             return float("inf")
@@ -261,10 +265,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Growth:
-    """What was measured of one statement, or by one way of checking a kernel, on one device.
+    """The measurements of one statement, or of one way of checking a kernel, on one device.
 
-    ``lines`` has for each dtype its points by tokens; ``control`` says that sides which differ are
-    expected.
+    ``lines`` has the points of each dtype, by tokens; ``control`` says that the sides are expected
+    to differ.
     """
 
     about: str
@@ -278,11 +282,11 @@ class Growth:
         return tuple(sorted({p.tokens for points in self.lines.values() for p in points}))
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """How far it was measured, in one sentence.
 
         >>> point = Point(65_536, "held", 1e-7, 1e-6, "eager", "all places", 0.1)
-        >>> Growth("softmax", "cpu", {"float32": (point,)}).told
+        >>> Growth("softmax", "cpu", {"float32": (point,)}).summary
         'Measured to 65,536 tokens on cpu: float32.'
         """
         far: dict[int, list[str]] = {}
@@ -296,7 +300,7 @@ class Growth:
 
 
 def growths(record: SweepRecord | ScaleRecord) -> list[Growth]:
-    """What a record says of growth: one of each statement or way, and device."""
+    """Return what a record says about growth: one for each statement or way, and device."""
     found: dict[tuple[str, str, bool], dict[str, list[Point]]] = {}
     for about, device, control, dtype, point in _points(record):
         found.setdefault((about, device, control), {}).setdefault(dtype, []).append(point)
@@ -341,7 +345,7 @@ def _weight(point: Point) -> tuple[bool, float]:
 
 
 def growth_table(growth: Growth) -> Table:
-    """A line for each dtype and number of tokens."""
+    """Return a row for each dtype and number of tokens."""
     table = headed("", "dtype", "tokens", "error", "bound", "share", "s", "in", title=growth.about)
     for dtype, points in growth.lines.items():
         for k, p in enumerate(points):
@@ -360,7 +364,7 @@ def growth_table(growth: Growth) -> Table:
 
 
 def reach(statement: TheoremRecord | ControlRecord) -> str:
-    """How far the measurements of a run went: the longest axis, the devices and dtypes."""
+    """Return how far the measurements of a run went: the longest axis, the devices and dtypes."""
     held = [e for e in statement.evidence if isinstance(e, MeasuredEvidence)]
     held = [e for e in held if e.status != "skipped" and e.sizes]
     if not held:

@@ -1,4 +1,4 @@
-"""The commands ``scale`` and ``sharded``: kernels and theorems at the size their users run."""
+"""The commands ``scale`` and ``sharded``: kernels and theorems at realistic sizes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .options import (
     Seed,
     StoreFile,
     app,
-    ended,
+    finish,
     load,
-    loaded,
+    load_statements,
 )
 
 if TYPE_CHECKING:
@@ -42,48 +42,56 @@ if TYPE_CHECKING:
 
     from .evidence import InternalErrorEvidence
     from .numeric.at_scale.call import Call
-    from .numeric.at_scale.comparison import Found
+    from .numeric.at_scale.comparison import KernelCheck
     from .records import Expected
     from .scale import ScaleRecord
     from .sweeping.records import SweepRecord
 
 
-FAR = (1_024, 16_384, 131_072, 1_048_576)
-"""The numbers of tokens at which theorems are measured, if none is named."""
+DEFAULT_TOKENS = (1_024, 16_384, 131_072, 1_048_576)
+"""The numbers of tokens at which theorems are measured by default."""
 
-Tokens = Annotated[int, typer.Option(min=1, help="Rows and keys of each head.")]
+Tokens = Annotated[
+    int, typer.Option(min=1, help="Number of tokens (queries and keys of each head).")
+]
 SomeTokens = Annotated[
     list[int] | None,
     typer.Option(
         "--tokens",
         min=2,
-        help="Rows and keys of each head, or tokens of a theorem; repeatable. "
-        f"16384 for a kernel, for theorems {', '.join(map(str, FAR))}, if none is named.",
+        help="Number of tokens; repeatable.  Default: 16384 for a kernel, "
+        f"{', '.join(map(str, DEFAULT_TOKENS))} for theorems.",
     ),
 ]
-Heads = Annotated[int, typer.Option(min=1, help="Heads.")]
-Width = Annotated[int, typer.Option(min=1, help="Features of each head.")]
+Heads = Annotated[int, typer.Option(min=1, help="Number of heads.")]
+Width = Annotated[int, typer.Option(min=1, help="Features per head.")]
 ScaleDtype = Annotated[
-    list[Dtype] | None, typer.Option("--dtype", help="float32 if none is named; repeatable.")
+    list[Dtype] | None,
+    typer.Option("--dtype", help="Dtype of the inputs; repeatable; default: float32."),
 ]
 Ways = Annotated[
     list[str] | None,
     typer.Option(
         "--way",
         metavar="WAY",
-        help="sampled, clustered, alone, queries, keys or reach; by size if none; repeatable.",
+        help="Check: sampled, clustered, alone, queries, keys or reach; repeatable; default: by "
+        "size.",
     ),
 ]
-KernelName = Annotated[str, typer.Option(metavar="auto|flash|efficient|cudnn|math")]
-Causal = Annotated[bool, typer.Option("--causal", help="Each row sees keys up to its own place.")]
-Schema = Annotated[bool, typer.Option("--schema", help="Print the JSON schema of the record.")]
+KernelName = Annotated[
+    str, typer.Option(metavar="auto|flash|efficient|cudnn|math", help="Backend of the kernel.")
+]
+Causal = Annotated[bool, typer.Option("--causal", help="Apply a causal mask.")]
+Schema = Annotated[
+    bool, typer.Option("--schema", help="Print the JSON schema of the record and exit.")
+]
 
 
 @app.command()
 def scale(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID or subject]...", help="Theorems; a kernel, if none."),
+        typer.Argument(metavar="[ID or subject]...", help="Theorems; default: a kernel."),
     ] = None,
     tokens: SomeTokens = None,
     heads: Heads = 8,
@@ -94,18 +102,21 @@ def scale(
     kernel: KernelName = "auto",
     device: DeviceOption = "auto",
     seed: Seed = 0,
-    jobs: Annotated[int, typer.Option(min=1, help="Workers, of theorems.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of parallel workers (theorems).")] = 1,
     json: JsonFile = None,
-    html: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw it on a page.")] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write an HTML page with plots to this folder."),
+    ] = None,
     store: StoreFile = None,
     fresh: Fresh = False,
     theorems: Folders = None,
     schema: Schema = False,
 ) -> int:
-    """A fused attention kernel at the size its users run, or theorems to a million tokens.
+    """Check a fused kernel, or theorems, at realistic sizes.
 
-    A kernel is held against float64; of a theorem error and bound are told at growing numbers of
-    tokens, of which rows are sampled.  --html draws either.
+    Without arguments, a fused attention kernel is compared with float64.  For theorems, error and
+    rounding bound are shown for increasing numbers of tokens, on sampled rows.
     """
     if schema:
         from .evidence import schema_text
@@ -119,7 +130,13 @@ def scale(
         require_writable(html)
     dtypes = dtype or [Dtype.float32]
     if names:
-        asked = (tuple(d.value for d in dtypes), tuple(tokens or FAR), seed, device, jobs)
+        asked = (
+            tuple(d.value for d in dtypes),
+            tuple(tokens or DEFAULT_TOKENS),
+            seed,
+            device,
+            jobs,
+        )
         return _theorems(names, asked, theorems, store, json, html, fresh=fresh)
     calls = [
         call
@@ -131,7 +148,7 @@ def scale(
         raise Interrupted("interrupted before any check was finished; nothing written")
     record = _recorded(found, missing, errors)
     _drawn(record, html)
-    return ended(record, json, ok=record.ok)
+    return finish(record, json, ok=record.ok)
 
 
 def _theorems(
@@ -144,31 +161,31 @@ def _theorems(
     *,
     fresh: bool,
 ) -> int:
-    """Measure theorems at these numbers of tokens: a sweep, told by tokens."""
+    """Measure theorems at these numbers of tokens: a sweep, reported by tokens."""
     from .scale import growth_table, growths
-    from .sweep_commands import swept
+    from .sweep_commands import run_sweep
     from .sweeping.engines import Engine
     from .sweeping.records import sweep_faults, sweep_summary
-    from .sweeping.sweep import Asked
+    from .sweeping.sweep import SweepRequest
     from .sweeping.work import Grid
 
-    catalogue, _ = loaded(theorems)
+    catalogue, _ = load_statements(theorems)
     require_known(names, catalogue.names, "the id or subject of a theorem")
     load("scale needs", "numeric.check")
     dtypes, tokens, seed, device, jobs = asked
     grid = Grid(dtypes, ("small",), tokens, ("normal",), (seed,), (device,))
     gpu = device.partition(":")[0] == "cuda"
-    plan = Asked(grid, (), False, Engine("loky", jobs, "", gpu), None, None, fresh)
-    record = swept(catalogue.select(names), plan, store)
+    plan = SweepRequest(grid, (), False, Engine("loky", jobs, "", gpu), None, None, fresh)
+    record = run_sweep(catalogue.select(names), plan, store)
 
     show(map(growth_table, growths(record)))
     show(map(Line, (*sweep_faults(record), sweep_summary(record))))
     _drawn(record, html)
-    return ended(record, json, ok=record.ok)
+    return finish(record, json, ok=record.ok)
 
 
 def _drawn(record: ScaleRecord | SweepRecord, html: Path | None) -> None:
-    """Draw what was found, where that is asked for."""
+    """Draw what was found, if asked for."""
     if html is not None:
         from .report.plots import write_growths
 
@@ -185,9 +202,9 @@ def calls_of(
     device: str,
     seed: int,
 ) -> list[Call]:
-    """What is asked of the kernel, in each dtype; torch is loaded here.
+    """Return the calls of the kernel, one per dtype; torch is loaded here.
 
-    Raises :class:`UsageError` where torch, the kernel or the constants of rounding are not there.
+    Raises :class:`UsageError` if torch, the kernel or the rounding constants are missing.
     """
     load("scale needs", "numeric.at_scale.methods")
     from .numeric.at_scale.call import Call, kernel_named
@@ -207,26 +224,26 @@ def calls_of(
         for call in calls:
             _ = call.profile  # looked up here, before anything is drawn or run
     except NotCalibrated as reason:
-        raise UsageError(f"wanted constants of rounding for a tolerance: {reason}") from None
+        raise UsageError(f"wanted rounding constants for a tolerance: {reason}") from None
     return calls
 
 
 def _found(
     calls: Sequence[Call], ways: Sequence[str]
-) -> tuple[list[Found], list[str], list[InternalErrorEvidence]]:
-    """What every way found, with a line of progress; the ways that were left out, and why."""
+) -> tuple[list[KernelCheck], list[str], list[InternalErrorEvidence]]:
+    """Return what every way found, with a line of progress; the ways left out, and why."""
     from .evidence import InternalErrorEvidence
-    from .numeric.at_scale.methods import WAYS, check_at_scale, chosen_ways
+    from .numeric.at_scale.methods import METHODS, check_at_scale, default_methods
     from .symbolic.faults import fault_of
 
-    require_known(ways, tuple(WAYS), "a way to check", "`attnproof scale --help`")
-    wanted = [(call, way) for call in calls for way in ways or chosen_ways(call)]
-    found: list[Found] = []
+    require_known(ways, tuple(METHODS), "a way to check", "`attnproof scale --help`")
+    wanted = [(call, way) for call in calls for way in ways or default_methods(call)]
+    found: list[KernelCheck] = []
     with bar() as shown:
         task = shown.add_task("", total=len(wanted))
 
         def tell(way: str, _done: int, _all: int) -> None:
-            shown.update(task, description=WAYS[way])
+            shown.update(task, description=METHODS[way])
 
         try:
             for call in calls:
@@ -257,7 +274,7 @@ def _found(
 @app.command()
 def sharded(
     name: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="A theorem; a kernel, if none.")
+        str | None, typer.Argument(metavar="[ID]", help="A theorem; default: a kernel.")
     ] = None,
     scale: ScaleOption = Scale.small,
     tokens: Tokens = 16_384,
@@ -270,10 +287,12 @@ def sharded(
     seed: Seed = 0,
     json: JsonFile = None,
 ) -> int:
-    """One check over several devices: torchrun --nproc-per-node 2 -m attnproof sharded.
+    """Run one check distributed over several devices.
 
-    Heads, or rows of the queries, are shared out; every process compares its own sampled rows with
-    float64; process 0 tells the worst of all.  Of a theorem, each equation is read on shares.
+    Start it with torchrun: torchrun --nproc-per-node 2 -m attnproof sharded
+
+    Heads or query rows are distributed; each process compares its own sampled rows with float64,
+    and process 0 reports the worst result.  For a theorem, each equation is evaluated on shards.
     """
     require_device(device)
     require_file(json)
@@ -286,15 +305,15 @@ def sharded(
         found = check_sharded(call, mesh)
         first = mesh.get_rank() == 0
     if first:
-        ended(_recorded([found]), json, ok=True)
+        finish(_recorded([found]), json, ok=True)
     return 0 if found.status == "held" else 1
 
 
 def _theorem(
     name: str, scale: Scale, dtype: Dtype, device: str, seed: int, json: Path | None
 ) -> int:
-    """Every conclusion of a theorem and its negative control on shares; process 0 prints each."""
-    catalogue, _ = loaded(None)
+    """Check every conclusion of a theorem and its negative control on shards; process 0 prints."""
+    catalogue, _ = load_statements(None)
     require_known([name], catalogue.ids, "the id of a theorem")
     entries = catalogue.only(name).entries
     if not entries:
@@ -329,17 +348,17 @@ def _theorem(
         first, count = mesh.get_rank() == 0, mesh.size()
     import torch
 
-    from .scale import lines_of, sharded_record
+    from .scale import sharded_lines, sharded_record
 
     record = sharded_record(name, found, torch.__version__, count)
     if first:
-        print("\n".join(lines_of(record)))
-        ended(record, json, ok=True)
+        print("\n".join(sharded_lines(record)))
+        finish(record, json, ok=True)
     return 0 if record.ok else 1
 
 
 def _own(device: str) -> str:
-    """On CUDA the GPU of this process."""
+    """Return the device; on CUDA the GPU of this process."""
     rank = os.environ.get("LOCAL_RANK")
     if rank is None or device not in ("auto", "cuda"):
         return device
@@ -349,11 +368,11 @@ def _own(device: str) -> str:
 
 
 def _recorded(
-    found: Sequence[Found],
+    found: Sequence[KernelCheck],
     missing: Sequence[str] = (),
     errors: Sequence[InternalErrorEvidence] = (),
 ) -> ScaleRecord:
-    """The record of what was found, which is printed."""
+    """Return the record of what was found, and print it."""
     import torch
 
     from .scale import scale_page, scale_record
@@ -365,7 +384,7 @@ def _recorded(
 
 @contextmanager
 def _together(device: torch.device) -> Iterator[DeviceMesh]:
-    """The processes of torchrun.  Raises :class:`UsageError` where there are none to share with."""
+    """Yield the mesh of torchrun's processes.  Raises :class:`UsageError` if they cannot share."""
     from .numeric.sharded.attention import CannotShare, processes
 
     try:

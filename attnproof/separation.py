@@ -1,8 +1,9 @@
-"""How an encoding is shown to tell two positions apart: advice to the prover, no more.
+"""How an encoding is shown to tell two positions apart: only advice to the prover.
 
-The number ``tell`` of the two codes is 0 if they are equal; it has to be written in a form that is
-visibly not 0 if the positions differ.  The author names it, or one of the usual forms is chosen
-that agrees with it at a few numbers.  The kernel decides whether it is that number.
+The number that ``tell`` makes of two codes is 0 if they are equal; it must be written in a form
+that is visibly not 0 if the positions differ.  The author names that form, or one of the usual
+forms is chosen that agrees with the number at a few points.  The kernel decides whether they are
+equal.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from .symbolic.terms import free
 REST = {
     "others": lambda enc: _coordinates(enc, "the first position"),
     "rest": lambda enc: _coordinates(enc, "the second position"),
-}  # the coordinates but one
-TRIED = ((5, 2), (3, 7), (1, 4), (6, 3), (2, 9), (8, 1))  # positions at which a form has to agree
+}  # all coordinates but one
+TRIED = ((5, 2), (3, 7), (1, 4), (6, 3), (2, 9), (8, 1))  # positions at which a form must agree
 
 
 def _coordinates(enc: Encoding, whose: str) -> Given:
@@ -38,17 +39,17 @@ def _coordinates(enc: Encoding, whose: str) -> Given:
 
 
 def placed(enc: Encoding, at: Any, k: int, others: Any) -> Any:
-    """A position: a number; or with the number ``at`` in the place k of the coordinates."""
+    """Return a position: a number, or a vector with ``at`` as coordinate k."""
     if not enc.axes:
         return at
     xp = array_namespace(at)
     return xp.stack([at if axis == k else others[axis] for axis in range(enc.axes)])
 
 
-def told_apart(enc: Encoding, here: Any, there: Any, i: Any, j: Any, k: int = 0) -> Claim:
-    """That the codes differ, by the number the encoding tells them apart with.
+def codes_differ(enc: Encoding, here: Any, there: Any, i: Any, j: Any, k: int = 0) -> Claim:
+    """State that the codes differ, by the number with which the encoding tells them apart.
 
-    Of positions that are vectors the coordinates k are i and j.
+    If positions are vectors, their coordinates k are i and j.
     """
     own, other = enc.code(here), enc.code(there)
     gap = advice(enc.tell, own, other, k)
@@ -67,12 +68,12 @@ def told_apart(enc: Encoding, here: Any, there: Any, i: Any, j: Any, k: int = 0)
 
 
 def advice(told: Callable[..., Any], one: Any, other: Any, k: int) -> Any:
-    """What an encoding advises of two; it may ask which coordinate differs."""
+    """Return what an encoding advises for two codes; it may take the coordinate that differs."""
     return told(one, other, k) if len(signature(told).parameters) > 2 else told(one, other)
 
 
 def visible(enc: Encoding, gap: Any, i: Any, j: Any, k: int = 0) -> Any:
-    """The number in a form that is visibly not 0 for i ≠ j, or None: advice, no more."""
+    """Return the number in a form that is visibly not 0 for i ≠ j, or None: only advice."""
     if enc.defines("apart"):
         return advice(enc.apart, i, j, k)
     origin = array_namespace(i).zeros((max(enc.axes, 1),))
@@ -81,7 +82,7 @@ def visible(enc: Encoding, gap: Any, i: Any, j: Any, k: int = 0) -> Any:
     found = [*forms(i, j), scale * (i - j)]
 
     def same(_: Encoding, i: Any, j: Any, others: Any, rest: Any) -> dict[str, Claim]:
-        del i, j, others, rest  # they are in the forms
+        del i, j, others, rest  # the forms contain them
         return {str(k): equal(gap, form) for k, form in enumerate(found)}
 
     told = {"i", "j", *REST}
@@ -92,7 +93,7 @@ def visible(enc: Encoding, gap: Any, i: Any, j: Any, k: int = 0) -> Any:
 
 
 def agree(asked: Statement, says: str) -> bool:
-    """Whether the two sides are equal at a few numbers, which is a guess and no proof."""
+    """Whether the two sides are equal at a few points: a guess, not a proof."""
     claim = asked.claims[says]
     assert claim.right is not None
     names = {t.data[0] for t in free(claim.left) | free(claim.right) if t.op == "size"}
@@ -112,7 +113,7 @@ def agree(asked: Statement, says: str) -> bool:
 
 
 def forms(i: Any, j: Any) -> Iterator[Any]:
-    """Differences of i and j that are not 0 by their look."""
+    """Yield differences of i and j that are visibly not 0."""
     xp = array_namespace(i)
     for unit in (1, -1, 2, -2):
         yield unit * xp.sin(i - j)

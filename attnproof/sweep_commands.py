@@ -1,4 +1,4 @@
-"""The command ``sweep``: statements in all implementations, dtypes, sizes, input distributions."""
+"""The command ``sweep``: statements in all implementations, dtypes, sizes and distributions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .options import (
     StoreFile,
     app,
     dtypes_on_device,
-    ended,
+    finish,
     load,
-    loaded,
+    load_statements,
     store_in,
 )
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from .catalogue import Catalogue
     from .sweeping.engines import Engine
     from .sweeping.records import SweepRecord
-    from .sweeping.sweep import Asked
+    from .sweeping.sweep import SweepRequest
 
-MOST = 1_000_000  # cells; more is a slip of the pen
+MAX_CELLS = 1_000_000  # cells; more is a mistake in the command
 
 
 class EngineChoice(StrEnum):
@@ -47,53 +47,63 @@ class EngineChoice(StrEnum):
 @app.command()
 def sweep(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID or subject]...", help="All, if none.")
+        list[str] | None,
+        typer.Argument(metavar="[ID or subject]...", help="Default: all theorems."),
     ] = None,
     controls: Annotated[
-        bool, typer.Option("--controls", help="The theorems' negative controls as well.")
+        bool, typer.Option("--controls", help="Also measure the negative controls.")
     ] = False,
     implementation: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="This one only; repeatable; all that serve, if none."),
+        typer.Option(
+            metavar="NAME", help="Only this implementation; repeatable; default: all that apply."
+        ),
     ] = None,
     dtype: Dtypes = None,
     scale: Annotated[
-        list[Scale] | None, typer.Option(help="Size of the arrays; repeatable.")
+        list[Scale] | None, typer.Option(help="Size of the arrays; repeatable; default: small.")
     ] = None,
     tokens: Annotated[
-        list[int] | None, typer.Option(min=2, help="So many tokens instead; repeatable.")
+        list[int] | None,
+        typer.Option(min=2, help="Number of tokens, in place of that of the scale; repeatable."),
     ] = None,
     distribution: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|all", help="Of the inputs; repeatable; normal, if none."),
+        typer.Option(metavar="NAME|all", help="Input distribution; repeatable; default: normal."),
     ] = None,
     design: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     seeds: Annotated[
-        str, typer.Option(metavar="FIRST:END", help="Seeds from the first on, without the end.")
+        str, typer.Option(metavar="FIRST:END", help="Range of seeds; END is excluded.")
     ] = "0:1",
     device: Annotated[
-        list[str] | None, typer.Option(metavar="auto|cpu|cuda|mps", help="Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="auto|cpu|cuda|mps", help="Device; repeatable; default: auto."),
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Workers.")] = 2,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of parallel workers.")] = 2,
     engine: Annotated[
-        EngineChoice, typer.Option(help="Processes, threads, or a Ray cluster.")
+        EngineChoice, typer.Option(help="Run cells in processes, threads, or a Ray cluster.")
     ] = EngineChoice.loky,
     address: Annotated[
-        str, typer.Option(help="Of a Ray cluster; without one, Ray is started here.")
+        str, typer.Option(help="Address of a Ray cluster; default: start Ray on this machine.")
     ] = "",
     limit: Annotated[
-        float | None, typer.Option(min=0.01, metavar="SECONDS", help="That a cell may take.")
+        float | None, typer.Option(min=0.01, metavar="SECONDS", help="Time limit for each cell.")
     ] = None,
     memory: Annotated[
-        float | None, typer.Option(min=0.01, metavar="GiB", help="That a cell may take more.")
+        float | None,
+        typer.Option(min=0.01, metavar="GiB", help="Additional memory that a cell may use."),
     ] = None,
     json: JsonFile = None,
     store: StoreFile = None,
     fresh: Fresh = False,
     theorems: Folders = None,
 ) -> int:
-    """Measure statements in every combination; what is finished is kept, and not done again."""
-    catalogue, _ = loaded(theorems)
+    """Measure statements in every combination of settings.
+
+    A cell is one statement in one implementation, dtype, size, input distribution, seed and device.
+    Finished cells are stored and not measured again.
+    """
+    catalogue, _ = load_statements(theorems)
     require_known(names or (), catalogue.names, "the id or subject of a theorem")
     chosen = catalogue.select(names or ())
     require_file(json)
@@ -107,7 +117,7 @@ def sweep(
         require_device(name)
     first, end = _range(seeds)
 
-    from .sweeping.sweep import Asked
+    from .sweeping.sweep import SweepRequest
     from .sweeping.work import Grid
 
     load("sweep needs", "numeric.check")
@@ -121,10 +131,12 @@ def sweep(
         devices,
     )
     least = prod(map(len, (grid.dtypes, grid.scales, grid.tokens, grid.distributions, devices)))
-    if (least := least * (end - first) * len(chosen.entries)) > MOST:
-        raise UsageError(f"{least:,} cells and more were asked for; at most {MOST:,} are swept")
+    if (least := least * (end - first) * len(chosen.entries)) > MAX_CELLS:
+        raise UsageError(
+            f"{least:,} cells and more were asked for; at most {MAX_CELLS:,} are swept"
+        )
     gpus = any(name.partition(":")[0] == "cuda" for name in devices)
-    asked = Asked(
+    asked = SweepRequest(
         grid,
         tuple(implementation or ()),
         controls,
@@ -135,14 +147,14 @@ def sweep(
     )
     for fault in chosen.broken:
         print(f"attnproof: {fault.source.label}: {fault.error}", file=sys.stderr)
-    record = swept(chosen, asked, store)
+    record = run_sweep(chosen, asked, store)
 
     from .document import show
     from .errors import FAULT
     from .sweeping.records import sweep_page
 
     show(sweep_page(record))
-    code = ended(record, json, ok=record.ok and not chosen.broken)
+    code = finish(record, json, ok=record.ok and not chosen.broken)
     ours = any(fault.traceback for fault in chosen.broken)
     return FAULT if ours and code != 130 else code
 
@@ -181,8 +193,8 @@ def _engine(name: EngineChoice, jobs: int, address: str, *, gpus: bool) -> Engin
     return Engine(name.value, jobs, address, gpus)
 
 
-def swept(chosen: Catalogue, asked: Asked, store: Path | None) -> SweepRecord:
-    """Sweep with a bar; an interrupt before any cell leaves nothing."""
+def run_sweep(chosen: Catalogue, asked: SweepRequest, store: Path | None) -> SweepRecord:
+    """Sweep with a progress bar; interrupted before any cell, leave nothing."""
     from rich.console import Console
 
     from .numeric.devices import DeviceAbsent

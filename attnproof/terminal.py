@@ -1,4 +1,4 @@
-"""What the terminal shows of a run: its progress, verdicts and claims, what speaks against any."""
+"""What the terminal shows of a run: progress, verdicts, claims, and what speaks against any."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ LINE = 300  # characters of a line that speaks against something
 
 
 def numbers(record: TheoremRecord | ControlRecord) -> str:
-    """How many of all measurements held; of a statement said to be false, how many refused it.
+    """Return how many measurements held; for a statement expected to be false, were violated.
 
-    No measurement at all is a dash.
+    Without any measurement it is a dash.
     """
     found = _statuses(record)
     wanted = ("held",) if record.expected == "proved" else ("violated", "non-finite")
@@ -48,7 +48,7 @@ def _statuses(record: TheoremRecord | ControlRecord) -> list[str]:
 
 
 def run_page(results: Results) -> Iterator[Part]:
-    """The verdicts, what speaks against any of them, and one line that sums up."""
+    """Yield the verdicts, what speaks against any of them, and a summary."""
     if results.theorems:
         yield _verdicts(results)
         yield from (Line(line, "dim") for line in _legend(results))
@@ -70,7 +70,7 @@ def _verdicts(results: Results) -> Table:
     shown.add_column("steps", justify="right", no_wrap=True)
     shown.add_column("SymPy", no_wrap=True)
     shown.add_column("numbers", justify="right", no_wrap=True)
-    shown.add_column("theorem", overflow="ellipsis")  # in full in the progress
+    shown.add_column("theorem", overflow="ellipsis")  # the progress shows it in full
     for subject, records in groupby(results.theorems, lambda record: record.subject):
         shown.add_row("", "", "", "", "", Text(subject, "bold"))
         for record in records:
@@ -82,24 +82,24 @@ def _verdicts(results: Results) -> Table:
 
 
 def conditions(record: TheoremRecord) -> Iterator[str]:
-    """Under what a theorem is proved, or its negative control: a line each, part of the verdict."""
+    """Yield the conditions of a proved theorem, or of its negative control, one line each."""
     for whose, found in (("", record), ("its negative control: ", record.control)):
         if told := clauses(found.conditions):
             yield f"{whose}{', '.join(told)}"
 
 
 def _legend(results: Results) -> Iterator[str]:
-    """What the columns mean, and how many measurements were skipped."""
+    """Yield what the columns mean, and how many measurements were skipped."""
     found = [status for record in results.theorems for status in _statuses(record)]
-    held = "; numbers: held of all, or violated of all if it is false" if found else ""
-    yield f"steps: of the kernel{held}"
+    held = "; numbers: held (violated, if the statement is false) of all" if found else ""
+    yield f"steps: kernel steps{held}"
     yield from _also(results)
     if skipped := found.count("skipped"):
         yield f"{skipped} of {len(found)} measurements skipped; `attnproof show ID` says why"
 
 
 def _marked(found: TheoremRecord | ControlRecord) -> tuple[str, str]:
-    """Verdict and colour; a theorem's own mark leaves out what speaks against its control."""
+    """Return verdict and colour; a theorem's own mark ignores what speaks against its control."""
     other = found.control.why if isinstance(found, TheoremRecord) else ()
     mark = " !" if len(found.why) > len(other) else ""
     return sign(found.verdict) + mark, style(found.verdict)
@@ -116,7 +116,7 @@ def _by_sympy(record: TheoremRecord) -> str:
 
 
 def against(results: Results) -> Iterator[str]:
-    """Everything that speaks against the run, a line each; `attnproof show` has it whole."""
+    """Yield what speaks against the run, a line each; `attnproof show` has it in full."""
     told = [(record.id, record.why) for record in results.theorems]
     told += [(record.id, record.why) for record in results.demonstrations]
     told += [(record.id, record.why) for record in results.claims]
@@ -129,7 +129,7 @@ def against(results: Results) -> Iterator[str]:
 
 
 def summary(results: Results) -> str:
-    """One line: how many theorems, their verdicts, and how many are as expected in all parts."""
+    """Return one line: how many theorems, their verdicts, and how many are entirely as expected."""
     counted = [record.verdict for record in results.theorems]
     verdicts = tally(counted) or "none"
     told = {
@@ -148,21 +148,21 @@ def summary(results: Results) -> str:
 
 
 def _also(results: Results) -> Iterator[str]:
-    """How many of the proved theorems SymPy derived as well, where it was asked."""
+    """Yield how many of the proved theorems SymPy derived as well, if it was asked."""
     proved = [record for record in results.theorems if record.verdict == "proved"]
     found = [derivation(record.evidence) for record in proved]
     count = sum(e is not None and e.status == "derived" for e in found)
     if any(found):
-        yield f"SymPy: {count} of {len(proved)} proved theorems derived as well, at small sizes"
+        yield f"SymPy: {count} of {len(proved)} proved theorems also derived, at small sizes"
 
 
 def compared(results: Results) -> str:
-    """What of a theorem was compared with what is expected; numbers only where they were asked."""
+    """Return what was compared with what is expected; numbers only if they were asked for."""
     return "verdict, numbers and control" if results.options.numeric else "verdict and control"
 
 
 def from_store(results: Results) -> str:
-    """One line: how much of a run was found in the store, and when it was checked."""
+    """Return one line: how much of a run was found in the store, and when it was checked."""
     records: list[TheoremRecord | DemonstrationRecord] = [*results.theorems]
     records += results.demonstrations
     times = [record.stored for record in records if record.stored is not None]
@@ -170,7 +170,7 @@ def from_store(results: Results) -> str:
         return ""
     what = "theorems and demonstrations" if results.demonstrations else "theorems"
     told = f"{len(times)} of {len(records)} {what} found in the store, checked {when(times)}"
-    return f"{told}; --fresh checks anew"
+    return f"{told}; --fresh checks again"
 
 
 WIDE = 110
@@ -181,7 +181,7 @@ GAP = 2  # between two columns: the padding and the box's own space
 def claims_page(
     results: Results, width: int, verdicts: Collection[str] = VERDICTS
 ) -> Iterator[Part]:
-    """The claims with one of these verdicts, document by document, then the counts of all."""
+    """Yield the claims with one of these verdicts, by document, then the counts of all."""
     for document in results.documents:
         claims = [c for c in results.claims if c.document == document.id and c.verdict in verdicts]
         if claims:
@@ -202,10 +202,10 @@ def _table(headings: Sequence[str], widths: Sequence[int]) -> Table:
 
 
 def _wide(claims: Sequence[ClaimRecord], width: int) -> Table:
-    """Five columns: id, place, claim, verdict, how it is known."""
+    """Return five columns: id, place, claim, verdict, how it is known."""
     left = width - (7 + 15 + VERDICT) - 4 * GAP
     widths = (7, 15, left - left // 2, VERDICT, left // 2)
-    shown = _table(("claim", "place", "what it says", "verdict", "how it is known"), widths)
+    shown = _table(("claim", "place", "statement", "verdict", "how it is known"), widths)
     for claim in claims:
         shown.add_row(
             Text(claim.id, "bold"),
@@ -218,9 +218,9 @@ def _wide(claims: Sequence[ClaimRecord], width: int) -> Table:
 
 
 def _narrow(claims: Sequence[ClaimRecord], width: int) -> Table:
-    """Three columns: place under the id, how it is known under the claim, and the verdict."""
+    """Return three columns: id and place, claim and how it is known, verdict."""
     widths = (14, width - (14 + VERDICT) - 2 * GAP, VERDICT)
-    shown = _table(("claim", "what it says, and how it is known", "verdict"), widths)
+    shown = _table(("claim", "statement, and how it is known", "verdict"), widths)
     for claim in claims:
         says = Text(claim.says)
         says.append(f"\n{_known(claim, widths[1])}", "dim")
@@ -235,9 +235,9 @@ def _verdict(claim: ClaimRecord) -> Text:
 
 
 def _known(claim: ClaimRecord, width: int) -> str:
-    """How the verdict is known, with the first witness or mismatch, and what is right.
+    """Return how the verdict is known, with the first witness or mismatch, and what is right.
 
-    In lines of this width; a long id is cut at its hyphens.
+    It is wrapped to this width; a long id is cut at its hyphens.
     """
     parts = [claim.evidence] if claim.reason else _parts(claim)
     parts += [f"right: {claim.correction}"] * bool(claim.correction)
@@ -245,7 +245,7 @@ def _known(claim: ClaimRecord, width: int) -> str:
 
 
 def _parts(claim: ClaimRecord) -> list[str]:
-    unstated = f"no statement by itself: {claim.unstated}" if claim.unstated else ""
+    unstated = f"not a statement by itself: {claim.unstated}" if claim.unstated else ""
     parts = [part for part in claim.evidence.removeprefix(unstated).split("; ") if part]
     words = {"refuted": "witness", "ill-typed": "shapes"}
     shown = [f"{words[s.verdict]}: {s.known}" for s in claim.statements if s.verdict in words]
@@ -253,7 +253,7 @@ def _parts(claim: ClaimRecord) -> list[str]:
 
 
 def counts(results: Results) -> Table:
-    """How many claims of each document have which verdict."""
+    """Return a table of how many claims of each document have each verdict."""
     told = [v for v in VERDICTS if any(c.verdict == v for c in results.claims)]
     shown = headed(padding=(0, 1, 0, 0))
     shown.add_column("document", no_wrap=True)
@@ -268,7 +268,7 @@ def counts(results: Results) -> Table:
 
 
 def claims_summary(results: Results) -> str:
-    """One line: how many claims, their verdicts, and how many are as expected."""
+    """Return one line: the number of claims, their verdicts, and how many are as expected."""
     found = [claim.verdict for claim in results.claims]
     parts = tally(found, VERDICTS) or "none"
     right = sum(claim.ok for claim in results.claims)
@@ -279,11 +279,11 @@ def claims_summary(results: Results) -> str:
 def progress(
     console: Console, names: Sequence[str], *, lines: bool = True
 ) -> Iterator[Callable[[Outcome], None]]:
-    """A bar while a run lasts and a line for each outcome; yields what to tell of one.
+    """Show a bar during a run and a line per outcome; yield the function to call with each.
 
-    ``names`` are told beside the bar, in the order of the outcomes.  A theorem that is told again,
-    with its numbers, has another line only if these speak against it.  Without ``lines`` only what
-    is not as expected has one.
+    ``names`` appear beside the bar, in the order of the outcomes.  A theorem that comes again with
+    its numbers gets another line only if these speak against it.  Without ``lines``, only what is
+    not as expected gets one.
     """
     coming, fine = iter((*names, "")), set[str]()
     with bar(console) as shown:

@@ -1,4 +1,4 @@
-"""Checks to call in one's own tests, of encodings and of PyTorch code, and inputs to draw.
+"""Checks for your own tests, of encodings and of PyTorch code, and strategies that draw inputs.
 
 >>> from attnproof.encodings.rope import Rope
 >>> from attnproof.testing import check_encoding
@@ -6,8 +6,8 @@
 'proved'
 
 ``assert_rotary``, ``assert_attention`` and the others check real code, and fail for the first law
-that it breaks; they stand in :mod:`attnproof.real_code.asserting`.  ``assert_equal`` fails where
-two programs are not one function.
+that it breaks; they are defined in :mod:`attnproof.real_code.asserting`.  ``assert_equal`` fails if
+two programs are not the same function.
 """
 
 from __future__ import annotations
@@ -92,17 +92,17 @@ class LawBroken(AssertionError):
 def check_encoding(
     kind: type[Encoding] | Encoding, laws: Iterable[str] | Mapping[str, str] | None = None
 ) -> TableRecord:
-    """Check that an encoding runs on symbols and on numpy alike, and obeys the laws it should.
+    """Check that an encoding runs the same on symbols and on numpy, and obeys the laws it should.
 
-    ``laws`` are ids of laws that are to be proved, or ids with the verdict each should have
-    ("proved", "refuted", "does not apply").  Without it they are those that the class names in
-    ``obeys``.  That tokens may be reordered with their positions is always asked.  A law that is
-    proved under a hypothesis the class declares counts as proved.
+    ``laws`` are ids of laws that must be proved, or ids with the verdict that each should have
+    ("proved", "refuted", "does not apply").  By default they are those that the class names in
+    ``obeys``.  That tokens may be reordered with their positions is always checked.  A law that is
+    proved under a hypothesis of the class counts as proved.
 
-    Returns the record of what was decided.  Raises :class:`NotAnEncoding` for a class that is
-    none, that does not run on numpy, or that is misread, ``ValueError`` for a law that there is
-    not, and :class:`LawBroken` (an ``AssertionError``) for the first law with another verdict: the
-    text has the law, the witness, and a line that shows it again.
+    Returns the record of what was decided.  Raises :class:`NotAnEncoding` for a class that is not
+    one, does not run on numpy, or is misread, ``ValueError`` for an unknown law, and
+    :class:`LawBroken` (an ``AssertionError``) for the first law with another verdict: its text has
+    the law, the witness, and a line that reproduces it.
     """
     start = perf_counter()
     found = require_encoding(kind)
@@ -154,13 +154,13 @@ def _require(kind: type[Encoding], law: EncodingLaw, cell: CellRecord, wanted: s
         f"{kind.__name__}: {law.title}",
         f"wanted {wanted}, found {cell.verdict}: {cell.why}",
         f"the law: {cell.statement.text}" if cell.statement is not None else "",
-        f"to see it again: {_again(kind, law.id)}",
+        f"to reproduce it: {_again(kind, law.id)}",
     ]
     raise LawBroken("\n".join(filter(None, lines)), cell)
 
 
 def _again(kind: type[Encoding], law: str) -> str:
-    """The line that shows a cell again."""
+    """Return the line that reproduces a cell."""
     if kind.__module__.startswith(BUILT_IN):
         return f"attnproof card {kind.id()} --law {law}"
     try:
@@ -170,16 +170,16 @@ def _again(kind: type[Encoding], law: str) -> str:
 
 
 def lengths(most: int = 8) -> Any:
-    """A hypothesis strategy: a number of tokens, 1 among them."""
+    """Return a hypothesis strategy for a number of tokens, from 1 on."""
     return _strategies().integers(1, most)
 
 
 def positions(
     count: int | None = None, *, axes: int = 0, whole: bool = True, most: int = 4096
 ) -> Any:
-    """A hypothesis strategy: an array (n,) or (n, axes) of positions from 0 to ``most``.
+    """Return a hypothesis strategy for an array (n,) or (n, axes) of positions from 0 to ``most``.
 
-    Whole ones are drawn around the places where a dtype or a table ends (256, 2048) as well.
+    Whole positions are also drawn around places where a dtype or a table ends (256, 2048).
     """
     from hypothesis.extra.numpy import arrays
 
@@ -193,7 +193,7 @@ def positions(
 
 
 def contents(rows: int, width: int, most: float = 4.0) -> Any:
-    """A hypothesis strategy: queries, keys or values (rows, width), no entry above ``most``."""
+    """Return a hypothesis strategy for arrays (rows, width), no entry above ``most`` in size."""
     from hypothesis.extra.numpy import arrays
 
     return arrays(float, (rows, width), elements=_strategies().floats(-most, most, width=32))

@@ -34,10 +34,10 @@ from .options import (
     Seed,
     StoreFile,
     app,
-    ended,
-    kept_in,
-    loaded,
+    finish,
+    load_statements,
     options_of,
+    run_store_in,
     statement_ids,
 )
 
@@ -46,21 +46,21 @@ if TYPE_CHECKING:
     from .checking import Options
     from .ledger import Ledger
     from .records import Results
-    from .sweeping.kept import Kept
+    from .sweeping.run_store import RunStore
 
 
 @app.command("list")
 def list_theorems(
     encodings: Annotated[
-        bool, typer.Option("--encodings", help="The encodings and the laws instead.")
+        bool, typer.Option("--encodings", help="List encodings and their laws instead.")
     ] = False,
     encoding: EncodingFiles = None,
     code_laws: Annotated[
-        bool, typer.Option("--code-laws", help="The laws of real code instead.")
+        bool, typer.Option("--code-laws", help="List the laws of PyTorch code instead.")
     ] = False,
     theorems: Folders = None,
 ) -> int:
-    """The theorems, by subject, and the documents; or encodings, or the laws of code."""
+    """List theorems and documents, or encodings, or laws of code."""
     if code_laws and (encodings or encoding):
         raise UsageError("wanted one list, got --code-laws and encodings; give one of them")
     if code_laws:
@@ -71,7 +71,7 @@ def list_theorems(
         from .encoding_commands import list_encodings
 
         return list_encodings(encoding or ())
-    catalogue, ledger = loaded(theorems)
+    catalogue, ledger = load_statements(theorems)
     print(list_catalogue(catalogue, ledger))
     return 1 if catalogue.broken or ledger.broken else 0
 
@@ -81,12 +81,12 @@ def show(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="ID...", help="Of theorems or claims.", autocompletion=statement_ids
+            metavar="ID...", help="Ids of theorems or claims.", autocompletion=statement_ids
         ),
     ],
-    steps: Annotated[bool, typer.Option("--steps", help="Every kernel step as well.")] = False,
+    steps: Annotated[bool, typer.Option("--steps", help="Show every kernel step.")] = False,
     sympy: Annotated[
-        bool, typer.Option("--sympy", help="Both sides as SymPy expressions instead.")
+        bool, typer.Option("--sympy", help="Show both sides as SymPy expressions instead.")
     ] = False,
     scale: ScaleOption = Scale.small,
     device: DeviceOption = "auto",
@@ -95,8 +95,12 @@ def show(
     no_numeric: NoNumeric = False,
     theorems: Folders = None,
 ) -> int:
-    """Theorems: statement, proof, assumptions, numbers, control.  Claims: what decides them."""
-    catalogue, ledger = loaded(theorems)
+    """Show theorems with proof and evidence, or claims.
+
+    A theorem is shown with its statement, proof, assumptions, measurements and negative control; a
+    claim with the statements and demonstrations that decide it.
+    """
+    catalogue, ledger = load_statements(theorems)
     ids = (*catalogue.ids, *ledger.ids)
     for name in names:
         chosen, claims = catalogue.select([name]), ledger.select([name])
@@ -125,14 +129,15 @@ def claims(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ID or document]...", help="All, if none.", autocompletion=statement_ids
+            metavar="[ID or document]...", help="Default: all claims.", autocompletion=statement_ids
         ),
     ] = None,
     verdict: Annotated[
-        list[str] | None, typer.Option(help="Show only this one, by its first words; repeatable.")
+        list[str] | None,
+        typer.Option(help="Show only claims with this verdict (or prefix); repeatable."),
     ] = None,
     numeric: Annotated[
-        bool, typer.Option("--numeric/--no-numeric", help="Measure the statements as well.")
+        bool, typer.Option("--numeric/--no-numeric", help="Also measure the statements.")
     ] = False,
     scale: ScaleOption = Scale.small,
     device: DeviceOption = "auto",
@@ -144,14 +149,15 @@ def claims(
     fresh: Fresh = False,
     theorems: Folders = None,
 ) -> int:
-    """Claims of the documents: each with its verdict, derived from what decides it.
+    """Show the claims of the documents with their verdicts.
 
-    A table should be quick, so nothing is measured unless --numeric asks for it.
+    A verdict is derived from the statements and demonstrations that decide the claim.  Statements
+    are measured only with --numeric.
     """
     from .ledger import VERDICTS
 
     wanted = chosen_verdicts(verdict or (), VERDICTS)
-    catalogue, ledger = loaded(theorems)
+    catalogue, ledger = load_statements(theorems)
     require_known(
         names or (), ledger.names, "the id of a claim or a document", "`attnproof claims`"
     )
@@ -163,9 +169,9 @@ def claims(
 
     options = options_of(numeric, scale, device, dtype, seed, jobs)
     chosen = ledger.select(names or ())
-    kept = kept_in(store, fresh=fresh)
-    parts = catalogue.having(chosen.theorems)
-    results = _run(parts, chosen, options, names or (), kept, lines=False)
+    run_store = run_store_in(store, fresh=fresh)
+    parts = catalogue.with_ids(chosen.theorems)
+    results = _run(parts, chosen, options, names or (), run_store, lines=False)
     console = Console()
     show_page(claims_page(results, console.width, wanted), console)
     if told := from_store(results):
@@ -179,7 +185,7 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="[ID, subject or document]...",
-            help="All, if none.",
+            help="Default: everything.",
             autocompletion=statement_ids,
         ),
     ] = None,
@@ -189,14 +195,20 @@ def run(
     seed: Seed = 0,
     jobs: Jobs = 1,
     json: JsonFile = None,
-    html: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the report.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write an HTML report to this folder.")
+    ] = None,
     no_numeric: NoNumeric = False,
     store: StoreFile = None,
     fresh: Fresh = False,
     theorems: Folders = None,
 ) -> int:
-    """Check theorems and claims; the exit code is 0 if all is as expected."""
-    catalogue, ledger = loaded(theorems)
+    """Check theorems and claims.
+
+    Exit code 0: everything is as expected.  1: something is not.  2: a usage error, or an internal
+    error of attnproof.
+    """
+    catalogue, ledger = load_statements(theorems)
     require_known(names or (), (*catalogue.names, *ledger.names))
     require_file(json)
     if html is not None:
@@ -209,7 +221,7 @@ def run(
         options = options_of(not no_numeric, scale, device, dtype, seed, jobs)
     chosen = ledger.select(names or ())
     needed = catalogue.select([*names, *chosen.theorems]) if names else catalogue
-    results = _run(needed, chosen, options, names or (), kept_in(store, fresh=fresh))
+    results = _run(needed, chosen, options, names or (), run_store_in(store, fresh=fresh))
     show_page(run_page(results))
     return _ended(results, json, html)
 
@@ -219,11 +231,11 @@ def _run(
     ledger: Ledger,
     options: Options,
     names: Sequence[str],
-    kept: Kept | None,
+    run_store: RunStore | None,
     *,
     lines: bool = True,
 ) -> Results:
-    """Run with a bar; an interrupt before anything was finished leaves nothing."""
+    """Run with a progress bar; interrupted before anything was finished, leave nothing."""
     from rich.console import Console
 
     from .runner import run as run_catalogue
@@ -233,8 +245,8 @@ def _run(
     ids = [entry.id for entry in catalogue.entries]
     coming = [*broken, *ids, *ledger.demonstrations, *["numbers"] * len(ids) * options.numeric]
     with progress(Console(stderr=True), coming, lines=lines) as tell:
-        results = run_catalogue(catalogue, options, tuple(names), tell, ledger, kept)
-    for line in kept.told if kept is not None else ():
+        results = run_catalogue(catalogue, options, tuple(names), tell, ledger, run_store)
+    for line in run_store.messages if run_store is not None else ():
         print(f"attnproof: {line}", file=sys.stderr)
     if results.unfinished and not results.theorems:
         raise Interrupted("interrupted before any theorem was finished; nothing written")
@@ -242,8 +254,8 @@ def _run(
 
 
 def _ended(results: Results, json: Path | None, html: Path | None) -> int:
-    """Write what was asked for; the exit code."""
-    code = ended(results, json, ok=results.ok)
+    """Write what was asked for; return the exit code."""
+    code = finish(results, json, ok=results.ok)
     if html is not None:
         from .report import write_report
 
@@ -255,7 +267,7 @@ WORDS = {"proved": "", "refuted": " (false, refuted)", "ill-typed": " (false, il
 
 
 def list_catalogue(catalogue: Catalogue, ledger: Ledger) -> str:
-    """One line for a subject or a document, two for a theorem, and what is broken, with errors."""
+    """Return a line per subject or document, two per theorem, and what is broken, with errors."""
     lines: list[str] = []
     for subject, entries in groupby(catalogue.entries, lambda entry: entry.subject):
         lines.append(subject)

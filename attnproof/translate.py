@@ -1,4 +1,4 @@
-"""From what the two sides found to the record: the seam between them and everything shown."""
+"""From what both sides found to the record: the interface between them and everything shown."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 def as_written(code: Callable[..., object]) -> str:
-    """The text of a function or class, with its decorators; empty where there is no file."""
+    """Return the source of a function or class, with decorators; empty if there is no file."""
     try:
         return dedent(getsource(code)).rstrip() + "\n"
     except (OSError, TypeError):  # typed at a prompt, or made by code
@@ -64,7 +64,7 @@ KINDS = {
 
 
 def statement(claimed: Statement) -> Formula:
-    """The conclusions of a statement; in text, one line each."""
+    """Return the conclusions of a statement; as text, one line each."""
     lines = [
         f"{says}: {plain_claim(claim)}" if says else plain_claim(claim)
         for says, claim in claimed.claims.items()
@@ -73,14 +73,14 @@ def statement(claimed: Statement) -> Formula:
 
 
 def hypotheses(claimed: Statement) -> tuple[Formula, ...]:
-    """The equations and laws that a statement takes as true."""
+    """Return the equations and laws that a statement assumes."""
     equations = tuple(_equation(left, right) for left, right in claimed.assume)
     laws = (Formula(latex=law_latex(law), text=plain_law(law)) for law in claimed.laws)
     return (*equations, *laws)
 
 
 def sizes(claimed: Statement) -> tuple[SizeRecord, ...]:
-    """The axis lengths that a statement quantifies, in the order of its givens."""
+    """Return the axis lengths that a statement quantifies over, in the order of its givens."""
     found: dict[Term, SizeRecord] = {}
     for term in _spoken(claimed):
         for part in sorted(free(term), key=repr):
@@ -91,7 +91,7 @@ def sizes(claimed: Statement) -> tuple[SizeRecord, ...]:
 
 
 def _spoken(claimed: Statement) -> Iterator[Term]:
-    """Every term in which a size of the statement may occur."""
+    """Yield every term in which a size of the statement may occur."""
     for given in claimed.givens.values():
         yield from _lengths(given)
     for claim in (*claimed.hypotheses, *claimed.claims.values()):
@@ -101,7 +101,7 @@ def _spoken(claimed: Statement) -> Iterator[Term]:
 
 
 def givens(claimed: Statement) -> tuple[GivenRecord, ...]:
-    """What a statement is given, with the axes and a word on each."""
+    """Return what a statement is given, with the axes and a description of each."""
     return tuple(
         GivenRecord(
             name=name,
@@ -119,7 +119,7 @@ def _lengths(given: Given) -> tuple[Term, ...]:
 
 
 def evidence(decision: Decision) -> tuple[Evidence, ...]:
-    """What the symbolic side has for each conclusion; of a misread statement, where it is."""
+    """Return the evidence for each conclusion; for a misread statement, where it is misread."""
     for claim in decision.claims:
         if claim.misreading is not None:
             return (misread(claim.misreading),)
@@ -127,7 +127,7 @@ def evidence(decision: Decision) -> tuple[Evidence, ...]:
 
 
 def verdict(decision: Decision) -> Verdict:
-    """The verdict of a decision; a word it does not know is refused, not passed on."""
+    """Return the verdict of a decision; an unknown word is refused, not passed on."""
     words = ("proved", "refuted", "misread", "undecided", "internal error")
     if decision.verdict not in words:
         raise ValueError(f"a verdict is one of {', '.join(words)}, not {decision.verdict!r}")
@@ -135,7 +135,7 @@ def verdict(decision: Decision) -> Verdict:
 
 
 def misread(found: Misreading) -> MisreadEvidence:
-    """Where the code of a statement and its term part."""
+    """Return where the code of a statement and its term differ."""
     return MisreadEvidence.of(
         found, sizes=dict(found.sizes), values=dict(found.values), seconds=0.0
     )
@@ -167,13 +167,13 @@ def _evidence(claim: ClaimDecision, decision: Decision) -> Evidence:
 
 
 def _use(fact: Instance, conclusions: Mapping[object, str]) -> UseRecord:
-    """A fact that a proof rests on, and the conclusion that it is, if it is not a hypothesis."""
+    """Return a fact that a proof rests on, with the conclusion that it is, unless a hypothesis."""
     told = Formula(latex=fact_latex(fact), text=plain_fact(fact))
     return UseRecord(formula=told, source=conclusions.get(_said(fact.law.claim), ""))
 
 
 def _said(claim: Claim) -> object:
-    """What a claim says, without how it is shown."""
+    """Return what a claim says, without how it is shown."""
     return claim.relation, claim.left, claim.right, claim.variables
 
 
@@ -202,7 +202,7 @@ def _exact(value: Any) -> str:
 
 
 def derived(found: Derivation) -> DerivedEvidence:
-    """What SymPy derived from the code of a statement."""
+    """Return what SymPy derived from the code of a statement."""
     from .symbolic.expressions.array import short_sides
 
     return DerivedEvidence.of(
@@ -225,27 +225,27 @@ BY_FORM = "by its form, or a hypothesis"
 
 
 def formula(term: Term) -> Formula:
-    """A term, as LaTeX and as one line of text."""
+    """Return a term as LaTeX and as one line of text."""
     return Formula(latex=latex(term), text=plain(term))
 
 
-KERNEL = 60  # kernel steps of a link that a record of a theorem holds
-LETTERS = 320  # of each side of such a step
+KERNEL = 60  # kernel steps of a link in the record of a theorem
+LETTERS = 320  # characters of each side of such a step
 
 
 def chain(decision: Decision, *, kernel: int = 0) -> tuple[LinkRecord, ...]:
-    """Every link of every conclusion, each with so many of its first kernel steps."""
+    """Return every link of every conclusion, each with so many of its first kernel steps."""
     return tuple(link for claim in decision.claims for link in _links(claim, kernel))
 
 
 def steps(link: LinkProof, count: int, letters: int | None = None) -> tuple[StepRecord, ...]:
-    """The first kernel steps of a link; a side that has more than so many letters is cut."""
+    """Return the first kernel steps of a link; a side with more than so many letters is cut."""
     found = islice(flatten(link.derivation) if link.derivation else (), count)
     return tuple(step_record(step, letters) for step in found)
 
 
 def step_record(step: Step, letters: int | None = None) -> StepRecord:
-    """A kernel step, its sides as text."""
+    """Return a kernel step, its sides as text."""
     return StepRecord.of(
         step,
         at=".".join(map(str, step.path)),
@@ -261,7 +261,7 @@ def _cut(text: str, letters: int | None) -> str:
 
 
 def _links(decided: ClaimDecision, kernel: int) -> Iterator[LinkRecord]:
-    """The links of one conclusion, with words where a part of its proof begins."""
+    """Yield the links of one conclusion, with words where a part of its proof begins."""
     claim, links = decided.claim, decided.links
     ordered = claim.compared in (">", ">=")
     for place, link in enumerate(links):
@@ -276,7 +276,7 @@ def _links(decided: ClaimDecision, kernel: int) -> Iterator[LinkRecord]:
 
 
 def _part(claim: Claim, place: int, link: LinkProof) -> tuple[str, str]:
-    """What opens at this link of a claim, and the link's own reason."""
+    """Return what begins at this link of a claim, and the link's own reason."""
     if claim.by == "induction" and claim.on is not None:
         m = claim.on.data[0]
         for start, says, opens in (
@@ -318,7 +318,7 @@ def _link(says: str, link: LinkProof, opens: str, reason: str, kernel: int) -> L
 
 
 def _not_zero(link: LinkRecord) -> dict[str, object]:
-    """The end of a contradiction: the difference, in a form that shows it is not 0."""
+    """Return the end of a contradiction: the difference, in a form that shows it is not 0."""
     if link.left == link.right:
         return {"relation": "!=", "right": Formula(latex="0", text="0"), "reason": BY_FORM}
     head, layers, tail = link.right.latex.partition(r" \quad \text{with }")
@@ -331,7 +331,7 @@ def _zero(term: Term) -> bool:
 
 
 def _meeting(link: LinkProof, place: tuple[Term, ...], value: Term) -> MeetingRecord:
-    """The meeting of both sides, its generic indices under letters that nothing else has."""
+    """Return where both sides meet, with generic indices under otherwise unused letters."""
     names = set(names_in(link.left, link.right))
     generic = [v for i in place for v in sorted(free(i), key=repr) if v.op == "index"]
     for old in dict.fromkeys(generic):

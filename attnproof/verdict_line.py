@@ -1,7 +1,7 @@
 """The line of a verdict: its word, how it is known, and every condition under which it holds.
 
 Whatever prints "proved" (terminal, pages, cards, checks of code, JUnit) makes its line here, so
-that no condition can be left out of one of them.  Plain data in, text out:
+that none of them can leave out a condition.  Plain data in, text out:
 
     verdict[, how], for RANGES, if HYPOTHESES, where READINGS
 
@@ -10,7 +10,7 @@ kind       what it limits
 =========  ===================================================================================
 ``for``    lengths: ``n ≥ 2``, ``n ≤ 8·H``, ``n mod 7 ≠ 0``, ``B = 3``
 ``if``     values: ``x ≠ 0``, ``scores stay above −10⁴``, ``every row of M keeps a key``
-``where``  what was read as what: ``the buffer flag is True, as it was found``
+``where``  how code was read: ``the buffer flag is True, as it was found``
 =========  ===================================================================================
 """
 
@@ -22,15 +22,15 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 Kind = Literal["for", "if", "where"]
-_BOUNDED = re.compile(r"(\w+′*(?:, \w+′*)*) ≥ (\d+)")  # lengths that have one lower bound
+_BOUNDED = re.compile(r"(\w+′*(?:, \w+′*)*) ≥ (\d+)")  # lengths that share a lower bound
 
 
 @dataclass(frozen=True)
 class Condition:
     """One condition of a verdict: a phrase that follows "for", "if" or "where".
 
-    ``of`` names the conclusion that it limits, where a statement has several; empty: all of them.
-    Raises ``ValueError`` for a kind that there is not, or a phrase that is empty.
+    ``of`` names the conclusion that it limits, if a statement has several; empty: all of them.
+    Raises ``ValueError`` for an unknown kind or an empty phrase.
     """
 
     text: str
@@ -49,9 +49,9 @@ class Condition:
 
 
 def verdict_line(verdict: str, conditions: Iterable[Condition | str] = (), *, how: str = "") -> str:
-    """The line of a verdict; a condition that is a plain string follows "if".
+    """Return the line of a verdict; a condition that is a plain string follows "if".
 
-    Conditions keep their order within a kind; each is said once.
+    Conditions keep their order within a kind, and each appears once.
 
     >>> verdict_line("proved", ["x ≠ 0", Condition("n ≥ m", "for")], how="12 kernel steps")
     'proved, 12 kernel steps, for n ≥ m, if x ≠ 0'
@@ -60,7 +60,7 @@ def verdict_line(verdict: str, conditions: Iterable[Condition | str] = (), *, ho
 
 
 def clauses(conditions: Iterable[Condition | str]) -> list[str]:
-    """One clause for each kind that occurs: "for ..", "if ..", "where ..".
+    """Return one clause for each kind that occurs: "for ..", "if ..", "where ..".
 
     >>> clauses(["a ≠ 0", "b ≠ 0", Condition("the mask is causal", "where")])
     ['if a ≠ 0 and b ≠ 0', 'where the mask is causal']
@@ -76,7 +76,7 @@ def clauses(conditions: Iterable[Condition | str]) -> list[str]:
 
 
 def _merged(phrases: Iterable[str]) -> list[str]:
-    """Ranges in a row, those of one lower bound as one: each length stands there once.
+    """Return the ranges, merging those with the same lower bound, so that no length is repeated.
 
     >>> _merged(["B, n ≥ 2", "n, m ≥ 2", "n ≥ 3"])
     ['B, n, m ≥ 2', 'n ≥ 3']
@@ -92,7 +92,7 @@ def _merged(phrases: Iterable[str]) -> list[str]:
 
 
 def joined(phrases: Sequence[str]) -> str:
-    """Phrases in a row: "a, b and c"; with semicolons where a phrase has a comma itself.
+    """Join phrases as "a, b and c"; with semicolons if a phrase itself has a comma or "and".
 
     >>> joined(["a ≠ 0", "b ≠ 0", "n ≥ 2"])
     'a ≠ 0, b ≠ 0 and n ≥ 2'

@@ -66,7 +66,7 @@ LAYERS = (
     "bitnet.BitNetAttention",
 )
 OF_ALL = (
-    "this is said of values, not of gradients",
+    "this covers values, not gradients",
     "every float32 call in evaluation without autocast runs this graph",
 )
 ROTARY = ("rope:layout=half", "rope:layout=interleaved")
@@ -184,22 +184,23 @@ def _told(found: dict[str, ClassesRecord]) -> str:
     """What the tables do not say."""
     how = (
         "Each program is compared with the first of each class, and its line says under which "
-        "conditions it is one function with that; of all that is proved it holds that "
-        f"{' and that '.join(OF_ALL)}. What is not comparable is in a class of its own. A "
-        "counterexample says that two classes are two functions, and not which of them is wrong."
+        "conditions the two are one function. Two more conditions hold for every proof: "
+        f"{', and '.join(OF_ALL)}. A program that is not comparable is in a class of its own. A "
+        "counterexample says that two classes are different functions, not which of them is wrong."
     )
     lines = [how]
     if "rotary" in found:
         lines.append(
-            "Some rotary code rotates neighbours by the first half of a table of halves, for which "
-            "there is no specification."
+            "Some rotary code rotates neighbouring channels by the first half of a half-split "
+            "table, for which there is no specification."
         )
     if "layers" in found:
         lines.append(
-            f"The {len(LAYERS)} layers are chosen among decoders of text. They have the heads and "
-            "channels that attnproof builds layers with, otherwise the defaults of their own "
-            "configuration, are the first of their model, and take tables as the first of a class "
-            "does. They share weights by name: those of other names or shapes are not comparable."
+            f"The {len(LAYERS)} layers are chosen among text decoders. They are built with the "
+            "numbers of heads and channels that attnproof uses for layers, and otherwise with the "
+            "defaults of their own configuration; each is the first layer of its model, and takes "
+            "tables as the first of its class does. Weights are shared by name: layers whose "
+            "weights have other names or shapes are not comparable."
         )
     return "\n\n".join(lines) + "\n"
 
@@ -224,7 +225,7 @@ def main() -> None:
             asked.into.write_text(json.dumps(stored, indent=1), encoding="utf-8")
     if asked.page is not None:
         words = " ".join(["python -m benchmarks.classes", *asked.what])
-        title = f"Which code of transformers {version('transformers')} is one function"
+        title = f"Which code of transformers {version('transformers')} is the same function"
         every = [table for what, one in known.items() for table in tables(what, one)]
         asked.page.write_text(f"{page(title, words, every)}\n{_told(known)}", encoding="utf-8")
 

@@ -21,7 +21,7 @@ from rich.table import Table
 from attnproof.catalogue import load_catalogue
 from attnproof.numeric.measurement import Measurement
 from attnproof.sweeping.engines import Engine
-from attnproof.sweeping.sweep import Asked, planned, sweep
+from attnproof.sweeping.sweep import SweepRequest, planned, sweep
 from attnproof.sweeping.work import Cell, Grid, Shared
 from attnproof.symbolic.statement import Statement
 from benchmarks.reference_programs import SOURCE
@@ -108,8 +108,8 @@ def apart(statement: Statement, cell: Cell) -> Sequence[Measurement]:
 
 def two_workers(rounds: int = 3, grid: Grid = GRID) -> Table:
     """Wall seconds with one worker and with two, in turn, and with cells that share nothing."""
-    asked = Asked(grid)
-    plan = planned(load_catalogue().having(NAMES).entries, asked)
+    asked = SweepRequest(grid)
+    plan = planned(load_catalogue().with_ids(NAMES).entries, asked)
     one, two = (replace(asked, engine=Engine(jobs=jobs)) for jobs in (1, 2))
     ways: dict[str, Callable[[], object]] = {
         "one worker": lambda: sweep(plan, one),

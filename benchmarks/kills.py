@@ -238,7 +238,7 @@ class Kills:
             return {}
         with Store(file, named=True) as store:
             found = {key: (name, made) for _, name, key, made in store}
-            self.wrong += store.told
+            self.wrong += store.messages
         return found
 
     def _record(self, place: Path) -> dict[str, Any]:

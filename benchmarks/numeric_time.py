@@ -13,7 +13,7 @@ from rich.table import Table
 from torch import Tensor
 
 from attnproof.numeric.devices import chosen, dtype_named, synchronize
-from attnproof.numeric.implementations import named
+from attnproof.numeric.implementations import implementations_named
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import scale_named
 from attnproof.numeric.torch_reading import TorchReading
@@ -105,7 +105,7 @@ def benchmark_equivariance(
     lengths = {"n": tokens, "H": heads, "ell": width}
     sample = draw(statement, lengths, scale_named("default"), 0)
     values = sample.in_dtype(number, where)
-    (code,) = named([implementation], where)
+    (code,) = implementations_named([implementation], where)
     assert claim.right is not None
     inner = claim.right.args[0]
 

@@ -16,7 +16,7 @@ import torch.nn.functional as F  # noqa: N812 (its usual name)
 from rich.table import Table
 from torch import Tensor
 
-from attnproof.numeric.implementations import named
+from attnproof.numeric.implementations import implementations_named
 from attnproof.numeric.torch_reading import TorchReading
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
@@ -108,7 +108,7 @@ def _claim() -> Claim:
 
 def _ours(stored: list[Tensor], elements: list[Tensor]) -> Callable[[], float]:
     """Both sides of the claim from its term, some elements at once; the base is computed once."""
-    claim, (code,) = _claim(), named([KERNEL], torch.device("cpu"))
+    claim, (code,) = _claim(), implementations_named([KERNEL], torch.device("cpu"))
     assert claim.right is not None
     left, right, base = claim.left, claim.right, claim.right.args[0].args[0].args[0]
     flat = dict(zip("QKV", (x.reshape(TOKENS, -1) for x in stored), strict=True))

@@ -14,7 +14,7 @@ from attnproof.numeric.at_scale.clusters import CLUSTERS, check_every_row
 from attnproof.numeric.at_scale.methods import ON_ONE_FORWARD
 from attnproof.numeric.at_scale.sampled import sampled
 from attnproof.numeric.devices import chosen, dtype_named
-from attnproof.numeric.residues.exact import checked
+from attnproof.numeric.residues.exact import check_equation
 from attnproof.numeric.residues.towers import tower
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import permutation, real, sizes
@@ -114,7 +114,7 @@ def exactly(
     data = torch.randn(3, 1, forward_heads, tokens, FEATURES)
 
     def exact() -> None:
-        check = checked(statement, says, claim, found, tower(1), 0, 0, rows=tokens)
+        check = check_equation(statement, says, claim, found, tower(1), 0, 0, rows=tokens)
         if check.status != "held" or check.compared < heads * tokens:
             raise RuntimeError(f"{check.status} after {check.compared} entries: {check.reason}")
 

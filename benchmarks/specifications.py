@@ -53,8 +53,8 @@ LAYERS = {
     "nemotron.NemotronAttention": f"{HALF},width=4",
 }
 COUNTEREXAMPLE = (
-    "A counterexample says that code is not what it was compared with, and not that it is wrong. "
-    "[Classes](classes.md) has the rotary functions, and layers compared with each other."
+    "A counterexample says that code differs from its specification, not that it is wrong. "
+    "[Classes](classes.md) compares rotary functions, and layers with each other."
 )
 
 

@@ -464,7 +464,7 @@ def _write(
     which = f"{sample} changes of each file, drawn by chance" if sample else "every change"
     made = (
         f"Made by `python -m benchmarks.trusted_mutants`: {which} of one condition, assumption, "
-        "bound or argument. *Noticed*: a test fails. *Equivalent*: it changes nothing, for the "
+        "bound or argument. *Noticed*: a test fails. *Equivalent*: it has no effect, for the "
         f"reason in [{EQUIVALENT.name}](../benchmarks/{EQUIVALENT.name})."
     )
     lines = ["# Single changes of the trusted files", "", made, ""]

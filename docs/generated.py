@@ -90,8 +90,9 @@ def laws_of_code() -> str:
     parts = [
         "# Laws of code",
         (
-            "What `attnproof check` asks, by the kind of code. `attnproof list --code-laws` prints "
-            "the same list. Each law is stated once, in `theorems/laws`, and every method reads it."
+            "The laws that `attnproof check` checks, by the kind of code; `attnproof list "
+            "--code-laws` prints the same list. Each law is stated once, in `theorems/laws`, and "
+            "every method reads it."
         ),
     ]
     for kind in KINDS:
@@ -107,8 +108,9 @@ def laws_of_encodings() -> str:
     parts = [
         "# Laws of encodings",
         (
-            "What a card decides. Each law is a function of an encoding in `attnproof/laws`, with "
-            f"a negative control that must be refused. {_beside('cards', 'The cards of encodings')}"
+            "The laws that a card decides. Each is a function of an encoding in `attnproof/laws`, "
+            "with a negative control that must be refused. "
+            f"{_beside('cards', 'The cards of encodings')}"
         ),
     ]
     for group, laws in groupby(LAWS, lambda law: law.group):
@@ -126,8 +128,8 @@ def errata(results: Path = RESULTS) -> str:
     parts = [
         "# Errata of five documents",
         (
-            "What the documents print that does not hold as it stands, and what does. Each verdict "
-            "follows from proofs and refutations of the run that made this page; "
+            "The claims of the documents that do not hold as printed, with their corrections. Each "
+            "verdict follows from proofs and refutations of the run that made this page; "
             f"[Claims](/claims.md) says how. {_beside('report', 'All proofs and claims')}"
         ),
     ]

@@ -1,4 +1,4 @@
-"""Statements in numbers: torch readings, rounding bounds, sampling, scale.
+"""Numerical checks of statements: evaluation in torch, rounding bounds, sampling, checks at scale.
 
-``check.measure`` is the way in; nothing here knows any theorem.
+The entry point is ``check.measure``; nothing here depends on any particular theorem.
 """

@@ -1,4 +1,4 @@
-"""The functions of arrays with error radii, under the names of the array API standard."""
+"""The array API functions on arrays with error radii."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .rounded import Rounded, Scalar
 from .spread import Part, multiplicity, plus, radius_of, root, sources
 from .walk import Moves
 
-FEW_DIGITS = 2.0**-40  # a number with no more binary digits was written as it is
-LITERAL_ERROR = 4 * 2.0**-53  # of any other: some operations of float64 made it
+FEW_DIGITS = 2.0**-40  # a number with at most this many binary digits was written exactly
+LITERAL_ERROR = 4 * 2.0**-53  # of any other, the result of a few float64 operations
 
 
 def representable(c: Scalar, u: float) -> bool:
-    """Whether a number is exact where the unit roundoff is u.
+    """Whether a number is exact at unit roundoff u.
 
     >>> representable(0.125, 2**-8), representable(257, 2**-8)
     (True, False)
@@ -38,31 +38,31 @@ def _filled(x: Tensor | None, like: Rounded) -> Tensor:
 class Arithmetic(Moves):
     """The array functions of :class:`Rounded`, with the unit roundoffs of one profile.
 
-    With ``spreads`` its arrays carry how far independent errors spread, beside the worst case.
+    If ``spreads``, arrays carry the spread of independent errors in addition to the worst case.
     """
 
-    __name__ = "attnproof.numeric.arithmetic"  # array_namespace asks every namespace for one
+    __name__ = "attnproof.numeric.arithmetic"  # array_namespace reads the name of every namespace
     inf, pi = math.inf, math.pi
 
     def __init__(self, profile: Profile, *, spreads: bool = False) -> None:
         self.profile, self.spreads = profile, spreads
         self.least = torch.tensor(profile.least, dtype=torch.float64)
         self.overflowed = False
-        """Whether some exact value came near the largest number of its dtype, or beyond it."""
+        """Whether an exact value came close to the largest number of its dtype, or exceeded it."""
 
     def rounded(
         self, value: Tensor, radius: Tensor | None, unit: float, *, exact: bool = False
     ) -> Rounded:
-        """A computed value, rounded once when it is stored (unless the operation is exact).
+        """Return a computed value, rounded once when it is stored unless the operation is exact.
 
-        Beyond the largest number of the dtype nothing is known of it.
+        Beyond the largest number of the dtype the radius is infinite.
         """
         own = None
         if not exact:
             own = self.storing(value, unit)
             if radius is None:
                 radius = own
-            else:  # where errors are followed, what storing costs is asked for once more
+            else:  # if spreads are followed, the storing error is used again below
                 kept = None if self.spreads else own
                 radius = torch.add(own, radius, alpha=1 + unit, out=kept)
         total = 0.0 if radius is None else float(radius.sum())
@@ -76,31 +76,31 @@ class Arithmetic(Moves):
             radius = torch.where(value.isinf(), 0.0, radius)
         result = Rounded(self, value, radius, unit)
         if own is not None and self.spreads:
-            result.knows("storing", unit, own)
+            result.remember("storing", unit, own)
         return result
 
     def storing(self, value: Tensor, unit: float) -> Tensor:
-        """What one rounding at a unit may do to every entry."""
+        """The error bound of one rounding at a unit, for every entry."""
         size = value.abs()
         return torch.add(self.least, size, alpha=unit, out=size)
 
     def largest(self, unit: float) -> float:
-        """The largest number of the dtype with this unit roundoff, or of one with less."""
+        """The largest number of the dtype with this unit roundoff, or of the wide dtype."""
         dtype = self.profile.dtype if unit >= self.profile.store else wide_dtype(self.profile.dtype)
         return float(torch.finfo(dtype).max)
 
     def inner(self, unit: float) -> float:
-        """The roundoff inside a function of an array stored with this one."""
+        """The roundoff inside a function whose result is stored with this unit."""
         return min(unit, self.profile.accumulate)
 
     def exact(self, value: Tensor, unit: float | None = None) -> Rounded:
-        """Stored numbers, which are what they are."""
+        """Stored numbers, without error."""
         return Rounded(self, value, None, unit)
 
     def number(self, c: Scalar, unit: float) -> Rounded:
-        """A literal number, rounded to the unit of what it meets.
+        """A literal, rounded to the unit of its operand.
 
-        One that fills a float64 (1/3, a root) was itself rounded in float64.
+        A literal that fills a float64 (1/3, a root) was itself rounded in float64.
         """
         error = 0.0 if representable(c, unit) else abs(c) * unit
         error += 0.0 if representable(c, FEW_DIGITS) else abs(c) * LITERAL_ERROR
@@ -108,7 +108,10 @@ class Arithmetic(Moves):
         return Rounded(self, torch.tensor(float(c), dtype=torch.float64), radius, unit)
 
     def pair(self, a: Rounded, b: Any) -> tuple[Rounded, Rounded, float]:
-        """Two operands and the unit of the result: arrays decide over numbers, wide over narrow."""
+        """Return two operands and the unit of the result.
+
+        Arrays take precedence over numbers, and the wider dtype over the narrower.
+        """
         if not isinstance(b, Rounded):
             return a, self.number(b, a.unit), a.unit
         units = [x.unit for x in (a, b) if x.ndim] or [a.unit, b.unit]
@@ -120,9 +123,9 @@ class Arithmetic(Moves):
         return x if x.unit >= unit else self.stored(x, unit)
 
     def stored(self, x: Rounded, unit: float) -> Rounded:
-        """x written in a narrower dtype."""
+        """Store x in a narrower dtype."""
         result = self.rounded(x.value, x.radius, unit)
-        return result.settled([(x, None)], result.storing(unit)) if self.spreads else result
+        return result.set_errors([(x, None)], result.storing(unit)) if self.spreads else result
 
     def _function(
         self,
@@ -131,17 +134,18 @@ class Arithmetic(Moves):
         spread: Callable[[Tensor, Tensor], Tensor],
         slope: Callable[[Tensor], Tensor],
     ) -> Rounded:
-        """A function of x; within a radius r it moves by ``spread``, its slope is ``slope`` of r.
+        """Apply a function to x.
 
-        What is certain is bounded by the former, what is independent grows by the latter.
+        Within a radius r its value changes by at most ``spread`` and its slope is at most
+        ``slope(r)``.  The former bounds certain errors, the latter scales independent ones.
         """
         value = how(x.value)
         own = self.profile.function_error * self.inner(x.unit) * value.abs()
         result = self.rounded(value, spread(value, x.error()) + own, x.unit)
-        return result.sloped(x, slope, self.profile.function_error)
+        return result.set_errors_of_function(x, slope, self.profile.function_error)
 
     def exp(self, x: Rounded) -> Rounded:
-        """exp(x ± r) is within exp(x)·(exp(r) − 1)."""
+        """exp, for which exp(x ± r) is within exp(x)·(exp(r) − 1) of exp(x)."""
         return self._function(
             x,
             torch.exp,
@@ -150,7 +154,7 @@ class Arithmetic(Moves):
         )
 
     def log(self, x: Rounded) -> Rounded:
-        """log(x ± r) is within −log(1 − r/x)."""
+        """log, for which log(x ± r) is within −log(1 − r/x) of log(x)."""
         return self._function(
             x,
             torch.log,
@@ -159,7 +163,7 @@ class Arithmetic(Moves):
         )
 
     def tanh(self, x: Rounded) -> Rounded:
-        """tanh has slope at most 1, 1 − tanh² where it is nearest to 0, and stays below 1."""
+        """tanh, whose slope is 1 − tanh² at the point nearest to 0, and whose size is below 1."""
         result = self._function(
             x,
             torch.tanh,
@@ -172,7 +176,7 @@ class Arithmetic(Moves):
         return result
 
     def sqrt(self, x: Rounded) -> Rounded:
-        """sqrt(x) − sqrt(x − r) is the larger side."""
+        """sqrt, whose error is at most sqrt(x) − sqrt(x − r), the larger side."""
         low = x.value.clamp(min=0)
         return self._function(
             x,
@@ -182,9 +186,9 @@ class Arithmetic(Moves):
         )
 
     def abs(self, x: Rounded) -> Rounded:
-        """Exact; errors beside 0 are no longer of mean zero."""
+        """The absolute value, exact; errors near 0 no longer have mean zero."""
         result = Rounded(self, x.value.abs(), x.radius, x.unit)
-        return self._kinked(result, x, lambda: x.value.abs() > x.likely())
+        return self._kinked(result, x, lambda: x.value.abs() > x.smallest_radius())
 
     def _kinked(
         self,
@@ -193,47 +197,48 @@ class Arithmetic(Moves):
         smooth: Callable[[], Tensor],
         rough: Callable[[], Tensor] | None = None,
     ) -> Rounded:
-        """With the errors of x where they go on as they are; where that is not certain, shared."""
+        """Keep the errors of x where the function is linear; share them where that is uncertain."""
         if not self.spreads:
             return result
         kept = smooth()
         bent = ~kept if rough is None else rough()
-        also = torch.where(bent, x.likely(), 0.0) if bool(bent.any()) else None
-        return result.settled([(x, kept.double())], None, also=also)
+        also = torch.where(bent, x.smallest_radius(), 0.0) if bool(bent.any()) else None
+        return result.set_errors([(x, kept.double())], None, also=also)
 
     def cos(self, x: Rounded) -> Rounded:
-        """The absolute error of the angle carries over whole; then stored with the data."""
+        """cos, which keeps the absolute error of the angle and stores its result with the data."""
         return self._rotate(x, torch.cos, torch.sin)
 
     def sin(self, x: Rounded) -> Rounded:
-        """As :meth:`cos`."""
+        """sin, as :meth:`cos`."""
         return self._rotate(x, torch.sin, torch.cos)
 
     def _rotate(
         self, x: Rounded, how: Callable[[Tensor], Tensor], slope: Callable[[Tensor], Tensor]
     ) -> Rounded:
-        """A function that is off by units of 1, not of its value."""
+        """Apply a function whose error is in units of 1, not of its value."""
         own = self.profile.function_error * self.inner(x.unit)
         result = self.rounded(
             how(x.value), x.error().clamp(max=2) + own, max(x.unit, self.profile.store)
         )
         if not self.spreads:
             return result
-        steep = (slope(x.value).abs() + x.likely()).clamp(max=1)
-        return result.settled([(x, steep)], result.storing(result.unit) + own)
+        steep = (slope(x.value).abs() + x.smallest_radius()).clamp(max=1)
+        return result.set_errors([(x, steep)], result.storing(result.unit) + own)
 
     def maximum(self, x: Any, y: Any) -> Rounded:
-        """The larger value; its radius is the larger radius."""
+        """The larger value, with the larger radius."""
         a, b, unit = self.pair(x, y) if isinstance(x, Rounded) else self.pair(y, x)
         radius = torch.maximum(a.error(), b.error())
         result = Rounded(self, torch.maximum(a.value, b.value), radius, unit)
         if not self.spreads:
             return result
-        certain = (a.value - b.value).abs() > a.likely() + b.likely()
-        if not b.is_off():
+        certain = (a.value - b.value).abs() > a.smallest_radius() + b.smallest_radius()
+        if not b.has_errors():
             return self._kinked(result, a, lambda: certain & (a.value > b.value), lambda: ~certain)
-        far = torch.maximum(a.likely(), b.likely())  # where it is not certain which, that of either
-        result.shared, result.varied = far.expand(result.value.shape), False
+        # if the choice is uncertain, the larger error
+        far = torch.maximum(a.smallest_radius(), b.smallest_radius())
+        result.shared, result.distinct = far.expand(result.value.shape), False
         return result
 
     def where(self, condition: Tensor, x: Any, y: Any) -> Rounded:
@@ -248,20 +253,20 @@ class Arithmetic(Moves):
         if not self.spreads:
             return result
         taken = condition.double()
-        return result.settled([(a, taken), (b, 1 - taken)])
+        return result.set_errors([(a, taken), (b, 1 - taken)])
 
     # shape
 
     def moved(self, x: Any, how: Callable[[Tensor], Tensor], *, again: bool = False) -> Any:
-        """Entries in other places; those of a place that is taken twice have one error."""
+        """Move entries; ``again``: some are taken twice, and then share one error."""
         return x.moved(how, again=again) if isinstance(x, Rounded) else how(x)
 
     def arange(self, n: int) -> Tensor:
-        """0, 1, .., n − 1: indices carry no radius."""
+        """0, 1, .., n − 1; indices carry no radius."""
         return torch.arange(n)
 
     def joined(self, parts: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Any:
-        """Several arrays as one."""
+        """Combine several arrays into one."""
         if not isinstance(parts[0], Rounded):
             return how(list(parts))
         radius = None
@@ -274,7 +279,7 @@ class Arithmetic(Moves):
     def _joined_spread(
         self, result: Rounded, arrays: Sequence[Rounded], how: Callable[[list[Tensor]], Tensor]
     ) -> Rounded:
-        """With the errors of the arrays; those of a source that several have are shared."""
+        """Combine the errors of the arrays; those from a common source become shared."""
         met: dict[int, int] = {}
         for array in arrays:
             for source in sources(array):
@@ -292,7 +297,7 @@ class Arithmetic(Moves):
         far = [plus(radius_of(c), a.shared) for c, a in zip(common, arrays, strict=True)]
         if any(f is not None for f in far):
             result.shared = how([_filled(f, a) for f, a in zip(far, arrays, strict=True)])
-        result.varied = all(a.varied for a in arrays) and multiplicity(result.value) == 1
+        result.distinct = all(a.distinct for a in arrays) and multiplicity(result.value) == 1
         return result
 
     def sum(self, x: Rounded, axis: int) -> Rounded:

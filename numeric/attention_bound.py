@@ -1,30 +1,31 @@
-"""How far a fused attention kernel may be from softmax(Q Kᵀ / √ℓ) V, whole or over chunks of keys.
+"""Bound the error of a fused attention kernel against softmax(Q Kᵀ / √ℓ) V, whole or chunked.
 
-The kernel keeps scores and weights in its accumulation precision (unless the profile says they
-are stored), may take the keys in blocks with a running maximum, and rounds its output once.
-With exact weights p, output o, scores s, row maximum m, A = ‖q‖‖k‖/√ℓ, R left-to-right maxima
-of the row, N the roundings of one term of the sum over keys, c the error of exp, both measured::
+The kernel keeps scores and weights in its accumulation precision (unless the profile says they are
+stored), may process the keys in blocks with a running maximum, and rounds its output once.  With
+exact weights p, output o, scores s, row maximum m, A = ‖q‖‖k‖/√ℓ, R the number of left-to-right
+maxima of the row, N the roundings of one term of the sum over keys, and c the error of exp, the
+last two measured::
 
     η_j = γ(ℓ+4) A_j + Δs_j + u_S |s_j| + u (m − s_j) + c u (1 + R),      e_j = exp(η_j) − 1
     |ô − o| ≤ [√(Σ p e²) √(Σ p v² − o²) + (u_P + γ_N + R u) √(Σ p v²) + (γ_N + (R+2) u) |o|]
               / (1 − Σ p e − γ_N)
 
-The first term does not change when a constant is added to the values: Σ p ε (v − o) is what
-errors ε of the weights do.  The bound held in 60,480 trials on six correct implementations, with
-a smaller c and N than were measured since.
+The first term does not change if a constant is added to the values: errors ε of the weights
+contribute Σ p ε (v − o).  The bound held in 60,480 trials on six correct implementations, with a
+smaller c and N than have been measured since.
 
-For r rows the bound asks for the sums
+For r rows the bound needs the sums
 
     S0 = Σ w,   S1 = Σ w e,   S2 = Σ w e²,   Σ w v,   Σ w v²,      w_j = exp(s_j − m)
 
-with m the maximum and e_j = exp(η_j) − 1 the relative error of a weight.  Where a chunk raises
-the maximum by δ, η_j grows by u δ for all keys so far, so that with E = exp(u δ)
+with m the maximum and e_j = exp(η_j) − 1 the relative error of a weight.  If a chunk raises the
+maximum by δ, η_j grows by u δ for all keys so far, so that with E = exp(u δ)
 
     e → E e + (E − 1),     S1 → E S1 + (E − 1) S0,     S2 → E² S2 + 2 E (E − 1) S1 + (E − 1)² S0
 
-(positive terms only: nothing cancels), and every sum shrinks by exp(−δ).  The term c u (1 + R) of
-η_j, which knows the number R of rises only at the end, comes in the same way.  So r rows need
-memory for r × chunk scores and r × width sums, whatever the number of keys.
+(positive terms only, so nothing cancels), and every sum shrinks by exp(−δ).  The term c u (1 + R)
+of η_j, where the number R of rises is known only at the end, enters in the same way.  So r rows
+need memory for r × chunk scores and r × width sums, whatever the number of keys.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ from .rounded import Rounded, gamma
 
 A = TypeVar("A")
 
-# How far a fused attention kernel may be from softmax(Q Kᵀ / √ℓ) V
+# The error bound of a fused attention kernel
 
 
 def softmax_bound(scores: Rounded) -> Rounded:
-    """Weights and radius, the row maximum m subtracted first.
+    """Return softmax weights and their radius, for code that first subtracts the row maximum m.
 
-    With η_j = Δs_j + u (m − s_j) + c u, e_j = exp(η_j) − 1 and D = Σ p e + γ_n, the weight j is
-    within p_j (e_j + D) / (1 − D).
+    With η_j = Δs_j + u (m − s_j) + c u, e_j = exp(η_j) − 1 and D = Σ p e + γ_n, weight j is off by
+    at most p_j (e_j + D) / (1 − D).
     """
     s, arithmetic = scores.value, scores.arithmetic
     profile, u = arithmetic.profile, arithmetic.inner(scores.unit)
@@ -66,14 +67,14 @@ def softmax_bound(scores: Rounded) -> Rounded:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """A call of attention at some rows, exact: what all kernels have in common, computed once.
+    """An exact attention call at some rows: what all kernels have in common, computed once.
 
-    ``dots`` are the scores without mask and bias, ``scores`` as they are weighed, ``norms`` are
-    ‖q‖/√ℓ and ‖k‖, ``bias`` is the bias as it is stored, ``rises`` the number of left-to-right
-    maxima of a row, ``asked`` what else was computed of it.
+    ``dots`` are the scores without mask and bias, ``scores`` the final ones, ``norms`` are ‖q‖/√ℓ
+    and ‖k‖, ``bias`` is the bias as stored, ``rises`` the number of left-to-right maxima of a row,
+    and ``cache`` holds further results.
     """
 
-    asker: ReferenceType[Rounded]
+    query_reference: ReferenceType[Rounded]
     key: Rounded
     value: Rounded
     mask: Tensor | Rounded | None
@@ -84,19 +85,19 @@ class Scores:
     top: Tensor
     rises: Tensor
     weights: Tensor
-    asked: dict[object, Any] = field(default_factory=dict)
+    cache: dict[object, Any] = field(default_factory=dict)
 
     def once(self, what: object, compute: Callable[[], A]) -> A:
-        """What no kernel has a part in."""
-        if what not in self.asked:
-            self.asked[what] = compute()
-        found: A = self.asked[what]
+        """Cache a result that does not depend on the kernel."""
+        if what not in self.cache:
+            self.cache[what] = compute()
+        found: A = self.cache[what]
         return found
 
     @property
     def query(self) -> Rounded:
-        """The queries, which know of the scores and not the other way round."""
-        query = self.asker()
+        """The queries, referenced weakly because they keep the calls."""
+        query = self.query_reference()
         assert query is not None
         return query
 
@@ -117,25 +118,25 @@ class Scores:
 
     @cached_property
     def hidden(self) -> Tensor | None:
-        """Where a key is hidden, if any is."""
+        """Where a key is hidden, or None if no key is."""
         found = self.scores.isinf()
         return found if bool(found.any()) else None
 
     @property
     def sizes(self) -> Tensor:
-        """|s|, and 0 of keys that are hidden."""
+        """|s|, with 0 for hidden keys."""
         found = self.scores.abs()
         return found if self.hidden is None else found.masked_fill_(self.hidden, 0.0)
 
     @property
     def below(self) -> Tensor:
-        """How far scores are below the largest of the row; 0 of keys that are hidden."""
+        """How far scores are below the largest of the row, with 0 for hidden keys."""
         found = self.top - self.scores
         return found if self.hidden is None else found.masked_fill_(self.hidden, 0.0)
 
     @cached_property
     def eta(self) -> Tensor:
-        """What η has in every kernel: of inputs, of the bias and its addition, of the maximum."""
+        """The part of η shared by all kernels: inputs, the bias and its addition, the maximum."""
         u = self.profile.accumulate
         total = self.below.mul_(u)
         given = _input_error(self.query, self.key, self.scale)
@@ -146,7 +147,9 @@ class Scores:
             total.add_(self.sizes, alpha=u)
         return total
 
-    def weighed(self, of_norms: float, of_scores: float) -> tuple[Tensor, Tensor, Tensor | None]:
+    def weighted_errors(
+        self, of_norms: float, of_scores: float
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Σ p e, Σ p e² and Σ p (1 + e) Δv with these factors of A and |s| in η, and c = 0."""
 
         def compute() -> tuple[Tensor, Tensor, Tensor | None]:
@@ -175,13 +178,14 @@ class Scores:
 def scores_of(
     query: Rounded, key: Rounded, value: Rounded, mask: Tensor | Rounded | None = None
 ) -> Scores:
-    """A call at the exact values of its arguments; the mask is a mask, or a bias on the scores.
+    """Return the attention call at the exact values of its arguments.
 
-    Queries know the calls that they were in, so that kernels may share what is exact.
+    ``mask`` is a mask, or a bias on the scores.  Queries keep their calls, so that kernels share
+    the exact results.
     """
-    for met in query.met:
-        if met.key is key and met.value is value and met.mask is mask:
-            return met
+    for call in query.calls:
+        if call.key is key and call.value is value and call.mask is mask:
+            return call
     scale = 1 / math.sqrt(query.shape[-1])
     q, k = query.value, key.value
     dots = q @ k.mT * scale
@@ -198,17 +202,18 @@ def scores_of(
         torch.softmax(scores, -1),
     )
     found = Scores(ref(query), key, value, mask, dots, norms, scores, bias, top, rises, weights)
-    query.met.append(found)
+    query.calls.append(found)
     return found
 
 
 @dataclass(frozen=True)
 class AttentionBound:
-    """The bound for one kernel; ``scores_stored`` and ``weights_stored`` in the dtype or not.
+    """The bound for one kernel.
 
-    ``kernel`` is its short name in the calibration, "" for one that was not measured: then the
-    constants of the worst one count.  What a kernel was seen to store counts as stored.
-    ``queries`` is how many it is given in each call, 0 if that is not known.
+    ``scores_stored`` and ``weights_stored``: whether it stores scores and weights in the dtype.
+    ``kernel`` is its short name in the calibration, or "" for a kernel that was not measured, which
+    gets the constants of the worst one.  Whatever a kernel was observed to store counts as stored.
+    ``queries`` is the number of queries per call, 0 if unknown.
     """
 
     scores_stored: bool = False
@@ -219,13 +224,13 @@ class AttentionBound:
     def __call__(
         self, query: Rounded, key: Rounded, value: Rounded, mask: Tensor | Rounded | None = None
     ) -> Rounded:
-        """The exact attention and its radius."""
+        """Return the exact attention and its radius."""
         return self.of(scores_of(query, key, value, mask))
 
     def of(self, x: Scores) -> Rounded:
-        """The same where the scores are known."""
+        """Return the exact attention and its radius, given the scores."""
         profile, u = x.profile, x.profile.accumulate
-        first, second, moved = x.weighed(*weight_error(self, profile, x.query.shape[-1]))
+        first, second, moved = x.weighted_errors(*weight_error(self, profile, x.query.shape[-1]))
         one = Sums(x.top, torch.ones_like(x.top), first, second, x.rises, x.output, x.squares)
         grown = profile.kernel(self.kernel).exponential_error * u * (1 + x.rises)
         one.errors_grow(grown)
@@ -237,13 +242,13 @@ class AttentionBound:
 
 
 def rises_of(scores: Tensor) -> Tensor:
-    """How often a row reaches a new maximum after its first: no blocking rescales more."""
+    """How often a row reaches a new maximum after its first; no blocking rescales more often."""
     running = scores.cummax(-1).values
     return (running[..., 1:] > running[..., :-1]).sum(-1, keepdim=True)
 
 
 def _input_error(query: Rounded, key: Rounded, scale: float) -> Tensor | float:
-    """What the radii of queries and keys do to a score."""
+    """The error of a score caused by the radii of queries and keys."""
     total: Tensor | float = 0.0
     for a, b in (
         (query.radius, key.size),
@@ -255,8 +260,8 @@ def _input_error(query: Rounded, key: Rounded, scale: float) -> Tensor | float:
     return total
 
 
-# Work in a few threads, each operation in one: a chunk that fits in the cache is too little to
-# be split inside one operation, and threads that meet after every one mostly wait (40 times slower)
+# Work in a few threads, each operation in one: a chunk that fits in the cache is too small to be
+# split inside one operation, and threads that synchronize after each mostly wait (40 times slower)
 
 B = TypeVar("B")
 
@@ -266,7 +271,7 @@ def _single() -> None:
 
 
 def mapped(work: Callable[[A], B], items: Iterable[A], device: torch.device) -> list[B]:
-    """``work`` of every item, in order; on the CPU in as many threads as torch may use."""
+    """Apply ``work`` to every item, in order; on the CPU in as many threads as torch may use."""
     every, threads = list(items), torch.get_num_threads()
     if device.type != "cpu":
         return [work(item) for item in every]
@@ -283,10 +288,10 @@ def mapped(work: Callable[[A], B], items: Iterable[A], device: torch.device) -> 
 # Attention in float64 and the bound of a fused kernel, over keys in chunks
 
 CHUNK = 512  # keys at once; larger chunks leave the cache (8,192 took 2.6 times as long)
-CHUNK_ROWS = 64  # for so many rows of a head; of fewer rows, more keys
+CHUNK_ROWS = 64  # rows of a head for which CHUNK holds; with fewer rows, more keys
 LARGEST_CHUNK = 4_096
 PARTS = 4
-LONG = 1 << 17  # keys, from which on those of a few heads are cut in parts
+LONG = 1 << 17  # keys from which on those of a few heads are split into parts
 SUMMED = ("weights", "first", "second", "values", "squares")
 
 
@@ -294,8 +299,8 @@ SUMMED = ("weights", "first", "second", "values", "squares")
 class Reference:
     """The exact rows, and how far a kernel with the bound may be from them.
 
-    ``seen`` is what the rows know of all their keys: the maximum of the scores, log Σ exp s, the
-    rises, and Σ p v².
+    ``seen`` holds statistics of the rows over all their keys: the maximum of the scores, log Σ exp
+    s, the rises, and Σ p v².
     """
 
     output: Tensor
@@ -316,14 +321,14 @@ class Sums:
     squares: Tensor
 
     def errors_grow(self, delta: Tensor) -> None:
-        """η_j grows by delta for every key so far."""
+        """Increase η_j by delta for every key so far."""
         grown, more = delta.exp(), delta.expm1()
         self.second = grown**2 * self.second + 2 * grown * more * self.first
         self.second += more**2 * self.weights
         self.first = grown * self.first + more * self.weights
 
     def raised(self, top: Tensor, u: float) -> None:
-        """A new maximum: the error of the distance to it grows, and the sums shrink."""
+        """Raise the maximum: the error of the distance to it grows, and the sums shrink."""
         begun = self.top > -math.inf
         self.errors_grow(torch.where(begun, u * (top - self.top), 0.0))
         shrink = torch.where(begun, (self.top - top).exp(), 0.0)
@@ -332,7 +337,7 @@ class Sums:
         self.top = top
 
     def join(self, other: Sums, u: float) -> None:
-        """The sums over further keys, seen as well."""
+        """Add the sums over further keys."""
         top = torch.maximum(self.top, other.top)
         for sums in (self, other):
             sums.raised(top, u)
@@ -341,7 +346,7 @@ class Sums:
 
 
 def weight_error(bound: AttentionBound, profile: Profile, width: int) -> tuple[float, float]:
-    """The factors of A_j and of |s_j| in η_j, without what grows with the maximum and R."""
+    """The factors of A_j and |s_j| in η_j, without the terms that grow with the maximum and R."""
     u = profile.accumulate
     scores_stored = bound.scores_stored or profile.kernel(bound.kernel).scores_stored
     stored = profile.store if scores_stored and profile.store > u else 0.0
@@ -358,12 +363,13 @@ def streamed(
     last: Tensor | None = None,
     chunk: int | None = None,
 ) -> Reference:
-    """The rows of ``query`` (heads, r, width) over all keys, or over keys 0 to ``last[row]``.
+    """Compute the rows of ``query`` (heads, r, width) over all keys, or keys 0 to ``last[row]``.
 
-    ``last`` has axes (r,) or (heads, r).  The arrays are the stored numbers, taken to float64 a
-    chunk at a time.  Heads are taken one by one, in threads; where they are few and keys many, the
-    keys of each are cut in parts, whose sums are joined: left-to-right maxima of the whole are at
-    most those of its parts together.  Nothing depends on how many threads or other heads there are.
+    ``last`` has axes (r,) or (heads, r).  The arrays are the stored numbers, converted to float64
+    one chunk at a time.  Heads are processed one by one, in threads; if there are few heads and
+    many keys, the keys of each head are split into parts whose sums are joined, since the
+    left-to-right maxima of the whole are at most those of its parts together.  The result does not
+    depend on the number of threads or on other heads.
     """
     heads, rows = query.shape[:2]
     until = key.shape[-2] if last is None else int(last.max()) + 1
@@ -408,7 +414,7 @@ def _sums(
     seen: Tensor | None,
     span: tuple[int, int, int],
 ) -> tuple[Sums, Tensor]:
-    """The sums over keys a to b, a chunk at a time, and Σ |v|."""
+    """The sums over keys a to b, one chunk at a time, and Σ |v|."""
     heads, rows, width = query.shape
     start, stop, chunk = span
     scale, u = 1 / math.sqrt(width), profile.accumulate
@@ -450,7 +456,7 @@ def _sums(
 
 
 def _raise(sums: Sums, scores: Tensor, u: float) -> None:
-    """The maximum with these scores, and how often it rises from left to right."""
+    """Update the maximum with these scores, and count its rises from left to right."""
     top = torch.maximum(sums.top, scores.amax(-1, keepdim=True))
     if bool((top > sums.top).any()):
         sums.rises += rises_of(torch.cat((sums.top, scores), -1))
@@ -471,7 +477,7 @@ def closed(
 
 
 def stored_weight(profile: Profile, bound: AttentionBound) -> float:
-    """The roundoff with which a kernel stores weights, 0 where it does not in a shorter dtype."""
+    """The roundoff with which a kernel stores weights, 0 if not in a shorter dtype."""
     stored = bound.weights_stored or profile.kernel(bound.kernel).weights_stored
     return profile.store if stored and profile.store > profile.accumulate else 0.0
 
@@ -479,7 +485,7 @@ def stored_weight(profile: Profile, bound: AttentionBound) -> float:
 def distance(
     sums: Sums, least: Tensor, keys: int, profile: Profile, bound: AttentionBound
 ) -> tuple[Tensor, Tensor, float]:
-    """The radius before the output is stored; √(Σ p e²); the error of the sum over keys."""
+    """Return the radius before the output is stored, √(Σ p e²), and the error of the key sum."""
     u = profile.accumulate
     terms = profile.attention_terms(keys, bound.kernel, bound.queries)
     total = gamma(terms, u) + profile.operand

@@ -1,4 +1,8 @@
-"""Check a statement in numbers, from its own term."""
+"""Check a statement numerically by evaluating its term in several dtypes and implementations.
+
+:func:`measure` is the entry point: it draws inputs, evaluates both sides of each conclusion, and
+compares their difference with bounds on the rounding error.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +18,28 @@ from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.statement import Statement
 
 from .devices import chosen, dtype_named, dtypes_on, matrix_units, tf32
-from .distribution_changes import read_as
+from .distribution_changes import attention_inputs
 from .distributions import NORMAL, Distribution, distributions_named
-from .hypotheses import Unsatisfiable, spot_of
-from .implementations import DoesNotFit, Implementation, named
+from .hypotheses import Unsatisfiable, given_and_place
+from .implementations import DoesNotFit, Implementation, implementations_named
 from .measurement import Measurement
 from .run import FEWEST, informative, one_thread, run, search
 from .scale import Scale, scale_named, sizes_of
-from .task import Task, again, definitions_of, drawn, parts_of
+from .task import Task, definitions_of, drawn, drawn_again, parts_of
 from .walk import TooLarge
 
-# Several input distributions of one measurement, and which of them spoke
+# Several input distributions of one measurement, merged into one result
 
-OVERFLOWED = "a number overflowed, in the definition itself as well"
-UNDERFLOWED = "a positive number became 0, in the definition itself as well"
+OVERFLOWED = "a number overflowed, as it does in the definition itself"
+UNDERFLOWED = "a positive number became 0, as it does in the definition itself"
 RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}
 
 
 def tasks_of(task: Task, distributions: Sequence[Distribution]) -> Iterator[Task]:
-    """The task in each distribution, at its sizes.
+    """Yield the task in each distribution, at its sizes.
 
-    A distribution that changes nothing in this statement, or leaves no values that satisfy the
-    hypotheses, is left out.
+    A distribution is skipped if it changes nothing in this statement, or if no values drawn from it
+    satisfy the hypotheses.
     """
     for distribution in distributions:
         if distribution == task.scale.distribution:
@@ -52,10 +56,10 @@ def tasks_of(task: Task, distributions: Sequence[Distribution]) -> Iterator[Task
 
 
 def _changed(task: Task, other: Task) -> bool:
-    """Whether a given that is not computed from others differs in the other distribution."""
+    """Whether the other distribution changes a given that is not computed from others."""
     before, after = task.sample(0), other.sample(0)
     formed = [form.target for form in after.formed if form.target.op == "var"]
-    told = set(after.values) - {spot_of(target)[0] for target in formed}
+    told = set(after.values) - {given_and_place(target)[0] for target in formed}
     return any(not _same(before.values[name], after.values[name]) for name in told)
 
 
@@ -66,12 +70,12 @@ def _same(a: object, b: object) -> bool:
 
 
 def contradicted(m: Measurement) -> bool:
-    """Whether a measurement speaks against its claim."""
+    """Whether a measurement contradicts its claim."""
     return m.status in ("violated", "non-finite")
 
 
 def beyond_range(found: Measurement, claim: Claim) -> str | None:
-    """What became of a number, if the range of a dtype may be to blame for what was found."""
+    """Name the overflow or underflow that may explain the finding, if any."""
     if found.status == "non-finite":
         return OVERFLOWED
     sign = claim.relation == ">" and claim.right is None and found.status == "violated"
@@ -79,16 +83,16 @@ def beyond_range(found: Measurement, claim: Claim) -> str | None:
 
 
 def ratio_of(m: Measurement) -> float:
-    """The largest ratio of any policy that was applied; without one, error over tolerance."""
+    """The largest ratio of any applied policy; without one, error over tolerance."""
     judged = [one.ratio for one in m.judged if one.status != "skipped"]
     return max(judged, default=m.ratio)
 
 
 def merged(found: Sequence[Measurement], *, first_stands: bool) -> Measurement:
-    """The measurement that spoke: of the worst status, and of those the largest ratio.
+    """Return the measurement with the worst status and, among those, the largest ratio.
 
-    ``first_stands``: among equals the first does, which alone was made at the scale asked for.
-    What was skipped said nothing: it is named in ``reason`` and not among the ``distributions``.
+    ``first_stands``: among equals of status the first wins, as the only one at the requested scale.
+    Skipped measurements are named in ``reason`` and not among the ``distributions``.
     """
     told = [m for m in found if m.status != "skipped"]
     if not told:
@@ -107,33 +111,35 @@ def merged(found: Sequence[Measurement], *, first_stands: bool) -> Measurement:
     )
 
 
-def able_for(claim: Claim, every: Sequence[Implementation]) -> list[Implementation]:
-    """Those of the implementations that have code for what a claim says, or need none."""
+def implementations_for(claim: Claim, every: Sequence[Implementation]) -> list[Implementation]:
+    """The implementations that replace what a claim contains, or replace nothing."""
     served = definitions_of(claim.at_witness())
     return [one for one in every if not one.replaced or one.serves(served)]
 
 
-# The measurements of one statement: its tasks in each distribution, and which of them spoke
+# The measurements of one statement: its tasks in each distribution, and their results
 
-REDRAWS = 16  # of an inequality that should be refuted, until one draw contradicts it
-CALMER = 4  # by so much less do tokens spread where a number overflowed
-OVERFLOW = f"a number overflowed; the tokens were drawn once more, spread 1/{CALMER} as wide"
-NEAR = 16  # positions are below it where calmer tokens overflow too: exp of a position, say
-OVERFLOWED_AFAR = f"a number overflowed; positions were drawn once more, below {NEAR}"
-RARELY_EQUAL = "the sides differ in this draw; that they are equal somewhere, no draw can show"
-UNCHANGED = "these distributions change nothing in this statement"
+REDRAWS = 16  # most draws of an inequality that should be refuted
+SPREAD_DIVISOR = 4  # divides the spread of tokens after an overflow
+REDRAWN_NARROWER = (
+    f"a number overflowed; the tokens were drawn once more, spread 1/{SPREAD_DIVISOR} as wide"
+)
+NEAR_POSITIONS = 16  # bounds positions if calmer tokens overflow too, as exp of a position may
+REDRAWN_NEARER = f"a number overflowed; positions were drawn once more, below {NEAR_POSITIONS}"
+RARELY_EQUAL = "the sides differ in this draw; no draw can show that they are equal somewhere"
+UNCHANGED = "these distributions change no input of this statement"
 EAGER = Implementation("eager")
 
-Asked = tuple[str, Statement, Sequence[Implementation]]
-"""A claim of a statement, by its words, and the implementations it is measured in."""
+Conclusion = tuple[str, Statement, Sequence[Implementation]]
+"""The words of a claim, its statement, and the implementations in which it is measured."""
 
 
 @dataclass
 class Measuring:
-    """The tasks of a statement, one for each set of givens, and what was measured so far.
+    """The tasks of a statement, one for each set of givens, and the measurements so far.
 
-    ``everywhere``: every distribution is run at the scale; otherwise the normal one is, and the
-    others, in float32 and below, at small sizes.
+    ``at_full_scale``: every distribution runs at the full scale; otherwise only the normal one
+    does, and the others run in float32 and below at small sizes.
     """
 
     scale: Scale
@@ -142,29 +148,29 @@ class Measuring:
     expected: str
     deadline: float | None
     distributions: Sequence[Distribution] = (NORMAL,)
-    everywhere: bool = False
+    at_full_scale: bool = False
     results: list[Measurement] = field(default_factory=list)
     failed: list[tuple[str, Exception]] = field(default_factory=list)
-    made: dict[int, Task] = field(default_factory=dict)
+    tasks: dict[int, Task] = field(default_factory=dict)
     unsatisfiable: Unsatisfiable | None = None
-    others: dict[tuple[int, int, float, int], Task] = field(default_factory=dict)
-    tried: dict[int, list[Task]] = field(default_factory=dict)
+    redraws: dict[tuple[int, int, float, int], Task] = field(default_factory=dict)
+    other_tasks: dict[int, list[Task]] = field(default_factory=dict)
 
-    def claims(self, asked: Sequence[Asked], wanted: Sequence[torch.dtype]) -> None:
-        """Measure claims, one dtype after the other: its exact values serve all implementations."""
+    def claims(self, asked: Sequence[Conclusion], wanted: Sequence[torch.dtype]) -> None:
+        """Measure claims dtype by dtype, so that all implementations share the exact values."""
         found: dict[tuple[int, int, int], Measurement] = {}
         begun: list[tuple[int, Task]] = []
         for at, (says, part, _) in enumerate(asked):
             try:
                 made = self._begun(says, part, wanted)
-            except Exception as error:  # noqa: BLE001 (told at the end, with all it belongs to)
+            except Exception as error:  # noqa: BLE001 (reported at the end, with its context)
                 self.failed.append((says or "the claim", error))
                 continue
             if isinstance(made, Task):
                 begun.append((at, made))
             else:
                 found[at, 0, 0] = made
-        further = _further(wanted)
+        further = _dtypes_of_distributions(wanted)
         for (order, dtype), (at, task) in product(enumerate(wanted), begun):
             says, _, able = asked[at]
             task.forget_rows()
@@ -175,7 +181,7 @@ class Measuring:
                     )
                 except (DoesNotFit, TooLarge) as reason:
                     found[at, k, order] = task.skipped(says, implementation, dtype, str(reason))
-                except Exception as error:  # noqa: BLE001 (told at the end)
+                except Exception as error:  # noqa: BLE001 (reported at the end)
                     whose = f"{says or 'the claim'}, {implementation.name}, {dtype}"
                     self.failed.append((whose, error))
         self.results += [found[place] for place in sorted(found)]
@@ -183,12 +189,12 @@ class Measuring:
     def _begun(
         self, says: str, part: Statement, wanted: Sequence[torch.dtype]
     ) -> Task | Measurement:
-        """The task of a claim with values drawn, or what is all that is measured of it."""
+        """Return the task of a claim with values drawn, or its only measurement."""
         claim = part.claims[says]
         try:
             if claim.relation == "exists" and claim.witness is None:
                 if claim.inner != "=":
-                    raise DoesNotFit("only equations are solved for an unknown; name a witness")
+                    raise DoesNotFit("an unknown is solved for in equations only; name a witness")
                 return _search(part, says, claim, self.seed)
             return self.task(part)
         except (DoesNotFit, Unsatisfiable) as reason:
@@ -197,35 +203,35 @@ class Measuring:
             return bare.skipped(says, eager, wanted[0], str(reason))
 
     def task(self, part: Statement) -> Task:
-        """The task of a statement, with values drawn.
+        """Return the task of a statement, with values drawn.
 
-        The hypotheses are those of all parts: if none satisfy them once, none do.
+        All parts have the same hypotheses: if they cannot be satisfied once, they never can.
         """
         if self.unsatisfiable is not None:
             raise self.unsatisfiable
-        if id(part) not in self.made:
+        if id(part) not in self.tasks:
             try:
                 task = drawn(part, self.scale, self.device, self.seed)
             except Unsatisfiable as error:
                 self.unsatisfiable = error
                 raise
-            self.made[id(part)] = informative(task, self.run, again)
-        return self.made[id(part)]
+            self.tasks[id(part)] = informative(task, self.run, drawn_again)
+        return self.tasks[id(part)]
 
-    def others_of(self, task: Task) -> list[Task]:
-        """The task in the other distributions: at small sizes and few steps, or as it is."""
-        if id(task) not in self.tried:
-            self.tried[id(task)] = []
+    def in_other_distributions(self, task: Task) -> list[Task]:
+        """The task in the other distributions: at small sizes and few steps, or at its own."""
+        if id(task) not in self.other_tasks:
+            self.other_tasks[id(task)] = []
             distributions = [
                 distribution for distribution in self.distributions if distribution != NORMAL
             ]
-            if distributions and read_as(task.statement):
+            if distributions and attention_inputs(task.statement):
                 try:
-                    base = task if self.everywhere else self.small(task.statement)
-                except Unsatisfiable:  # by so few steps
+                    base = task if self.at_full_scale else self.small(task.statement)
+                except Unsatisfiable:  # with so few steps
                     return []
-                self.tried[id(task)] = list(tasks_of(base, distributions))
-        return self.tried[id(task)]
+                self.other_tasks[id(task)] = list(tasks_of(base, distributions))
+        return self.other_tasks[id(task)]
 
     def small(self, part: Statement) -> Task:
         """The task of a statement at small sizes and few steps."""
@@ -235,11 +241,11 @@ class Measuring:
     def run(
         self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
     ) -> Measurement:
-        """One measurement, made once."""
+        """Run one measurement, at most once."""
         key = (says, implementation.name, dtype)
         if key not in task.runs:
             if self.deadline is not None and perf_counter() > self.deadline:
-                raise DoesNotFit("not begun: the limit of time had passed")
+                raise DoesNotFit("not started: the time limit had passed")
             why = task.unrounded(dtype)
             if why is not None:
                 raise DoesNotFit(why)
@@ -250,14 +256,14 @@ class Measuring:
             task.runs[key] = replace(found, distribution=name, distributions=(name,))
         return task.runs[key]
 
-    def other(self, task: Task, seed: int, spread: float, positions: int | None = None) -> Task:
-        """The task with another seed, spread of tokens or largest position, drawn once."""
+    def redrawn(self, task: Task, seed: int, spread: float, positions: int | None = None) -> Task:
+        """The task with another seed, spread of tokens or largest position, drawn at most once."""
         below = task.scale.positions if positions is None else positions
         key = (id(task), seed, spread, below)
-        if key not in self.others:
+        if key not in self.redraws:
             scale = replace(task.scale, spread=spread, positions=below)
-            self.others[key] = Task(task.statement, scale, task.sizes, task.device, seed)
-        return self.others[key]
+            self.redraws[key] = Task(task.statement, scale, task.sizes, task.device, seed)
+        return self.redraws[key]
 
     def in_distributions(
         self,
@@ -268,17 +274,17 @@ class Measuring:
         *,
         more: bool,
     ) -> Measurement:
-        """One measurement in all its distributions.
+        """Run one measurement in all its distributions.
 
-        What should be refuted is tried until one contradicts it; that it holds in others, which
-        may be special, says nothing.
+        A statement expected to be refuted is tried until one distribution contradicts it; that it
+        holds in others, which may be special, means nothing.
         """
         refuted = self.expected == "refuted"
         found: list[Measurement] = []
         if NORMAL in self.distributions:
             found.append(self.normal(task, says, implementation, dtype))
-        if more or refuted or self.everywhere:
-            for other in self.others_of(task):
+        if more or refuted or self.at_full_scale:
+            for other in self.in_other_distributions(task):
                 if refuted and any(map(contradicted, found)):
                     break
                 found.append(self.in_distribution(other, says, implementation, dtype))
@@ -286,15 +292,15 @@ class Measuring:
             return task.skipped(says, implementation, dtype, UNCHANGED)
         if refuted and not any(map(contradicted, found)):
             return found[0]
-        return merged(found, first_stands=NORMAL in self.distributions and not self.everywhere)
+        return merged(found, first_stands=NORMAL in self.distributions and not self.at_full_scale)
 
     def in_distribution(
         self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
     ) -> Measurement:
-        """One measurement in a distribution that is not the normal one.
+        """Run one measurement in a distribution other than the normal one.
 
-        Where a number leaves the range of the dtype in the definition itself too, that says
-        nothing of the code.
+        It is skipped if a number leaves the range of the dtype in the definition itself as well,
+        since that is not a fault of the code.
         """
         try:
             found = self.run(task, says, implementation, dtype)
@@ -311,16 +317,16 @@ class Measuring:
     def normal(
         self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
     ) -> Measurement:
-        """One measurement in the normal distribution.
+        """Run one measurement in the normal distribution.
 
-        Of what should be refuted it is the first draw that contradicts it.  Where a number
-        overflows, the tokens are drawn once more and spread less, then at small positions too.
+        For a statement expected to be refuted, return the first draw that contradicts it.  After an
+        overflow, tokens are drawn again with a smaller spread, then also at small positions.
         """
         found = self.run(task, says, implementation, dtype)
         spread = task.scale.spread
         if found.status == "non-finite" and self.expected == "proved":
-            for positions, told in ((None, OVERFLOW), (NEAR, OVERFLOWED_AFAR)):
-                calmer = self.other(task, task.seed, spread / CALMER, positions)
+            for positions, told in ((None, REDRAWN_NARROWER), (NEAR_POSITIONS, REDRAWN_NEARER)):
+                calmer = self.redrawn(task, task.seed, spread / SPREAD_DIVISOR, positions)
                 calm = self.run(calmer, says, implementation, dtype)
                 if calm.status != "non-finite":
                     return replace(calm, reason=" ".join(filter(None, (calm.reason, told))))
@@ -330,21 +336,21 @@ class Measuring:
         if relation == "!=":
             return replace(found, status="skipped", reason=RARELY_EQUAL)
         for k in range(1, REDRAWS):
-            one = self.other(task, task.seed + k, spread)
+            one = self.redrawn(task, task.seed + k, spread)
             found_again = self.run(one, says, implementation, dtype)
             if contradicted(found_again):
                 return found_again
-        reason = f"held in {REDRAWS} draws: where it fails, if it does, was not drawn"
+        reason = f"held in {REDRAWS} draws: no counterexample was drawn"
         return replace(found, status="skipped", reason=reason)
 
 
-def _further(wanted: Sequence[torch.dtype]) -> set[torch.dtype]:
-    """The dtypes of further distributions: those that models run in, or float64 alone."""
+def _dtypes_of_distributions(wanted: Sequence[torch.dtype]) -> set[torch.dtype]:
+    """The dtypes for the other distributions: all but float64, unless it is the only one."""
     return {dtype for dtype in wanted if dtype != torch.float64} or set(wanted)
 
 
 def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measurement:
-    """A claim of existence without a witness, at small sizes: its unknown is a whole matrix."""
+    """Measure a claim of existence without a witness, whose unknown is a matrix, at small sizes."""
     small = scale_named("small")
     sizes = sizes_of(statement, small)
     started = perf_counter()
@@ -357,7 +363,7 @@ def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measure
         "float64",
         sizes,
         seed,
-        f"{result.draws} draws of what the unknown must not depend on, small sizes",
+        f"{result.draws} draws of the values that the unknown must not depend on, small sizes",
         found.error,
         found.tolerance,
         found.place,
@@ -368,11 +374,11 @@ def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measure
     )
 
 
-# Check a statement in numbers, from its own term
+# The entry point
 
 
 class ReadingError(RuntimeError):
-    """Reading a statement failed; ``measurements`` holds what was measured all the same."""
+    """Evaluating a statement failed; ``measurements`` holds those that succeeded."""
 
     def __init__(self, text: str, measurements: list[Measurement]) -> None:
         super().__init__(text)
@@ -391,28 +397,28 @@ def measure(
     expected: str = "proved",
     distributions: str | Sequence[str | Distribution] = "auto",
 ) -> list[Measurement]:
-    """Every conclusion of a statement, in every implementation and dtype.
+    """Measure every conclusion of a statement, in every implementation and dtype.
 
     ``left = right`` holds if the computed sides differ by no more than the sum of their rounding
-    bounds, and if each side is within its own bound of the exact value of its term.  ``>=``,
-    ``>`` and ``!=`` are read as :mod:`~attnproof.numeric.measurement` says.  A claim of existence
-    is read at its witness, or settled by least squares.  Where no values are known that satisfy the
-    hypotheses, every conclusion is skipped with that reason.
+    bounds, and if each side is within its own bound of the exact value of its term.  ``>=``, ``>``
+    and ``!=`` are handled as described in :mod:`~attnproof.numeric.measurement`.  A claim of
+    existence is evaluated at its witness, or settled by least squares.  If no values are known that
+    satisfy the hypotheses, every conclusion is skipped with that reason.
 
-    ``expected`` is what the statement is held to be.  Of one that is "refuted", an inequality
-    that holds in one draw is drawn again, some times; that it holds says nothing.
+    ``expected`` is the expected verdict.  If it is "refuted", an inequality that holds in one draw
+    is drawn again several times; that it holds means nothing.
 
-    ``distributions``: the normal input distribution is run at the scale, and with "auto" each other
-    distribution that changes something at small sizes, in float32 and below.  A list of names runs
-    just those, at the scale.  They make one measurement, which says which distribution spoke: the
-    one that contradicts the claim most, else the normal one.
+    ``distributions``: with "auto" the normal input distribution runs at the given scale, and each
+    other distribution that changes something runs at small sizes, in float32 and below.  A list of
+    names runs just those, at the given scale.  All are merged into one measurement, which names the
+    distribution it comes from: the one that contradicts the claim most, otherwise the normal one.
 
     On CUDA float32 is measured twice, with TF32 off and on, as the profile says.
 
-    Raises ``ValueError`` (:class:`devices.DeviceAbsent` and its like) for a device, dtype, scale,
-    distribution or implementation that is not there, :class:`~attnproof.symbolic.gate.Misread` for
-    a statement whose code is not what its term says, and :class:`ReadingError` at the end if a
-    reading failed.
+    Raises ``ValueError`` (:class:`devices.DeviceAbsent` and its like) for an unavailable device,
+    dtype, scale, distribution or implementation, :class:`~attnproof.symbolic.gate.Misread` for a
+    statement whose code disagrees with its term, and :class:`ReadingError` at the end if an
+    evaluation failed.
 
     >>> from attnproof.symbolic.givens import permutation, real, sizes
     >>> from attnproof.symbolic.claim import equal
@@ -428,17 +434,22 @@ def measure(
     where = chosen(device)
     size = scale_named(scale)
     wanted = [dtype_named(d) for d in dtypes] if dtypes is not None else list(dtypes_on(where))
-    every = named(implementations, where)
+    every = implementations_named(implementations, where)
     deadline = None if limit_seconds is None else perf_counter() + limit_seconds
-    tried, everywhere = distributions_named(distributions), distributions != "auto"
+    chosen_distributions, at_full_scale = (
+        distributions_named(distributions),
+        distributions != "auto",
+    )
     results: list[Measurement] = []
     failed: list[tuple[str, Exception]] = []
     for units in matrix_units(where):
         kinds = [d for d in wanted if d == torch.float32] if units else wanted
-        tasks = Measuring(size, where, seed, expected, deadline, tried, everywhere)
+        tasks = Measuring(
+            size, where, seed, expected, deadline, chosen_distributions, at_full_scale
+        )
         with tf32(units):
             asked = [
-                (says, part, able_for(claim, every))
+                (says, part, implementations_for(claim, every))
                 for says, claim, part in (parts_of(statement) if kinds else ())
             ]
             tasks.claims(asked, kinds)

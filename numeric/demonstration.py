@@ -1,8 +1,8 @@
-"""Demonstrations: what a source's code prints, computed again and set beside it.
+"""Demonstrations: what the code of a source prints, recomputed and compared.
 
-A demonstration is a function under ``@demonstration`` in a file of ``theorems/demonstrations/``; it
-returns rows.  Its id is its name, or that of a file in which it stands alone.  Nothing is computed
-when the file is imported.
+A demonstration is a function under ``@demonstration`` in a file of ``theorems/demonstrations/`` and
+returns rows.  Its id is its name, or the name of the file if it is the only one there.  Importing
+the file computes nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ PACKAGE = "attnproof.theorems.demonstrations"
 
 @dataclass(frozen=True)
 class Row:
-    """One value: ours, and the one the source prints, if it prints any.
+    """One value: ours, and the printed one of the source, if there is one.
 
-    Numbers and arrays are compared at the ``digits`` after the point that the source shows;
-    without ``digits`` the two must be the same.  ``expected_to_differ`` marks a printed value
-    that is known to be wrong or out of date: then agreement would be the surprise.
+    Numbers and arrays are compared to the ``digits`` after the decimal point that the source shows;
+    without ``digits`` the two must be equal.  ``expected_to_differ`` marks a printed value known to
+    be wrong or out of date, for which agreement would be the surprise.
 
     >>> Row("a weight", 0.18371, printed=0.1837, digits=4).agrees
     True
@@ -43,13 +43,13 @@ class Row:
 
     def __post_init__(self) -> None:
         if self.printed is None and self.expected_to_differ:
-            raise TypeError(f"'{self.says}' is expected to differ, but from what? give printed=..")
+            raise TypeError(f"'{self.says}' is expected to differ; say from what: printed=..")
         if self.printed is not None and self.digits is None and _inexact(self.printed):
             raise TypeError(f"'{self.says}' compares decimals; say to how many digits=..")
 
     @property
     def agrees(self) -> bool | None:
-        """Whether ours is what is printed; None if nothing is."""
+        """Whether our value is the printed one; None if none is printed."""
         if self.printed is None:
             return None
         if self.digits is None:
@@ -57,31 +57,32 @@ class Row:
         ours, printed = (np.asarray(a, dtype=float) for a in (self.ours, self.printed))
         if ours.shape != printed.shape:
             return False
-        # Half a unit of the last printed digit, and the rounding of the subtraction.
+        # Half a unit of the last printed digit, plus the rounding of the subtraction.
         room = 0.5 * 10.0**-self.digits + 1e-12 * np.abs(printed)
         return bool(np.all(np.abs(ours - printed) <= room))
 
     @property
     def as_expected(self) -> bool:
-        """Whether the comparison came out as its author says it does."""
+        """Whether the comparison came out as its author expects."""
         return self.agrees is None or self.agrees != self.expected_to_differ
 
     @property
     def ours_text(self) -> str:
-        """Our value, at the digits of the comparison; a matrix has one line a row."""
+        """Our value, to the digits of the comparison, with one line per row of a matrix."""
         return _text(self.ours, self.digits)
 
     @property
     def printed_text(self) -> str:
-        """The printed value, written the same way; empty if there is none."""
+        """The printed value in the same format; empty if there is none."""
         return "" if self.printed is None else _text(self.printed, self.digits)
 
 
 @dataclass(frozen=True, eq=False)
 class Demonstration:
-    """A worked example of a source and the function that computes it again.
+    """A worked example of a source and the function that recomputes it.
 
-    ``remark`` says what a reader must know: that the source's code cannot run, or has no seed.
+    ``remark`` says what a reader must know, such as that the code of the source cannot run, or has
+    no seed.
     """
 
     title: str
@@ -106,7 +107,7 @@ def demonstration(
 
 
 def reproduced(rows: Iterable[Row]) -> bool:
-    """Whether every printed value is ours, and there is one.
+    """Whether every printed value agrees with ours, and there is at least one.
 
     >>> reproduced([Row("the sum", 3, printed=3), Row("by the way", 4)])
     True
@@ -119,17 +120,17 @@ def reproduced(rows: Iterable[Row]) -> bool:
 
 @dataclass(frozen=True)
 class Demonstrations:
-    """Every demonstration by id, and for every file that cannot be used, what it raised."""
+    """All demonstrations by id, and for every file that cannot be used, its exception."""
 
     found: Mapping[str, Demonstration]
     broken: Mapping[str, str]
 
 
 def load_demonstrations(folder: Path | None = None) -> Demonstrations:
-    """The demonstrations of the package, or of a folder; nothing is computed yet.
+    """Load the demonstrations of the package, or of a folder, without computing anything.
 
-    A file that cannot be imported, or that declares no demonstration, is reported by the ids that
-    its text shows, or else by its name, and stops no other.
+    A file that cannot be imported, or declares no demonstration, is reported under the ids found in
+    its text, otherwise under its name; other files are unaffected.
     """
     found: dict[str, Demonstration] = {}
     broken: dict[str, str] = {}
@@ -150,7 +151,7 @@ def load_demonstrations(folder: Path | None = None) -> Demonstrations:
                 raise TypeError("a demonstration file declares a @demonstration; this one has none")
             alone = len(declared) == len(names) == 1
             found |= dict(zip(names, declared.values(), strict=True)) if alone else declared
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (one file stops no other)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (other files are unaffected)
             told = f"{type(error).__name__}: {' '.join(str(error).split())}"
             broken |= dict.fromkeys(names, told)
     return Demonstrations(found, broken)
@@ -167,7 +168,7 @@ def _same(ours: Any, printed: Any) -> bool:
 
 
 def _text(value: Any, digits: int | None) -> str:
-    """One number, a row of numbers, or a line for each row of a matrix."""
+    """Format a number, a row of numbers, or a matrix with one line per row."""
     if isinstance(value, str):
         return value
     array = np.asarray(value)

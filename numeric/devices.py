@@ -1,4 +1,4 @@
-"""The devices and dtypes a statement can be measured on."""
+"""The devices and dtypes on which a statement can be measured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Torch computes on so many threads inside, and on as many as before after it."""
+    """Let torch compute on ``count`` threads inside the context."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -20,15 +20,15 @@ def threads(count: int) -> Iterator[None]:
 
 
 def one_thread() -> AbstractContextManager[None]:
-    """For arrays so small that several threads would only wait for each other."""
+    """Use one thread, for arrays so small that several threads would mostly wait."""
     return threads(1)
 
 
-# What follows from a dtype alone
+# Properties of a dtype
 
 
 def name_of(dtype: torch.dtype) -> str:
-    """``"float32"`` and its like."""
+    """The name of a dtype, such as ``"float32"``."""
     return str(dtype).removeprefix("torch.")
 
 
@@ -44,14 +44,14 @@ def unit_roundoff(dtype: torch.dtype) -> float:
 
 
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:
-    """What functions and sums are computed in, positions and angles kept in: at least float32.
+    """The dtype of functions, sums, positions and angles: at least float32.
 
-    Rotary code does so everywhere; in bfloat16 position 257 would be 256.
+    Rotary code does this everywhere; in bfloat16 position 257 would become 256.
     """
     return torch.float32 if torch.finfo(dtype).bits == 16 else dtype
 
 
-# The devices and dtypes a statement can be measured on
+# Devices and dtypes
 
 DTYPES = {
     "float64": torch.float64,
@@ -62,15 +62,15 @@ DTYPES = {
 
 
 class DeviceAbsent(ValueError):
-    """The device asked for is not on this machine."""
+    """The requested device is not on this machine."""
 
 
 class UnknownDtype(ValueError):
-    """The dtype asked for is not one a statement can be measured in."""
+    """The requested dtype is not one in which a statement can be measured."""
 
 
 def devices() -> tuple[str, ...]:
-    """The devices of this machine, the fastest first; the CPU is always there.
+    """The devices of this machine, fastest first; the CPU is always available.
 
     >>> "cpu" in devices()
     True
@@ -82,9 +82,9 @@ def devices() -> tuple[str, ...]:
 
 
 def chosen(device: str) -> torch.device:
-    """The torch device of a name; "auto" is the fastest present.
+    """The torch device of a name; "auto" is the fastest available.
 
-    Raises :class:`DeviceAbsent`, naming the devices present, for any other name.
+    Raises :class:`DeviceAbsent`, naming the available devices, for any other name.
     """
     present = devices()
     if device == "auto":
@@ -116,15 +116,15 @@ def dtype_named(dtype: str | torch.dtype) -> torch.dtype:
 
 
 def dtypes_on(device: torch.device) -> tuple[torch.dtype, ...]:
-    """What is measured when no dtype is asked for: float64 where there is one, then lower."""
+    """The default dtypes: float64 if available, then lower ones."""
     low = (torch.float32, torch.bfloat16)
     return low if device.type == "mps" else (torch.float64, *low)
 
 
-def called(device: torch.device) -> str:
-    """The device as a record names it: on CUDA with the name of the GPU.
+def device_label(device: torch.device) -> str:
+    """The device as records name it: on CUDA including the name of the GPU.
 
-    >>> called(torch.device("cpu"))
+    >>> device_label(torch.device("cpu"))
     'cpu'
     """
     if device.type != "cuda":
@@ -133,7 +133,7 @@ def called(device: torch.device) -> str:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the device has done what it was given, so that clocks can be read."""
+    """Wait until the device has finished its work, so that clocks can be read."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":
@@ -141,17 +141,17 @@ def synchronize(device: torch.device) -> None:
 
 
 def matrix_units(device: torch.device) -> tuple[bool | None, ...]:
-    """The settings of TF32 under which float32 is measured: on CUDA off and on, else none.
+    """The TF32 settings under which float32 is measured: on CUDA off and on, otherwise unchanged.
 
-    With TF32 matrix units read operands at 2^-11 in place of 2^-24; a profile made under
-    :func:`tf32` says so, and its bounds are wider.
+    With TF32, matrix units read operands at 2^-11 instead of 2^-24; a profile made under
+    :func:`tf32` records this and has wider bounds.
     """
     return (False, True) if device.type == "cuda" else (None,)
 
 
 @contextmanager
 def tf32(on: bool | None) -> Iterator[None]:
-    """Allow or forbid TF32 in products of float32 matrices; None leaves it as it is.
+    """Allow or forbid TF32 in products of float32 matrices; None changes nothing.
 
     >>> with tf32(True):
     ...     torch.get_float32_matmul_precision()

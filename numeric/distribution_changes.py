@@ -1,14 +1,14 @@
-"""What an input distribution does to the givens of a statement, whatever the statement says.
+"""Apply an input distribution to the givens of a statement, whatever the statement says.
 
-Which given is a query, a key, a value or a score is read off the terms.  Wherever exponentials are
-summed over an axis, there is a softmax over it, named or written out.  Of its scores, a product of
-matrices has the queries on one side and the keys on the other; what the weights are multiplied with
-are the values.  From there givens are followed through gathers, projections, rotations, sums,
+Whether a given is a query, a key, a value or a score is found in the terms.  Wherever exponentials
+are summed over an axis, there is a softmax over it, named or written out.  If its scores are a
+matrix product, the queries are on one side and the keys on the other; the weights are multiplied
+with the values.  From there givens are followed through gathers, projections, rotations, sums,
 layers and functions.
 
-A given that is several at once, like the tokens of self-attention, is changed in a way that does
-for each.  Where nothing attends, distributions act on the rows of all token arrays; those about
-scores do not apply.
+A given with several roles, like the tokens of self-attention, is changed in a way that suits each.
+Without attention, distributions act on the rows of all token arrays, and those about scores do not
+apply.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from attnproof.symbolic.terms import Term, postorder
 
 from .scale import Scale, terms_of, tokens
 
-# Which givens attention reads as queries, keys, values or scores, found by walking the terms
+# The roles of givens in attention, found by walking the terms
 
-BESIDE = ("broadcast", "add", "mul", "where", "maximum", "gather", "permute", "pick", "new axis")
-"""What is done to scores entry by entry, or only moves them."""
+ENTRYWISE = ("broadcast", "add", "mul", "where", "maximum", "gather", "permute", "pick", "new axis")
+"""Operations that act on scores entry by entry or only move them."""
 
 
 @dataclass(frozen=True)
-class Read:
-    """A real given that holds tokens: the axis they run over, and what it is read as.
+class AttentionInput:
+    """A real given that holds tokens: the axis they run over, and its roles.
 
-    ``roles`` are some of "query", "key", "value" and "score"; of a score the axis is that of the
+    ``roles`` are some of "query", "key", "value" and "score"; for a score, the axis is that of the
     keys.  Without attention there are none.
     """
 
@@ -45,8 +45,8 @@ class Read:
     roles: frozenset[str]
 
 
-def read_as(statement: Statement) -> dict[str, Read]:
-    """The real givens with tokens that attention reads, by name; all of them if there is none."""
+def attention_inputs(statement: Statement) -> dict[str, AttentionInput]:
+    """Return the real givens with tokens that attention reads, by name; all without attention."""
     walk = _Walk(list(terms_of(statement)))
     roles: dict[str, set[str]] = {}
     axes: dict[str, int] = {}
@@ -61,7 +61,9 @@ def read_as(statement: Statement) -> dict[str, Read]:
     for name, given in statement.givens.items():
         over = [k for k, n in enumerate(given.shape) if tokens(n)]
         if given.kind == "real" and over and name in (roles or seen):
-            found[name] = Read(name, axes.get(name, over[0]), frozenset(roles.get(name, ())))
+            found[name] = AttentionInput(
+                name, axes.get(name, over[0]), frozenset(roles.get(name, ()))
+            )
     return found
 
 
@@ -80,7 +82,7 @@ class _Walk:
                 self.softmaxes[part.args[0].args[0]] = axis - part.args[0].ndim
 
     def found(self) -> Iterator[tuple[str, set[str]]]:
-        """Each role with names of givens that have it."""
+        """Yield each role with the names of givens that have it."""
         for scores, axis in self.softmaxes.items():
             products = list(self._products(scores, axis + scores.ndim))
             for product, at in products:
@@ -105,13 +107,13 @@ class _Walk:
                         yield "value", self.behind(factor)
 
     def scores_given(self) -> Iterator[tuple[str, int]]:
-        """Givens that are scores themselves, with the axis of their keys."""
+        """Yield givens that are themselves scores, with the axis of their keys."""
         for scores, axis in self.softmaxes.items():
             if not list(self._products(scores, axis + scores.ndim)):
                 yield from self._written(scores, axis + scores.ndim)
 
     def behind(self, term: Term) -> set[str]:
-        """The names of the variables that make the rows of a term; of weights there are none."""
+        """The names of the variables behind the rows of a term; none for attention weights."""
         names: set[str] = set()
         seen: set[Term] = set()
         left = [term]
@@ -133,21 +135,21 @@ class _Walk:
         return names
 
     def _products(self, scores: Term, axis: int) -> Iterator[tuple[Term, int]]:
-        """The products of matrices that scores are made of, each with its axis of the keys."""
+        """Yield the matrix products in scores, each with its axis of the keys."""
         if scores.op == "matmul" and axis >= scores.ndim - 2:
             yield scores, axis
         for part, at in _beside(scores, axis):
             yield from self._products(part, at)
 
     def _written(self, scores: Term, axis: int) -> Iterator[tuple[str, int]]:
-        """The variables that scores are read from entry by entry."""
+        """Yield the variables that enter scores entry by entry, each with its axis of the keys."""
         if scores.op == "var" and scores.shape[axis].op != "num" and tokens(scores.shape[axis]):
             yield str(scores.data[0]), axis
         for part, at in _beside(scores, axis):
             yield from self._written(part, at)
 
     def _weights(self, t: Term) -> bool:
-        """Whether a term is a softmax, moved or masked or not."""
+        """Whether a term is a softmax, possibly moved or masked."""
         while t.op == "named" or t.op in ("gather", "pick", "permute", "broadcast", "new axis"):
             t = t.args[0]
         if t.op == "where":
@@ -161,11 +163,11 @@ def _exponential(t: Term, softmaxes: Iterable[Term]) -> bool:
 
 
 def _beside(scores: Term, axis: int) -> Iterator[tuple[Term, int]]:
-    """What scores are made of entry by entry, each part with the axis it has for this one."""
+    """Yield the terms that make up scores entry by entry, each with its axis for this one."""
     data: Any = scores.data
     if scores.op == "named":
         yield scores.args[0], axis
-    if scores.op not in BESIDE:
+    if scores.op not in ENTRYWISE:
         return
     inner = {"where": scores.args[1:], "gather": scores.args[:1], "pick": scores.args[:1]}
     for part in inner.get(scores.op, scores.args):
@@ -182,30 +184,30 @@ def _beside(scores: Term, axis: int) -> Iterator[tuple[Term, int]]:
             yield part, at
 
 
-# What an input distribution does to the givens of a statement, whatever the statement says
+# The changes of each distribution
 
-SHIFT = 32.0  # of the row that values have in common, over the spread of what differs
-SHARED_SHIFT = 2.0  # where it moves the scores as well
+SHIFT = 32.0  # of the common row of values, relative to the spread of the rest
+SHARED_SHIFT = 2.0  # if it changes the scores as well
 PEAKED, LARGE = 3.0, 100.0  # of the scores
-CALM = 4 / 7  # of the other entries beside a needle: scores then spread 1
-ALONG = 2.0  # of every query along the needle
-ABOVE = 36.0  # of its score over the others; twice as far where it is projected on both sides
+CALM = 4 / 7  # factor on the entries other than a needle: their scores spread 1
+ALONG = 2.0  # component of every query along the needle
+ABOVE = 36.0  # of its score above the others; twice that if both sides are projected
 CLUSTERS = 16
-PRIME = 7_368_787  # keeps what distributions draw apart from what is drawn before
+PRIME = 7_368_787  # separates the draws of distributions from earlier draws
 
 
 @dataclass(frozen=True)
 class _Tokens:
-    """The token arrays of a statement, the axis of tokens first, and what else is asked for."""
+    """The token arrays of a statement, with the axis of tokens first, and their settings."""
 
     arrays: Mapping[str, Tensor]
-    read: Mapping[str, Read]
+    read: Mapping[str, AttentionInput]
     spread: float
     seed: int
     masked: bool
 
     def of(self, *roles: str) -> list[str]:
-        """The arrays that are read as one of these, or as nothing."""
+        """The arrays with one of these roles, or without any role."""
         return [k for k, r in self.read.items() if not r.roles or r.roles & set(roles)]
 
     @property
@@ -221,20 +223,20 @@ class _Tokens:
         return torch.Generator().manual_seed(self.seed + PRIME * (1 + what))
 
     def signs(self, like: Tensor) -> Tensor:
-        """One direction of 1 and −1, the same for all arrays of one width."""
+        """A direction of entries 1 and −1, the same for all arrays of one width."""
         width = like.shape[-1] if like.ndim > 1 else 1
         flips = torch.randint(2, (width,), generator=self.generator(width))
         return (2.0 * flips - 1).double()
 
     def places(self, count: int) -> tuple[int, int]:
-        """Two places; the first two under a mask, which later ones may not pass."""
+        """Two places; under a mask, which may hide later ones, the first two."""
         if self.masked:
             return 0, min(1, count - 1)
         first, second = torch.randperm(count, generator=self.generator(count))[:2].tolist()
         return first, second
 
     def groups(self, count: int, most: int) -> Tensor:
-        """A group for every one of ``count`` rows, each of them taken, in random order."""
+        """A group for each of ``count`` rows, in random order, such that no group is empty."""
         every = torch.arange(count) % min(count, most)
         return every[torch.randperm(count, generator=self.generator(count))]
 
@@ -242,27 +244,29 @@ class _Tokens:
 def in_distribution(
     statement: Statement, values: Mapping[str, Any], scale: Scale, seed: int
 ) -> dict[str, Any]:
-    """The values with the tokens as the distribution of the scale has them.
+    """Return the values with the tokens changed to the distribution of the scale.
 
-    ``values`` are drawn as in the normal distribution.  What the distribution does not touch is the
-    same object as before.
+    ``values`` are drawn as in the normal distribution.  Values that the distribution does not
+    change are returned as the same objects.
     """
     change = _CHANGES.get(scale.distribution.name)
     if change is None:
         return dict(values)
-    read = {k: r for k, r in read_as(statement).items() if _enough(values.get(k), r)}
+    read = {
+        k: r for k, r in attention_inputs(statement).items() if _has_enough_tokens(values.get(k), r)
+    }
     arrays = {k: values[k].movedim(r.axis, 0) for k, r in read.items()}
     masked = any(p.op == "minus infinity" for t in terms_of(statement) for p in postorder(t))
     changed = change(_Tokens(arrays, read, scale.spread, seed, masked))
     return dict(values) | {k: x.movedim(0, read[k].axis).contiguous() for k, x in changed.items()}
 
 
-def _enough(value: Any, read: Read) -> bool:
+def _has_enough_tokens(value: Any, read: AttentionInput) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point() and value.shape[read.axis] > 1
 
 
 def _shifted(t: _Tokens) -> dict[str, Tensor]:
-    """x_j + c, c the same for all j."""
+    """x_j + c, with the same c for all j."""
     changed = {}
     for name in t.of("value"):
         x, alone = t.arrays[name], not t.read[name].roles & {"query", "key", "score"}
@@ -272,14 +276,14 @@ def _shifted(t: _Tokens) -> dict[str, Tensor]:
 
 
 def _times(factor: float) -> Callable[[_Tokens], dict[str, Tensor]]:
-    """Scores times a factor: the queries, or both sides by its root where they share an array."""
+    """Multiply scores by a factor: the queries, or both sides by its root if they are shared."""
 
     def change(t: _Tokens) -> dict[str, Tensor]:
         changed = {name: t.arrays[name] * factor for name in t.of("score")}
         share = math.sqrt(factor) if t.shared else factor
         sides = ("query", "key") if t.shared else ("query",)
         changed |= {name: t.arrays[name] * share for name in t.of(*sides)}
-        if not changed:  # scores of keys with a query that is not an array of tokens
+        if not changed:  # the query of these keys is not an array of tokens
             changed = {name: t.arrays[name] * factor for name in t.of("key")}
         return changed
 
@@ -291,10 +295,11 @@ def _peaked(t: _Tokens) -> dict[str, Tensor]:
 
 
 def _needle(t: _Tokens) -> dict[str, Tensor]:
-    """q_i = a u + noise, k_j = noise but at one place, b u, with a, b so that its score stands out.
+    """Let one key match all queries: q_i = a u + noise, k_j = noise except b u at one place.
 
-    A projection or rotation between the two may rotate the sign of the score: at another place is
-    −b u.  Without attention one row is far larger than the others.
+    a and b are chosen so that its score stands out.  A projection or rotation between the two may
+    flip the sign of the score, so −b u is at another place.  Without attention one row is far
+    larger than the others.
     """
     changed: dict[str, Tensor] = {}
     size = t.spread * CALM
@@ -316,7 +321,7 @@ def _needle(t: _Tokens) -> dict[str, Tensor]:
 
 
 def _clustered(t: _Tokens) -> dict[str, Tensor]:
-    """Keys take few values, of which each occurs."""
+    """Let keys take few values, each of which occurs."""
     return _grouped(t, lambda n: max(2, min(CLUSTERS, n // 4)), "key", "score")
 
 

@@ -1,17 +1,17 @@
-"""Input distributions: how the entries of token arrays are spread, so that faults show themselves.
+"""Input distributions: how the entries of token arrays are spread, chosen to expose faults.
 
 ==========  ==========================================================================
 normal      independent normal entries; scores spread 3, a few keys stand out
-shifted     values with a large row in common: attention is that row and a small rest
+shifted     values with a large common row: attention is that row plus a small remainder
 peaked      scores spread 3 times as wide: a few keys hold nearly all weight
-needle      one key meets the queries far better than all others
-large       scores 100 times as large: weights saturate, float16 is near its end
+needle      one key matches the queries far better than all others
+large       scores 100 times as large: weights saturate, float16 is near its limit
 clustered   few distinct keys, any values
 constant    all token rows equal
-structured  two distinct keys, values 1 with one of them and −1 with the other
+structured  two distinct keys, values 1 at one of them and −1 at the other
 ==========  ==========================================================================
 
-What they do to the givens of a statement is in :mod:`~attnproof.numeric.distribution_changes`.
+Their effect on the givens of a statement is in :mod:`~attnproof.numeric.distribution_changes`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from dataclasses import dataclass
 
 
 class UnknownDistribution(ValueError):
-    """No input distribution has the name asked for."""
+    """No input distribution has the requested name."""
 
 
 @dataclass(frozen=True)
 class Distribution:
     """One way to draw token arrays.
 
-    ``continuous`` says that entries are independent draws from a continuous law, so that the
-    probabilistic bound may be used: rounding errors of equal entries are equal, and do not cancel.
+    ``continuous`` says that entries are independent draws from a continuous distribution, so that
+    the probabilistic bound may be used: rounding errors of equal entries are equal and do not
+    cancel.
     """
 
     name: str
@@ -38,8 +39,8 @@ class Distribution:
 
 NORMAL = Distribution("normal")
 # Equal keys have equal weights with equal errors.  Needle has no equal rows, but its queries and
-# its key share one direction of equal entries, and beside the one large weight all others are
-# tiny: below the range of float16 they are lost, all downwards, and such errors have no mean 0.
+# its key share one direction of equal entries, and compared with the one large weight all others
+# are tiny: below the range of float16 they become 0, and errors of one sign do not have mean 0.
 DISTRIBUTIONS = {
     distribution.name: distribution
     for distribution in (
@@ -56,7 +57,7 @@ DISTRIBUTIONS = {
 
 
 def distributions_named(names: str | Sequence[str | Distribution]) -> tuple[Distribution, ...]:
-    """The distributions of these names, each once; "auto" is all of them, the normal one first.
+    """The distributions of these names, each once; "auto" means all of them, the normal one first.
 
     Raises :class:`UnknownDistribution`, naming all there are, for another name or for none.
 

@@ -1,4 +1,4 @@
-"""Importing a Python file that belongs to no package, and the ids of what a file declares."""
+"""Import Python files that belong to no package, and read the ids that a file declares."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from types import CodeType, ModuleType
 
 
 class _AsItIs(SourceFileLoader):
-    """Compiles the file each time: what Python has stored of it may be of another text.
+    """Compile the file each time, since a cached compilation may be of another text.
 
-    A stored compilation is told from another by the second it was made in, and the length.
+    Python validates its cache only by the modification time, in seconds, and the length of the
+    source.
     """
 
     def get_code(self, fullname: str) -> CodeType:
-        """The code of the text that stands in the file now."""
+        """Return the code of the current text of the file."""
         path = self.get_filename(fullname)
         code: CodeType = self.source_to_code(self.get_data(path), path)
         return code
 
 
 def imported(path: Path, prefix: str) -> ModuleType:
-    """The module of a file, under a name made from its path.
+    """Import a file as a module whose name is derived from its path.
 
-    Raises whatever the file raises, and ``ImportError`` for one that is not Python.
+    Propagates whatever the file raises, and raises ``ImportError`` if it is not Python.
     """
     digest = blake2b(str(path.resolve()).encode(), digest_size=6).hexdigest()
     name = f"{prefix}{digest}_{path.stem}"
@@ -46,9 +47,9 @@ def imported(path: Path, prefix: str) -> ModuleType:
 
 
 def ids_in(path: Path, decorator: str) -> list[str]:
-    """The ids of the functions under a decorator in a file, as far as its text shows them.
+    """Return the ids of the functions under a decorator in a file, found in its text.
 
-    They are their names with hyphens.  The file is not run.
+    They are the names with hyphens.  The file is not run.
     """
     text = path.read_text(encoding="utf-8", errors="replace")
     names = re.findall(rf"^@{decorator}\(.*?^def (\w+)", text, re.MULTILINE | re.DOTALL)
@@ -56,6 +57,6 @@ def ids_in(path: Path, decorator: str) -> list[str]:
 
 
 def demonstrations_in(path: Path) -> list[str]:
-    """The ids of the demonstrations of a file; one that stands there alone has the file's name."""
+    """Return the ids of the demonstrations of a file; a single one has the name of the file."""
     names = ids_in(path, "demonstration")
     return names if len(names) > 1 else [path.stem.replace("_", "-")]

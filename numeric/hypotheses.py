@@ -1,10 +1,10 @@
-"""Values that satisfy the hypotheses of a statement, and whether given values do.
+"""Find values that satisfy the hypotheses of a statement, and check whether given values do.
 
-Hypotheses are met in this order.  A product of two givens that is the identity: orthonormal
-columns, or an inverse.  An equation with a given, or a row of one, alone on one side: what it
-says is computed anew from the rounded values of each dtype.  Any other equations: Newton's
-method, at small sizes.  An inequality with a given alone on one side, or in a sum: it is moved.
-Everything else must hold by luck.
+Hypotheses are handled in this order.  A product of two givens that is the identity: orthonormal
+columns, or an inverse.  An equation with a given, or a row of one, alone on one side: it is
+recomputed from the rounded values of each dtype.  Any other equations: Newton's method, at small
+sizes.  An inequality with a given alone on one side, or in a sum: the given is moved.  Everything
+else must hold by chance.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from .torch_reading import TorchReading
 # Whether the hypotheses of a statement hold for given values, in float64
 
 CPU, FLOAT64 = torch.device("cpu"), torch.float64
-SLACK = 2.0**-40  # of 1 and the size of both sides: what float64 may lose in a hypothesis
-INDEX_VALUES = 5_000  # of a law about all indices, all tried
+SLACK = 2.0**-40  # relative to 1 plus the size of both sides: float64 rounding of a hypothesis
+INDEX_VALUES = 5_000  # most index values tried for a hypothesis about all indices
 
 
 class Unsatisfiable(ValueError):
     """No values are known that satisfy a hypothesis.
 
-    ``too_large``: none of these sizes; ``hopeless``: no other draw will do better; ``discrete``:
-    it speaks of whole numbers and maps alone, of which many small ones can be tried.
+    ``too_large``: not at these sizes; ``hopeless``: no other draw will do better; ``discrete``: it
+    concerns only integers and index maps, of which many small ones can be tried.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Unsatisfiable(ValueError):
 
 
 def broken(statement: Statement, sizes: dict[str, int], values: Mapping[str, Any]) -> str | None:
-    """The first hypothesis that does not hold for these values in float64, in words."""
+    """Return the first hypothesis that fails for these values in float64, in words."""
     for claim in statement.hypotheses:
         every = index_values(claim, sizes)
         if any(not holds(claim, sizes, {**values, **at}) for at in every):
@@ -66,14 +66,14 @@ def broken(statement: Statement, sizes: dict[str, int], values: Mapping[str, Any
 
 
 def in_words(claim: Claim) -> str:
-    """A hypothesis in words; of a sign, that it is one."""
+    """A hypothesis in words, with 0 as the right side of a bare sign."""
     return f"{claim.left!r} {claim.relation} {claim.right or 0!r}"
 
 
 def index_values(claim: Claim, sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """All values of the indices that a hypothesis speaks of; of nothing else are all tried.
+    """Return all values of the indices over which a hypothesis is quantified.
 
-    Raises :class:`Unsatisfiable` for one of anything else, and for too many indices.
+    Raises :class:`Unsatisfiable` if it is quantified over anything else, or over too many indices.
     """
     variables = claim.variables
     if any(given.kind != "index" for _, given in variables):
@@ -85,13 +85,13 @@ def index_values(claim: Claim, sizes: Mapping[str, int]) -> Iterator[dict[str, i
     every = product(*(range(given.measured(sizes)[1]) for _, given in variables))
     chosen = list(islice(every, INDEX_VALUES + 1))
     if len(chosen) > INDEX_VALUES:
-        text = f"{in_words(claim)} is tried for every index at small sizes"
+        text = f"{in_words(claim)} is checked for every index at small sizes only"
         raise Unsatisfiable(text, too_large=True)
     return ({name: i for (name, _), i in zip(variables, at, strict=True)} for at in chosen)
 
 
 def sides(claim: Claim, sizes: dict[str, int], values: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-    """Both sides of a claim in float64; the right one is 0 where there is none."""
+    """Both sides of a claim in float64; a missing right side is 0."""
     reading = TorchReading(sizes, dict(values), FLOAT64, CPU)
     left = number_array(reading(claim.left)).double()
     if claim.right is None:
@@ -100,9 +100,9 @@ def sides(claim: Claim, sizes: dict[str, int], values: Mapping[str, Any]) -> tup
 
 
 def holds(claim: Claim, sizes: dict[str, int], values: Mapping[str, Any]) -> bool:
-    """Whether a claim holds, up to what float64 may lose of equations and of ">="."""
+    """Whether a claim holds, up to float64 rounding for equations and ">="."""
     left, right = sides(claim, sizes, values)
-    same = torch.where(left == right, 0.0, left - right)  # also where both are minus infinity
+    same = torch.where(left == right, 0.0, left - right)  # 0 also if both are minus infinity
     slack = SLACK * (1 + left.abs().max() + right.abs().max()).nan_to_num(posinf=1.0)
     if claim.relation == "!=":
         return bool((left != right).any())
@@ -113,28 +113,28 @@ def holds(claim: Claim, sizes: dict[str, int], values: Mapping[str, Any]) -> boo
 
 
 def number_array(value: Any) -> Tensor:
-    """A value in float64, as an array where it is a plain number."""
+    """A tensor unchanged, a plain number as an array in float64."""
     return value if isinstance(value, Tensor) else torch.tensor(float(value), dtype=FLOAT64)
 
 
-# Values that satisfy the hypotheses of a statement, from values that need not
+# Changing values so that they satisfy the hypotheses
 
 CELLS = 1 << 22
-"""The largest matrix of derivatives, in entries."""
+"""The largest Jacobian, in entries."""
 STEPS, HALVINGS = 25, 8
 
 
 class TooManyUnknowns(ValueError):
-    """The equations are too many for their unknowns to be solved for at once."""
+    """There are too many equations and unknowns to solve them at once."""
 
 
 def solved(
     gaps: Callable[[dict[str, Tensor]], Tensor], start: Mapping[str, Tensor], equations: int
 ) -> tuple[dict[str, Tensor], float] | None:
-    """Values near ``start`` with ``gaps`` = 0 in float64, and how far they may be from exact.
+    """Find values near ``start`` with ``gaps`` = 0 in float64, and a bound on their error.
 
-    Each step is the shortest that solves the equations linearised, halved while that leads
-    away.  None if they are not solved to the last digits after some steps.
+    Each step is the shortest that solves the linearized equations, halved while it increases the
+    gap.  None if they are not solved to the last digits after some steps.
     """
     shapes = {name: value.shape for name, value in start.items()}
     flat = torch.cat([value.reshape(-1) for value in start.values()])
@@ -179,57 +179,61 @@ class Formed:
 
 
 @dataclass(frozen=True)
-class Met:
+class SatisfyingValues:
     """Values that satisfy the hypotheses.
 
-    ``formed`` is computed from the others after rounding.  ``kept`` are not rounded, like
-    orthogonal matrices: it says how far each may be from what satisfies the hypothesis exactly.
+    ``formed`` values are computed from the others after rounding.  ``unrounded`` ones are not
+    rounded, like orthogonal matrices; the number bounds their distance from an exact solution.
     """
 
     values: dict[str, Any]
     formed: tuple[Formed, ...] = ()
-    kept: Mapping[str, float] = field(default_factory=dict)
+    unrounded: Mapping[str, float] = field(default_factory=dict)
 
 
-def met(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]) -> Met:
-    """The drawn values, changed so that every hypothesis holds.
+def satisfy_hypotheses(
+    statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]
+) -> SatisfyingValues:
+    """Change the drawn values so that every hypothesis holds.
 
-    Raises :class:`Unsatisfiable` with the hypothesis that does not.
+    Raises :class:`Unsatisfiable` with a hypothesis that fails.
     """
     for law in statement.laws:
-        # Refuses, before any work, what could not be checked in the end.
+        # Refuse, before any work, what could not be checked in the end.
         index_values(law.claim, sizes)
     told = frozenset(k for k, g in statement.givens.items() if g.kind in NUMBERS)
     formed: list[Formed] = []
-    kept: dict[str, float] = {}
+    unrounded: dict[str, float] = {}
     values = dict(drawn)
     for left, right in statement.assume:
         form = contraction(left, right)
         if form is not None and form.first.data[0] in told:
-            _product(form, values, formed, kept)
+            _product(form, values, formed, unrounded)
             continue
-        target = next((t for t in (left, right) if _is_spot(t, values)), None)
+        target = next((t for t in (left, right) if _is_part_of_given(t, values)), None)
         if target is not None:
             formed.append(Formed(target, right if target is left else left))
-    found = Met(values, tuple(formed), kept)
+    found = SatisfyingValues(values, tuple(formed), unrounded)
     equations = Statement(statement.givens, {}, statement.assume)
     if broken(equations, sizes, _complete(sizes, found.values, found.formed)) is not None:
         found = _by_newton(statement, sizes, drawn)
     for room in (ROOM, ROOM, 0.0, 0.0):
-        found = Met(_in_order(statement, sizes, found, room), found.formed, found.kept)
+        found = SatisfyingValues(
+            _in_order(statement, sizes, found, room), found.formed, found.unrounded
+        )
     why = broken(statement, sizes, _complete(sizes, found.values, found.formed))
     if why is not None:
         raise Unsatisfiable(f"no values were found with {why}")
     return found
 
 
-def _is_spot(t: Term, values: Mapping[str, Any]) -> bool:
-    name, _ = spot_of(t)
+def _is_part_of_given(t: Term, values: Mapping[str, Any]) -> bool:
+    name, _ = given_and_place(t)
     return isinstance(values.get(name), Tensor)
 
 
-def spot_of(t: Term) -> tuple[str, list[tuple[int, Term]]]:
-    """The given that a term is, or is a row of: its name, the axes and places picked."""
+def given_and_place(t: Term) -> tuple[str, list[tuple[int, Term]]]:
+    """The given that a term is, or is a row of: its name, and the axes and places picked."""
     spot: list[tuple[int, Term]] = []
     while t.op == "pick":
         axis: Any = t.data
@@ -239,9 +243,9 @@ def spot_of(t: Term) -> tuple[str, list[tuple[int, Term]]]:
 
 
 def _product(
-    form: Contraction, values: dict[str, Any], formed: list[Formed], kept: dict[str, float]
+    form: Contraction, values: dict[str, Any], formed: list[Formed], unrounded: dict[str, float]
 ) -> None:
-    """Orthonormal columns by QR; a well-conditioned matrix and its inverse."""
+    """Satisfy orthonormality by QR, and an inverse by a well-conditioned matrix."""
     name = str(form.first.data[0])
     matrix: Tensor = values[name]
     if form.kind == "inverse":
@@ -256,11 +260,13 @@ def _product(
     q = torch.linalg.qr(columns).Q
     values[name] = q if form.kind == "columns" else q.mT.contiguous()
     defect = torch.linalg.matrix_norm(q.mT @ q - torch.eye(q.shape[1], dtype=q.dtype))
-    kept[name] = float(defect) + len(q) * 2.0**-53
+    unrounded[name] = float(defect) + len(q) * 2.0**-53
 
 
-def _by_newton(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]) -> Met:
-    """All equations at once, over the real givens they speak of; those are not rounded."""
+def _by_newton(
+    statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]
+) -> SatisfyingValues:
+    """Solve all equations at once for the real givens in them, which are then not rounded."""
     told = " and ".join(f"{a!r} = {b!r}" for a, b in statement.assume)
     within = frozenset[Term]().union(*(free(t) for pair in statement.assume for t in pair))
     names = sorted(str(v.data[0]) for v in within if v.op == "var" and v.data[1] in NUMBERS)
@@ -280,7 +286,7 @@ def _by_newton(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any
         found = solved(gaps, {name: drawn[name] for name in names}, equations)
     except TooManyUnknowns as error:
         raise Unsatisfiable(
-            f"values with {told} are looked for at small sizes", too_large=True
+            f"values with {told} are searched for at small sizes only", too_large=True
         ) from error
     if found is None:
         raise Unsatisfiable(f"cannot draw values with {told}", hopeless=True)
@@ -289,47 +295,46 @@ def _by_newton(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any
         kind = statement.givens[name].kind
         if kind in SIGNED and bool((values[name] <= 0).any()):
             raise Unsatisfiable(f"cannot draw values with {told} where {name} is {kind}")
-    return Met({**drawn, **values}, (), dict.fromkeys(names, distance))
+    return SatisfyingValues({**drawn, **values}, (), dict.fromkeys(names, distance))
 
 
 def _complete(
     sizes: dict[str, int], values: Mapping[str, Any], formed: tuple[Formed, ...]
 ) -> dict[str, Any]:
-    """The values in float64 with everything that is formed from others."""
+    """The values in float64, including those formed from others."""
     found = dict(values)
     for form in formed:
-        name, _ = spot_of(form.target)
+        name, _ = given_and_place(form.target)
         found[name] = filled(form, found[name], TorchReading(sizes, found, FLOAT64, CPU))
     return found
 
 
 def filled(form: Formed, into: Tensor, reading: TorchReading) -> Tensor:
-    """The given of the target, with what is formed from the values of a reading."""
+    """The given of the target, filled in from the values of a reading."""
     source = number_array(reading(form.source))
     value = torch.linalg.inv(source) if form.inverse else source
     return written(into, value, form.target, reading)
 
 
 def written(into: Tensor, value: Tensor, target: Term, reading: RowReading) -> Tensor:
-    """A copy of a given, with a value in the place of the row of it that the target is."""
+    """Copy a given, and write a value to the row of it that the target denotes."""
     new = into.clone()
     view = new
-    for axis, at in reversed(spot_of(target)[1]):
+    for axis, at in reversed(given_and_place(target)[1]):
         view = view.select(axis, reading.integer(at))
     view.copy_(value)
     return new
 
 
 def _in_order(
-    statement: Statement, sizes: dict[str, int], found: Met, room: float
+    statement: Statement, sizes: dict[str, int], found: SatisfyingValues, room: float
 ) -> dict[str, Any]:
-    """Where an inequality fails, the given alone on one side moved beyond the other side.
+    """Move the given alone on one side of a failing inequality beyond the other side.
 
-    Some room between the two survives rounding; where one is the largest of the other, there is
-    none.
+    A gap between the two survives rounding; if one is the maximum of the other, no gap is possible.
     """
     values = dict(found.values)
-    free_to_move = set(values) - {spot_of(form.target)[0] for form in found.formed}
+    free_to_move = set(values) - {given_and_place(form.target)[0] for form in found.formed}
     for law in statement.laws:
         claim = law.claim
         if claim.variables or claim.relation not in (">", ">=") or claim.right is None:
@@ -355,7 +360,7 @@ def _in_order(
 
 
 def _parts(t: Term, factor: Fraction | int) -> Iterator[tuple[Term, float]]:
-    """The givens that a side is a sum of, each with the number that it is multiplied by."""
+    """Yield the givens of which a side is a sum, each with its numeric factor."""
     if t.op == "var":
         yield t, float(factor)
     elif t.op in ("broadcast", "new axis"):
@@ -371,7 +376,7 @@ def _parts(t: Term, factor: Fraction | int) -> Iterator[tuple[Term, float]]:
 
 
 def _narrowed(far: Tensor, value: Tensor) -> Tensor:
-    """The largest of what is added over the axes along which a value is repeated."""
+    """Reduce an array to the shape of a value, by the maximum over its broadcast axes."""
     while far.ndim > value.ndim:
         far = far.amax(0)
     for axis, n in enumerate(value.shape):
@@ -381,7 +386,7 @@ def _narrowed(far: Tensor, value: Tensor) -> Tensor:
 
 
 def _beyond(value: Tensor, other: Tensor, sign: int, room: float) -> Tensor:
-    """The value, moved up (down) by as much as it needs and a share of the size of both."""
+    """Move the value up (down) as far as needed, plus a share of the size of both."""
     extreme = _narrowed(other * sign, value)
     more = (value.abs() + extreme.abs()) * room
     return torch.maximum(value * sign, extreme + more) * sign

@@ -1,7 +1,7 @@
-"""What one measurement found, and how two sides are compared with what rounding allows.
+"""The record of one measurement, and the comparison of two sides up to rounding.
 
-Rounding hides what is smaller than the bounds of the two sides, so "held" means of ">=" that
-nothing larger speaks against it, and of ">" and "!=" that the difference certainly is there.
+Differences below the bounds of the two sides are invisible, so for ">=" "held" means that no larger
+difference contradicts it, and for ">" and "!=" that the difference certainly exists.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from .task import Task
 
 
-# Two computed sides and the reference of each: the worst entry, and what it says
+# Two computed sides and the reference of each: the worst entry
 
 SIDES = ("left", "right")
-NOTHING_TOLD = "the rounding bound is as large as the values: nothing could be told apart"
+BOUND_TOO_LARGE = "the rounding bound is as large as the values: nothing could be told apart"
 SMALL = 2.0**-10
 REFERENCE_SHARE = 2.0**-12  # float64 errors are 2^-29 of those of float32, with a wide margin
 
@@ -57,7 +57,7 @@ RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}
 
 
 def worse(*found: Comparison) -> Comparison:
-    """The one that says most against the claim; of equals the first."""
+    """The comparison that contradicts the claim most; among equals the first."""
     return max(found, key=lambda c: (RANK[c.status], c.ratio))
 
 
@@ -69,10 +69,10 @@ def compared(
     *,
     every_entry: bool = True,
 ) -> Comparison:
-    """Left and right, in their relation, and each against the exact value of its own term.
+    """Compare left and right by their relation, and each with the exact value of its own term.
 
-    The tolerance of left and right is the sum of the two radii.  ``own`` is what the float64
-    references themselves may be off; without it a small share of the tolerance.
+    The tolerance of left and right is the sum of the two radii.  ``own``: the error of the float64
+    references themselves; without it a small share of the tolerance.
     """
     left, right = sides = wide(*computed)
     bad = unusable(sides, bounds)
@@ -89,18 +89,18 @@ def compared(
         found = _least(relation, gap, radius.expand(gap.shape))
         hidden = bool((gap <= radius).all())
     found = found if wrong is None else worse(found, wrong)
-    if found.status == "held" and hidden and says_nothing(radius, *(b.value for b in bounds)):
-        return Comparison(0.0, 0.0, found.place, "skipped", NOTHING_TOLD)
+    if found.status == "held" and hidden and is_uninformative(radius, *(b.value for b in bounds)):
+        return Comparison(0.0, 0.0, found.place, "skipped", BOUND_TOO_LARGE)
     return found
 
 
 def wide(*sides: Tensor) -> tuple[Tensor, ...]:
-    """The sides in float64 on the CPU, where they are compared."""
+    """The sides in float64 on the CPU, for comparison."""
     return tuple(side.detach().to("cpu", torch.float64) for side in sides)
 
 
 def unusable(sides: Sequence[Tensor], bounds: Sequence[Rounded]) -> Comparison | None:
-    """A side, or its reference, that is not a number somewhere."""
+    """Report a side, or its reference, that is not a number somewhere."""
     for name, bound in zip(SIDES, bounds, strict=True):
         if bool(bound.value.isnan().any()):
             return _not_finite(bound.value, f"the float64 reference of the {name} side")
@@ -114,7 +114,7 @@ def unusable(sides: Sequence[Tensor], bounds: Sequence[Rounded]) -> Comparison |
 def misread(
     sides: Sequence[Tensor], bounds: Sequence[Rounded], own: tuple[Tensor, Tensor] | None = None
 ) -> Comparison | None:
-    """A side farther from the exact value of its own term than its bound allows."""
+    """Report a side that differs from the exact value of its own term by more than its bound."""
     radii = [
         of_definition(bound, None if own is None else own[k]) for k, bound in enumerate(bounds)
     ]
@@ -126,7 +126,7 @@ def misread(
 def each(
     sides: Sequence[Tensor], bounds: Sequence[Rounded], radii: Sequence[Tensor], told: str
 ) -> list[Comparison]:
-    """Each side against the exact value of its own term; ``told`` is what is wrong with one."""
+    """Compare each side with the exact value of its own term; ``told``: the message on failure."""
     found = []
     for name, side, bound, radius in zip(SIDES, sides, bounds, radii, strict=False):
         one = worst(side, bound.value, radius)
@@ -137,7 +137,7 @@ def each(
 
 
 def of_definition(bound: Rounded, reference_radius: Tensor | None) -> Tensor:
-    """How far a side may be from the float64 reference of its own term."""
+    """The tolerance of a side relative to the float64 reference of its own term."""
     own = 0.0 if reference_radius is None else reference_radius
     return bound.error() * (1 + REFERENCE_SHARE) + own
 
@@ -152,7 +152,7 @@ def worst(a: Tensor, b: Tensor, tolerance: Tensor) -> tuple[float, float, tuple[
 
 
 def place_in(array: Tensor, flat: int) -> tuple[int, ...]:
-    """The place of an entry that is counted row by row."""
+    """The place of an entry given its row-major index."""
     places = []
     for length in reversed(array.shape):
         flat, place = divmod(flat, length)
@@ -160,11 +160,11 @@ def place_in(array: Tensor, flat: int) -> tuple[int, ...]:
     return tuple(reversed(places))
 
 
-def says_nothing(tolerance: Tensor, left: Tensor, right: Tensor) -> bool:
-    """Whether the entries that make up half of an array's size are within their tolerance.
+def is_uninformative(tolerance: Tensor, left: Tensor, right: Tensor) -> bool:
+    """Whether the entries that make up half of the squared norm of an array are within tolerance.
 
-    Of arrays that should be 0 it is whether the tolerance is small beside what is drawn, which
-    is of the size of 1.
+    For arrays that should be 0, whether the tolerance is large relative to the inputs, whose size
+    is about 1.
     """
     if not bool(right.any() and left.any()):
         return bool((tolerance > SMALL).any())
@@ -179,7 +179,7 @@ def _not_finite(values: Tensor, what: str) -> Comparison:
 
 
 def positive(computed: Tensor, bound: Rounded) -> Comparison:
-    """Every entry finite and above zero, in the computed array and in its float64 reference."""
+    """Check that every entry is finite and above zero, computed and in its float64 reference."""
     (values,) = wide(computed)
     if bool((~values.isfinite()).any()):
         return _not_finite(torch.where(values.isfinite(), values, math.nan), "the array")
@@ -189,20 +189,20 @@ def positive(computed: Tensor, bound: Rounded) -> Comparison:
     if least > 0 and bool((bound.value > 0).all()):
         return Comparison(0.0, 0.0, place, "held", reason)
     if least == 0 and float(bound.value[place]) > 0:
-        reason += f"; exactly it is {float(bound.value[place]):.3g}, below this dtype"
+        reason += f"; its exact value {float(bound.value[place]):.3g} underflows in this dtype"
     return Comparison(max(-least, torch.finfo(torch.float64).tiny), 0.0, place, "violated", reason)
 
 
-# left >= right, left > right and left != right between two computed sides
+# Inequalities between two computed sides
 
 TOO_CLOSE = "too close to tell in this dtype"
 
 
 def _least(relation: str, gap: Tensor, radius: Tensor) -> Comparison:
-    """The entry that speaks most against left > right, or >=.
+    """The entry that contradicts left > right, or >=, most.
 
-    Violated where right − left exceeds the rounding bounds of both.  ">=" holds otherwise; ">"
-    holds if left − right exceeds them everywhere, and is skipped if an entry is too close.
+    Violated if right − left exceeds the rounding bounds of both.  Otherwise ">=" holds; ">" holds
+    if left − right exceeds them everywhere, and is skipped if an entry is too close.
     """
     margin = gap / radius.clamp(min=torch.finfo(torch.float64).tiny)
     place = place_in(gap, int(margin.nan_to_num().argmin()))
@@ -245,10 +245,10 @@ POLICIES = ("deterministic", "probabilistic", "residual", "bitwise")
 
 @dataclass(frozen=True)
 class Judged:
-    """What one policy says of one measurement.
+    """The result of one policy on one measurement.
 
     ``ratio`` is the largest error over its bound, or the largest |z| over its limit; above 1 the
-    policy says no.  ``told`` names the place or the direction, or why the policy was not applied.
+    policy fails.  ``told`` names the place or the direction, or why the policy was not applied.
     """
 
     policy: str
@@ -270,11 +270,11 @@ class Measurement:
     """One conclusion of a statement, in one implementation and dtype.
 
     ``error`` and ``tolerance`` are those of the entry ``worst`` of the output, where error over
-    tolerance is largest.  ``sampled`` says which entries were looked at, ``profile`` the rounding
-    model behind the tolerance.  A ``skipped`` measurement says why in ``reason`` and is no
-    evidence; a ``non-finite`` one is a failure, and its error is infinite.  ``distribution`` is the
-    input distribution that spoke, of all ``distributions`` that were tried, ``judged`` what each
-    policy said.
+    tolerance is largest.  ``sampled`` says which entries were compared, ``profile`` names the
+    rounding model behind the tolerance.  A ``skipped`` measurement gives its reason in ``reason``
+    and is no evidence; a ``non-finite`` one is a failure, and its error is infinite.
+    ``distribution`` is the input distribution of the result, among all ``distributions`` that were
+    tried; ``judged`` holds the results of the policies.
     """
 
     says: str
@@ -310,7 +310,7 @@ class Measurement:
 
 
 def how(implementation: Implementation) -> str:
-    """Whose bounds are behind the tolerance."""
+    """Say which bounds are behind the tolerance."""
     swapped = ", ".join(implementation.bounds)
     if swapped:
         return f"{swapped} by the bound of its kernel, the rest operation by operation"
@@ -318,31 +318,31 @@ def how(implementation: Implementation) -> str:
 
 
 def place_of(place: tuple[int, ...], where: Where) -> tuple[int, ...]:
-    """The place in the whole array of a place among the rows that were looked at."""
+    """Map a place among the compared rows to its place in the whole array."""
     return tuple(
         k if rows is None else int(rows.places[k]) for k, rows in zip(place, where, strict=False)
     )
 
 
 HEADS = 2
-"""The heads of which more than the worst case is followed: each reads all keys once more."""
+"""The heads whose rows are also judged by the other policies; each reads all keys again."""
 FEWEST = 4  # rows of each other head
-SHARE = 0.1  # of the rows, in a fault that a sample is told to meet
+SHARE = 0.1  # of the rows, for a fault whose detection probability is printed
 
 
-def escapes(rows: int, heads: int = 1, share: float = SHARE) -> float:
-    """The probability that a fault in this share of the rows is in none of those looked at.
+def miss_probability(rows: int, heads: int = 1, share: float = SHARE) -> float:
+    """The probability that a fault in this share of the rows is in none of those compared.
 
-    Both ends are looked at always, so only the others are random: (1 − e)^m of m random rows.
+    Both ends are always compared, so only the others are random: (1 − e)^m for m random rows.
 
-    >>> f"{escapes(64):.1e}"
+    >>> f"{miss_probability(64):.1e}"
     '1.5e-03'
     """
     return float((1 - share) ** (heads * max(0, rows - 2)))
 
 
 def rows_of(head: int, heads: int, rows: int) -> int:
-    """How many of ``rows`` are looked at in a head: most in the first ones, which all policies see.
+    """How many of ``rows`` are compared in a head: most in the first ones, which all policies test.
 
     >>> [rows_of(head, 8, 64) for head in range(4)]
     [32, 32, 4, 4]
@@ -354,34 +354,34 @@ def rows_of(head: int, heads: int, rows: int) -> int:
 def sampled(
     task: Task, side: Term, looked: Sequence[Where], partly: set[str], *, swapped: bool = False
 ) -> str:
-    """Which entries were looked at in each head, what such a sample can say, and what else is."""
+    """Say which entries were compared in each head, and what such a sample can miss."""
     text, heads, missed = "every entry", len(looked), 1.0
     for axis, rows in enumerate(looked[0]):
         if rows is not None:
             length = length_value(side.shape[axis], task.sizes)
             counts = [len(at.places) for where in looked if (at := where[axis]) is not None]
             many = " or ".join(str(n) for n in dict.fromkeys(counts))
-            text = f"{many} of {length:,} places on axis {axis}, both ends among them"
-            missed = prod(map(escapes, counts))
+            text = f"{many} of {length:,} places on axis {axis}, including both ends"
+            missed = prod(map(miss_probability, counts))
     if heads > 1:
-        text += f", in each of {heads} heads drawn one by one (the first index of the place)"
+        text += f", in each of {heads} separately drawn heads (the first index of the place)"
     if missed < 1:
-        text += f"; a fault in {SHARE:.0%} of them escapes with probability {missed:.1g}"
+        text += f"; a fault in {SHARE:.0%} of them goes undetected with probability {missed:.1g}"
     if partly:
-        text += f"; {', '.join(sorted(partly))} run for these alone"
+        text += f"; {', '.join(sorted(partly))} computed for these only"
     elif missed < 1 and swapped:
-        text += "; the second side run for these alone"
+        text += "; the second side computed for these only"
     found = [n for name, n in task.sizes.items() if task.roles.get(name) == "tokens"]
     steps = counted(task)
     if steps:
         text += f"; in steps, {', '.join(f'{name} = {n:,}' for name, n in steps.items())}"
     elif found and max(found) < task.scale.lengths["tokens"][0]:
-        text += "; fewer tokens than the scale has, for an array of all pairs of them"
+        text += "; fewer tokens than in the scale, since an array holds all pairs of them"
     return text
 
 
 def counted(task: Task) -> dict[str, int]:
-    """The sizes and natural numbers that are depths of stacks or lengths of tables, with values."""
+    """The sizes and numbers that are depths of stacks or lengths of tables, with their values."""
     stepped = depths(task.statement)
     numbers = {
         name: task.sample(0).values[name]

@@ -1,6 +1,6 @@
-"""Rounding profiles: which unit roundoff each kind of operation of a computation has.
+"""Rounding profiles: the unit roundoff of each kind of operation in a computation.
 
-What belongs to a backend (errors of functions, orders of sums, what kernels store) is measured,
+Properties of a backend (errors of functions, orders of summation, what kernels store) are measured,
 see :mod:`attnproof.numeric.calibration`; the rest follows from the dtype.
 """
 
@@ -22,12 +22,12 @@ _OPERAND = {"highest": 0.0, "high": 2.0**-11, "medium": 2.0**-8}
 class Profile:
     """Unit roundoffs and constants of one computation.
 
-    ``store``: arrays written in the dtype.  ``wide``: positions and angles.  ``accumulate``:
-    inside sums, attention kernels and elementary functions; ``product``: inside products of
-    matrices.  ``operand``: of what a matrix unit reads (TF32 and its like; 0 if it reads the
-    dtype itself).  ``least``: what is lost at most below the normal numbers of the dtype.
-    ``function_error``, ``power_error``: of elementary functions and of xᵏ, in units of the
-    accumulation.  ``calibration`` names the measurement that the constants are from.
+    ``store``: arrays stored in the dtype.  ``wide``: positions and angles.  ``accumulate``: inside
+    sums, attention kernels and elementary functions; ``product``: inside matrix products.
+    ``operand``: operands of a matrix unit (TF32 and the like; 0 if it reads the dtype itself).
+    ``least``: the largest absolute error below the normal numbers of the dtype.
+    ``function_error``, ``power_error``: errors of elementary functions and of xᵏ, in units of the
+    accumulation.  ``calibration`` names the measurement from which the constants come.
     """
 
     dtype: torch.dtype
@@ -54,17 +54,17 @@ class Profile:
         return f"{words}; constants measured: {self.calibration}"
 
     def sum_terms(self, k: int) -> int:
-        """How many roundings one term meets in a sum of k terms."""
+        """The number of roundings of one term in a sum of k terms."""
         return self.sums.terms(k)
 
     def softmax_terms(self, k: int) -> int:
-        """How many roundings one weight meets in the sum of k weights of ``torch.softmax``."""
+        """The number of roundings of one weight in the sum of k weights of ``torch.softmax``."""
         return self.softmax.terms(k)
 
     def product_terms(self, k: int, rows: int, columns: int) -> int:
-        """How many roundings one product meets in an entry of (rows, k) @ (k, columns).
+        """The number of roundings of one product in an entry of (rows, k) @ (k, columns).
 
-        Libraries sum a narrow product, a few rows or columns, one term after another.
+        Libraries sum a narrow product, of a few rows or columns, one term after another.
         """
         if self.narrow is None or min(rows, columns) < self.narrow:
             return k
@@ -73,7 +73,8 @@ class Profile:
     def kernel(self, name: str = "") -> KernelConstants:
         """The constants of an attention kernel by its short name ("flash").
 
-        Any other is taken to have the worst exponential there is, and to sum in any order.
+        An unknown kernel is assumed to have the worst measured exponential, and to sum in any
+        order.
         """
         for one in self.kernels:
             if one.kernel == name:
@@ -90,10 +91,10 @@ class Profile:
         )
 
     def attention_terms(self, keys: int, kernel: str = "", queries: int = 0) -> int:
-        """How many roundings one term meets in the sum over keys of an attention kernel.
+        """The number of roundings of one term in the sum over keys of an attention kernel.
 
-        ``queries`` is their number in each call, 0 if it is not known: a last query that is alone
-        in its block may be summed one key after another.
+        ``queries`` is the number of queries per call, 0 if unknown: a last query that is alone in
+        its block may be summed one key after another.
         """
         constants = self.kernel(kernel)
         full = queries > 0 and queries % FULL_BLOCK == 0
@@ -106,7 +107,7 @@ class Profile:
 
 
 FULL_BLOCK = 32
-"""Blocks of queries were measured at multiples of this."""
+"""Full blocks of queries were measured at multiples of this number."""
 
 
 def _two(u: float) -> str:
@@ -116,10 +117,10 @@ def _two(u: float) -> str:
 def profile_of(dtype: torch.dtype, device: torch.device) -> Profile:
     """The profile of code that runs operation by operation in a dtype.
 
-    Matrix operands of float32 are read at the precision that
-    ``torch.get_float32_matmul_precision`` allows on this process.  Raises
-    :class:`~attnproof.numeric.calibration.store.NotCalibrated` for a backend whose constants
-    are not known.
+    Matrix operands of float32 are read at the precision that ``torch.get_float32_matmul_precision``
+    currently allows in this process.  Raises
+    :class:`~attnproof.numeric.calibration.store.NotCalibrated` for a backend whose constants are
+    unknown.
     """
     constants, calibration = constants_for(dtype, device)
     operand = constants.operand

@@ -1,7 +1,7 @@
-"""The operations of terms, each at selected rows, over any array module.
+"""Evaluate the operations of terms at selected rows, over any array module.
 
-Literal numbers of a term stay Python numbers until they meet an array, as in written code, so
-that they take the array's dtype and never widen it.
+Literal numbers in a term remain Python numbers until they meet an array, as in written code, so
+that they take the dtype of the array and never widen it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from attnproof.symbolic.terms import Term, free, postorder
 
 from .walk import Replacement, Rows, RowWalk, Where
 
-# Elementwise operations on arrays and plain numbers together
+# Elementwise operations on plain numbers
 
-_OF_NUMBERS: dict[str, Callable[..., float]] = {
+NUMBER_FUNCTIONS: dict[str, Callable[..., float]] = {
     "exp": math.exp,
     "log": math.log,
     "cos": math.cos,
@@ -41,7 +41,7 @@ def is_number(value: Any) -> bool:
 
 
 def _divided(op: str, a: Any, b: Any) -> Any:
-    """⌊a/b⌋ and a − b·⌊a/b⌋ of integers; by 0 they are 0 and a."""
+    """⌊a/b⌋ or a − b·⌊a/b⌋ of integers; for b = 0 these are 0 and a."""
     if isinstance(b, int):
         quotient = a // b if b else 0 * a
     else:
@@ -50,9 +50,9 @@ def _divided(op: str, a: Any, b: Any) -> Any:
 
 
 def may_round(t: Term) -> bool:
-    """Whether an operation on plain numbers is one that rounds, and not on mere literals.
+    """Whether an operation on plain numbers rounds, and involves more than literals.
 
-    Those are drawn or counted numbers, and angles, whose sine may cancel.
+    That is the case for drawn or counted numbers, and for angles, whose sine may cancel.
     """
     rounds = t.op in ("exp", "log", "cos", "sin", "tanh", "sqrt")
     if not rounds and not (t.op == "power" and t.data < 0):
@@ -61,10 +61,10 @@ def may_round(t: Term) -> bool:
     return counts or any(part.op == "pi" for part in postorder(t))
 
 
-MOST = 1 << 63
+INTEGER_LIMIT = 1 << 63
 
 
-# The operations of terms, each at selected rows, over any array module
+# The operations at selected rows
 
 
 class RowReading(RowWalk):
@@ -76,14 +76,14 @@ class RowReading(RowWalk):
 
     @abstractmethod
     def numbers(self, integers: Tensor) -> Any:
-        """Indices as numbers to compute with."""
+        """Indices as numbers for computations."""
 
     @abstractmethod
     def truth(self, condition: Tensor) -> Any:
         """1 where true, 0 where false."""
 
     def method(self, term: Term) -> Callable[[Term, Where], Any] | None:
-        """How to compute selected rows of a term, or None."""
+        """Return the function that computes selected rows of a term, or None."""
         if term.op in ("floor_divide", "remainder"):
             return self.rows_of_integers
         if term.op in ELEMENTWISE:
@@ -97,9 +97,13 @@ class RowReading(RowWalk):
     def constant(self, value: Any) -> Any:
         """A literal number, kept as a Python number: an integer, which is exact, or a float.
 
-        No tensor has whole numbers beyond 2⁶³.
+        Integers beyond 2⁶³ become floats, since no tensor can hold them.
         """
-        whole = isinstance(value, int | Fraction) and value == int(value) and -MOST < value < MOST
+        whole = (
+            isinstance(value, int | Fraction)
+            and value == int(value)
+            and -INTEGER_LIMIT < value < INTEGER_LIMIT
+        )
         return int(value) if whole else float(value)
 
     def op_index(self, t: Term) -> Any:
@@ -110,13 +114,13 @@ class RowReading(RowWalk):
 
     @abstractmethod
     def integers(self) -> RowReading:
-        """The reading of indices and natural numbers, exact, at the values of now."""
+        """The exact reading of indices and natural numbers, at the current values."""
 
     def integer(self, term: Term) -> int:
         return int(self.values[str(term.data)] if term.op == "index" else self.integers()(term))
 
     def array(self, term: Term, where: Where) -> Any:
-        """The selected rows, as an array even where the value is one number."""
+        """The selected rows, as an array even if the value is a single number."""
         value = self.rows(term, where)
         return self.full(self.counts(term, where), value) if is_number(value) else value
 
@@ -136,14 +140,14 @@ class RowReading(RowWalk):
         return result
 
     def elementwise(self, op: str, data: Any, *args: Any) -> Any:
-        """An operation of arrays and plain numbers together, in the order the term has them."""
+        """Apply an operation to arrays and plain numbers together, in the order of the term."""
         plain = all(map(is_number, args))
         if op in ("floor_divide", "remainder"):
             return _divided(op, *args)
         if op == "indicator":
             return self.truth(args[0])
-        if plain and op in _OF_NUMBERS:
-            return _OF_NUMBERS[op](*args)
+        if plain and op in NUMBER_FUNCTIONS:
+            return NUMBER_FUNCTIONS[op](*args)
         if plain and op == "power" and data < 0 and args[0] == 0:
             return 0.0
         if op == "maximum" and is_number(args[0]):
@@ -152,7 +156,7 @@ class RowReading(RowWalk):
         return torch.tensor(found) if isinstance(found, bool) else found
 
     def _data(self, x: float) -> Any:
-        """A number that is more than a literal: rounded like other data."""
+        """A number that is more than a literal, rounded like other data."""
         return self.numbers(torch.tensor(x)) if isinstance(x, int) else self.full((), x)
 
     def rows_of_integers(self, t: Term, where: Where) -> Any:
@@ -160,7 +164,7 @@ class RowReading(RowWalk):
         return self.numbers(exact) if isinstance(exact, Tensor) else exact
 
     def _operand(self, arg: Term, where: Where) -> Any:
-        """A repeated number stays one number, so that it takes the dtype of what it meets."""
+        """Keep a repeated number plain, so that it takes the dtype of the other operand."""
         if arg.op == "broadcast" and not arg.args[0].ndim:
             return self(arg.args[0])
         return self.rows(arg, where)
@@ -171,13 +175,13 @@ class RowReading(RowWalk):
         return super().repeated(value, shape)
 
     def rows_structural(self, t: Term, where: Where) -> Any:
-        """The operation on what it needs of its arguments; axes that none of them has, after it.
+        """Apply the operation to the required parts of its arguments, then select other axes.
 
-        What is needed follows from the meaning of an entry (``sources``).
+        The required parts follow from the meaning of an entry (``sources``).
         """
         needed = [places or () for places in sources(t)]
         met = {k for places in needed for k in places}
-        if t.op == "broadcast":  # a repeated axis is made as long as it is wanted
+        if t.op == "broadcast":  # a repeated axis gets only the selected length
             met.update(range(t.ndim))
         args = [
             self.array(arg, tuple(where[k] if isinstance(k, int) else None for k in places))
@@ -212,7 +216,7 @@ class RowReading(RowWalk):
         return self.select(replaced.compute(*values), where)
 
     def _of_all_rows(self, t: Term, row: int | None, code: Replacement, where: Where) -> Any:
-        """Places on other axes than that of rows, of every row: of so many at once as fit."""
+        """Select places on axes other than rows, for all rows, in pieces that fit in memory."""
         entries = math.prod(self.lengths(t))
         small = row is None or entries <= self.entries
         if row is None or small or code.whole([self.lengths(arg) for arg in t.args[1:]]):
@@ -231,7 +235,7 @@ class RowReading(RowWalk):
         return value[(slice(None),) * axis + (0,)]
 
     def rows_entry(self, t: Term, where: Where) -> Any:
-        """One number of an array, at places that are known."""
+        """One number of an array, at known places."""
         x, *at = t.args
         value = self.array(x, (None,) * x.ndim)
         return self.select(value[tuple(self.integer(place) for place in at)], where)
@@ -254,15 +258,15 @@ class RowReading(RowWalk):
         return self.rows(x, (*where[:axis], moved, *where[axis + 1 :]))
 
     def places(self, map_: Term) -> Any:
-        """A map of indices, whole."""
+        """An index map, whole."""
         return self(map_)
 
     def _compose(self, map_: Term, rows: Rows | None, places: Tensor) -> Rows:
-        """One object for one composition, so that what reads it twice computes it once."""
+        """Return one object per composition, so that what reads it twice is computed once."""
         return self.composed.setdefault((map_, rows), Rows(places))
 
     def moved_rows(self, map_: Term, rows: Rows | None) -> Rows:
-        """The rows that a map takes these to, or all."""
+        """The images of these rows, or of all, under an index map."""
         places = self.places(map_)
         moved = places if rows is None else places[rows.places.to(places.device)]
         return self._compose(map_, rows, moved)

@@ -1,14 +1,13 @@
 """Running error analysis: arrays with a value, a bound on its rounding error, and its spread.
 
-A term evaluated on :class:`Rounded` arrays gives, entry by entry, the exact value (in float64)
-and a radius: how far the same term, computed in the dtype of the profile, may be from it.
-The rules are those of Higham, Accuracy and Stability of Numerical Algorithms, chapter 3.
-Where the arithmetic follows it, an array says beside its radius how far independent errors
-spread (:mod:`.spread`).
+Evaluating a term on :class:`Rounded` arrays gives, entry by entry, the exact value (in float64) and
+a radius: a bound on the difference if the same term is computed in the dtype of the profile.  The
+rules are those of Higham, Accuracy and Stability of Numerical Algorithms, chapter 3.  If the
+arithmetic tracks it, an array also states how far independent errors spread (:mod:`.spread`).
 
 Over k products with one matrix M the bound |M|ᵏ r of each entry grows like ‖ |M| ‖₂ᵏ, for an
-orthogonal matrix of width d like (2d/π)^(k/2); its errors grow like ‖M‖₂ᵏ, which there is 1.
-With t a bound on ‖ΔY‖ (the Euclidean norm of all entries)::
+orthogonal matrix of width d like (2d/π)^(k/2), whereas its errors grow like ‖M‖₂ᵏ, which there is
+1.  With t a bound on ‖ΔY‖ (the Euclidean norm of all entries)::
 
     |(M ΔY)_ij| ≤ ‖M_i‖ t      ‖M ΔY‖ ≤ ‖M‖₂ t      ‖ΔM (Y + ΔY)‖ ≤ ‖ΔM‖ (‖Y‖ + t)
 """
@@ -29,16 +28,16 @@ if TYPE_CHECKING:
     from .arithmetic import Arithmetic
     from .attention_bound import Scores
 
-# Errors of products of matrices in the Euclidean norm, where entries alone would grow too fast
+# Errors of matrix products in the Euclidean norm, as bounds by entries would grow too fast
 
 LARGEST = 256
 """The largest width at which the norm of a matrix is computed."""
 KEPT = 1 << 22
-"""Arrays with as many entries are not kept beside what they are computed of, for their memory."""
+"""Results with at least this many entries are not cached, to save memory."""
 
 
 def spectral(matrix: Tensor) -> float:
-    """A bound on ‖M‖₂: the largest singular value, with room for its own rounding."""
+    """A bound on ‖M‖₂: the largest singular value, with a margin for its own rounding."""
     top = float(torch.linalg.matrix_norm(matrix, 2))
     return top * (1 + max(matrix.shape) * 2.0**-40)
 
@@ -46,11 +45,11 @@ def spectral(matrix: Tensor) -> float:
 def through(
     matrix: Tensor, own: Tensor | None, norm: float, values: Tensor, total: float, axis: int
 ) -> tuple[Tensor, float]:
-    """The errors of a product with a matrix: of each entry, and their norm.
+    """Bound the errors of a product with a matrix: those of each entry, and their norm.
 
-    ``matrix`` with errors ``own`` has ``norm`` as ‖M‖₂, and the other factor has ``values`` with
-    errors of norm ``total``.  The rows (``axis`` -1) of a left factor or the columns (-2) of a
-    right one give the entries.
+    ``matrix`` has errors ``own`` and ``norm`` as ‖M‖₂; the other factor has ``values`` with errors
+    of norm ``total``.  The entries follow from the rows (``axis`` -1) of a left factor or the
+    columns (-2) of a right one.
     """
     entries = matrix.norm(dim=axis) * total
     whole = norm * total
@@ -61,18 +60,18 @@ def through(
     return entries, whole
 
 
-# Running error analysis: arrays that carry a value and a bound on its rounding error
+# The arrays
 
 Scalar = int | float
 A = TypeVar("A")
 
 
 def gamma(k: float, u: float) -> float:
-    """k·u / (1 − k·u), the bound on k roundings in a row; infinite once nothing is left."""
+    """k·u / (1 − k·u), the bound on k successive roundings; infinite if k·u reaches 1."""
     return k * u / (1 - k * u) if k * u < 1 else math.inf
 
 
-def _is_one_array(a: Tensor | None, b: Tensor | None) -> bool:
+def _is_same_array(a: Tensor | None, b: Tensor | None) -> bool:
     if a is None or b is None:
         return a is b
     return (a.data_ptr(), a.shape, a.stride()) == (b.data_ptr(), b.shape, b.stride())
@@ -83,9 +82,9 @@ def _product(a: Tensor | None, b: Tensor | None, how: Any) -> Tensor | None:
 
 
 def selection(matrix: Tensor, axis: int) -> tuple[Tensor, Tensor] | None:
-    """Where the rows (``axis`` -1) or columns (-2) of a matrix have their only entry, and which.
+    """Return place and value of the only nonzero entry of each row (``axis`` -1) or column (-2).
 
-    None for a matrix that has more than one entry in some row (column).
+    None for a matrix with several nonzero entries in a row (column).
 
     >>> selection(torch.tensor([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0]]), -1)
     (tensor([1, 0]), tensor([1., 2.]))
@@ -99,29 +98,29 @@ def selection(matrix: Tensor, axis: int) -> tuple[Tensor, Tensor] | None:
 
 
 def _compared(how: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
-    """Results are compared by their values, with one another or with plain numbers."""
+    """Compare results by their values, with one another or with plain numbers."""
     return lambda x, y: how(x.value, y.value if isinstance(y, Rounded) else y)
 
 
 class Rounded:
-    """value ± radius; ``unit`` is the roundoff of the dtype it is stored in.
+    """value ± radius; ``unit`` is the roundoff of the dtype in which it is stored.
 
-    ``radius`` is None where the stored number is exact.  ``total`` bounds the Euclidean norm of
-    all errors together where that is known to be less than what the radii say.
+    ``radius`` is None if the stored number is exact.  ``total`` bounds the Euclidean norm of all
+    errors together, if that is known to be less than the radii imply.
 
-    Where spread is followed, ``parts`` are the errors that each entry has for itself, ``shared``
-    is a radius of all others: of all there are, where nothing else is known.  ``met`` are the
-    calls of attention of which it is the query.
+    If spread is tracked, ``parts`` are errors that are independent between entries, and ``shared``
+    is a radius of all other errors, by default of all.  ``calls`` lists the attention calls whose
+    query is this array.
     """
 
     __slots__ = (
         "__weakref__",
+        "_distinct",
         "_near",
         "_norm",
         "_once",
-        "_varied",
         "arithmetic",
-        "met",
+        "calls",
         "parts",
         "radius",
         "shared",
@@ -145,10 +144,10 @@ class Rounded:
         self._norm: float | None = None
         self.parts: tuple[Part, ...] = ()
         self.shared: Tensor | None = radius
-        self._varied: bool | None = None
+        self._distinct: bool | None = None
         self._near: tuple[Any, ...] = ()
         self._once: dict[object, tuple[object, Any]] = {}
-        self.met: list[Scores] = []
+        self.calls: list[Scores] = []
 
     def __array_namespace__(self, api_version: str | None = None) -> Arithmetic:
         return self.arithmetic
@@ -169,14 +168,14 @@ class Rounded:
         return self.moved(lambda x: x.mT)
 
     def moved(self, how: Callable[[Tensor], Tensor], *, again: bool = False) -> Rounded:
-        """The same entries in other places; ``again``: some of them more than once."""
+        """Move entries to other places; ``again``: some of them to more than one."""
         radius = None if self.radius is None else how(self.radius)
         result = Rounded(self.arithmetic, how(self.value), radius, self.unit)
         if not self.arithmetic.spreads:
             return result
         shared = plus(radius_of(self.parts), self.shared) if again else self.shared
         result.shared = None if shared is None else how(shared.expand(self.value.shape))
-        result.varied = self.varied and not again
+        result.distinct = self.distinct and not again
         if not again:
             result.parts = tuple(
                 replace(p, view=object(), sigma=how(p.sigma.expand(self.value.shape)))
@@ -184,20 +183,20 @@ class Rounded:
             )
         return result
 
-    def is_one_with(self, other: Rounded) -> bool:
-        """Whether both are views of the same arrays, and stand for the same errors."""
+    def equals_exactly(self, other: Rounded) -> bool:
+        """Whether both are views of the same arrays with the same errors."""
         arrays = [[x.value, x.radius, x.shared, *(p.sigma for p in x.parts)] for x in (self, other)]
         return (
             self.unit == other.unit
             and [p.sources for p in self.parts] == [p.sources for p in other.parts]
             and [p.single for p in self.parts] == [p.single for p in other.parts]
-            and all(map(_is_one_array, *arrays))
+            and all(map(_is_same_array, *arrays))
         )
 
-    def anew(self) -> Rounded:
-        """The same once more, with roundings of its own."""
+    def with_fresh_errors(self) -> Rounded:
+        """A copy with its own, independent roundings."""
         result = Rounded(self.arithmetic, self.value, self.radius, self.unit)
-        result.shared, result.total, result._varied = self.shared, self.total, self._varied
+        result.shared, result.total, result._distinct = self.shared, self.total, self._distinct
         result.parts = tuple(Part.fresh(p.sigma, single=p.single) for p in self.parts)
         return result
 
@@ -209,10 +208,10 @@ class Rounded:
         keys = key if isinstance(key, tuple) else (key,)
         return self.moved(lambda x: x[key], again=any(isinstance(k, Tensor | list) for k in keys))
 
-    # what is asked of keys again with every piece of the queries
+    # cached, since it is needed again for the same keys with every block of queries
 
     def once(self, what: object, of: object, compute: Callable[[], A]) -> A:
-        """What was computed of the array before, as long as ``of`` is what it was computed of."""
+        """Return ``compute()``, cached while ``of`` is the object it was computed from."""
         known = self._once.get(what)
         if known is None or known[0] is not of:
             known = of, compute()
@@ -221,8 +220,8 @@ class Rounded:
         found: A = known[1]
         return found
 
-    def knows(self, what: object, of: object, found: Tensor) -> None:
-        """What need not be computed again."""
+    def remember(self, what: object, of: object, found: Tensor) -> None:
+        """Cache a result that is already known."""
         if self.value.numel() < KEPT:
             self._once[what] = (of, found)
 
@@ -250,84 +249,89 @@ class Rounded:
     # how errors spread
 
     @property
-    def varied(self) -> bool:
-        """Whether no size is known to occur twice."""
-        if self._varied is None:
-            self._varied = multiplicity(self.value) == 1
-        return self._varied
+    def distinct(self) -> bool:
+        """Whether no absolute value is known to occur twice."""
+        if self._distinct is None:
+            self._distinct = multiplicity(self.value) == 1
+        return self._distinct
 
-    @varied.setter
-    def varied(self, known: bool) -> None:
-        self._varied = known
+    @distinct.setter
+    def distinct(self, known: bool) -> None:
+        self._distinct = known
 
-    def settled(
+    def set_errors(
         self,
         terms: Sequence[tuple[Rounded, Tensor | None]],
         fresh: Tensor | None = None,
         *,
         also: Tensor | None = None,
     ) -> Rounded:
-        """With the errors of Σ c·x, of one rounding an entry, and whatever else is given."""
+        """Set the errors of Σ c·x, one rounding per entry, and further shared errors."""
         kept, shared = linear(self.value.shape, terms)
-        self.varied = any(x.varied for x, _ in terms if x.value.shape == self.value.shape)
-        return self.holding(kept, plus(shared, also), fresh)
+        self.distinct = any(x.distinct for x, _ in terms if x.value.shape == self.value.shape)
+        return self.set_parts(kept, plus(shared, also), fresh)
 
-    def holding(
+    def set_parts(
         self, kept: list[Part], shared: Tensor | None, fresh: Tensor | None, *more: Part
     ) -> Rounded:
-        """With these parts, one rounding an entry, and what else is independent."""
+        """Set these parts, one rounding per entry, and further independent parts."""
         new = more if fresh is None else (*more, Part.fresh(fresh, single=True))
-        self.parts, self.shared, self.varied = with_fresh(
-            self.value, kept, shared, new, varied=self.varied
+        self.parts, self.shared, self.distinct = with_fresh(
+            self.value, kept, shared, new, distinct=self.distinct
         )
         return self
 
-    def own(self) -> Tensor | None:
-        """The parameter of what is independent entry by entry."""
+    def sigma(self) -> Tensor | None:
+        """The sub-Gaussian parameter of the errors that are independent between entries."""
         if len(self.parts) < 2:
             return root(self.parts)
         return self.once("own", self.parts, lambda: cast("Tensor", root(self.parts)))
 
-    def own_square(self) -> Tensor | None:
-        """The square of :meth:`own`, repeated to the shape."""
-        own = self.own()
+    def sigma_square(self) -> Tensor | None:
+        """The square of :meth:`own`, expanded to the shape."""
+        own = self.sigma()
         if own is None:
             return None
         return self.once("own square", self.parts, lambda: own.expand(self.value.shape).square())
 
-    def probable(self) -> Tensor:
-        """The radius that independent errors of mean zero exceed hardly ever, by this alone."""
+    def probable_radius(self) -> Tensor:
+        """The radius that independent errors of mean zero hardly ever exceed."""
         found = plus(radius_of(self.parts), self.shared)
         if found is None:
             return torch.zeros_like(self.value)
         return found.nan_to_num(nan=math.inf).expand(self.value.shape)
 
-    def likely(self) -> Tensor:
-        """The probable radius, where it is below the deterministic one."""
+    def smallest_radius(self) -> Tensor:
+        """The probable or the deterministic radius, whichever is smaller, entry by entry."""
         if not self.arithmetic.spreads:
             return self.error()
         state = (self.parts, self.shared, self.radius)
         if len(self._near) != 4 or any(a is not b for a, b in zip(self._near, state, strict=False)):
-            self._near = (*state, torch.minimum(self.probable(), self.error()))
+            self._near = (*state, torch.minimum(self.probable_radius(), self.error()))
         near: Tensor = self._near[3]
         return near
 
     def storing(self, unit: float) -> Tensor:
-        """What one rounding at a unit may do to every entry."""
+        """The error bound of one rounding at a unit, for every entry."""
         known = self._once.pop("storing", None)
         if known is not None and known[0] == unit:
             found: Tensor = known[1]
             return found
         return self.arithmetic.storing(self.value, unit)
 
-    def sloped(self, of: Rounded, slope: Callable[[Tensor], Tensor], units: float) -> Rounded:
-        """As a function of another array, of some slope within a radius, off by so many units."""
+    def set_errors_of_function(
+        self, of: Rounded, slope: Callable[[Tensor], Tensor], units: float
+    ) -> Rounded:
+        """Set the errors of a function of another array, given its slope within a radius.
+
+        ``units``: the error of the function itself, in unit roundoffs.
+        """
         if not self.arithmetic.spreads:
             return self
-        near = of.likely()
+        near = of.smallest_radius()
         steep = torch.where(near == 0, 0.0, slope(near))
         fresh = self.storing(self.unit + units * self.arithmetic.inner(of.unit))
-        return self.settled([(of, steep)], fresh)
+        return self.set_errors([(of, steep)], fresh)
 
     # operations
 
@@ -342,7 +346,7 @@ class Rounded:
             result.total = result.stored_total(a.total_error() + b.total_error())
         if not self.arithmetic.spreads:
             return result
-        return result.settled([(a, None), (b, None)], None if exact else result.storing(unit))
+        return result.set_errors([(a, None), (b, None)], None if exact else result.storing(unit))
 
     def __mul__(self, other: Any) -> Rounded:
         a, b, unit = self.arithmetic.pair(self, other)
@@ -357,12 +361,14 @@ class Rounded:
         if not self.arithmetic.spreads:
             return result
         exact = power_of_two or (number and abs(other) in (0, 1))
-        both = a.likely() * b.likely() if a.is_off() and b.is_off() else None
+        both = (
+            a.smallest_radius() * b.smallest_radius() if a.has_errors() and b.has_errors() else None
+        )
         fresh = None if exact else result.storing(unit)
-        return result.settled([(a, b.value), (b, a.value)], fresh, also=both)
+        return result.set_errors([(a, b.value), (b, a.value)], fresh, also=both)
 
-    def is_off(self) -> bool:
-        """Whether anything is known of its errors but that there are none."""
+    def has_errors(self) -> bool:
+        """Whether any errors are known."""
         return bool(self.parts) or self.shared is not None
 
     __radd__, __rmul__ = __add__, __mul__
@@ -394,9 +400,9 @@ class Rounded:
             inverse = self.arithmetic.rounded(
                 1 / self.value, r / (size * (size - r).clamp(min=0)), self.unit
             )
-            return inverse.sloped(self, slope, 0.0)
+            return inverse.set_errors_of_function(self, slope, 0.0)
         units = self.arithmetic.profile.power_error
-        if exponent == 2:  # (x + r)² − x² without what cancels
+        if exponent == 2:  # (x + r)² − x² without cancellation
             value = power = self.square
             spread = torch.add(r, size, alpha=2).mul_(r)
         else:
@@ -404,12 +410,14 @@ class Rounded:
             spread = (size + r) ** exponent - power
         spread = spread.add_(power, alpha=units * self.arithmetic.inner(self.unit))
         result = self.arithmetic.rounded(value, spread, self.unit)
-        return result.sloped(self, lambda r: exponent * (size + r) ** (exponent - 1), units)
+        return result.set_errors_of_function(
+            self, lambda r: exponent * (size + r) ** (exponent - 1), units
+        )
 
     def sum(self, axis: int) -> Rounded:
-        """The sum over an axis, in the order that was measured.
+        """The sum over an axis, in the measured order.
 
-        Independent errors add in quadrature, in each sum those of its own entries.
+        Independent errors add in quadrature within each sum.
         """
         shape, u = self.value.shape, self.arithmetic.inner(self.unit)
         terms = self.arithmetic.profile.sum_terms(shape[axis])
@@ -425,9 +433,9 @@ class Rounded:
             for p in self.parts
         ]
         shared = None if self.shared is None else self.shared.expand(shape).sum(axis)
-        result.varied = self.varied
+        result.distinct = self.distinct
         more = (Part.fresh(math.sqrt(terms) * u * size, single=False),) if shape[axis] > 1 else ()
-        return result.holding(kept, shared, result.storing(self.unit), *more)
+        return result.set_parts(kept, shared, result.storing(self.unit), *more)
 
     def __matmul__(self, other: Rounded) -> Rounded:
         rows = self.shape[-2] if self.ndim > 1 else 1
@@ -441,7 +449,7 @@ class Rounded:
         return self[once]._product(other, terms, self.shape[:-1])
 
     def _repeated(self) -> list[int]:
-        """The axes, but for the last, along which all that is known of the entries is one."""
+        """The axes, except the last, along which everything known about the entries is constant."""
         known = [x for x in (self.value, self.radius, self.shared) if x is not None]
         return [
             axis
@@ -452,15 +460,15 @@ class Rounded:
         ]
 
     def selects(self, axis: int) -> tuple[Tensor, Tensor] | None:
-        """As :func:`selection`, for a matrix of exact numbers such as that of a permutation."""
-        if self.ndim != 2 or self.radius is not None or self.is_off() or not self.value.numel():
+        """Apply :func:`selection` to a matrix of exact numbers, such as that of a permutation."""
+        if self.ndim != 2 or self.radius is not None or self.has_errors() or not self.value.numel():
             return None
         return self.once(("selects", axis), self.value, lambda: selection(self.value, axis))
 
     def _times(self, b: Rounded) -> Callable[[Tensor, Tensor], Tensor]:
-        """Products of arrays that have entries where these two have them.
+        """Return the product for arrays with the same nonzero places as these two.
 
-        A factor that selects rows or columns need not be multiplied with.
+        If a factor selects rows or columns, indexing replaces the multiplication.
         """
         if self.ndim != 2 or b.ndim != 2:
             return torch.matmul
@@ -479,9 +487,9 @@ class Rounded:
         return torch.matmul
 
     def restricted_product(self, b: Rounded, inner: int) -> Rounded:
-        """The product, both factors at all those of ``inner`` places where neither is 0.
+        """The product of factors restricted to those of ``inner`` places where neither is 0.
 
-        The others add no rounding; that this one would be in a longer sum is kept in the radius.
+        The other places add no rounding; the radius is that of the sum over all ``inner`` places.
         """
         terms = self.arithmetic.profile.product_terms(inner, self.shape[0], b.shape[1])
         return self._product(b, terms, self.shape[:-1], inner)
@@ -489,9 +497,9 @@ class Rounded:
     def _product(
         self, b: Rounded, terms: int, rows: tuple[int, ...], inner: int | None = None
     ) -> Rounded:
-        """The product, in which so many rows are repeated as these say.
+        """The product, with repeated rows expanded to the leading shape ``rows``.
 
-        ``inner`` is the length of the sums where the factors are restricted to a part of it.
+        ``inner`` is the length of the sums if the factors are restricted to a part of it.
         """
         profile = self.arithmetic.profile
         size, other_size, times = self.size, b.size, self._times(b)
@@ -508,7 +516,7 @@ class Rounded:
         product = self.arithmetic.rounded(value, radius, profile.store)
         small = max(self.ndim, b.ndim) <= 2 and (inner or size.shape[-1]) <= LARGEST
         if spread is not None and small and product.finite:
-            self._in_norm(b, product, local, factor)  # of what is not finite no norm bounds it
+            self._in_norm(b, product, local, factor)  # norms bound only finite errors
         stored = product.storing(profile.store)
         if rows != self.shape[:-1]:
             whole = (*rows, *product.shape[len(rows) :])
@@ -519,7 +527,7 @@ class Rounded:
         return self._multiplied(b, product, stored, terms, times)
 
     def _in_norm(self, b: Rounded, product: Rounded, local: Tensor, factor: float) -> None:
-        """The errors of a product bounded through the norms of both factors as well."""
+        """Bound the errors of a product through the norms of both factors as well."""
         known: list[tuple[Tensor, float]] = []
         if self.ndim == 2 and max(self.shape) <= LARGEST:
             entries, whole = through(
@@ -544,10 +552,10 @@ class Rounded:
         terms: float,
         times: Callable[[Tensor, Tensor], Tensor],
     ) -> Rounded:
-        """How the errors of a product spread: each entry of a factor meets many results."""
+        """Set the spread of the errors of a product, in which each entry enters many results."""
         profile = self.arithmetic.profile
         size, other = self.size, b.size
-        mine, theirs = self.own_square(), b.own_square()
+        mine, theirs = self.sigma_square(), b.sigma_square()
         squares = [
             None if mine is None else times(mine, b.square),
             None if theirs is None else times(self.square, theirs),
@@ -566,7 +574,9 @@ class Rounded:
             None if spread is None else LAMBDA * spread,
             None if r is None else times(r.expand(size.shape), other),
             None if far is None else times(size, far.expand(other.shape)),
-            times(self.likely(), b.likely()) if self.is_off() and b.is_off() else None,
+            times(self.smallest_radius(), b.smallest_radius())
+            if self.has_errors() and b.has_errors()
+            else None,
         )
         left = self.lengths[..., None] if b.value.ndim > 1 else self.lengths
         right = b.once(
@@ -578,23 +588,23 @@ class Rounded:
             right = right.squeeze(-2)
             left = left if left.ndim == 0 else left.squeeze(-1)[..., None]
         summed = math.sqrt(terms + 1) * profile.product * (left * right)
-        product.varied = self.varied and b.varied
+        product.distinct = self.distinct and b.distinct
         whole = product.value.shape
-        product.holding([], shared, stored, Part.fresh(summed.expand(stored.shape), single=False))
+        product.set_parts([], shared, stored, Part.fresh(summed.expand(stored.shape), single=False))
         if stored.shape != whole:
             product.parts = tuple(replace(p, sigma=p.sigma.expand(whole)) for p in product.parts)
             product.shared = None if product.shared is None else product.shared.expand(whole)
         return product
 
     def norm(self) -> float:
-        """A bound on the largest singular value, computed once; of a product the cheap one."""
+        """A bound on the largest singular value, cached; of a product the Frobenius norm."""
         if self._norm is None:
             cheap = float(self.value.norm()) * (1 + 2.0**-40)
             self._norm = spectral(self.value) if self.total is None else cheap
         return self._norm
 
     def stored_total(self, total: float) -> float:
-        """The norm of all errors once results with errors of norm ``total`` are rounded."""
+        """The norm of all errors after results with errors of norm ``total`` are rounded."""
         least = self.arithmetic.profile.least * math.sqrt(self.value.numel())
         return total * (1 + self.unit) + float(self.value.norm()) * self.unit + least
 

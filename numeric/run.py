@@ -1,11 +1,12 @@
-"""One conclusion in one implementation and dtype: run it, bound it, compare.
+"""Run one conclusion in one implementation and dtype, bound its error, and compare.
 
-A kernel that is given whole blocks of queries was measured to sum over keys in fewer roundings
-than one that may be left with a query alone, so its calls are counted before its bound is taken.
+A kernel that is given whole blocks of queries was measured to sum over keys with fewer roundings
+than one that may have a single query left over, so the queries per call are recorded before its
+bound is chosen.
 
-Rounding bounds are worst case: over many steps of a recurrence they can grow beyond the values
-themselves, and so can the values.  So the steps are raised, twice as many each time, while
-float64 still tells the two sides apart.
+Rounding bounds are worst case: over many steps of a recurrence they can exceed the values, which
+can grow as well.  So the number of steps is doubled as long as float64 still distinguishes the two
+sides.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from attnproof.symbolic.terms import Term
 from . import devices
 from .arithmetic import Arithmetic
 from .attention_bound import AttentionBound
-from .devices import DTYPES, called, name_of
+from .devices import DTYPES, device_label, name_of
 from .hypotheses import number_array
 from .implementations import DoesNotFit, Implementation
 from .implementations.eager import SOFTMAX
 from .measurement import (
-    NOTHING_TOLD,
+    BOUND_TOO_LARGE,
     Comparison,
     Judged,
     Measurement,
@@ -45,7 +46,7 @@ from .measurement import (
     sampled,
     worse,
 )
-from .policies.judging import Judging, answers_each_alone, reads_as_given
+from .policies.judging import Judging, queries_are_given, rows_are_independent
 from .profile import FULL_BLOCK, Profile, profile_of
 from .sample import Sample, draw
 from .scale import Scale
@@ -53,7 +54,7 @@ from .task import Task, definitions_in
 from .torch_reading import BoundReading, TorchReading
 from .walk import Replacement, TooLarge, Where, never
 
-# The code of an implementation as it is called: what it refuses, and how many queries it is given
+# Calls of the code of an implementation: refusals, and the number of queries
 
 
 @dataclass
@@ -65,11 +66,11 @@ class Calls:
 
     @property
     def replaced(self) -> Mapping[str, Replacement]:
-        """The implementation's code; what it refuses is told, and stops nothing else.
+        """The code of the implementation, with its refusals turned into ``DoesNotFit``.
 
-        PyTorch raises ``RuntimeError`` for a kernel that is not there or memory that is spent,
-        and for arrays that do not fit together alike.  So every one is told with its text, and
-        that the implementations of this package raise none at small sizes is a test.
+        PyTorch raises ``RuntimeError`` for a missing kernel or exhausted memory, and also for
+        arrays whose shapes do not match.  So all of these are reported with their text; a test
+        ensures that the implementations of this package raise none at small sizes.
         """
         return {
             name: replace(replaced, compute=self._guarded(name, replaced.compute))
@@ -90,9 +91,10 @@ class Calls:
         return call
 
     def bounded(self) -> Implementation:
-        """The implementation with its bounds for calls as they were.
+        """The implementation with its bounds for the recorded calls.
 
-        Where every call of a definition was given whole blocks of queries, they are for such.
+        If every call of a definition had whole blocks of queries, its bounds are those for whole
+        blocks.
         """
         return replace(
             self.implementation,
@@ -110,16 +112,16 @@ class Calls:
         return replace(bound, compute=replace(compute, queries=FULL_BLOCK))
 
 
-# How many steps stacks of layers are taken, so that the numbers still say something
+# The number of steps of stacks for which results remain informative
 
 FEWEST, FIRST = 4, 16
-LARGEST = 1e30  # what float32 and bfloat16 hold with room to spare
+LARGEST = 1e30  # within the range of float32 and bfloat16, with a margin
 
 Run = Callable[[Task, str, Implementation, torch.dtype], Measurement]
 
 
-def informative(task: Task, run: Run, again: Callable[[Task], Task]) -> Task:
-    """The task with as many steps as float64 can follow in every claim, up to its own."""
+def informative(task: Task, run: Run, redraw: Callable[[Task], Task]) -> Task:
+    """Return the task with the most steps, up to its own, that float64 can follow in all claims."""
     most = max(counted(task).values(), default=0)
     if most <= FEWEST:
         return task
@@ -127,16 +129,16 @@ def informative(task: Task, run: Run, again: Callable[[Task], Task]) -> Task:
     def with_steps(steps: int) -> Task:
         if steps >= most:
             return task
-        return again(replace(task, scale=replace(task.scale, steps=steps)))
+        return redraw(replace(task, scale=replace(task.scale, steps=steps)))
 
     steps = FIRST
     best = with_steps(steps)
-    if not _tells(best, run):
+    if not _is_informative(best, run):
         return with_steps(FEWEST)
     while steps < most:
         steps *= 2
         more = with_steps(steps)
-        if not _tells(more, run):
+        if not _is_informative(more, run):
             break
         best = more
     return best
@@ -144,38 +146,38 @@ def informative(task: Task, run: Run, again: Callable[[Task], Task]) -> Task:
 
 @contextmanager
 def one_thread(task: Task) -> Iterator[None]:
-    """Many small steps are taken on one thread: more would wait for each other at every one."""
+    """Run many small steps on one thread, since several would wait for each other at each step."""
     many = max(counted(task).values(), default=0) > FIRST
     with devices.one_thread() if many else nullcontext():
         yield
 
 
-def _tells(task: Task, run: Run) -> bool:
+def _is_informative(task: Task, run: Run) -> bool:
     eager = Implementation("eager")
     for says in task.statement.claims:
         try:
             found = run(task, says, eager, torch.float64)
         except (DoesNotFit, TooLarge):
             continue
-        if found.status == "non-finite" or found.reason == NOTHING_TOLD:
+        if found.status == "non-finite" or found.reason == BOUND_TOO_LARGE:
             return False
     sides = (bound.value for bound in task.bounds.values())
     return all(bool((side.abs() < LARGEST)[side.isfinite()].all()) for side in sides)
 
 
-# Does one matrix serve every position?  Least squares on many, in float64
+# Existence of one matrix for every position, by least squares over many, in float64
 
-EQUATIONS = 4  # for each unknown
+EQUATIONS = 4  # per unknown
 CPU, FLOAT64 = torch.device("cpu"), DTYPES["float64"]
 
 
 class NotLinear(ValueError):
-    """The equation is not linear in the unknown: least squares cannot settle it."""
+    """The equation is not linear in the unknown, so least squares cannot settle it."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What least squares found: the verdict, how many draws, and the relative residual."""
+    """The result of least squares: the verdict, the number of draws, and the relative residual."""
 
     found: Comparison
     draws: int
@@ -185,7 +187,7 @@ class Search:
 def search(
     statement: Statement, claim: Claim, sizes: dict[str, int], scale: Scale, seed: int
 ) -> Search:
-    """The best value of the unknown for many draws of what it must not depend on.
+    """Find the best value of the unknown for many draws of what it must not depend on.
 
     left − right is linear in the unknown M; the residual of the best M is compared with the
     rounding bound of both sides at that M.  Raises :class:`NotLinear` otherwise.
@@ -211,11 +213,11 @@ def search(
 
 
 def _redrawn(statement: Statement, claim: Claim, first: Sample, scale: Scale, seed: int) -> Sample:
-    """New values for what the unknown must not depend on; the rest as first drawn."""
+    """Redraw the values on which the unknown must not depend; the others stay as first drawn."""
     again = draw(statement, first.sizes, scale, seed)
     moving = {v.data[0] if v.op == "var" else v.data for v in claim.free_of}
     values = {k: again.values[k] if k in moving else v for k, v in first.values.items()}
-    return Sample(statement, first.sizes, values, first.seed, first.formed, first.kept)
+    return Sample(statement, first.sizes, values, first.seed, first.formed, first.unrounded)
 
 
 def _linear(
@@ -255,15 +257,15 @@ def _at(claim: Claim, unknown: Term, best: Tensor, sample: Sample, solving: floa
     return Comparison(float(error[place]), float(tolerance[place]), place, status)
 
 
-# One conclusion in one implementation and dtype: run it, bound it, compare
+# Run, bound and compare
 
 
 def run(
     task: Task, says: str, claim: Claim, implementation: Implementation, dtype: torch.dtype
 ) -> Measurement:
-    """Run both sides, compare the sampled rows with each other and with float64.
+    """Run both sides, and compare the sampled rows with each other and with float64.
 
-    Raises ``DoesNotFit`` or ``TooLarge`` where the implementation cannot take the call.
+    Raises ``DoesNotFit`` or ``TooLarge`` if the implementation cannot handle the call.
     """
     started = perf_counter()
     heads = task.heads(implementation, dtype, claim.left)
@@ -278,7 +280,7 @@ def run(
             computed, again, partly, codes = _computed(
                 task, claim, implementation, dtype, where, head
             )
-            spread = judging.follows(head) and task.columns(claim.left, where, head) is where
+            spread = judging.tracks_spread(head) and task.columns(claim.left, where, head) is where
             bounds = [
                 task.bound(side, where, head, profile, code.bounds, spread=spread)
                 for side, code in zip(claim.sides, codes, strict=False)
@@ -288,18 +290,18 @@ def run(
                 one = positive(computed[0], bounds[0])
             else:
                 one = compared(claim.relation, computed, bounds, own, every_entry=not any(where))
-            judging.meet(head, computed, bounds, where, again, codes, own)
+            judging.add_head(head, computed, bounds, where, again, codes, own)
         looked.append(where)
         place = place_of(one.place, where)
         one = replace(one, place=(head, *place) if heads > 1 else place)
         found = one if found is None else worse(found, one)
     assert found is not None
     judged = judging.judged(found)
-    found = _spoken(found, judging, judged)
+    found = _with_policies(found, judging, judged)
     return Measurement(
         says,
         implementation.name,
-        called(task.device),
+        device_label(task.device),
         name_of(dtype),
         task.sizes | ({"heads drawn": heads} if heads > 1 else {}),
         task.seed,
@@ -323,8 +325,8 @@ def run(
     )
 
 
-def _spoken(certain: Comparison, judging: Judging, judged: Sequence[Judged]) -> Comparison:
-    """What is found in the end: violated if any policy says so."""
+def _with_policies(certain: Comparison, judging: Judging, judged: Sequence[Judged]) -> Comparison:
+    """The final comparison: violated if any policy fails."""
     against = next((j for j in judged[1:] if j.status == "violated"), None)
     if against is None or certain.status in ("violated", "non-finite"):
         return certain
@@ -343,11 +345,11 @@ def _computed(
     where: Where,
     head: int,
 ) -> tuple[list[Tensor], Tensor | None, set[str], list[Implementation]]:
-    """The sides, the first one with its rows computed alone, and what never ran over all rows.
+    """Compute the sides, the first one also with its rows alone, and what ran only for these.
 
-    At last the implementation with the bounds of the calls that each side made.
-    Of rows that are sampled only the first side runs its kernels over all; the other runs them
-    on these rows alone, so that a check costs one forward and little more.
+    The last result is the implementation with the bounds for the calls that each side made.  If
+    rows are sampled, only the first side runs its kernels over all rows; the other runs them on the
+    sampled rows, so that a check costs little more than one forward.
     """
     sample = task.sample(head)
     values = task.values(head, dtype)
@@ -379,7 +381,7 @@ def _computed(
     if claim.right is not None:
         computed.append(value(alone, claim.right))
     again = None
-    asked = answers_each_alone(implementation, task.device) and reads_as_given(claim.left)
+    asked = rows_are_independent(implementation, task.device) and queries_are_given(claim.left)
     if alone is not whole and not partly and asked:
         again = number_array(alone.read(claim.left, where))
     made = calls if alone is not whole else (calls[0], calls[0])
@@ -394,7 +396,7 @@ def _reference_radius(
     where: Where,
     head: int,
 ) -> tuple[Tensor, Tensor] | None:
-    """What the references themselves may be off, where that is no less than what is bounded."""
+    """The error of the references themselves, if it is as large as the errors that are bounded."""
     if profile.dtype != torch.float64 or not implementation.bounds:
         return None
     sides = [claim.left, claim.left if claim.right is None else claim.right]

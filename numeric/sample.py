@@ -1,4 +1,4 @@
-"""Values for the givens of a statement from one seed, and what they are in each dtype."""
+"""Draw values for the givens of a statement from one seed, and convert them to each dtype."""
 
 from __future__ import annotations
 
@@ -21,25 +21,33 @@ from attnproof.symbolic.terms import Term, free
 from .arithmetic import Arithmetic
 from .devices import unit_roundoff, wide_dtype
 from .distribution_changes import in_distribution
-from .hypotheses import Formed, Unsatisfiable, broken, filled, met, spot_of, written
+from .hypotheses import (
+    Formed,
+    Unsatisfiable,
+    broken,
+    filled,
+    given_and_place,
+    satisfy_hypotheses,
+    written,
+)
 from .profile import profile_of
 from .rounded import Rounded
 from .scale import Scale, depths, roles, terms_of, tokens
 from .torch_reading import BoundReading, TorchReading
 
-# Random values by kind: what a real matrix, a position, a permutation, a depth may be
+# Random values by kind: real matrices, positions, permutations, depths, ..
 
 FEATURES = 4
 
 
 class SmoothFunction:
-    """A fixed nonlinear function of arrays, over leading axes, with the traits asked for.
+    """A fixed nonlinear function of arrays, over leading axes, with given symmetries.
 
-    It reads ``core[k]`` last axes of argument k and gives ``out`` last axes (None: those of the
-    first argument).  With the trait "equivariant" it is x_i + tanh(x_i W + mean_j tanh(x_j U)),
-    with "invariant" a function of mean_j tanh(x_j U); without either, a function of rows weights
-    each row by its place, so that it sees their order.  Numbers enter through sines, which no
-    size of position saturates.  Weights come from the name and the seed.
+    It reads the last ``core[k]`` axes of argument k and returns ``out`` as last axes (None: those
+    of the first argument).  With the trait "equivariant" it is x_i + tanh(x_i W + mean_j tanh(x_j
+    U)), with "invariant" a function of mean_j tanh(x_j U); without either, a function of rows
+    weights each row by its place, so that it depends on their order.  Numbers enter through sines,
+    which large positions do not saturate.  Weights follow from the name and the seed.
     """
 
     def __init__(
@@ -56,7 +64,7 @@ class SmoothFunction:
         self.last: dict[int, tuple[Rounded, Rounded]] = {}
 
     def weight(self, what: str, *shape: int, scale: float = 1.0) -> Any:
-        """The same array of weights for the same name, seed and shape."""
+        """The array of weights for a name, seed and shape, always the same."""
         label = f"{self.name}|{what}|{shape}|{self.seed}"
         generator = torch.Generator().manual_seed(crc32(label.encode()))
         drawn = torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -80,7 +88,7 @@ class SmoothFunction:
         return flat if len(self.out) == 1 else xp.reshape(flat, (*flat.shape[:-1], *self.out))
 
     def _read(self, xp: Any, k: int, x: Any, core: int) -> Any:
-        """A few features of one argument."""
+        """Compute a few features of one argument."""
         if core == 0:
             weight = self.weight(f"in {k}", FEATURES, scale=0.5)
             sine = xp.sin(xp.expand_dims(x, axis=-1) * weight)
@@ -93,18 +101,18 @@ class SmoothFunction:
         return rows
 
     def _features(self, k: int, x: Any, weight: Any) -> Any:
-        """Rows by weights; where one call after another reads the same, as all keys, once."""
+        """Multiply rows by weights, reusing the last product if the same input comes again."""
         if not isinstance(x, Rounded):
             return x @ weight
         last = self.last.get(k)
-        if last is not None and last[0].is_one_with(x):
-            return last[1].anew()
+        if last is not None and last[0].equals_exactly(x):
+            return last[1].with_fresh_errors()
         found = x @ weight
         self.last[k] = (x, found)
         return found
 
     def _pooled(self, xp: Any, k: int, rows: Any) -> Any:
-        """The mean over rows; weighted by place unless the function may not see their order."""
+        """The mean over rows, weighted by place unless the function must ignore their order."""
         if not self._blind():
             rows = rows * xp.expand_dims(self.weight(f"place {k}", rows.shape[-2]), axis=-1)
         return xp.sum(rows, axis=-2) * (1 / rows.shape[-2])
@@ -113,7 +121,7 @@ class SmoothFunction:
         return any(trait in ("equivariant", "invariant") for trait in self.traits)
 
     def _onto(self, xp: Any, x: Any, hidden: Any) -> Any:
-        """A result of the shape of the first argument: each row moved by itself and by all."""
+        """A result of the shape of the first argument: each row is changed by itself and by all."""
         core = self.core[0]
         if core == 0:
             return xp.tanh(x) + hidden @ self.weight("out", FEATURES)
@@ -131,17 +139,17 @@ def _number(value: Any) -> Tensor:
     return torch.tensor(float(value), dtype=torch.float64)
 
 
-LARGE = 1 << 20  # entries of what is not drawn if no term reads it
-DEEPEST = 40  # above every natural number that is the depth of a stack
+LARGE = 1 << 20  # entries above which a given is not drawn if no term reads it
+DEEPEST = 40  # exclusive bound on natural numbers that are the depth of a stack
 
 
 def values_by_kind(
     statement: Statement, sizes: Mapping[str, int], scale: Scale, seed: int, *, simple: bool = False
 ) -> dict[str, Any]:
-    """A value for every given, from one seed, whatever the hypotheses; None for functions.
+    """Draw a value for every given, from one seed, ignoring the hypotheses; None for functions.
 
-    Tokens are as the distribution of the scale has them.  ``simple``: natural numbers are small,
-    and every other permutation is the identity.
+    Tokens follow the distribution of the scale.  ``simple``: natural numbers are small, and half of
+    the permutations are the identity.
     """
     generator = torch.Generator().manual_seed(seed)
     values: dict[str, Any] = {}
@@ -161,16 +169,16 @@ def values_by_kind(
 
 
 def _read(statement: Statement) -> set[str]:
-    """The names of the variables that some term reads; of others only the shape matters."""
+    """The names of the variables that some term reads; for others only the shape matters."""
     found = frozenset[Term]().union(*map(free, terms_of(statement)))
     return {str(v.data[0]) for v in found if v.op == "var"}
 
 
 @dataclass(frozen=True)
 class _Ask:
-    """One given to draw: its shape, the range of its indices, and what is drawn already.
+    """One given to draw: its shape, the range of its indices, and the values drawn before.
 
-    ``counted`` says that it is the depth of a stack, ``simple`` that small values will do.
+    ``counted``: it is the depth of a stack; ``simple``: small values suffice.
     """
 
     given: Given
@@ -200,7 +208,7 @@ def _real(ask: _Ask) -> Tensor:
 
 
 def _index(ask: _Ask) -> int:
-    """An index not drawn before, while there is one."""
+    """An index not drawn before, if one is left."""
     taken = [v for v in ask.drawn.values() if isinstance(v, int)]
     order = ask.order().tolist()
     chosen: int = next((k for k in order if k not in taken), order[0])
@@ -208,7 +216,7 @@ def _index(ask: _Ask) -> int:
 
 
 def _natural(ask: _Ask) -> int:
-    """A number of steps, or any number up to the largest position; not drawn before."""
+    """A number of steps, or any number up to the largest position, if possible not drawn before."""
     if ask.simple:
         return int(ask.integers(6))
     taken = [v for v in ask.drawn.values() if isinstance(v, int)]
@@ -220,7 +228,7 @@ def _natural(ask: _Ask) -> int:
 
 
 def _standard(ask: _Ask) -> Tensor:
-    """(outcomes, numbers): orthonormal columns, also to the column of ones, times √outcomes."""
+    """(outcomes, numbers): orthonormal columns, orthogonal to the ones vector, times √outcomes."""
     outcomes, numbers = ask.shape
     if numbers >= outcomes:
         raise Unsatisfiable(f"{outcomes} outcomes are too few for {numbers} uncorrelated numbers")
@@ -248,14 +256,14 @@ def _ladder(last: float, ask: _Ask) -> Tensor:
 
 
 def _spread(ask: _Ask) -> float:
-    """Matrices between features keep the size of what they act on; tokens spread wider."""
+    """The spread of entries: tokens spread widely, matrices between features preserve sizes."""
     if any(tokens(n) for n in ask.given.shape):
         return ask.scale.spread
     return 1 / math.sqrt(ask.shape[-2]) if len(ask.shape) > 1 else 1.0
 
 
 def _mask(ask: _Ask) -> Tensor:
-    """Truth values, most of them true, one at least in every row."""
+    """Truth values, mostly true, with at least one true in every row."""
     keep = ask.uniform() < 0.6
     if not ask.shape:
         return keep
@@ -282,21 +290,21 @@ _DRAWN_BY: dict[str, Callable[[_Ask], Any]] = {
 }
 
 
-# Values for the givens of a statement from one seed, and what they are in each dtype
+# Samples that satisfy the hypotheses, and their values in each dtype
 
 WIDE_KINDS = ("angle", "position", "frequency")
-KEPT_KINDS = ("orthogonal", "standard")  # in float64: rounded, they would be so no more
+UNROUNDED_KINDS = ("orthogonal", "standard")  # in float64: rounding would destroy the property
 CPU = torch.device("cpu")
-DRAWS = 12  # until the hypotheses that nothing was done for hold
-SMALL_DRAWS = 400  # of hypotheses about small whole numbers and maps
+DRAWS = 12  # attempts to satisfy hypotheses by chance
+SMALL_DRAWS = 400  # attempts for hypotheses about small integers and index maps
 
 
 @dataclass(frozen=True)
 class Sample:
     """One draw: the sizes, and for each given its value in float64 (or its function).
 
-    ``formed`` givens are computed from the others after rounding; ``kept`` are not rounded, and
-    may be so far from what satisfies a hypothesis exactly.
+    ``formed`` givens are computed from the others after rounding; ``unrounded`` ones are not
+    rounded, and the number bounds their distance from a value that satisfies a hypothesis exactly.
     """
 
     statement: Statement
@@ -304,22 +312,22 @@ class Sample:
     values: dict[str, Any]
     seed: int
     formed: tuple[Formed, ...] = ()
-    kept: Mapping[str, float] = field(default_factory=dict)
+    unrounded: Mapping[str, float] = field(default_factory=dict)
 
     def in_dtype(self, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
-        """The values rounded to a dtype, as a program would be given them."""
+        """The values rounded to a dtype, as a program would receive them."""
         stored = {
             name: self._stored(name, value, dtype, device) for name, value in self.values.items()
         } | self.functions(lambda weights: weights.to(device, dtype))
         for form in self.formed:
             exact = {k: _wide(v) for k, v in stored.items()} | self.functions()
             reading = TorchReading(self.sizes, exact, torch.float64, CPU)
-            name, _ = spot_of(form.target)
+            name, _ = given_and_place(form.target)
             stored[name] = filled(form, stored[name], reading)
         return stored
 
     def breaks(self, dtype: torch.dtype, device: torch.device) -> str | None:
-        """A hypothesis that no longer holds once the values are rounded to a dtype, in words."""
+        """Name a hypothesis that fails once the values are rounded to a dtype, if any."""
         if not self.statement.laws:
             return None
         stored = {k: _wide(v) for k, v in self.in_dtype(dtype, device).items()}
@@ -329,7 +337,7 @@ class Sample:
     def functions(
         self, convert: Callable[[Tensor], Any] = lambda weights: weights
     ) -> dict[str, SmoothFunction]:
-        """The functions among the givens, their weights of float64 made what they act on."""
+        """The functions among the givens; ``convert`` is applied to their float64 weights."""
         found = {}
         for name, given in self.statement.givens.items():
             if given.kind == "function":
@@ -351,7 +359,7 @@ class Sample:
 
     def _dtype_of(self, name: str, dtype: torch.dtype, device: torch.device) -> torch.dtype:
         kind = self.statement.givens[name].kind
-        if kind in KEPT_KINDS or name in self.kept:
+        if kind in UNROUNDED_KINDS or name in self.unrounded:
             return torch.float32 if device.type == "mps" else torch.float64
         return wide_dtype(dtype) if kind in WIDE_KINDS else dtype
 
@@ -367,28 +375,28 @@ class Sample:
                 continue
             stored = self._dtype_of(name, profile.dtype, device)
             unit = profile.wide if kind in WIDE_KINDS else unit_roundoff(stored)
-            exact, far = value.to(stored).double(), self.kept.get(name)
-            if kind in KEPT_KINDS:
+            exact, far = value.to(stored).double(), self.unrounded.get(name)
+            if kind in UNROUNDED_KINDS:
                 far = distance(kind, exact)
             radius = None if far is None else torch.full_like(value, far)
             found[name] = Rounded(arithmetic, exact, radius, unit)
         for form in self.formed:
-            name, _ = spot_of(form.target)
+            name, _ = given_and_place(form.target)
             stored = self._dtype_of(name, profile.dtype, device)
             found[name] = self._formed(form, found, stored)
         return found
 
     def _formed(self, form: Formed, found: dict[str, Any], stored: torch.dtype) -> Any:
-        """The exact value of what is formed from other givens, and the radius of storing it."""
+        """The exact value of a given formed from others, and the radius of storing it."""
         arithmetic = Arithmetic(profile_of(torch.float64, CPU))
         exact = {
             k: Rounded(arithmetic, v.value, v.radius) if isinstance(v, Rounded) else v
             for k, v in found.items()
         } | self.functions(arithmetic.exact)
         reading = BoundReading(self.sizes, exact, arithmetic)
-        source, old = reading.rounded(reading(form.source)), found[spot_of(form.target)[0]]
+        source, old = reading.rounded(reading(form.source)), found[given_and_place(form.target)[0]]
         value, error = source.value, source.error()
-        if not isinstance(old, Rounded):  # a mask or a map of indices
+        if not isinstance(old, Rounded):  # a mask or an index map
             return written(old, value, form.target, reading)
         if form.inverse:
             inverse = torch.linalg.inv(value)
@@ -404,7 +412,7 @@ class Sample:
 
 
 def storing(value: Tensor, error: Tensor, dtype: torch.dtype) -> Tensor:
-    """What storing a value computed with this error adds to it: what is exact may fit the dtype."""
+    """The error of storing a value computed with this error; an exact value may fit the dtype."""
     own = unit_roundoff(dtype) * (value.abs() + error)
     return torch.where(error == 0, (value.to(dtype).double() - value).abs(), own)
 
@@ -415,7 +423,7 @@ def _wide(value: Any) -> Any:
 
 
 def distance(kind: str, stored: Tensor) -> float:
-    """A bound on how far an entry is from that of an exactly orthogonal (standard) matrix near."""
+    """A bound on the distance of entries from a nearby exactly orthogonal (standard) matrix."""
     columns = stored / math.sqrt(len(stored)) if kind == "standard" else stored
     one = torch.eye(columns.shape[1], dtype=columns.dtype)
     defect = float(torch.linalg.matrix_norm(columns.mT @ columns - one))
@@ -425,7 +433,7 @@ def distance(kind: str, stored: Tensor) -> float:
 
 
 def draw(statement: Statement, sizes: Mapping[str, int], scale: Scale, seed: int) -> Sample:
-    """Values for every given that satisfy the hypotheses of the statement.
+    """Draw values for every given that satisfy the hypotheses of the statement.
 
     Raises :class:`Unsatisfiable` with the hypothesis for which none are known.
     """
@@ -439,11 +447,11 @@ def draw(statement: Statement, sizes: Mapping[str, int], scale: Scale, seed: int
             return Sample(statement, dict(sizes), values, seed)
         functions = Sample(statement, dict(sizes), values, seed).functions()
         try:
-            found = met(statement, dict(sizes), values | functions)
+            found = satisfy_hypotheses(statement, dict(sizes), values | functions)
         except Unsatisfiable as error:
             why = error
             continue
         kept = {name: None if name in functions else v for name, v in found.values.items()}
-        return Sample(statement, dict(sizes), kept, seed, found.formed, found.kept)
+        return Sample(statement, dict(sizes), kept, seed, found.formed, found.unrounded)
     assert why is not None
     raise why

@@ -1,4 +1,4 @@
-"""Sizes: what a statement's axes measure at each scale, by the role of each size."""
+"""Sizes: the lengths of the axes of a statement at each scale, by the role of each size."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ from attnproof.symbolic.terms import Term, free, postorder
 from .distributions import NORMAL, Distribution
 
 GIVEN_ENTRIES = 1 << 27
-"""The largest given that is drawn, in entries: 1 GiB in float64."""
+"""The largest array drawn for a given, in entries: 1 GiB in float64."""
 
 
 class UnknownScale(ValueError):
-    """The scale asked for is not one there is."""
+    """There is no scale of this name."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Lengths for each role, largest first, the largest position, rows compared, heads drawn.
+    """Lengths for each role, largest first, the largest position, rows compared, and heads drawn.
 
-    Where a statement has more sizes of a role than there are lengths, the last go down by one.
-    ``spread`` is that of token features: scores of √ℓ-scaled dot products then spread 3, so that
-    a few keys stand out in every row.
-    ``passes`` is the largest intermediate over tokens, in entries, of which every entry is computed
-    because the rows that are compared need it (a mean over all tokens, columns of a softmax over
-    rows): tokens are halved until it fits.  ``steps`` is the largest depth of a stack and the
-    longest table computed row by row.
+    If a statement has more sizes of a role than there are lengths, the remaining sizes count down
+    from the last.  ``spread`` is that of token features: scores of √ℓ-scaled dot products then
+    spread 3, so that a few keys stand out in every row.  ``passes`` is the largest intermediate
+    over tokens, in entries, that is computed in full because the compared rows need it (a mean over
+    all tokens, columns of a softmax over rows): tokens are halved until it fits.  ``steps`` is the
+    largest depth of a stack and the longest table computed row by row.
     """
 
     name: str
@@ -77,7 +76,7 @@ SCALES = {
 
 
 def scale_named(name: str) -> Scale:
-    """The scale of that name.  Raises :class:`UnknownScale`, naming all, for others."""
+    """The scale with this name.  Raises :class:`UnknownScale`, naming all, for others."""
     if name not in SCALES:
         raise UnknownScale(f"scale {name!r} was asked for; there are {', '.join(SCALES)}")
     return SCALES[name]
@@ -94,7 +93,7 @@ def tokens(length: Term) -> bool:
 
 
 def terms_of(statement: Statement) -> Iterator[Term]:
-    """The terms of the claims, then those of the hypotheses."""
+    """Yield the terms of the claims, then those of the hypotheses."""
     for claim in (*statement.claims.values(), *(law.claim for law in statement.laws)):
         parts = (claim.left, claim.right, claim.variable, claim.witness)
         yield from (part for part in parts if part is not None)
@@ -109,13 +108,13 @@ def depths(statement: Statement) -> frozenset[str]:
 
 @cache
 def _counted(term: Term) -> frozenset[Term]:
-    """What the depths of stacks and lengths of tables row by row in a term are made of."""
+    """The free variables of the depths of stacks and lengths of tables in a term."""
     stacks = (part for part in postorder(term) if part.op in ("iterate", "tabulate"))
     return frozenset[Term]().union(*(free(part.args[0]) for part in stacks))
 
 
 def _uses(statement: Statement) -> Iterator[Term]:
-    """Sizes, once for each axis of a given that they measure, then those of the claims."""
+    """Yield sizes, once for each axis of a given that they measure, then those of the claims."""
     for given in statement.givens.values():
         for length in (*given.shape, *(given.out or ()), *((given.below,) if given.below else ())):
             yield from sorted((v for v in free(length) if v.op == "size"), key=_name)
@@ -126,10 +125,10 @@ def _uses(statement: Statement) -> Iterator[Term]:
 
 
 def _spaces(statement: Statement, sizes: dict[str, int]) -> dict[str, int]:
-    """The outcomes of each probability space: a power of 2, so that means are exact.
+    """The number of outcomes of each probability space: a power of 2, so that means are exact.
 
-    Random numbers z_1, .., z_n with given moments need more than n outcomes; there are twice as
-    many and more.
+    Random numbers z_1, .., z_n with given moments need more than n outcomes; at least twice as many
+    are used.
     """
     lengths = [n for given in statement.givens.values() for n in given.shape]
     parts = [part for term in terms_of(statement) for part in postorder(term)]
@@ -156,13 +155,12 @@ def _name(size: Term) -> str:
 def sizes_of(
     statement: Statement, scale: Scale, too_large: Callable[[dict[str, int]], bool] | None = None
 ) -> dict[str, int]:
-    """A length for every size of a statement, all different, by role.
+    """Choose a length for every size of a statement, all different, by role.
 
-    Of one role, the size that measures most axes of the givens is the longest, so that keys
-    outnumber queries.  A list of k different indices below n needs k < n.  Tokens are halved
-    until every given fits (an array of n × n numbers is itself quadratic), and while they are
-    ``too_large`` for the work that the caller foresees.  No size in a depth is above the steps
-    of the scale.
+    Within a role, the size that measures most axes of the givens is the longest, so that keys
+    outnumber queries.  A list of k different indices below n needs k < n.  Tokens are halved until
+    every given fits (an array of n × n numbers is itself quadratic), and while they are
+    ``too_large`` for the caller.  No size in a depth exceeds the steps of the scale.
     """
     found = list(_uses(statement))
     order: dict[str, list[str]] = {}
@@ -204,7 +202,7 @@ def _weight(size: Term, statement: Statement) -> int:
 
 
 def _leave_room(statement: Statement, sizes: dict[str, int]) -> None:
-    """Fewer different indices than their range; fewer orthonormal columns than their length."""
+    """Adjust sizes so that injections fit their ranges and orthonormal columns exist."""
     pairs = [
         (given.shape[0], given.below)
         for given in statement.givens.values()

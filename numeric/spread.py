@@ -1,27 +1,27 @@
-"""How far independent rounding errors spread: what an array carries beside the worst case.
+"""The spread of independent rounding errors, which an array carries in addition to the worst case.
 
-Model: every rounding is independent of all others, of mean zero, and bounded by u|v|.  Then it is
-sub-Gaussian with parameter u|v| (Hoeffding), and to first order the error of a result is a
-weighted sum of roundings, sub-Gaussian with the root of the sum of the squares of its weights.
-It exceeds λ times that with probability at most 2 exp(−λ²/2); λ = 7 gives 5e-11 an entry.
+Model: every rounding is independent of all others, has mean zero, and is bounded by u|v|.  Then it
+is sub-Gaussian with parameter u|v| (Hoeffding), and to first order the error of a result is a
+weighted sum of roundings, sub-Gaussian with the root of the sum of the squares of its weights.  It
+exceeds λ times that with probability at most 2 exp(−λ²/2); λ = 7 gives 5e-11 per entry.
 
-Of every array two kinds of error are told apart, so that no dependence is lost:
+Every array distinguishes two kinds of error, so that no dependence is lost:
 
-``parts``   errors that are independent entry by entry: a weighted sum Σ w e of the entries has
+``parts``   errors that are independent between entries: a weighted sum Σ w e of the entries has
             the parameter √Σ (wσ)², and parts with other sources add in quadrature.
 ``shared``  a radius for errors with any dependence: Σ w e is within Σ |w| r (the triangle
-            inequality holds for sub-Gaussian parameters whatever the dependence, and for bounds).
+            inequality holds for sub-Gaussian parameters under any dependence, and for bounds).
 
 An array added to itself has 2σ, not √2 σ: parts with a common source add linearly if they are
-aligned, and else become ``shared``; so do those of an array that is repeated.  Roundings of equal
-numbers are equal, not independent: where a size occurs m times, (Σ w e)² is up to m Σ w² e², so σ
-grows by √m, and where m is large the fresh roundings are ``shared``.
+aligned, and otherwise become ``shared``, as do the parts of an array that is repeated.  Roundings
+of equal numbers are equal, not independent: if a size occurs m times, (Σ w e)² is up to m Σ w² e²,
+so σ grows by √m, and if m is large the fresh roundings are ``shared``.
 
-A sum meets, on each of the D levels of the tree that adds it, partial sums that together are no
-larger than T = Σ |terms|: its own roundings have the parameter √D u T.
+On each of the D levels of its addition tree, a sum rounds partial sums that together are no larger
+than T = Σ |terms|: its own roundings have the parameter √D u T.
 
-Second-order terms enter with the radius λσ for one of the two factors; where a function is not
-linear its largest slope within that radius is taken.  No radius is above the deterministic one.
+Second-order terms use the radius λσ for one of the two factors; a nonlinear function uses its
+largest slope within that radius.  No radius exceeds the deterministic one.
 
 Higham and Mary, A new approach to probabilistic rounding error analysis, SISC 2019; Boucheron,
 Lugosi and Massart, Concentration inequalities, chapter 2.
@@ -43,17 +43,18 @@ from torch import Tensor
 if TYPE_CHECKING:
     from .rounded import Rounded
 
-ALIKE = 8  # equal numbers in an array, until its roundings are shared
-COUNTED = 1 << 13  # entries in which equal numbers are counted
+MOST_EQUAL = 8  # equal numbers of an array whose roundings still count as independent
+COUNTED_IN_FULL = 1 << 13  # entries up to which equal numbers are counted in the whole array
 
 
 def multiplicity(*parts: Tensor) -> int:
-    """How often some size occurs in the array, or in lines of a large one: roundings alike.
+    """How often some absolute value occurs in the array, or in sample lines of a large one.
 
-    The array may come in parts, which follow each other along the last axis but one.
+    Equal sizes have equal roundings.  The array may come in parts, which are concatenated along the
+    second last axis.
     """
-    if sum(part.numel() for part in parts) <= COUNTED:
-        return _most(torch.cat([part.reshape(-1) for part in parts]))
+    if sum(part.numel() for part in parts) <= COUNTED_IN_FULL:
+        return _multiplicity_of(torch.cat([part.reshape(-1) for part in parts]))
     shape = list(parts[0].shape)
     if len(parts) > 1:
         shape[-2] = sum(part.shape[-2] for part in parts)
@@ -62,7 +63,7 @@ def multiplicity(*parts: Tensor) -> int:
         for back in (2, 1) if length > 1 else ():
             at: list[Any] = [n // back - (back == 1) for n in shape]
             at[axis] = slice(None)
-            most = max(most, _most(_line(parts, at)))
+            most = max(most, _multiplicity_of(_line(parts, at)))
     return most
 
 
@@ -80,12 +81,12 @@ def _line(parts: Sequence[Tensor], at: list[Any]) -> Tensor:
     return part[(*at[:-2], row, at[-1])]
 
 
-def copies(value: Tensor) -> int:
-    """How often some size occurs in the whole array, wherever."""
-    return _most(value.reshape(-1))
+def whole_multiplicity(value: Tensor) -> int:
+    """How often some absolute value occurs in the whole array."""
+    return _multiplicity_of(value.reshape(-1))
 
 
-def _most(line: Tensor) -> int:
+def _multiplicity_of(line: Tensor) -> int:
     sizes = line.abs().cpu().numpy()
     sizes = np.sort(sizes[(sizes > 0) & (sizes < math.inf)])
     ends = np.flatnonzero(sizes[1:] != sizes[:-1])
@@ -100,10 +101,10 @@ _SOURCES = count()
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Errors of which each entry has its own: multiples of roundings that no other entry has.
+    """Errors that are independent between entries: multiples of roundings that no other entry has.
 
-    ``sources`` name the arrays of roundings; ``view`` is one object for one way in which entries
-    stand to them.  A ``single`` part has one rounding an entry, which ``sigma`` then bounds.
+    ``sources`` identify the arrays of roundings; ``view`` is one object per arrangement of entries
+    relative to them.  A ``single`` part has one rounding per entry, bounded by ``sigma``.
     """
 
     sources: frozenset[int]
@@ -113,12 +114,12 @@ class Part:
 
     @classmethod
     def fresh(cls, sigma: Tensor, *, single: bool) -> Part:
-        """Roundings made now."""
+        """A part for new roundings."""
         return cls(frozenset((next(_SOURCES),)), object(), sigma, single)
 
 
 def root(parts: Iterable[Part]) -> Tensor | None:
-    """The parameter of independent parts together, entry by entry."""
+    """The parameter of the sum of independent parts, entry by entry."""
     sigmas = [part.sigma for part in parts]
     if len(sigmas) < 2:
         return sigmas[0] if sigmas else None
@@ -130,7 +131,7 @@ def root(parts: Iterable[Part]) -> Tensor | None:
 
 
 def plus(*terms: Tensor | None) -> Tensor | None:
-    """The sum of what is there."""
+    """The sum of the terms that are not None, or None."""
     total = None
     for term in terms:
         if term is not None:
@@ -139,7 +140,7 @@ def plus(*terms: Tensor | None) -> Tensor | None:
 
 
 def radius_of(parts: Sequence[Part]) -> Tensor | None:
-    """How far one entry may be off: single roundings by their bound, or all by λ times the root."""
+    """The error radius of an entry: single roundings by their bound, or all by λ times the root."""
     if not parts:
         return None
     together, many = root(parts), [p for p in parts if not p.single]
@@ -157,7 +158,7 @@ def radius_of(parts: Sequence[Part]) -> Tensor | None:
 def linear(
     shape: torch.Size, terms: Sequence[tuple[Rounded, Tensor | None]]
 ) -> tuple[list[Part], Tensor | None]:
-    """The errors of Σ c·x entry by entry; what is repeated to fit the shape is shared."""
+    """The errors of Σ c·x entry by entry; errors repeated by broadcasting are shared."""
     kept: list[Part] = []
     shared: Tensor | None = None
     for x, c in terms:
@@ -174,7 +175,7 @@ def linear(
 
 
 def _joined(kept: list[Part], new: Part, shared: Tensor | None) -> Tensor | None:
-    """Put one more part among those kept; parts with a common source are aligned, or shared."""
+    """Add a part; parts with a common source add linearly if aligned, or become shared."""
     met = [part for part in kept if part.sources & new.sources]
     if not met:
         kept.append(new)
@@ -189,7 +190,7 @@ def _joined(kept: list[Part], new: Part, shared: Tensor | None) -> Tensor | None
 
 
 def sources(x: Rounded) -> frozenset[int]:
-    """The arrays of roundings that an array has parts of."""
+    """The arrays of roundings that occur in the parts of an array."""
     return frozenset[int]().union(*(part.sources for part in x.parts))
 
 
@@ -197,14 +198,14 @@ MOST_PARTS = 4
 
 
 def with_fresh(
-    value: Tensor, kept: list[Part], shared: Tensor | None, fresh: Sequence[Part], *, varied: bool
+    value: Tensor, kept: list[Part], shared: Tensor | None, fresh: Sequence[Part], *, distinct: bool
 ) -> tuple[tuple[Part, ...], Tensor | None, bool]:
-    """Parts and what is shared once fresh roundings come to them; whether the values vary.
+    """Return parts and shared errors after adding fresh roundings, and whether the values vary.
 
-    ``varied``: no size is known to occur twice.
+    ``distinct``: no size is known to occur twice.
     """
-    alike = 1 if varied else multiplicity(value)
-    if alike <= ALIKE:
+    alike = 1 if distinct else multiplicity(value)
+    if alike <= MOST_EQUAL:
         grown = (replace(p, sigma=sqrt(alike) * p.sigma) for p in fresh)
         kept = [*kept, *(grown if alike > 1 else fresh)]
     else:

@@ -18,13 +18,13 @@ from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
 from .arithmetic import Arithmetic
-from .devices import called, name_of
+from .devices import device_label, name_of
 from .hypotheses import Unsatisfiable
 from .implementations import Implementation
 from .implementations.eager import SOFTMAX_BOUND
 from .measurement import Measurement
-from .policies.residual import Moved
-from .policies.weights import probable
+from .policies.residual import Perturbed
+from .policies.weights import with_spread
 from .profile import Profile
 from .residues.lengths import unselected, work
 from .rounded import Rounded
@@ -33,9 +33,9 @@ from .scale import Scale, depths, scale_named, sizes_of
 from .torch_reading import BoundReading, TorchReading
 from .walk import Replacement, Rows, Where, few_rows
 
-# A statement at one scale on one device: its draws, the rows looked at, exact values, bounds
+# A statement at one scale on one device: its draws, sampled rows, exact values, bounds
 
-COLUMNS = 256  # of a long last axis in which the spread of errors is followed
+COLUMNS = 256  # of a long last axis, in which the spread of errors is tracked
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Stored:
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Stored:
-        """The values as they are now."""
+        """Record the values as they are now."""
         return cls(values, _written(values))
 
     @property
     def untouched(self) -> bool:
-        """Whether no code that was given them has changed them."""
+        """Whether no code that received them has changed them."""
         return self.written == _written(self.values)
 
 
@@ -65,9 +65,9 @@ def _written(values: Mapping[str, Any]) -> dict[str, int]:
 class Task:
     """A statement at one scale on one device.
 
-    Draws are made once and kept; so are the exact values and radii of sides, which every
-    implementation with the same bound shares.  What they are computed from is kept for one dtype
-    at a time, and one head beside the first; of rows alone, for one claim.
+    Draws are made once and kept, as are the exact values and radii of sides, which every
+    implementation with the same bound shares.  Their intermediates are kept for one dtype at a
+    time, and for the first and one other head; those of selected rows, for one claim.
     """
 
     statement: Statement
@@ -82,9 +82,9 @@ class Task:
     broken: dict[torch.dtype, str | None] = field(default_factory=dict)
     runs: dict[tuple[str, str, torch.dtype], Measurement] = field(default_factory=dict)
     stored: dict[tuple[int, torch.dtype], Stored] = field(default_factory=dict)
-    nearby: dict[int, Moved] = field(default_factory=dict)
+    perturbations: dict[int, Perturbed] = field(default_factory=dict)
     computed: dict[tuple[int, torch.dtype, Term, Where], torch.Tensor] = field(default_factory=dict)
-    """Sides that no implementation has code for, as each would compute them anew."""
+    """Sides for which no implementation has code, shared since each would compute the same."""
 
     @cached_property
     def roles(self) -> dict[str, str]:
@@ -94,14 +94,14 @@ class Task:
         return dict(v.data for v in sizes)
 
     def sample(self, head: int) -> Sample:
-        """The values of one head; head 0 is the one every implementation is given."""
+        """The values of one head; every implementation receives head 0."""
         if head not in self.draws:
             seed = self.seed + 1_000_003 * head
             self.draws[head] = draw(self.statement, self.sizes, self.scale, seed)
         return self.draws[head]
 
     def values(self, head: int, dtype: torch.dtype) -> dict[str, Any]:
-        """The values of one head as a program is given them, made once for all implementations."""
+        """The values of one head as a program receives them, made once for all implementations."""
         whose = (head, dtype)
         kept = self.stored.get(whose)
         if kept is None or not kept.untouched:
@@ -112,9 +112,9 @@ class Task:
         return dict(kept.values)
 
     def heads(self, implementation: Implementation, dtype: torch.dtype, side: Term) -> int:
-        """How many heads to run: several for a fused kernel where the statement has one.
+        """The number of heads to run: several for a fused kernel if the statement has only one.
 
-        One is enough in float64, which no fused kernel is made for, and where no rows can be
+        One suffices in float64, for which there are no fused kernels, and if no rows can be
         sampled, since then every entry is compared.
         """
         one = dtype == torch.float64 or "heads" in self.roles.values()
@@ -131,7 +131,7 @@ class Task:
         return self.chosen[key]
 
     def columns(self, side: Term, where: Where, head: int) -> Where:
-        """These rows at some places of a long last axis: enough to see how errors spread."""
+        """Restrict a long last axis to some places, enough to see how errors spread."""
         length = length_value(side.shape[-1], self.sizes) if side.ndim > 1 else 0
         if length <= COLUMNS or where[-1] is not None:
             return where
@@ -150,9 +150,9 @@ class Task:
         *,
         spread: bool = False,
     ) -> BoundReading:
-        """The exact values of one head with the radii of code that has these bounds.
+        """The exact values of one head, with the radii of code that has these bounds.
 
-        With ``spread`` they carry as well how far independent errors spread.
+        With ``spread`` they also carry how far independent errors spread.
         """
         whose = (head, profile, _code(replaced), spread)
         if whose not in self.readings:
@@ -164,14 +164,14 @@ class Task:
             sample, arithmetic = self.sample(head), Arithmetic(profile, spreads=spread)
             bounds = {**SOFTMAX_BOUND, **replaced}
             if spread:
-                bounds = {name: probable(bound) for name, bound in bounds.items()}
+                bounds = {name: with_spread(bound) for name, bound in bounds.items()}
             plain = self.reading(head, profile, {}, spread=spread) if replaced else None
             values = sample.with_radii(arithmetic, self.device) if plain is None else plain.givens
             self.readings[whose] = BoundReading(sample.sizes, values, arithmetic, bounds, plain)
         return self.readings[whose]
 
     def forget_rows(self) -> None:
-        """Drop what is known of some rows: it serves the implementations of one claim."""
+        """Drop cached rows, which serve the implementations of one claim."""
         self.computed.clear()
         for reading in self.readings.values():
             reading.known_rows.clear()
@@ -197,16 +197,16 @@ class Task:
             self.bounds[whose] = found
         return self.bounds[whose]
 
-    def moved(self, head: int) -> Moved:
-        """The exact values with frequencies and positions moved a little."""
-        if head not in self.nearby:
-            self.nearby[head] = Moved(self.sample(head))
-        return self.nearby[head]
+    def perturbed(self, head: int) -> Perturbed:
+        """The exact values with frequencies and positions slightly moved."""
+        if head not in self.perturbations:
+            self.perturbations[head] = Perturbed(self.sample(head))
+        return self.perturbations[head]
 
     def unrounded(self, dtype: torch.dtype) -> str | None:
-        """Why the values are not to be had in this dtype, or None.
+        """Return why the values cannot be represented in this dtype, or None.
 
-        Raises :class:`Unsatisfiable` where they are not to be had at all.
+        Raises :class:`Unsatisfiable` if there are no values at all.
         """
         if dtype not in self.broken:
             why = self.sample(0).breaks(dtype, self.device)
@@ -216,11 +216,11 @@ class Task:
     def skipped(
         self, says: str, implementation: Implementation, dtype: torch.dtype, why: str
     ) -> Measurement:
-        """A measurement that was not made."""
+        """The record of a measurement that was not made."""
         return Measurement(
             says,
             implementation.name,
-            called(self.device),
+            device_label(self.device),
             name_of(dtype),
             self.sizes,
             self.seed,
@@ -239,20 +239,20 @@ def _code(replaced: Mapping[str, Replacement]) -> Hashable:
     return frozenset((name, r.compute) for name, r in replaced.items())
 
 
-# The parts of a statement that are measured by themselves: claims, with sizes and values
+# The separately measured parts of a statement: claims, with sizes and values
 
 WORK = 1 << 27
-"""The entries computed for some rows of one side, 256 multiplications counted as one."""
+"""The most entries computed for some rows of one side; 256 multiplications count as one entry."""
 PRODUCTS = 1 << 31
-"""The multiplications in one product of matrices where every entry of it is needed."""
-FEW_STEPS = 4  # where an equation speaks of stacks: deeper, it is hardly ever solved
+"""The most multiplications in one matrix product of which every entry is needed."""
+FEW_STEPS = 4  # if an equation involves stacks: for deeper ones it is hardly ever solved
 
 
 def parts_of(statement: Statement) -> Iterator[tuple[str, Claim, Statement]]:
-    """Each claim with a statement that holds it; its further variables are givens there.
+    """Yield each claim with a statement that holds it, in which its further variables are givens.
 
-    Everything that is measured of a statement starts here, so here one that is misread is refused
-    (:class:`~attnproof.symbolic.gate.Misread`); what comes out is made of terms alone.
+    Every measurement of a statement starts here, so a misread statement is refused here
+    (:class:`~attnproof.symbolic.gate.Misread`); the yielded statements consist of terms only.
     """
     require_read(statement)
     statement = replace(statement, code=None)
@@ -268,14 +268,14 @@ def parts_of(statement: Statement) -> Iterator[tuple[str, Claim, Statement]]:
 
 
 def drawn(statement: Statement, scale: Scale, device: torch.device, seed: int) -> Task:
-    """The statement at a scale with values.
+    """Return the statement at a scale, with values.
 
-    Where none satisfy the hypotheses, small sizes are tried.  Stacks have few layers if a
-    hypothesis speaks of stacks.
+    If no values satisfy the hypotheses at these sizes, small sizes are tried.  Stacks have few
+    layers if a hypothesis involves stacks.
     """
     if depths(replace(statement, claims={})):
         scale = replace(scale, steps=min(scale.steps, FEW_STEPS))
-    sizes = sizes_of(statement, scale, lambda sizes: _walks_too_much(statement, sizes, scale))
+    sizes = sizes_of(statement, scale, lambda sizes: _exceeds_work(statement, sizes, scale))
     task = Task(statement, scale, sizes, device, seed)
     try:
         task.sample(0)
@@ -286,12 +286,12 @@ def drawn(statement: Statement, scale: Scale, device: torch.device, seed: int) -
     return task
 
 
-def again(task: Task) -> Task:
-    """The task once more, at the scale it now has."""
+def drawn_again(task: Task) -> Task:
+    """Draw the task again, at its current scale."""
     return drawn(task.statement, task.scale, task.device, task.seed)
 
 
-def _walks_too_much(statement: Statement, sizes: dict[str, int], scale: Scale) -> bool:
+def _exceeds_work(statement: Statement, sizes: dict[str, int], scale: Scale) -> bool:
     """Whether some claim needs too much of a large intermediate, sampled or not."""
     reading = TorchReading(sizes, {}, torch.float64, torch.device("cpu"))
     for claim in map(Claim.at_witness, statement.claims.values()):
@@ -308,7 +308,7 @@ def _walks_too_much(statement: Statement, sizes: dict[str, int], scale: Scale) -
 
 
 def _products(reading: TorchReading, side: Term) -> int:
-    """The multiplications in the largest product of matrices of a side."""
+    """The number of multiplications in the largest matrix product of a side."""
     return max(
         (
             prod(reading.lengths(t)) * reading.length(t.args[0].shape[-1])

@@ -1,4 +1,4 @@
-"""The readings of a statement in numbers: a dtype on a device, values with radii, whole numbers."""
+"""The numeric evaluations of a term: a dtype on a device, values with radii, and exact integers."""
 
 from __future__ import annotations
 
@@ -19,27 +19,29 @@ from .reading import RowReading
 from .rounded import LARGEST, Rounded
 from .walk import ENTRIES, Replacement, Rows, Where, repeats
 
-# Exact whole numbers: indices, natural numbers, and what is computed from them
+# Exact integers: indices, natural numbers, and functions of them
 
 
 class Integers(RowReading):
-    """A term in whole numbers: plain integers, and arrays of 64 bits on the CPU.
+    """Evaluate a term in integers: Python ints, and int64 arrays on the CPU.
 
-    Raises ``TypeError``, naming it, for a number that need not be whole.
+    Raises ``TypeError``, naming it, for a number that need not be an integer.
     """
 
     def __init__(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
         super().__init__(xp, sizes, values)
 
     def method(self, term: Term) -> Callable[[Term, Where], Any] | None:
-        """How to compute selected rows of a term, or None."""
+        """Return the function that computes selected rows of a term, or None."""
         counted = term.op in ("floor_divide", "remainder")
         return self.rows_elementwise if counted else super().method(term)
 
     def constant(self, value: Any) -> int:
-        """A literal number that is whole."""
+        """A literal that is an integer."""
         if Fraction(value).denominator != 1:
-            raise TypeError(f"{value} is not an integer; floor division and % are of integers")
+            raise TypeError(
+                f"{value} is not an integer; floor division and % are defined for integers"
+            )
         return int(value)
 
     def op_var(self, t: Term) -> Any:
@@ -47,15 +49,17 @@ class Integers(RowReading):
         if isinstance(value, Tensor) and not value.is_floating_point():
             return value.cpu()
         if type(value) is not int:
-            raise TypeError(f"{t.data[0]} is not an integer; floor division and % are of integers")
+            raise TypeError(
+                f"{t.data[0]} is not an integer; floor division and % are defined for integers"
+            )
         return value
 
     def full(self, shape: Sequence[int], value: float) -> Tensor:
-        """One number, repeated."""
+        """An array filled with one number."""
         return torch.full(tuple(shape), int(value), dtype=torch.int64)
 
     def numbers(self, integers: Tensor) -> Tensor:
-        """Indices are numbers."""
+        """Indices, as numbers."""
         return integers.to(torch.int64)
 
     def truth(self, condition: Tensor) -> Tensor:
@@ -63,18 +67,18 @@ class Integers(RowReading):
         return condition.to(torch.int64)
 
     def integers(self) -> Integers:
-        """Itself."""
+        """The reading itself."""
         return self
 
 
-# The two readings of a statement in numbers: a dtype on a device, and values with radii
+# The two readings in floats: a dtype on a device, and values with radii
 
 
 class NumberedReading(RowReading):
-    """A reading in which indices that are computed with are numbers of the dtype of positions.
+    """A reading in which indices used in computations become numbers of the dtype of positions.
 
-    PyTorch makes whole numbers that meet a float those of its default dtype, whatever the float.
-    What picks entries stays an index.
+    PyTorch converts integers that meet a float to the default dtype, whichever the float is.
+    Indices that select entries stay integers.
     """
 
     def _operand(self, arg: Term, where: Where) -> Any:
@@ -96,10 +100,10 @@ class NumberedReading(RowReading):
 
 
 class TorchReading(NumberedReading):
-    """A term in one dtype on one device, operation by operation, as PyTorch runs it.
+    """Evaluate a term in one dtype on one device, operation by operation, as PyTorch runs it.
 
-    Positions, frequencies and angles are kept in float32 where the dtype is lower, and
-    orthogonal matrices in float64, so that they are orthogonal; what they act on is stored in
+    Positions, frequencies and angles are kept in float32 if the dtype is lower, and orthogonal
+    matrices in float64, so that they stay orthogonal; the results of applying them are stored in
     the dtype.  ``replaced`` definitions run as other code.
     """
 
@@ -116,7 +120,7 @@ class TorchReading(NumberedReading):
         self.dtype, self.device = dtype, device
 
     def full(self, shape: Sequence[int], value: float) -> Tensor:
-        """One number in the dtype, repeated."""
+        """An array filled with one number, in the dtype."""
         return torch.tensor(value, dtype=self.dtype, device=self.device).expand(tuple(shape))
 
     def numbers(self, integers: Tensor) -> Tensor:
@@ -128,7 +132,7 @@ class TorchReading(NumberedReading):
         return condition.to(self.device, self.dtype)
 
     def product(self, left: Any, right: Any) -> Tensor:
-        """Operands of two dtypes meet in the wider one; the result is stored in the dtype."""
+        """Multiply in the wider dtype of both operands, and store the result in the dtype."""
         if left.dtype != right.dtype:
             wide = torch.promote_types(left.dtype, right.dtype)
             left, right = left.to(wide), right.to(wide)
@@ -136,7 +140,7 @@ class TorchReading(NumberedReading):
         return result
 
     def integers(self) -> Integers:
-        """Whole numbers, exact."""
+        """The exact reading in integers."""
         return Integers(self.sizes, self.values)
 
     def rows_elementwise(self, t: Term, where: Where) -> Any:
@@ -147,18 +151,18 @@ class TorchReading(NumberedReading):
 
 
 CACHED = 1 << 16
-"""The largest array of which a radius should be computed at once, in entries."""
+"""The largest array whose radii are computed at once, in entries."""
 FEWEST = 16
-"""Rows that are read together all the same: products of fewer are summed in another order."""
+"""At least this many rows are read together: products of fewer are summed in another order."""
 
 
 class BoundReading(NumberedReading):
-    """The same term in float64 with radii for a profile, and with spread where that is followed.
+    """Evaluate the same term in float64 with radii for a profile, and with spread if tracked.
 
-    A definition that runs as other code has that code's bound in ``replaced``.  Two
-    implementations differ in these alone: an array whose term holds none of them, say the rotated
-    keys that attention reads, is the same in both, whole and at the same rows, and comes from
-    ``plain``, the reading of code that replaces nothing.
+    A definition that runs as other code has the bound of that code in ``replaced``.
+    Implementations differ only in these: an array whose term contains none of them, such as the
+    rotated keys that attention reads, is the same for all implementations, whole and row by row,
+    and is taken from ``plain``, the reading without replacements.
     """
 
     def __init__(
@@ -179,30 +183,30 @@ class BoundReading(NumberedReading):
 
     @property
     def givens(self) -> dict[str, Any]:
-        """The values that the reading was made with."""
+        """The values with which the reading was made."""
         return {name: self.values[name] for name in self.given}
 
     def __call__(self, term: Term) -> Any:
-        """The value of a whole term, from the plain reading where it is the same there."""
+        """The value of a whole term, taken from the plain reading if it is the same there."""
         if self.plain is None or term in self.known or not self.is_plain(term):
             return super().__call__(term)
         return self.plain(term)
 
     def rows(self, term: Term, where: Where) -> Any:
-        """As it is; rows of an array that is known whole have the errors of the whole."""
+        """Selected rows; rows of an array that is known whole keep the errors of the whole."""
         if self.plain is None or not any(where) or not self.is_plain(term):
             return super().rows(term, where)
         return self.plain.kept_rows(term, where)
 
     def rows_structural(self, t: Term, where: Where) -> Any:
-        """As it is; of what a permutation is multiplied with, only the places that it takes."""
+        """Selected rows; in a product with a permutation, only the selected places are computed."""
         found = self._permuted(t, where) if t.op == "matmul" and any(where) else None
         return super().rows_structural(t, where) if found is None else found
 
     def _permuted(self, t: Term, where: Where) -> Rounded | None:
-        """Some columns of X P or rows of P X from those of X that P takes there, or None.
+        """Compute columns of X P or rows of P X from only the part of X that P selects, or None.
 
-        Where norms bound the errors of a product as well, that of all X is kept.
+        None also if norms bound the errors of the product, since those need all of X.
         """
         inner = t.args[0].shape[-1]
         narrow = inner.op == "space" or self.length(inner) <= LARGEST
@@ -217,7 +221,7 @@ class BoundReading(NumberedReading):
             if found is None or repeats(found[0]) or not found[1].all():
                 continue
             taken = self._compose(matrix, rows, found[0])
-            if not torch.equal(taken.places, found[0]):  # a slice composes places under its name
+            if not torch.equal(taken.places, found[0]):  # composed places are cached by slice
                 taken = Rows(found[0])
             x = self.array(other, (where[0], taken) if axis else (taken, where[1]))
             p = self.select(some, (taken, None) if axis else (None, taken))
@@ -227,7 +231,7 @@ class BoundReading(NumberedReading):
         return None
 
     def is_plain(self, term: Term) -> bool:
-        """Whether a term reads givens alone (nothing that is bound), and nothing replaced."""
+        """Whether a term reads only givens, no bound variables, and contains nothing replaced."""
         if term not in self._plain:
             own = self.replaced.keys() - (self.plain.replaced.keys() if self.plain else ())
             self._plain[term] = all(
@@ -237,11 +241,11 @@ class BoundReading(NumberedReading):
         return self._plain[term]
 
     def parts(self, entries: float, rows: int) -> int:
-        """More than memory asks for: what many operations in a row read stays in the cache."""
+        """Split into more parts than memory needs, so that intermediate results stay in cache."""
         return max(super().parts(entries, rows), min(ceil(entries / CACHED), rows // FEWEST))
 
     def full(self, shape: Sequence[int], value: float) -> Rounded:
-        """One number, with the error of storing it."""
+        """An array filled with one number, with its storage error."""
         number = self.arithmetic.number(value, self.arithmetic.profile.store)
         repeated: Rounded = self.arithmetic.broadcast_to(number, shape)
         return repeated
@@ -255,13 +259,13 @@ class BoundReading(NumberedReading):
         return self.arithmetic.exact(condition.to(torch.float64))
 
     def integers(self) -> Integers:
-        """Whole numbers, exact."""
+        """The exact reading in integers."""
         return Integers(self.sizes, self.values)
 
     def rounded(self, value: Any) -> Rounded:
         """A result with its radius; truth values and integers are exact.
 
-        Any other plain number was computed in float64 from literals, by a few operations.
+        Any other plain number was computed in float64 from literals by a few operations.
         """
         if isinstance(value, Rounded):
             return value

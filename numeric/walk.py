@@ -1,9 +1,9 @@
-"""A walk over terms that computes only the rows that are asked for.
+"""Walk over terms and compute only the requested rows.
 
-A selection of places on some axes is pushed down through the term: a product of matrices needs
-those rows of its left factor, a softmax whole rows, a gather other rows of what it reads.  So a
-few rows of attention over n tokens need memory in proportion to n, and a term with an
-intermediate too large to hold is computed in pieces.
+A selection of places on some axes is pushed down through the term: a matrix product needs those
+rows of its left factor, a softmax whole rows, a gather other rows of its input.  So a few rows of
+attention over n tokens need memory in proportion to n, and a term with an intermediate too large to
+hold is computed in pieces.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from attnproof.symbolic.evaluate import Evaluator
 from attnproof.symbolic.terms import Term
 
 ENTRIES = 1 << 20
-"""The largest intermediate that is held at once, in entries."""
-PASSES = 1 << 31
-"""The largest intermediate that is walked through in pieces, in entries."""
+"""The largest intermediate in memory at once, in entries."""
+PIECEWISE_ENTRIES = 1 << 31
+"""The largest intermediate that is evaluated in pieces, in entries."""
 
 Lengths = tuple[int, ...]
 
@@ -34,7 +34,7 @@ class TooLarge(Exception):
 
 
 class Rows:
-    """Places on one axis; two selections are equal only if they are one object."""
+    """Places on one axis; two selections are equal only if they are the same object."""
 
     __slots__ = ("places",)
 
@@ -47,7 +47,7 @@ Where = tuple[Rows | None, ...]
 
 @contextmanager
 def forgetting(*tables: dict[Any, Any]) -> Iterator[None]:
-    """What comes into tables is taken out of them at the end."""
+    """Remove, at the end, whatever was added to the tables."""
     before = [set(table) for table in tables]
     try:
         yield
@@ -58,13 +58,13 @@ def forgetting(*tables: dict[Any, Any]) -> Iterator[None]:
 
 
 def ends_and_between(length: int, count: int, generator: torch.Generator) -> Tensor:
-    """So many places of an axis, in order: both ends and random ones between."""
+    """``count`` places of an axis, in order: both ends and random ones between."""
     inner = torch.randperm(length - 2, generator=generator)[: count - 2] + 1
     return torch.cat((torch.tensor([0, length - 1]), inner)).sort().values
 
 
 def few_rows(lengths: Sequence[int], count: int, seed: int) -> Where:
-    """So many places of the first axis that is longer, and of all others every place."""
+    """``count`` places of the first axis that is longer, and all places of the others."""
     first = next((k for k, n in enumerate(lengths) if n > count), None)
     return tuple(
         Rows(ends_and_between(n, count, torch.Generator().manual_seed(seed)))
@@ -74,11 +74,11 @@ def few_rows(lengths: Sequence[int], count: int, seed: int) -> Where:
     )
 
 
-# The functions of the array API that only move entries, for arrays of any kind
+# The array API functions that only move entries, for arrays of any kind
 
 
 def repeats(places: Tensor) -> bool:
-    """Whether a place is named more than once.
+    """Whether a place occurs more than once.
 
     >>> repeats(torch.tensor([3, 0, 3])), repeats(torch.tensor([3, 0, 1]))
     (True, False)
@@ -87,32 +87,32 @@ def repeats(places: Tensor) -> bool:
 
 
 class Moves(ABC):
-    """What an array does with all that it carries, by :meth:`moved` and :meth:`joined`."""
+    """Operations that only move entries of any array, by :meth:`moved` and :meth:`joined`."""
 
     spreads = False
-    """Whether it matters that entries are repeated."""
+    """Whether arrays carry the spread of independent errors, for which repeated entries matter."""
 
     def moved(self, x: Any, how: Callable[[Tensor], Tensor], *, again: bool = False) -> Any:
-        """Entries in other places, of a tensor or of an array of ours; some of them ``again``."""
+        """Move entries of a tensor or of an array of ours; ``again``: some occur more than once."""
         del again
         return how(x) if isinstance(x, Tensor) else x.moved(how)
 
     @abstractmethod
     def joined(self, parts: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Any:
-        """Several arrays as one."""
+        """Combine several arrays into one."""
 
     def broadcast_to(self, x: Any, shape: Sequence[int]) -> Any:
-        """x repeated."""
+        """Repeat x to a shape."""
         size = torch.Size(shape)
         again = size.numel() != prod(x.shape)
         return self.moved(x, lambda a: torch.broadcast_to(a, size), again=again)
 
     def permute_dims(self, x: Any, axes: Sequence[int]) -> Any:
-        """The axes in another order."""
+        """Permute the axes."""
         return self.moved(x, lambda a: a.permute(tuple(axes)))
 
     def expand_dims(self, x: Any, axis: int) -> Any:
-        """A new axis of length 1."""
+        """Insert an axis of length 1."""
         return self.moved(x, lambda a: a.unsqueeze(axis))
 
     def reshape(self, x: Any, shape: Sequence[int]) -> Any:
@@ -125,26 +125,26 @@ class Moves(ABC):
         return self.moved(x, lambda a: a.index_select(axis, indices.to(a.device)), again=again)
 
     def concat(self, parts: Sequence[Any], axis: int) -> Any:
-        """Arrays one after the other."""
+        """Concatenate arrays along an axis."""
         return self.joined(parts, lambda arrays: torch.cat(arrays, dim=axis))
 
     def stack(self, parts: Sequence[Any], axis: int) -> Any:
-        """Arrays along a new axis."""
+        """Stack arrays along a new axis."""
         return self.joined(parts, lambda arrays: torch.stack(arrays, dim=axis))
 
 
 def always(_lengths: Sequence[Lengths]) -> bool:
-    """All rows at once."""
+    """Compute all rows at once."""
     return True
 
 
 def never(_lengths: Sequence[Lengths]) -> bool:
-    """Only the rows that are asked for."""
+    """Compute only the requested rows."""
     return False
 
 
 def nothing(_lengths: Sequence[Lengths]) -> int:
-    """No intermediate to speak of."""
+    """No significant intermediate."""
     return 0
 
 
@@ -152,9 +152,9 @@ def nothing(_lengths: Sequence[Lengths]) -> int:
 class Replacement:
     """Another way to compute a named definition.
 
-    ``row_axis`` names, for each argument, the axis that holds the rows of the result, or None;
-    ``whole`` is asked, with the shapes of the arguments, whether to compute all rows at once;
-    ``held`` how many entries its largest intermediate then has.
+    ``row_axis`` gives, for each argument, the axis that corresponds to the rows of the result, or
+    None; ``whole`` decides, from the shapes of the arguments, whether to compute all rows at once;
+    ``held`` is the size of its largest intermediate, in entries.
     """
 
     compute: Callable[..., Any]
@@ -181,17 +181,17 @@ class RowWalk(Evaluator, ABC):
         self.composed: dict[tuple[Term, Rows | None], Rows] = {}
         self.cut: dict[tuple[Rows, int], Sequence[Rows]] = {}
         self.passing: list[dict[Any, Any]] = [self.composed]
-        """Tables that forget what they were given for pieces of a whole."""
+        """Tables that discard entries added while a term is evaluated in pieces."""
         self.partly: set[str] = set()
-        """The replaced definitions that were run for the selected rows only."""
+        """The replaced definitions that ran for the selected rows only."""
         self._peaks: dict[Term, tuple[int, tuple[Term, ...]]] = {}
 
     @abstractmethod
     def method(self, term: Term) -> Callable[[Term, Where], Any] | None:
-        """How to compute selected rows of a term, or None if only the whole can be computed."""
+        """Return the function for selected rows of a term, or None if only the whole exists."""
 
     def __call__(self, term: Term) -> Any:
-        """The value of a whole term, in pieces where an intermediate would be too large."""
+        """The value of a whole term, in pieces if an intermediate would be too large."""
         if term not in self.known:
             axis = self._cut(term)
             value = self.whole(term) if axis is None else self._in_pieces(term, axis)
@@ -199,13 +199,13 @@ class RowWalk(Evaluator, ABC):
         return self.known[term]
 
     def whole(self, term: Term) -> Any:
-        """The value of a whole term at once."""
+        """The value of a whole term, computed at once."""
         if term not in self.known:
             self.keep(self.known, term, self.compute(term), term)
         return self.known[term]
 
     def compute(self, term: Term) -> Any:
-        """The value of a term that is not known yet."""
+        """Compute the value of a term that is not cached yet."""
         method = self.method(term)
         return method(term, (None,) * term.ndim) if method else super().compute(term)
 
@@ -223,7 +223,7 @@ class RowWalk(Evaluator, ABC):
         return self.known_rows[key]
 
     def kept_rows(self, term: Term, where: Where) -> Any:
-        """As :meth:`rows`, for whoever asks again; what they are computed from is dropped."""
+        """As :meth:`rows`, cached for later calls, with its intermediates dropped."""
         if not any(where):
             return self(term)
         key = (term, where)
@@ -234,14 +234,14 @@ class RowWalk(Evaluator, ABC):
         return self.known_rows[key]
 
     def read(self, term: Term, where: Where) -> Any:
-        """As :meth:`rows`, in as many pieces as memory asks for; intermediates are dropped."""
+        """As :meth:`rows`, in as many pieces as memory requires; intermediates are dropped."""
         axis = self._along(where)
         if axis is None:
             return self(term)
         return self._joined(term, where, axis, self._pieces(term, where, axis))
 
     def pieces(self, term: Term, where: Where) -> list[Where]:
-        """The places in the pieces in which they are read."""
+        """The selections of the pieces in which they are read."""
         axis = self._along(where)
         if axis is None:
             return [where]
@@ -258,11 +258,11 @@ class RowWalk(Evaluator, ABC):
         return self._cut_up(rows, self.parts(share, len(rows.places)))
 
     def parts(self, entries: float, rows: int) -> int:
-        """In how many pieces to read rows whose largest intermediate has so many entries."""
+        """The number of pieces for rows whose largest intermediate has this many entries."""
         return min(rows, max(1, ceil(entries / self.entries)))
 
     def _cut_up(self, rows: Rows, pieces: int) -> Sequence[Rows]:
-        """A selection in pieces; the same ones again, so that what is known of them is found."""
+        """Split a selection into pieces, always the same objects, so that caches apply."""
         if pieces == 1:
             return (rows,)
         if (rows, pieces) not in self.cut:
@@ -284,14 +284,14 @@ class RowWalk(Evaluator, ABC):
         return values[0] if len(values) == 1 else self.xp.concat(values, axis=axis)
 
     def all_in_pieces(self, term: Term, where: Where, axis: int, entries: int) -> Any:
-        """All places of an axis, in as many pieces as these entries ask for."""
+        """All places of an axis, in as many pieces as this number of entries requires."""
         length = self.length(term.shape[axis])
         pieces = torch.arange(length).chunk(min(length, ceil(entries / self.entries)))
         return self._joined(term, where, axis, [*map(Rows, pieces)], self.passing)
 
     def _in_pieces(self, term: Term, axis: int) -> Any:
         peak, length = self.peak(term), self.length(term.shape[axis])
-        if peak > PASSES:
+        if peak > PIECEWISE_ENTRIES:
             raise TooLarge(
                 f"all {length} rows of an intermediate with {peak:.1e} entries would be needed"
             )
@@ -312,11 +312,11 @@ class RowWalk(Evaluator, ABC):
         return max(able, key=lambda k: lengths[k], default=None)
 
     def peak(self, term: Term) -> int:
-        """The entries of the largest intermediate; a replaced definition counts as one step."""
+        """The size of the largest intermediate; a replaced definition counts as one step."""
         return self._peak(term)[0]
 
     def _peak(self, term: Term) -> tuple[int, tuple[Term, ...]]:
-        """The entries of the largest intermediate, and the axes it has."""
+        """The size of the largest intermediate, and its axes."""
         if term not in self._peaks:
             inner, replaced = term.args, self.replacement(term)
             own = 0 if term.op in ("var", "broadcast") else prod(self.lengths(term))
@@ -337,7 +337,7 @@ class RowWalk(Evaluator, ABC):
         return self._peaks[term]
 
     def select(self, value: Any, where: Where) -> Any:
-        """The places of a value that is already there."""
+        """Select places of a computed value."""
         for axis, rows in enumerate(where):
             if rows is not None:
                 device = getattr(value, "value", value).device
@@ -352,5 +352,5 @@ class RowWalk(Evaluator, ABC):
         )
 
     def replacement(self, term: Term) -> Replacement | None:
-        """The other way to compute a named term, if there is one."""
+        """The replacement of a named term, if there is one."""
         return self.replaced.get(term.data[0]) if term.op == "named" else None

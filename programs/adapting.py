@@ -1,4 +1,4 @@
-"""From any object to a `Subject`: which kind of code it is, and how it is called."""
+"""Turn any object into a `Subject`: decide which kind of code it is and how it is called."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called
 from .constructors import placed
 from .declarations import Declared, declares, sizes_declared
 from .names import parameters
-from .no_adapter import NoAdapter, advice_on, suggested
-from .pretrained import is_config, of_config
+from .no_adapter import NoAdapter, advice_on, suggested_call
+from .pretrained import class_for, is_config
 from .running import CodeFault, fault_in, in_a_line, limited, seeded, text_of
 from .subjects import KINDS, Additive, Bias, Rotary, Subject
-from .vocabulary import has_words, on_vectors
+from .vocabulary import has_embedding, on_vectors
 
 WORDS = {
     "rotary": r"rope|rotary|rotate|freqs_cis",
@@ -34,13 +34,13 @@ WORDS = {
     "mask": r"mask|causal",
 }
 EMBEDS = re.compile(r"(rotary|rope).*(emb|enc|pos)", re.IGNORECASE)
-BY_METHOD = ("rotary", "bias")  # kinds of which methods are tried
+BY_METHOD = ("rotary", "bias")  # kinds for which methods of an object are tried
 PARTS = re.compile(r"layer|block|transformer", re.IGNORECASE)
 SECONDS = 60.0
 
 
 class OtherKind(ValueError):
-    """The code is of another kind than what was asked for, or declared."""
+    """The code is not of the kind that was asked for or declared."""
 
 
 def adapt(
@@ -51,16 +51,16 @@ def adapt(
     forms: Mapping[str, Callable[[Code], Subject]] = MappingProxyType({}),
     **more: Any,
 ) -> Subject:
-    """What the laws call, made of a function, a module, a class, a config, a factory or a subject.
+    """Return the subject that the laws call, from a function, module, class, config or factory.
 
-    ``kind`` is one of rotary, attention, bias, additive, mask, layer; where it is not given it is
-    what is declared, or what the names say, or the first whose calls work.  ``more``: the options
-    of `Options` (``width=64``, ``arguments={..}``), and fields of the subject (``axes=2``,
-    ``shift=..``), which are set.  ``forms``: for each kind that is tried what guesses its call; a
-    subject needs none.
+    ``kind`` is one of rotary, attention, bias, additive, mask, layer; by default it is the declared
+    kind, else the kind that the names suggest, else the first kind as which the code can be called.
+    ``more``: fields of `Options` (``width=64``, ``arguments={..}``) and fields of the subject to
+    set (``axes=2``, ``shift=..``).  ``forms``: for each kind to be tried, the function that guesses
+    how such code is called.  A `Subject` is accepted as it is and needs no forms.
 
-    Raises ``NoAdapter``, ``OtherKind`` where it is not a code of which this is declared, and
-    ``CodeFault`` where it does not end.
+    Raises ``NoAdapter`` if no kind fits, ``OtherKind`` if the code is not of the kind asked for or
+    declared, and ``CodeFault`` if it does not terminate.
 
     >>> from .subjects import Layer
     >>> adapt(Layer(name="f", call=lambda x: x, embed=4), name="same").name
@@ -91,15 +91,15 @@ def adapt(
     if declared is not None:
         if subject.kind not in declares(declared):
             raise OtherKind(
-                f"{subject.name} is {subject.kind} code, and what is declared is "
-                f"declared of {' or '.join(declares(declared))} code"
+                f"{subject.name} is {subject.kind} code, and the declaration is one of "
+                f"{' or '.join(declares(declared))} code"
             )
         changed["declared"] = declared
     return _with(subject, changed)
 
 
 def require_settings(thing: Any, settings: Mapping[str, Any], name: str = "") -> None:
-    """Refuse settings that no constructor takes.  Raises ``NoSetting``.
+    """Check that the constructor takes these settings; raises ``NoSetting`` otherwise.
 
     >>> try:
     ...     require_settings(torch.nn.ReLU, {"in_place": True})
@@ -117,7 +117,7 @@ def require_settings(thing: Any, settings: Mapping[str, Any], name: str = "") ->
         )
     try:
         known = inspect.signature(thing).parameters.values()
-    except (TypeError, ValueError):  # built in: what it takes is not known
+    except (TypeError, ValueError):  # a built-in without a readable signature
         return
     if any(one.kind == one.VAR_KEYWORD for one in known):
         return
@@ -189,7 +189,7 @@ def _adapted(
             one for one in dir(code.call) if not one.startswith("_") and one not in bare
         )
         told = (
-            f"objects of {_name(thing, name)} cannot be called; say which method is, as in "
+            f"objects of {_name(thing, name)} cannot be called; name the method to call, as in "
             f"--call 'x: B n E -> B n E; method NAME': it has {own or 'none'}"
         )
         raise NoAdapter(_name(thing, name), place_of(thing), {"building it": told})
@@ -199,14 +199,15 @@ def _adapted(
 def resolved(
     thing: Any, kind: str | None, settings: Mapping[str, Any]
 ) -> tuple[Any, Mapping[str, Any]]:
-    """What is called for a config, or for a factory without arguments, and its settings.
+    """Return what a config or a factory without arguments stands for, and the settings of that.
 
-    Raises ``DoesNotFit`` for the config of a model without such a class.
+    Anything else is returned unchanged.  Raises ``DoesNotFit`` for a model config without a class
+    of the kind asked for.
     """
     if is_config(thing):
         found = settings if inspect.isclass(thing) else {"config": thing}
-        return of_config(thing, kind), found
-    made = _of_factory(thing)
+        return class_for(thing, kind), found
+    made = _from_factory(thing)
     return (thing, settings) if made is thing else resolved(made, kind, settings)
 
 
@@ -217,14 +218,14 @@ def _name(thing: Any, name: str) -> str:
 def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Subject]]) -> Subject:
     tried: dict[str, str] = {}
     named = _named(code)
-    words, why = of_words(code, kind, forms)
+    words, why = on_token_ids(code, kind, forms)
     if words is not None:
         return words
     for one in (kind,) if kind else dict.fromkeys([*named, *KINDS]):
         if one not in forms:
             continue
         try:
-            subject = forms[one](code.again())  # that nothing was tried on
+            subject = forms[one](code.again())  # a fresh copy for each trial
         except CodeFault:
             raise
         except DoesNotFit as error:
@@ -239,19 +240,18 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
             continue
         if kind:
             return subject
-        if other := _does_otherwise(code, one, named, subject):
+        if other := _why_another_kind(code, one, named, subject):
             tried[one] = other
             continue
         said = (
-            "its names say so"
+            "its names suggest it"
             if one in named
-            else "called as such code is, it works"
-            + (f", and as {' or '.join(named)} code, which its names say, it cannot be called")
-            * bool(named)
+            else "it can be called as such code"
+            + (f", and not as {' or '.join(named)} code, which its names suggest") * bool(named)
         )
         return replace(subject, adapted=f"{subject.adapted}; taken for {one} code: {said}")
     if why:
-        tried["with the vectors of its words"] = why
+        tried["with the embeddings of its tokens"] = why
     like = kind or next(iter(named), "") or _like(code)
     raise NoAdapter(
         code.name,
@@ -259,22 +259,23 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
         tried,
         like,
         asked=bool(kind),
-        line=suggested(code.call, like),
+        line=suggested_call(code.call, like),
         lacks=next(filter(None, (advice_on(code, told) for told in tried.values())), ""),
     )
 
 
-def of_words(
+def on_token_ids(
     code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Subject]]
 ) -> tuple[Subject | None, str]:
-    """A model that takes ids of words, as a map of vectors; else why it is none.
+    """Return a model that takes token ids as a map of embedding vectors, or None and the reason.
 
-    Code that takes ids can be called as a table of positions too, with ids that are all equal.
+    Tried before the other kinds, because with ids that are all equal such a model can also be
+    called as a table of positions.
     """
     kinds = [
         one for one in ("attention", "layer") if one in forms and kind in (None, "attention", one)
     ]
-    if not kinds or not has_words(code):
+    if not kinds or not has_embedding(code):
         return None, ""
     try:
         made, told, alone = on_vectors(code.again())
@@ -294,55 +295,58 @@ def of_words(
     return None, why
 
 
-def _does_otherwise(code: Code, kind: str, named: list[str], subject: Subject) -> str:
-    """Why code that can be called as this kind is none of it, by what it does and its names."""
-    weighs = kind not in named or _weighs(code)
+def _why_another_kind(code: Code, kind: str, named: list[str], subject: Subject) -> str:
+    """Return why code that can be called as this kind is not of this kind; "" if it is.
+
+    Judged by its behaviour and by its names.
+    """
+    weighs = kind not in named or _has_parameters(code)
     if weighs and isinstance(subject, Rotary) and not _rotates(subject):
-        return "it can be called as rotary code, and does not rotate what it is given"
+        return "it can be called as rotary code, but does not rotate its input"
     if kind not in named and _adds_nothing(subject):
-        return f"it can be called as {kind} code, and adds nothing"
+        return f"it can be called as {kind} code, but adds nothing"
     if named and kind not in named and "; method " in subject.line:
-        return f"only a method of it can be called so, and its names say {named[0]}"
-    return _named_otherwise(code, kind, named)
+        return f"only one of its methods can be called so, and its names suggest {named[0]}"
+    return _why_names_rule_out(code, kind, named)
 
 
 def _adds_nothing(subject: Subject) -> bool:
-    """Whether what is added is 0: to all tokens of a call, or to the scores of two."""
+    """Whether the code adds only zeros: to tokens that are 0, or to scores of two shapes."""
     if isinstance(subject, Additive):
         return not bool(subject.added(torch.zeros(1, 3, subject.width)).any())
     call = subject.bias if isinstance(subject, Bias) else None
     return call is not None and not any(bool(call(r, n).any()) for r, n in ((2, 3), (5, 5)))
 
 
-def _named_otherwise(code: Code, kind: str, named: list[str]) -> str:
-    """What its names say against a kind as which almost anything can be called; "" if nothing."""
+def _why_names_rule_out(code: Code, kind: str, named: list[str]) -> str:
+    """Return why its names rule out a kind whose call fits almost any code; "" if they do not."""
     own = [one for one, words in WORDS.items() if re.search(words, code.name, re.IGNORECASE)]
     embeds = EMBEDS.search(code.name) and "rotary" in named
     if (kind in ("attention", "layer", "mask", "additive") and embeds) or (
         kind == "additive" and own == ["rotary"]
     ):
-        return "its name says a rotary embedding, and almost anything can be called so"
+        return "its name suggests a rotary embedding, and almost any code can be called so"
     placed = "additive" in named and kind not in named and not PARTS.search(code.name)
     if kind == "layer" and {"query", "key", "value"} <= {one.role for one in parameters(code.call)}:
-        return "it takes queries, keys and values, and almost anything can be called so"
+        return "it takes queries, keys and values, and almost any code can be called so"
     if kind == "attention" and placed:
-        return "its name says a table of positions, and almost anything can be called so"
+        return "its name suggests a table of positions, and almost any code can be called so"
     if kind == "bias" and own == ["additive"]:
-        return "its name says a table of positions, a row of which is not a query and its keys"
+        return "its name suggests a table of positions, whose rows are not queries"
     any_code = kind == "layer" or (kind == "attention" and "rotary" in named)
-    if any_code and named and kind not in named and not _weighs(code):
+    if any_code and named and kind not in named and not _has_parameters(code):
         return (
-            f"almost anything can be called as {kind} code, and its names say "
+            f"almost any code can be called as {kind} code, and its names suggest "
             f"{' and '.join(named)}: if it is {'a layer' if kind == 'layer' else kind}, say so"
         )
     return ""
 
 
-ROUNDINGS = 64  # a sum of a few rotated numbers; what is not linear is off by more in float32
+ROUNDINGS = 64  # tolerance in units of eps; a nonlinear map deviates by more in float32
 
 
 def _rotates(subject: Rotary) -> bool:
-    """Whether positions matter, zeros stay zeros, and sums stay sums, unlike in a layer."""
+    """Whether the map depends on positions and is linear, unlike a layer."""
     x = torch.randn(1, 1, 3, subject.width, generator=torch.Generator().manual_seed(7))
     places = torch.arange(3)[None]
     if subject.axes:
@@ -355,17 +359,17 @@ def _rotates(subject: Rotary) -> bool:
         moved[0] - subject.rotate(x.flip(-1), places),
     )
     allowed = ROUNDINGS * torch.finfo(whole.dtype).eps * max(1.0, float(parts.abs().max()))
-    moves = bool((moved[0] - moved[1]).abs().max() > allowed)  # not by roundings of other shapes
+    moves = bool((moved[0] - moved[1]).abs().max() > allowed)  # by more than rounding
     return moves and bool((whole - parts).abs().max() <= allowed)
 
 
-def _weighs(code: Code) -> bool:
-    """Whether it has weights, as layers have that are named after a part of them."""
+def _has_parameters(code: Code) -> bool:
+    """Whether the code has parameters; a layer named after one of its parts has them."""
     return code.module is not None and any(True for _ in code.module.parameters())
 
 
 def _named(code: Code) -> list[str]:
-    """Kinds that the names say, by the name of the code first, then of its parameters."""
+    """The kinds suggested by the name of the code and by the names of its parameters."""
     own = f"{code.name.rsplit('.', 1)[-1]} {type(code.call).__name__}"
     try:
         given = " ".join(one.name for one in parameters(code.call))
@@ -380,7 +384,7 @@ def _named(code: Code) -> list[str]:
 
 
 def _like(code: Code) -> str:
-    """The kind that its parameters are most like, of code whose names say nothing."""
+    """The kind that the parameters resemble most, for code whose names suggest none."""
     try:
         roles = {one.role for one in parameters(code.call)}
     except DoesNotFit:
@@ -392,8 +396,8 @@ def _like(code: Code) -> str:
     return "mask" if roles & {"length", "keys"} else "layer"
 
 
-def _of_factory(thing: Any) -> Any:
-    """What a function without arguments returns, if that is something to adapt; else the thing."""
+def _from_factory(thing: Any) -> Any:
+    """Return what a function without arguments builds, if it can be adapted; else the thing."""
     if not inspect.isfunction(thing):
         return thing
     try:

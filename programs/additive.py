@@ -1,4 +1,4 @@
-"""What adds a table of positions to tokens, or makes the table, by a call that is told."""
+"""Additive positional encodings with a given call: code that adds a table to tokens or makes it."""
 
 from __future__ import annotations
 
@@ -14,72 +14,72 @@ from torch import Tensor
 from .code import Code
 from .grammar import parse
 from .layout import labels, laid_out, parts, read_back
-from .masks import is_mask, shown_whole
+from .masks import all_visible_mask, is_mask
 from .names import sizes_of
 from .roles import (
+    ORDINARY_ID,
     ROTATED,
     SIZES,
     TABLES,
-    WORD,
-    common,
+    built_at,
+    describe_call_error,
     lengths_of,
-    raised,
     result_axes,
-    returned,
+    result_names,
     role,
-    runs,
-    settled,
+    runner,
+    shared_fields,
 )
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Additive
-from .supplied_inputs import ONE, ZERO, chosen, of_image, told
-from .token_axes import of_one_length, whole_of
+from .supplied_inputs import ONE, ZERO, call_and_contents, image_layout, supplied_values
+from .token_axes import token_axis, with_one_length
 
 LONGEST = 4096
-GRID = ("t", "h", "w")  # the letters of a grid, the slowest first
+GRID = ("t", "h", "w")  # the letters of a grid, slowest axis first
 TOKENS, OFFSETS, SIGNED = parse("-> n (2 n - 1) (2 n)").results[0].axes or ()
 FEATURES = parse("-> E").results[0].axes or ()
 
 
-def feature_of(signature: Signature) -> str:
-    """The letter of the features of a token."""
+def feature_letter(signature: Signature) -> str:
+    """The letter of the feature axis of a token."""
     return "E" if "E" in signature.letters else "D"
 
 
-def grid_of(signature: Signature) -> tuple[str, ...]:
-    """The letters of the axes of a grid of tokens; none where tokens stand in a row.
+def grid_letters(signature: Signature) -> tuple[str, ...]:
+    """The letters of the axes of a grid of tokens; empty if the tokens form one sequence.
 
-    >>> grid_of(parse("x: B E h w -> B E h w")), grid_of(parse("size = h -> (h h) E"))
+    >>> grid_letters(parse("x: B E h w -> B E h w")), grid_letters(parse("size = h -> (h h) E"))
     (('h', 'w'), ('h', 'h'))
     """
-    axes = result_axes(signature, returned(signature, ("out",))[0])
+    axes = result_axes(signature, result_names(signature, ("out",))[0])
     here = tuple(c for c in labels(axes) if c in GRID)
     return here if len(here) > 1 else ()
 
 
-def fixed_of(signature: Signature) -> int:
-    """The number of tokens that the code takes, and no other; 0 where that is a letter.
+def fixed_length(signature: Signature) -> int:
+    """The only number of tokens that the code takes; 0 if the signature has a letter for it.
 
-    >>> fixed_of(parse("x: B 5 E -> B 5 E")), fixed_of(parse("x: B n E -> B n E"))
+    >>> fixed_length(parse("x: B 5 E -> B 5 E")), fixed_length(parse("x: B n E -> B n E"))
     (5, 0)
     """
-    whole = whole_of(signature)
+    whole = token_axis(signature)
     return 0 if whole.letters else whole.size({})
 
 
-def _of_grid(code: Code, signature: Signature) -> Callable[[Tensor], Tensor]:
-    """Tokens (B, *sizes, E) in a grid -> what the code gives for them, (B or 1, *sizes, E)."""
-    run = runs(code, signature)
-    back = returned(signature, ("out",))[0]
-    axes, sides = result_axes(signature, back), grid_of(signature)
-    here = ("B", *(c for c in GRID if c in sides), feature_of(signature))
-    if len(set(sides)) < len(sides):  # of squares the letters of rows and columns are told apart
-        here, axes = ("B", "h", "w", here[-1]), _told_apart(axes)
+def _grid_map(code: Code, signature: Signature) -> Callable[[Tensor], Tensor]:
+    """Return the code as a map of a grid of tokens, (B, *sizes, E) -> (B or 1, *sizes, E)."""
+    run = runner(code, signature)
+    back = result_names(signature, ("out",))[0]
+    axes, sides = result_axes(signature, back), grid_letters(signature)
+    here = ("B", *(c for c in GRID if c in sides), feature_letter(signature))
+    if len(set(sides)) < len(sides):  # a square: give rows and columns letters of their own
+        here, axes = ("B", "h", "w", here[-1]), _square_as_grid(axes)
 
     def call(x: Tensor) -> Tensor:
         sizes = dict(zip(here, x.shape, strict=True))
         if len(set(sides)) < len(sides) and sizes["h"] != sizes["w"]:
-            raise ValueError(f"{code.name} makes a table of squares, got {tuple(x.shape[1:-1])}")
+            raise ValueError(f"wanted a square grid for {code.name}, got {tuple(x.shape[1:-1])}")
         lengths = lengths_of(signature, **sizes)
         arrays = {one.name: _array(one, x, here, lengths) for one in signature.arrays}
         return read_back(run(arrays, lengths)[back], axes, here, lengths)
@@ -87,8 +87,8 @@ def _of_grid(code: Code, signature: Signature) -> Callable[[Tensor], Tensor]:
     return call
 
 
-def _told_apart(axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """Axes of a square, such as (h h), as those of a grid, (h w)."""
+def _square_as_grid(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    """Return the axes of a square, such as (h h), as those of a grid, (h w)."""
     words = " ".join(map(str, axes)).split("h")
     return parse(f"-> {'h'.join(words[:2])}w{words[2]}").results[0].axes or ()
 
@@ -96,9 +96,10 @@ def _told_apart(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 def _in_rows(
     call: Callable[[Tensor], Tensor], sides: tuple[str, ...]
 ) -> Callable[[Tensor], Tensor]:
-    """The same of tokens (B, T, E) that fill a grid row by row, which is nearly a square.
+    """Return the same map for tokens (B, T, E), which fill a nearly square grid row by row.
 
-    Of code for squares they are the first of the least square that holds them.
+    For code that takes squares only, they are the first tokens of the smallest square that holds
+    them.
     """
 
     def rows(x: Tensor) -> Tensor:
@@ -116,22 +117,22 @@ def _in_rows(
     return rows
 
 
-def _made(
+def _token_map(
     code: Code, signature: Signature, width: int, *, within: bool = False, another: bool = False
 ) -> Callable[[Tensor], Tensor]:
-    """Tokens (B, T, E) -> what the code gives for them, (B or 1, T, E).
+    """Return the code as a map of tokens, (B, T, E) -> (B or 1, T, E).
 
-    ``within``: its coordinates lie in [0, 1), as those of an image often do; ``another``: the first
-    token has another id than the others, if it takes ids.
+    ``within``: coordinates are scaled to [0, 1), as is common for images.  ``another``: if the code
+    takes ids, the first token has a different id from the others.
     """
-    if grid_of(signature):
-        return _in_rows(_of_grid(code, signature), grid_of(signature))
-    fixed = fixed_of(signature)
-    signature = of_one_length(signature)[0]
-    run = runs(code, signature)
-    back = returned(signature, ("out",))[0]
+    if grid_letters(signature):
+        return _in_rows(_grid_map(code, signature), grid_letters(signature))
+    fixed = fixed_length(signature)
+    signature = with_one_length(signature)[0]
+    run = runner(code, signature)
+    back = result_names(signature, ("out",))[0]
     axes = result_axes(signature, back)
-    here = ("B", "n", feature_of(signature))
+    here = ("B", "n", feature_letter(signature))
     half = next((k for k, a in enumerate(axes) if a in (OFFSETS, SIGNED)), None)
     batched = not any("n" in one.letters and "B" not in one.letters for one in signature.arrays)
 
@@ -142,7 +143,7 @@ def _made(
         rows, asked, _ = x.shape
         count = fixed or asked
         if asked > count:
-            raise SignatureError(f"wanted at most {count} tokens, of {signature}, got {asked}")
+            raise SignatureError(f"wanted at most {count} tokens for {signature}, got {asked}")
         x = torch.cat((x, x.new_zeros(rows, count - asked, x.shape[2])), 1)
         lengths = lengths_of(signature, B=rows, n=count, p=0, **{here[2]: width})
         arrays = {one.name: _array(one, x, here, lengths, another) for one in signature.arrays}
@@ -150,7 +151,7 @@ def _made(
             if within and role(one) == "coordinates":
                 arrays[one.name] = arrays[one.name] / count
         found, read = run(arrays, lengths)[back], list(axes)
-        if half is not None and axes[half] == SIGNED:  # from -n on: those from 0 on
+        if half is not None and axes[half] == SIGNED:  # offsets from -n: keep those from 0
             found, read[half] = found.narrow(half, count, count), TOKENS
         elif half is not None:
             found, read[half] = found.narrow(half, 0, count).flip(half), TOKENS
@@ -164,7 +165,7 @@ def _array(
 ) -> Tensor:
     axes, count = one.axes or (), x.shape[1]
     if role(one) in ROTATED and here[-1] not in one.letters:
-        return torch.zeros(one.shape(lengths), dtype=x.dtype, device=x.device)  # its size matters
+        return torch.zeros(one.shape(lengths), dtype=x.dtype, device=x.device)  # only shape matters
     if role(one) in ROTATED:
         return laid_out(x, here, axes, lengths)
     if role(one) in ("positions", "coordinates"):
@@ -174,22 +175,22 @@ def _array(
     if role(one) == "lengths":
         return torch.full(one.shape(lengths), count, device=x.device)
     if role(one) == "ids":
-        words = torch.full(one.shape(lengths), WORD, device=x.device)
+        words = torch.full(one.shape(lengths), ORDINARY_ID, device=x.device)
         if another and "n" in map(str, axes):
-            words.select([str(axis) for axis in axes].index("n"), 0).fill_(WORD + 1)
+            words.select([str(axis) for axis in axes].index("n"), 0).fill_(ORDINARY_ID + 1)
         return words
     if role(one) in ("constant", "scale"):
         return torch.ones(one.shape(lengths), dtype=x.dtype, device=x.device)
     if is_mask(one):
-        return shown_whole(one, lengths, x)
+        return all_visible_mask(one, lengths, x)
     raise SignatureError(
         f"wanted what {one.name} is: write one of tokens, positions, ids, keep, hide, constant, "
         f"ones behind its axes"
     )
 
 
-def _handed(feature: str, one: Argument) -> str:
-    """What an array holds that no law draws, as :func:`_array` makes it."""
+def _supplied(feature: str, one: Argument) -> str:
+    """What :func:`_array` puts into an array that no law draws; "" for the others."""
     if role(one) in ROTATED and feature not in one.letters:
         return ZERO
     return ONE if role(one) in ("constant", "scale") else ""
@@ -198,21 +199,22 @@ def _handed(feature: str, one: Argument) -> str:
 def additive(
     code: Code, signature: Signature, *, guessed: bool = False, within: bool = False
 ) -> Additive:
-    """What adds a table to tokens, or makes it: then it is added here.
+    """Return code that adds a table to tokens; if it only makes the table, it is added here.
 
-    Raises :class:`SignatureError` where the code cannot be called so, or adds nothing.
+    Raises :class:`SignatureError` if the code cannot be called in this way, if it returns a table
+    of rotations, or if it returns something other than scaled tokens plus a table.
     """
     for back in signature.results:
         if back.kind in TABLES:
-            raise SignatureError(_rotates(code, signature, f"a table that is told as {back.kind}"))
+            raise SignatureError(_rotates(code, signature, f"a table declared as {back.kind}"))
     if {"cos", "sin"} <= {role(back) for back in signature.results}:
         raise SignatureError(_rotates(code, signature, "a table of cosines and one of sines"))
-    signature, told_width = _of_features(signature)
+    signature, told_width = _with_feature_letter(signature)
     width = _width(code, signature)
     if told_width not in (0, width):
-        raise SignatureError(f"wanted rows of {told_width} numbers, and {code.name} gives {width}")
-    code = settled(code, signature, **{feature_of(signature): width})
-    call = _made(code, signature, width, within=within)
+        raise SignatureError(f"wanted rows of {told_width} numbers from {code.name}, got {width}")
+    code = built_at(code, signature, **{feature_letter(signature): width})
+    call = _token_map(code, signature, width, within=within)
     zero = torch.zeros(3, 5, width)
     one = torch.randn(3, 5, width, generator=torch.Generator().manual_seed(6))
     at_zero, at_one = call(zero), call(one)
@@ -230,28 +232,28 @@ def additive(
     scale = float(((at_one - at_zero) * one).sum().detach() / (one * one).sum()) if adds else 1.0
     if adds and not torch.allclose(at_one - at_zero, scale * one, rtol=1e-3, atol=1e-4):
         raise SignatureError(
-            f"wanted tokens and a table in a sum, and {code.name}, called as {signature}, gives "
-            "something else"
+            f"wanted the sum of tokens and a table, and {code.name}, called as {signature}, "
+            "returns something else"
         )
     parts = code.module.parameters() if code.module is not None else ()
-    sides = grid_of(signature)
+    sides = grid_letters(signature)
     return Additive(
-        **common(
+        **shared_fields(
             code,
             signature,
             partial(additive, guessed=guessed),
-            told(
+            call_and_contents(
                 "; ".join(
                     filter(
                         None,
                         (
                             "" if adds else "it makes the table, which is added to x here",
                             *(
-                                f"rows of offsets {those} are read as those of positions"
+                                f"rows for offsets {those} are read as rows for positions"
                                 for those in read
                             ),
-                            f"it knows {fixed_of(signature)} tokens alone"
-                            * bool(fixed_of(signature)),
+                            f"it takes exactly {fixed_length(signature)} tokens"
+                            * bool(fixed_length(signature)),
                         ),
                     )
                 ),
@@ -262,11 +264,14 @@ def additive(
         added=call if adds else lambda x: x + call(x),
         width=width,
         scale=scale if abs(scale - 1) > 1e-5 else 1.0,
-        most=code.options.most or _most(code, signature, width),
+        most=code.options.most or _table_length(code, signature, width),
         learned=any(p.requires_grad for p in parts),
-        grid=_table(_of_grid(code, signature), width) if sides else None,
+        grid=_table(_grid_map(code, signature), width) if sides else None,
         axes=max(1, len(sides)),
-        given={**chosen(signature, partial(_handed, feature_of(signature))), **of_image(signature)},
+        given={
+            **supplied_values(signature, partial(_supplied, feature_letter(signature))),
+            **image_layout(signature),
+        },
         within=partial(additive, code, signature, guessed=guessed, within=True)
         if any(role(one) == "coordinates" for one in signature.arrays) and not within
         else None,
@@ -274,38 +279,40 @@ def additive(
 
 
 def _require_places(code: Code, signature: Signature, width: int, found: Tensor) -> None:
-    """Raises :class:`SignatureError` where a token reads the id of another, as in a model."""
+    """Raise :class:`SignatureError` if a token depends on the id of another, as in a model."""
     try:
-        other = _made(code, signature, width, another=True)(torch.zeros(*found.shape[:2], width))
+        other = _token_map(code, signature, width, another=True)(
+            torch.zeros(*found.shape[:2], width)
+        )
     except Exception as error:
-        raise SignatureError(f"with another id: {raised(code, error)}") from error
+        raise SignatureError(f"with another id: {describe_call_error(code, error)}") from error
     if not torch.equal(other[:, 1:], found[:, 1:]):
         raise SignatureError(
-            f"wanted a table of places, and what {code.name} gives is of the ids that it is given"
+            f"wanted a table of positions, and the result of {code.name} depends on the token ids"
         )
 
 
 def _rotates(code: Code, signature: Signature, what: str) -> str:
-    """Why a table of rotations is refused, and the line to write for it."""
+    """Return why a table of rotations is refused, and the line to write instead."""
     return (
-        f"{code.name}, called as {signature}, gives {what}, and no table that is added; what "
-        f"rotates by it stands behind a semicolon, as in '.. -> freqs: n D/2; then "
+        f"{code.name}, called as {signature}, returns {what}, not a table that is added; the code "
+        f"that rotates by it follows a semicolon, as in '.. -> freqs: n D/2; then "
         f"NAME(x: B H n D, freqs: n D/2 cis -> x)'"
     )
 
 
 def _table(call: Callable[[Tensor], Tensor], width: int) -> Callable[[tuple[int, ...]], Tensor]:
-    """Sizes of a grid -> what is added to tokens that are 0."""
+    """Return the map from the sizes of a grid to what is added to tokens that are 0."""
     return lambda sizes: call(torch.zeros(1, *sizes, width))[0]
 
 
-def _most(code: Code, signature: Signature, width: int) -> int:
-    """How many positions the table has."""
+def _table_length(code: Code, signature: Signature, width: int) -> int:
+    """The number of positions in the table, at most ``LONGEST``, found by bisection."""
 
     def works(count: int) -> bool:
         try:
-            _made(code, signature, width)(torch.zeros(1, count, width))
-        except Exception:  # noqa: BLE001 (past its end code may raise anything)
+            _token_map(code, signature, width)(torch.zeros(1, count, width))
+        except Exception:  # noqa: BLE001 (beyond its table, code may raise anything)
             return False
         return True
 
@@ -319,7 +326,7 @@ def _most(code: Code, signature: Signature, width: int) -> int:
 
 
 def widths(code: Code) -> tuple[int, ...]:
-    """The features of a token: what is told, or it was built with, what it holds, some sizes."""
+    """The feature sizes to try: as set, else as built, as stored or by default, then a few more."""
     built = [n for n in code.built.values() if type(n) is int and n == SIZES["E"]]
     told = code.options.embed or code.options.width
     module: Any = code.module
@@ -331,9 +338,9 @@ def widths(code: Code) -> tuple[int, ...]:
 
 
 def _own_width(code: Code, signature: Signature) -> tuple[int, ...]:
-    """The features of a row, where nothing that goes in says how many they are."""
-    letter, back = feature_of(signature), returned(signature, ("out",))[0]
-    axes = [parts(axis) for axis in result_axes(signature, back)]  # one of 1 has no label
+    """The feature size read off the result of a call, if no input of the code fixes it; else ()."""
+    letter, back = feature_letter(signature), result_names(signature, ("out",))[0]
+    axes = [parts(axis) for axis in result_axes(signature, back)]  # length 1 has no label
     letters = [c for one in (*signature.arguments, *signature.built) for c in one.lengths]
     letters += [c for one in signature.arrays for c in one.letters]
     if letter in letters or (letter,) not in axes:
@@ -342,14 +349,14 @@ def _own_width(code: Code, signature: Signature) -> tuple[int, ...]:
         lengths = lengths_of(signature, B=1, n=5, p=0)
         x = torch.zeros(1, 5, 1)
         made = {one.name: _array(one, x, (), lengths) for one in signature.arrays}
-        found = runs(code, signature)(made, lengths)[back]
+        found = runner(code, signature)(made, lengths)[back]
     except Exception:  # noqa: BLE001 (the code may raise anything)
         return ()
     return (found.shape[axes.index((letter,))],) if found.dim() == len(axes) else ()
 
 
-def _of_features(signature: Signature) -> tuple[Signature, int]:
-    """The call with a letter for the features of a row, and how many these are where it is told."""
+def _with_feature_letter(signature: Signature) -> tuple[Signature, int]:
+    """Return the signature with a letter for the feature axis, and its size where that is given."""
     back = signature.results[0]
     last = str((back.axes or ("",))[-1])
     if not last.isdigit() or {"D", "E"} & set(signature.letters):
@@ -359,13 +366,16 @@ def _of_features(signature: Signature) -> tuple[Signature, int]:
 
 
 def _width(code: Code, signature: Signature) -> int:
-    """The first number of features with which it can be called, or that it gives by itself."""
+    """The first feature size with which the code can be called.
+
+    Raises :class:`SignatureError` if there is none.
+    """
     failed = ""
     for width in (*widths(code), *_own_width(code, signature)):
         try:
-            _made(code, signature, width)(torch.zeros(3, 5, width))
+            _token_map(code, signature, width)(torch.zeros(3, 5, width))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
-            failed = failed or f"with {width} features: {raised(code, error)}"
+            failed = failed or f"with {width} features: {describe_call_error(code, error)}"
             continue
         return width
     raise SignatureError(f"{code.name} was called as {signature}, and {failed}")

@@ -1,7 +1,7 @@
-"""Whether a law is asked of some code: decided once, for every method.
+"""Which laws apply to a piece of code: decided here once, for every method.
 
-From the fields of the subject and what is declared; what a run of the code shows against a formula
-is seen in :mod:`attnproof.programs.identify.applicability`.
+The decision rests on the fields of the subject and on what is declared of it.  Whether a run of the
+code rules out a formula is decided in :mod:`attnproof.programs.identify.applicability`.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from . import as_read
 from .as_read import IN_ORDER
 from .declarations import DeclaredAttention
 from .subjects import Additive, Attention, Bias, Mask, Rotary, Subject
-from .supplied_inputs import not_its_own
+from .supplied_inputs import why_not_applicable
 
 NO_MASK = "no causal mask is declared"
-NOT_ALIGNED = "where the last query stands was not read, and is not declared"
+NOT_ALIGNED = "the position of the last query was neither read nor declared"
 NOT_CAUSAL = "declared as not causal"
 NOT_READ = (
-    "the code takes tokens: a row of padding alone, which nobody reads, is asked about where "
-    "attention:hidden_row=zero says that it is no NaN"
+    "the code takes tokens: a row of padding only, whose output nobody uses, is checked if "
+    "attention:hidden_row=zero declares that it is not NaN"
 )
 NUMBERS_ALONE = (
-    "its mask is numbers that it adds: whether a row of them is −inf is for the caller to say, or "
-    "for attention:hidden_row=zero"
+    "its mask is additive: whether a row is −inf throughout is up to the caller, unless "
+    "attention:hidden_row=zero is declared"
 )
 
-# What code lacks of which a law speaks; the field of the subject that would hold it.
-LACKS = {
+# By law: the field of the subject that it needs, and what the code lacks if that field is empty.
+NEEDED_FIELDS = {
     "rotated-once": (
         "all_three",
         "no code was given that rotates queries, keys and values together",
     ),
     "shift-of-cached-keys": (
         "shift",
-        "no code was given that shifts keys which are rotated already",
+        "no code was given that shifts keys that are already rotated",
     ),
     "cache-keeps-its-positions": ("evict", "no code was given that keeps keys in a cache"),
     "conversion-keeps-scores": (
@@ -44,44 +44,44 @@ LACKS = {
     ),
     "grid-steps": ("grid", "it makes no grid of positions"),
     "follows-its-arguments": ("make", "it cannot be built with other settings"),
-    "offsets-have-own-index": ("index", "the code shows no index into its table"),
+    "offsets-have-own-index": ("index", "the code exposes no index into its table"),
     "training-returns": ("module", "there is no module to train"),
-    "weights-as-shown": ("weights", "the code returns no weights of each head"),
+    "weights-as-shown": ("weights", "the code does not return the weights of each head"),
     "training-is-evaluation": ("module", "there is no module to train"),
     "order-of-keys": ("attend", "the code takes tokens, not queries, keys and values"),
-    "alignment": ("attend", "the code takes tokens: queries are as many as keys"),
+    "alignment": ("attend", "the code takes tokens: there are as many queries as keys"),
     "step-by-step": ("step", "the code keeps no cache"),
     "documents-apart": ("documents", "the code takes no packed documents"),
-    "translation": ("whole_layer", "the code has no place at which its tokens start"),
+    "translation": ("whole_layer", "the code takes no position at which its tokens start"),
     "queries-apart": ("attend", "the code takes tokens: its queries cannot be told apart"),
     "last-rows": ("bias", "a window has no last queries"),
-    "paths-agree": ("paths", "it has one path"),
+    "paths-agree": ("paths", "it has only one path"),
 }
 
 
 def declared_of(subject: Subject) -> DeclaredAttention:
-    """What is declared of code with a mask, else what was read of it; nothing, where neither is."""
+    """Return what is declared of code with a mask, else its mask as read, else an empty one."""
     said = getattr(subject, "declared", None) or getattr(subject, "as_read", None)
     return said if isinstance(said, DeclaredAttention) else DeclaredAttention()
 
 
 def not_asked(law: str, subject: Subject, *, named: bool = False) -> str:
-    """Why a law is not asked of this code; "" where it is.
+    """Return why a law does not apply to this code; "" if it does.
 
-    ``named``: who asks names the law, which says of code that declares nothing that it should hold.
+    ``named``: the user asks for this law by name, and so expects it even of undeclared code.
 
     >>> from attnproof.programs.subjects import Layer
     >>> not_asked("causal", Layer(name="f", call=lambda x: x, embed=4))
     'no causal mask is declared'
     """
-    why = not_its_own(subject, law)
-    field, lacking = LACKS.get(law, ("", ""))
+    why = why_not_applicable(subject, law)
+    field, lacking = NEEDED_FIELDS.get(law, ("", ""))
     if why or (hasattr(subject, field) and not getattr(subject, field)):
         return why or lacking
     if law == "causal":
         return _not_causal(subject, named=named)
     if law in IN_ORDER:
-        return in_order(subject)
+        return why_order_matters(subject)
     rule = RULES.get(law)
     return "" if rule is None else rule(subject)
 
@@ -93,14 +93,14 @@ def _not_causal(subject: Subject, *, named: bool = False) -> str:
     return "" if said or named else NO_MASK
 
 
-def in_order(subject: Any) -> str:
-    """Why tokens, or keys, may have an order, as far as it is declared."""
+def why_order_matters(subject: Any) -> str:
+    """Return why the order of tokens or keys may matter, by declaration or by the mask as read."""
     declared = declared_of(subject)
     if declared.causal or declared.window:
         said = getattr(subject, "declared", None) is not None
         return f"{'a mask is declared' if said else 'it has a mask'}, so order matters"
     if getattr(subject, "positional", False) or declared.positions not in (None, "none"):
-        return "the code is meant to look at positions"
+        return "the code is meant to use positions"
     return ""
 
 
@@ -116,7 +116,7 @@ def _no_scale(subject: Attention) -> str:
     if subject.declared is None:
         return "no scale is declared"
     if subject.positional or declared_of(subject).positions not in (None, "none"):
-        return "the code looks at positions: scores are not the products alone"
+        return "the code uses positions: its scores are not q·k alone"
     return ""
 
 
@@ -141,7 +141,7 @@ def _one_group(subject: Attention) -> str:
 
 def _translation(subject: Attention) -> str:
     absolute = subject.positional or declared_of(subject).positions == "absolute"
-    return "the layer is meant to look at absolute positions" if absolute else ""
+    return "the layer is meant to use absolute positions" if absolute else ""
 
 
 def _window(subject: Subject) -> str:
@@ -149,7 +149,7 @@ def _window(subject: Subject) -> str:
     if not declared.window:
         return "no window is declared"
     whole = isinstance(subject, Mask) or declared.causal
-    return "" if whole else "windows are counted where the mask is causal; declare causal"
+    return "" if whole else "a window is checked only with a causal mask; declare causal"
 
 
 def _alignment(subject: Subject) -> str:
@@ -168,13 +168,13 @@ def _no_mask(subject: Attention) -> str:
     if subject.masks or subject.hide is not None or subject.reading is not None:
         return ""
     left = subject.given.get("no mask", "")
-    told = f"what {left} means is not known: say it behind its axes, with --call"
+    told = f"the meaning of {left} is not known: state it after its axes, with --call"
     return told if left else "the code takes no mask"
 
 
 def _no_numbers(subject: Attention) -> str:
     takes = subject.attend is not None and "float" in subject.masks
-    return "" if takes else "the code takes no mask of numbers"
+    return "" if takes else "the code takes no additive mask"
 
 
 def _no_truth(subject: Subject) -> str:
@@ -189,8 +189,8 @@ def _no_truth(subject: Subject) -> str:
     if subject.hide is not None and subject.layer is not None and not subject.from_start:
         return ""
     if subject.reading is not None:
-        return "its mask is of a context: hidden-keys-do-nothing asks what that hides"
-    return "the code takes no mask of truth values"
+        return "its mask is that of a context: hidden-keys-do-nothing checks what it hides"
+    return "the code takes no boolean mask"
 
 
 def _no_rows(subject: Attention) -> str:
@@ -209,7 +209,7 @@ def _no_padding(subject: Attention) -> str:
 
 
 def _undeclared(field: str, words: str) -> Callable[[Any], str]:
-    """Whether this field of what is declared of rotary code says nothing."""
+    """Return the rule that refuses rotary code whose declaration leaves this field open."""
 
     def rule(subject: Rotary) -> str:
         if subject.declared is None:
@@ -236,8 +236,8 @@ def _undeclared_length(subject: Rotary) -> str:
     return "nothing is declared" if subject.declared is None else ""
 
 
-def _of_bias(what: str, name: str) -> Callable[[Bias], str]:
-    """Why a bias is not asked for slopes or buckets that nobody declares."""
+def _undeclared_bias(what: str, name: str) -> Callable[[Bias], str]:
+    """Return the rule that refuses a bias whose slopes or buckets are not declared."""
 
     def why(subject: Bias) -> str:
         said = subject.declared
@@ -276,8 +276,8 @@ RULES: dict[str, Callable[[Any], str]] = {
     "frequencies-as-declared": _no_ladder,
     "length-as-declared": _undeclared_length,
     "neighbours-differ": _learned,
-    "slopes-as-declared": _of_bias("slopes", "alibi"),
-    "buckets-as-declared": _of_bias("buckets", "t5"),
+    "slopes-as-declared": _undeclared_bias("slopes", "alibi"),
+    "buckets-as-declared": _undeclared_bias("buckets", "t5"),
     "true-means-visible": _no_truth,
     "hidden-rows": _no_rows,
     "padding-does-nothing": _no_padding,
@@ -288,7 +288,10 @@ RULES: dict[str, Callable[[Any], str]] = {
 
 
 def promised(law: str, subject: Subject, *, named: bool = False) -> bool:
-    """Whether code that breaks a law is wrong: always, as declared, or as the law is named.
+    """Whether code that breaks this law is at fault.
+
+    For the laws about the order of tokens this takes ``causal=false``, and for
+    ``products-of-offset`` any declaration, unless the law is asked for by name (``named``).
 
     >>> from attnproof.programs.subjects import Layer
     >>> promised("permutation", Layer(name="f", call=lambda x: x, embed=4))
@@ -298,14 +301,17 @@ def promised(law: str, subject: Subject, *, named: bool = False) -> bool:
         return named or declared_of(subject).causal is False
     if law == "products-of-offset":
         return named or getattr(subject, "declared", None) is not None
-    return not read_of_few(law, subject)
+    return not why_not_at_fault(law, subject)
 
 
-def read_of_few(law: str, subject: Subject) -> str:
-    """Why code that breaks a law of the mask that was read of it is not at fault; "" where it is.
+def why_not_at_fault(law: str, subject: Subject) -> str:
+    """Return why code that breaks a law about its mask as read is not at fault; "" if it is.
 
-    More keys may show a window that few do not; a later key that is seen shows a leak.
+    The mask was read off few keys, and more keys may reveal a window; but a query that sees a later
+    key is a leak in any case.
     """
     if law == "causal" or law not in as_read.LAWS or not getattr(subject, "as_read", None):
         return ""
-    return "which keys are to be seen does not follow from what was read; declare what is meant"
+    return (
+        "which keys a query should see does not follow from the mask as read; declare what is meant"
+    )

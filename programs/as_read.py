@@ -1,7 +1,8 @@
-"""What code of which nothing is declared was read to be, as a declaration, and the laws it is for.
+"""For undeclared code: the mask read off its behaviour, as a declaration, and the laws that use it.
 
-What a reading shows of a few tokens is asked for all of them: code that is causal among twelve
-tokens is to be causal among any number.  A declaration is what code should be, and comes first.
+What is observed for a few tokens is then checked for all: code that is causal among twelve tokens
+is expected to be causal among any number.  A declaration states what the code should do, and takes
+precedence.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ if TYPE_CHECKING:
     from .subjects import Subject
 
 LAWS = ("causal", "past-is-used", "window-as-declared", "alignment")
-"""The laws that are asked of a mask as it was read."""
+"""The laws checked for a mask that was read off the code."""
 
 IN_ORDER = ("permutation", "order-of-keys")
-"""The laws of tokens without an order, which no mask by place obeys."""
+"""The laws of unordered tokens, which code with a mask by position breaks."""
 
 KINDS = ("attention", "mask", "layer")
 """The kinds of code whose mask is read."""
 
 
 class Read(Protocol):
-    """A part of an identity: its name, its value, its words, and whether no other value fits."""
+    """A property read off the code: name, value, wording, and whether no other value fits."""
 
     @property
     def name(self) -> str: ...
@@ -39,9 +40,9 @@ class Read(Protocol):
 
 
 def is_to_be_read(subject: Subject, laws: Iterable[str] = ()) -> bool:
-    """Whether some law of this code hangs on what its mask is, and nothing is declared of it.
+    """Whether nothing is declared of this code and one of its laws depends on its mask.
 
-    ``laws``: those that are asked by name, none for all.
+    ``laws``: the laws asked for by name; empty for all.
     """
     if subject.kind not in KINDS or getattr(subject, "declared", None) is not None:
         return False
@@ -50,10 +51,10 @@ def is_to_be_read(subject: Subject, laws: Iterable[str] = ()) -> bool:
 
 
 def mask_as_read(kind: str, parts: Iterable[Read]) -> str:
-    """A declaration of the mask that was read of some code; "" where no law is asked of that.
+    """Return a declaration of the mask that was read off the code; "" if no law applies to it.
 
-    Nothing is asked of a mask that shows later keys, nor of one by which no tokens meet.  Where the
-    last query stands is in it as far as it was read.
+    No law applies to a mask that shows later keys, nor to one under which every token sees only
+    itself.  The alignment of the last query is included if it was read.
 
     >>> from attnproof.programs.finding import Part
     >>> causal = Part("mask", {"rule": "causal", "after": 0}, "", "")
@@ -64,7 +65,7 @@ def mask_as_read(kind: str, parts: Iterable[Read]) -> str:
     known = {part.name: part.value for part in parts if part.certain}
     told = mask_declared(known, sides=kind == "mask")
     rules = (part.value for part in parts if part.name == "mask")
-    if kind != "mask" and any(map(_shows_none_ahead, rules)):  # of as many queries as keys
+    if kind != "mask" and any(map(_hides_later_keys, rules)):  # with equally many queries and keys
         told |= {"causal": "true"}
     if kind not in KINDS or told.get("causal") != "true":
         return ""
@@ -73,8 +74,8 @@ def mask_as_read(kind: str, parts: Iterable[Read]) -> str:
     return declaration(word, told | ({"alignment": stands} if stands else {}))
 
 
-def _shows_none_ahead(mask: Any) -> bool:
-    """Whether a mask of the code's own shows no later key, whatever else it hides."""
+def _hides_later_keys(mask: Any) -> bool:
+    """Whether a mask built into the code shows no later key, whatever else it hides."""
     match mask:
         case {"rule": "causal blocks" | "sinks" | "irregular", "ahead": False}:
             return not mask.get("given")
@@ -82,7 +83,7 @@ def _shows_none_ahead(mask: Any) -> bool:
 
 
 def hides_by_place(parts: Iterable[Read]) -> str:
-    """What mask of the code's own hides keys by where they stand, in words; "" where none does.
+    """Describe the mask built into the code that hides keys by position; "" if there is none.
 
     >>> from attnproof.programs.finding import Part
     >>> hides_by_place([Part("mask", {"rule": "window", "before": 7, "after": 7}, "a window", "")])
@@ -100,7 +101,7 @@ def hides_by_place(parts: Iterable[Read]) -> str:
 
 
 def with_mask(subject: Subject, as_read: str) -> Subject:
-    """The same code, to be asked the laws of the mask that was read of it.
+    """Return the same code with the mask that was read off it, so that the laws about it apply.
 
     >>> import torch
     >>> from attnproof.programs.subjects import Mask
@@ -117,7 +118,7 @@ def with_mask(subject: Subject, as_read: str) -> Subject:
 
 
 def with_mask_of(subject: Subject, other: Subject) -> Subject:
-    """The other code, of which what was read of the first is asked too."""
+    """Return the other code with the mask that was read off the first."""
     mask = getattr(subject, "as_read", None)
     if mask is None or not is_to_be_read(other):
         return other
@@ -125,7 +126,7 @@ def with_mask_of(subject: Subject, other: Subject) -> Subject:
 
 
 def declared_as_read(kind: str, parts: Iterable[Read]) -> str:
-    """A declaration of code that says what was read of it; "" where none fits.
+    """Return a declaration that states what was read off the code; "" if none fits.
 
     >>> from attnproof.programs.finding import Part
     >>> declared_as_read("mask", [Part("mask", {"rule": "causal", "after": 0}, "", "")])
@@ -155,15 +156,15 @@ def declared_as_read(kind: str, parts: Iterable[Read]) -> str:
 
 
 def declaration(word: str, told: Mapping[str, Any]) -> str:
-    """As it is written: ``rope:base=10000,layout=half``."""
+    """Return a declaration as it is written: ``rope:base=10000,layout=half``."""
     shown = (f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in told.items())
     return f"{word}:{','.join(shown)}"
 
 
 def mask_declared(known: Mapping[str, Any], *, sides: bool) -> dict[str, str]:
-    """What is to be declared of a mask; nothing of one that no declaration fits.
+    """Return the fields of a declaration that describes a mask; empty if none describes it.
 
-    ``sides``: whether a window to both sides is compared.
+    ``sides``: whether a window on both sides of the query can be declared.
     """
     match known.get("mask"):
         case {"rule": "none"}:
@@ -171,7 +172,7 @@ def mask_declared(known: Mapping[str, Any], *, sides: bool) -> dict[str, str]:
         case {"rule": "causal", "after": 0}:
             told = {"causal": "true"}
         case {"rule": "window", "before": 0, "after": 0}:
-            return {}  # tokens that never meet are nothing that is meant
+            return {}  # every token sees only itself, which nobody intends
         case {"rule": "window", "before": int(before), "after": 0}:
             told = {"causal": "true", "window": str(before + 1)}
         case {"rule": "window", "before": int(before), "after": after} if sides and after == before:

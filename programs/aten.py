@@ -1,12 +1,12 @@
-"""The table of ATen: what an operation is, in terms of the primitives that a method provides.
+"""The table of ATen operations, each defined by the primitives that a method provides.
 
 A row is a function whose first argument is the namespace ``xp`` of a method: of terms in
 :mod:`.prove`, of residues in :mod:`.exact`.  ``xp.number(a)`` is an argument as an array of the
-method, with ``+ - * / **`` and ``[...]`` as in the array API; what differs between methods (the
-lengths of axes, what hides a key, which numbers are known) are functions of ``xp``.
+method, with ``+ - * / **`` and ``[...]`` as in the array API.  Whatever differs between methods
+(the lengths of axes, what hides a key, which numbers are known) is a function of ``xp``.
 
-An operation that only puts entries in other places has no row: on terms it is index arithmetic, and
-on residues it is the operation of torch itself, done to each array of residues.
+An operation that only moves entries has no row: on terms it is index arithmetic, and on residues it
+is the torch operation itself, applied to each array of residues.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from math import inf
 from typing import Any, Literal, TypeVar
 
 Kind = Literal["entrywise", "moves", "rows"]
-"""Each entry by itself; entries that are put elsewhere, or written down; what is neither."""
+"""Entry by entry; moving or writing entries; neither of these."""
 R = TypeVar("R", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Row:
-    """What an operation is, as a function of ``xp`` and its arguments, and of what kind.
+    """An operation as a function of ``xp`` and its arguments, and its kind.
 
-    ``summed``: the argument over whose last axis each entry is a sum: the cost of an entry.
+    ``summed``: the index of the argument over whose last axis each entry is a sum, which gives the
+    cost of an entry.
     """
 
     kind: Kind
@@ -33,7 +34,7 @@ class Row:
     summed: int | None = None
 
     def of(self, xp: Any) -> Callable[..., Any]:
-        """The operation for one method, as a function of its arguments alone."""
+        """Return the operation for one method, as a function of its arguments alone."""
         return lambda *args, **keywords: self.function(xp, *args, **keywords)
 
 
@@ -41,7 +42,7 @@ ROWS: dict[str, Row] = {}
 
 
 def row(kind: Kind, *overloads: str, summed: int | None = None) -> Callable[[R], R]:
-    """Register what overloads of ATen are, by names such as ``aten.add.Tensor``."""
+    """Register a row for ATen overloads, named as in ``aten.add.Tensor``."""
 
     def wrap(function: R) -> R:
         for name in overloads:
@@ -53,12 +54,12 @@ def row(kind: Kind, *overloads: str, summed: int | None = None) -> Callable[[R],
     return wrap
 
 
-# entry by entry
+# entrywise
 
 
 @row("entrywise", "aten.add.Tensor", "aten.add.Scalar")
 def add(xp: Any, a: Any, b: Any, *, alpha: Any = 1) -> Any:
-    """a + alpha·b; of truth values, whether one holds."""
+    """a + alpha·b; for booleans, a or b."""
     return xp.add(a, b if alpha == 1 else xp.number(b) * xp.number(alpha))
 
 
@@ -76,13 +77,13 @@ def subtract_from(xp: Any, a: Any, b: Any, alpha: Any = 1) -> Any:
 
 @row("entrywise", "aten.mul.Tensor", "aten.mul.Scalar")
 def multiply(xp: Any, a: Any, b: Any) -> Any:
-    """a·b; of truth values, whether both hold."""
+    """a·b; for booleans, a and b."""
     return xp.multiply(a, b)
 
 
 @row("rows", "aten.outer.default")
 def outer(xp: Any, a: Any, b: Any) -> Any:
-    """a_i·b_j; of truth values, whether both hold."""
+    """a_i·b_j; for booleans, a_i and b_j."""
     x, y = xp.alike((a, b))
     return xp.multiply(x[:, None], y[None, :])
 
@@ -95,7 +96,7 @@ def outer(xp: Any, a: Any, b: Any) -> Any:
     "aten.div.Scalar_mode",
 )
 def divide(xp: Any, a: Any, b: Any, *, rounding_mode: str | None = None) -> Any:
-    """a/b, or ⌊a/b⌋."""
+    """a/b; with a rounding mode, the ``whole_quotient`` of the method."""
     if rounding_mode is not None:
         return xp.whole_quotient(a, b, rounding_mode)
     return xp.number(a) / xp.number(b)
@@ -121,7 +122,7 @@ def reciprocal(xp: Any, x: Any) -> Any:
 
 @row("entrywise", "aten.pow.Tensor_Scalar", "aten.pow.Scalar", "aten.pow.Tensor_Tensor")
 def power(xp: Any, a: Any, b: Any) -> Any:
-    """a to the power b: integers, ±1/2, and what else the numbers of a method have."""
+    """a to the power b, where b is a whole number or what the method's ``power`` supports."""
     exponent = xp.literal(b)
     if isinstance(exponent, int | float) and float(exponent).is_integer():
         return xp.number(a) ** int(exponent)
@@ -164,7 +165,7 @@ def masked_fill(xp: Any, x: Any, condition: Any, value: Any) -> Any:
     return where(xp, condition, value, x)
 
 
-# complex numbers: pairs of a real and an imaginary part
+# complex numbers, as pairs of real and imaginary parts
 
 
 @row("rows", "aten.complex.default")
@@ -175,7 +176,7 @@ def joined(xp: Any, real: Any, imaginary: Any) -> Any:
 
 @row("rows", "aten.view_as_complex.default")
 def as_complex(xp: Any, x: Any) -> Any:
-    """The last axis, of length 2, as real and imaginary part."""
+    """The last axis, of length 2, read as real and imaginary part."""
     a = xp.number(x)
     return xp.pair(a[..., 0], a[..., 1])
 
@@ -207,7 +208,7 @@ def imaginary_part(xp: Any, x: Any) -> Any:
 
 @row("rows", "aten.conj.default", "aten._conj.default")
 def conjugate(xp: Any, x: Any) -> Any:
-    """The conjugate; real numbers are their own."""
+    """The complex conjugate; a real number is its own conjugate."""
     if not xp.is_complex(x):
         return x
     real, imaginary = xp.parts(x)
@@ -243,7 +244,7 @@ def variance(
 def variance_and_mean(
     xp: Any, x: Any, axes: Any = None, *given: Any, correction: Any = 1, keepdim: bool = False
 ) -> list[Any]:
-    """The variance, and the mean; of older overloads the place has ``unbiased`` and ``keepdim``."""
+    """The variance and the mean; older overloads pass ``unbiased`` and ``keepdim`` by position."""
     if given:
         correction = 1 if given[0] else 0
         keepdim = bool(given[1]) if len(given) > 1 else keepdim
@@ -275,7 +276,7 @@ def length(
 
 @row("rows", "aten.cumsum.default")
 def cumulative(xp: Any, x: Any, axis: int, **_: Any) -> Any:
-    """Σ of the entries up to each place of an axis."""
+    """The cumulative sum along an axis."""
     return xp.cumulative_sum(xp.number(x), axis=axis)
 
 
@@ -293,7 +294,7 @@ def logaddexp(xp: Any, a: Any, b: Any) -> Any:
 
 @row("rows", "aten.logcumsumexp.default")
 def cumulative_logsumexp(xp: Any, x: Any, axis: int) -> Any:
-    """log Σ exp(x) of the entries up to each place of an axis."""
+    """log of the cumulative sum of exp(x) along an axis."""
     return xp.log(xp.cumulative_sum(xp.exp(xp.number(x)), axis=axis))
 
 
@@ -305,13 +306,13 @@ def log_softmax(xp: Any, x: Any, axis: int, *_: Any, **__: Any) -> Any:
 
 @row("rows", "aten.softmax.int", "aten._softmax.default")
 def softmax(xp: Any, x: Any, axis: int, *_: Any, **__: Any) -> Any:
-    """exp(x_j) / Σ_k exp(x_k) along an axis; a row of nothing but −∞ is not defined."""
+    """exp(x_j) / Σ_k exp(x_k) along an axis; undefined for a row that is −∞ throughout."""
     return xp.softmax(x, axis, every_row_sees=True)
 
 
 @row("rows", "aten._safe_softmax.default")
 def safe_softmax(xp: Any, x: Any, axis: int, *_: Any, **__: Any) -> Any:
-    """exp(x_j) / Σ_k exp(x_k) along an axis; a row of nothing but −∞ gives zeros."""
+    """exp(x_j) / Σ_k exp(x_k) along an axis; zeros for a row that is −∞ throughout."""
     return xp.softmax(x, axis)
 
 
@@ -341,13 +342,13 @@ def layer_norm(
 def native_layer_norm(
     xp: Any, x: Any, shape: Sequence[Any], weight: Any, bias: Any, eps: float
 ) -> list[Any]:
-    """The norm; the mean and the deviation that it also gives are not read."""
+    """The layer norm; the mean and the deviation that torch also returns are None here."""
     return [layer_norm(xp, x, shape, weight, bias, eps), None, None]
 
 
 @row("rows", "aten.rms_norm.default")
 def rms_norm(xp: Any, x: Any, shape: Sequence[Any], weight: Any = None, eps: Any = None) -> Any:
-    """x/√(mean x² + ε)·weight over the last axis; ε is the dtype's where none is given."""
+    """x/√(mean x² + ε)·weight over the last axis; ε is 2⁻²³, that of float32, by default."""
     if len(shape) != 1:
         raise xp.Refused("a norm over several axes")
     a = xp.number(x)
@@ -369,7 +370,7 @@ def rms_norm(xp: Any, x: Any, shape: Sequence[Any], weight: Any = None, eps: Any
     summed=0,
 )
 def product(xp: Any, a: Any, b: Any) -> Any:
-    """A·B; axes before the last two are broadcast."""
+    """A·B; leading axes are broadcast."""
     return xp.matmul(xp.number(a), xp.number(b))
 
 
@@ -382,7 +383,7 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
 
 @row("rows", "aten.addmm.default", "aten.baddbmm.default", summed=1)
 def added_product(xp: Any, c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """beta·C + alpha·A·B; what is times 0 is not looked at, as torch has it."""
+    """beta·C + alpha·A·B; as in torch, a term with factor 0 is ignored."""
     made = xp.number(0) if alpha == 0 else product(xp, a, b) * xp.number(alpha)
     return made if beta == 0 else xp.number(c) * xp.number(beta) + made
 
@@ -400,7 +401,7 @@ def pointwise(
     out: Any,
     groups: int,
 ) -> Any:
-    """Σ_c W_oc x_c + b_o at every place: a convolution whose kernel is one place wide."""
+    """Σ_c W_oc x_c + b_o at each position: a convolution with a kernel of width one."""
     a, w = xp.number(x), xp.number(weight)
     steps = {int(n) for n in (*stride, *dilation)}
     if xp.longer_than_one(w, range(2, w.ndim)):
@@ -424,10 +425,10 @@ def scaled_dot_product_attention(
     scale: Any = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """softmax(scale·Q Kᵀ + mask)·V; a query that sees no key reads zeros.
+    """softmax(scale·Q Kᵀ + mask)·V; zeros for a query that sees no key.
 
-    ``is_causal`` hides keys after the query counted from the first of both; with ``enable_gqa``
-    each key head stands for a group of query heads.
+    ``is_causal`` hides key j from query i if j > i, counting both from the start; with
+    ``enable_gqa`` each key head serves a group of query heads.
     """
     if dropout:
         raise xp.Refused(f"attention with dropout {dropout}")

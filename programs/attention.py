@@ -1,4 +1,4 @@
-"""Attention on queries, keys and values whose call is told."""
+"""Attention on queries, keys and values, called by a given signature."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from torch import Tensor, nn
 from .code import Code
 from .layout import laid_out, read_back
 from .masks import (
-    by_letters,
-    counted,
-    each_beside,
+    call_in_batches,
     forms_of,
-    handed,
+    is_query_mask,
+    mask_argument,
     masks_in,
-    of_queries,
     per_query,
+    query_mask_argument,
+    with_query_letter,
 )
 from .names import Parameter, parameters
 from .program import Program
@@ -30,39 +30,39 @@ from .roles import (
     SIZES,
     bounds,
     bounds_at,
-    common,
+    built_at,
     lengths_of,
     result_axes,
-    returned,
+    result_names,
     role,
-    settled,
+    shared_fields,
 )
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Attention
-from .supplied_inputs import HOLDS, held_by
+from .supplied_inputs import CONTENTS, contents_of
 
 
 @dataclass(frozen=True)
 class OnHeads:
-    """A call on q (B, H, T, D), k and v (B, G, S, D), and truth values or numbers (B, 1, T, S).
+    """A call on q (B, H, T, D), k and v (B, G, S, D), and a boolean or additive mask (B, 1, T, S).
 
-    Raises :class:`SignatureError` for a signature that is no such call.
+    Raises :class:`SignatureError` if the signature does not describe such a call.
     """
 
     code: Code
     signature: Signature
     least: float = float("-inf")  # the number that hides a key
-    full: bool = False  # masks that may be left out are given, and show every key
-    heads: tuple[int, int] = (1, 1)  # of queries, and of keys
+    full: bool = False  # optional masks are passed too, and show every key
+    heads: tuple[int, int] = (1, 1)  # query heads, key heads
 
     @cached_property
     def program(self) -> Program:
-        """What is called."""
+        """The code with its signature, as a callable program."""
         return Program(self.code.call, self.signature, self.code.name)
 
     @cached_property
-    def three(self) -> tuple[Argument, Argument, Argument]:
-        """Queries, keys and values."""
+    def query_key_value(self) -> tuple[Argument, Argument, Argument]:
+        """The arguments for queries, keys and values."""
         by = {role(one): one for one in self.signature.arrays}
         missing = [name for name in ("query", "key", "value") if name not in by]
         if missing:
@@ -78,58 +78,58 @@ class OnHeads:
 
     @property
     def square(self) -> bool:
-        """Whether there are as many queries as keys."""
-        return "r" not in self.three[0].letters
+        """Whether the signature has one length for queries and keys."""
+        return "r" not in self.query_key_value[0].letters
 
     @cached_property
     def masks(self) -> tuple[Argument, ...]:
-        """Its masks of keys; the first is the one that is asked about."""
+        """The masks of keys; the laws are about the first."""
         return masks_in(self.signature)
 
     @cached_property
     def query_masks(self) -> tuple[Argument, ...]:
-        """Its masks of queries."""
-        return tuple(filter(of_queries, self.signature.arrays))
+        """The masks of queries."""
+        return tuple(filter(is_query_mask, self.signature.arrays))
 
     @cached_property
-    def spare(self) -> set[str]:
-        """The masks that may be left out."""
-        return set() if self.full else spare(self.code, (*self.masks, *self.query_masks))
+    def left_out(self) -> set[str]:
+        """The names of the masks that are left out of a call unless one is given."""
+        return set() if self.full else optional_masks(self.code, (*self.masks, *self.query_masks))
 
     @property
     def shared(self) -> bool:
-        """Whether keys have no axis of heads, and are those of every head."""
-        q, k, _ = (one.letters for one in self.three)
+        """Whether keys have no head axis and are shared by all query heads."""
+        q, k, _ = (one.letters for one in self.query_key_value)
         return "H" in q and not {"G", "H"} & set(k)
 
     @property
     def groups(self) -> str:
-        """The letter of the heads of keys."""
-        return "G" if "G" in self.three[1].letters or self.shared else "H"
+        """The letter of the head axis of keys."""
+        return "G" if "G" in self.query_key_value[1].letters or self.shared else "H"
 
     @cached_property
-    def shown(self) -> tuple[str, tuple[Axis, ...]] | None:
-        """The name and the axes of the weights that it returns."""
-        first = self.first
+    def returned_weights(self) -> tuple[str, tuple[Axis, ...]] | None:
+        """The name and the axes of the attention weights, if the code returns them."""
+        output = self.output_name
         for k, one in enumerate(self.signature.results):
-            axes = by_letters(one.axes or ())
+            axes = with_query_letter(one.axes or ())
             letters = {c for axis in axes for c in axis.letters}
-            if (one.name or str(k)) != first and {"r", "n"} <= letters and "D" not in letters:
+            if (one.name or str(k)) != output and {"r", "n"} <= letters and "D" not in letters:
                 return one.name or str(k), axes
         return None
 
     @property
-    def shows_each_head(self) -> bool:
-        """Whether it returns weights, and not their mean over several heads."""
-        if self.shown is None:
+    def returns_weights_per_head(self) -> bool:
+        """Whether the code returns the weights of each head, not only their mean."""
+        if self.returned_weights is None:
             return False
-        letters = {c for axis in self.shown[1] for c in axis.letters}
-        return "H" in letters or "H" not in self.three[0].letters
+        letters = {c for axis in self.returned_weights[1] for c in axis.letters}
+        return "H" in letters or "H" not in self.query_key_value[0].letters
 
     @cached_property
-    def first(self) -> str:
-        """The name of the result: of several the first with channels, where none is told."""
-        told = returned(self.signature, ("out",))[0]
+    def output_name(self) -> str:
+        """The name of the output: the one named ``out``, else the first result with channels."""
+        told = result_names(self.signature, ("out",))[0]
         wide = [
             one.name or str(k)
             for k, one in enumerate(self.signature.results)
@@ -138,21 +138,24 @@ class OnHeads:
         return wide[0] if told != "out" and wide else told
 
     @property
-    def packs(self) -> bool:
-        """Whether sequences of any lengths may stand one behind the other, as nothing else says."""
+    def takes_packed(self) -> bool:
+        """Whether the call takes packed sequences of any lengths, given by bounds alone."""
         counted = any("B" in one.lengths for one in self.signature.arguments)
         packed = any(role(one) == "bounds" for one in self.signature.arrays)
-        return packed and not counted and not self.masks and "H" in self.three[0].letters
+        return packed and not counted and not self.masks and "H" in self.query_key_value[0].letters
 
     def documents(self, x: Tensor, ids: Tensor) -> Tensor:
-        """Tokens (B, T, H·D), which are all three, of documents that begin where ids are 0."""
+        """Attend within packed documents: tokens (B, T, H·D) serve as queries, keys and values.
+
+        A document begins wherever ``ids`` is 0.
+        """
         heads, groups = self.heads
         q = x.reshape(1, -1, heads, x.shape[-1] // heads).transpose(1, 2)
-        arrays, lengths = self.given(q, q[:, :groups].flip(-1), q[:, :groups])
+        arrays, lengths = self.arguments(q, q[:, :groups].flip(-1), q[:, :groups])
         told = {one.name: bounds_at(ids) for one in self.signature.arrays if role(one) == "bounds"}
-        found = self.program.run({**arrays, **told}, lengths)[self.first]
+        found = self.program.run({**arrays, **told}, lengths)[self.output_name]
         there = ("B", "H", "n" if self.square else "r", "D")
-        out = read_back(found, result_axes(self.signature, self.first), there, lengths)
+        out = read_back(found, result_axes(self.signature, self.output_name), there, lengths)
         return out.transpose(1, 2).reshape(x.shape)
 
     def call(
@@ -163,20 +166,20 @@ class OnHeads:
         seen: Tensor | None = None,
         counts: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """``out`` (B, H, T, D), and ``weights`` (B, H, T, S) where it shows them."""
+        """Return ``out`` (B, H, T, D), and ``weights`` (B, H, T, S) if the code returns them."""
         if self.square and a.shape[2] != b.shape[2]:
             return self._among(a, b, c, seen)
-        arrays, lengths = self.given(a, b, c, seen, counts)
+        arrays, lengths = self.arguments(a, b, c, seen, counts)
         found = self.program.run(arrays, lengths)
-        axes = result_axes(self.signature, self.first)
+        axes = result_axes(self.signature, self.output_name)
         there = ("B", "H", "n" if self.square else "r", "D")
-        told = {"out": read_back(found[self.first], axes, there, lengths)}
-        if self.shown is not None:
-            name, axes = self.shown
+        told = {"out": read_back(found[self.output_name], axes, there, lengths)}
+        if self.returned_weights is not None:
+            name, axes = self.returned_weights
             told["weights"] = read_back(found[name], axes, ("B", "H", "r", "n"), lengths)
         return told
 
-    def given(
+    def arguments(
         self,
         a: Tensor,
         b: Tensor,
@@ -184,9 +187,9 @@ class OnHeads:
         seen: Tensor | None = None,
         counts: Tensor | None = None,
     ) -> tuple[dict[str, Any], dict[str, int]]:
-        """What the code is called with, and every length.
+        """Return the arguments of the call and the length of every letter.
 
-        A mask of queries goes together with one of keys, as code may multiply the two.
+        A mask of queries is passed together with one of keys, as code may multiply the two.
         """
         rows, heads, queries, width = a.shape
         keys = b.shape[2]
@@ -199,7 +202,7 @@ class OnHeads:
             D=width,
             **({"G": b.shape[1]} if self.groups == "G" else {}),
         )
-        q, k, v = self.three
+        q, k, v = self.query_key_value
         there = ("B", self.groups, "n", "D")
         arrays: dict[str, Any] = {
             q.name: laid_out(
@@ -210,20 +213,20 @@ class OnHeads:
         }
         for n, one in enumerate(self.masks):
             beside = counts is not None and not per_query(one)
-            if (n or seen is None) and one.name in self.spare and not beside:
+            if (n or seen is None) and one.name in self.left_out and not beside:
                 continue
             which = (
                 seen[:, 0]
                 if seen is not None and not n
                 else torch.ones(rows, queries, keys, dtype=torch.bool, device=a.device)
             )
-            arrays[one.name] = handed(which, one, lengths, a, self.least)
+            arrays[one.name] = mask_argument(which, one, lengths, a, self.least)
         for one in self.query_masks:
-            if seen is None and counts is None and one.name in self.spare:
+            if seen is None and counts is None and one.name in self.left_out:
                 continue
             every = torch.ones(rows, queries, dtype=torch.bool, device=a.device)
             which = every if counts is None else counts
-            arrays[one.name] = counted(which, one, lengths, a, self.least)
+            arrays[one.name] = query_mask_argument(which, one, lengths, a, self.least)
         for one in self.signature.arrays:
             if one.name in arrays or one in self.masks or one in self.query_masks:
                 continue
@@ -241,12 +244,12 @@ class OnHeads:
         return arrays, lengths
 
     def _among(self, a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None) -> dict[str, Tensor]:
-        """Fewer queries than keys in the last places of as many, which are read."""
+        """Call code with one length on fewer queries than keys: they are put last, after zeros."""
         rows, heads, queries, width = a.shape
         keys = b.shape[2]
         if queries > keys:
             raise SignatureError(
-                f"wanted at most as many queries as keys, of code for one length, got {queries} "
+                f"wanted at most as many queries as keys, for code with one length, got {queries} "
                 f"queries and {keys} keys"
             )
         more = keys - queries
@@ -263,7 +266,7 @@ class OnHeads:
         return {name: x[:, :, more:] for name, x in self.call(longer, b, c, seen).items()}
 
     def counting(self, a: Tensor, b: Tensor, c: Tensor, counts: Tensor) -> Tensor:
-        """The output where those queries count that a mask of queries (B, T) says."""
+        """Return the output under a mask of queries (B, T)."""
         return self.attend(a, b, c, None, counts)
 
     def attend(
@@ -274,11 +277,11 @@ class OnHeads:
         seen: Tensor | None = None,
         counts: Tensor | None = None,
     ) -> Tensor:
-        """The output; row by row, and head by head, for code that knows no batch, or no heads."""
+        """Return the output; code without a batch or head axis is called once per row or head."""
         if self.shared and b.shape[1] > 1:
             parts = zip(*(x.chunk(b.shape[1], 1) for x in (a, b, c)), strict=True)
             return torch.cat([self.attend(q, k, v, seen, counts) for q, k, v in parts], 1)
-        if "H" not in self.three[0].letters and a.shape[1] > 1:
+        if "H" not in self.query_key_value[0].letters and a.shape[1] > 1:
             each = a.shape[1] // b.shape[1]
             return torch.cat(
                 [
@@ -291,30 +294,30 @@ class OnHeads:
         return self._by_rows("out", a, b, c, seen, counts)
 
     def weights(self, a: Tensor, b: Tensor) -> Tensor:
-        """The weights that it shows."""
+        """Return the attention weights."""
         return self._by_rows("weights", a, b, b.clone(), None, None)
 
     def _by_rows(self, name: str, *given: Tensor | None) -> Tensor:
-        """The call; row by row, for code that knows no batch.
+        """Return one result of the call; code without a batch axis is called once per row.
 
-        Of a mask that knows none the one of each row is that of all rows of a call, which is read
-        in its row; of many rows some are called together.
+        If only a mask lacks the batch axis, each call passes the mask of one row together with
+        several rows of the batch, and the result is read in that row.
         """
         first, seen, counts = given[0], given[3], given[4]
         assert first is not None
         alike = seen is None or seen.shape[0] == 1 or "B" in self.masks[0].letters
         alike &= counts is None or all("B" in one.letters for one in self.query_masks)
         rows = first.shape[0]
-        if ("B" in self.three[0].letters and alike) or rows == 1:
+        if ("B" in self.query_key_value[0].letters and alike) or rows == 1:
             return self.call(*given)[name]  # type: ignore[arg-type]
-        if "B" in self.three[0].letters:
+        if "B" in self.query_key_value[0].letters:
 
             def beside(row: int, some: slice) -> Tensor:
                 three = (x if x is None else x[some] for x in given[:3])
                 masks = (x if x is None or x.shape[0] == 1 else x[row : row + 1] for x in given[3:])
                 return self.call(*three, *masks)[name]  # type: ignore[arg-type]
 
-            return each_beside(rows, beside)
+            return call_in_batches(rows, beside)
         return torch.cat(
             [
                 self.call(*(x if x is None or x.shape[0] == 1 else x[b : b + 1] for x in given))[  # type: ignore[arg-type]
@@ -326,14 +329,14 @@ class OnHeads:
 
 
 def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
-    """Attention on queries, keys and values.  Raises :class:`SignatureError`."""
+    """Return attention on queries, keys and values.  Raises :class:`SignatureError`."""
     on = OnHeads(code, signature)
-    q, k, _ = on.three
+    q, k, _ = on.query_key_value
     heads = (code.options.heads or SIZES["H"]) if "H" in q.letters else 1
     many = (code.options.groups or SIZES["G"]) if "G" in k.letters else 1 if on.shared else heads
     width = code.options.width or code.options.likely.get("width", 0) or SIZES["D"]
     queries = SIZES["n"] if on.square else SIZES["r"]
-    code = settled(code, signature, H=heads, G=many, D=width, E=heads * width)
+    code = built_at(code, signature, H=heads, G=many, D=width, E=heads * width)
     on = OnHeads(code, signature, heads=(heads, many))
     given = (
         torch.randn(1, heads, queries, width),
@@ -343,21 +346,23 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     try:
         on.call(*given)
     except Exception:
-        if not on.spare:
+        if not on.left_out:
             raise
         on = replace(on, full=True)
         on.call(*given)
     mask = on.masks[0] if on.masks else None
     masks = (*on.masks, *on.query_masks)
-    spared = on.spare - {one.name for one in on.query_masks}  # these go with a mask of keys
-    beside = beside_masks(code, [one.name for one in on.masks[:1]], masks, spared) if mask else []
-    told = ["it knows one length: fewer queries stand in its last places"] if on.square else []
+    spared = on.left_out - {one.name for one in on.query_masks}  # these go with a mask of keys
+    beside = other_masks(code, [one.name for one in on.masks[:1]], masks, spared) if mask else []
+    told = ["it takes one length: fewer queries are put in the last places"] if on.square else []
     held = [one.name for one in signature.arrays if role(one) == "bounds"]
-    told += [HOLDS["bounds"].format(name) for name in held]
+    told += [CONTENTS["bounds"].format(name) for name in held]
     return Attention(
-        **common(code, signature, partial(on_heads, guessed=guessed), "; ".join(told), guessed),
-        documents=on.documents if on.packs else None,
-        embed=heads * width if on.packs else 0,
+        **shared_fields(
+            code, signature, partial(on_heads, guessed=guessed), "; ".join(told), guessed
+        ),
+        documents=on.documents if on.takes_packed else None,
+        embed=heads * width if on.takes_packed else 0,
         attend=on.attend,
         counting=on.counting if on.query_masks else None,
         heads=heads,
@@ -366,28 +371,31 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
         dropout=dropout_of(code.module),
         masks=forms_of(mask) if mask is not None else (),
         by_key=mask is not None and not per_query(mask),
-        weights=on.weights if on.shows_each_head else None,
+        weights=on.weights if on.returns_weights_per_head else None,
         given={
-            **masks_given(code, masks, on.spare),
+            **default_masks(code, masks, on.left_out),
             **({"padding": "; ".join(beside)} if beside else {}),
         },
         true_hides=mask is not None and role(mask) == "hide",
     )
 
 
-def spare(code: Code, masks: tuple[Argument, ...]) -> set[str]:
-    """The names of masks that code need not be given: it has a default, and does not refuse it."""
+def optional_masks(code: Code, masks: tuple[Argument, ...]) -> set[str]:
+    """The names of optional masks: those with a default and no ``assert`` that demands them."""
     spared = {one.name for one in parameters(code.call) if not one.required}
     names = spared.intersection(one.name for one in masks)
     return {name for name in names if not re.search(rf"\bassert {name}\b", code.text)}
 
 
-def masks_given(code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]) -> dict[str, str]:
-    """What the code is given for a mask where nobody asks for one: "full mask", or "no mask".
+def default_masks(
+    code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]
+) -> dict[str, str]:
+    """Describe what the code is given for its masks if the law sets none.
 
-    Of more masks than one some may be given and others not: "left out".
+    Keys: "full mask" if masks are passed that show every key, with "left out" naming those that are
+    not passed; "no mask" if none is passed.
     """
-    handed = {one.name: held_by(one) for one in masks if one.name not in spare}
+    handed = {one.name: contents_of(one) for one in masks if one.name not in spare}
     taken = [one for one in parameters(code.call) if takes_mask(one) and one.name not in handed]
     left = [one for one in taken if one.name not in code.options.arguments]
     left.sort(key=lambda one: one.role != "mask")
@@ -397,20 +405,20 @@ def masks_given(code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]
     return {"full mask": "; ".join(handed.values()), **others}
 
 
-def beside_masks(
+def other_masks(
     code: Code, own: Sequence[str], masks: tuple[Argument, ...], spare: AbstractSet[str]
 ) -> list[str]:
-    """What else is given, or left out, of a call that is given masks of its own, in clauses."""
-    shown = {one.name: held_by(one) for one in masks if one.name not in {*own, *spare}}
+    """Describe in clauses which masks are passed or omitted beside the ones that a law sets."""
+    shown = {one.name: contents_of(one) for one in masks if one.name not in {*own, *spare}}
     taken = {one.name for one in parameters(code.call) if takes_mask(one)}
     told = [*shown.values()]
     if taken - {*own, *shown, *code.options.arguments}:
-        told.append(f"no mask but {' and '.join(dict.fromkeys((*own, *shown)))} is given")
+        told.append(f"no mask other than {' and '.join(dict.fromkeys((*own, *shown)))} is passed")
     return told
 
 
 def takes_mask(one: Parameter) -> bool:
-    """Whether a parameter is named like a mask, and is no flag or number.
+    """Whether a parameter is named like a mask and is not a flag, number or string.
 
     >>> [takes_mask(Parameter(name, "", True)) for name in ("kv_mask", "attn_bias", "x")]
     [True, True, False]
@@ -421,7 +429,7 @@ def takes_mask(one: Parameter) -> bool:
 
 
 def dropout_of(module: nn.Module | None) -> float:
-    """The largest dropout of a module's parts."""
+    """The largest dropout probability among the submodules of a module."""
     parts = module.modules() if module is not None else ()
     found = [m.p if isinstance(m, nn.Dropout) else getattr(m, "dropout", 0.0) for m in parts]
     return max((float(p) for p in found if isinstance(p, int | float)), default=0.0)

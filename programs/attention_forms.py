@@ -1,7 +1,7 @@
-"""Call forms of attention: how it is called where nobody says so, as a table.
+"""Call forms of attention: a table from which the call of undeclared code is guessed.
 
-Each form is a line of the signature language with roles in the place of names; it returns
-read off the shapes of one call with lengths that all differ.
+Each form is a line of the signature language with roles in place of parameter names.  The axes of
+the result are read off one call in which all lengths differ.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from torch import Tensor
 
 from .attention import OnHeads, on_heads, takes_mask
 from .call_parts import (
-    BOUNDS,
-    beside,
+    BOUND_NAMES,
     counts_of,
+    further_arguments,
     literal,
-    what_it_hides,
+    mask_effect,
     with_masks,
     with_query_masks,
     with_result,
 )
 from .code import Code, DoesNotFit
-from .fitting import Fit, best, fitting, others
+from .fitting import Fit, alternatives, best, fitting
 from .grammar import parse
-from .masks import as_it_reads, of_queries
+from .masks import is_query_mask, unaffected_queries
 from .meaning import require_meaning
 from .names import Parameter, order_in, parameters, role_of
 from .roles import MASKS, SIZES, role
@@ -42,14 +42,14 @@ from .subjects import Attention, Layer
 from .token_forms import tokens_line
 from .tokens import attention, layer
 
-Found = TypeVar("Found", Attention, Layer)
-THREE = ("query", "key", "value")
+Adapted = TypeVar("Adapted", Attention, Layer)
+QUERY_KEY_VALUE = ("query", "key", "value")
 CHOICES: dict[str, tuple[str, ...]] = {
     "<q>": ("B H r D", "B r H D", "B r (H D)", "B r D", "H r D", "r B H D", "r B D", "r D"),
     "<one>": ("B H n D", "B n H D", "B n (H D)", "B n D", "H n D", "n B H D", "n B D", "n D"),
     "<row>": ("B 1 r n", "B r n", "r n", "B H r n", "B 1 1 n", "B n"),
 }
-FORMS = {  # {braces} stand for the names of the three
+FORMS = {  # {braces} stand for the names of query, key and value
     "of heads": "{query}: <q>, {key}: <k>, {value}: <k>",
     "of heads, one length": "{query}: <one>, {key}: <one>, {value}: <one>",
     "of heads, one of keys": "{query}: <q>, {key}: <k>, {value}: <k>",
@@ -57,9 +57,9 @@ FORMS = {  # {braces} stand for the names of the three
 
 
 def fit_attention(code: Code) -> Attention:
-    """Attention by the form that fits it: on queries, keys and values, else on tokens.
+    """Return attention by the form that fits: on queries, keys and values, else on tokens.
 
-    Raises ``DoesNotFit``, and ``Ambiguous`` where two forms fit and differ in what they say.
+    Raises ``DoesNotFit``, and ``Ambiguous`` if two forms fit and differ in meaning.
     """
     return _with_its_mask(_fit_attention, _bound(code))
 
@@ -67,7 +67,7 @@ def fit_attention(code: Code) -> Attention:
 def _fit_attention(code: Code) -> Attention:
     known = parameters(code.call)
     failed: dict[str, str] = {}
-    if _takes_three(known) and not _weighty(code):
+    if _takes_query_key_value(known) and not _has_parameters(code):
         found = _heads_fit(code, known, failed)
         if found is not None:
             return found
@@ -76,20 +76,20 @@ def _fit_attention(code: Code) -> Attention:
     except DoesNotFit:
         if not code.options.likely.get("causal"):
             raise
-        # its flag may only go with a mask: then it is called without, and asked all the same
-        line, more = tokens_line(_unsaid(code), known, failed, keeps=True)
+        # its causal flag may require a mask: then call it without, and still check causality
+        line, more = tokens_line(_undeclared(code), known, failed, keeps=True)
     if not _speaks_of_attention(code):
-        raise DoesNotFit("neither its name nor its source speaks of attention or softmax")
+        raise DoesNotFit("neither its name nor its source mentions attention or softmax")
     return replace(attention(code, parse(line), guessed=True), others=more)
 
 
-def _unsaid(code: Code) -> Code:
-    """The same, of which nobody says that it is causal."""
+def _undeclared(code: Code) -> Code:
+    """Return the same code without declared sizes or causality."""
     return replace(code, options=replace(code.options, likely={}))
 
 
 def fit_layer(code: Code) -> Layer:
-    """Any map of tokens by the form that fits it.  Raises ``DoesNotFit``."""
+    """Return any map of tokens by the form that fits.  Raises ``DoesNotFit``."""
     return _with_its_mask(_fit_layer, _bound(code))
 
 
@@ -98,8 +98,8 @@ def _fit_layer(code: Code) -> Layer:
     return replace(layer(code, parse(line), guessed=True), others=more)
 
 
-def _with_its_mask(fit: Callable[[Code], Found], code: Code) -> Found:
-    """What fits; where all calls raise without a mask that has a default, what fits with one."""
+def _with_its_mask(fit: Callable[[Code], Adapted], code: Code) -> Adapted:
+    """Return what fits; if the calls raise without the optional masks, what fits with them."""
     try:
         return fit(code)
     except DoesNotFit as error:
@@ -112,7 +112,7 @@ def _with_its_mask(fit: Callable[[Code], Found], code: Code) -> Found:
 
 
 def _needing(code: Code, masks: AbstractSet[str]) -> Code:
-    """The code whose masks must be given."""
+    """Return the code with these masks as required parameters."""
     needs = partial(code.call)
     needs.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
@@ -135,7 +135,7 @@ def _needing(code: Code, masks: AbstractSet[str]) -> Code:
 
 
 def _bound(code: Code) -> Code:
-    """The code with the arguments that are told in Python, where these cannot be written down."""
+    """Return the code with those given arguments bound that cannot be written as a literal."""
     known = {one.name for one in parameters(code.call)}
     more = {k: v for k, v in code.options.arguments.items() if k in known and not literal(v)}
     if not more:
@@ -147,14 +147,16 @@ def _bound(code: Code) -> Code:
     return replace(code, call=partial(code.call, **more), again=again)
 
 
-def _takes_three(known: tuple[Parameter, ...]) -> bool:
+def _takes_query_key_value(known: tuple[Parameter, ...]) -> bool:
     named = {one.role for one in known}
     first = [one for one in known if one.required and not one.is_number][:3]
     other = ("cos", "sin", "mask", "positions", "length")
-    return set(THREE) <= named or (len(first) == 3 and not {one.role for one in first} & {*other})
+    return set(QUERY_KEY_VALUE) <= named or (
+        len(first) == 3 and not {one.role for one in first} & {*other}
+    )
 
 
-def _weighty(code: Code) -> bool:
+def _has_parameters(code: Code) -> bool:
     return code.module is not None and any(True for _ in code.module.parameters())
 
 
@@ -164,7 +166,7 @@ def _speaks_of_attention(code: Code) -> bool:
 
 
 def _named(known: tuple[Parameter, ...], roles: tuple[str, ...]) -> dict[str, str]:
-    """The parameters that stand for roles: by their names, else in their order."""
+    """Return the parameter for each role: by name, else by order."""
     by = {one.role: one.name for one in reversed(known)}
     if set(roles) <= set(by):
         return {one: by[one] for one in roles}
@@ -177,13 +179,13 @@ def _named(known: tuple[Parameter, ...], roles: tuple[str, ...]) -> dict[str, st
 def _heads_fit(
     code: Code, known: tuple[Parameter, ...], failed: dict[str, str]
 ) -> Attention | None:
-    """Attention on heads: the axes first, then what each mask means."""
-    names = _named(known, THREE)
+    """Fit attention on heads: first the axes, then the meaning of each mask."""
+    names = _named(known, QUERY_KEY_VALUE)
     masks = [m.name for m in known if takes_mask(m) and m.name not in code.options.arguments]
     for full, form, counted in product(("", *masks[:1]), FORMS, counts_of(known)):
         lines = _heads_lines(code, known, names, form, counted=counted)
         square = form == "of heads, one length"
-        shown = f", {full}: B 1 {'n' if square else 'r'} n hide" * bool(full)  # where none raises
+        shown = f", {full}: B 1 {'n' if square else 'r'} n hide" * bool(full)  # if it needs one
         found = fitting(
             (f"{line}{shown}" for line in lines),
             lambda line, full=bool(full): _tried_on_heads(code, line, known, full=full),  # type: ignore[misc]
@@ -195,27 +197,31 @@ def _heads_fit(
         chosen = best(found, code.name)
         line = chosen.line.replace(shown, "")
         axes = [x.replace("r", "n") if square else x for x in CHOICES["<row>"]]
-        masked = partial(with_masks, code, axes=axes, marks=_heads_marks)
-        line = with_query_masks(code, masked(line, masks), masks, "r", _heeds, masked)
-        return replace(on_heads(code, parse(line), guessed=True), others=others(found, chosen))
+        masked = partial(with_masks, code, axes=axes, marks=_mask_effect)
+        line = with_query_masks(code, masked(line, masks), masks, "r", _hides_query, masked)
+        return replace(
+            on_heads(code, parse(line), guessed=True), others=alternatives(found, chosen)
+        )
     return None
 
 
 def _heads_lines(
     code: Code, known: tuple[Parameter, ...], names: Mapping[str, str], form: str, *, counted: bool
 ) -> Iterator[str]:
-    """What goes in, for each order of axes: that of the source first."""
+    """Yield the arguments for each order of axes, beginning with that of the source."""
     square = form == "of heads, one length"
-    packed = [p.name for p in known if p.required and BOUNDS.fullmatch(p.name)]
+    packed = [p.name for p in known if p.required and BOUND_NAMES.fullmatch(p.name)]
     if packed and (square == any(name.endswith("q") for name in packed) or "one of keys" in form):
-        return  # queries have bounds of their own where they are as many as they like
+        return  # bounds of their own go with a number of queries of their own
     axes = CHOICES["<one>" if square else "<q>"]
     axes = ("(B n) H D" if square else "(B r) H D",) if packed else axes
     hinted = order_in(code.text).upper().replace("T", "r")
     order = sorted(axes, key=lambda x: x.replace(" ", "").replace("n", "r") != hinted)
     for q in order:
         own = {one.name: "H" for one in known if one.role == "heads" and "(H D)" in q}
-        more = beside(code, known, set(names.values()) | set(own), square=square, counted=counted)
+        more = further_arguments(
+            code, known, set(names.values()) | set(own), square=square, counted=counted
+        )
         more += "".join(f", {name} = {letter}" for name, letter in own.items())
         if any(one.name == "enable_gqa" for one in known) and "enable_gqa" not in more:
             more += ", enable_gqa = True"
@@ -230,7 +236,7 @@ def _heads_lines(
 
 
 def _kinded(names: Mapping[str, str], part: re.Match[str]) -> str:
-    """A part of a form, with what the array is behind its axes where its name does not say so."""
+    """Return a part of a form, followed by the role of the array unless its name implies it."""
     said = role_of(names[part[1]]) == part[1]
     return part[0] if said else f"{part[0]} {part[1]}"
 
@@ -238,18 +244,18 @@ def _kinded(names: Mapping[str, str], part: re.Match[str]) -> str:
 def _tried_on_heads(
     code: Code, line: str, known: tuple[Parameter, ...], *, full: bool = False
 ) -> Fit[str]:
-    """The line with what comes back, and how well it fits: rows and heads are apart, tokens not."""
+    """Return the line with its result and its quality: rows and heads independent, tokens mixed."""
     q, k, v = _drawn(code, groups="G" in parse(f"{line} -> 1").letters)
     on = OnHeads(code.again(), parse(f"{line} -> 1"), full=full)
     if on.shared:
         k, v = k[:, :1], v[:, :1]
-    if "H" not in on.three[0].letters:
+    if "H" not in on.query_key_value[0].letters:
         q, k, v = q[:, :1], k[:, :1], v[:, :1]
-    if "B" not in on.three[0].letters:
+    if "B" not in on.query_key_value[0].letters:
         q, k, v = q[:1], k[:1], v[:1]
     if on.square:
         q = torch.cat((q, q), 2)[:, :, : k.shape[2]]
-    arrays, lengths = on.given(q, k, v)
+    arrays, lengths = on.arguments(q, k, v)
     whole = with_result(line, on.program.called(arrays, lengths), lengths)
     on = OnHeads(code.again(), parse(whole), full=full)
     packed = any(role(one) == "bounds" for one in on.signature.arrays)
@@ -278,27 +284,28 @@ def _drawn(code: Code, *, groups: bool) -> tuple[Tensor, Tensor, Tensor]:
     return normal(heads, SIZES["r"]), normal(keys, SIZES["n"]), normal(keys, SIZES["n"])
 
 
-def _given(on: OnHeads) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values for a call."""
+def _inputs_of(on: OnHeads) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw queries, keys and values for a call."""
     q, k, v = _drawn(on.code, groups=on.groups == "G")
-    if "H" not in on.three[0].letters:
+    if "H" not in on.query_key_value[0].letters:
         q, k, v = q[:, :1], k[:, :1], v[:, :1]
     return (torch.cat((q, q), 2)[:, :, : k.shape[2]] if on.square else q), k, v
 
 
-def _heeds(code: Code, call: Signature, _: str) -> bool:
-    """Whether a mask of queries hides query 1, and no other."""
+def _hides_query(code: Code, call: Signature, _: str) -> bool:
+    """Whether the mask of queries is read as written: it hides query 1 and no other."""
     on = OnHeads(code, call)
-    q, k, v = _given(on)
+    q, k, v = _inputs_of(on)
     counts = torch.ones(q.shape[0], q.shape[2], dtype=torch.bool)
     counts[:, 1] = False
-    return bool((as_it_reads(on.attend, on.counting, q, k, v, counts) == counts).all())
+    return bool((unaffected_queries(on.attend, on.counting, q, k, v, counts) == counts).all())
 
 
-def _heads_marks(code: Code, call: Signature, least: float = float("-inf")) -> str:
-    """Whether what the newest mask hides is hidden: key 1, which all causal rows but one can see.
+def _mask_effect(code: Code, call: Signature, least: float = float("-inf")) -> str:
+    """Return what the last mask of the call does with key 1, the only key set to False.
 
-    "hidden", "shown" (the rest is hidden), "leaks" (it does something), or "".
+    "hidden", "shown" (the other keys are hidden), "leaks" (mask and key 1 both act), or "".
+    Only rows 2 and later are read: in causal code they all see key 1.
     """
     newest = call.arguments[-1].name
     on = OnHeads(
@@ -308,12 +315,12 @@ def _heads_marks(code: Code, call: Signature, least: float = float("-inf")) -> s
             arguments=tuple(
                 one
                 for one in call.arguments
-                if one.name == newest or role(one) not in MASKS or of_queries(one)
+                if one.name == newest or role(one) not in MASKS or is_query_mask(one)
             ),
         ),
         least,
     )
-    q, k, v = _given(on)
+    q, k, v = _inputs_of(on)
     seen = torch.ones(q.shape[0], 1, q.shape[2], k.shape[2], dtype=torch.bool)
     seen[..., 1] = False
 
@@ -326,4 +333,4 @@ def _heads_marks(code: Code, call: Signature, least: float = float("-inf")) -> s
     def attend(x: tuple[Tensor, ...], m: Tensor) -> Tensor:
         return on.attend(x[0], x[1], x[2], m)[:, :, 2:]
 
-    return what_it_hides(attend, (q, k, v), changed, seen)
+    return mask_effect(attend, (q, k, v), changed, seen)

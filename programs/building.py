@@ -1,6 +1,7 @@
-"""From a function, a module, a class or a factory to `Code`: built, and built again.
+"""Turn a function, a module, a class or a factory into `Code` that can be built again.
 
-A function has memories of its own: what it keeps in its file, or in defaults, is copied.
+Each build is independent of the others.  Even a function gets state of its own: mutable globals of
+its file, caches, closures and defaults are copied.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .code import Code, DoesNotFit, NoSetting, Options, beside, place_of, source_of
-from .constructors import configs_for, constructed, settings_for, tried
+from .code import Code, DoesNotFit, NoSetting, Options, globals_of, place_of, source_of
+from .constructors import build, configs_for, construct, settings_for
 from .names import parameters, role_of
 
 
 def code_of(thing: Any, name: str, options: Options) -> Code:
-    """Something callable, with a way to build it again.
+    """Return the thing as code that can be called and built again.
 
-    A class is built, and so is what a function of settings makes.  Raises ``DoesNotFit``.
+    A class is instantiated, and a function that builds a module is called.  Raises ``DoesNotFit``.
     """
     if inspect.isclass(thing) or makes_modules(thing):
         return _built(thing, name or thing.__name__, options)
@@ -40,20 +41,20 @@ def code_of(thing: Any, name: str, options: Options) -> Code:
         owner = _module(thing.__self__, name or thing.__qualname__, options, {})
         return method_of(owner, thing.__name__)
     if isinstance(thing, types.FunctionType):
-        return _of_function(thing, name or thing.__qualname__, options)
+        return _function(thing, name or thing.__qualname__, options)
     if callable(thing):
         named = name or getattr(thing, "__name__", type(thing).__name__)
         return _instance(thing, named, options)
     raise DoesNotFit(f"an object of type {type(thing).__name__} cannot be called")
 
 
-DEEP = 3  # functions that hand on what another of them builds
+MAX_NESTED_FACTORIES = 3  # nested factories: how many functions may return what another one builds
 
 
-def makes_modules(thing: Any, deep: int = DEEP) -> bool:
-    """Whether a function builds a module, by its annotation, or by all that its source returns.
+def makes_modules(thing: Any, deep: int = MAX_NESTED_FACTORIES) -> bool:
+    """Whether a function builds a module: by its return annotation, or by all its returns.
 
-    What it takes are settings, as a constructor's are, and it is not called with arrays.
+    The parameters of such a function are settings, like those of a constructor, not arrays.
 
     >>> def language_model(width, words):
     ...     net = nn.Sequential(nn.Embedding(words, width), nn.Linear(width, words))
@@ -99,7 +100,7 @@ def _is_module(thing: Any) -> bool:
 
 
 def _own_nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function, without those of functions that stand in it."""
+    """Yield the nodes of a function, without those of nested functions and classes."""
     for one in ast.iter_child_nodes(tree):
         if not isinstance(one, ast.FunctionDef | ast.Lambda | ast.ClassDef):
             yield one
@@ -107,7 +108,7 @@ def _own_nodes(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _thing(node: ast.expr | None, names: Mapping[str, Any]) -> Any:
-    """What a name stands for in a file, such as nn.Module; None for anything else."""
+    """Return the object that a dotted name such as nn.Module denotes; None for anything else."""
     path = []
     while isinstance(node, ast.Attribute):
         path.append(node.attr)
@@ -119,27 +120,29 @@ def _thing(node: ast.expr | None, names: Mapping[str, Any]) -> Any:
 
 
 def _built(cls: Callable[..., Any], name: str, options: Options) -> Code:
-    space = beside(cls)
+    space = globals_of(cls)
     given = settings_for(cls, options, space)
-    with _marked():
-        holder, given = tried(cls, given, options)
+    with _memory_as_nan():
+        holder, given = build(cls, given, options)
     maker = None if inspect.isclass(cls) else cls
     if isinstance(holder, nn.Module):
         _require_hashes(holder)
         return _module(_drawn(holder), name, options, given, maker)
     if maker is not None:
-        raise DoesNotFit(f"wanted a module that it builds, got {type(holder).__name__}")
+        raise DoesNotFit(
+            f"wanted a function that builds a module, got one that builds {type(holder).__name__}"
+        )
     return _instance(holder, name, options, given)
 
 
 NUMPY, TORCH = re.compile(r"\b(np|numpy)\."), re.compile(r"\b(torch|nn|F)\.")
-SPREAD = 0.2  # of weights that are drawn
-KEEPING = type(functools.lru_cache(len))  # a function that keeps what it gave
+SPREAD = 0.2  # standard deviation of drawn weights
+CACHED_FUNCTION = type(functools.lru_cache(len))  # a function that caches its results
 
 
 @contextmanager
-def _marked() -> Iterator[None]:
-    """For a while, memory that nobody writes is NaN, so that it is seen."""
+def _memory_as_nan() -> Iterator[None]:
+    """Fill uninitialised memory with NaN for the duration of a block, so that it is noticed."""
     before = torch.are_deterministic_algorithms_enabled()
     warns = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(True, warn_only=True)
@@ -150,10 +153,11 @@ def _marked() -> Iterator[None]:
 
 
 def _drawn(module: nn.Module) -> nn.Module:
-    """The module with random numbers where weights are not written, or a table, or a gate, is zero.
+    """Draw the weights that the constructor left uninitialised, and tables and gates that are zero.
 
-    As it is built such a layer adds nothing, or passes nothing on, and no law would say anything
-    of it; training moves them.  A table in which some rows alone are zero, as of padding, is kept.
+    As built, such a layer adds nothing or passes nothing on, so that every law would hold
+    vacuously; training changes these weights.  A table with only some zero rows, as for padding, is
+    kept.
     """
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -167,15 +171,15 @@ def _drawn(module: nn.Module) -> nn.Module:
 
 
 def _require_hashes(module: nn.Module) -> None:
-    """Raises ``DoesNotFit`` for a module in which torch does not find its weights.
+    """Raise ``DoesNotFit`` for a module with a part that is not hashable.
 
-    A class that says what ``==`` is, and no hash, has none.
+    Torch cannot traverse it: a class that defines ``__eq__`` without ``__hash__`` has no hash.
     """
     try:
         list(module.modules())
     except TypeError as error:
         raise DoesNotFit(
-            f"torch cannot go through its parts, as for its parameters: {error} (a class with "
+            f"torch cannot traverse its submodules, as for its parameters: {error} (a class with "
             "__eq__ needs a __hash__)"
         ) from None
 
@@ -199,9 +203,9 @@ def _module(
 
     def again(**settings: Any) -> Code:
         if settings:
-            given = _other(maker or type(kept), kept, built, settings)
-            with _marked():
-                other = constructed(maker or type(kept), given)
+            given = _changed_arguments(maker or type(kept), kept, built, settings)
+            with _memory_as_nan():
+                other = construct(maker or type(kept), given)
             return _module(_drawn(other), name, options, given, maker)
         fresh = _copy_of(kept)
         return Code(
@@ -209,7 +213,7 @@ def _module(
             call=fresh,
             again=again,
             module=fresh,
-            space=beside(said),
+            space=globals_of(said),
             text=text,
             place=place,
             built=built,
@@ -221,7 +225,7 @@ def _module(
 
 
 def _copy_of(module: nn.Module) -> nn.Module:
-    """A copy with its own tensors; configs are shared, as nothing is written to them."""
+    """Return a copy with its own tensors; configs are shared, as nothing writes to them."""
     shared = {
         id(held): held
         for part in module.modules()
@@ -241,14 +245,14 @@ def _instance(thing: Any, name: str, options: Options, built: Mapping[str, Any] 
 
     def again(**settings: Any) -> Code:
         if settings:
-            given = _other(type(kept), kept, built, settings)
-            return _instance(constructed(type(kept), given), name, options, given)
+            given = _changed_arguments(type(kept), kept, built, settings)
+            return _instance(construct(type(kept), given), name, options, given)
         fresh = copy.deepcopy(kept) if kept is not thing else kept
         return Code(
             name=name,
             call=fresh,
             again=again,
-            space=beside(kept),
+            space=globals_of(kept),
             text=text,
             place=place,
             built=built,
@@ -259,7 +263,7 @@ def _instance(thing: Any, name: str, options: Options, built: Mapping[str, Any] 
 
 
 def method_of(code: Code, method: str) -> Code:
-    """The same object, called by a method of that name."""
+    """Return the code that calls a method of the same object."""
 
     def again(**settings: Any) -> Code:
         return method_of(code.again(**settings), method)
@@ -268,10 +272,13 @@ def method_of(code: Code, method: str) -> Code:
     return dataclasses.replace(code, call=getattr(code.call, method), again=again, name=name)
 
 
-def _other(
+def _changed_arguments(
     cls: Callable[..., Any], kept: Any, built: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The constructor's arguments with other settings; ``NoSetting`` where it takes none such."""
+    """Return the constructor's arguments with some settings changed.
+
+    Raises ``NoSetting`` if it does not take a setting or if its other arguments are not known.
+    """
     known = parameters(cls)
     given = dict(built)
     for one in known:
@@ -287,16 +294,18 @@ def _other(
             given[taken[0].name] = value
         elif not _configured(given, name, value):
             raise NoSetting(
-                f"{cls.__name__} takes {', '.join(p.name for p in known)}, and no {name} among them"
+                f"{cls.__name__} takes {', '.join(p.name for p in known)}, and not {name}"
             )
     missing = [one.name for one in known if one.required and one.name not in given]
     if missing:
-        raise NoSetting(f"what {cls.__name__} was built with is not known: {', '.join(missing)}")
+        raise NoSetting(
+            f"the arguments that built {cls.__name__} are not known: {', '.join(missing)}"
+        )
     return given
 
 
 def _configured(given: dict[str, Any], name: str, value: Any) -> bool:
-    """Whether a config among the arguments has such a setting; it is copied and changed there."""
+    """Change a setting in a copy of the config that has it; return whether there is one."""
     for key, config in list(given.items()):
         if not hasattr(config, "__dict__"):
             continue
@@ -316,10 +325,10 @@ def _configured(given: dict[str, Any], name: str, value: Any) -> bool:
     return False
 
 
-def _of_function(function: types.FunctionType, name: str, options: Options) -> Code:
-    """A function with memories of its own: what it keeps in its file, or in defaults, is copied."""
+def _function(function: types.FunctionType, name: str, options: Options) -> Code:
+    """Return a function as code with state of its own: its globals and defaults are copied."""
     space = inspect.unwrap(function).__globals__
-    kept = _apart(function)
+    kept = _with_own_globals(function)
     text, place = source_of(function), place_of(function)
     configs = configs_for(function, options, space)
     of_numpy = bool(NUMPY.search(text)) and not TORCH.search(text)
@@ -339,8 +348,8 @@ def _of_function(function: types.FunctionType, name: str, options: Options) -> C
                     f"{', '.join(settings)}"
                 )
             more = dataclasses.replace(options, arguments={**options.arguments, **named})
-            return _of_function(kept, name, more)
-        own = _of_tensors(_apart(kept)) if of_numpy else _apart(kept)
+            return _function(kept, name, more)
+        own = _returning_tensors(_with_own_globals(kept)) if of_numpy else _with_own_globals(kept)
         call = _with(own, {**configs, **options.arguments}, hidden=configs)
         return Code(
             name=name,
@@ -356,8 +365,8 @@ def _of_function(function: types.FunctionType, name: str, options: Options) -> C
     return again()
 
 
-def _of_tensors(function: types.FunctionType) -> Any:
-    """A function of numpy, with tensors for the arrays that come back, alone or in a tuple."""
+def _returning_tensors(function: types.FunctionType) -> Any:
+    """Wrap a numpy function so that the arrays it returns become tensors."""
 
     @functools.wraps(function)
     def called(*given: Any, **named: Any) -> Any:
@@ -376,7 +385,7 @@ def _tensor(value: Any) -> Any:
 def _with(
     function: types.FunctionType, values: Mapping[str, Any], hidden: Mapping[str, Any]
 ) -> Any:
-    """The function, given these values in every call; it is not seen to take the hidden ones."""
+    """Bind these values in every call; the hidden ones are removed from the signature."""
     known = {one.name for one in parameters(function)}
     fixed = {name: value for name, value in values.items() if name in known}
     if not fixed:
@@ -389,7 +398,7 @@ def _with(
     if hidden:
         told = inspect.signature(function)
         left = [one for name, one in told.parameters.items() if name not in hidden]
-        named = [  # by name alone: what stood before them is gone
+        named = [  # keyword-only, since parameters before them may be removed
             one.replace(kind=one.KEYWORD_ONLY) if one.kind == one.POSITIONAL_OR_KEYWORD else one
             for one in left
         ]
@@ -397,8 +406,8 @@ def _with(
     return given
 
 
-def _apart(function: types.FunctionType) -> types.FunctionType:
-    """The same function, in a copy of its file's names."""
+def _with_own_globals(function: types.FunctionType) -> types.FunctionType:
+    """Return the same function with a copy of its globals."""
     if hasattr(function, "__wrapped__") or function.__globals__.get("__name__", "").startswith(
         ("torch", "transformers")
     ):
@@ -408,20 +417,23 @@ def _apart(function: types.FunctionType) -> types.FunctionType:
     for key, value in names.items():
         own = isinstance(value, types.FunctionType) and value.__globals__ is names
         if own and not hasattr(value, "__wrapped__"):
-            fresh[key] = _in(value, fresh)
+            fresh[key] = _with_globals(value, fresh)
         elif (
-            isinstance(value, KEEPING) and getattr(value.__wrapped__, "__globals__", None) is names
+            isinstance(value, CACHED_FUNCTION)
+            and getattr(value.__wrapped__, "__globals__", None) is names
         ):
             inner: Any = value.__wrapped__
-            fresh[key] = functools.lru_cache(**value.cache_parameters())(_in(inner, fresh))
+            fresh[key] = functools.lru_cache(**value.cache_parameters())(
+                _with_globals(inner, fresh)
+            )
         elif isinstance(value, dict | list | set) and not key.startswith("__"):
             fresh[key] = _copied(value)
         else:
             fresh[key] = value
-    return _in(function, fresh)
+    return _with_globals(function, fresh)
 
 
-def _in(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
+def _with_globals(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
     cells = tuple(
         types.CellType(_copied(cell.cell_contents)) for cell in function.__closure__ or ()
     )

@@ -1,7 +1,7 @@
-"""What attention code is given beside its tokens, what its masks mean, and what comes back.
+"""Parts of a guessed call of attention: further arguments, the meaning of masks, and the result.
 
-Each is a part of a line of the signature language.  Masks are tried one by one, with a token hidden
-that later tokens can see, causal rows as well: so what True means is seen.
+Each is written as part of a line of the signature language.  Masks are tried one at a time, hiding
+a token that later queries can see even if the code is causal: this shows what True means.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from torch import Tensor
 from .attention import takes_mask
 from .code import Code, DoesNotFit
 from .grammar import parse
-from .names import CAPACITY, GIVEN, INDEX, SIDES, Parameter
+from .names import CAPACITY, INDEX, SIDES, USUAL_ARGUMENTS, Parameter
 from .signature import Signature
 
-# What else code must be given, by its role: axes, or a value.
-UNTOLD = {"embed", "base", "device", "dtype", "window"}  # what is right is not known
-BESIDE: dict[str, str] = {
-    **{role: told for role, told in GIVEN.items() if role not in UNTOLD},
+# What other required parameters are given, by role: axes or a value.
+NO_PLAIN_VALUE = {"embed", "base", "device", "dtype", "window"}  # the right value is not known
+ARGUMENTS_BY_ROLE: dict[str, str] = {
+    **{role: told for role, told in USUAL_ARGUMENTS.items() if role not in NO_PLAIN_VALUE},
     **dict.fromkeys(("mask", "padding", "pair", "freqs", "cos", "sin"), " = None"),
     "encoding": ": <x> encoding",
 }
-CACHES = (
+CACHE_NAMES = (
     "past_key_value",
     "past_key_values",
     "layer_past",
@@ -41,28 +41,31 @@ CACHES = (
     "past_kvs",
     "prev_state",
 )
-ROWS_OF_QUERIES = ("B r", "B 1 r", "B 1 r 1", "B r 1")
-OF_QUERIES = re.compile(r"(q|x|quer(y|ies)|tgt|target)_?(pad(ding)?_?|token_?)?mask")
-KINDS = ("keep", "add", "ones")  # hide is what shows under keep
+QUERY_MASK_AXES = ("B r", "B 1 r", "B 1 r 1", "B r 1")
+QUERY_MASK_NAMES = re.compile(r"(q|x|quer(y|ies)|tgt|target)_?(pad(ding)?_?|token_?)?mask")
+MASK_KINDS = ("keep", "add", "ones")  # hide is recognised when keep is tried
 WEIGHTS = ("B H r n", "B H n n", "B r n", "H r n", "B n n", "r n", "n n")
-HALVES = re.compile(r"(past|cached?|prev)_?(k|keys?|v|values?)|(k|keys?|v|values?)_?(past|cache)")
-SIZES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")  # of an image: it is one row of tokens
-BOUNDS = re.compile(r"cu_?(seq_?)?lens?(_(q|k|kv|x))?")
-LENGTHS = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
-CONDITIONS = re.compile(r"t?emb|(time|t|timestep)_emb(ed)?(ding)?|vec|adaln_\w+|pooled_\w+")
-Marks = Callable[..., str]  # of code and its call; least: the number that hides a key
-SOFT = -0.5  # added to a score it hides nothing; as a truth value it does
+CACHE_HALF_NAMES = re.compile(
+    r"(past|cached?|prev)_?(k|keys?|v|values?)|(k|keys?|v|values?)_?(past|cache)"
+)
+# an image is one row of tokens here
+IMAGE_SIZE_NAMES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")
+BOUND_NAMES = re.compile(r"cu_?(seq_?)?lens?(_(q|k|kv|x))?")
+LENGTH_NAMES = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
+CONDITION_NAMES = re.compile(r"t?emb|(time|t|timestep)_emb(ed)?(ding)?|vec|adaln_\w+|pooled_\w+")
+MaskEffect = Callable[..., str]  # from code and its call; least: the number that hides a key
+SOFT = -0.5  # added to a score it hides nothing; read as a boolean it does
 
 
 def literal(value: Any) -> bool:
-    """Whether a value can be written down."""
+    """Whether a value can be written as a Python literal."""
     try:
         return bool(ast.literal_eval(repr(value)) == value)
     except (ValueError, SyntaxError):
         return False
 
 
-def beside(
+def further_arguments(
     code: Code,
     known: tuple[Parameter, ...],
     taken: set[str],
@@ -70,14 +73,14 @@ def beside(
     square: bool,
     counted: bool = False,
 ) -> str:
-    """What else the code must be given, and what is told of it: arguments, whether it is causal.
+    """Return the rest of the line: the other required parameters, given arguments, a causal flag.
 
-    ``counted``: the most tokens that there may be are those of the call.
+    ``counted``: a maximal number of tokens is set to the number of tokens of the call.
     Raises ``DoesNotFit`` for a parameter whose name does not say what it is.
     """
     causal = bool(code.options.likely.get("causal", 0))
     fixed = {k: v for k, v in code.options.arguments.items() if literal(v)}
-    packed = any(BOUNDS.fullmatch(one.name) for one in known)
+    packed = any(BOUND_NAMES.fullmatch(one.name) for one in known)
     said = []
     for one in known:
         if one.name in taken:
@@ -88,22 +91,22 @@ def beside(
             said.append(f"{one.name} = {causal}")
         elif one.required and one.name not in code.options.arguments:
             kind = "mask" if takes_mask(one) else one.role
-            if one.name in CACHES:
-                kind = "mask"  # it is given none
-            image = _of_image(one.name, {p.name for p in known})
+            if one.name in CACHE_NAMES:
+                kind = "mask"  # it is given None
+            image = _image_size_or_condition(one.name, {p.name for p in known})
             if image:
                 said.append(image)
                 continue
-            if BOUNDS.fullmatch(one.name):
+            if BOUND_NAMES.fullmatch(one.name):
                 said.append(f"{one.name}: (B + 1) bounds")
                 continue
-            if LENGTHS.fullmatch(one.name) and kind != "length":
+            if LENGTH_NAMES.fullmatch(one.name) and kind != "length":
                 said.append(f"{one.name}: B lengths")
                 continue
-            if kind not in BESIDE:
+            if kind not in ARGUMENTS_BY_ROLE:
                 said.append(f"{one.name} = {_unnamed(one)}")
                 continue
-            own = BESIDE[kind] if square or kind != "length" else " = r"
+            own = ARGUMENTS_BY_ROLE[kind] if square or kind != "length" else " = r"
             most = one.is_capacity and not counted and not packed
             own = f" = {CAPACITY}" if most else own
             said.append(one.name + own)
@@ -111,9 +114,9 @@ def beside(
 
 
 def _unnamed(one: Parameter) -> str:
-    """What is given to a parameter whose name says no more than that it counts, or is a flag.
+    """Return the value of a parameter that is an index or a flag: 0 or False.
 
-    Raises ``DoesNotFit``: of a number none is made up, as what it does is not known.
+    Raises ``DoesNotFit`` for any other: no value is invented for a parameter of unknown effect.
     """
     if INDEX.fullmatch(one.name):
         return "0"
@@ -122,7 +125,7 @@ def _unnamed(one: Parameter) -> str:
     if one.is_unknown_number:
         raise DoesNotFit(
             f"it needs {one.name!r}, a whole number, and its name does not say which; "
-            f"write {one.name} = 1, or what it is, in the whole --call"
+            f"write {one.name} = 1, or the right value, in the whole --call"
         )
     raise DoesNotFit(
         f"it needs {one.name!r}, and its name does not say what that is; "
@@ -131,24 +134,27 @@ def _unnamed(one: Parameter) -> str:
 
 
 def counts_of(known: tuple[Parameter, ...]) -> tuple[bool, ...]:
-    """Whether the most tokens that there may be are those of the call: tried where it must be."""
+    """The values of ``counted`` to try: both if a maximal number of tokens is required."""
     return (False, True) if any(one.is_capacity and one.required for one in known) else (False,)
 
 
-def _of_image(name: str, names: set[str]) -> str:
-    """Sizes of an image, which is one row of tokens, or what conditions all of them; else ""."""
+def _image_size_or_condition(name: str, names: set[str]) -> str:
+    """Return the argument for the size of an image, or for a conditioning vector; else "".
+
+    The image is one row of tokens.
+    """
     for sides in SIDES:
         if name in sides and set(sides) <= names:
             return f"{name} = {'1n'[sides.index(name)]}"
-    if SIZES.fullmatch(name):
+    if IMAGE_SIZE_NAMES.fullmatch(name):
         return f"{name} = (1, n)"
-    return f"{name}: B E constant" if CONDITIONS.fullmatch(name) else ""
+    return f"{name}: B E constant" if CONDITION_NAMES.fullmatch(name) else ""
 
 
 def with_result(line: str, value: Any, lengths: Mapping[str, int], *, pooled: bool = False) -> str:
-    """The line with what comes back, read off its shapes.  Raises ``DoesNotFit``.
+    """Return the line with its result, read off the shapes.  Raises ``DoesNotFit``.
 
-    ``pooled``: the second of three axes may be a number of queries that the code has itself.
+    ``pooled``: the second of three axes may be the code's own number of queries.
     """
     if isinstance(value, Mapping) or hasattr(value, "last_hidden_state"):
         mapping = isinstance(value, Mapping)
@@ -169,7 +175,7 @@ def with_result(line: str, value: Any, lengths: Mapping[str, int], *, pooled: bo
             axes = axes_of(one, lengths, line)
         except DoesNotFit:
             axes = ""
-        if "E" not in lengths and said[0] in WEIGHTS and axes.endswith("D"):  # behind weights
+        if "E" not in lengths and said[0] in WEIGHTS and axes.endswith("D"):  # weights first
             said = [f"weights: {said[0]}", axes]
             continue
         shown = "E" not in lengths and axes in WEIGHTS and "weights" not in " ".join(said)
@@ -178,7 +184,7 @@ def with_result(line: str, value: Any, lengths: Mapping[str, int], *, pooled: bo
 
 
 def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool = False) -> str:
-    """The axes of an array, by their lengths; the last may be of no known length.
+    """Return the axes of an array, recognised by their lengths; the last may be of another length.
 
     Raises ``DoesNotFit``.
     """
@@ -208,17 +214,17 @@ def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool =
     return " ".join(said)
 
 
-def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Marks) -> str:
-    """The line with this mask, in the first axes in which it does something.
+def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: MaskEffect) -> str:
+    """Return the line with this mask, in the first axes in which it has an effect.
 
-    A mask under which what is hidden comes through is still one, which is asked about: of truth
-    values, or of numbers that are added where much less comes through of these.
+    A mask that leaks is kept too, for the laws to be checked: as additive if it leaks less than
+    half as much that way, else as boolean.
     """
     leaks = ""
     for one in axes:
         told: dict[str, bool] = {}
         through: dict[str, tuple[float, str]] = {}
-        for kind in KINDS:
+        for kind in MASK_KINDS:
             if kind == "ones" and told:
                 continue
             trial = inserted(line, f"{name}: {one} {kind}")
@@ -242,9 +248,9 @@ def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Mark
 
 
 def with_masks(
-    code: Code, line: str, names: Iterable[str], axes: Iterable[str], marks: Marks
+    code: Code, line: str, names: Iterable[str], axes: Iterable[str], marks: MaskEffect
 ) -> str:
-    """The line with those of these masks that hide keys, and are not in it."""
+    """Return the line with those of these masks that hide keys and are not yet in it."""
     for name in names:
         if parse(line).named(name) is None:
             line = with_mask(code, line, name, axes, marks)
@@ -259,13 +265,13 @@ def with_query_masks(
     hides: Callable[[Code, Signature, str], bool],
     more: Callable[[str, Iterable[str]], str],
 ) -> str:
-    """The line with masks of queries, each in the first axes in which it hides what it says.
+    """Return the line with masks of queries, each in the first axes in which it works as written.
 
-    ``letter``: that of queries.  ``more``: the line with masks that only go together with one.
+    ``letter``: that of queries.  ``more``: adds the masks of keys that must accompany one.
     """
-    for name in filter(OF_QUERIES.fullmatch, names):
+    for name in filter(QUERY_MASK_NAMES.fullmatch, names):
         rest = [one for one in names if one != name]
-        tried = product(ROWS_OF_QUERIES, ("keep", "hide", "ones"))
+        tried = product(QUERY_MASK_AXES, ("keep", "hide", "ones"))
         for axes, kind in tried if parse(line).named(name) is None else ():
             try:
                 trial = more(inserted(line, f"{name}: {axes.replace('r', letter)} {kind}"), rest)
@@ -278,7 +284,7 @@ def with_query_masks(
 
 
 def inserted(line: str, said: str) -> str:
-    """The line with one argument more, in the place of the same that is told as None."""
+    """Return the line with one more argument, which replaces the same argument set to None."""
     name = said.partition(":")[0]
     before, arrow, after = line.partition(" -> ")
     before = before.replace(f", {name} = None", "")
@@ -286,16 +292,16 @@ def inserted(line: str, said: str) -> str:
 
 
 class Leaks(str):
-    """That what a mask hides comes through: ``part`` of what comes of a token that it shows."""
+    """A mask that leaks: a hidden token has ``part`` times the effect of a visible one."""
 
     __slots__ = ("part",)
     part: float
 
 
-def what_it_hides(
+def mask_effect(
     call: Callable[[Any, Tensor], Tensor], plain: Any, changed: Callable[[int], Any], seen: Tensor
 ) -> str:
-    """What a mask does whose entry 1 is False: see above."""
+    """Return what a mask does whose entry 1 is False: "hidden", "shown", ``Leaks`` or ""."""
     before = call(plain, seen)
     if not bool(torch.isfinite(before).all()):
         return ""

@@ -1,4 +1,4 @@
-"""Calls of code of others, after which inputs, module and the settings of torch are as before."""
+"""Calls of user code that leave inputs, modules and the settings of torch as they were."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ S = TypeVar("S", bound=Subject)
 
 @contextlib.contextmanager
 def evaluating(subject: Subject) -> Iterator[None]:
-    """The module behind the code in evaluation; afterwards each part is as it was."""
+    """Put the module behind the code into evaluation mode; restore each submodule afterwards."""
     module = subject.module
     before = [(part, part.training) for part in module.modules()] if module is not None else []
     try:
@@ -32,33 +32,32 @@ def evaluating(subject: Subject) -> Iterator[None]:
             part.training = training
 
 
-def calm(call: Callable[..., Tensor], *given: Any, copied: bool = True) -> Tensor:
-    """The result in float64 on the CPU, with the random numbers of one seed.
+def seeded_call(call: Callable[..., Tensor], *given: Any, copied: bool = True) -> Tensor:
+    """Return the result of a call in float64 on the CPU, with a fixed seed.
 
-    Code that draws random numbers (dropout) draws the same ones each time, so that what differs
-    between two calls is not chance.  The caller's random state is as it was, and so are the tensors
-    that are given, if they are ``copied``.
+    Code that draws random numbers (dropout) draws the same ones each time, so that two calls do not
+    differ by chance.  The random state is restored, and if ``copied``, the tensors passed in are
+    not modified.
     """
     own = {id(x): x.clone() for x in given if isinstance(x, Tensor)} if copied else {}
     with torch.random.fork_rng(devices=[]):
         seeded(0)
-        result = call(*(own.get(id(x), x) for x in given))  # one tensor stays one
+        result = call(*(own.get(id(x), x) for x in given))  # the same tensor has the same copy
     if not isinstance(result, Tensor):
         raise TypeError(f"wanted a tensor back, got {type(result).__name__}")
     return result.detach().to("cpu", torch.float64, copy=True)
 
 
 def fresh(subject: S, **settings: Any) -> S | None:
-    """A new one of the same settings, or with others; None where the code cannot be built so.
+    """Build the subject anew, with the same settings or others; None if that is not possible.
 
-    It is in training or evaluation as the given one is.
-
-    What cannot be built is told by a ``TypeError`` (no such setting); any other fault is raised.
+    It is in training or evaluation mode as the given one.  A ``TypeError`` counts as "not possible"
+    if settings are given (no such setting); any other exception propagates.
     """
     if subject.make is None:
         return None
     try:
-        # Weights are drawn as those of every other fresh one.
+        # every fresh build draws the same weights
         with torch.random.fork_rng(devices=[]):
             seeded(0)
             made = subject.make(**settings)
@@ -73,16 +72,16 @@ def fresh(subject: S, **settings: Any) -> S | None:
     return made
 
 
-def plain(x: Tensor) -> Any:
-    """The numbers of a tensor for a witness, with 7 digits: nested lists."""
+def as_lists(x: Tensor) -> Any:
+    """Return the numbers of a tensor, rounded to 7 digits, as nested lists for a witness."""
     if x.dim() == 0:
         value = x.item()
         return float(f"{value:.7g}") if isinstance(value, float) else value
-    return [plain(part) for part in x]
+    return [as_lists(part) for part in x]
 
 
 def modules_of(subject: Any) -> list[nn.Module]:
-    """Every module behind the code."""
+    """The module behind the code and all its submodules; empty if there is none."""
     return list(subject.module.modules()) if subject.module is not None else []
 
 
@@ -100,10 +99,10 @@ def _buffers(module: nn.Module) -> dict[str, Any]:
 def arranged(
     subject: Any, dtype: torch.dtype | None = None, train: bool = False
 ) -> Iterator[float]:
-    """The module in evaluation (or training) and in a format; yields the unit of its tables.
+    """Put the module into evaluation (or training) mode and a dtype, and restore it afterwards.
 
-    Numbers that nobody trains (buffers, frozen parameters) may be tables that were rounded when
-    they were made: cast to a finer format they stay as coarse as they were.
+    Yields the largest unit roundoff among buffers and frozen parameters, 0 if there are none: these
+    may be tables that were rounded when they were made, and a finer dtype does not refine them.
     """
     modules = modules_of(subject)
     kept = [(m, dict(m.__dict__), dict(_parameters(m)), dict(_buffers(m))) for m in modules]
@@ -144,9 +143,9 @@ def arranged(
 
 @contextlib.contextmanager
 def untouched(module: nn.Module | None) -> Iterator[None]:
-    """What is tried on a module leaves nothing in it: no table, cached when it had another format.
+    """Restore a module after trial calls, so that it keeps no table cached in another dtype.
 
-    Parameters that the first call draws stay as they are drawn.
+    A module with uninitialised lazy parameters is left as the first call makes it.
     """
     lazy = module is not None and any(
         isinstance(one, UninitializedParameter) for one in module.parameters()
@@ -164,16 +163,16 @@ PARTS = ("conv", "rnn", "matmul")
 
 
 @contextlib.contextmanager
-def given_back() -> Iterator[None]:
-    """Afterwards torch is set as it was before, however the block is left.
+def restored_settings() -> Iterator[None]:
+    """Restore the global settings of torch afterwards, however the block is left.
 
-    Code that rotates a kernel of attention off, makes float64 the default, or seeds, would change
-    what the next law, and the next test, stand on.  What is meant: which kernels scaled dot
-    product attention may use, the fast path of transformers, dtype and device by default,
-    gradients, autocast, the number of threads, deterministic algorithms, the precision of
-    matrix products, and the state of random numbers.
+    Code that switches off an attention kernel, makes float64 the default, or seeds would otherwise
+    affect the next law and the next test.  Restored are: the kernels that scaled dot product
+    attention may use, the fast path of transformers, default dtype and device, gradients, autocast,
+    the number of threads, deterministic algorithms, the precision of matrix products, and the state
+    of the random number generators.
 
-    >>> with given_back():
+    >>> with restored_settings():
     ...     torch.set_default_dtype(torch.float64)
     >>> torch.get_default_dtype()
     torch.float32
@@ -224,7 +223,7 @@ def _autocast(kind: str) -> Setting:
 
 
 def _read() -> Read:
-    """Each setting that can be read, and the random numbers."""
+    """Return every setting and the states of the random number generators."""
     now: Read = {"random numbers": torch.get_rng_state()}
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # to ask it otherwise would start it
         now["random numbers of cuda"] = torch.cuda.get_rng_state_all()
@@ -241,7 +240,7 @@ def _write(before: Read) -> None:
 
 
 def _precision() -> tuple[str, tuple[str, ...]]:
-    """Of products in float32; it is set in two ways, and after the newer the older may raise."""
+    """The float32 matmul precision in both APIs; the older may raise once the newer is used."""
     try:
         older = torch.get_float32_matmul_precision()
     except RuntimeError:
@@ -257,7 +256,7 @@ def _set_precision(how: tuple[str, tuple[str, ...]]) -> None:
 
 
 def _with_precision() -> list[Any]:
-    """What has a precision of its own, the wider first."""
+    """The backends with a precision setting of their own, the more general first."""
     cuda, cudnn, mkldnn = torch.backends.cuda, torch.backends.cudnn, torch.backends.mkldnn
     every = [torch.backends, mkldnn, cudnn, cuda.matmul]
     every += [getattr(one, part, None) for one in (cudnn, mkldnn) for part in PARTS]
@@ -270,5 +269,5 @@ def _deterministic() -> tuple[bool, bool]:
 
 
 def _set_device(device: torch.device) -> None:
-    """The CPU is the default where none was set; to set it would slow every call down."""
+    """Set the default device; the CPU by setting none, since a set device slows every call."""
     torch.set_default_device(None if device.type == "cpu" else device)

@@ -1,12 +1,13 @@
-"""What was chosen here of a call, and the same code with another choice.
+"""The choices made in guessing a call, and the same code under another choice.
 
-Nobody says which of two lines that fit is meant, how wide a layer is to be built, or what number
-hides a key.  A law that is broken at one choice alone is not told as the code's: of another line it
-is undecided, and of another value its line names the condition.
+The user has not said which of two fitting lines is meant, how wide a layer is to be built, or which
+number hides a key.  If a law is broken under one choice only, the code is not simply reported as
+broken: if another line keeps the law, the verdict is undecided; if another value does, the verdict
+names that condition.
 
-This is the one place where that is decided, and what is no choice is decided where a call is
-guessed: what is told, what a name says, and what is seen in what the code does, as which of two
-axes are rows.  Of two methods of a class neither is another reading of the other.
+All of this is decided here.  What is not a choice is settled where the call is guessed: whatever
+the user states, a name implies, or the behaviour of the code shows, such as which of two axes is
+the batch.  Two methods of a class are never alternative readings of one another.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from .attention import OnHeads
 from .constructors import set_words
-from .finding import GUESSED, Finding
+from .finding import BROKEN_AS_GUESSED, Finding
 from .grammar import parse
 from .names import role_of
 from .roles import unexplained
@@ -26,26 +27,26 @@ from .signature import Argument
 from .subjects import Additive, Attention, Subject
 from .tokens import OnTokens
 
-MOST = 4  # guesses of which another value is tried
-SOFTER = -1e4  # hides a key as well: exp of it is 0 in every format
+MAX_SETTINGS = 4  # guessed settings for which another value is tried
+FINITE_MASK = -1e4  # also hides a key: its exp is 0 in every format
 Find = Callable[[Subject], tuple[Finding, ...]]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The same code with another choice.
+    """The same code under another choice.
 
-    ``told``: where the law is broken, and where it holds then, in words.  ``line``: that it is
-    called in another way, or with numbers of another size, which the code does not rule out.
+    ``words``: under which choice the law is broken and under which it holds, in words.  ``line``:
+    whether the choice is another call, or other input values, that the code does not rule out.
     """
 
-    told: str
+    words: str
     make: Callable[[], Subject]
     line: bool = False
 
 
 def choices(subject: Subject, called: Callable[[str], Subject] | None = None) -> Iterator[Choice]:
-    """Other choices of what nobody told.  ``called``: the code, called by a line.
+    """Yield other choices for what the user left open.  ``called``: calls the code by a line.
 
     >>> [*choices(Subject(name="f"))]
     []
@@ -53,7 +54,8 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
     if called is not None:
         for line in subject.others:
             told = (
-                f"{GUESSED}, --call '{subject.line}', and holds as --call '{line}': say which it is"
+                f"{BROKEN_AS_GUESSED}, --call '{subject.line}', and holds under --call '{line}': "
+                "say which is meant"
             )
             yield Choice(told, partial(called, line), line=True)
         for flag in _flags(subject.line):
@@ -65,14 +67,20 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
             number = one.value if isinstance(one.value, int) else getattr(subject, "width", 4)
             other = f"{one.name} = {2 * number}"
             line = subject.line.replace(str(one), other, 1)
-            told = f"{GUESSED}, with {one}, and holds with {other}: say what it is"
+            told = f"{BROKEN_AS_GUESSED}, with {one}, and holds with {other}: say which is meant"
             yield Choice(told, partial(called, line), line=True)
     takes = isinstance(subject, Attention) and (subject.hide or subject.reading or subject.masks)
     if isinstance(subject, Attention) and takes:
-        told = f"broken where hidden keys get the lowest number there is; it holds with {SOFTER:g}"
-        yield Choice(told, partial(_softer, subject))
+        told = (
+            "broken if keys are hidden by the lowest number of the dtype; it holds with "
+            f"{FINITE_MASK:g}"
+        )
+        yield Choice(told, partial(_with_finite_mask, subject))
     if isinstance(subject, Additive) and subject.within is not None:
-        told = f"{GUESSED}, with coordinates 0, 1, 2, .., and holds with coordinates in [0, 1)"
+        told = (
+            f"{BROKEN_AS_GUESSED}, with coordinates 0, 1, 2, .., and holds with coordinates in "
+            "[0, 1)"
+        )
         yield Choice(told, subject.within, line=True)
     if subject.sizes and subject.make is not None:
         yield _built(subject.make, subject.sizes)
@@ -80,52 +88,53 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
         open_ = [
             name
             for name, value in subject.guesses.items()
-            if name.isidentifier() and name not in subject.sizes and _another(value) is not None
+            if name.isidentifier() and name not in subject.sizes and _other_value(value) is not None
         ]
-        for name in open_[:MOST]:
+        for name in open_[:MAX_SETTINGS]:
             yield _built(subject.make, {name: subject.guesses[name]})
 
 
 def _flags(line: str) -> Iterator[Argument]:
-    """The flags of a line that was guessed, of which no name says what they are."""
+    """Yield the flags of a guessed line whose names do not say what they mean."""
     for one in parse(line).arguments if line else ():
         if isinstance(one.value, bool) and not role_of(one.name):
             yield one
 
 
-def _another(value: Any) -> Any:
-    """Another value of a setting: the other truth value, or twice the number; else None."""
+def _other_value(value: Any) -> Any:
+    """Return another value of a setting: the negated flag, or twice the number; else None."""
     if isinstance(value, bool):
         return not value
     return 2 * value if isinstance(value, int) and value else None
 
 
 def _built(make: Callable[..., Any], settings: Mapping[str, Any]) -> Choice:
-    """The same code, built with other values of some settings."""
-    other = {name: _another(value) for name, value in settings.items()}
+    """Return the choice of other values for some settings of the constructor."""
+    other = {name: _other_value(value) for name, value in settings.items()}
     holds = set_words(other).partition(" ")[2]
     told = f"broken as built with {set_words(settings)}; it holds with {holds}"
     return Choice(told, partial(make, **other))
 
 
-def _softer(subject: Attention) -> Attention:
-    """The same, in which a key is hidden by a smaller number."""
+def _with_finite_mask(subject: Attention) -> Attention:
+    """Return the same attention with keys hidden by -1e4 instead of the lowest number."""
     changed: dict[str, Any] = {"paths": {}, "hiding": {}}
     for name in ("layer", "hide", "attend", "counting", "reading"):
         call = getattr(subject, name)
         on = getattr(call, "__self__", call)
         if isinstance(on, OnTokens | OnHeads):
-            other = replace(on, least=SOFTER)
+            other = replace(on, least=FINITE_MASK)
             changed[name] = other if on is call else getattr(other, call.__name__)
     return replace(subject, **changed)
 
 
-def weighed(
+def checked_under_choices(
     found: tuple[Finding, ...], find: Find, others: Iterator[Choice]
 ) -> tuple[Finding, ...]:
-    """What is found of a law, asked again with other choices where it is broken.
+    """Return the findings on a law, checked again under other choices if it is broken.
 
-    Broken alone is what is broken at each of them; undecided where another line keeps the law.
+    It stays broken without a condition only if no other choice keeps it; if another line keeps the
+    law, it is undecided.
     """
     if not any(one.verdict == "broken" for one in found):
         return found
@@ -138,7 +147,7 @@ def weighed(
             continue
         changed: dict[str, Any] = {"verdict": "undecided", "witness": None} if choice.line else {}
         return tuple(
-            replace(one, why=f"{choice.told}: {one.why}", **changed)
+            replace(one, why=f"{choice.words}: {one.why}", **changed)
             if one.verdict == "broken"
             else one
             for one in found

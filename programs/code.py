@@ -1,4 +1,4 @@
-"""Code of others: something to call, how to build it again, where it stands and what beside it."""
+"""User code: what to call, how to build it again, its source, and the names of its file."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from torch import nn
 
 
 class DoesNotFit(Exception):
-    """An adapter cannot call this code; the text says why."""
+    """The code cannot be called as this adapter expects; the message says why."""
 
 
 class Ambiguous(DoesNotFit):
-    """Two calls of this code fit, and do not mean the same; the text shows both."""
+    """Two calls of this code fit but differ in meaning; the message shows both."""
 
 
 class NoSetting(TypeError):
-    """The code cannot be built with the setting that was asked for."""
+    """The code cannot be built with the requested setting."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a user says about code that its signature does not.
+    """What the user states about code beyond its signature.
 
     ``width``, ``heads``, ``groups``, ``embed``, ``most``: sizes.  ``arguments``: of every call;
     ``settings``: of the constructor.
-    ``likely``: sizes, by name, for code that takes any: those that are declared of it.
+    ``likely``: declared sizes by name, used for code that takes any size.
     """
 
     width: int = 0
@@ -46,11 +46,11 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Code:
-    """Something to call.
+    """Something to call, with what is needed to build it again and to read its source.
 
-    ``again`` builds it anew, with other settings if any are given (``NoSetting`` where it cannot).
-    ``space``: the names of the file it stands in.  ``text``: its source, where there is one.
-    ``place``: file and line.  ``built``: the arguments it was constructed with.
+    ``again`` builds it anew, with other settings if any are given (raises ``NoSetting`` if it does
+    not take them).  ``space``: the global names of its file.  ``text``: its source, "" if there is
+    none.  ``place``: file and line.  ``built``: the arguments it was constructed with.
     """
 
     name: str
@@ -62,14 +62,14 @@ class Code:
     place: str = ""
     built: Mapping[str, Any] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
-    maker: Callable[..., Any] | None = None  # the function that built it, where no class did
+    maker: Callable[..., Any] | None = None  # the function that built it, if not its class
 
 
 def can_be_called(thing: Any) -> bool:
-    """Whether an object can be called: of a module it takes a ``forward`` of its own.
+    """Whether an object can be called; a module needs a ``forward`` of its own.
 
-    A method that its ``__init__`` calls ``forward`` is one where its class says what it does: what
-    it inherits is what a base does for all of its kinds, which may be nothing.
+    A method that ``__init__`` assigns to ``forward`` counts only if the module's own class defines
+    it: an inherited one may be a placeholder of the base class.
 
     >>> can_be_called(nn.Module()), can_be_called(nn.ReLU()), can_be_called(3)
     (False, True, False)
@@ -79,10 +79,10 @@ def can_be_called(thing: Any) -> bool:
     return callable(thing) and (not bare or given in vars(type(thing)))
 
 
-def alike(one: str, other: str) -> int:
-    """How many letters two names begin with together.
+def common_prefix(one: str, other: str) -> int:
+    """The length of the common prefix of two names.
 
-    >>> alike("LlamaConfig", "LlamaAttention")
+    >>> common_prefix("LlamaConfig", "LlamaAttention")
     5
     """
     pairs = enumerate(zip(one, other, strict=False))
@@ -90,12 +90,12 @@ def alike(one: str, other: str) -> int:
 
 
 def source_of(thing: Any) -> str:
-    """The source of a function, or of the class of an object; "" where there is none."""
+    """The source of a function, or of the class of an object; "" if there is none."""
     return _source(_written(thing))[0]
 
 
 def place_of(thing: Any) -> str:
-    """``file:line`` of a function, or of the class of an object."""
+    """``file:line`` of a function, or of the class of an object; "" if there is none."""
     return _source(_written(thing))[1]
 
 
@@ -103,9 +103,9 @@ def _written(thing: Any) -> Any:
     return thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
 
 
-@functools.lru_cache(16)  # of a class Python parses the whole file, each time it is asked
+@functools.lru_cache(16)  # for a class, inspect parses the whole file on each call
 def _source(target: Any) -> tuple[str, str]:
-    """The source of a function or class, and the place where it stands; "" where there is none."""
+    """The source of a function or class, and its place; "" for either that is not found."""
     try:
         text = inspect.getsource(inspect.unwrap(target))
     except (OSError, TypeError):
@@ -117,12 +117,12 @@ def _source(target: Any) -> tuple[str, str]:
     return text, place
 
 
-def beside(thing: Any) -> Mapping[str, Any]:
-    """The names of the file in which a function, a class or the class of an object stands."""
+def globals_of(thing: Any) -> Mapping[str, Any]:
+    """The global names of the file that defines a function, a class or the class of an object."""
     if isinstance(thing, functools.partial):
-        return beside(thing.func)
+        return globals_of(thing.func)
     if inspect.ismethod(thing):
-        return beside(thing.__self__)
+        return globals_of(thing.__self__)
     inner = inspect.unwrap(thing) if callable(thing) and not isinstance(thing, nn.Module) else thing
     if isinstance(inner, types.FunctionType):
         return inner.__globals__

@@ -1,10 +1,11 @@
-"""What a constructor is given where nobody says: by names, types and defaults of its parameters.
+"""Arguments for constructors, chosen by the names, types and defaults of the parameters.
 
-What most parameters are their names say, as those of a call do (``roles``).  The rest is a table of
-words that only constructors use; a number whose name says nothing is one of a few that are tried,
-and what the class refuses as it stands is tried with pairs for sides, and with wider tokens.  A
-config is built of the class of its annotation, or of one beside, with small sizes; where there is
-none, what is read of it is offered by the same words.  ``config.width=8`` tells a part of one.
+Most parameters are recognised by name, as in a call (:mod:`.names`); a table adds the words that
+only constructors use.  For a number whose name says nothing a few values are tried, and if the
+class still refuses its arguments, pairs for sizes and wider tokens are tried.  A config is built
+from the class of its annotation, or from one in the same file, with small sizes; if there is none,
+whatever the constructor reads from it is supplied by the same names.  ``config.width=8`` sets one
+of its fields.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ import torch
 
 from attnproof.symbolic.faults import fault_of
 
-from .code import DoesNotFit, Options, alike, beside, source_of
+from .code import DoesNotFit, Options, common_prefix, globals_of, source_of
 from .names import CAPACITY, INDEX, Parameter, parameters, role_of
 from .running import in_a_line
 
-# All different, so that an axis taken for another is seen: rows 3, heads 2, tokens 5, keys 7.
+# All different, so that confused axes are noticed: rows 3, heads 2, tokens 5, keys 7.
 HEADS = 2
 SIZES = {
     "heads": HEADS,
@@ -46,8 +47,8 @@ SIZES = {
     "dtype": torch.float32,
 }
 SIDE = 4
-# What whole names say, the first that fits; roles that calls have as well come before.
-WORDS: dict[str, Any] = {
+# Values by full name, the first match; the roles that calls have too take precedence.
+VALUES_BY_NAME: dict[str, Any] = {
     r"(num_|n_)?(hidden_)?(layers?|blocks?|depth)": 2,
     r"(\w+_)?heads": HEADS,
     INDEX.pattern: 0,
@@ -71,11 +72,11 @@ WORDS: dict[str, Any] = {
     r"(\w+_)?max_(\w+_)?(len|length|pos|positions|tokens|patches|frames|steps)": SIZES["length"],
     r"(\w+_)?act(ivation)?(_fn|_function|_type)?": "gelu",
 }
-COUNTS = ("dim_pos", "pos_dim", "ndim", "n_dims", "num_axes", "spatial_dims")  # of coordinates
-NUMBERS = (2, 4, 8, 16, 1)  # tried for a whole number whose name says nothing
-WIDER = (64, 128)  # for heads of a default width that many narrow ones do not make up
+COORDINATE_COUNTS = ("dim_pos", "pos_dim", "ndim", "n_dims", "num_axes", "spatial_dims")
+TRIED_NUMBERS = (2, 4, 8, 16, 1)  # tried for a whole number whose name says nothing
+WIDER_TOKENS = (64, 128)  # for heads whose default width exceeds that of narrow tokens
 CONFIGS = ("config", "args", "cfg", "params", "hparams", "opt")
-NAMESPACES = (argparse.Namespace, types.SimpleNamespace, dict)  # say nothing of their parts
+NAMESPACES = (argparse.Namespace, types.SimpleNamespace, dict)  # do not declare their fields
 SMALL = re.compile(
     r"(\w+_)?(layers?|blocks|depth|heads?|ffn|mlp|intermediate_size|d_ff|ff_dim|vocab_size)"
 )
@@ -86,9 +87,9 @@ TRIES = 24
 def settings_for(
     cls: Callable[..., Any], options: Options, space: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Arguments for a constructor: what it must have, by what its parameters are called.
+    """Return arguments for a constructor: the given settings, and required ones chosen by name.
 
-    Raises ``DoesNotFit`` that names a parameter whose meaning is not known.
+    Raises ``DoesNotFit``, naming the parameter, if the meaning of one is not known.
     """
     known = parameters(cls)
     options = dataclasses.replace(options, settings=placed(cls, options.settings))
@@ -102,7 +103,7 @@ def settings_for(
         if chosen:
             given[one.name] = chosen
         elif _is_empty(one):
-            given[one.name] = SIZES["embed"] if one.name == "size" else _meant(one.name)
+            given[one.name] = SIZES["embed"] if one.name == "size" else _value_by_name(one.name)
         elif one.name == "size" and one.required and "heads" in {other.role for other in known}:
             given[one.name] = options.embed or SIZES["embed"]  # of tokens that heads share
         elif one.required or one.name == "layer_idx" or _part(options, one.name):
@@ -114,7 +115,7 @@ def settings_for(
 
 
 def placed(cls: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with those that the constructor has not as parts of its config, if it takes one.
+    """Return the settings; those that are not parameters become fields of the config, if any.
 
     >>> def built(config): ...
     >>> placed(built, {"n_embd": 16, "config.n_head": 2})
@@ -122,7 +123,7 @@ def placed(cls: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, An
     """
     try:
         known = inspect.signature(cls).parameters.values()
-    except (TypeError, ValueError):  # built in: what it takes is not known
+    except (TypeError, ValueError):  # a built-in without a readable signature
         return dict(settings)
     names = {one.name for one in known}
     configs = [name for name in names if name in CONFIGS]
@@ -137,7 +138,7 @@ def placed(cls: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, An
 def configs_for(
     function: Callable[..., Any], options: Options, space: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The configs that a function must be given, as a constructor must."""
+    """Return the configs that a function requires, built as for a constructor."""
     return {
         one.name: _config(_annotated(one, space), function, one.name, options, space)
         for one in parameters(function)
@@ -145,41 +146,42 @@ def configs_for(
     }
 
 
-def tried(
+def build(
     cls: Callable[..., Any], given: Mapping[str, Any], options: Options
 ) -> tuple[Any, dict[str, Any]]:
-    """What a class or function builds, and of what: as it is given, else changed until it is built.
+    """Return what a class or function builds, and the arguments with which the build succeeded.
 
-    What was told is not changed.  Raises what the class raised first, and ``DoesNotFit`` where it
-    may want what is not known: that is given as None.
+    Arguments other than the user's settings are changed until it does.  If it never does, raises
+    the first exception of the class, or ``DoesNotFit`` if a required parameter was given None
+    because nothing says what it is.
     """
     first: Exception | None = None
     for count, changed in enumerate(_changed(cls, given, options)):
         if count == TRIES:
             break
         try:
-            return constructed(cls, changed), changed
+            return construct(cls, changed), changed
         except Exception as error:  # noqa: BLE001 (a constructor may raise anything)
             first = first or error
     assert first is not None
-    if unsaid := _unsaid(cls, given, placed(cls, options.settings)):
+    if unsaid := _required_but_none(cls, given, placed(cls, options.settings)):
         raise _unknown(cls, unsaid[0].name) from first
     raise first
 
 
-def constructed(cls: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-    """What a class makes of what it is given.
+def construct(cls: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """Call a class with these arguments.
 
-    Raises what the class raises.  What another library raises in its stead, as pydantic does of
-    fields, has no line of the code and would be told as a fault of attnproof: that is raised as
-    ``DoesNotFit``.
+    Exceptions of the class propagate.  An exception of a library, as of pydantic when it validates
+    fields, may have no frame in the user's code and would be reported as a fault of attnproof: it
+    is raised as ``DoesNotFit`` instead.
     """
     try:
         return cls(**given)
     except Exception as error:
         *_, last = traceback.walk_tb(error.__traceback__)
         code = last[0].f_code
-        ours = code.co_filename == __file__ and code is not constructed.__code__
+        ours = code.co_filename == __file__ and code is not construct.__code__
         if ours or fault_of(error) is None:
             raise
         raise DoesNotFit(_raised(cls, error)) from error
@@ -196,10 +198,10 @@ def _unknown(cls: Callable[..., Any], name: str) -> DoesNotFit:
     )
 
 
-def _unsaid(
+def _required_but_none(
     cls: Callable[..., Any], given: Mapping[str, Any], told: Mapping[str, Any]
 ) -> list[Parameter]:
-    """What it must be given and is given as None, as nothing says what it is."""
+    """Return the required parameters that are given None because nothing says what they are."""
     return [
         one
         for one in parameters(cls)
@@ -211,7 +213,7 @@ def _unsaid(
 
 
 def _is_empty(one: Parameter) -> bool:
-    """Whether its default is 0, where what it counts is what makes the code: no code has none."""
+    """Whether the default of a size, or of a number of heads, is 0, which no working code has."""
     counted = one.role in ("embed", "width", "heads") or one.name in ("size", "ff_size")
     return counted and one.default == 0 and type(one.default) is int
 
@@ -219,7 +221,10 @@ def _is_empty(one: Parameter) -> bool:
 def guesses(
     cls: Callable[..., Any], built: Mapping[str, Any], told: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What was guessed of a constructor beyond what names of calls say, so that it can be told."""
+    """Return the settings of a constructor that were guessed, so that they can be reported.
+
+    A required parameter whose role is known from calls does not count as a guess.
+    """
     try:
         known = {one.name: one for one in parameters(cls)}
     except DoesNotFit:
@@ -229,7 +234,7 @@ def guesses(
         one = known.get(name)
         if name in told or one is None:
             continue
-        if isinstance(value, Offered) or dataclasses.is_dataclass(value):
+        if isinstance(value, InferredConfig) or dataclasses.is_dataclass(value):
             guessed = {f"{name}.{part}": x for part, x in _parts_built(value).items()}
             said |= {part: x for part, x in guessed.items() if part not in told}
         elif one.role not in SIZES if one.required else value is True and one.default is False:
@@ -239,7 +244,7 @@ def guesses(
 
 
 def set_words(settings: Mapping[str, Any]) -> str:
-    """Settings as they are told.
+    """Return settings as they are written on the command line.
 
     >>> set_words({"dim": 16, "shape": (4, 4)})
     '--set dim=16 shape=(4,4)'
@@ -251,7 +256,7 @@ def set_words(settings: Mapping[str, Any]) -> str:
 def widths_built(
     cls: Callable[..., Any], built: Mapping[str, Any], told: Mapping[str, Any]
 ) -> dict[str, int]:
-    """The widths that a constructor must have and that nobody told: another would do as well."""
+    """Return the required widths that the user did not set: another value would do as well."""
     if not inspect.isclass(cls):
         return {}
     try:
@@ -263,8 +268,8 @@ def widths_built(
 
 
 def _parts_built(config: Any) -> Mapping[str, Any]:
-    """What was chosen of a config: what was read of a namespace, or what is not a default."""
-    if isinstance(config, Offered):
+    """Return the chosen fields of a config: inferred, or different from their default."""
+    if isinstance(config, InferredConfig):
         return config.parts()
     small = _small(config)
     known = [one for one in parameters(type(config)) if one.required or one.name in small]
@@ -275,7 +280,11 @@ def _parts_built(config: Any) -> Mapping[str, Any]:
 def _changed(
     cls: Callable[..., Any], given: Mapping[str, Any], options: Options
 ) -> Iterator[dict[str, Any]]:
-    """What is given as it stands; then other numbers, pairs for sides, wider tokens, more heads."""
+    """Yield the arguments as they are, then with changes that may satisfy the class.
+
+    Tried are other numbers, pairs for sizes, wider tokens, more heads, numbers in place of None,
+    other configs, and flags inverted one at a time.
+    """
     options = dataclasses.replace(options, settings=placed(cls, options.settings))
     told = options.settings
     known = [one for one in parameters(cls) if one.name in given and one.name not in told]
@@ -288,28 +297,28 @@ def _changed(
         for one in known
         if one.required and given[one.name] == SIZES["embed"] and not options.embed
     ]
-    for width in (None, *WIDER)[: 3 if wide else 1]:
+    for width in (None, *WIDER_TOKENS)[: 3 if wide else 1]:
         wider = {} if width is None else dict.fromkeys(wide, width)
-        for number in NUMBERS if numbers else NUMBERS[:1]:
+        for number in TRIED_NUMBERS if numbers else TRIED_NUMBERS[:1]:
             plain = {**given, **wider, **dict.fromkeys(numbers, number)}
             yield plain
             if sides:
                 yield {**plain, **{name: (plain[name],) * 2 for name in sides}}
     many = [one.name for one in known if one.role == "heads" and given[one.name] == HEADS]
-    if many and not options.heads:  # of which a part may have heads of keys
+    if many and not options.heads:  # the number of key heads may have to divide it
         yield {**given, **dict.fromkeys(many, 2 * HEADS)}
-    unsaid = [one.name for one in _unsaid(cls, given, told) if one.annotation is None]
-    for number in NUMBERS if unsaid else ():
+    unsaid = [one.name for one in _required_but_none(cls, given, told) if one.annotation is None]
+    for number in TRIED_NUMBERS if unsaid else ():
         yield {**given, **dict.fromkeys(unsaid, number)}
     bare = {one.name for one in known if one.annotation is None}
     others: list[dict[str, Any]] = []
     for name, config in given.items():
         if dataclasses.is_dataclass(config) and name not in told:
-            with suppress(Exception):  # with sizes of its own it may refuse itself
+            with suppress(Exception):  # its own default sizes may be inconsistent
                 own = _configured(type(config), name, _part(options, name), options, {})
                 others.append({**given, name: own})
-        elif name in CONFIGS and name in bare and not isinstance(config, Offered):
-            others.append({**given, name: Offered(_part(options, name))})
+        elif name in CONFIGS and name in bare and not isinstance(config, InferredConfig):
+            others.append({**given, name: InferredConfig(_part(options, name))})
     yield from others
     spare = {one.name for one in known if not one.required and one.name in CONFIGS}
     if spare:
@@ -321,11 +330,11 @@ def _changed(
         and (given.get(one.name) is True if one.required else one.default is False)
     ]
     for one in sorted(flags, key=lambda one: "self" not in one.name):
-        yield {**given, one.name: not one.required}  # it may want one of several
+        yield {**given, one.name: not one.required}  # one of several may have to be set
 
 
 def _likely(options: Options, roles: set[str]) -> Mapping[str, int]:
-    """The sizes that are declared; a width, of code that takes heads and none, is their part."""
+    """Return the declared sizes; a width becomes width·heads features if code takes no width."""
     found = dict(options.likely)
     if "width" in found and "width" not in roles:
         heads = (options.heads or found.get("heads") or HEADS) if "heads" in roles else 1
@@ -344,47 +353,47 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
         return True
     if said := re.search(r"Literal\[['\"](\w+)['\"]", str(one.annotation)):
         return said[1]
-    found = _meant(one.name)
+    found = _value_by_name(one.name)
     if one.name == "temperature" and "atten" in getattr(cls, "__name__", "").lower():
-        found = math.sqrt(8)  # of scores, and no base of frequencies
+        found = math.sqrt(8)  # a divisor of scores, not a base of frequencies
     if found is not UNKNOWN:
         return _as_annotated(found, one)
     if _is_open(one):
-        return NUMBERS[0]
+        return TRIED_NUMBERS[0]
     if annotation is float:
         return 0.0
     if choices := _choices(one, cls, space):
         return choices[0]
     if inspect.isclass(annotation) and annotation.__module__.partition(".")[0] not in KNOWN:
         with suppress(Exception):
-            return annotation()  # a class of the library's own, which wants nothing
+            return annotation()  # a class of the library itself that needs no arguments
     if annotation is str:
         raise _unknown(cls, one.name)
     return None
 
 
 def _inner(cls: Any, options: Options) -> torch.nn.Module | None:
-    """A module of which another is made, built as it would be by itself; torch's own are not."""
+    """Build a submodule that a constructor takes, with chosen arguments; None for torch's own."""
     if cls is torch.nn.Module:
-        return Passing()
+        return PassThrough()
     own = inspect.isclass(cls) and issubclass(cls, torch.nn.Module)
     if not own or cls.__module__.startswith("torch."):
         return None
     inner = dataclasses.replace(options, settings={})
-    made: torch.nn.Module = tried(cls, settings_for(cls, inner, beside(cls)), inner)[0]
+    made: torch.nn.Module = build(cls, settings_for(cls, inner, globals_of(cls)), inner)[0]
     return made
 
 
-class Passing(torch.nn.Module):
-    """A module where any would do: it gives what it is given, in memory of its own."""
+class PassThrough(torch.nn.Module):
+    """A stand-in where any module is accepted: it returns a copy of its input."""
 
     def forward(self, x: Any, *_: Any, **__: Any) -> Any:
-        """A copy of the first of what it is given."""
+        """Return a copy of the first argument."""
         return x.clone() if isinstance(x, torch.Tensor) else x
 
 
 def _choices(one: Parameter, cls: Any, space: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The values that a parameter may have: what it is compared with, texts first."""
+    """Return the values that the source compares a parameter with, strings first."""
     text, equal = source_of(cls), rf"\b{one.name}\s*(?:==|in)\s*[\[({{]?\s*"
     members = [
         getattr(space.get(kind), name, None)
@@ -395,36 +404,36 @@ def _choices(one: Parameter, cls: Any, space: Mapping[str, Any]) -> tuple[Any, .
 
 
 UNKNOWN = object()
-KNOWN = ("builtins", "collections", "numpy", "torch", "typing")  # modules that no code brings
+KNOWN = ("builtins", "collections", "numpy", "torch", "typing")  # not classes of the user's code
 
 
-def _meant(name: str) -> Any:
-    """What a name says; ``UNKNOWN`` where it says nothing."""
+def _value_by_name(name: str) -> Any:
+    """Return the value that a name suggests; ``UNKNOWN`` if it suggests none."""
     role = role_of(name)
     if role in SIZES:
         return SIZES[role]
-    if name in COUNTS:
+    if name in COORDINATE_COUNTS:
         return 2
-    found = (value for words, value in WORDS.items() if re.fullmatch(words, name.lower()))
+    found = (value for words, value in VALUES_BY_NAME.items() if re.fullmatch(words, name.lower()))
     return next(found, UNKNOWN)
 
 
 def _part(options: Options, name: str) -> dict[str, Any]:
-    """What is told of the parts of a config: ``config.width=8``."""
+    """Return the settings for the fields of a config, given as in ``config.width=8``."""
     ahead = f"{name}."
     told = options.settings.items()
     return {key.removeprefix(ahead): value for key, value in told if key.startswith(ahead)}
 
 
-class Offered:
-    """Arguments of which no class says what they are: each is made by its name when it is read.
+class InferredConfig:
+    """A config of no known class, whose fields are supplied by name when they are read.
 
-    What a name does not say is False, or a part of the same kind, where what is read of it is read
-    by a name in turn, as in ``args.attention.heads``.  ``getattr(args, name, default)``, ``name in
-    args`` and ``args.get(name, default)`` find what was told alone, so that the code's own default
-    holds.
+    A field whose name says nothing is False, or another such config if the code goes on to read a
+    field of it, as in ``args.attention.heads``.  ``getattr(args, name, default)``, ``name in args``
+    and ``args.get(name, default)`` find only fields that were set or read before, so that the
+    code's own default applies.
 
-    >>> args = Offered({"multiway": True})
+    >>> args = InferredConfig({"multiway": True})
     >>> args.encoder_embed_dim, args.multiway, args.xpos, getattr(args, "depth", 7)
     (16, True, False, 7)
     """
@@ -434,7 +443,7 @@ class Offered:
         for name in dict.fromkeys(one.partition(".")[0] for one in told if "." in one):
             ahead = f"{name}."
             parts = {k.removeprefix(ahead): x for k, x in told.items() if k.startswith(ahead)}
-            self.__dict__[name] = Offered(parts)
+            self.__dict__[name] = InferredConfig(parts)
 
     def __getattr__(self, name: str) -> Any:
         here = inspect.currentframe()
@@ -450,10 +459,10 @@ class Offered:
 
     def _made(self, name: str, reader: types.FrameType | None) -> Any:
         if name not in self.__dict__:
-            found = _meant(name)
+            found = _value_by_name(name)
             windowed = role_of(name) == "window"
             if found is UNKNOWN and reader is not None and _reads_on(reader):
-                found = Offered({})
+                found = InferredConfig({})
             self.__dict__[name] = None if windowed else False if found is UNKNOWN else found
         return self.__dict__[name]
 
@@ -461,14 +470,14 @@ class Offered:
         return name in self.__dict__
 
     def get(self, name: str, default: Any = None) -> Any:
-        """What was told, or read before, else the default."""
+        """Return the field if it was set or read before, else the default."""
         return self.__dict__.get(name, default)
 
     def parts(self) -> dict[str, Any]:
-        """All that was told or read, those of a part behind its name and a dot."""
+        """Return all fields that were set or read; those of a nested config have dotted names."""
         found: dict[str, Any] = {}
         for name, value in vars(self).items():
-            inner = value.parts() if isinstance(value, Offered) else {"": value}
+            inner = value.parts() if isinstance(value, InferredConfig) else {"": value}
             found |= {f"{name}.{part}".rstrip("."): x for part, x in inner.items()}
         return found
 
@@ -477,9 +486,9 @@ READS = ("LOAD_ATTR", "LOAD_METHOD")
 
 
 def _reads_on(reader: types.FrameType) -> bool:
-    """Whether what a frame has just read is read by a name in turn, at once or as a variable."""
+    """Whether the code reads a field of what it has just read, at once or through a variable."""
     steps = list(dis.get_instructions(reader.f_code))
-    # a call of a subscript that has run often is made behind what Python keeps of it
+    # a specialised subscript calls from behind its inline cache, not from its own offset
     at = sum(one.offset <= reader.f_lasti for one in steps) - 1
 
     def by_name(k: int) -> bool:
@@ -497,14 +506,14 @@ def _reads_on(reader: types.FrameType) -> bool:
 
 
 def _is_open(one: Parameter) -> bool:
-    """Whether it is a whole number of which its name says nothing."""
-    said = one.role in SIZES or one.name in COUNTS
+    """Whether it is a whole number whose name says nothing."""
+    said = one.role in SIZES or one.name in COORDINATE_COUNTS
     whole = one.annotation is int or one.annotation == "int"
-    return whole and not said and not any(re.fullmatch(w, one.name.lower()) for w in WORDS)
+    return whole and not said and not any(re.fullmatch(w, one.name.lower()) for w in VALUES_BY_NAME)
 
 
 def _as_annotated(value: Any, one: Parameter) -> Any:
-    """A number, or two of it where a list or a tuple of numbers is wanted."""
+    """Return a value as it is, or a whole number twice if a list or a tuple is annotated."""
     kind = typing.get_origin(one.annotation) or one.annotation
     listed = kind in (list, tuple, Sequence) or str(one.annotation).lower().startswith(
         ("list[", "tuple[", "typing.list[", "typing.tuple[")
@@ -515,14 +524,14 @@ def _as_annotated(value: Any, one: Parameter) -> Any:
 
 
 def _is_config(one: Parameter, space: Mapping[str, Any]) -> bool:
-    """Whether it is a config that may be left out, of a class that is named: models give it."""
+    """Whether it is a config of a known class: built even if optional, since models pass it."""
     said = _annotated(one, space)
     named = inspect.isclass(said) and said not in (object, Any)
     return one.name in CONFIGS and named and not issubclass(said, NAMESPACES)
 
 
 def _annotated(one: Parameter, space: Mapping[str, Any]) -> Any:
-    """What a parameter is annotated with; of a config that may be of several classes the first."""
+    """Return the annotation of a parameter, resolved; for a union of configs, the first class."""
     several = typing.get_origin(one.annotation) in (types.UnionType, typing.Union)
     if several and one.name in CONFIGS:
         return typing.get_args(one.annotation)[0]
@@ -531,7 +540,7 @@ def _annotated(one: Parameter, space: Mapping[str, Any]) -> Any:
         text = whole[1] if whole else one.annotation
         plain, *parts = text.strip("'\" ").split("|")[0].strip().split(".")
         found = space.get(plain, {"bool": bool, "int": int, "float": float, "str": str}.get(plain))
-        for part in parts:  # as nn.Module
+        for part in parts:  # dotted names such as nn.Module
             found = getattr(found, part, None)
         return found
     return one.annotation
@@ -540,7 +549,7 @@ def _annotated(one: Parameter, space: Mapping[str, Any]) -> Any:
 def _config(
     annotation: Any, cls: Any, name: str, options: Options, space: Mapping[str, Any]
 ) -> Any:
-    """A config for a class: of its annotation, of a class beside, else what is read is offered."""
+    """Return a config of the annotated class, of a class in the same file, or inferred."""
     said = annotation
     if not inspect.isclass(annotation) or annotation in (dict, object, Any):
         named = [
@@ -550,12 +559,12 @@ def _config(
             and not issubclass(v, torch.nn.Module)
             and k.lower().endswith(("config", "args", "cfg", "params"))
         ]
-        named.sort(key=lambda v: -alike(v.__name__, cls.__name__))
+        named.sort(key=lambda v: -common_prefix(v.__name__, cls.__name__))
         own = [v for v in named if v.__module__ == getattr(cls, "__module__", "")]
         annotation = next(iter([*own, *named]), None) if annotation is None else None
     told = _part(options, name)
     if annotation is None or issubclass(annotation, NAMESPACES):
-        return Offered(told)
+        return InferredConfig(told)
     if hasattr(annotation, "model_type") or annotation.__module__.startswith("transformers."):
         from .pretrained import small_config
 
@@ -568,7 +577,7 @@ def _config(
         except Exception as error:  # noqa: BLE001 (its class may raise anything)
             first = first or error
     if annotation is not said:
-        return Offered(told)  # the code did not say that it is of that class
+        return InferredConfig(told)  # the class was guessed, not annotated
     assert first is not None
     raise first
 
@@ -576,23 +585,23 @@ def _config(
 def _configured(
     annotation: Any, name: str, told: Mapping[str, Any], options: Options, space: Mapping[str, Any]
 ) -> Any:
-    """A config of a class that is not a model's, with what it must have and what is told of it.
+    """Build a config of a class outside transformers, with its required fields and the settings.
 
-    Raises ``DoesNotFit`` where it refuses that.
+    Raises what :func:`settings_for` and :func:`construct` raise.
     """
     inner = dataclasses.replace(options, settings=told)
     given = settings_for(annotation, inner, space)
     try:
-        return constructed(annotation, given)
+        return construct(annotation, given)
     except DoesNotFit as error:
-        raise DoesNotFit(f"{error}; its parts are told as --set {name}.PART=VALUE") from error
+        raise DoesNotFit(f"{error}; set its fields with --set {name}.FIELD=VALUE") from error
 
 
 def _small(config: Any) -> dict[str, int]:
-    """Small sizes for what a class of configs has large ones: of tokens, heads, layers, words."""
+    """Return small values for those sizes of a config that have a default in its class."""
     cls = config if inspect.isclass(config) else type(config)
     found = {
-        one.name: _meant(one.name)
+        one.name: _value_by_name(one.name)
         for one in parameters(cls)
         if type(one.default) is int
         and (one.role in ("embed", "heads", "groups", "width") or SMALL.fullmatch(one.name.lower()))

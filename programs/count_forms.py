@@ -1,8 +1,8 @@
-"""How biases, masks and additive tables are called where nobody says so, as lines.
+"""Call forms of biases, masks and additive tables: their lines, guessed when none is given.
 
-Of each parameter its name says which length or array it is given; where no name says anything,
-every order is tried.  The axes of what comes back are read off two calls with lengths that are all
-different, and the line goes the way of a call that is told.
+The name of each parameter says which length or array it is given; if no name says anything, every
+order is tried.  The axes of the result are read off two calls in which all lengths differ, and the
+line is then treated like one given by the user.
 """
 
 from __future__ import annotations
@@ -18,45 +18,48 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from .additive import additive, widths
-from .call_parts import CACHES, LENGTHS
+from .additive import LONGEST, additive, widths
+from .call_parts import CACHE_NAMES, LENGTH_NAMES
 from .code import Ambiguous, Code, DoesNotFit
-from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of_window
-from .fitting import Fit, best, fitting, others, short
+from .counts import bias, heads_of, mask, missing_start, plain_arrays, table_of_window
+from .fitting import Fit, alternatives, best, fitting, without_implied_roles
 from .grammar import parse
-from .names import CAPACITY, GIVEN, SIDES, Parameter, order_in, parameters, role_of
-from .roles import SIZES, lengths_of, raised, role, runs, said
+from .names import CAPACITY, SIDES, USUAL_ARGUMENTS, Parameter, order_in, parameters, role_of
+from .roles import SIZES, as_described, describe_call_error, lengths_of, role, runner
 from .signature import SignatureError
 from .subjects import Additive, Bias, Mask
 
-# Two calls; no two letters, and no products of two, have the same lengths in both.
-FIRST = {"B": 3, "r": 5, "n": 7, "t": 6, "h": 2, "w": 9, "p": 0}
-SECOND = {"B": 2, "r": 6, "n": 11, "t": 5, "h": 4, "w": 13, "p": 0}
+# Two calls: no two letters, and no two products of letters, have the same length in both.
+FIRST_LENGTHS = {"B": 3, "r": 5, "n": 7, "t": 6, "h": 2, "w": 9, "p": 0}
+SECOND_LENGTHS = {"B": 2, "r": 6, "n": 11, "t": 5, "h": 4, "w": 13, "p": 0}
 OWN = ("heads", "rows", "window", "base", "device", "dtype")
-PLAIN = {**{role: GIVEN[role] for role in OWN}, "groups": " = H", "causal": " = True"}
+ARGUMENTS_BY_ROLE = {
+    **{role: USUAL_ARGUMENTS[role] for role in OWN},
+    "groups": " = H",
+    "causal": " = True",
+}
 TOKENS = ("tokens", "value", "query")
-ALONE = {1: ("n",), 2: ("r n", "H n", "n H"), 3: ("H r n", "r n H")}
-METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)
+UNNAMED_ORDERS = {1: ("n",), 2: ("r n", "H n", "n H"), 3: ("H r n", "r n H")}
+BIAS_METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)
 _BIAS = re.compile(
     r"(?:(?:1|B|H|\(B H\)) )*(?:(?:r|n|1) n|(?:r|n) n H)|(?:(?:1|H) )*\(h w\) \(h w\)"
 )
 _MASK = re.compile(r"(?:(?:1|B|H|\(B H\)) )*(?:r|n) n(?: 1)?")
-# Also of padding: the same for every query.
+# Also padding masks, the same for every query.
 _ROWS = re.compile(rf"{_MASK.pattern}|(?:B|\(B H\)) (?:1 )*n")
 _ADDED = re.compile(
     r"(?:(?:1|B) )?n E|n (?:1|B) E|"
     r"(?:(?:1|B) )?(?:E n|\(2 n(?: - 1)?\) E|[2-9]\d* E|"
     r"E h w|(?:t )?h w E|\(h w\) E|\(h h\) E|h h E|E h h)"
 )
-LONGEST = 4096
-LOW = -100.0  # what is added to hide a key is lower
-OFFSETS = "(2 n - 1)"  # a row for each offset, that of the first query and the last key first
-SIGNED = "(2 n)"  # the same, from -n on
-OF_TABLES = {"rows": "B", "width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
+HIDES_BELOW = -100.0  # an additive mask hides a key with a number below this
+OFFSETS = "(2 n - 1)"  # a row for each offset; first query and last key come first
+SIGNED = "(2 n)"  # the same, starting at -n
+TABLE_LETTERS = {"rows": "B", "width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
 IMAGES = ["B E n", "B E h w", "B 3 h w", "B h w E", "B t h w E"]
 GRIDS = re.compile(r"(grid|image|img|patch|feature|feat|spatial)_?(size|shape|sizes)|grid|hw|shape")
 IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
-# What arrays are called that a mask or a bias is made of.
+# Names of the arrays from which a mask or a bias is made.
 DOCUMENTS = re.compile(r"(\w+_)?(sample|segment|seg|doc|document|sequence|seq|block|group)_?ids?")
 TIMES = re.compile(r"(time|pos|position)_ids?")
 SPANS = re.compile(r"(chunk|window|block|look|left|right|future)(_\w+)?")  # counted in tokens
@@ -66,7 +69,7 @@ Kind = TypeVar("Kind")
 
 
 def _needed(code: Code) -> list[Parameter]:
-    """The parameters that are given something: required ones, and lengths that may be None."""
+    """Return the parameters to be filled: required ones, and lengths with default None."""
     lengths = ("length", "keys")
     return [
         one
@@ -76,17 +79,17 @@ def _needed(code: Code) -> list[Parameter]:
 
 
 def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
-    """Groups of arguments for lengths: those that the names say, else every order of letters.
+    """Yield groups of argument lists: those that the names imply, else every order of letters.
 
-    ``heads``: one of them may be a number of heads, as of a bias.
+    ``heads``: one argument may be a number of heads, as for a bias.
     """
     known = _needed(code)
     roles = [one.role for one in known]
     keyed = bool({"keys", "key", "mask", "padding"} & set(roles)) or roles.count("length") > 1
     keyed = keyed or any(SCORES.fullmatch(one.name) for one in known)
-    past = any(one.name in CACHES for one in known)  # given none, it has as many keys as queries
+    past = any(one.name in CACHE_NAMES for one in known)  # an empty cache: as many keys as queries
     rows = "r" if keyed and not past else "n"
-    named = False  # whether the names say what each is
+    named = False  # whether the names say what each parameter is
     for tokens in dict.fromkeys((rows, "n")):
         told, lengths = [], 0
         pair = {"query": rows, "key": "n"} if {"query", "key"} <= set(roles) else {}
@@ -95,7 +98,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
             lengths += one.role == "length"
             told.append(
                 made
-                if (made := _of_rows(one, rows))
+                if (made := _row_argument(one, rows))
                 else f"{one.name} = {rows if lengths == 1 else 'n'}"
                 if one.role == "length"
                 else f"{one.name} = n"
@@ -103,43 +106,47 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
                 else f"{one.name}: B H {pair[one.role]} D"
                 if one.role in pair
                 else f"{one.name} = None"
-                if one.name in CACHES
+                if one.name in CACHE_NAMES
                 else f"{one.name}: B {tokens} E tokens"
                 if one.role in TOKENS
                 else f"{one.name}: B n keep"
                 if one.role in ("mask", "padding")
                 else f"{one.name} = D"
                 if one.role in ("width", "embed")
-                else f"{one.name}{PLAIN[one.role]}"
-                if one.role in PLAIN
+                else f"{one.name}{ARGUMENTS_BY_ROLE[one.role]}"
+                if one.role in ARGUMENTS_BY_ROLE
                 else ""
             )
-        arrays = any(": " in _of_rows(one, rows) for one in known)
+        arrays = any(": " in _row_argument(one, rows) for one in known)
         counted = {"length", "keys", "key", "mask", "padding", *TOKENS} & set(roles)
         if all(told) and (not known or arrays or counted):
-            yield [short(", ".join(told))]
-            if any(SCORES.fullmatch(one.name) for one in known):  # of other heads than it makes
-                yield [short(", ".join(told)).replace(": B H", ": B G")]
+            yield [without_implied_roles(", ".join(told))]
+            if any(SCORES.fullmatch(one.name) for one in known):  # heads may differ from its own
+                yield [without_implied_roles(", ".join(told)).replace(": B H", ": B G")]
             elif heads and len(known) == 1 and roles[0] == "tokens":  # it may be scores
                 yield [f"{known[0].name}: {axes} r n tokens" for axes in ("B H", "B")]
             if not set(TOKENS) & set(roles):
                 named = True
                 break
-    if roles[:1] == ["length"]:  # its name is that of one length, and it may be one of each row
+    if roles[:1] == ["length"]:  # named like one length, it may be one length per row
         more = [
-            f"{one.name} = n" if one.role == "length" else f"{one.name}{PLAIN.get(one.role)}"
+            f"{one.name} = n"
+            if one.role == "length"
+            else f"{one.name}{ARGUMENTS_BY_ROLE.get(one.role)}"
             for one in known[1:]
-            if one.role == "length" or one.role in PLAIN
+            if one.role == "length" or one.role in ARGUMENTS_BY_ROLE
         ]
         if len(more) == len(known) - 1:
             yield [", ".join([f"{known[0].name}: B lengths", *more])]
     if named:
         return
     free = [one for one in known if one.role not in ("device", "dtype", "rows")]
-    rest = [f"{one.name}{PLAIN[one.role]}" for one in known if one not in free]
+    rest = [f"{one.name}{ARGUMENTS_BY_ROLE[one.role]}" for one in known if one not in free]
     if any(one.role in ("embed", "width") for one in free):
-        return  # features are no tokens and no heads
-    orders = [order.split() for order in ALONE.get(len(free), ()) if heads or "H" not in order]
+        return  # features are neither tokens nor heads
+    orders = [
+        order.split() for order in UNNAMED_ORDERS.get(len(free), ()) if heads or "H" not in order
+    ]
     yield [
         ", ".join([*(f"{p.name} = {c}" for p, c in zip(free, order, strict=True)), *rest])
         for order in orders
@@ -149,9 +156,9 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
         yield [", ".join([f"{free[0].name}: {axes}", *rest]) for axes in kinds]
 
 
-def _of_rows(one: Parameter, rows: str) -> str:
-    """What an array is of which masks and biases are made, by its name: lengths, ids, scores."""
-    if LENGTHS.fullmatch(one.name):
+def _row_argument(one: Parameter, rows: str) -> str:
+    """Return an argument such as lengths, ids or scores, recognised by its name; else ""."""
+    if LENGTH_NAMES.fullmatch(one.name):
         return f"{one.name}: B lengths"
     if DOCUMENTS.fullmatch(one.name) or IDS.search(one.name):
         return f"{one.name}: B n ids"
@@ -163,7 +170,7 @@ def _of_rows(one: Parameter, rows: str) -> str:
 
 
 def _built(code: Code) -> Iterator[str]:
-    """What a constructor is given a length of the call for, where the call takes nothing."""
+    """Yield ``built with`` clauses that set a size of the constructor to a length of the call."""
     owner = type(getattr(code.call, "__self__", code.call))
     known = parameters(owner) if not inspect.isroutine(code.call) or code.module else ()
     for one in known:
@@ -173,8 +180,8 @@ def _built(code: Code) -> Iterator[str]:
             yield f"built with {one.name} = (h, w)"
 
 
-def _of_heads(code: Code) -> Iterator[str]:
-    """What a constructor is given the heads of scores for, where it has a number of its own."""
+def _heads_clause(code: Code) -> Iterator[str]:
+    """Yield a ``built with`` clause that sets the module's number of heads to that of scores."""
     if code.module is not None and any(SCORES.fullmatch(one.name) for one in _needed(code)):
         for one in parameters(type(code.module)):
             if one.role == "heads" and not one.required:
@@ -184,10 +191,10 @@ def _of_heads(code: Code) -> Iterator[str]:
 def _backs(
     code: Code, told: str, clause: str, own: str, more: Mapping[str, int]
 ) -> Iterator[tuple[str, str]]:
-    """The axes of each array that comes back, and what is written of it behind the arrow.
+    """Yield the axes of each returned array, and the result as written after the arrow.
 
-    ``own``: what an axis is that has the same length in both calls, and are not lengths of its
-    inputs. Raises ``DoesNotFit``.
+    ``own``: the letter of an axis that has the same length in both calls and no length of an input.
+    Raises ``DoesNotFit``.
     """
     signature = parse(f"{told} -> 1{clause}")
     letters = [c for c in signature.letters if c != "p"]
@@ -196,9 +203,9 @@ def _backs(
     areas = [(c, d) for c in letters for d in letters if (c != d or c == "h") and d != "B"]
     names: list[dict[str, int]] = []
     found: list[dict[str, Tensor]] = []
-    for sizes in (FIRST, SECOND):
+    for sizes in (FIRST_LENGTHS, SECOND_LENGTHS):
         at = {**lengths_of(signature), **sizes, **more}
-        called = runs(code, signature, whole=True)(plain_arrays(signature, at), at)
+        called = runner(code, signature, whole=True)(plain_arrays(signature, at), at)
         found.append(_arrays_in(called))
         areas_at = {f"({c} {d})": at[c] * at[d] for c, d in areas}
         offsets = {OFFSETS: 2 * at["n"] - 1, SIGNED: 2 * at["n"]} if "n" in letters else {}
@@ -209,19 +216,21 @@ def _backs(
     for back in (one for one in found[0] if one in found[1]):
         shapes = [one[back].shape for one in found]
         if len(shapes[0]) != len(shapes[1]):
-            raise DoesNotFit(f"with other lengths it returned {shapes[1]} after {shapes[0]}")
+            raise DoesNotFit(f"it returned {shapes[0]}, and {shapes[1]} for other lengths")
         axes = []
         for pair in zip(*shapes, strict=True):
             fits = (c for c in names[0] if (names[0][c], names[1][c]) == pair)
             axes.append(next(fits, own if pair[0] == pair[1] and own not in letters else ""))
             if not axes[-1]:
-                told = f"an axis of length {pair[0]}, then {pair[1]}, has no length of its inputs"
+                told = (
+                    f"an axis of length {pair[0]}, then {pair[1]}, matches no length of its inputs"
+                )
                 raise DoesNotFit(told)
         yield " ".join(axes), back % " ".join(axes)
 
 
 def _arrays_in(value: Any) -> dict[str, Tensor]:
-    """The arrays of what came back, by how one of them is written: alone, in a tuple, a field."""
+    """Return the arrays in a result, keyed by how each is written: alone, in a tuple, a field."""
     if isinstance(value, Tensor):
         return {"%s": value}
     if isinstance(value, tuple | list):
@@ -239,9 +248,11 @@ def _arrays_in(value: Any) -> dict[str, Tensor]:
 def _lines(
     code: Code, allowed: re.Pattern[str], own: str, failed: list[str]
 ) -> Iterator[list[str]]:
-    """Groups of lines of which the code takes the arguments, and gives what is wanted."""
+    """Yield groups of lines whose arguments the code accepts and whose result has allowed axes."""
     more = {"H": heads_of(code), "G": 37, "D": 22, "E": 26}
-    clauses = [f"; {one}" for one in _built(code)] if not _needed(code) else ["", *_of_heads(code)]
+    clauses = (
+        [f"; {one}" for one in _built(code)] if not _needed(code) else ["", *_heads_clause(code)]
+    )
     told_of = _arguments(code, heads=own == "H")
     groups = [[(told, one) for told in group for one in clauses] for group in told_of]
     groups.append([(told, "") for told in _window(code)])
@@ -252,19 +263,19 @@ def _lines(
                 for axes, back in _backs(code, told, clause, own, more):
                     swapped = " n n" in f" {axes}" and ("= r" in told or " r " in told)
                     fits = _ROWS if " lengths" in told and allowed is _MASK else allowed
-                    spent = "= H" in told and "H" not in axes  # it is not a number of heads
+                    spent = "= H" in told and "H" not in axes  # not a number of heads after all
                     if swapped or spent or not fits.fullmatch(axes) or axes.count("H") > 1:
                         failed.append(f"called with ({told}), it returned {axes}")
                         continue
                     lines.append(f"{told} -> {back}{clause}".strip())
             except Exception as error:  # noqa: BLE001 (the code may raise anything)
-                failed.append(f"called with ({told}): {raised(code, error)}")
+                failed.append(f"called with ({told}): {describe_call_error(code, error)}")
         if lines:
             yield lines
 
 
 def _window(code: Code) -> Iterator[str]:
-    """The sizes of a window, as a tuple or one by one."""
+    """Yield arguments for the sizes of a window, as a tuple or separately."""
     known = [one.name for one in _needed(code)]
     if len(known) == 1:
         yield f"{known[0]} = (h, w)"
@@ -273,12 +284,12 @@ def _window(code: Code) -> Iterator[str]:
 
 
 def _methods(code: Code) -> Iterator[str]:
-    """Methods of the object whose names say that they make a bias, then the object itself."""
+    """Yield the methods whose names suggest a bias, then "" for the object itself."""
     if not inspect.isroutine(code.call):
         named = [
             name
             for name in dir(type(code.call))
-            if METHODS.search(name)
+            if BIAS_METHODS.search(name)
             and not hasattr(nn.Module, name)
             and not name.startswith("_")
             and inspect.isroutine(getattr(code.call, name, None))
@@ -293,9 +304,10 @@ def _first(
     code: Code,
     failed: list[str],
 ) -> Kind | None:
-    """The best line of the first group of which one fits.  Raises ``Ambiguous``.
+    """Return what the best line of the first fitting group makes; None if no line fits.
 
-    Each is tried on code of its own: what a wrong call leaves behind is no part of the right one.
+    Each line is tried on a fresh build, so that a wrong call leaves nothing behind for the right
+    one.  Raises ``Ambiguous``.
     """
     left = iter(groups)
 
@@ -306,23 +318,23 @@ def _first(
     for group in left:
         why: dict[str, str] = {}
         found = fitting(group, lambda line: tried(code.again(), line), code, why)
-        failed[:0] = why.values()  # what can be called says more than what cannot
+        failed[:0] = why.values()  # a line that can be called explains more than one that cannot
         if found:
             chosen = best(found, code.name)
-            return replace(chosen.way, others=others(found, chosen, rest))  # type: ignore[type-var]
+            return replace(chosen.way, others=alternatives(found, chosen, rest))  # type: ignore[type-var]
     return None
 
 
 def fit_bias(code: Code) -> Bias:
-    """A bias, by the line that fits it.  Raises ``DoesNotFit``, and ``Ambiguous``."""
+    """Return a bias by the line that fits.  Raises ``DoesNotFit`` and ``Ambiguous``."""
     hidden = getattr(code.call, "has_relative_attention_bias", True) is False
     built = "; built with has_relative_attention_bias = True" * hidden
     failed: list[str] = []
     for method in _methods(code):
         clauses = f"; method {method}" * bool(method) + built
         try:
-            one = said(code, parse(f"-> 1{clauses}"))
-            tried = partial(_biased, clauses)
+            one = as_described(code, parse(f"-> 1{clauses}"))
+            tried = partial(_fit_bias_line, clauses)
             found = _first(_lines(one, _BIAS, "H", failed), tried, one, failed)
         except Ambiguous:
             raise
@@ -333,14 +345,16 @@ def fit_bias(code: Code) -> Bias:
             return found
     if hasattr(code.call, "relative_position_bias_table"):
         return table_of_window(code)
-    raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
+    raise DoesNotFit(
+        failed[0] if failed else "none of its parameters is a number of queries or keys"
+    )
 
 
-def _biased(clauses: str, code: Code, line: str) -> Fit[Bias]:
-    """The line as a bias; in a window it may be the index into a table."""
+def _fit_bias_line(clauses: str, code: Code, line: str) -> Fit[Bias]:
+    """Fit a line as a bias; for a window, whole numbers are the index into a table."""
     numbers = _value(code, line)
     if line.partition(";")[0].endswith(" H") and _is_width(code, numbers.shape[-1]):
-        raise DoesNotFit(f"called as {line}, it gives features of each offset, and no heads")
+        raise DoesNotFit(f"called as {line}, it returns features for each offset, not heads")
     whole = not numbers.is_floating_point()
     if whole and "(h w)" not in line:
         raise DoesNotFit(f"wanted numbers to add, got {numbers.dtype}")
@@ -349,11 +363,13 @@ def _biased(clauses: str, code: Code, line: str) -> Fit[Bias]:
     square = subject.bias(6, 6) if subject.bias is not None else torch.zeros(2, 2)
     along = torch.equal(square[..., 1:, 1:], square[..., :-1, :-1]) and bool(square.any())
     if " r n tokens" in line and not along:
-        raise DoesNotFit(f"called as {line}, it gives a number for each place, and no offset")
+        raise DoesNotFit(
+            f"called as {line}, it returns a number for each position, not for each offset"
+        )
     if subject.bias is not None and _decays(square):
         raise DoesNotFit(
-            f"called as {line}, it gives factors of weights, 0 for later keys, and "
-            f"nothing that is added to scores"
+            f"called as {line}, it returns factors of weights, 0 for later keys, and "
+            f"not a bias that is added to scores"
         )
     seen = (
         subject.bias(3, 7)
@@ -368,7 +384,7 @@ def _biased(clauses: str, code: Code, line: str) -> Fit[Bias]:
 
 
 def _is_width(code: Code, size: int) -> bool:
-    """Whether code was built with so many features, and not with so many heads."""
+    """Whether the code was built with this number of features rather than of heads."""
     names = [name.lower() for name, built in code.built.items() if built == size]
     return any(role_of(one) in ("embed", "width") or WIDTHS.search(one) for one in names) and not (
         any("head" in one for one in names)
@@ -376,14 +392,14 @@ def _is_width(code: Code, size: int) -> bool:
 
 
 def _decays(square: Tensor) -> bool:
-    """Whether all are positive and at most 1 up to each query, and 0 behind it."""
+    """Whether the entries are in (0, 1] up to each query and 0 after it."""
     late = torch.ones(square.shape[-2:], dtype=torch.bool).triu(1)
     here = square[..., ~late]
     return not bool(square[..., late].any()) and bool(((here > 0) & (here <= 1)).all())
 
 
 def _ended(line: str, kind: str) -> str:
-    """The line, with what it is that comes back."""
+    """Return the line with this kind for its result."""
     call = parse(line)
     back = tuple(replace(one, kind=kind) if one.axes else one for one in call.results)
     return str(replace(call, results=back))
@@ -392,32 +408,35 @@ def _ended(line: str, kind: str) -> str:
 def _value(code: Code, line: str) -> Tensor:
     signature = parse(line)
     more = {"H": heads_of(code), "G": 37, "D": 22, "E": 26}
-    lengths = {**FIRST, **more}
+    lengths = {**FIRST_LENGTHS, **more}
     found: Tensor = next(
-        iter(runs(code, signature)(plain_arrays(signature, lengths), lengths).values())
+        iter(runner(code, signature)(plain_arrays(signature, lengths), lengths).values())
     )
     return found
 
 
 def _placed(code: Code, line: str) -> str:
-    """The line, with where the first query stands if the code must be told to put it right."""
-    left = start_left_out(code, parse(line))
+    """Return the line, with the position of the first query if the code needs it to be right."""
+    left = missing_start(code, parse(line))
     return line.replace(" ->", f", {left} = (n - r) ->") if left else line
 
 
 def fit_mask(code: Code) -> Mask:
-    """A mask, by the line that fits it.  Raises ``DoesNotFit``, and ``Ambiguous``."""
+    """Return a mask by the line that fits.  Raises ``DoesNotFit`` and ``Ambiguous``."""
     failed: list[str] = []
-    found = _first(_lines(code, _MASK, "1", failed), _masked, code, failed)
+    found = _first(_lines(code, _MASK, "1", failed), _fit_mask_line, code, failed)
     if found is not None:
         return found
-    raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
+    raise DoesNotFit(
+        failed[0] if failed else "none of its parameters is a number of queries or keys"
+    )
 
 
-def _masked(code: Code, line: str) -> Fit[Mask]:
-    """The line as a mask, with what True means in it: no query hides itself.
+def _fit_mask_line(code: Code, line: str) -> Fit[Mask]:
+    """Fit a line as a mask, and tell what True means from the fact that a query sees itself.
 
-    Numbers that are all 0 and 1 are truth values.  A mask of zeros alone hides nothing as numbers.
+    Numbers that are all 0 or 1 are read as booleans; a mask of zeros only is additive and hides
+    nothing.
     """
     plain = mask(code, parse(line)).mask
     square = plain(6, 6)
@@ -426,20 +445,23 @@ def _masked(code: Code, line: str) -> Fit[Mask]:
     )
     own = bool(square.diagonal(dim1=-2, dim2=-1).any())
     kind = "add" if not truth else "keep" if own else "hide"
-    if kind == "add" and bool(((square != 0) & (square > LOW)).any()):
+    if kind == "add" and bool(((square != 0) & (square > HIDES_BELOW)).any()):
         raise DoesNotFit(
-            f"called as {line}, it gives numbers that hide nothing where they are added"
+            f"called as {line}, it returns numbers that hide nothing when they are added"
         )
     signature = parse(_ended(line, kind))
     return Fit(str(signature), mask(code, signature, guessed=True), plain(3, 7).double(), ())
 
 
 def fit_additive(code: Code) -> Additive:
-    """What adds a table, by the line that fits it.  Raises ``DoesNotFit``, and ``Ambiguous``."""
+    """Return an additive encoding by the line that fits.
+
+    Raises ``DoesNotFit`` and ``Ambiguous``.
+    """
     failed: list[str] = []
     lines: list[str] = []
     clauses = [f"; {one}" for one in _built(code)] if not _tokens_or_lengths(code) else [""]
-    for told, clause in product(_added(code), clauses):
+    for told, clause in product(_additive_lines(code), clauses):
         for width in widths(code):
             before = len(lines)
             try:
@@ -449,7 +471,7 @@ def fit_additive(code: Code) -> Additive:
                     else:
                         failed.append(f"called with ({told}), it returned {axes}")
             except Exception as error:  # noqa: BLE001 (the code may raise anything)
-                failed.append(f"called with ({told}): {raised(code, error)}")
+                failed.append(f"called with ({told}): {describe_call_error(code, error)}")
             if len(lines) > before:
                 break
     ids, real = ([one for one in lines if kind in one] for kind in (" ids", " coordinates"))
@@ -458,10 +480,10 @@ def fit_additive(code: Code) -> Additive:
     most = f" = {CAPACITY}"
     groups = [[x for x in g if (most in x) == there] for g in groups for there in (True, False)]
     try:
-        found = _first(groups, _adding, code, failed)
+        found = _first(groups, _fit_additive_line, code, failed)
     except Ambiguous as error:
         if len({one.partition(" -> ")[0] for one in lines}) < len(lines):
-            raise DoesNotFit(f"several tables come back of one call: {error}") from None
+            raise DoesNotFit(f"one call returns several tables: {error}") from None
         raise
     if found is not None:
         return found
@@ -469,14 +491,17 @@ def fit_additive(code: Code) -> Additive:
 
 
 def _maps_tokens(line: str) -> bool:
-    """Whether rows of tokens go in and come back: then they are not coordinates."""
+    """Whether sequences of tokens go in and come back: then the input is not coordinates."""
     call = parse(line)
     first, back = call.arrays[:1], [one for one in call.results if one.axes is not None]
     return bool(first) and first[0].axes == back[0].axes and {"B", "n", "E"} == set(back[0].letters)
 
 
 def _tokens_or_lengths(code: Code) -> list[Parameter]:
-    """What it must be given, and positions; of code that need not be given anything, ids."""
+    """Return the parameters to fill: required ones and positions; if there are none, those of ids.
+
+    A function that needs no tokens, positions or length is also given its first optional length.
+    """
     known = parameters(code.call)
     needed = [one for one in known if one.required or one.role == "positions"]
     counting = {"tokens", "value", "query", "positions", "length", "keys"}
@@ -485,8 +510,8 @@ def _tokens_or_lengths(code: Code) -> list[Parameter]:
     return needed or [one for one in known if IDS.search(one.name)]
 
 
-def _added(code: Code) -> Iterator[str]:
-    """The arguments of what adds a table, or makes one; axes that the source says are believed."""
+def _additive_lines(code: Code) -> Iterator[str]:
+    """Yield argument lists for code that adds or makes a table, guided by axes in the source."""
     hinted = order_in(code.text)[:1]
     orders = {"b": ["B n E"], "t": ["n B E", "B n E"]}.get(hinted, ["B n E", "n B E"])
     held = code.module.parameters() if code.module is not None else ()
@@ -495,7 +520,7 @@ def _added(code: Code) -> Iterator[str]:
     choices: list[list[str]] = []
     needed = _tokens_or_lengths(code)
     sides = next((pair for pair in SIDES if set(pair) <= {one.name for one in needed}), ())
-    counting = ("positions", "length", *TOKENS)  # where one is a capacity, another may count
+    counting = ("positions", "length", *TOKENS)  # if one is a capacity, another gives the count
     counted = any(one.role in counting and not one.is_capacity for one in needed)
     for k, one in enumerate(needed):
         tokens = [f"{one.name}: {axes} tokens" for axes in orders]
@@ -513,27 +538,27 @@ def _added(code: Code) -> Iterator[str]:
             ids = [f"{one.name}: {axes} ids" for axes in ("B n", "n B")]
             times = [f"{one.name}: {axes} coordinates" for axes in ("n", "B n", "n 1")]
             wide = all(x is one or x.role in ("embed", "width") for x in needed)
-            ids *= len(needed) == 1  # beside a number of features there is no table of them
+            ids *= len(needed) == 1  # code that is told a number of features takes no ids
             choices.append([*tokens, *ids, *times] if wide else tokens)
         elif one.role == "positions":
             choices.append(places)
         elif one.role in ("mask", "padding"):
             choices.append([f"{one.name}: B n {kind}" for kind in ("keep", "hide")])
-        elif one.role in OF_TABLES:
+        elif one.role in TABLE_LETTERS:
             most = [str(CAPACITY)] if one.is_capacity and counted else []
-            choices.append([f"{one.name} = {told}" for told in (*most, OF_TABLES[one.role])])
-        elif one.role in PLAIN:
-            choices.append([f"{one.name}{PLAIN[one.role]}"])
+            choices.append([f"{one.name} = {told}" for told in (*most, TABLE_LETTERS[one.role])])
+        elif one.role in ARGUMENTS_BY_ROLE:
+            choices.append([f"{one.name}{ARGUMENTS_BY_ROLE[one.role]}"])
         elif k == 0:
             choices.append(tokens)
         else:
             raise DoesNotFit(f"it needs {one.name!r}, and its name does not say what that is")
     for chosen in product(*choices):
-        yield short(", ".join(chosen))
+        yield without_implied_roles(", ".join(chosen))
 
 
 def _require_rows(code: Code, subject: Additive) -> None:
-    """Refuse a line that fits only while there are fewer tokens than features: axes are swapped."""
+    """Refuse a line that fits only if tokens are fewer than features: its axes are swapped."""
     sides = {subject.width, *(n for n in code.built.values() if type(n) is int and n == SIZES["E"])}
     wide = max(subject.width, *sides, *widths(code)) + 3
     for rows, tokens in ((1, wide), (wide, 3)):
@@ -542,15 +567,15 @@ def _require_rows(code: Code, subject: Additive) -> None:
         except SignatureError as error:
             if rows > 1 or subject.most in sides:
                 raise DoesNotFit(f"with {rows} rows of {tokens} tokens, {error}") from None
-        except Exception:  # noqa: BLE001 (a table may end before)
+        except Exception:  # noqa: BLE001 (the table may be shorter)
             pass
 
 
-def _adding(code: Code, line: str) -> Fit[Additive]:
-    """The line as what adds a table: best where each token, and each place of a grid, has its own.
+def _fit_additive_line(code: Code, line: str) -> Fit[Additive]:
+    """Fit a line as an additive encoding; best if each token, or place of a grid, has its own row.
 
-    Code that takes an image takes it with its axes in any order; a table that is the same along an
-    axis was read along the axis of channels.
+    Code that takes an image accepts its axes in any order, but a table that does not change along
+    an axis was read along the axis of channels.
     """
     subject = additive(code, parse(line), guessed=True)
     _require_rows(code, subject)
@@ -559,27 +584,27 @@ def _adding(code: Code, line: str) -> Fit[Additive]:
         raise DoesNotFit(f"called as {line}, it adds nothing")
     if torch.equal(made[:, 0], 0 * made[:, 0]) and torch.equal(made[:, 2], 2 * made[:, 1]):
         raise DoesNotFit(
-            f"called as {line}, it gives angles, place times frequency, of which "
-            f"others take cosines and sines, and nothing that is added"
+            f"called as {line}, it returns angles, position times frequency, of which "
+            f"other code takes cosines and sines, not a table that is added"
         )
     alike = torch.equal(made[0], made[1])
     apart = bool((made[:, 1:] != made[:, :1]).any()) and alike
-    guessed = ": n B E" in line and order_in(code.text)[:1] != "t"  # else it is a fault
+    guessed = ": n B E" in line and order_in(code.text)[:1] != "t"  # else it is a fault of the code
     if guessed and not alike and torch.equal(made, made[:, :1].expand_as(made)):
         raise DoesNotFit(
-            f"called as {line}, each row of the batch has a place and all its tokens have the "
-            "same: other axes are those of tokens"
+            f"called as {line}, positions differ between rows of the batch and not between "
+            "tokens: tokens lie along another axis"
         )
     if not apart and any(role(one) == "ids" for one in parse(line).arrays):
         raise DoesNotFit(
-            f"called as {line}, it gives each id its row, wherever that stands: it "
-            f"embeds words, not positions"
+            f"called as {line}, it returns the same row for an id at every position: it "
+            f"embeds tokens, not positions"
         )
     return Fit(str(parse(line)), subject, made, (apart, _along_every_side(subject)))
 
 
 def _along_every_side(subject: Additive) -> bool:
-    """Whether the table of a grid is another one step further along each of its axes."""
+    """Whether the table of a grid changes with each step along each of its axes."""
     if subject.grid is None:
         return True
     try:

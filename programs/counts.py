@@ -1,4 +1,4 @@
-"""Biases and masks whose call is told: made from lengths alone."""
+"""Biases and masks with a given call, as functions of lengths alone."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from .grammar import parse
 from .layout import Label, labels, laid_out, read_back
 from .names import parameters, sizes_of
 from .roles import (
+    ORDINARY_ID,
     ROTATED,
     SIZES,
-    WORD,
-    common,
+    built_at,
     lengths_of,
     result_axes,
-    returned,
+    result_names,
     role,
-    runs,
-    settled,
+    runner,
+    shared_fields,
 )
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Bias, Mask
-from .supplied_inputs import chosen, of_lengths, told
+from .supplied_inputs import call_and_contents, shape_only_contents, supplied_values
 
-ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
+ONE_LENGTH = "it takes one length, so fewer queries are read from the last rows"
 WINDOW = "(h w)"
-SHOWN = ("B", "H", "r", "n")
-START = parse("start = (n - r) -> 1").arguments[0]  # where the first of the last queries stands
+MASK_AXES = ("B", "H", "r", "n")
+START = parse("start = (n - r) -> 1").arguments[0]  # position of the first of the last queries
 
 
 def _rows_and_keys(axes: Sequence[Axis], label: str) -> tuple[Axis, ...]:
-    """The first of two axes of this label as that of queries, r, and the second as that of keys."""
+    """Return the axes; of two with this label, the first becomes r (queries), the other n."""
     at = [k for k, a in enumerate(axes) if str(a) == label]
     if len(at) != 2:
         return tuple(axes)
@@ -48,18 +48,18 @@ def _rows_and_keys(axes: Sequence[Axis], label: str) -> tuple[Axis, ...]:
 
 
 def heads_of(code: Code) -> int:
-    """The heads that code is called with: what is said, what its object holds, what is likely."""
+    """The number of heads for a call: as set, else as stored in the object, declared or default."""
     held = max(sizes_of(getattr(code.call, "__self__", code.call), "heads"), default=0)
     return code.options.heads or held or code.options.likely.get("heads", 0) or SIZES["H"]
 
 
 def plain_arrays(signature: Signature, lengths: dict[str, int]) -> dict[str, Any]:
-    """What code that wants lengths alone is given for an array: nothing in it matters.
+    """Return plain values for the arrays of code from which only lengths are wanted.
 
-    A mask shows all; ids are all of one document; positions are those of keys, and of queries the
-    last of these; of queries and keys they are offsets, key minus query; rows are all full.
-    Vectors of tokens are one vector; anything else is 0.  What is chosen so is said with every
-    verdict (:data:`.supplied_inputs.HOLDS`).
+    Masks show every key; ids are those of one document; lengths are full.  Positions are those of
+    the keys, those of the last keys for queries, and offsets (key minus query) for pairs.  Tokens
+    are all the same vector; anything else is 0.  Every verdict names these choices
+    (:data:`.supplied_inputs.CONTENTS`).
     """
     return {one.name: _plain(one, lengths) for one in signature.arrays}
 
@@ -71,7 +71,7 @@ def _plain(one: Argument, lengths: Mapping[str, int]) -> Tensor:
     if kind == "ones":
         return torch.ones(shape, dtype=torch.long)
     if kind == "ids":
-        return torch.full(shape, WORD)
+        return torch.full(shape, ORDINARY_ID)
     if kind == "index":
         return torch.zeros(shape, dtype=torch.long)
     if kind == "lengths":
@@ -79,13 +79,13 @@ def _plain(one: Argument, lengths: Mapping[str, int]) -> Tensor:
     if kind in ("positions", "coordinates"):
         found = _places(one, lengths)
         return found if kind == "positions" else found.to(torch.get_default_dtype())
-    if kind in ROTATED and shape:  # one vector for all, so that each length has the same rows
+    if kind in ROTATED and shape:  # one vector for all, so that rows do not depend on the length
         return torch.arange(1.0, shape[-1] + 1).sin().expand(shape).clone()
     return torch.zeros(shape)
 
 
 def _places(one: Argument, lengths: Mapping[str, int]) -> Tensor:
-    """The positions of tokens, or offsets where an array has queries and keys."""
+    """Return the positions of tokens, or offsets if the array has axes of queries and keys."""
     letters = [str(axis) for axis in one.axes or ()]
     keys = torch.arange(lengths["n"])
     queries = lengths.get("r", lengths["n"])
@@ -100,7 +100,7 @@ def _places(one: Argument, lengths: Mapping[str, int]) -> Tensor:
 
 
 def _read_off(signature: Signature, axes: Sequence[Axis], found: Tensor) -> dict[str, int]:
-    """The lengths of letters that only the result has, where one is an axis of its own."""
+    """Return the lengths of letters that occur only in the result, as axes of their own."""
     arrays = (one.letters for one in signature.arrays)
     values = (one.lengths for one in (*signature.arguments, *signature.built))
     known = {c for letters in (*arrays, *values) for c in letters}
@@ -108,17 +108,17 @@ def _read_off(signature: Signature, axes: Sequence[Axis], found: Tensor) -> dict
     return {str(a): n for a, n in sizes if len(str(a)) == 1 and a.letters and str(a) not in known}
 
 
-Counted = tuple[Callable[[int, int], Tensor], str]  # and what is done with its lengths, in words
+LengthMap = tuple[Callable[[int, int], Tensor], str]  # and how its lengths are treated, in words
 
 
-def _counted(code: Code, signature: Signature, heads: bool) -> Counted:
-    """(queries, keys) -> what the code gives; of code of one length the last rows are taken."""
-    run = runs(code, signature)
-    back = returned(signature, ("out",))[0]
+def _by_lengths(code: Code, signature: Signature, heads: bool) -> LengthMap:
+    """Return the code as a map of (queries, keys); for code with one length, its last rows."""
+    run = runner(code, signature)
+    back = result_names(signature, ("out",))[0]
     square = "r" not in signature.letters
     axes, more = result_axes(signature, back), 0
     if square:
-        more = more_of(axes)
+        more = surplus_tokens(axes)
         axes = _rows_and_keys(axes, str(axes[-1]) if more else "n")
     if fixed_size(axes):
         return _fixed(code, signature, heads)
@@ -140,9 +140,9 @@ def _counted(code: Code, signature: Signature, heads: bool) -> Counted:
         lengths |= {"r": rows + more, "n": keys + more}
         own = {c: n for c, n in _read_off(signature, axes, found).items() if c not in "Brn"}
         value = read_back(found, axes, wanted, {**lengths, **own})[0]
-        if of_heads and not heads:  # a mask is one for all heads
+        if of_heads and not heads:  # a mask is shared by all heads
             if not torch.equal(value, value[:1].expand_as(value)):
-                raise SignatureError(f"wanted one mask for all heads, of {signature}, got several")
+                raise SignatureError(f"wanted one mask for all heads from {signature}, got several")
             value = value[0]
         return value.expand(*value.shape[:-2], rows + more, keys + more)
 
@@ -150,7 +150,7 @@ def _counted(code: Code, signature: Signature, heads: bool) -> Counted:
         value = whole(queries, keys)
         if more:
             value = value[..., start : start + keys, start : start + keys]
-        return rows_of(value, queries) if square else value
+        return last_rows(value, queries) if square else value
 
     said = ONE_LENGTH if square else ""
     last = bool(more) and _last_left_out(whole(5, 5), more)
@@ -158,30 +158,30 @@ def _counted(code: Code, signature: Signature, heads: bool) -> Counted:
     if more:
         which = "last" if last else "first"
         rows = "row and column" if more == 1 else f"{more} rows and columns"
-        said += f"; its {which} {rows} are of no token, and left out"
+        said += f"; its {which} {rows} belong to no token, and are left out"
     return call, said
 
 
 def _last_left_out(whole: Tensor, more: int) -> bool:
-    """Whether so many last queries and keys are none of the tokens, and not the first ones.
+    """Whether the surplus queries and keys come last rather than first, judged by diagonals.
 
     >>> _last_left_out(torch.tensor([[1, 2, 7], [0, 1, 7], [7, 7, 7]]), 1)
     True
     """
-    return diagonals_alike(whole[..., :-more, :-more]) and not diagonals_alike(
+    return has_constant_diagonals(whole[..., :-more, :-more]) and not has_constant_diagonals(
         whole[..., more:, more:]
     )
 
 
-def diagonals_alike(square: Tensor) -> bool:
-    """Whether each diagonal is one number."""
+def has_constant_diagonals(square: Tensor) -> bool:
+    """Whether each diagonal is constant."""
     return torch.equal(square[..., 1:, 1:], square[..., :-1, :-1])
 
 
-def more_of(axes: Sequence[Axis]) -> int:
-    """How many more queries and keys there are than tokens, as of a first one that is added.
+def surplus_tokens(axes: Sequence[Axis]) -> int:
+    """The number of queries and keys beyond the tokens, such as a class token in front.
 
-    >>> [more_of(parse(f"-> {axes}").results[0].axes) for axes in ("(n + 1) (n + 1)", "n n")]
+    >>> [surplus_tokens(parse(f"-> {axes}").results[0].axes) for axes in ("(n + 1) (n + 1)", "n n")]
     [1, 0]
     """
     sums = [axis for axis in axes[-2:] if axis.letters == ("n",) and len(axis.terms) == 2]
@@ -190,7 +190,7 @@ def more_of(axes: Sequence[Axis]) -> int:
 
 
 def fixed_size(axes: Sequence[Axis]) -> int:
-    """The number of queries and keys of code that knows no other; 0 where these are letters.
+    """The only number of queries and keys that the code takes; 0 if these are letters.
 
     >>> fixed_size(parse("-> 4 16 16 add").results[0].axes)
     16
@@ -199,35 +199,37 @@ def fixed_size(axes: Sequence[Axis]) -> int:
     return last[0] if len(last) == 2 and last[0] == last[1] > 1 else 0
 
 
-def _fixed(code: Code, signature: Signature, heads: bool) -> Counted:
-    """(queries, keys) -> those of the first keys, of code of one number of tokens."""
-    back = returned(signature, ("out",))[0]
+def _fixed(code: Code, signature: Signature, heads: bool) -> LengthMap:
+    """Return code with a fixed number of tokens as a map of (queries, keys), its first tokens."""
+    back = result_names(signature, ("out",))[0]
     axes = result_axes(signature, back)
     most = fixed_size(axes)
 
     def call(queries: int, keys: int) -> Tensor:
         if keys > most:
-            raise SignatureError(f"wanted at most {most} keys, of {signature}, got {keys}")
+            raise SignatureError(f"wanted at most {most} keys for {signature}, got {keys}")
         lengths = lengths_of(signature, B=1, H=heads_of(code))
-        value: Tensor = runs(code, signature)(plain_arrays(signature, lengths), lengths)[back]
+        value: Tensor = runner(code, signature)(plain_arrays(signature, lengths), lengths)[back]
         if value.shape[-2:] != (most, most):
-            raise SignatureError(f"wanted {most} {most} last, of {signature}, got {value.shape}")
+            raise SignatureError(
+                f"wanted last axes {most} {most} from {signature}, got {tuple(value.shape)}"
+            )
         for place in reversed(range(len(axes) - 2)):
             if not heads or "H" not in axes[place].letters:
                 value = value.select(place, 0)
         value = value[None] if heads and value.dim() == 2 else value
         return value[..., keys - queries : keys, :keys]
 
-    return call, f"it knows {most} tokens alone, of which the first are taken"
+    return call, f"it takes exactly {most} tokens, of which the first are used"
 
 
-def rows_of(value: Tensor, queries: int) -> Tensor:
-    """The last rows, of code that is called with one count.
+def last_rows(value: Tensor, queries: int) -> Tensor:
+    """Return the last rows of a square result.
 
-    They are picked and not cut off: a cut asks whether it leaves any row out, so that its graph
-    would be one of fewer queries than keys alone.
+    They are selected by index rather than sliced: a slice tests whether it drops any row, so its
+    graph would hold only for fewer queries than keys.
 
-    >>> rows_of(torch.eye(3), 1)
+    >>> last_rows(torch.eye(3), 1)
     tensor([[0., 0., 1.]])
     """
     rows = value.shape[-2]
@@ -235,32 +237,39 @@ def rows_of(value: Tensor, queries: int) -> Tensor:
 
 
 def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
-    """A bias: lengths of queries and keys -> (H, T, S), or that of a window, or its index.
+    """Return a bias: a map of lengths to (H, T, S), or the bias of a window, or its index.
 
     Raises :class:`SignatureError`.
     """
-    code = settled(code, signature, H=heads_of(code))
+    code = built_at(code, signature, H=heads_of(code))
     if {"h", "w"} <= set(signature.letters):
         return _of_window(code, signature, guessed)
-    call, length = _counted(code, signature, heads=True)
+    call, length = _by_lengths(code, signature, heads=True)
     few, square = call(2, 3), call(5, 5)
     trained = code.module is not None and any(True for _ in code.module.parameters())
-    if chosen(signature, of_lengths) and not trained and not (few.any() or square.any()):
+    if (
+        supplied_values(signature, shape_only_contents)
+        and not trained
+        and not (few.any() or square.any())
+    ):
         raise SignatureError(_nothing_added(signature))
     late = torch.ones(5, 5, dtype=torch.bool).triu(1)
-    more = told(length, signature)
+    more = call_and_contents(length, signature)
     return Bias(
-        **common(code, signature, partial(bias, guessed=guessed), more, guessed),
+        **shared_fields(code, signature, partial(bias, guessed=guessed), more, guessed),
         heads=few.shape[0],
         bias=call,
         causal=bool(torch.isneginf(square[:, late]).all()),
         of_heads=partial(_with_heads, code, signature),
-        given={**chosen(signature, of_lengths), **_start(code, signature)},
+        given={**supplied_values(signature, shape_only_contents), **_start(code, signature)},
     )
 
 
 def _with_heads(code: Code, signature: Signature, heads: int) -> Callable[[int, int], Tensor]:
-    """The same with another number of heads: called so, or built so.  Raises ``NoSetting``."""
+    """Return the bias for another number of heads, set in the call or the constructor.
+
+    Raises ``NoSetting`` if neither takes one.
+    """
 
     def named(call: Callable[..., Any]) -> list[str]:
         return [one.name for one in parameters(call) if one.role == "heads"]
@@ -274,34 +283,34 @@ def _with_heads(code: Code, signature: Signature, heads: int) -> Callable[[int, 
         code = code.again(**{built[0]: heads})
     else:
         raise NoSetting(f"{code.name} takes no number of heads")
-    return _counted(code, signature, heads=True)[0]
+    return _by_lengths(code, signature, heads=True)[0]
 
 
 def _nothing_added(signature: Signature) -> str:
-    """Why no law is asked of what adds nothing for the arrays that it is handed, and what can be.
+    """Return why no law is asked of a bias that is 0 for the arrays supplied, and what to check.
 
     >>> _nothing_added(parse("mask: B n keep -> B 1 1 n")).partition(", so")[0]
     'as a bias it is 0 everywhere, where mask shows every key'
     """
     handed = ", ".join(str(one) for one in signature.arrays)
-    values = chosen(signature, of_lengths)["values"]
+    values = supplied_values(signature, shape_only_contents)["values"]
     return (
-        f"as a bias it is 0 everywhere, where {values}, so that no law would "
-        "say anything of it; check attention that adds it: a function that attends with q, k, v "
+        f"as a bias it is 0 everywhere, where {values}, so that every law would hold "
+        "vacuously; check attention that adds it: a function that attends with q, k, v "
         "and what this returns, "
         f"--call 'q: B H r D, k: B H n D, v: B H n D, {handed} -> B H r D'"
     )
 
 
 def _start(code: Code, signature: Signature) -> dict[str, str]:
-    left = start_left_out(code, signature)
+    left = missing_start(code, signature)
     return {"start": left} if left else {}
 
 
-def start_left_out(code: Code, signature: Signature) -> str:
-    """The parameter that says where the first query stands, where few queries need it; else "".
+def missing_start(code: Code, signature: Signature) -> str:
+    """The parameter that must give the position of the first query if queries are few; else "".
 
-    T5 takes ``past_seen_tokens``, 0 if nothing is said: then few queries stand at the start.
+    T5 takes ``past_seen_tokens``, which is 0 by default: the queries are then at the start.
     """
     told = {one.name for one in signature.arguments}
     left = [
@@ -314,7 +323,7 @@ def start_left_out(code: Code, signature: Signature) -> str:
     start = replace(START, name=left[0])
     placed = replace(signature, arguments=(*signature.arguments, start))
     try:
-        plain, moved = (_counted(code, one, heads=True)[0] for one in (signature, placed))
+        plain, moved = (_by_lengths(code, one, heads=True)[0] for one in (signature, placed))
         last = plain(7, 7)[..., 4:, :]
         moves = torch.equal(moved(3, 7), last) and not torch.equal(plain(3, 7), last)
     except Exception:  # noqa: BLE001 (the code may raise anything)
@@ -323,9 +332,9 @@ def start_left_out(code: Code, signature: Signature) -> str:
 
 
 def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
-    """A mask: lengths of queries and keys -> (T, S).  Raises :class:`SignatureError`."""
-    code = settled(code, signature, H=heads_of(code))
-    call, length = _counted(code, signature, heads=False)
+    """Return a mask: a map of lengths to (T, S).  Raises :class:`SignatureError`."""
+    code = built_at(code, signature, H=heads_of(code))
+    call, length = _by_lengths(code, signature, heads=False)
     kind = next((one.kind for one in signature.results if one.axes is not None), "")
 
     def read(queries: int, keys: int) -> Tensor:
@@ -333,38 +342,38 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
         return value if kind not in ("keep", "hide") or value.dtype == torch.bool else value != 0
 
     read(2, 3)
-    more = told(length, signature)
+    more = call_and_contents(length, signature)
     return Mask(
-        **common(code, signature, partial(mask, guessed=guessed), more, guessed),
+        **shared_fields(code, signature, partial(mask, guessed=guessed), more, guessed),
         mask=read,
         padded=_padded(code, signature, kind, guessed=guessed),
         true_means="hidden" if kind == "hide" else "visible",
         adds=kind == "add",
-        given=chosen(signature, of_lengths),
+        given=supplied_values(signature, shape_only_contents),
     )
 
 
 def _padded(
     code: Code, signature: Signature, kind: str, *, guessed: bool
 ) -> Callable[[Tensor, int], Tensor] | None:
-    """What the last token of each row sees (B, S), of code that is told how many tokens there are.
+    """Return which keys the last token of each row sees (B, S), for code given lengths per row.
 
-    None where padding stands before them, and where a guess says what changes nothing: a length may
-    be a share of the longest.
+    None if padding comes first, or if the call was guessed and the lengths have no effect: they may
+    be fractions of the longest.
     """
     told = [one for one in signature.arrays if role(one) == "lengths" and one.letters == ("B",)]
-    back = returned(signature, ("out",))[0]
+    back = result_names(signature, ("out",))[0]
     axes = _rows_and_keys(result_axes(signature, back), "n")
     there = labels(axes)
     if len(told) != 1 or not {"B", "n"} <= {*there} <= {"B", "H", "r", "n", "1"}:
         return None
 
     def every(counts: Tensor, most: int) -> Tensor:
-        """What each token of each row sees (B, T, S)."""
+        """Which keys each token of each row sees (B, T, S)."""
         rows = len(counts)
         lengths = lengths_of(signature, r=most, n=most, B=rows, H=heads_of(code))
         arrays = {**plain_arrays(signature, lengths), told[0].name: counts.clone()}
-        found = read_back(runs(code, signature)(arrays, lengths)[back], axes, SHOWN, lengths)
+        found = read_back(runner(code, signature)(arrays, lengths)[back], axes, MASK_AXES, lengths)
         seen = found[:, 0].expand(rows, most, most).double()
         seen = seen.exp() if kind == "add" else 1 - seen if kind == "hide" else seen
         return (seen > 0.5).double()
@@ -380,8 +389,8 @@ def _padded(
 
 
 def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
-    """The bias, or the index into its table, of a window of h rows and w columns."""
-    back = returned(signature, ("out",))[0]
+    """Return the bias of a window of h rows and w columns, or the index into its table."""
+    back = result_names(signature, ("out",))[0]
     axes = _rows_and_keys(result_axes(signature, back), WINDOW)
     tupled = next((one for one in signature.arguments if isinstance(one.value, tuple)), None)
 
@@ -395,13 +404,13 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
             area = f"({' '.join(letters)})"
             call = parse(f"{tupled.name} = ({', '.join(letters)}) -> {area} {area} index")
             lengths = dict(zip(letters, sizes, strict=True))
-        found: Tensor = next(iter(runs(code, call)({}, lengths).values()))
+        found: Tensor = next(iter(runner(code, call)({}, lengths).values()))
         return found.reshape(math.prod(sizes), math.prod(sizes))
 
     def window(rows: int, columns: int) -> Tensor:
         lengths = lengths_of(signature, h=rows, w=columns, B=1)
         lengths |= {"r": rows * columns, "n": rows * columns, "H": heads_of(code)}
-        found = runs(code, signature)({}, lengths)[back]
+        found = runner(code, signature)({}, lengths)[back]
         own = {c: n for c, n in _read_off(signature, axes, found).items() if c == "H"}
         return read_back(found, axes, ("B", "H", "r", "n"), {**lengths, **own})[0]
 
@@ -412,7 +421,7 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
         found: Tensor = made.relative_position_index
         return found.reshape(math.prod(sizes), math.prod(sizes))
 
-    told = common(code, signature, partial(bias, guessed=guessed), "", guessed)
+    told = shared_fields(code, signature, partial(bias, guessed=guessed), "", guessed)
     if any(one.kind == "index" for one in signature.results):
         index((2, 3))
         return Bias(**told, heads=1, index=index)
@@ -422,7 +431,7 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
 
 
 def table_of_window(code: Code) -> Bias:
-    """A module that holds the table and the index of its window, and is called with tokens."""
+    """Return the bias of a module that is called with tokens and holds its table and index."""
     holder: Any = code.call
     heads = holder.relative_position_bias_table.shape[-1]
 

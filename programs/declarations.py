@@ -1,11 +1,11 @@
-"""What code is declared to be: ``rope:base=500000,layout=half,width=64``; what law compares it.
+"""Declarations of code such as ``rope:base=500000,layout=half,width=64``, and their laws.
 
-Laws alone do not see a wrong base or a doubled angle: such code is a valid encoding that is not
-the declared one.  So what is declared is written down, and compared.
+General laws do not notice a wrong base or a doubled angle: such code is a valid encoding, but not
+the one intended.  A declaration states the intention, and laws compare the code with it.
 
-Every field of every Declared class stands in :data:`COMPARED`.  A field whose law was not decided
-for some code is *declared, and not checked* there, and so is one that nothing reads beside what
-else is declared (:func:`_unread`).
+Every field of every Declared class is listed in :data:`COMPARED`.  A field is reported as
+*declared, and not checked* if its law was not decided for the code, or if nothing reads it given
+the other fields (:func:`_unread`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from typing import Any
 class DeclaredRotary:
     """``rope:``.  Frequencies are base^(−2i/width) before scaling.
 
-    ``layout``: interleaved or half.  ``width``: how many channels rotate.  ``scaling``: "", linear,
-    ntk, yarn or llama3, with ``factor``, ``original`` (the length before scaling),
+    ``layout``: interleaved or half.  ``width``: the number of rotated channels.  ``scaling``: "",
+    linear, ntk, yarn or llama3, with ``factor``, ``original`` (the length before scaling),
     ``low``, ``high`` (llama3's frequency factors), ``fast``, ``slow`` (yarn's betas).
-    ``length``: how many times longer a vector becomes (yarn's attention factor), None where that
-    follows from the scaling.  ``frequencies``: the ladder itself, where no formula gives it.
-    ``format``: the dtype in which angles are computed.  What is None is not compared.
+    ``length``: the factor by which vectors become longer (yarn's attention factor), None if it
+    follows from the scaling.  ``frequencies``: the frequencies themselves, if no formula gives
+    them.  ``format``: the dtype in which angles are computed.  Fields that are None are not
+    compared.
     """
 
     base: float | None = None
@@ -48,12 +49,12 @@ class DeclaredRotary:
 class DeclaredAttention:
     """``attention:`` and ``mask:``.
 
-    ``scale``: what q·k is multiplied with; None is 1/√D where nothing else is said.  ``causal``,
-    ``window`` (how many keys a query sees, itself among them), ``alignment`` of the causal mask
-    where there are fewer queries than keys: end (the last query sees all), start, or "" where that
-    is not known.
-    ``hidden_row``: what a query that sees no key reads: zero, mean, nan or any.
-    ``positions``: what the code looks at by itself: none, relative or absolute; None is not said.
+    ``scale``: the factor of q·k; None means 1/√D.  ``causal``; ``window``: the number of keys that
+    a query sees, including its own.  ``alignment`` of the causal mask for fewer queries than keys:
+    end (the last query sees all), start, or "" if not known.
+    ``hidden_row``: the output for a query that sees no key: zero, mean, nan or any.
+    ``positions``: which positions the code uses itself: none, relative or absolute; None means
+    undeclared.
     """
 
     scale: float | None = None
@@ -67,7 +68,7 @@ class DeclaredAttention:
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredBias:
-    """``bias:``.  ``name``: alibi, t5, or any other word; slopes as published for the heads."""
+    """``bias:``.  ``name``: alibi, t5 or any other word; ``slopes`` default to those of ALiBi."""
 
     name: str = ""
     heads: int | None = None
@@ -96,7 +97,7 @@ DECLARED: dict[str, type[Any]] = {
 }
 
 
-ABOUT: dict[type[Any], tuple[str, ...]] = {
+KINDS_OF_CODE: dict[type[Any], tuple[str, ...]] = {
     DeclaredRotary: ("rotary",),
     DeclaredAttention: ("attention", "mask", "layer"),
     DeclaredBias: ("bias",),
@@ -105,18 +106,18 @@ ABOUT: dict[type[Any], tuple[str, ...]] = {
 
 
 def declares(declared: Declared | str) -> tuple[str, ...]:
-    """The kinds of code of which this can be declared, the likeliest first.
+    """The kinds of code to which this declaration can apply, the likeliest first.
 
     >>> declares("mask:causal"), declares(DeclaredRotary())
     (('mask',), ('rotary',))
     """
     if isinstance(declared, str):
         return ("mask",) if declared.startswith("mask") else declares(parse(declared))
-    return ABOUT[type(declared)]
+    return KINDS_OF_CODE[type(declared)]
 
 
 def sizes_declared(declared: Declared) -> dict[str, int]:
-    """The sizes with which code is called, and built, that takes any; whether it is causal.
+    """Return the declared sizes, for code that can be built and called with any, and causality.
 
     >>> sizes_declared(DeclaredBias(slopes=(0.5, 0.25))), sizes_declared(DeclaredRotary(width=64))
     ({'heads': 2}, {'width': 64})
@@ -133,11 +134,12 @@ def sizes_declared(declared: Declared) -> dict[str, int]:
 
 
 def parse(text: str) -> Declared:
-    """What a text such as ``rope:base=500000,layout=half`` declares.
+    """Parse a declaration such as ``rope:base=500000,layout=half``.
 
-    A list is written with semicolons: ``slopes=0.5;0.25``; ``causal`` alone means ``causal=true``.
+    List entries are separated by semicolons: ``slopes=0.5;0.25``; ``causal`` alone means
+    ``causal=true``.
 
-    Raises ``ValueError`` that names what was wanted, what came, and what there is.
+    Raises ``ValueError`` with what was expected, what was found, and the known names.
 
     >>> parse("rope:base=500000,layout=half").base
     500000.0
@@ -145,7 +147,7 @@ def parse(text: str) -> Declared:
     name, _, rest = text.partition(":")
     if name not in DECLARED:
         raise ValueError(
-            f"declared is one of {', '.join(DECLARED)}, then a colon; got {text!r}"
+            f"a declaration begins with one of {', '.join(DECLARED)}, then a colon; got {text!r}"
             f"{_nearest(name, DECLARED)}"
         )
     made: Declared = fields_of(DECLARED[name], name, rest, text)
@@ -157,9 +159,9 @@ def parse(text: str) -> Declared:
 
 
 def fields_of(cls: type[Any], name: str, rest: str, text: str) -> Any:
-    """An object of the fields that stand in a text, with commas between.
+    """Build an object from comma-separated fields in a text.
 
-    Raises ``ValueError`` that names what was wanted, what came, and what there is.
+    Raises ``ValueError`` with what was expected, what was found, and the known names.
     """
     known = {f.name: str(f.type) for f in fields(cls)}
     values: dict[str, Any] = {}
@@ -188,11 +190,11 @@ def _read(kind: str, value: str, part: str) -> Any:
             return int(value)
         return float(value) if kind.startswith("float") else value
     except (KeyError, ValueError):
-        wanted = kind.split(" |", 1)[0].replace("tuple[float, ...]", "numbers with ; between")
+        wanted = kind.split(" |", 1)[0].replace("tuple[float, ...]", "numbers separated by ;")
         raise ValueError(f"wanted {wanted}, got {value!r} in {part!r}") from None
 
 
-CHOICES = {
+ALLOWED_VALUES = {
     "layout": (None, "interleaved", "half"),
     "scaling": ("", "linear", "ntk", "yarn", "llama3"),
     "alignment": ("end", "start"),
@@ -202,19 +204,19 @@ CHOICES = {
 }
 
 
-# What is counted or multiplied with is above 0; numbers that are added are anything finite.
+# Counts and factors are above 0; other numbers may be anything finite.
 ABOVE_ZERO = ("base", "width", "factor", "low", "high", "fast", "slow", "length", "window",
               "groups", "heads", "buckets", "distance")  # fmt: skip
 
 
 def require_sound(made: Declared) -> None:
-    """Refuse what no code can be.  Raises ``ValueError`` with the field, what came, and why.
+    """Refuse values that no code can have.  Raises ``ValueError`` with the field and its value.
 
     >>> require_sound(DeclaredRotary(base=-1.0))
     Traceback (most recent call last):
     ValueError: base is above 0; got -1.0
     """
-    for name, allowed in CHOICES.items():
+    for name, allowed in ALLOWED_VALUES.items():
         value = getattr(made, name, allowed[0])
         if value not in allowed:
             words = [a for a in allowed if a]
@@ -235,17 +237,17 @@ def require_sound(made: Declared) -> None:
 
 @dataclass(frozen=True)
 class Compared:
-    """What compares one field of a declaration.
+    """How one field of a declaration is compared with the code.
 
-    ``law``: the law that has to be decided.  ``part``: a part of the identity that must be read
-    beside it, and True; ``alone``: the part compares it, and no law does.  ``run``: whether only
-    running the code reads the declaration, and no proof of the law does.  ``unread``: why nothing
-    compares it, where that is so of all code.
+    ``law``: the law that has to be decided.  ``part``: a part of the identity that must be read as
+    True besides; ``part_only``: the part compares the field, and the law does not.  ``run``: only
+    runs of the code use the declaration, proofs of the law do not.  ``unread``: why nothing
+    compares the field for any code.
     """
 
     law: str
     part: str = ""
-    alone: bool = False
+    part_only: bool = False
     run: bool = False
     unread: str = ""
 
@@ -310,15 +312,15 @@ _SCALED = {
 
 
 def compared_by(text: str, kind: str) -> dict[str, Compared]:
-    """What compares each thing that is declared of this kind of code, by the words of it.
+    """Return, for each declared field as written, what compares it for this kind of code.
 
-    The law may be one of another kind of code: then nothing compares it here.
+    The law may be one of another kind of code; then nothing compares the field here.
 
     >>> found = compared_by("attention:causal,scale=0.125", "attention")
     >>> {words: one.law for words, one in found.items()}
     {'causal': 'causal', 'scale=0.125': 'scale-as-declared'}
     >>> compared_by("rope:base=10000,factor=4", "rotary")["factor=4"].unread
-    'nothing reads it without scaling=linear, ntk, yarn or llama3'
+    'it is used only with scaling=linear, ntk, yarn or llama3'
     """
     if not text:
         return {}
@@ -331,13 +333,13 @@ def compared_by(text: str, kind: str) -> dict[str, Compared]:
         field = part.partition("=")[0]
         value = getattr(said, field)
         if field == "hidden_row" and value == "any":
-            continue  # nothing is declared by it
+            continue  # "any" declares nothing
         if why := _unread(said, field, fields):
             found[part] = Compared(COMPARED[word][field].law, unread=why)
         else:
             found[part] = _compared(word, field, said, kind)
     if isinstance(said, DeclaredAdditive) and said.base and not fields & {"base", "frequencies"}:
-        found[f"base={said.base:g}"] = COMPARED[word]["base"]  # it is declared by its default
+        found[f"base={said.base:g}"] = COMPARED[word]["base"]  # declared by default
     return found
 
 
@@ -348,18 +350,18 @@ def _compared(word: str, field: str, said: Any, kind: str) -> Compared:
     if field == "positions" and value == "none":
         return Compared("permutation")
     if field == "positions" and value == "absolute":
-        return Compared("translation", "absolute positions", alone=True)
+        return Compared("translation", "absolute positions", part_only=True)
     if word == "bias" and field in ("name", "heads") and (said.name == "t5" or said.buckets):
         return _BUCKETS
     return COMPARED[word][field]
 
 
 def _unread(said: Any, field: str, fields: set[str]) -> str:
-    """Why no code is compared with a field, beside what else is declared; "" where it is."""
+    """Return why nothing reads a field, given the other declared fields; "" if it is compared."""
     value = getattr(said, field)
     if isinstance(said, DeclaredRotary):
         if field in _SCALED and said.scaling not in _SCALED[field]:
-            return f"nothing reads it without scaling={_or(_SCALED[field])}"
+            return f"it is used only with scaling={_any_of(_SCALED[field])}"
         if field in (*_SCALED, "base", "scaling") and said.frequencies is not None:
             return "the frequencies are listed, and they are compared instead"
     elif field == "base" and "frequencies" in fields:
@@ -369,5 +371,5 @@ def _unread(said: Any, field: str, fields: set[str]) -> str:
     return ""
 
 
-def _or(words: tuple[str, ...]) -> str:
+def _any_of(words: tuple[str, ...]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]

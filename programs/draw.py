@@ -1,4 +1,4 @@
-"""Where inputs come from."""
+"""Random inputs for the laws: a seed, a dtype and a device, and which tokens masks keep."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..numeric.devices import name_of
 
 @dataclass(frozen=True)
 class Draw:
-    """Where inputs come from: a seed, a dtype, a device.
+    """A source of random inputs: a seed, a dtype, a device.
 
     >>> Draw(seed=3).normal(2, 2).shape
     torch.Size([2, 2])
@@ -23,16 +23,16 @@ class Draw:
     device: str = "cpu"
 
     def generator(self, salt: int = 0) -> torch.Generator:
-        """A generator of its own, so that no call disturbs another."""
+        """Return a generator for one call, so that calls do not affect each other."""
         return torch.Generator().manual_seed(self.seed * 1_000_003 + salt)
 
     def normal(self, *shape: int, salt: int = 0) -> Tensor:
-        """Independent standard normal numbers."""
+        """Draw independent standard normal numbers."""
         drawn = torch.randn(*shape, generator=self.generator(salt), dtype=torch.float64)
         return drawn.to(self.dtype).to(self.device)
 
     def permutation(self, n: int, salt: int = 0) -> Tensor:
-        """A permutation of 0..n-1 that is not the identity for n > 1."""
+        """Draw a permutation of 0..n-1 that is not the identity for n > 1."""
         order = torch.randperm(n, generator=self.generator(salt))
         if n > 1 and bool((order == torch.arange(n)).all()):
             order = order.roll(1)
@@ -40,16 +40,16 @@ class Draw:
 
     @property
     def format(self) -> str:
-        """The dtype by its name."""
+        """The name of the dtype."""
         return name_of(self.dtype)
 
     def cast(self, dtype: torch.dtype) -> Draw:
-        """The same seed in another dtype."""
+        """Return the same source in another dtype."""
         return replace(self, dtype=dtype)
 
 
 def counting(kind: str, rows: int, tokens: int) -> Tensor:
-    """Which tokens count: of "padding" all but the last or the last two; else all but some.
+    """Return which tokens are kept: for "padding" all but the last one or two, else a pattern.
 
     >>> counting("padding", 2, 4).int().tolist()
     [[1, 1, 1, 0], [1, 1, 0, 0]]

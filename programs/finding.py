@@ -1,4 +1,4 @@
-"""What was found out about some code: of one law, in one way; and what it is, part by part."""
+"""Results about code: a finding for each law and method, and an identity with its parts."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ from typing import Any
 from attnproof.verdict_line import Condition
 
 METHODS = ("traced", "exact", "measured")
-GUESSED = "broken as it was guessed to be called"  # and not as another line that fits says
-NOT_MEASURED = "not measured: the output is not finite"  # begins what is said of other laws
-LEFT_OPEN = "left open in finite fields"  # before what they say nothing of
-LONGER = "at lengths that the code asks about"  # begins what is said of these alone
-UNLIKE = "the code differs from its graph"  # at lengths that are told before it
+BROKEN_AS_GUESSED = "broken under the guessed call"  # but not as called by another fitting line
+NOT_MEASURED = "not measured: the output is not finite"  # prefix for the other laws
+LEFT_OPEN = "left open in finite fields"  # followed by what is not decided there
+AT_OTHER_LENGTHS = (
+    "at lengths that the code asks about"  # prefix for findings about these lengths only
+)
+DIFFERS_FROM_GRAPH = "the code differs from its graph"  # preceded by the lengths
 VERDICTS = ("holds", "broken", "undecided", "not asked", "internal error")
 
 
-def speaks_of_gradients(law: str, kind: str) -> bool:
-    """Whether the words of a law of such code speak of gradients too.
+def involves_gradients(law: str, kind: str) -> bool:
+    """Whether a law, as stated for this kind of code, also makes a claim about gradients.
 
-    A graph has what is detached by its value, and finite fields have no gradients: what either
-    shows is said of values alone.
+    In a graph a detached tensor is just its value, and finite fields have no gradients, so both
+    show the law for values only.
 
-    >>> speaks_of_gradients("causal", "layer"), speaks_of_gradients("causal", "mask")
+    >>> involves_gradients("causal", "layer"), involves_gradients("causal", "mask")
     (True, False)
     """
     return law == "causal" and kind != "mask"
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A witness: inputs for which the law fails, as small as could be found.
+class Counterexample:
+    """A counterexample: inputs for which the law fails, as small as could be found.
 
-    ``inputs``: names to plain numbers, strings and nested lists of them (JSON), small enough to
-    read.  ``here`` and ``there`` are the two sides that should agree, with what each is in words
-    and its value.  ``difference`` is their distance; ``allowed`` what rounding would explain.
+    ``inputs``: names with plain numbers, strings and nested lists of them (JSON), small enough to
+    read.  ``here`` and ``there`` are the two sides that should agree, each with a description and
+    its value.  ``difference`` is their distance; ``allowed`` what rounding would explain.
     ``certified``: whether the difference was bounded in ball arithmetic.
     """
 
@@ -50,13 +52,12 @@ class Seen:
 
 @dataclass(frozen=True)
 class Finding:
-    """One law, one method: traced (a proof about the graph), exact (finite fields), or measured.
+    """The verdict on one law by one method: traced (a proof), exact (finite fields) or measured.
 
-    ``why`` is one sentence for a reader: what was seen, or why the law was not asked.  ``error``
-    is the largest difference that was met, ``bound`` what rounding allows at that place.
-    ``assuming``: the conditions under which a proof holds.  ``seed``, ``dtype``, ``device`` and
-    ``sizes`` are those of the run that shows it.  ``traceback``: of an internal error: code
-    of attnproof raised.
+    ``why`` is one sentence for a reader: what was seen, or why the law was not asked.  ``error`` is
+    the largest difference observed, ``bound`` what rounding allows there.  ``assuming``: the
+    conditions under which a proof holds.  ``seed``, ``dtype``, ``device`` and ``sizes`` are those
+    of the run that shows it.  ``traceback``: of an internal error, if code of attnproof raised.
     """
 
     law: str
@@ -65,7 +66,7 @@ class Finding:
     why: str
     error: float | None = None
     bound: float | None = None
-    witness: Seen | None = None
+    witness: Counterexample | None = None
     seed: int = 0
     dtype: str = "float32"
     device: str = "cpu"
@@ -88,12 +89,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that was read off code.
+    """One property read off the code.
 
-    ``name`` such as layout, width, base, scale, mask; ``value`` plain data (JSON); ``words`` the
+    ``name`` such as layout, width, base, scale, mask; ``value`` plain data (JSON); ``words`` its
     part of the sentence ("base 500000"); ``evidence`` how it was read ("fitted to 64 frequencies,
-    read off angles at 18 positions; largest difference 2e-8"); ``certain`` is False where other
-    values would fit as well.
+    read off angles at 18 positions; largest difference 2e-8"); ``certain`` is False if other values
+    would fit as well.
     """
 
     name: str
@@ -105,11 +106,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Identity:
-    """What code is: its kind and its parts.
+    """What the code was identified as: its kind and the properties read off it.
 
     ``kind``: rotary, attention, bias, additive, mask, layer, or unknown.
     ``answers`` are plain answers to questions people ask ("is my rotate_half right?").
-    ``numbers`` are the arrays behind the parts (frequencies, slopes), as lists.
+    ``numbers`` are the arrays behind the parts (frequencies, slopes), as tuples.
     ``traceback``: of an internal error, after which nothing was read.
     """
 
@@ -125,7 +126,7 @@ class Identity:
         return ", ".join([self.kind, *(part.words for part in self.parts if part.words)])
 
     def part(self, name: str) -> Part | None:
-        """The part of that name, if it was read."""
+        """Return the part of that name, or None if it was not read."""
         return next((part for part in self.parts if part.name == name), None)
 
 
@@ -133,11 +134,11 @@ DIGITS = 15
 
 
 def simplest(low: float, high: float) -> float:
-    """The number with the fewest decimal digits in [low, high]; of several the nearest the middle.
+    """Return the number with the fewest decimal digits in [low, high], nearest to the middle.
 
-    Powers of two up to 2^30 count as one digit: lengths are often that.
+    A power of two up to 2^30 takes precedence, since lengths often are powers of two.
 
-    Raises ``ValueError`` where there is no number between them.
+    Raises ``ValueError`` if the interval is empty or not finite.
 
     >>> simplest(499_999.2, 500_000.3), simplest(8191.9, 8192.1), simplest(0.1, 0.1)
     (500000.0, 8192.0, 0.1)
@@ -156,10 +157,10 @@ def simplest(low: float, high: float) -> float:
     return middle
 
 
-def told(value: float, digits: int = 6) -> str:
-    """A number as one would write it.
+def format_number(value: float, digits: int = 6) -> str:
+    """Return a number as one would write it.
 
-    >>> told(500000.0), told(1.1386294361), told(2.5e-07)
+    >>> format_number(500000.0), format_number(1.1386294361), format_number(2.5e-07)
     ('500000', '1.13863', '2.5e-07')
     """
     if value == int(value) and abs(value) < 10 ** (digits + 3):

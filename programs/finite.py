@@ -1,11 +1,11 @@
-"""NaN and infinity: code that gives NaN or infinity at ordinary inputs is found out at once.
+"""Detection of NaN and infinity in the results of code at ordinary inputs.
 
-Every call of the code under test goes through one watch.  Inputs are ordinary where they are
-finite numbers of the size of normal draws, none of whose vectors is constant (a norm may divide by
-0 there), in numbers of tokens that leave every query a key; a mask is ordinary where it shows every
-query its own key.  What comes back of them has to be finite (a mask or a bias may be −∞).  Where it
-is not, no law has been looked at: :class:`NotFinite` ends the look, and no ``except Exception`` on
-its way takes it for an error of the code, or for a difference.
+Every call of the code under test passes through a watch.  Inputs are ordinary if they are finite,
+no larger than normal draws, with no constant vector (a norm may divide by 0 there), and if every
+query has a key to see; a mask is ordinary if it shows every query its own key.  The results must
+then be finite (a mask or a bias may be −∞).  If they are not, no law can be evaluated:
+:class:`NotFinite` ends the check.  It derives from ``BaseException``, so that no ``except
+Exception`` on the way mistakes it for an error of the code or for a difference.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from .subjects import Subject
 
 S = TypeVar("S", bound=Subject)
 
-ORDINARY = 8.0  # beyond what a normal draw gives: larger ones may overflow a short format
-NEAR = 4096  # positions beyond may overflow in a short format
-HIDES = ("bias", "window", "mask")  # it returns added to scores, and may hide
-STATES = ("step", "padded_step", "evict")  # of what comes back the first is numbers
-UNSEEN = ("make", "module", "index", "padded_step", "convert", "grid")
-"""Not watched: what builds code, gives integers, pads rows, or is handed no vectors."""
-SMALL = 16  # numbers of an input that are shown
+MAX_ENTRY = 8.0  # above any normal draw; larger inputs may overflow a short format
+MAX_POSITION = 4096  # positions beyond it may overflow in a short format
+HIDES = ("bias", "window", "mask")  # results that are added to scores and may hide keys
+STATES = ("step", "padded_step", "evict")  # only the first result is numbers
+UNWATCHED = ("make", "module", "index", "padded_step", "convert", "grid")
+"""Fields that are not watched: they build code, return integers, pad rows, or take no vectors."""
+MAX_SHOWN = 16  # inputs with at most so many numbers are shown in full
 
 
 _LOOKING: ContextVar[bool] = ContextVar("looking", default=False)
 
 
 def looking() -> bool:
-    """Whether the watch is at work: what it computes is none of what the code does."""
+    """Whether the watch is computing: its operations are not operations of the code."""
     return _LOOKING.get()
 
 
 @contextmanager
 def _at_work() -> Iterator[None]:
-    """What is computed here is seen by no mode of dispatch, each of which takes its time."""
+    """Hide the operations of a block from dispatch modes, which would slow them down."""
     token = _LOOKING.set(True)
     try:
         with _DisableTorchDispatch():
@@ -55,10 +55,10 @@ def _at_work() -> Iterator[None]:
 
 @dataclass(eq=False)
 class NotFinite(BaseException):
-    """Code gave NaN or infinity at ordinary inputs.
+    """The code returned NaN or infinity at ordinary inputs.
 
-    ``call`` is the field of the subject, ``inputs`` what it was given, as plain data, ``what`` came
-    back, and ``at`` which place.
+    ``call``: the field of the subject; ``inputs``: its arguments, as plain data; ``what``: the
+    value returned, at index ``at``; ``count``: how many entries are not finite, in words.
     """
 
     call: str
@@ -68,14 +68,14 @@ class NotFinite(BaseException):
     count: str
 
     def __str__(self) -> str:
-        """What was seen, in a clause."""
+        """Describe the observation in a clause."""
         return f"{self.call} gives {self.what} at {list(self.at)} ({self.count})"
 
 
 def watching(subject: S, met: list[str] | None = None) -> S:
-    """The same code, each of whose calls raises ``NotFinite`` where ordinary inputs give NaN.
+    """Return the same code, whose calls raise ``NotFinite`` if ordinary inputs give NaN or inf.
 
-    ``met`` takes the name of each call that gave a number that is none, whatever the inputs were.
+    ``met``: if given, collects the names of calls with such results at other inputs.
 
     >>> from .subjects import Layer
     >>> broken = watching(Layer(name="f", call=lambda x: x / 0, embed=4))
@@ -96,15 +96,15 @@ def watching(subject: S, met: list[str] | None = None) -> S:
             }
         elif field.name == "make" and value is not None:
             made["make"] = _making(value, met)
-        elif callable(value) and field.name not in UNSEEN:
-            if id(value) not in known:  # one function stays one, under two names
+        elif callable(value) and field.name not in UNWATCHED:
+            if id(value) not in known:  # a function under two names is wrapped once
                 known[id(value)] = _watched(field.name, value, subject, met)
             made[field.name] = known[id(value)]
     return replace(subject, **made)
 
 
 def _main(subject: Subject) -> str:
-    """The field whose signature the other paths have."""
+    """The field whose signature the alternative paths share."""
     names = ("rotate", "attend", "layer", "bias", "added", "mask", "call")
     return next((name for name in names if getattr(subject, name, None) is not None), "call")
 
@@ -152,7 +152,7 @@ def _require_finite(name: str, part: Any, given: tuple[Any, ...]) -> None:
         bad &= ~part.detach().isneginf()
     keep = given[1] if name in ("hide", "layer") and len(given) > 1 else None  # it may be both
     if isinstance(keep, Tensor):
-        bad &= keep.to(bad.device)[..., None]  # what padding reads is nobody's
+        bad &= keep.to(bad.device)[..., None]  # rows of padding do not matter
     if name == "counting":
         bad &= given[3].to(bad.device)[:, None, :, None]
     if bool(bad.any()):
@@ -164,15 +164,15 @@ def _require_finite(name: str, part: Any, given: tuple[Any, ...]) -> None:
 
 
 def finite_gradients(name: str, gradient: Tensor, *given: Any) -> Tensor:
-    """The gradient of a call at ordinary inputs; raises ``NotFinite`` where it is not finite."""
+    """Return the gradient of a call at ordinary inputs; raises ``NotFinite`` if not finite."""
     _require_finite(f"the gradient of {name}", gradient, given)
     return gradient
 
 
 def _ordinary(name: str, given: tuple[Any, ...], subject: Subject) -> bool:
-    """Whether these are inputs at which code has to give finite numbers."""
+    """Whether these are inputs at which the results must be finite."""
     plain = [x for x in given if isinstance(x, Tensor)]
-    if any(type(x) is not Tensor or x.is_meta for x in plain):  # of a finite field, or traced
+    if any(type(x) is not Tensor or x.is_meta for x in plain):  # in a finite field, or traced
         return False
     if name in ("attend", "weights"):
         return _ordinary_scores(given)
@@ -185,7 +185,7 @@ def _ordinary(name: str, given: tuple[Any, ...], subject: Subject) -> bool:
 
 
 def _places(name: str, given: tuple[Any, ...]) -> Tensor | None:
-    """The positions among the inputs, where there are any."""
+    """The positions among the inputs, or None."""
     at = {"rotate": 1, "key": 1, "all_three": 3}.get(name)
     place = None if at is None or len(given) <= at else given[at]
     return place if isinstance(place, Tensor) else None
@@ -194,12 +194,12 @@ def _places(name: str, given: tuple[Any, ...]) -> Tensor | None:
 def _ordinary_places(name: str, given: tuple[Any, ...], subject: Subject) -> bool:
     places = _places(name, given)
     if places is None:
-        return all(abs(x) <= NEAR for x in given if isinstance(x, int))
+        return all(abs(x) <= MAX_POSITION for x in given if isinstance(x, int))
     if not places.numel():
         return False
-    first, most = getattr(subject, "first", 0), getattr(subject, "most", NEAR)
+    first, most = getattr(subject, "first", 0), getattr(subject, "most", MAX_POSITION)
     low, high = float(places.min()), float(places.max())
-    return first <= low and high <= min(NEAR, most)
+    return first <= low and high <= min(MAX_POSITION, most)
 
 
 def _ordinary_scores(given: tuple[Any, ...]) -> bool:
@@ -215,8 +215,8 @@ def _ordinary_scores(given: tuple[Any, ...]) -> bool:
         return bool(queries <= keys)
     if not isinstance(mask, Tensor) or mask.shape[-2:] != (queries, keys):
         return False
-    seen = mask if mask.dtype == torch.bool else mask > -ORDINARY
-    if mask.is_floating_point() and not bool((mask <= ORDINARY).all()):
+    seen = mask if mask.dtype == torch.bool else mask > -MAX_ENTRY
+    if mask.is_floating_point() and not bool((mask <= MAX_ENTRY).all()):
         return False
     own = seen.diagonal(dim1=-2, dim2=-1)
     if bool(seen.all()):
@@ -229,12 +229,12 @@ def _ordinary_vectors(x: Tensor) -> bool:
 
 
 def _bounded(x: Tensor) -> bool:
-    """Finite numbers no larger than those of a normal draw, and some."""
-    return x.numel() > 0 and bool((x.detach().abs() <= ORDINARY).all())
+    """Whether the array is not empty and no entry is larger than a normal draw."""
+    return x.numel() > 0 and bool((x.detach().abs() <= MAX_ENTRY).all())
 
 
 def _varied(x: Tensor) -> bool:
-    """Whether no vector among them is constant: there a norm may divide by 0."""
+    """Whether no vector is constant; a norm may divide by 0 at a constant one."""
     if x.dim() == 0 or x.shape[-1] < 2:
         return False
     spread = x.detach().amax(-1) - x.detach().amin(-1)
@@ -242,11 +242,11 @@ def _varied(x: Tensor) -> bool:
 
 
 def _shown(given: tuple[Any, ...]) -> dict[str, Any]:
-    """Inputs for a witness: their numbers where they are few, else their shapes."""
+    """Return inputs for a counterexample: their numbers if they are few, else their shapes."""
     told: dict[str, Any] = {}
     for n, x in enumerate(given):
         if isinstance(x, Tensor):
-            few = x.numel() <= SMALL
+            few = x.numel() <= MAX_SHOWN
             told[f"argument {n + 1}"] = (
                 x.detach().tolist() if few else f"{tuple(x.shape)}, {str(x.dtype)[6:]}, drawn"
             )

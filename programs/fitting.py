@@ -1,8 +1,8 @@
-"""Which line fits: code is called as each of some lines says, and the best one is kept.
+"""Selection of the line that fits: the code is called by each candidate, and the best is kept.
 
-What every table of call forms shares: a line is tried with lengths that are all different, so that
-no wrong order of axes can be broadcast; of the lines that fit, those of the highest quality must
-agree in what comes back.
+Shared by all tables of call forms.  A line is tried with lengths that all differ, so that a wrong
+order of axes cannot be hidden by broadcasting; among the lines that fit, those of the highest
+quality must give the same result.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from .code import Ambiguous, Code, DoesNotFit
 from .grammar import parse
 from .names import parameters, role_of
 from .program import Program
-from .roles import bounds, raised, role
+from .roles import bounds, describe_call_error, role
 from .running import CodeFault, limited, seeded
 from .signature import Signature
 
 Way = TypeVar("Way")
-PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # lengths that no other length divides
-MOST = 3  # other lines that are kept
-SECONDS = 5.0  # of looking for them
-WHOLE = ("positions", "ids", "index")
-_SAID = re.compile(r"(\w+): ([^,()]+) (\w+)\b")
+PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # lengths, none of which divides another
+MAX_ALTERNATIVES = 3  # alternative lines to keep
+SECONDS = 5.0  # time limit for finding them
+INTEGER_ROLES = ("positions", "ids", "index")
+_ROLE_OF_ARRAY = re.compile(r"(\w+): ([^,()]+) (\w+)\b")
 
 
 @dataclass(frozen=True)
 class Fit(Generic[Way]):
     """A line that fits, and how well.
 
-    ``way``: what the line was made into.  ``out``: what comes back of one input, in axes of our
-    own: lines of one meaning give one result.  ``quality``: compared from the left, more is better.
+    ``way``: the object made from the line.  ``out``: its result for a fixed input, in standard
+    axes, so that lines of the same meaning give the same result.  ``quality``: a tuple compared
+    lexicographically; higher is better.
     """
 
     line: str
@@ -50,7 +51,7 @@ class Fit(Generic[Way]):
 
 
 def expanded(text: str, choices: Mapping[str, Iterable[str]]) -> Iterator[str]:
-    """A line for each choice of what stands in it, those of the last choice changing first.
+    """Yield a line for each combination of choices for its placeholders; the last varies fastest.
 
     >>> list(expanded("x: <x>, mask: <m> keep", {"<x>": ["B n E"], "<m>": ["B n", "n n"]}))
     ['x: B n E, mask: B n keep', 'x: B n E, mask: n n keep']
@@ -63,21 +64,21 @@ def expanded(text: str, choices: Mapping[str, Iterable[str]]) -> Iterator[str]:
         yield line
 
 
-def short(line: str) -> str:
-    """A line without the words for what arrays are, where their names say that.
+def without_implied_roles(line: str) -> str:
+    """Return the line without the roles of arrays that their names imply.
 
-    >>> short("cos: n D cos, at: n positions -> cos")
+    >>> without_implied_roles("cos: n D cos, at: n positions -> cos")
     'cos: n D, at: n positions -> cos'
     """
-    return _SAID.sub(lambda s: f"{s[1]}: {s[2]}" if role_of(s[1]) == s[3] else s[0], line)
+    return _ROLE_OF_ARRAY.sub(lambda s: f"{s[1]}: {s[2]}" if role_of(s[1]) == s[3] else s[0], line)
 
 
 def fitting(
     lines: Iterable[str], tried: Callable[[str], Fit[Way]], code: Code, failed: dict[str, str]
 ) -> list[Fit[Way]]:
-    """The lines that fit.  ``failed[""]``: why the first one that does not fit does not.
+    """Return the lines that fit.  ``failed[""]`` records why the first other one does not.
 
-    ``tried`` raises what it likes where a line does not fit; our own faults are raised again.
+    ``tried`` may raise any exception if a line does not fit; faults of attnproof are raised again.
     """
     found = []
     numbers = numbers_of(code)
@@ -88,24 +89,24 @@ def fitting(
         except DoesNotFit as error:
             failed.setdefault("", str(error))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
-            failed.setdefault("", f"called as {line}, {raised(code, error)}")
+            failed.setdefault("", f"called as {line}, {describe_call_error(code, error)}")
     return found
 
 
 def numbers_of(code: Code) -> frozenset[str]:
-    """The parameters of a call that are annotated as numbers."""
+    """The names of the parameters that are annotated as numbers."""
     return frozenset(one.name for one in parameters(code.call) if one.is_number)
 
 
 def require_numbers(line: str, numbers: frozenset[str]) -> None:
-    """Refuse a line that gives an array for a number.  Raises ``DoesNotFit``.
+    """Refuse a line that passes an array for a number.  Raises ``DoesNotFit``.
 
     >>> require_numbers("x: B n E, dim = 1 -> x", frozenset({"dim"}))
     """
-    whole = line if " -> " in line else f"{line} -> 1"  # what comes back may not be known yet
+    whole = line if " -> " in line else f"{line} -> 1"  # the result may not be known yet
     for one in parse(whole).arrays if numbers else ():
-        if one.axes and one.name in numbers:  # a scale has none
-            raise DoesNotFit(f"{one.name} is annotated as a number, and no array is one")
+        if one.axes and one.name in numbers:  # a scale has no axes
+            raise DoesNotFit(f"{one.name} is annotated as a number, and the line passes an array")
 
 
 def takes(
@@ -115,16 +116,16 @@ def takes(
     failed: dict[str, str],
     known: Mapping[str, int],
 ) -> bool:
-    """Whether one call works, with lengths that are all different, and gives what is wanted.
+    """Whether a call with lengths that all differ works and returns the shapes of the signature.
 
-    ``known``: lengths that are told, such as that of a feature axis.
+    ``known``: given lengths, such as that of a feature axis.
     """
     taken = {size for length in known.values() for size in (length, length // 2)}
     free = (n for n in PRIMES if n not in taken)
     named = [c for c in ("B", "H", "G", "n", "m", *signature.letters) if c not in known]
     lengths = {**dict(zip(dict.fromkeys(named), free, strict=False)), **known}
     packed = [one for one in signature.arrays if role(one) == "bounds"]
-    if packed:  # tables have a row for each token, also where positions do not begin anew
+    if packed:  # tables need a row for each token, in case positions do not restart
         lengths["m"] = 1 + lengths["B"] * lengths["n"]
     try:
         arrays = {one.name: _ones(one.shape(lengths), role(one)) for one in signature.arrays}
@@ -132,7 +133,7 @@ def takes(
         found = Program(call, signature, code.name).run(arrays, lengths)
         wanted = [one.shape(lengths) for one in signature.results if one.axes is not None]
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
-        failed.setdefault("", f"called as {signature}, {raised(code, error)}")
+        failed.setdefault("", f"called as {signature}, {describe_call_error(code, error)}")
         return False
     came = [tuple(one.shape) for one in found.values()]
     if came != wanted:
@@ -149,15 +150,15 @@ def _shapes(shapes: list[tuple[int, ...]]) -> str:
 def _ones(shape: tuple[int, ...], kind: str) -> Tensor:
     if kind in ("keep", "hide"):
         return torch.full(shape, kind == "keep")
-    kinds = {**dict.fromkeys(WHOLE, torch.long), "cis": torch.complex64}
+    kinds = {**dict.fromkeys(INTEGER_ROLES, torch.long), "cis": torch.complex64}
     return torch.ones(shape, dtype=kinds.get(kind, torch.float32))
 
 
-class Others(Sequence[str]):
-    """The lines that fit less well than the chosen one, and mean something else.
+class Alternatives(Sequence[str]):
+    """The lines that fit less well than the chosen one and differ in meaning, found lazily.
 
-    ``found``: those that are known; ``rest`` looks for more when they are asked for, which is where
-    a law is broken, and not for long.
+    ``found``: those known already; ``rest`` searches for more, under a time limit, once they are
+    needed, which is when a law is broken.
     """
 
     def __init__(self, found: Iterable[str], rest: Callable[[], Iterable[str]] = tuple) -> None:
@@ -165,7 +166,7 @@ class Others(Sequence[str]):
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """All of them, each once, and no more than ``MOST``."""
+        """The distinct lines, at most ``MAX_ALTERNATIVES``."""
         told = dict.fromkeys(self._found)
         with (
             contextlib.redirect_stdout(io.StringIO()),
@@ -175,11 +176,11 @@ class Others(Sequence[str]):
             limited(SECONDS),
         ):
             seeded(0)
-            for line in self._rest() if len(told) < MOST else ():
+            for line in self._rest() if len(told) < MAX_ALTERNATIVES else ():
                 told[line] = None
-                if len(told) >= MOST:
+                if len(told) >= MAX_ALTERNATIVES:
                     break
-        return tuple(told)[:MOST]
+        return tuple(told)[:MAX_ALTERNATIVES]
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -192,27 +193,27 @@ class Others(Sequence[str]):
         return self.lines[place]
 
 
-def others(
+def alternatives(
     found: list[Fit[Way]], chosen: Fit[Way], rest: Callable[[], Iterable[Fit[Way]]] = tuple
-) -> Others:
-    """The lines that fit less well than the chosen one, and mean something else.
+) -> Alternatives:
+    """Return the lines that fit less well than the chosen one and differ in meaning.
 
-    Of as many letters: called row by row, code that mixes rows would not show it; and with as many
-    queries as keys, code that confuses the two would not.  ``rest``: what else fits, of which lines
-    are tried where they are wanted.
+    They must have all its letters: called row by row, code that mixes rows would not show it, nor
+    with equally many queries and keys would code that confuses the two.  ``rest``: yields further
+    fits when they are needed.
     """
-    return Others(
+    return Alternatives(
         (one.line for one in found if _means_another(one, chosen)),
         lambda: (one.line for one in rest() if _means_another(one, chosen)),
     )
 
 
 def _means_another(one: Fit[Way], chosen: Fit[Way]) -> bool:
-    return not _alike(one, chosen) and letters_of(chosen.line) <= letters_of(one.line)
+    return not _same_result(one, chosen) and letters_of(chosen.line) <= letters_of(one.line)
 
 
 def letters_of(line: str) -> set[str]:
-    """The letters of what goes in: of arrays, and of lengths.
+    """Return the letters of the arguments, both arrays and lengths.
 
     >>> sorted(letters_of("x: B n E, queries = r -> x"))
     ['B', 'E', 'n', 'r']
@@ -222,25 +223,25 @@ def letters_of(line: str) -> set[str]:
     return arrays | {c for one in call.arguments for c in one.lengths}
 
 
-def _alike(one: Fit[Way], other: Fit[Way]) -> bool:
-    """Whether two lines give one result, so that they mean the same."""
+def _same_result(one: Fit[Way], other: Fit[Way]) -> bool:
+    """Whether two lines give the same result, and so have the same meaning."""
     return one.out.shape == other.out.shape and torch.allclose(
         one.out, other.out, atol=1e-3, equal_nan=True
     )
 
 
 def best(found: list[Fit[Way]], name: str) -> Fit[Way]:
-    """The first of the lines that fit best.
+    """Return the first of the lines that fit best.
 
-    Raises ``Ambiguous`` with two of them that give different results.
+    Raises ``Ambiguous``, naming two lines, if the best ones give different results.
     """
     most = max(one.quality for one in found)
     found = [one for one in found if one.quality == most]
     first = found[0]
     for other in found[1:]:
-        if not _alike(first, other):
+        if not _same_result(first, other):
             raise Ambiguous(
-                f"{name} can be called in two ways, which do not mean the same: "
+                f"{name} can be called in two ways that differ in meaning: "
                 f"--call '{first.line}', or --call '{other.line}'"
             )
     return first

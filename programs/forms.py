@@ -1,9 +1,9 @@
-"""Call forms: how rotary code is called where nobody says so, as a table of signatures.
+"""Call forms of rotary code: a table from which its call is guessed when none is given.
 
-Each form is a line of the signature language with the roles of parameters in the place of their
-names.  It is tried with lengths that are all different, so that no wrong order of axes can be
-broadcast, and goes the way of a call that is told: what fits is a line that can be corrected and
-passed back with ``--call``.
+Each form is a line of the signature language with the roles of parameters in place of their names.
+It is tried with lengths that all differ, so that a wrong order of axes cannot be hidden by
+broadcasting, and is then treated like a given call: the result is a line that the user can correct
+and pass back with ``--call``.
 """
 
 from __future__ import annotations
@@ -20,20 +20,29 @@ import torch
 from torch import Tensor, nn
 
 from .building import code_of, method_of
-from .call_parts import BOUNDS
+from .call_parts import BOUND_NAMES
 from .code import Code, DoesNotFit, Options, can_be_called, source_of
-from .fitting import Fit, best, expanded, fitting, others, short, takes
+from .fitting import Fit, alternatives, best, expanded, fitting, takes, without_implied_roles
 from .grammar import parse
 from .names import OF_TOKENS, SEVERAL, SIDES, Parameter, order_in, parameters, role_of
 from .roles import PLACES, role
-from .rotary import START, Rotating, as_rotary, ended, for_keys, of_length, sized, way_of
+from .rotary import (
+    START,
+    Rotating,
+    as_rotary,
+    depends_on_length,
+    way_of,
+    with_key_flag,
+    with_limits,
+    with_width,
+)
 from .subjects import Rotary
 from .tables import (
     APPLIES,
     Origin,
     imported,
     makes_tables,
-    named,
+    members_matching,
     origins,
     plain_argument,
     sources,
@@ -42,23 +51,23 @@ from .tables import (
 )
 
 VECTORS = ("B H n D", "B n H D", "n B H D", "B n D", "n H D", "H n D", "n B D", "n D")
-PACKED = ("(B n) H D", "(B n) D")  # sequences one behind the other
+PACKED = ("(B n) H D", "(B n) D")  # sequences one after another
 ROWS = ("B n", "n", "B 1 n", "B n 1", "1 n", "n 1", "1 1 n", "1 n 1", "n 1 1", "n B", "n B 1")
-FEW = ("B n", "n", "B 1 n", "1 n")
-PLACED = ("B n", "n", "n B", "3 B n", "B n 3", "3 n", "n 3", "2 B n", "B n 2", "2 n", "n 2")
+COMMON_ROWS = ("B n", "n", "B 1 n", "1 n")
+POSITION_AXES = ("B n", "n", "n B", "3 B n", "B n 3", "3 n", "n 3", "2 B n", "B n 2", "2 n", "n 2")
 WIDTHS = (" D", " D/2")
 CHOICES: dict[str, tuple[str, ...]] = {
     "<x>": VECTORS,
     "<cos>": tuple(row + width for width, row in product(WIDTHS, ROWS)),
     "<rows>": tuple(row + width for row, width in product(("m", "1 1 m", "1 m 1"), WIDTHS)),
-    "<at>": PLACED,
-    "<some>": PLACED[:3],
+    "<at>": POSITION_AXES,
+    "<some>": POSITION_AXES[:3],
     "<cis>": tuple(f"{row}{width} cis" for width, row in product((" D/2", " D"), ROWS)),
     "<angles>": tuple(f"{row}{width} angles" for width, row in product(WIDTHS, ROWS)),
     "<cos_sin>": (
         *(f"{row} D/2 2 cos_sin" for row in ROWS),
-        *(f"2 {row}{width} cos_sin" for width, row in product(WIDTHS, FEW)),
-        *(f"{row} D {kind}" for kind, row in product(("cos_sin", "sin_cos"), FEW)),
+        *(f"2 {row}{width} cos_sin" for width, row in product(WIDTHS, COMMON_ROWS)),
+        *(f"{row} D {kind}" for kind, row in product(("cos_sin", "sin_cos"), COMMON_ROWS)),
     ),
     "<matrices>": tuple(f"{row} D/2 2 2 matrices" for row in ROWS),
 }
@@ -66,17 +75,18 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Form:
-    """One line for each choice of axes: what is called like a role stands in {braces}.
+    """A template of lines, one for each choice of axes.
 
-    ``needs``: the roles of the parameters that it gives something.  In ``text``, {x} stands for
-    whatever is rotated, each in the axes <x>, and what stands behind is given beside it.
+    ``needs``: the roles of the parameters that it fills.  ``text``: the arguments beside the
+    rotated arrays, in which {role} stands for the parameter of that role and <key> for one of the
+    axes listed under ``CHOICES``.
     """
 
     needs: tuple[str, ...]
     text: str
 
 
-_Pair = tuple[Form, str, Origin | None]  # a line, and what makes its tables
+_Pair = tuple[Form, str, Origin | None]  # a form, its line, and the code that makes its tables
 
 FORMS = (
     Form(
@@ -98,16 +108,18 @@ FORMS = (
     Form((), ""),
 )
 ROTATED = ("query", "key", "value", "tokens")
-PLAIN = 4  # a number for a position comes before 3 or 2 coordinates, which may stand for channels
-HELD = ("cos", "sin", "freqs", "pair")  # parameters that are handed tables
-WHERE = (*HELD, "positions", "offset")  # parameters that say where a token stands
-FIRST = ("", "width", "embed", "length", "freqs")  # what a first parameter may be called like
-STEPS = re.compile(r"half|every_(two|other)")  # of a rotation: what it does inside
-METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
+SCALAR_RANK = 4  # one number per position ranks above 2 or 3 coordinates, which may be channels
+TABLE_ROLES = ("cos", "sin", "freqs", "pair")  # roles of parameters that take tables
+# roles of parameters that determine positions
+POSITION_ROLES = (*TABLE_ROLES, "positions", "offset")
+# roles that a name may wrongly suggest for x
+UNCERTAIN_ROLES = ("", "width", "embed", "length", "freqs")
+STEPS = re.compile(r"half|every_(two|other)")  # internal steps of a rotation
+ROTATING_METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
 PLACES_OF_GRIDS = ("B H (h w) D", "B (h w) H D", "B (h w) D")
-OF_THREE = 24  # channels, of which a third has pairs
+WIDTH_OF_THREE = 24  # channels, a third of which still splits into pairs
 LAYER = "layer_type"
-AXIS = "AXIS"  # in the place of a number: which axis is that of tokens
+AXIS = "AXIS"  # placeholder for the index of the token axis
 OF_AXES = re.compile(r"_[xyzhw]$")
 ASSERTED = re.compile(r"assert self\.(\w+)")
 
@@ -115,11 +127,11 @@ ASSERTED = re.compile(r"assert self\.(\w+)")
 def lines(
     code: Code, hinted: str = "", *, tables: bool = False, counted: bool = False
 ) -> Iterator[tuple[Form, str]]:
-    """The lines that the parameters of code allow by their names, the likely ones first.
+    """Yield the lines that the names of the parameters allow, likely ones first.
 
-    ``hinted``: the axes that the source itself says, as "bhtd".  ``tables``: it is given a table,
-    whatever that is called: what is called like positions may hold their angles.  ``counted``: the
-    most tokens that there may be are those of the call.
+    ``hinted``: the axes stated in the source, as "bhtd".  ``tables``: the code takes a table under
+    any name, so that a parameter named like positions may hold angles.  ``counted``: a maximal
+    number of tokens is set to the number of tokens of the call.
 
     >>> from .building import code_of
     >>> from .code import Options
@@ -128,9 +140,9 @@ def lines(
     'x: B H n D, positions: B n -> x'
     """
     known = parameters(code.call)
-    known = _holding(known) if tables else known
+    known = _with_table_role(known) if tables else known
     vectors = [one for one in known if one.role in ROTATED and (one.required or one.role == "key")]
-    free = known and known[0].role in FIRST and not known[0].is_number
+    free = known and known[0].role in UNCERTAIN_ROLES and not known[0].is_number
     if not vectors and free and known[0].required:
         vectors = [known[0]]
     rest = [one for one in known if one not in vectors]
@@ -139,34 +151,34 @@ def lines(
         (
             one,
             f"{one.name}: (B + 1) bounds"
-            if BOUNDS.fullmatch(one.name)
+            if BOUND_NAMES.fullmatch(one.name)
             else AXIS
             if OF_TOKENS.fullmatch(one.name)
             else plain_argument(one, code, counted=counted),
         )
         for one in rest
-        if one.role not in WHERE
+        if one.role not in POSITION_ROLES
     ]
     more = [(one, told) for one, told in plain if told and (one.required or one.name == LAYER)]
     if not vectors or any(one.required and not told for one, told in plain):
         return
-    wanted = {one.role for one in rest if one.required and one.role in WHERE}
+    wanted = {one.role for one in rest if one.required and one.role in POSITION_ROLES}
     for form in FORMS:
         if not set(form.needs) <= set(by):
             continue
         if "<angles>" in form.text and re.search("cis|complex", by["freqs"][0].lower()):
-            continue  # its name says that it is given numbers of length 1, and no angles
-        if not {*wanted, *(set(HELD) & set(by))} <= set(form.needs):
+            continue  # its name says that it takes complex units, not angles
+        if not {*wanted, *(set(TABLE_ROLES) & set(by))} <= set(form.needs):
             continue
-        if not form.needs and {*WHERE} & {*by} - {"offset"}:
-            continue  # it is told where tokens stand; an offset may want more beside it
+        if not form.needs and {*POSITION_ROLES} & {*by} - {"offset"}:
+            continue  # some parameter gives the positions; an offset alone may not suffice
         if form.needs == ("offset",) and "positions" in by:
             continue
         yield from ((form, line) for line in _in_orders(form, vectors[:3], by, more, hinted))
 
 
 def _by_role(known: Sequence[Parameter]) -> dict[str, list[str]]:
-    """The parameter of each role, or several that are called like tables of several axes."""
+    """Return the parameter of each role; several if they are named as tables of several axes."""
     by: dict[str, list[str]] = {}
     for one in known:
         by.setdefault(one.role, []).append(one.name)
@@ -185,7 +197,7 @@ def _in_orders(
     more: Sequence[tuple[Parameter, str]],
     hinted: str,
 ) -> Iterator[str]:
-    """The lines of a form, in each order of axes: that of the source first."""
+    """Yield the lines of a form in each order of axes, beginning with that of the source."""
     first = hinted.upper().replace("T", "n")
     orders = sorted(VECTORS, key=lambda x: x.replace(" ", "") != first)
     text = form.text
@@ -202,14 +214,14 @@ def _in_orders(
             ]
             at = str(order.split().index("n")) if " n" in f" {order}".replace("(B n)", "") else "0"
             own = (told.replace(AXIS, f"{one.name} = {at}") for one, told in more)
-            given = filter(None, [short(_of_each(beside, by)), *own])
+            given = filter(None, [without_implied_roles(_with_names(beside, by)), *own])
             yield f"{', '.join([*said, *given])} -> {', '.join(v.name for v in vectors)}"
 
 
-def _of_each(beside: str, by: Mapping[str, list[str]]) -> str:
-    """What stands beside, for each parameter of a role: tables of axes are of a part of a vector.
+def _with_names(beside: str, by: Mapping[str, list[str]]) -> str:
+    """Return the arguments with names for roles; each of several tables covers part of a vector.
 
-    >>> _of_each("{freqs}: n D/2 cis", {"freqs": ["freqs_x", "freqs_y"]})
+    >>> _with_names("{freqs}: n D/2 cis", {"freqs": ["freqs_x", "freqs_y"]})
     'freqs_x: n D/4 cis, freqs_y: n D/4 cis'
     """
     found = []
@@ -222,56 +234,56 @@ def _of_each(beside: str, by: Mapping[str, list[str]]) -> str:
     return ", ".join(found)
 
 
-def _holding(known: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-    """The parameters of code that is given a table, also where none is called like one."""
-    if set(HELD) & {one.role for one in known}:
+def _with_table_role(known: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+    """Return the parameters; if none is named like a table, ``positions`` is taken for one."""
+    if set(TABLE_ROLES) & {one.role for one in known}:
         return known
     return tuple(replace(p, role="freqs") if p.role == "positions" else p for p in known)
 
 
 def _channels(found: Fit[Rotating]) -> int:
-    """How many channels of a vector are rotated."""
+    """The number of channels of a vector that are rotated."""
     return int(found.quality[-1])
 
 
 def fit(code: Code) -> Rotary:
-    """Rotary code by the form that fits it.
+    """Return rotary code by the form that fits.
 
-    Raises ``DoesNotFit``, and ``Ambiguous`` where two forms fit and differ in what they say.
+    Raises ``DoesNotFit``, and ``Ambiguous`` if two forms fit and differ in meaning.
     """
     failed: dict[str, str] = {}
     some = widths_of(code)
-    some = some if code.module is not None else [some[0], *some[3:4]]  # of a function others alike
-    some += [OF_THREE] * (code.module is None and _of_three(code))
+    some = some if code.module is not None else [some[0], *some[3:4]]  # two suffice for a function
+    some += [WIDTH_OF_THREE] * (code.module is None and _takes_three_tables(code))
     for width in some if not makes_tables(code) else ():
-        one = sized(code, width)
+        one = with_width(code, width)
         for called, clause in _calls(one):
             found = _fits(called, failed, clause)
             channels = max(map(_channels, found), default=0)
             tables = channels < width and _fits(called, failed, clause, tables=True)
             if tables and max(map(_channels, tables)) > channels:
-                found = tables  # numbers that rotate one pair each are angles, and no positions
+                found = tables  # if each number rotates one pair, they are angles, not positions
             if "built with" in clause and found and not best(found, code.name).quality[0]:
-                raise DoesNotFit(f"{found[0].line} rotates a token by positions of others")
+                raise DoesNotFit(f"{found[0].line} rotates a token by the positions of others")
             if found:
                 return _chosen(called, found, clause)
     for width in [code.options.width] if code.options.width else table_widths(code):
-        one = sized(code, width)
-        found = _made_first(one, failed)
+        one = with_width(code, width)
+        found = _fits_of_tables(one, failed)
         if found:
             return _chosen(one, found)
     for one, line in _of_grids(code):
-        found = fitting([line], partial(_tried, one.again()), code, failed)
+        found = fitting([line], partial(_fit_line, one.again()), code, failed)
         if found:
             return _chosen(one, found)
-    raise DoesNotFit(failed.get("", "no form of a call has its parameters"))
+    raise DoesNotFit(failed.get("", "no known form of a call fits its parameters"))
 
 
 def _of_grids(code: Code) -> Iterator[tuple[Code, str]]:
-    """Code that rotates the places of a grid, and is told its sides in a call, or when it is built.
+    """Yield lines for code that rotates tokens of a grid: its sides are arguments, or settings.
 
-    A module that holds a row of a table for each place of a square takes no other; the side of the
-    square, and the channels of a row, are what it was built with.
+    A module with a table row for each place of a square takes that square only; the side, and the
+    number of channels, are settings of its constructor.
     """
     known = [one for one in parameters(code.call) if one.required]
     vectors = [one for one in known if one.role in ROTATED] or known[:1]
@@ -284,14 +296,14 @@ def _of_grids(code: Code) -> Iterator[tuple[Code, str]]:
     told = next((pair for pair in SIDES if {*pair} == beside), None)
     if told is not None:
         for head, line in product(widths_of(code)[:2], lines):
-            yield sized(code, head), f"{line}, {told[0]} = h, {told[1]} = w -> {back}"
+            yield with_width(code, head), f"{line}, {told[0]} = h, {told[1]} = w -> {back}"
     elif not beside and code.module is not None:
         for (wide, clause), line in product(_of_squares(code, code.module), lines):
-            yield sized(code, wide), f"{line} -> {back}; {clause}"
+            yield with_width(code, wide), f"{line} -> {back}; {clause}"
 
 
 def _of_squares(code: Code, module: nn.Module) -> Iterator[tuple[int, str]]:
-    """How wide the rows of a table of a square are, and what its sides and its width are called."""
+    """Yield the width of a square's table, with a ``built with`` clause for its width and side."""
     built = {one.name: code.built.get(one.name, one.default) for one in parameters(type(code.call))}
     numbers = {name: n for name, n in built.items() if type(n) is int and n > 1}
     for rows, wide in {tuple(x.shape) for x in module.buffers() if x.dim() == 2}:
@@ -303,8 +315,8 @@ def _of_squares(code: Code, module: nn.Module) -> Iterator[tuple[int, str]]:
                 yield wide, f"built with {width} = {part}, {side} = h"
 
 
-def _of_three(code: Code) -> bool:
-    """Whether it takes three tables of a kind, one for each part of a vector."""
+def _takes_three_tables(code: Code) -> bool:
+    """Whether the code takes three tables of the same role, one for each part of a vector."""
     try:
         return any(len(names) == 3 for names in _by_role(parameters(code.call)).values())
     except DoesNotFit:
@@ -312,12 +324,13 @@ def _of_three(code: Code) -> bool:
 
 
 def _chosen(code: Code, found: list[Fit[Rotating]], clause: str | None = None) -> Rotary:
-    """The best line as what the laws look at, with the others that fit.
+    """Return rotary code by the best line, with the alternatives that also fit.
 
-    ``clause``: what is said of the call behind it; then lines in other axes are looked for.
+    ``clause``: the clause added to the lines of the call; if it is given (even ""), lines in other
+    orders of axes are alternatives too.
     """
     chosen = best(found, code.name)
-    hinted = order_in(code.text, written=False)  # what the source itself unpacks is no guess
+    hinted = order_in(code.text, written=False)  # an order that the source unpacks is certain
 
     def rest() -> Iterator[Fit[Rotating]]:
         if clause is None or hinted == _order(chosen.line):
@@ -327,20 +340,20 @@ def _chosen(code: Code, found: list[Fit[Rotating]], clause: str | None = None) -
             told = f"{line}; {made}" if made else line
             if not takes(code.again().call, parse(line), code, {}, {"D": code.options.width}):
                 continue
-            for one in fitting([told], lambda line: _tried(code.again(), line), code, {}):
+            for one in fitting([told], lambda line: _fit_line(code.again(), line), code, {}):
                 if one.quality[:2] >= chosen.quality[:2]:
                     yield one
 
-    return replace(_with_room(code, chosen), others=others(found, chosen, rest))
+    return replace(_with_wider_heads(code, chosen), others=alternatives(found, chosen, rest))
 
 
 def _calls(code: Code) -> Iterator[tuple[Code, str]]:
-    """The object itself, then those of its methods whose names say that they rotate.
+    """Yield the object itself, then its methods whose names suggest a rotation, with their clauses.
 
-    Methods of the class are what it is for, where it has any, and those that it inherits are not;
-    static ones, which know nothing of the object, come last.
-    Of what cannot be called each may be.  What an object that can be called does inside (``_name``)
-    is not what it is.  What a method asserts of the object is asked for.
+    If the class defines such methods itself, inherited ones are ignored; static ones come last, as
+    they do not use the object.  If the object cannot be called, every public method is a candidate,
+    and private ones with such a name; otherwise private methods are not.  Flags that a method
+    asserts are set when the object is built.
     """
     called = can_be_called(code.call)
     if called:
@@ -351,7 +364,7 @@ def _calls(code: Code) -> Iterator[tuple[Code, str]]:
         name
         for name in dir(type(code.call))
         if (not called or not name.startswith("_"))
-        and (METHODS.match(name) or not (called or name.startswith("_")))
+        and (ROTATING_METHODS.match(name) or not (called or name.startswith("_")))
         and not STEPS.search(name)
         and not hasattr(nn.Module, name)
         and inspect.isroutine(getattr(code.call, name, None))
@@ -374,42 +387,42 @@ def _calls(code: Code) -> Iterator[tuple[Code, str]]:
         yield method_of(made, name), f"; method {name}" + f"; built with {built}" * bool(wanted)
 
 
-def _with_room(code: Code, found: Fit[Rotating]) -> Rotary:
-    """The same line with heads so wide that the declared channels rotate, if these are a part.
+def _with_wider_heads(code: Code, found: Fit[Rotating]) -> Rotary:
+    """Return rotary code by the line, with wider heads if only part of the declared width rotates.
 
-    Code that rotates a quarter of what it is given rotates 16 channels of 64.
+    Code that rotates a quarter of each head, for example, needs 64 channels to rotate 16.
     """
     declared = code.options.likely.get("width", 0)
     if found.way.width == declared and _channels(found) not in (0, declared):
         for times in (2, 4):
             try:
-                other = _tried(sized(code, times * declared), found.line)
+                other = _fit_line(with_width(code, times * declared), found.line)
             except Exception:  # noqa: BLE001 (the code may raise anything)
                 continue
             if _channels(other) == declared:
-                return as_rotary(for_keys(ended(other.way)))
-    return as_rotary(for_keys(ended(_unbound(found.way))))
+                return as_rotary(with_key_flag(with_limits(other.way)))
+    return as_rotary(with_key_flag(with_limits(_without_start(found.way))))
 
 
-def _unbound(way: Rotating) -> Rotating:
-    """Without where it starts, if what a token becomes depends on how many there are in a call.
+def _without_start(way: Rotating) -> Rotating:
+    """Drop the start offset if the rotation of a token depends on the number of tokens in a call.
 
-    Then all must be called with as many, and the token at p is the one at p of these.
+    All calls then need the same length, and the token at position p is put at index p.
     """
     given = [one for one in way.line.arguments if START not in one.lengths]
     if not way.offset or way.line.then is not None or len(given) == len(way.line.arguments):
         return way
     other = replace(way, line=replace(way.line, arguments=tuple(given)))
-    return other if of_length(other) else way
+    return other if depends_on_length(other) else way
 
 
 def _fits(
     code: Code, failed: dict[str, str], clause: str = "", *, tables: bool = False
 ) -> list[Fit[Rotating]]:
-    """The lines that fit: with tables of the same file, else with tables that are made here.
+    """Return the lines that fit, with tables made by code of the same file, else made here.
 
-    Axes that the source says are believed, if the code can be called so.  ``tables``: what is
-    called like positions is a table, of a function that applies one.
+    Axes stated in the source are preferred if the code can be called with them.  ``tables``: for a
+    function that applies a table, a parameter named like positions is the table.
     """
     try:
         known = parameters(code.call)
@@ -417,7 +430,7 @@ def _fits(
         failed.setdefault("", str(error))
         return []
     if tables:
-        plain, known = known, _holding(known)
+        plain, known = known, _with_table_role(known)
         if known == plain or not inspect.isroutine(code.call) or not APPLIES.match(code.name):
             return []
     hinted = order_in(code.text)
@@ -428,7 +441,7 @@ def _fits(
             for form, line in lines(code, hinted, tables=tables, counted=counted)
             if takes(call, parse(line), code, failed, {"D": code.options.width, START: 0})
         ]
-        told = [one for one in tried if one[0].needs]  # where tokens stand, which offsets may not
+        told = [one for one in tried if one[0].needs]  # lines that give positions come first
         for some in filter(None, (told, [one for one in tried if not one[0].needs])):
             if found := _ordered_fits(code, known, some, clause, failed):
                 return found
@@ -442,14 +455,14 @@ def _ordered_fits(
     clause: str,
     failed: dict[str, str],
 ) -> list[Fit[Rotating]]:
-    """Those of some lines that fit, in the order of axes that the source says, if it does."""
+    """Return the lines that fit, preferring the order of axes stated in the source."""
     hinted = order_in(code.text)
     said = [(form, line) for form, line in tried if _order(line) == hinted]
     doubted = 0 < len(said) < len(tried) and not order_in(code.text, written=False)
-    first: list[Fit[Rotating]] = []  # what a docstring says may be of other code
+    first: list[Fit[Rotating]] = []  # an order in a docstring may be that of other code
     for group in (said, tried) if doubted else (said or tried,):
         found = _group_fits(code, known, group, clause, failed)
-        if any(one.quality[1] for one in found):  # heads are alike and tokens are not
+        if any(one.quality[1] for one in found):  # heads rotate equally and tokens do not
             return found
         first = first or found
     return first
@@ -462,50 +475,50 @@ def _group_fits(
     clause: str,
     failed: dict[str, str],
 ) -> list[Fit[Rotating]]:
-    """Those of some lines that fit, with the tables of other code first."""
-    made = [*sources(code)] if any(one.role in HELD for one in known) else []
+    """Return the lines that fit, trying tables made by other code first."""
+    made = [*sources(code)] if any(one.role in TABLE_ROLES for one in known) else []
     for given in (made, [None]):
         pairs = [
             (form, line, origin)
             for (form, line), origin in product(tried, given)
             if origin is None or (origin.gives(form.text) and origin.suits(line))
         ]
-        for group in _as_made_first(pairs):
+        for group in _same_axes_first(pairs):
             told = (
                 f"{line}{clause}"
                 if origin is None
-                else f"{line}; {origin.told(form.needs, known)}{clause}"
+                else f"{line}; {origin.table_clause(form.needs, known)}{clause}"
                 for form, line, origin in group
             )
-            found = fitting(told, lambda line: _tried(code.again(), line), code, failed)
+            found = fitting(told, lambda line: _fit_line(code.again(), line), code, failed)
             if found:
                 return found
     return []
 
 
-def _as_made_first(pairs: list[_Pair]) -> Iterator[list[_Pair]]:
-    """Lines that hand tables on in the axes in which they come back; then the others."""
+def _same_axes_first(pairs: list[_Pair]) -> Iterator[list[_Pair]]:
+    """Yield the lines that pass tables on in the axes in which they are made, then the others."""
     alike = [origin is not None and origin.as_made(line) for _, line, origin in pairs]
     for first in (True, False):
         yield [one for one, same in zip(pairs, alike, strict=True) if same == first]
 
 
 def _order(line: str) -> str:
-    """The axes of what is rotated, as "bhtd"."""
+    """The axes of the first rotated array, as "bhtd"."""
     axes = parse(line).arrays[0].axes or ()
     return "".join({"n": "t"}.get(str(a), str(a).lower()) for a in axes)
 
 
-def _made_first(code: Code, failed: dict[str, str]) -> list[Fit[Rotating]]:
-    """The lines of code that makes tables, with a function of its file that rotates by them."""
+def _fits_of_tables(code: Code, failed: dict[str, str]) -> list[Fit[Rotating]]:
+    """Return the lines that fit code that makes tables, with a function that applies them."""
     made = [*origins(code, code.name, code.options.width, many_axes=True)]
     for name, applied in _appliers(code) if made else ():
-        known = _holding(parameters(applied.call))
+        known = _with_table_role(parameters(applied.call))
         tried = [
             (form, line)
-            for form, line in lines(sized(applied, code.options.width), tables=True)
+            for form, line in lines(with_width(applied, code.options.width), tables=True)
             if form.needs
-            and set(HELD) & set(form.needs)
+            and set(TABLE_ROLES) & set(form.needs)
             and any(origin.suits(line) for origin in made)
             and takes(applied.call, parse(line), applied, failed, {"D": code.options.width})
         ]
@@ -516,23 +529,23 @@ def _made_first(code: Code, failed: dict[str, str]) -> list[Fit[Rotating]]:
             for (form, line), origin in product(tried, made)
             if origin.gives(form.text) and origin.suits(line)
         ]
-        for group in _as_made_first(pairs):
+        for group in _same_axes_first(pairs):
             told = (
                 f"{origin.first(form.needs, known)}; then {name}({line})"
                 for form, line, origin in group
                 if origin is not None
             )
-            found = fitting(told, lambda line: _tried(code.again(), line), code, failed)
+            found = fitting(told, lambda line: _fit_line(code.again(), line), code, failed)
             if found:
                 return found
     return []
 
 
 def _appliers(code: Code) -> Iterator[tuple[str, Code]]:
-    """Functions of the file that take tables, those that are named like the code first.
+    """Yield functions that take tables: of the class, of its file, then of files it imports from.
 
-    A config that says ``rope_interleave`` chooses the function that does.  Those of the files that
-    it imports from come last.
+    Within a file, those that match the code come first: "vision" in both names or neither, and an
+    interleaving function if its config sets ``rope_interleave``.
     """
     woven = bool(getattr(getattr(code.call, "config", None), "rope_interleave", False))
     vision = "vision" in code.name.lower()
@@ -550,28 +563,29 @@ def _appliers(code: Code) -> Iterator[tuple[str, Code]]:
     there = [
         pair
         for space in (code.space, *imported(code))
-        for pair in sorted(named(space, APPLIES, code.name), key=rank)
+        for pair in sorted(members_matching(space, APPLIES, code.name), key=rank)
     ]
     for name, thing in [*inside, *there]:
         if inspect.isclass(thing):
             continue
         try:
             one = code_of(thing, name, Options(width=code.options.width))
-            if {*HELD, "positions"} & {p.role for p in parameters(one.call)}:
+            if {*TABLE_ROLES, "positions"} & {p.role for p in parameters(one.call)}:
                 yield name, one
         except DoesNotFit:
             continue
 
 
-def _tried(code: Code, line: str) -> Fit[Rotating]:
-    """The line, if it fits, and how well.
+def _fit_line(code: Code, line: str) -> Fit[Rotating]:
+    """Return the line with its quality.
 
-    Raises ``DoesNotFit`` where a coordinate of the positions does nothing.
+    Raises ``DoesNotFit`` if the result is not a rotation by position: if a coordinate has no
+    effect, for example, or tables are the same at all positions.
     """
     way = way_of(code, parse(line), guessed=True)
     subject = as_rotary(way)
     generator = torch.Generator().manual_seed(0)
-    # more than tokens, so that what is rotated along another axis shows, and no other length
+    # more heads than tokens, and a length of their own, so that rotation along a wrong axis shows
     heads = 7 if subject.width not in (7, 14) else 11
     way.require_meaning(B=6, H=heads, n=9 if way.grid else 5, G=8)
     x = torch.randn(6, heads, 5, subject.width, generator=generator)
@@ -584,21 +598,21 @@ def _tried(code: Code, line: str) -> Fit[Rotating]:
             other = at.clone()
             other[..., axis] += 1
             if torch.equal(subject.rotate(x, at), subject.rotate(x, other)):
-                raise DoesNotFit(f"coordinate {axis} of the positions does nothing in {line}")
+                raise DoesNotFit(f"coordinate {axis} of the positions has no effect in {line}")
     out, other = subject.rotate(x, at), subject.rotate(x, moved)
     if out.is_complex():
-        raise DoesNotFit(f"wanted vectors back, got complex numbers, of {line}")
+        raise DoesNotFit(f"wanted vectors from {line}, got complex numbers")
     alone = torch.zeros(6, heads, 5, dtype=torch.bool)
     alone[1, :, 2] = True
     changed = out != other
     if way.line.method and not (way.places or way.offset or bool(changed.any())):
-        raise DoesNotFit(f"a step of a rotation, which does not see where tokens stand: {line}")
+        raise DoesNotFit(f"a step of a rotation, which does not depend on positions: {line}")
     if way.line.source is not None and not bool(changed.any()):
-        raise DoesNotFit(f"these tables are the same for all positions: {line}")
+        raise DoesNotFit(f"these tables are the same at all positions: {line}")
     if _of_a_length(way) and _of_a_grid(subject, x[:1, :1, :1]):
         raise DoesNotFit(
-            f"the rows of these tables change with how many there are, and are no multiples of one "
-            f"row, as those of a grid: {line}"
+            f"the rows of these tables change with their number, and are not multiples of one row, "
+            f"as for a grid: {line}"
         )
     start = subject.rotate(x, torch.zeros_like(at))
     plain = subject.rotate(x[:1, :1, :1].expand(1, *x.shape[1:]).clone(), at[:1])
@@ -610,14 +624,14 @@ def _tried(code: Code, line: str) -> Fit[Rotating]:
     made_here = way.line.source is None and "D/2" in line.partition(" -> ")[0]
     if made_here and not keeps and 2 * rotated <= subject.width:
         raise DoesNotFit(
-            f"{line} has a number for each pair, and no more channels are rotated than "
-            f"it has numbers: so that is not what the table holds"
+            f"{line} has a number for each pair of channels, and only as many channels are rotated "
+            f"as it has numbers: the table must hold something else"
         )
-    folded = PLAIN * bool(way.signature.source)  # into a row of a table, and no channel
+    folded = SCALAR_RANK * bool(way.signature.source)  # coordinates select table rows, not channels
     quality = (
         torch.equal(changed.any(-1), alone),
-        along,  # all heads of a token alike, and tokens not
-        subject.axes + folded if subject.axes else PLAIN,
+        along,  # the heads of a token rotate equally, the tokens do not
+        subject.axes + folded if subject.axes else SCALAR_RANK,
         keeps,
         torch.allclose(start, x, atol=1e-4),
         rotated,
@@ -626,16 +640,16 @@ def _tried(code: Code, line: str) -> Fit[Rotating]:
 
 
 def _of_a_length(way: Rotating) -> bool:
-    """Whether other code of the file makes the tables, of a length alone."""
+    """Whether other code makes the tables from a length alone, without positions."""
     source = way.line.source
     return source is not None and not any(role(one) in PLACES for one in source.call.arrays)
 
 
 def _of_a_grid(subject: Rotary, x: Tensor) -> bool:
-    """Whether rows of tables are places of a grid, whose columns may be as many as its rows.
+    """Whether the rows of a table are places of a grid, which may be square.
 
-    These change with how many rows there are, and twice as far is not rotated twice.  Frequencies
-    that change with the length are steps, of another size.
+    They change with the number of rows, and rotating twice is not rotating to twice the position.
+    Frequencies that depend on the length satisfy the latter, with another step.
     """
     if subject.axes:
         return False

@@ -1,4 +1,4 @@
-"""Reading the call of a program: from a line of the signature language to its data."""
+"""The parser of the signature language: from a line that describes a call to its data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .signature import (
     State,
 )
 
-WANTED = "parts such as x: B n E, an arrow ->, and what is returned"
+WANTED = "parts such as x: B n E, an arrow ->, and the result"
 _LETTER = re.compile(r"[A-Za-z]\d?'*")
 _NAME = re.compile(r"[^\W\d]\w*")  # Greek letters, too
 EMPTY = ("{}", "[]")
@@ -40,22 +40,22 @@ _EITHER = re.compile(r"\b(\w+) +or +(\w+)\s*$")
 
 
 def parse(text: str) -> Signature:
-    """Read a call.  Raises :class:`SignatureError` with what was wanted, what came, and where.
+    """Parse a call.  Raises :class:`SignatureError` with what was expected, found, and where.
 
     >>> str(parse("x:B n (H D), mask: B n keep, causal=True -> x"))
     'x: B n (H D), mask: B n keep, causal = True -> x'
     >>> parse("q: B H n D, k: B G n D -> q").letters
     ('B', 'H', 'n', 'D', 'G')
     """
-    # a list, or a dictionary, may be written into by the code that is given it
+    # not cached: the code may modify a list or dictionary that is passed to it
     return _parsed(text) if {*"[{"} & {*text} else _parsed_once(text)
 
 
 def _parsed(text: str) -> Signature:
     if found := _OPEN.search(text):
-        open_ = f"what {found[1]} is" if found[1] else "the axes of what is returned"
+        open_ = f"what {found[1]} is" if found[1] else "the axes of the result"
         raise SignatureError(
-            f"wanted {open_}, such as axes, a length or a value, in the place of ? in {text!r}"
+            f"wanted {open_}, such as axes, a length or a value, in place of ? in {text!r}"
         )
     first, *more = re.sub(r"\n\s*(?=step:)", "; ", text).split(";")
     call = _call(first, text)
@@ -65,11 +65,11 @@ def _parsed(text: str) -> Signature:
         else one
         for one in call.arguments
     ]
-    call = replace(call, arguments=tuple(plain))  # what each call is given anew
+    call = replace(call, arguments=tuple(plain))  # outside step:, empty containers are plain values
     if call.states:
         raise SignatureError(
             f"wanted NAME: AXES, or NAME = VALUE, got {str(call.states[0])!r} in {text!r}; what "
-            "one step leaves to the next stands behind step:"
+            "one step passes to the next is written after step:"
         )
     for part in map(str.strip, more):
         if part.startswith("step:"):
@@ -79,11 +79,11 @@ def _parsed(text: str) -> Signature:
     return call
 
 
-_parsed_once = lru_cache(maxsize=4096)(_parsed)  # forms are tried in the same lines
+_parsed_once = lru_cache(maxsize=4096)(_parsed)  # call forms try the same lines again
 
 
 def _call(text: str, whole: str) -> Signature:
-    """One call: what goes in, and what comes back."""
+    """Parse one call: its arguments and results."""
     before, arrow, behind = text.partition("->")
     if not arrow or not behind.strip():
         missing = "a result" if arrow else "an arrow"
@@ -102,12 +102,12 @@ def _call(text: str, whole: str) -> Signature:
     if mapping and not all(one.name for one in results):
         raise SignatureError(f"wanted a key for each value, such as {{out: B n E}}, in {whole!r}")
     if not any(one.axes is not None for one in results):
-        raise SignatureError(f"wanted at least one array that is returned, got {told!r}")
+        raise SignatureError(f"wanted at least one array in the result, got {told!r}")
     return Signature(arguments, results, mapping)
 
 
 def _with_clause(call: Signature, told: str, whole: str) -> Signature:
-    """The call, with what stands behind a semicolon."""
+    """Return the call with a clause that follows a semicolon."""
     if found := _METHOD.fullmatch(told):
         return replace(call, method=found[1])
     if found := _BUILT.fullmatch(told):
@@ -120,37 +120,37 @@ def _with_clause(call: Signature, told: str, whole: str) -> Signature:
         unknown = next((name for name in back if after.named(name) is None), None)
         if unknown is not None:
             raise SignatureError(
-                f"wanted what is returned to have the names of what {found[1]} is given, got "
+                f"wanted results with the names of the arguments of {found[1]}, got "
                 f"{unknown or 'a result without a name'!r} in {whole!r}"
             )
         return replace(call, then=Applied(found[1], after))
     found = _FROM.fullmatch(told)
     if found is None:
         raise SignatureError(
-            f"wanted NAMES from FUNCTION(ITS CALL) behind the semicolon, such as cos, sin from "
+            f"wanted NAMES from FUNCTION(ITS CALL) after the semicolon, such as cos, sin from "
             f"tables(length = m -> m D, m D), or then FUNCTION(ITS CALL), method NAME, built with "
             f"NAME = VALUE, keys with NAME = VALUE; got {told!r} in {whole!r}"
         )
     names = tuple(name.strip() for name in found[1].split(","))
     unknown = next((name for name in names if call.named(name) is None), None)
     if unknown is not None:
-        raise SignatureError(f"wanted the names of arrays that go in, got {unknown!r} in {whole!r}")
+        raise SignatureError(f"wanted the names of input arrays, got {unknown!r} in {whole!r}")
     made = parse(found[3])
     source = Source(names, found[2], made)
-    if call.source is not None:  # two clauses of one call
+    if call.source is not None:  # two clauses with the same function
         if (call.source.code, call.source.call) != (source.code, source.call):
             raise SignatureError(f"wanted one function that makes tables, got two in {whole!r}")
         source = replace(source, names=(*call.source.names, *names))
     if len(made.results) not in (1, len(source.names)):
         raise SignatureError(
-            f"wanted {len(source.names)} back of {found[2]}, for {', '.join(source.names)}, got "
+            f"wanted {len(source.names)} results of {found[2]}, for {', '.join(source.names)}, got "
             f"{made}"
         )
     return replace(call, source=source)
 
 
 def _values(told: str, of: str, whole: str) -> tuple[Argument, ...]:
-    """Values by their names, none of them an array."""
+    """Parse named values, none of them an array."""
     found = tuple(_argument(part, whole) for part in _parts(told, whole))
     array = next((one.name for one in found if one.axes is not None or one.parts), "")
     if array:
@@ -159,7 +159,7 @@ def _values(told: str, of: str, whole: str) -> tuple[Argument, ...]:
 
 
 def _parts(text: str, whole: str) -> list[str]:
-    """The parts between the commas that stand in no parentheses."""
+    """Split at the commas outside parentheses."""
     found, depth, start = [], 0, 0
     for at, letter in enumerate(text):
         depth += (letter in "([{") - (letter in ")]}")
@@ -169,7 +169,7 @@ def _parts(text: str, whole: str) -> list[str]:
             found.append(text[start:at])
             start = at + 1
     if depth:
-        raise SignatureError(f"wanted a parenthesis for each one that is opened, got {whole!r}")
+        raise SignatureError(f"wanted a closing parenthesis for each opening one, got {whole!r}")
     found = [part.strip() for part in (*found, text[start:])]
     if not found[-1] and len(found) > 1:
         found.pop()
@@ -247,7 +247,7 @@ def _array(name: str, told: str, whole: str) -> Argument:
 
 
 def _axes(told: str, whole: str) -> tuple[tuple[Axis, ...], str]:
-    """The axes, and the kind that stands last."""
+    """Parse axes, and the kind that may follow them."""
     tokens, at = [], 0
     told = told.strip()
     while at < len(told):
@@ -269,12 +269,12 @@ def _axes(told: str, whole: str) -> tuple[tuple[Axis, ...], str]:
 
 @lru_cache(maxsize=4096)
 def _shared(axis: Axis) -> Axis:
-    """An axis as one object wherever it is written: what follows from it is found once."""
+    """Return one object for equal axes, so that what is cached on it is computed once."""
     return axis
 
 
 def _axis(tokens: list[str], whole: str) -> Axis:
-    """The next axis: a letter, a number, or what stands in parentheses."""
+    """Parse the next axis: a letter, a number, or an expression in parentheses."""
     if tokens[0] != "(":
         return Axis((_product_of(tokens, whole, most=1),))
     tokens.pop(0)
@@ -285,11 +285,11 @@ def _axis(tokens: list[str], whole: str) -> Axis:
         factor, letters = _product_of(tokens, whole)
         terms.append((sign * factor, letters))
     if tokens[:1] != [")"]:
-        raise SignatureError(f"wanted a parenthesis for each one that is opened, got {whole!r}")
+        raise SignatureError(f"wanted a closing parenthesis for each opening one, got {whole!r}")
     tokens.pop(0)
     by = _divisor(tokens, whole)
     found = Axis(tuple((factor / by, letters) for factor, letters in terms))
-    apart = found.split is not None and found.terms[0][0] != 1  # the number is an axis too
+    apart = found.split is not None and found.terms[0][0] != 1  # the number is an axis of its own
     return replace(found, slower=slower) if apart else found
 
 
@@ -311,10 +311,10 @@ def _factor(token: str, whole: str) -> str:
     if token.isdigit() or _LETTER.fullmatch(token):
         return token
     if token in KINDS:
-        told = f"wanted what an array is behind all its axes, got {token!r} before one"
+        told = f"wanted the kind of an array after all its axes, got {token!r} before an axis"
     else:
         told = (
-            f"wanted a letter or a number for each axis, and behind them one of "
+            f"wanted a letter or a number for each axis, and after them one of "
             f"{', '.join(KINDS)}; got {token!r}"
         )
     raise SignatureError(f"{told} in {whole!r}")
@@ -326,5 +326,5 @@ def _divisor(tokens: list[str], whole: str) -> int:
     tokens.pop(0)
     told = tokens.pop(0) if tokens else "nothing"
     if not told.isdigit() or told == "0":
-        raise SignatureError(f"wanted a number above 0 behind /, got {told} in {whole!r}")
+        raise SignatureError(f"wanted a number above 0 after /, got {told} in {whole!r}")
     return int(told)

@@ -1,4 +1,4 @@
-"""A table of positions of several axes, read along each axis by itself."""
+"""Additive encodings of a grid, separated into one encoding for each axis."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from torch import Tensor
 
 from .subjects import Additive
 
-FEW = 6  # places along an axis, by which its channels are told
-LENGTHS = (4096, 1024, 256, 64, 32, 16, 8)  # along an axis, of which the first is taken that it has
-OF_SQUARES = 64  # a square has as many places along the other axis
+PROBED_PLACES = 6  # places along an axis, from which its channels are found
+TRIED_LENGTHS = (4096, 1024, 256, 64, 32, 16, 8)  # along an axis; the first that works is used
+MAX_SQUARE_SIDE = 64  # limit for squares, whose other axis is equally long
 
 
 def _sizes(code: Additive, axis: int, count: int) -> tuple[int, ...]:
-    """A grid of so many places along an axis, and of two along the others, if it can be one."""
+    """Return grid sizes: this count along the axis, 2 along others; for squares, the same count."""
     assert code.grid is not None
     sizes = tuple(count if k == axis else 2 for k in range(code.axes))
     try:
@@ -25,14 +25,14 @@ def _sizes(code: Additive, axis: int, count: int) -> tuple[int, ...]:
 
 
 def _line(code: Additive, axis: int, count: int) -> Tensor:
-    """The rows (count, D) of the places along an axis, at 0 of the others."""
+    """Return the rows (count, D) along an axis, at index 0 of the others."""
     assert code.grid is not None
     at = tuple(slice(None) if k == axis else 0 for k in range(code.axes))
     return code.grid(_sizes(code, axis, count))[at]
 
 
 def channels_of(code: Additive) -> tuple[list[int], ...]:
-    """The channels that change along each axis.
+    """Return the channels that change along each axis.
 
     >>> import torch
     >>> places = lambda sizes: torch.meshgrid(*map(torch.arange, sizes), indexing="ij")
@@ -42,15 +42,16 @@ def channels_of(code: Additive) -> tuple[list[int], ...]:
     """
     found = []
     for axis in range(code.axes):
-        line = _line(code, axis, FEW)
+        line = _line(code, axis, PROBED_PLACES)
         found.append((line != line[:1]).any(0).nonzero()[:, 0].tolist())
     return tuple(found)
 
 
 def along_each_axis(code: Additive, *, shared: bool = False) -> dict[str, Additive]:
-    """By its name, each axis as code of one axis, of the channels that it changes.
+    """Return each axis as an encoding of its own, of the channels that it changes, by name.
 
-    Empty where one of them changes none, or, unless they may be ``shared``, two change one channel.
+    Empty if an axis changes no channel, or if two axes change the same one and channels may not be
+    ``shared``.
     """
     each = channels_of(code)
     every = [c for one in each for c in one]
@@ -58,7 +59,7 @@ def along_each_axis(code: Additive, *, shared: bool = False) -> dict[str, Additi
         return {}
     names = ("frames", "rows", "columns")[-code.axes :]
     return {
-        f"{name} (channels {told(channels)})": _of_axis(code, axis, channels)
+        f"{name} (channels {channel_ranges(channels)})": _of_axis(code, axis, channels)
         for axis, (name, channels) in enumerate(zip(names, each, strict=True))
     }
 
@@ -80,23 +81,23 @@ def _of_axis(code: Additive, axis: int, channels: list[int]) -> Additive:
 
 
 def _longest(code: Additive, axis: int) -> int:
-    """How many places are tried along an axis: as many as the code has, but for small steps."""
-    square = len(set(_sizes(code, axis, FEW))) == 1
-    for count in LENGTHS:
-        if square and count > OF_SQUARES:
+    """The largest length to try that the table has along an axis; if none, ``PROBED_PLACES``."""
+    square = len(set(_sizes(code, axis, PROBED_PLACES))) == 1
+    for count in TRIED_LENGTHS:
+        if square and count > MAX_SQUARE_SIDE:
             continue
         try:
             _line(code, axis, count)
-        except Exception:  # noqa: BLE001 (past its end code may raise anything)
+        except Exception:  # noqa: BLE001 (beyond its table, code may raise anything)
             continue
         return count
-    return FEW
+    return PROBED_PLACES
 
 
-def told(channels: list[int]) -> str:
-    """Channels in words: ranges, or the first and the last of those that stand apart.
+def channel_ranges(channels: list[int]) -> str:
+    """Describe channels as ranges; if there are more than three, by the first two and the last.
 
-    >>> told([4, 5, 6, 7, 12, 13]), told([0, 2, 4, 6])
+    >>> channel_ranges([4, 5, 6, 7, 12, 13]), channel_ranges([0, 2, 4, 6])
     ('4 to 7, 12 to 13', '0, 2, .., 6')
     """
     ends = [k for k, c in enumerate(channels[:-1]) if channels[k + 1] != c + 1] + [-1]

@@ -1,6 +1,6 @@
-"""Arrays in the axes that a call wants, and back: an axis has a letter, or a place.
+"""Conversion of arrays to the axes that a call expects, and of its results back.
 
-Also tensors in the order of axes that code wants, and tokens at any positions.
+Also adapters for rotary code: other orders of axes, and tokens at arbitrary positions.
 """
 
 from __future__ import annotations
@@ -15,32 +15,33 @@ from torch import Tensor
 
 from .signature import Axis, SignatureError
 
-Label = str | int  # a letter, an axis as it is written, or its place among :func:`labels`
-KEPT = 4096  # pairs of axes of which it is known how one becomes the other
+Label = str | int  # a letter, an axis as it is written, or an index into :func:`labels`
+CACHE_SIZE = 4096  # cached conversions
 
 
 def labels(axes: Sequence[Axis]) -> tuple[str, ...]:
-    """What each axis holds, the slowest first: its letters, or itself where it is not a product."""
+    """The factors of the axes in order, slowest first; an axis that is not a product is its own."""
     return tuple(c for axis in axes for c in parts(axis))
 
 
 def parts(axis: Axis) -> tuple[str, ...]:
-    """The factors of which an axis is the product; else the axis as it is written."""
+    """The factors of an axis that is a product; else the axis as it is written."""
     return (str(axis),) if axis.split is None else axis.split
 
 
 def place_of(axes: Sequence[Axis], at: int) -> int:
-    """The place among the labels of the axis at ``at``."""
+    """The index among the labels at which the axis ``at`` begins."""
     return len(labels(axes[:at]))
 
 
 def laid_out(
     x: Tensor, here: Sequence[Label], axes: Sequence[Axis], lengths: Mapping[str, int]
 ) -> Tensor:
-    """An array with the axes ``here`` in those of a call; along further axes it is repeated.
+    """Convert an array with axes ``here`` to the axes of a call; it is repeated along further ones.
 
-    Each axis of ``here`` is the first of its label that is left, or stands at its place.  One that
-    the call lacks must have length 1.  Raises :class:`SignatureError`.
+    Each label of ``here`` denotes the first axis of that label not yet taken, and an integer the
+    axis at that index.  An axis that the call lacks must have length 1.  Raises
+    :class:`SignatureError`.
 
     >>> import torch
     >>> from .grammar import parse
@@ -54,16 +55,18 @@ def laid_out(
     for at in way.dropped:
         if x.shape[at] != 1:
             raise SignatureError(
-                f"wanted an axis {here[at]}, of length {x.shape[at]}, got {told(axes)}"
+                f"wanted an axis {here[at]}, of length {x.shape[at]}, got {axes_text(axes)}"
             )
         x = x.squeeze(at)
     if way.twice:
-        raise SignatureError(f"wanted each letter once in the axes of an array, got {told(axes)}")
+        raise SignatureError(
+            f"wanted each letter once in the axes of an array, got {axes_text(axes)}"
+        )
     if way.added:
         sizes = _Sizes(axes, lengths)
         for label in way.added:
             x = x.unsqueeze(0).expand(sizes[label], *x.shape)
-    if way.order:  # each operation of ours is one more in every graph and every field
+    if way.order:  # skip the identity: every operation here is repeated in graphs and fields
         x = x.permute(*way.order)
     if _are_single(tuple(axes)):
         return x
@@ -76,9 +79,9 @@ def laid_out(
 
 
 class _Way(NamedTuple):
-    """How axes become those of a call: which are dropped, and added in front; then their order.
+    """How to convert axes to those of a call: drop some, add some in front, then permute.
 
-    ``twice``: what would be added is a letter that stands there twice.
+    ``twice``: an axis to add has a letter that occurs twice in the call.
     """
 
     dropped: tuple[int, ...]
@@ -87,9 +90,9 @@ class _Way(NamedTuple):
     twice: bool
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def _way(here: tuple[Label, ...], axes: tuple[Axis, ...]) -> _Way:
-    """It is asked in each call of some code, and found once."""
+    """Return how to convert axes to those of a call; cached, as every call of the code needs it."""
     there = labels(axes)
     places = _places(here, there)
     known = [place for place in places if place is not None]
@@ -102,7 +105,7 @@ def _way(here: tuple[Label, ...], axes: tuple[Axis, ...]) -> _Way:
 
 
 def _places(wanted: Sequence[Label], there: Sequence[str]) -> list[int | None]:
-    """Where each label stands, those that stand twice one after the other; None where it does not.
+    """Return the index of each wanted label, repeated ones in order; None for a missing one.
 
     >>> _places(("n", 2, "2"), ("n", "2", "2"))
     [0, 2, 1]
@@ -118,7 +121,7 @@ def _places(wanted: Sequence[Label], there: Sequence[str]) -> list[int | None]:
 
 
 class _Sizes(dict[str, int]):
-    """The length of each label: a number is that, and what is no letter has that of its axis."""
+    """The length of each label: the value of a number, else of its letter, else of its axis."""
 
     def __init__(self, axes: Sequence[Axis], lengths: Mapping[str, int]) -> None:
         super().__init__(lengths)
@@ -128,28 +131,31 @@ class _Sizes(dict[str, int]):
         return int(label) if label.isdigit() else self.axes[label].size(self)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def _are_single(axes: tuple[Axis, ...]) -> bool:
-    """Whether each axis holds one letter, so that an array in them has as many axes as letters."""
+    """Whether each axis is a single factor, so that no reshape is needed."""
     return all(len(parts(axis)) == 1 for axis in axes)
 
 
 def read_back(
     x: Tensor, axes: Sequence[Axis], there: Sequence[Label], lengths: Mapping[str, int]
 ) -> Tensor:
-    """What a call returned in ``axes``, with the axes ``there``, as those of :func:`laid_out`.
+    """Convert a result with ``axes`` to the axes ``there``, labelled as in :func:`laid_out`.
 
-    Raises :class:`SignatureError` where its shape is not what was told.
+    Raises :class:`SignatureError` if its shape is not that of ``axes``, or if one of these is not
+    in ``there``.
     """
     sizes, back = _Sizes(axes, lengths), _back(tuple(axes), tuple(there))
     wanted = tuple(math.prod(sizes[c] for c in parts(axis)) for axis in axes)
     if x.ndim != len(wanted) or any(a != b for a, b in zip(x.shape, wanted, strict=True)):
-        raise SignatureError(f"wanted {wanted} back, which is {told(axes)}, got {tuple(x.shape)}")
+        raise SignatureError(
+            f"wanted {wanted} back, which is {axes_text(axes)}, got {tuple(x.shape)}"
+        )
     if not _are_single(tuple(axes)):
         x = x.reshape([sizes[c] for c in labels(axes)])
     if back is None:
         raise SignatureError(
-            f"wanted what is returned in {' '.join(map(str, there))}, got {told(axes)}"
+            f"wanted a result with axes {' '.join(map(str, there))}, got {axes_text(axes)}"
         )
     order, added = back
     if order:
@@ -159,11 +165,11 @@ def read_back(
     return x
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def _back(
     axes: tuple[Axis, ...], there: tuple[Label, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The order of what was returned, and where axes are added; None where not all is wanted."""
+    """Return a permutation and the axes to add; None if a returned axis is not wanted."""
     places = _places(there, labels(axes))
     known = tuple(place for place in places if place is not None)
     if len(known) < len(labels(axes)):
@@ -172,8 +178,8 @@ def _back(
     return known if list(known) != sorted(known) else (), added
 
 
-def told(axes: Sequence[Axis]) -> str:
-    """Axes as they are written."""
+def axes_text(axes: Sequence[Axis]) -> str:
+    """Return axes as they are written."""
     return " ".join(map(str, axes)) or "no axes"
 
 
@@ -181,9 +187,9 @@ Raw = Callable[[tuple[Tensor, ...], Tensor], tuple[Tensor, ...]]
 
 
 def _to_order(x: Tensor, order: str) -> Tensor:
-    """From (B, H, T, D) to the order; an axis that is not in it has length 1 and is dropped.
+    """Return (B, H, T, D) in another order; an axis that is not in it has length 1 and is dropped.
 
-    It is a view always: code that changes the shape of what it is given changes that of the view.
+    The result is always a view, so that code that changes its shape in place changes the view only.
     """
     here = "bhtd"
     for letter in here:
@@ -194,7 +200,7 @@ def _to_order(x: Tensor, order: str) -> Tensor:
 
 
 def _from_order(x: Tensor, order: str) -> Tensor:
-    """Back to (B, H, T, D)."""
+    """Return an array of this order as (B, H, T, D)."""
     here = "".join(letter for letter in "bhtd" if letter in order)
     x = x if here == order else x.permute(*(order.index(letter) for letter in here))
     for index, letter in enumerate("bhtd"):
@@ -204,7 +210,7 @@ def _from_order(x: Tensor, order: str) -> Tensor:
 
 
 def _placed(positions: Tensor, places: str) -> Tensor:
-    """From (B, T) or (B, T, axes) to the order of positions; without b it is the first row's."""
+    """Return positions (B, T[, axes]) in another order of axes; without b, those of row 0."""
     here = "bta" if positions.dim() == 3 else "bt"
     if "b" not in places:
         positions, here = positions[0], here[1:]
@@ -212,10 +218,11 @@ def _placed(positions: Tensor, places: str) -> Tensor:
 
 
 def rotating(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, ...]]:
-    """A call on several tensors in an order, as one on (B, H, T, D) with positions (B, T[, axes]).
+    """Adapt a call in some order of axes to (B, H, T, D) with positions (B, T[, axes]).
 
-    Heads the code does not know become rows.  Positions without rows are given row by row, or
-    once where all rows have the same; positions of one row are those of all.
+    For code without a head axis, heads become rows of the batch.  Code whose positions have no
+    batch axis is called row by row, or once if all rows have the same positions.  Positions of one
+    row apply to all.
     """
 
     def one(xs: tuple[Tensor, ...], positions: Tensor) -> tuple[Tensor, ...]:
@@ -230,7 +237,7 @@ def rotating(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, .
             return tuple(
                 x.reshape(rows, heads, *x.shape[2:]) for x in rotate(*flat, positions=many)
             )
-        shared = "b" in places or len(positions) == 1 or _alike(positions)
+        shared = "b" in places or len(positions) == 1 or _equal_in_all_rows(positions)
         if ("b" in order and shared) or rows == 1:
             return one(xs, positions)
         apart = [one(tuple(x[b : b + 1] for x in xs), positions[b : b + 1]) for b in range(rows)]
@@ -239,19 +246,20 @@ def rotating(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, .
     return rotate
 
 
-def held(positions: Tensor) -> Tensor:
-    """The numbers of positions, for a look of the adapter's own at them.
+def plain_positions(positions: Tensor) -> Tensor:
+    """Return the plain numbers of positions, for the adapter's own use.
 
-    Where runs are followed, what the code does with positions is told; what is done here is not.
+    Runs in finite fields record what the code does with positions; what the adapter does with them
+    must not be recorded.
     """
     numbers: Tensor = getattr(positions, "numbers", positions)
     return numbers
 
 
-def _alike(positions: Tensor) -> bool:
+def _equal_in_all_rows(positions: Tensor) -> bool:
     if torch.compiler.is_exporting():
         return False
-    positions = held(positions)
+    positions = plain_positions(positions)
     return bool((positions == positions[:1]).all())
 
 
@@ -259,7 +267,7 @@ Rotates = Callable[..., tuple[Tensor, ...]]
 
 
 def _ordered(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str) -> Rotates:
-    """A call in an order of axes as one on (B, H, T, D); what the code does not know is looped."""
+    """Adapt a call in some order of axes to (B, H, T, D): loop over rows, fold heads into rows."""
 
     def rotate(*xs: Tensor) -> tuple[Tensor, ...]:
         rows, heads = xs[0].shape[:2]
@@ -279,17 +287,17 @@ def _ordered(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: st
 def at_start(
     call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str, least: int = 0
 ) -> Rotates:
-    """f(x), which gives the t-th token position t, as rotate(x, positions).
+    """Adapt f(x), in which token t has position t, to rotate(x, positions).
 
-    Each token is put at its place in a sequence of zeros that is long enough, and read there: a
-    rotary code rotates every token by itself.  Tokens that share a place go in one after the other.
-    ``least``: the sequence is at least so long.
+    Each token is placed at its position in a sequence of zeros and its result read there, since
+    rotary code rotates every token independently.  Tokens that share a position go into successive
+    calls.  ``least``: the minimal length of the sequence.
     """
     plain = _ordered(call, order)
 
     def rotate(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
         rows, _, tokens, width = xs[0].shape
-        positions = held(positions)
+        positions = plain_positions(positions)
         running = torch.arange(tokens, device=positions.device).expand(rows, tokens)
         if least and torch.compiler.is_exporting():
             raise TypeError(
@@ -317,18 +325,18 @@ def at_start(
 
 
 def _empty(xs: tuple[Tensor, ...], found: tuple[Tensor, ...]) -> list[Tensor]:
-    """Arrays for what comes back, which need not have the dtype of what went in."""
+    """Allocate the results, whose dtype may differ from that of the inputs."""
     return [torch.zeros_like(x, dtype=got.dtype) for x, got in zip(xs, found, strict=True)]
 
 
 def in_grid(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str) -> Rotates:
-    """f(x) of tokens that fill a square row by row, as rotate(x, positions) at rows and columns.
+    """Adapt f(x), whose tokens fill a square row by row, to rotate(x, positions (row, column)).
 
-    The square is the least that has all the places, and zeros stand at the others.
+    The square is the smallest that contains all positions; the rest of it is zeros.
     """
 
     def rotate(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
-        at = held(positions).long()
+        at = plain_positions(positions).long()
         side = int(at.max()) + 1
         flat = at[..., 0] * side + at[..., 1]
         return at_start(call, order, side * side)(*xs, positions=flat)
@@ -339,7 +347,7 @@ def in_grid(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str
 def at_offsets(
     call: Callable[[tuple[Tensor, ...], int], tuple[Tensor, ...]], order: str
 ) -> Rotates:
-    """f(x, offset), as rotate(x, positions): one call for rows that run on, else one a token."""
+    """Adapt f(x, offset) to rotate(x, positions): one call if positions run on, else per token."""
 
     def start(*xs: Tensor, offset: int) -> tuple[Tensor, ...]:
         return _ordered(lambda ys: call(ys, offset), order)(*xs)

@@ -1,4 +1,4 @@
-"""Which keys each query sees: as declared, as a call wants it told, and as outputs show it."""
+"""Which keys each query sees: by declaration, in the mask a call expects, and from its outputs."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ QUERIES, KEYS = (Axis(((Fraction(1), (letter,)),)) for letter in "rn")
 
 
 def is_mask(one: Argument) -> bool:
-    """Whether it says which keys are seen."""
+    """Whether an argument is a mask."""
     return role(one) in MASKS
 
 
-def of_queries(one: Argument) -> bool:
-    """Whether it says which queries count, and nothing of keys: no number that is added does.
+def is_query_mask(one: Argument) -> bool:
+    """Whether a mask marks the queries that count: without an axis of keys, and not added.
 
     >>> from .grammar import parse
-    >>> [of_queries(one) for one in parse("q_mask: B r keep, kv_mask: B n keep -> 1").arrays]
+    >>> [is_query_mask(one) for one in parse("q_mask: B r keep, kv_mask: B n keep -> 1").arrays]
     [True, False]
     """
     return is_mask(one) and role(one) != "add" and "r" in one.letters and "n" not in one.letters
 
 
 def masks_in(signature: Signature) -> tuple[Argument, ...]:
-    """The masks of keys of a call, those with a row for each query first.
+    """Return the masks of keys of a call, those with a row for each query first.
 
-    Raises :class:`SignatureError` where it is not said what one means.
+    Raises :class:`SignatureError` for a mask whose kind is not known.
     """
     for one in signature.arrays:
         if role(one) in ("mask", "padding"):
@@ -46,12 +46,15 @@ def masks_in(signature: Signature) -> tuple[Argument, ...]:
                 f"wanted what True means in {one.name}: keep or hide, or add for "
                 "numbers that are added to the scores"
             )
-    found = [one for one in signature.arrays if is_mask(one) and not of_queries(one)]
+    found = [one for one in signature.arrays if is_mask(one) and not is_query_mask(one)]
     return tuple(sorted(found, key=lambda one: not per_query(one)))
 
 
 def _places(axes: Sequence[Axis]) -> tuple[int | None, int]:
-    """Which axis is that of queries, if there is one, and which is that of keys."""
+    """Return the places of the query axis, None if there is none, and of the key axis.
+
+    Raises :class:`SignatureError` if there is no key axis, or a third axis of tokens.
+    """
     found = [k for k, axis in enumerate(axes) if {"r", "n"} & set(axis.letters)]
     keyed = [k for k in found if "n" in axes[k].letters]
     if not keyed or len(found) > 2:
@@ -61,26 +64,26 @@ def _places(axes: Sequence[Axis]) -> tuple[int | None, int]:
 
 
 def per_query(one: Argument) -> bool:
-    """Whether the mask has a row for each query, and not one for all."""
+    """Whether the mask has a row for each query, rather than one row for all."""
     return _places(one.axes or ())[0] is not None
 
 
-def telling(one: Argument) -> bool:
-    """Whether a query sees, by this mask, only the tokens before it: written with one length."""
+def is_square(one: Argument) -> bool:
+    """Whether the mask is square in one length, so that it hides the keys after each query."""
     queries, _ = _places(one.axes or ())
     return queries is not None and "n" in (one.axes or ())[queries].letters
 
 
-def by_letters(axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """The axes with r for queries and n for keys, of code that knows one length."""
+def with_query_letter(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    """Return the axes with r for queries and n for keys, for code that has a single length."""
     found = [k for k, axis in enumerate(axes) if "n" in axis.letters]
     if len(found) < 2:
         return tuple(axes)
-    return tuple(renamed(a, "n", "r") if k == found[0] else a for k, a in enumerate(axes))
+    return tuple(with_letter(a, "n", "r") if k == found[0] else a for k, a in enumerate(axes))
 
 
-def renamed(axis: Axis, old: str, new: str) -> Axis:
-    """The axis with another letter in the place of one."""
+def with_letter(axis: Axis, old: str, new: str) -> Axis:
+    """Return the axis with one letter replaced by another."""
     return Axis(
         tuple(
             (factor, tuple(new if c == old else c for c in letters))
@@ -90,17 +93,18 @@ def renamed(axis: Axis, old: str, new: str) -> Axis:
 
 
 def forms_of(one: Argument) -> tuple[str, ...]:
-    """What it takes: "bool", "float"."""
+    """Return the forms of mask that the argument takes: "bool", "float"."""
     kinds = {"float" if kind == "add" else "bool" for kind in (role(one), one.also) if kind}
     return tuple(form for form in ("bool", "float") if form in kinds)
 
 
-def handed(
+def mask_argument(
     seen: Tensor, one: Argument, lengths: Mapping[str, int], like: Tensor, least: float
 ) -> Tensor:
-    """Truth values (B, T, S) that are True where a key is seen, or numbers to add, as it is wanted.
+    """Return the mask in the form and the axes that the argument expects.
 
-    ``least``: the number that hides a key.  Of a mask with one row for all queries it is the first.
+    ``seen`` holds truth values (B, T, S), True where a key is seen, or numbers to add; ``least`` is
+    the number that hides a key.  A mask with one row for all queries gets the first row.
     """
     kinds = (role(one), one.also)
     if seen.dtype == torch.bool:
@@ -123,34 +127,35 @@ def handed(
     return laid_out(x, here, axes, {**lengths, "r": seen.shape[1], "n": seen.shape[2]})
 
 
-TOGETHER = 16  # rows that are called together, all with the mask of one of them
+BATCH = 16  # rows in one call, all with the mask of one of them
 
 
-def each_beside(rows: int, call: Callable[[int, slice], Tensor]) -> Tensor:
-    """What a call gives of each row among others, all with its mask, which knows no batch.
+def call_in_batches(rows: int, call: Callable[[int, slice], Tensor]) -> Tensor:
+    """Return the result for each row, called among other rows that all have its mask.
 
-    ``call`` has the row, and which are called together with it.
+    For masks without a batch axis.  ``call`` is given the row and the slice of rows that are called
+    together with it.
 
-    >>> each_beside(20, lambda row, some: torch.arange(20)[some]).tolist() == [*range(20)]
+    >>> call_in_batches(20, lambda row, some: torch.arange(20)[some]).tolist() == [*range(20)]
     True
     """
     found = []
     for row in range(rows):
-        low = max(0, min(row, rows - TOGETHER))
-        found.append(call(row, slice(low, low + TOGETHER))[row - low : row - low + 1])
+        low = max(0, min(row, rows - BATCH))
+        found.append(call(row, slice(low, low + BATCH))[row - low : row - low + 1])
     return torch.cat(found)
 
 
-def counted(
+def query_mask_argument(
     counts: Tensor, one: Argument, lengths: Mapping[str, int], like: Tensor, least: float
 ) -> Tensor:
-    """Truth values (B, T) that are True where a query counts, as a mask of queries is wanted."""
-    axes = tuple(renamed(axis, "r", "n") for axis in one.axes or ())
-    return handed(counts[:, None], replace(one, axes=axes), lengths, like, least)
+    """Return truth values (B, T), True where a query counts, as a mask of queries is expected."""
+    axes = tuple(with_letter(axis, "r", "n") for axis in one.axes or ())
+    return mask_argument(counts[:, None], replace(one, axes=axes), lengths, like, least)
 
 
-def shown_whole(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
-    """A mask under which every key is seen, in whatever axes."""
+def all_visible_mask(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
+    """Return a mask, in any axes, under which every key is seen."""
     kind, shape = role(one), one.shape(lengths)
     if kind == "add":
         return torch.zeros(shape, dtype=like.dtype, device=like.device)
@@ -159,24 +164,24 @@ def shown_whole(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tens
 
 
 def _ones(seen: Tensor, like: Tensor) -> Tensor:
-    """1 where a key is seen: whole numbers, as tokenizers give them, but float64 beside float64.
+    """Return 1 where a key is seen: integers, as from tokenizers, but float64 beside float64.
 
-    1.0 less a whole number is float32, in which the least number of float64 is −∞: code that
-    multiplies the two would get NaN, and only because of the format that we look in.
+    1.0 minus an integer tensor is float32, in which the lowest float64 is −∞: code that multiplies
+    the two would get NaN, and only because the check runs in float64.
     """
     return seen.to(like.dtype) if like.dtype == torch.float64 else seen.long()
 
 
-NEAR = 1e-3  # of the largest entry that a query reads: one that is hidden reads something else
+NEAR = 1e-3  # relative to the row's largest output: a masked query moves further
 
 
-def visible(declared: DeclaredAttention, queries: int, keys: int) -> Tensor:
-    """Truth values (T, S): what each query sees by the declaration.
+def declared_visibility(declared: DeclaredAttention, queries: int, keys: int) -> Tensor:
+    """Return the truth values (T, S) of what each query sees by the declaration.
 
-    With alignment "end" the last query sees the last key, with "start" the first the first.  A
-    window counts the keys up to the query and the query's own.
+    With alignment "end" the last query sees the last key, with "start" the first query sees the
+    first key.  A window counts the keys up to and including the query's own.
 
-    >>> visible(DeclaredAttention(causal=True), 2, 3).int().tolist()
+    >>> declared_visibility(DeclaredAttention(causal=True), 2, 3).int().tolist()
     [[1, 1, 0], [1, 1, 1]]
     """
     offset = keys - queries if declared.alignment == "end" else 0
@@ -191,7 +196,7 @@ def visible(declared: DeclaredAttention, queries: int, keys: int) -> Tensor:
     return seen
 
 
-def as_it_reads(
+def unaffected_queries(
     attend: Callable[..., Tensor],
     counting: Callable[..., Tensor],
     q: Tensor,
@@ -199,26 +204,26 @@ def as_it_reads(
     v: Tensor,
     counts: Tensor,
 ) -> Tensor:
-    """1 where a query reads what it reads without a mask of those that count (B, T), else 0."""
+    """Return 1 where masking the queries left a query's output unchanged, else 0: (B, T)."""
     plain, under = attend(q, k, v, None).double(), counting(q, k, v, counts).double()
     near = NEAR * plain.abs().amax((1, 3), keepdim=True)
-    return ((plain - under).abs() <= near).all(3).all(1).double()  # NaN is none of these
+    return ((plain - under).abs() <= near).all(3).all(1).double()  # False for NaN
 
 
-def told_matrix(seen: Tensor) -> list[str]:
-    """A matrix of truth values as lines of # (seen) and . (not)."""
+def format_mask(seen: Tensor) -> list[str]:
+    """Format a matrix of truth values as lines of # (seen) and . (not seen)."""
     return ["".join("#" if bool(one) else "." for one in row) for row in seen]
 
 
 def influences(call: Callable[[Tensor], Tensor], x: Tensor, draw: Draw) -> Tensor:
-    """How much each output changes with each token: x (B, S, E) -> (T, S), the largest over all."""
+    """Return how much each output changes with each token, at most: x (B, S, E) -> (T, S)."""
     keys = range(x.shape[1])
     other = torch.stack([draw.normal(x.shape[0], x.shape[2], salt=500 + j) for j in keys], 1)
     return changes(call, x, other, keys)
 
 
 def changes(call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, at: Iterable[int]) -> Tensor:
-    """The same (T, S) where each of these tokens in turn is that of y."""
+    """Return how much each output changes, at most, when a token becomes that of y: (T, S)."""
     before = call(x).double()
     found = torch.zeros(before.shape[1], x.shape[1], dtype=torch.float64)
     for j in at:
@@ -229,13 +234,13 @@ def changes(call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, at: Iterable
     return found
 
 
-def sees(subject: Mask, queries: int, keys: int) -> Tensor:
-    """Truth values (T, S): what the mask leaves visible, in any row or head.
+def mask_visibility(subject: Mask, queries: int, keys: int) -> Tensor:
+    """Return the truth values (T, S) of what the mask leaves visible in any row or head.
 
-    A number hides where its exponential is 0 in its own format; less does not hide, whatever it
-    is meant to do.  Masks of more axes must be alike in all others.
+    A number hides a key if its exponential underflows to 0 in its own format; a smaller penalty
+    does not, whatever its purpose.
 
-    Raises ``ValueError`` where the shape is no (.., T, S).
+    Raises ``ValueError`` if the shape is not (.., T, S).
     """
     made = subject.mask(queries, keys)
     if made.shape[-2:] != (queries, keys):

@@ -1,9 +1,9 @@
-"""What a line says of letters and tables, held against what the code does.
+"""Check what a line of the signature language says of axes and tables against what the code does.
 
-Code can often be called in an order of axes that is not its own: arrays broadcast, and axes of
-another meaning fit by chance.  So one place of one array is changed: what comes back may be another
-only where the line says that it is reached.  Rows of a batch are apart, and heads; a query, and a
-row of a table, is that of one token; an entry of a mask is that of one query.
+Code can often be called with its axes in the wrong order: arrays broadcast, and axes of another
+meaning fit by chance.  So one place of one array is changed, and the results may change only where
+the line says that it is reached.  Rows of a batch are independent, and so are heads; a query, and a
+row of a table, belongs to one token; an entry of a mask belongs to one query.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 Run = Callable[[Mapping[str, Any], Mapping[str, int]], Mapping[str, Any]]
-PLACE = 1  # neither first nor last, of any axis
-HELD = ("ids", "index", "lengths", "bounds")
-ALONG = "BHGVrnhwt"  # the letters of axes along which there is one thing after another
+CHANGED_PLACE = 1  # neither first nor last on any axis
+UNCHANGED_KINDS = ("ids", "index", "lengths", "bounds")
+ITEM_AXES = "BHGVrnhwt"  # letters of axes along which items follow each other
 AS_KEYS = ("key", "value")
-# What is summed in another order may differ by roundings, of which a changed token is far.
+# Sums in another order differ by roundings; a changed token moves a result much further.
 ROUNDINGS = 1e-5
 
 
@@ -43,19 +43,19 @@ def require_meaning(
     *,
     used: bool = False,
 ) -> None:
-    """Refuse a line if an array reaches another place than its own along one of its letters.
+    """Refuse a line if an array reaches a place other than its own along one of its letters.
 
-    ``apart``: the letters along which what goes in and what comes out stand at one place.  Of keys
-    and values that is not so along tokens.  Code that changes its inputs, that gives NaN, or that
-    gives something else each time is no matter of its line.  ``used``: what is rotated must also
-    reach something.  Raises ``DoesNotFit``.
+    ``apart``: the letters along which each place of an input reaches only the same place of the
+    output; for keys and values this excludes tokens.  Code that changes its inputs, returns NaN or
+    is not deterministic is not refused for that.  ``used``: what is rotated must also reach
+    something.  Raises ``DoesNotFit``.
     """
     plain = run(_copied(arrays), lengths)
     finite = all(bool(x.isfinite().all()) for x in plain.values() if isinstance(x, Tensor))
     for one in signature.arrays:
-        own = tuple(c for c in labels(one.axes or ()) if lengths.get(c, 1) > PLACE + 1)
-        along = [c for c in own if c in ALONG]
-        if one.name not in arrays or not along or one.kind in HELD:
+        own = tuple(c for c in labels(one.axes or ()) if lengths.get(c, 1) > CHANGED_PLACE + 1)
+        along = [c for c in own if c in ITEM_AXES]
+        if one.name not in arrays or not along or one.kind in UNCHANGED_KINDS:
             continue
         held = [c for c in along if c in apart and not (role(one) in AS_KEYS and c in "rn")]
         held = [c for c in held if not (role(one) in MASKS and c == "n")]
@@ -64,18 +64,20 @@ def require_meaning(
         for back, moved in _moved(signature, plain, after, lengths):
             reached |= bool(moved.any())
             there = _elsewhere(back, moved, held, lengths)
-            if there and _with_fellows_apart(run, arrays, one, other, signature, lengths, held):
-                continue  # code that tells whether arrays are one changes all where they are not
+            if there and _apart_if_changed_together(
+                run, arrays, one, other, signature, lengths, held
+            ):
+                continue  # code may compare its arrays, and act otherwise once they differ
             if there and _repeats(run, arrays, plain, signature, lengths):
                 raise DoesNotFit(
-                    f"called as {signature}, {one.name} at one place of {there} "
-                    "reaches others, so that this is no such axis"
+                    f"called as {signature}, {one.name} at one place along {there} "
+                    "reaches other places, so it is not such an axis"
                 )
         if used and not reached and finite and role(one) in ROTATED and "D" in own:
-            raise DoesNotFit(f"called as {signature}, {one.name} does nothing")
+            raise DoesNotFit(f"called as {signature}, {one.name} has no effect")
 
 
-def _with_fellows_apart(
+def _apart_if_changed_together(
     run: Run,
     arrays: Mapping[str, Any],
     one: Argument,
@@ -84,7 +86,7 @@ def _with_fellows_apart(
     lengths: Mapping[str, int],
     held: list[str],
 ) -> bool:
-    """Whether one place reaches no other, if it is changed in all arrays that hold the same."""
+    """Whether no other place is reached if all arrays that hold the same are changed together."""
     same = [
         a.name
         for a in signature.arrays
@@ -112,16 +114,16 @@ def _repeats(
     signature: Signature,
     lengths: Mapping[str, int],
 ) -> bool:
-    """Whether a call gives the same numbers twice: then another input made the difference."""
+    """Whether a second call returns the same numbers, so that differences come from the input."""
     moved = _moved(signature, plain, run(_copied(arrays), lengths), lengths)
     return not any(bool(where.any()) for _, where in moved)
 
 
 def _changed(one: Argument, x: Tensor, along: list[str], lengths: Mapping[str, int]) -> Tensor:
-    """The array with other numbers at one place along these letters."""
+    """Return the array with other numbers at one place along these letters."""
     shape = [lengths[c] for c in along]
     here = torch.zeros(shape, dtype=torch.bool)
-    here[(PLACE,) * len(along)] = True
+    here[(CHANGED_PLACE,) * len(along)] = True
     sizes = {**lengths, **{str(a): a.size(lengths) for a in one.axes or ()}}
     at = laid_out(here, along, one.axes or (), sizes)
     if x.dtype == torch.bool:
@@ -136,7 +138,7 @@ def _moved(
     after: Mapping[str, Any],
     lengths: Mapping[str, int],
 ) -> list[tuple[tuple[str, ...], Tensor]]:
-    """Of each result its letters, and where it is another, with one axis for each letter."""
+    """Return, for each result, its letters and where it differs, with one axis for each letter."""
     found = []
     for k, one in enumerate(signature.results):
         here, there = (told.get(one.name or str(k)) for told in (plain, after))
@@ -158,13 +160,13 @@ def _moved(
 def _elsewhere(
     back: tuple[str, ...], moved: Tensor, held: list[str], lengths: Mapping[str, int]
 ) -> str:
-    """The first letter along which other places are reached than the changed one; "" if none."""
+    """Return the first letter along which a place other than the changed one is reached, or ""."""
     for place, letter in enumerate(back):
         others = [k for k in range(moved.dim()) if k != place]
         reached = moved.amax(others) if others else moved
         if letter in held:
             reached = reached.clone()
-            reached[PLACE] = False
+            reached[CHANGED_PLACE] = False
             if bool(reached.any()):
                 return letter
         elif (
@@ -177,28 +179,28 @@ def _elsewhere(
 
 
 WHOLE, HALF = parse("x: D, y: D/2 -> x").arrays
-PARTS = {  # the columns that are changed, where the others are all that is read
+PARTS = {  # for each part that may be all that is read, the columns that are changed
     "the first half": lambda width: slice(width // 2, None),
     "the second half": lambda width: slice(0, width // 2),
-    "every other number, from the first on,": lambda _: slice(1, None, 2),
-    "every other number, from the second on,": lambda _: slice(0, None, 2),
+    "every other number (from the first on)": lambda _: slice(1, None, 2),
+    "every other number (from the second on)": lambda _: slice(0, None, 2),
 }
 
 
-def widths_told(
+def width_notes(
     way: Rotating, xs: Sequence[Tensor], at: Tensor, anew: Callable[[Signature], Rotating]
 ) -> tuple[str, ...]:
-    """What is to be known of tables whose width is told, and may be another.
+    """Return notes on given tables whose width may differ from that of the line.
 
-    That the code reads a part of their rows; or that it rotates a part of the channels, which it
-    does by tables of a number for each channel that are half as wide.  ``xs``, ``at``: vectors and
-    their positions; ``anew``: the code, called by another line.
+    Either the code reads only a part of their rows, or it rotates only a part of the channels, with
+    tables of one number for each channel that are half as wide.  ``xs``, ``at``: vectors and their
+    positions; ``anew``: builds the call for another line.
     """
     held = [one for one in way.places if role(one) in TABLES and one.axes]
     if not held or way.table is None or way.signature.source is not None:
         return ()
     halves = any((one.axes or ())[-1:] == HALF.axes for one in held)
-    told = [*_part(way, xs, at, anew)] if halves else []
+    told = [*_partial_rotation_notes(way, xs, at, anew)] if halves else []
     plain = _called(way, xs, at)
     for one in held:
         if (one.axes or ())[-1:] != WHOLE.axes:
@@ -207,31 +209,31 @@ def widths_told(
             found = _called(_with_others(way, one.name, place), xs, at)
             if all(map(torch.equal, plain, found)):
                 told.append(
-                    f"of each row of {one.name} {words} is all that is read: if the code takes as "
-                    f"many numbers as there are pairs, say D/2"
+                    f"only {words} of each row of {one.name} is read: if the code takes one "
+                    f"number for each pair, write D/2"
                 )
     return tuple(told)
 
 
-def _part(
+def _partial_rotation_notes(
     way: Rotating, xs: Sequence[Tensor], at: Tensor, anew: Callable[[Signature], Rotating]
 ) -> Iterator[str]:
-    """That a part of the channels rotates, because the code takes halves for whole tables."""
+    """Yield a note if only part of the channels rotates: D/2 tables are read as whole ones."""
     few = _rotated(way, xs, at)
     line = _whole(way.line)
     try:
         more = _rotated(anew(line), xs, at) if 2 * few <= way.width else few
-    except Exception:  # noqa: BLE001 (the code need not take whole tables)
+    except Exception:  # noqa: BLE001 (the code may refuse whole tables)
         return
     if more > few:
         yield (
-            f"{few} of {way.width} channels are rotated, as many as the tables have numbers: with "
-            f"D for D/2 {more} are"
+            f"{few} of {way.width} channels rotate, as many as the tables have numbers; with D "
+            f"in place of D/2, {more} rotate"
         )
 
 
 def _whole(line: Signature) -> Signature:
-    """The line, with a number for each channel where there is one for each pair."""
+    """Return the line with tables of D numbers where it has tables of D/2."""
 
     def other(one: Argument) -> Argument:
         axes = one.axes
@@ -243,7 +245,7 @@ def _whole(line: Signature) -> Signature:
 
 
 def _rotated(way: Rotating, xs: Sequence[Tensor], at: Tensor) -> int:
-    """How many channels rotate with the position."""
+    """Return how many channels rotate with the position."""
     out, other = _called(way, xs, at)[0], _called(way, xs, at + 3)[0]
     return int((out != other).flatten(0, -2).any(0).sum())
 
@@ -253,7 +255,7 @@ def _called(way: Rotating, xs: Sequence[Tensor], at: Tensor) -> tuple[Tensor, ..
 
 
 def _with_others(way: Rotating, name: str, place: Callable[[int], slice]) -> Rotating:
-    """The call, given other numbers in these columns of one of its tables."""
+    """Return the call with other numbers in these columns of one of its tables."""
     table = way.table
     assert table is not None
 

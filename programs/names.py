@@ -1,4 +1,4 @@
-"""What the parameters of a function are, read off their names."""
+"""Infer what the parameters of a function are from their names."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ ROLES: dict[str, str] = {
     "scale": "scale scaling softmax_scale sm_scale attn_scale xpos_scale",
     "window": "window window_size sliding_window w ws",
 }
-# What is written of a parameter of a role that a call is given, where nothing else is known.
-GIVEN: dict[str, str] = {
+# What a line says of a parameter of a role, if nothing else is known.
+USUAL_ARGUMENTS: dict[str, str] = {
     "length": " = n",
     "keys": " = n",
     "heads": " = H",
@@ -99,30 +99,32 @@ CAPITALS = {
 }
 
 
-INDEX = re.compile(r"(layer|block|head)_?(idx|index|id|number|i)")  # of one of several parts
-OF_TOKENS = re.compile(r"(seq|sequence|tokens?|time|length)_(dim|axis)")  # which axis it is
-BESIDE = r"freqs?|rope|rotary|pos|positions?|cached?|table|emb|embeddings?|half|values?"
-TABLE = re.compile(rf"(?:(?:{BESIDE})_)*(cos|sin)(?:ines?)?(?:_(?:{BESIDE}))*")
-PAIR = re.compile(rf"(?:(?:{BESIDE})_)*(?:cos_?sin|sin_?cos)(?:_(?:{BESIDE}|cache|tables?))*")
-# One of several tables: of queries or of keys, or of an axis.
+INDEX = re.compile(r"(layer|block|head)_?(idx|index|id|number|i)")  # of a layer or another part
+OF_TOKENS = re.compile(r"(seq|sequence|tokens?|time|length)_(dim|axis)")  # the number of an axis
+TABLE_WORDS = r"freqs?|rope|rotary|pos|positions?|cached?|table|emb|embeddings?|half|values?"
+TABLE = re.compile(rf"(?:(?:{TABLE_WORDS})_)*(cos|sin)(?:ines?)?(?:_(?:{TABLE_WORDS}))*")
+PAIR = re.compile(
+    rf"(?:(?:{TABLE_WORDS})_)*(?:cos_?sin|sin_?cos)(?:_(?:{TABLE_WORDS}|cache|tables?))*"
+)
+# One of several tables: for queries or keys, or for an axis.
 SEVERAL = re.compile(r"((?:freqs?|cos|sin|cis|angles|rot(?:ary)?)(?:_\w+)?)_[qkxyzhw]")
-# What the sides of a grid are called.
+# Names of the sides of a grid.
 SIDES = (("h", "w"), ("height", "width"), ("H", "W"), ("grid_h", "grid_w"), ("rows", "cols"))
-ARRAY = re.compile(r"\bTensor\b")  # a theta that is an array is one of angles, and no base
+ARRAY = re.compile(r"\bTensor\b")  # a theta that is an array holds angles, not a base
 MAXIMUM = re.compile(r"max(imum)?(_?\w+)?")
-CAPACITY = 2048  # tokens or positions, where a number of them is no more than the most there may be
-NUMBER = re.compile(r"(typing\.)?(Optional\[)?(int|float|bool)\]?( \| None)?")  # no array is given
-# What an array is; of a number, a position is that of the first token.
+CAPACITY = 2048  # passed for a maximum number of tokens or positions
+NUMBER = re.compile(r"(typing\.)?(Optional\[)?(int|float|bool)\]?( \| None)?")  # not an array
+# Roles of arrays; a number with the role of positions is the position of the first token.
 ARRAYS = {
     *("query", "key", "value", "tokens", "positions", "encoding"),
     *("cos", "sin", "freqs", "pair", "mask", "padding"),
 }
-SUFFIX = re.compile(r"(?<=[a-z])_[A-Z]{2,6}$")  # of a name that says its axes, as q_BLHD does
+SUFFIX = re.compile(r"(?<=[a-z])_[A-Z]{2,6}$")  # axes at the end of a name, as in q_BLHD
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter: its name, what it is (or ""), whether it has a default, and which."""
+    """A parameter: its name, role (or ""), whether it is required, its default and annotation."""
 
     name: str
     role: str
@@ -132,7 +134,7 @@ class Parameter:
 
     @property
     def is_capacity(self) -> bool:
-        """Whether its name says how many tokens there may be at most, and not how many there are.
+        """Whether the name means the maximum number of tokens, not how many there are.
 
         >>> [Parameter(name, role_of(name), True).is_capacity for name in ("max_len", "seq_len")]
         [True, False]
@@ -141,7 +143,7 @@ class Parameter:
 
     @property
     def is_number(self) -> bool:
-        """Whether it is annotated as a number, so that no array is handed to it.
+        """Whether it is annotated as a number, so that it is not given an array.
 
         >>> [Parameter("dim", "", True, annotation=one).is_number for one in (int, "int | None", 3)]
         [True, True, False]
@@ -152,14 +154,14 @@ class Parameter:
 
     @property
     def is_unknown_number(self) -> bool:
-        """Whether it must be given a whole number, and nothing says which."""
+        """Whether it is a required integer whose value nothing suggests."""
         whole = self.is_number and "int" in str(self.annotation)
         return self.required and whole and not (self.role or INDEX.fullmatch(self.name))
 
 
 @lru_cache(maxsize=4096)
 def role_of(name: str) -> str:
-    """What a parameter of that name is, or "".
+    """Return the role of a parameter of that name, or "".
 
     >>> role_of("position_ids"), role_of("rope_theta"), role_of("hidden_dims"), role_of("q_BLHD")
     ('positions', 'base', 'embed', 'query')
@@ -180,17 +182,17 @@ def role_of(name: str) -> str:
 
 
 def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """The parameters of a call without ``self``; ``*args`` and ``**kwargs`` are left out.
+    """Return the parameters of a call without ``self``, ``*args`` and ``**kwargs``.
 
-    Raises ``DoesNotFit`` where the signature cannot be read.
+    Raises ``DoesNotFit`` if the signature cannot be read.
     """
     module = hasattr(call, "forward") and not inspect.isclass(call)
     target = getattr(call, "forward") if module else call  # noqa: B009
-    target = getattr(target, "_torchdynamo_inline", target)  # what was scripted
+    target = getattr(target, "_torchdynamo_inline", target)  # a scripted function
     try:
         found = tuple(inspect.signature(target).parameters.values())
-        found = _handed_on(call, found, "__init__") if inspect.isclass(call) else found
-        found = _handed_on(type(call), found, "forward") if module else found
+        found = _forwarded(call, found, "__init__") if inspect.isclass(call) else found
+        found = _forwarded(type(call), found, "forward") if module else found
     except (TypeError, ValueError) as error:
         found = _documented(call)
         if not found:
@@ -210,7 +212,7 @@ def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
 
 
 def _as_annotated(one: Parameter) -> str:
-    """Its role, as far as that goes with its annotation.
+    """Return the role of a parameter, corrected by its annotation.
 
     >>> _as_annotated(Parameter("pos", "positions", True, annotation=int))
     'offset'
@@ -222,17 +224,17 @@ def _as_annotated(one: Parameter) -> str:
     return one.role
 
 
-def _handed_on(
+def _forwarded(
     cls: type[Any], found: tuple[inspect.Parameter, ...], method: str
 ) -> tuple[inspect.Parameter, ...]:
-    """The parameters of a method, with those of the class above where it hands on all it gets.
+    """Return the parameters of a method, with those of the base class that it forwards to.
 
-    That is, where it takes ``*args, **kwargs``.
+    A method forwards if it takes ``*args, **kwargs``.
     """
     known = {one.name: one for one in found}
     own = [above for above in cls.__mro__ if method in vars(above)]
     if method != "__init__" and (not own or "super()" not in source_of(vars(own[0])[method])):
-        return found  # what it is given beyond its own it may drop
+        return found  # it may ignore further arguments
     for above in own if method == "__init__" else own[1:]:
         if not {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= {
             one.kind for one in found
@@ -244,7 +246,7 @@ def _handed_on(
 
 
 def _documented(call: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
-    """The signature that begins the documentation of a function of C."""
+    """Read the signature at the beginning of the docstring of a function written in C."""
     line = " ".join((call.__doc__ or "").split("->")[0].split())
     name, opens, rest = line.partition("(")
     if not opens or not rest.endswith(")") or not name.isidentifier():
@@ -271,9 +273,9 @@ WRITTEN = re.compile(r"[\[(]\s*(\w+\s*,\s*\w+\s*,\s*\w+(?:\s*,\s*\w+)?)\s*[\])]"
 
 
 def order_in(text: str, *, written: bool = True) -> str:
-    """The order of axes that source says itself: ``b, t, h, d = x.shape``, or (B, T, H, D).
+    """Return the order of axes that the source states: ``b, t, h, d = x.shape``, or (B, T, H, D).
 
-    ``written``: what is written in a docstring or a comment counts, and not what is run alone.
+    ``written``: docstrings and comments count too, not only code.
 
     >>> order_in("B, H, T, D = q.shape")
     'bhtd'
@@ -292,7 +294,7 @@ def order_in(text: str, *, written: bool = True) -> str:
 
 
 def sizes_of(holder: Any, role: str) -> tuple[int, ...]:
-    """Numbers that an object, or its ``config``, holds under names of a role, in their order."""
+    """Return the numbers that an object or its ``config`` holds under names of a role, in order."""
     held: Mapping[str, Any] = {}
     config = getattr(holder, "config", None)
     for one in (holder, config):

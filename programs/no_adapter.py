@@ -1,7 +1,7 @@
-"""Code that no adapter fits: what was tried, what is not installed, and what to write down instead.
+"""Code that no adapter fits: what was tried, which packages are missing, and what to write instead.
 
-The line that is offered has the code's own parameters with what their names say.  What no name says
-is ``?``, which is to be replaced before the line is passed back.
+The suggested line has the code's own parameters, each with what its name implies.  What no name
+implies is ``?``, to be replaced before the line is passed back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .code import Code, DoesNotFit
-from .names import GIVEN, Parameter, parameters
+from .names import USUAL_ARGUMENTS, Parameter, parameters
 
 NEEDS_DEVICE = (
     "not compiled with cuda",
@@ -28,13 +28,13 @@ NEEDS_DEVICE = (
     "cuda out of memory",
     "requires cuda",
     "active drivers",
-    "flash_attn",  # installed, and still named in an error: it has kernels for CUDA alone
+    "flash_attn",  # named in errors even if installed: its kernels need CUDA
 )
 WANTS_DEVICE = (
     "This code asks for a CUDA device, and was run without one.  Take the device from its inputs "
     "(x.device), or run the check where there is one."
 )
-# Packages of kernels, which code names where it cannot do without them.
+# Kernel packages that code names in an error if it needs them.
 KERNELS = (
     "flash_attn",
     "xformers",
@@ -53,7 +53,7 @@ _NONE_CALLED = "'NoneType' object is not callable"
 
 
 def advice(text: str) -> str:
-    """What to do where code says that a package or a device is missing; "" where it does not.
+    """Return what to do if an error says that a package or a device is missing, else "".
 
     >>> advice("flash_attn is not importable here")[:53]
     'This code needs flash_attn, which is not installed.  '
@@ -68,7 +68,7 @@ def advice(text: str) -> str:
 
 
 def advice_on(code: Code, text: str) -> str:
-    """The same, where code calls what its file could not import, and has None for."""
+    """Return advice, also if the code calls a name that is None because its import failed."""
     if _NONE_CALLED not in text:
         return advice(text)
     absent = [
@@ -80,20 +80,20 @@ def advice_on(code: Code, text: str) -> str:
         return ""
     packages = [one for one in _imported(code.place.rpartition(":")[0], absent[0]) if not _is(one)]
     named = f"{absent[0]} is None in its file.  "
-    return named + (_needs(packages[0]) if packages else "Give it a setting with which it is not.")
+    return named + (_needs(packages[0]) if packages else "Choose a setting with which it is not.")
 
 
 def _needs(package: str) -> str:
     kernels = " (it has kernels for a CUDA device)" * (package in KERNELS)
     return (
         f"This code needs {package}, which is not installed.  Install it{kernels} where the check "
-        "is run, or choose what does without it: an argument in --call, a setting with --set, or "
+        "is run, or choose a way without it: an argument in --call, a setting with --set, or "
         "another class of the file."
     )
 
 
 def _package(text: str) -> str:
-    """A package that is named in what code raised, and is not installed."""
+    """Return a package that an error of the code names and that is not installed, or ""."""
     lower = text.replace("-", "_").lower()
     named = [found[1] for found in (_NO_MODULE.search(text), _PIP.search(text)) if found]
     named += [one for one in KERNELS if re.search(rf"\b{one}\b", lower)]
@@ -109,7 +109,7 @@ def _is(package: str) -> bool:
 
 
 def _imported(file: str, name: str) -> list[str]:
-    """Packages from which a file imports a name."""
+    """Return the packages from which a file imports a name."""
     try:
         nodes = [*ast.walk(ast.parse(Path(file).read_text(encoding="utf-8")))]
     except (OSError, SyntaxError, ValueError):
@@ -127,7 +127,7 @@ def _imported(file: str, name: str) -> list[str]:
 
 
 UNKNOWN = "?"
-PLAIN = GIVEN | {
+SUGGESTED = USUAL_ARGUMENTS | {
     "encoding": ": B n E encoding",
     "cos": ": n D cos",
     "sin": ": n D sin",
@@ -149,11 +149,11 @@ RESULTS = {
 }
 
 
-def suggested(call: Callable[..., Any], kind: str) -> str:
-    """A line of the signature language for the parameters that must be given; "" if none are known.
+def suggested_call(call: Callable[..., Any], kind: str) -> str:
+    """Return a line for the required parameters; "" if there are none or they cannot be read.
 
     >>> def make_mask(seq_len, window, spread): ...
-    >>> suggested(make_mask, "mask")
+    >>> suggested_call(make_mask, "mask")
     'seq_len = n, window = 3, spread = ? -> n n keep'
     """
     try:
@@ -178,7 +178,7 @@ def suggested(call: Callable[..., Any], kind: str) -> str:
 
 
 def _first_length(roles: list[str], kind: str) -> int | None:
-    """The place of the length that counts queries, where keys have a length of their own."""
+    """Return the index of the length that counts queries if keys have a length of their own."""
     lengths = [k for k, role in enumerate(roles) if role in ("length", "keys")]
     return lengths[0] if kind in ("bias", "mask") and len(lengths) > 1 else None
 
@@ -186,7 +186,7 @@ def _first_length(roles: list[str], kind: str) -> int | None:
 def _part(one: Parameter, own: Mapping[str, str], length: str) -> str:
     if length:
         return f"{one.name} = {length}"
-    said = own.get(one.role) or PLAIN.get(one.role)
+    said = own.get(one.role) or SUGGESTED.get(one.role)
     if one.role == "freqs" and any(word in one.name for word in ("cis", "complex")):
         said = ": n D/2 cis"
     if said is None:
@@ -194,7 +194,7 @@ def _part(one: Parameter, own: Mapping[str, str], length: str) -> str:
     return f"{one.name}{said}"
 
 
-CALLED: dict[str, tuple[str, str, str]] = {  # the class, the call as a lambda, and its sizes
+CALLED: dict[str, tuple[str, str, str]] = {  # class, call as a lambda, sizes
     "rotary": ("Rotary", "rotate=lambda x, positions: {}(x, positions)", "width=64"),
     "attention": (
         "Attention",
@@ -218,16 +218,16 @@ BUILDING = "building it"
 SETTING = re.compile(r"give settings=\{'(\w+)': \.\.\}")
 IN_PYTHON = re.compile(r"; give (arguments|settings)=\{[^}]*\}(, or a factory without arguments)?")
 GIVE_SET = r"give --set \1=.."
-LONG = 40  # letters of a name that an example still shows
+LONG = 40  # longer names are abbreviated in examples
 
 
 class NoAdapter(TypeError):
-    """No adapter fits; ``tried`` says of each why not.
+    """No adapter fits; ``tried`` holds the reason for each adapter.
 
-    ``str`` of it advises one who called from Python; ``on_command_line`` is the same text for one
-    who has ``--as`` and a file.  ``kind``: what was asked for, or is nearest, "" if unknown.
-    ``line``: how it may be called, made from its own parameters, with ``?`` for what is not known.
-    ``lacks``: what to do about what it misses where it is run, if that is not in what was tried.
+    ``str`` of it advises callers from Python; ``on_command_line`` is the same text for users of the
+    command line.  ``kind``: the kind asked for or nearest, "" if unknown.  ``line``: how the code
+    may be called, made from its own parameters, with ``?`` for what is not known.  ``lacks``: what
+    to do about what is missing at run time, if ``tried`` does not say it.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class NoAdapter(TypeError):
     ) -> None:
         self.name = name
         self.tried = dict(tried)
-        alike: dict[str, list[str]] = {}  # code that always raises does it for every adapter
+        alike: dict[str, list[str]] = {}  # adapters by error: code may fail the same way for all
         for one, why in tried.items():
             alike.setdefault(why.rpartition("): ")[2], []).append(one)
         lines = "\n".join(
@@ -256,7 +256,7 @@ class NoAdapter(TypeError):
         example = _built(name) if BUILDING in tried else _called(name, kind or "rotary")
         open_ = not asked and BUILDING not in tried
         call = line or CALLS[kind or "rotary"]
-        open_part = ", with what it is for each ?" * (UNKNOWN in line)
+        open_part = ", with its meaning in place of each ?" * (UNKNOWN in line)
         super().__init__(
             f"{told}Say {'what it is (kind=..), or ' * open_}how it is called, in axis letters "
             f"such as call={call!r}{open_part}; what sizes it has: width=.., heads=.., "
@@ -275,7 +275,7 @@ class NoAdapter(TypeError):
 
 
 def _called(name: str, kind: str) -> str:
-    """A function that returns how code of that kind is called."""
+    """Return the source of a ``subject`` function that wraps code of that kind."""
     cls, call, sizes = CALLED[kind]
     short = name.isidentifier() and len(name) < LONG
     lines = ['name="mine"', call.format(name if short else "my_code"), *filter(None, [sizes])]
@@ -285,5 +285,5 @@ def _called(name: str, kind: str) -> str:
 
 
 def _built(name: str) -> str:
-    """A function that builds what could not be built."""
+    """Return the source of a ``subject`` function that builds what could not be built."""
     return f"def subject():\n    return {name}(..)  # with all that it must be given"

@@ -1,8 +1,8 @@
-"""Other ways to what a map of tokens makes: flags, kernels, a context of its own tokens, steps.
+"""Other ways to compute what a map of tokens does: flags, kernels, an explicit context, steps.
 
-A context that is the tokens themselves, and a mask that shows every key, change nothing where the
-code looks at no order and no further weights are used: whether that is so is found by running it.
-Code that norms its tokens reads a context as it is, and is not asked about it.
+Passing the tokens themselves as the context, or a mask that shows every key, changes nothing if the
+code ignores the order of tokens and uses no further weights; running the code decides whether that
+is so.  Code that norms its tokens reads a context unnormed, so these paths are not tried on it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from .code import Code
 from .masks import is_mask
 from .names import parameters
-from .roles import ROTATED, raised, role
+from .roles import ROTATED, describe_call_error, role
 from .signature import Argument, SignatureError, State
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ MASK_OF_CONTEXT = re.compile(r"(encoder|context|memory|cross)\w*mask")
 CONTEXTS = ("context", "encoder_hidden_states", "key_value_states", "memory", "xa", "x_kv", "kv")
 KEYS = (("key", "value"), ("keys", "values"), ("k", "v"))
 COUNT = 6
-NEAR = 1e-5  # of the largest entry: what float32 leaves of a sum in another order
+NEAR = 1e-5  # relative to the largest entry: float32 rounding of sums in another order
 
 
-def paths_of(on: OnTokens, width: int) -> dict[str, OnTokens | Callable[..., Tensor]]:
-    """The other paths by name, each a map of tokens (B, T, E) and of those that are kept (B, T).
+def other_paths(on: OnTokens, width: int) -> dict[str, OnTokens | Callable[..., Tensor]]:
+    """Return the other paths by name, each a map of tokens (B, T, E) and of the kept ones (B, T).
 
     ``width``: the features of a token.
     """
@@ -62,9 +62,9 @@ def paths_of(on: OnTokens, width: int) -> dict[str, OnTokens | Callable[..., Ten
 
 
 def _same_of_any_order(on: OnTokens, width: int, alike: list[str]) -> dict[str, OnTokens]:
-    """Paths on which code may be causal, or place its tokens, where it is not so on the main one.
+    """Return paths on which code may be causal or encode positions although the main path is not.
 
-    They are taken where the main one looks at no order.
+    They are used only if the main path ignores the order of tokens.
     """
     taken = {one.name: one for one in parameters(on.code.call)}
     told = {one.name for one in on.signature.arguments} | set(on.code.options.arguments)
@@ -87,7 +87,7 @@ def _same_of_any_order(on: OnTokens, width: int, alike: list[str]) -> dict[str, 
         )
     if on.spare:
         tried["a mask that shows every key"] = replace(on, full=True)
-    own = _weights(on, width) if tried and _blind(on, width) else None
+    own = _weights(on, width) if tried and _is_equivariant(on, width) else None
     if own is None:
         return {}
     found = {name: (path, _weights(path, width)) for name, path in tried.items()}
@@ -95,9 +95,9 @@ def _same_of_any_order(on: OnTokens, width: int, alike: list[str]) -> dict[str, 
 
 
 def _as_it_returns(on: OnTokens, width: int) -> OnTokens | None:
-    """The path, with or without weights behind its result, as it is; None where there is none.
+    """Return the path, with or without weights behind its result; None if there is no such path.
 
-    Code that is not written for a flag says so with a NotImplementedError: that is no path.
+    Code that raises NotImplementedError for a flag has no such path.
     """
     x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(12))
     results = on.signature.results
@@ -111,31 +111,31 @@ def _as_it_returns(on: OnTokens, width: int) -> OnTokens | None:
                 return None
             except SignatureError:
                 continue
-            except Exception:  # noqa: BLE001 (the law tells what it raises)
+            except Exception:  # noqa: BLE001 (the law reports what it raises)
                 break
         return path
     return on
 
 
-def hiding_in(on: OnTokens, paths: Mapping[str, TokenMap]) -> dict[str, TokenMap]:
-    """The paths that hide what the mask hides: not a context that has a mask of its own."""
+def masked_paths(on: OnTokens, paths: Mapping[str, TokenMap]) -> dict[str, TokenMap]:
+    """Return the paths that hide what the mask hides: none whose context has a mask of its own."""
     told = {one.name for one in on.signature.arguments}
     own = any(
         MASK_OF_CONTEXT.search(p.name) for p in parameters(on.code.call) if p.name not in told
     )
     if not own:
         return dict(paths)
-    return {name: path for name, path in paths.items() if not _given_more(on, path)}
+    return {name: path for name, path in paths.items() if not _takes_more(on, path)}
 
 
-def _given_more(on: OnTokens, path: TokenMap) -> bool:
-    """Whether the path is given what the main one is not, such as a context."""
+def _takes_more(on: OnTokens, path: TokenMap) -> bool:
+    """Whether the path is given more arguments than the main path, such as a context."""
     line = getattr(path, "signature", on.signature)
     return len(line.arguments) > len(on.signature.arguments)
 
 
 def _like_tokens(on: OnTokens, one: Argument) -> bool:
-    """Whether it is given the same tokens again."""
+    """Whether the argument is given the same tokens again."""
     if one == on.tokens or is_mask(one) or role(one) not in ROTATED:
         return False
     return set(one.letters) == set(on.tokens.letters)
@@ -145,8 +145,8 @@ def _parts(on: OnTokens) -> list[nn.Module]:
     return [*on.code.module.modules()] if on.code.module is not None else []
 
 
-def _blind(on: OnTokens, width: int) -> bool:
-    """Whether tokens in another order give the outputs in that order, in evaluation."""
+def _is_equivariant(on: OnTokens, width: int) -> bool:
+    """Whether, in evaluation, permuting the tokens permutes the outputs in the same way."""
     x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(9))
     order = torch.tensor([2, 5, 0, 4, 1, 3])
     with _evaluating(on), torch.no_grad():
@@ -155,7 +155,7 @@ def _blind(on: OnTokens, width: int) -> bool:
 
 
 def _norms(on: OnTokens, width: int) -> bool:
-    """Whether tokens may be normed before they are read: by a part of the module, or as is seen."""
+    """Whether tokens may be normed before they are read, by the names of parts or by a run."""
     if any("norm" in type(part).__name__.lower() for part in _parts(on)):
         return True
     x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(11))
@@ -167,14 +167,14 @@ def _norms(on: OnTokens, width: int) -> bool:
 
 
 def _weights(on: OnTokens, width: int) -> frozenset[str] | None:
-    """The names of the weights that the result depends on; None where it cannot be called."""
+    """Return the names of the weights the result depends on; None if the call raises."""
     x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(10))
     named = {} if on.code.module is None else dict(on.code.module.named_parameters())
     weights = {name: one for name, one in named.items() if one.requires_grad}
     with _evaluating(on), torch.enable_grad():
         try:
             result = on(x)
-        except Exception:  # noqa: BLE001 (called in a way that nobody told, code may raise anything)
+        except Exception:  # noqa: BLE001 (the call is a guess, and code may raise anything)
             return None
         if not weights or not result.requires_grad:
             return frozenset()
@@ -197,7 +197,7 @@ def _evaluating(on: OnTokens) -> Iterator[None]:
 
 
 def _slow(on: OnTokens) -> Callable[..., Tensor]:
-    """The same without the fast path of torch's own modules."""
+    """Return the same call without the fast path of torch's own modules."""
 
     def slow(x: Tensor, keep: Tensor | None = None) -> Tensor:
         before = torch.backends.mha.get_fastpath_enabled()
@@ -214,14 +214,14 @@ Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 
 
 def stepping(on: OnTokens, width: int) -> Step:
-    """A chunk of tokens (B, c, E) and the state -> (B, c, E) and the next state.
+    """Return a step: a chunk of tokens (B, c, E) and the state -> (B, c, E) and the next state.
 
-    The state is what the step before left, and how many tokens there were; it is copied before it
-    is written to, so that a step can be taken again.  Raises :class:`SignatureError` where two
-    steps cannot be taken.
+    The state is what the previous step left, and the number of tokens so far; it is copied before
+    it is written to, so that a step can be repeated.  Raises :class:`SignatureError` if two steps
+    cannot be taken.
     """
     call = on.signature.step
-    assert call is not None  # who calls has seen it
+    assert call is not None  # checked by the caller
     call = replace(call, source=on.signature.source)
     first = type(on)(on.code, call)
 
@@ -229,7 +229,7 @@ def stepping(on: OnTokens, width: int) -> Step:
         if not call.states:
             return of_its_own(x, state)
         kept, past = state if state is not None else (_starts(on.code, call.states), 0)
-        kept = {name: _apart(value) for name, value in kept.items()}
+        kept = {name: _copied_state(value) for name, value in kept.items()}
         out, found = first.run(x, None, past, kept)
         return out, (
             {name: found.get(name, value) for name, value in kept.items()},
@@ -240,7 +240,7 @@ def stepping(on: OnTokens, width: int) -> Step:
         held, past = state if state is not None else (on.code.module, 0)
         if held is None:
             raise SignatureError(
-                f"wanted what a step leaves to the next, such as cache, in {call}: {on.code.name} "
+                f"wanted the state that a step passes on, such as cache, in {call}: {on.code.name} "
                 "is not a module with state of its own"
             )
         held = _with_its_own(held)
@@ -253,13 +253,13 @@ def stepping(on: OnTokens, width: int) -> Step:
         step(x[:, 3:].contiguous(), state)
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
         raise SignatureError(
-            f"{on.code.name} was called as step: {call}, and {raised(on.code, error)}"
+            f"{on.code.name} was called as step: {call}, and {describe_call_error(on.code, error)}"
         ) from None
     return step
 
 
 def _starts(code: Code, states: tuple[Argument, ...]) -> dict[str, Any]:
-    """What the first step is given.  Raises :class:`SignatureError` for an unknown name."""
+    """Return what the first step is given.  Raises :class:`SignatureError` for an unknown name."""
     found: dict[str, Any] = {}
     for one in states:
         assert isinstance(one.value, State)
@@ -268,7 +268,7 @@ def _starts(code: Code, states: tuple[Argument, ...]) -> dict[str, Any]:
             make = code.space.get(start[:-2])
             if make is None:
                 raise SignatureError(
-                    f"wanted {start} beside {code.name}, and its file has no such name"
+                    f"wanted {start} in the file of {code.name}, which has no such name"
                 )
             found[one.name] = make()
         else:
@@ -277,29 +277,29 @@ def _starts(code: Code, states: tuple[Argument, ...]) -> dict[str, Any]:
 
 
 def _with_its_own(module: nn.Module) -> nn.Module:
-    """A copy with what it keeps; weights are shared, as nothing is written to them."""
+    """Return a copy of a module with its own state; weights are shared, as they are only read."""
     kept = {id(one): one for one in module.parameters()}
     for part in module.modules():
         for name, value in vars(part).items():
             if isinstance(value, Tensor | tuple | list | dict) and (
                 name == "_buffers" or not name.startswith("_")
             ):
-                kept[id(value)] = _apart(value)
+                kept[id(value)] = _copied_state(value)
     return copy.deepcopy(module, kept)
 
 
-def _apart(state: Any) -> Any:
-    """A copy of a cache that shares no tensor that is written to; gradients go through it."""
+def _copied_state(state: Any) -> Any:
+    """Copy a cache so that no written tensor is shared; gradients flow through the copy."""
     if isinstance(state, Tensor):
         return state.clone()
     if isinstance(state, tuple | list):
-        return type(state)(_apart(one) for one in state)
+        return type(state)(_copied_state(one) for one in state)
     if isinstance(state, dict):
-        return {key: _apart(one) for key, one in state.items()}
+        return {key: _copied_state(one) for key, one in state.items()}
     if not hasattr(state, "__dict__"):
         return state
     made = copy.copy(state)
     for key, value in vars(state).items():
         nested = isinstance(value, Tensor | tuple | list | dict)
-        made.__dict__[key] = _apart(value) if nested else value
+        made.__dict__[key] = _copied_state(value) if nested else value
     return made

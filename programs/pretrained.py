@@ -1,7 +1,7 @@
-"""Classes of Hugging Face transformers: built from configs, without weights and without a network.
+"""Classes of Hugging Face transformers, built from configs without weights or network access.
 
-``rotary_classes()`` names every class with Rotary in its name; `small_config` builds what a class
-is built with.  Which function takes the cos and sin of a class stands in the file of the class.
+``rotary_classes()`` lists every class with Rotary in its name; `small_config` makes the config that
+a class is built from.  The function that applies the cos and sin of a class is in its file.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ PARTS = (
 
 
 def rotary_classes() -> tuple[tuple[str, str], ...]:
-    """(module, class) of every class with Rotary in its name; read off the files, none imported.
+    """Return (module, class) for every class with Rotary in its name, without importing any.
 
-    Raises ``ImportError`` where transformers is not installed.
+    Raises ``ImportError`` if transformers is not installed.
     """
     import transformers
 
@@ -71,23 +71,23 @@ def rotary_classes() -> tuple[tuple[str, str], ...]:
     )
 
 
-def the_class(module: str, name: str) -> type[nn.Module]:
-    """The class itself; its module is imported."""
+def load_class(module: str, name: str) -> type[nn.Module]:
+    """Return the class itself; its module is imported."""
     found: type[nn.Module] = getattr(importlib.import_module(module), name)
     return found
 
 
 def is_config(thing: Any) -> bool:
-    """Whether this is a config of transformers, or a class of them."""
+    """Whether this is a config of transformers or a class of configs."""
     cls = thing if inspect.isclass(thing) else type(thing)
     return any(base.__name__ in ("PreTrainedConfig", "PretrainedConfig") for base in cls.__mro__)
 
 
 def small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any] = {}) -> Any:
-    """A config for that class: as it comes for rotary code, of small sizes for what has weights.
+    """Return a config for that class: the default for rotary code, small for code with weights.
 
-    ``told``: of the config.  Where the class is built from a part of it (text, vision), that part.
-    Raises ``DoesNotFit``.
+    ``told``: settings of the config.  If the class is built from a part of it (text, vision), that
+    part is returned.  Raises ``DoesNotFit``.
     """
     with _quiet():
         return _small_config(annotation, cls, told)
@@ -95,7 +95,7 @@ def small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any] = {}) 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the warnings of small configs, about ids of tokens that small vocabularies lack."""
+    """Silence warnings about small configs, such as token ids that small vocabularies lack."""
     logger = logging.getLogger("transformers")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -112,32 +112,32 @@ def _small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any]) -> A
         try:
             small = {k: v for k, v in sizes.items() if _has(annotation, k)}
             config = annotation(**{**small, **told})
-            if inspect.isroutine(cls) or _takes_more(cls):
+            if inspect.isroutine(cls) or _needs_more(cls):
                 return config
-        except Exception as error:  # noqa: BLE001 (a config may refuse sizes that do not go together)
+        except Exception as error:  # noqa: BLE001 (a config may refuse inconsistent sizes)
             failed = text_of(error, 200)
             continue
         for part in _parts(config):
             _completed(part)
             try:
-                cls(part, **_numbered(cls))
-            except Exception as error:  # noqa: BLE001 (a part of the config is the wrong one)
+                cls(part, **_layer_index(cls))
+            except Exception as error:  # noqa: BLE001 (it may be the wrong part of the config)
                 failed = failed or in_a_line(error, 200)
                 continue
             return part
-    raise DoesNotFit(f"of no {annotation.__name__} could {cls.__name__} be built: {failed}")
+    raise DoesNotFit(f"{cls.__name__} could not be built from any {annotation.__name__}: {failed}")
 
 
-def _takes_more(cls: Any) -> bool:
-    """Whether a class must be given other things than a config and the number of a layer."""
+def _needs_more(cls: Any) -> bool:
+    """Whether a class must be given more than a config and the index of a layer."""
     _, *known = inspect.signature(cls.__init__).parameters.values()
     needed = [one.name for one in known if one.default is one.empty and one.kind in NAMED]
     spare = known[0].kind in NAMED and known[0].name not in needed
     return spare or not {*needed} <= {known[0].name, "layer_idx"}
 
 
-def _numbered(cls: Any) -> dict[str, int]:
-    """The number of the layer, for classes that must be given one."""
+def _layer_index(cls: Any) -> dict[str, int]:
+    """Return the index of the layer, for classes that take one."""
     known = inspect.signature(cls.__init__).parameters
     return {"layer_idx": 0} if "layer_idx" in known else {}
 
@@ -161,18 +161,18 @@ def _parts(config: Any) -> Iterator[Any]:
 
 
 def _completed(config: Any) -> None:
-    """A base where the config, as it comes, has none, and sizes that go together."""
+    """Set a rotary base if the default config has none, and make the numbers of heads agree."""
     if getattr(config, "rope_parameters", "") is None:
         config.rope_parameters = {"rope_type": "default", "rope_theta": 10000.0}
     heads = getattr(config, "num_attention_heads", 0)
     if getattr(config, "kv_lora_rank", None) and getattr(config, "num_key_value_heads", 0) != heads:
-        config.num_key_value_heads = heads  # keys from a common latent: as many heads as queries
+        config.num_key_value_heads = heads  # keys from a shared latent: as many heads as queries
 
 
 def sections_of(table: Any) -> list[int]:
-    """How many pairs each axis of positions has, where a table has several (text, rows, columns).
+    """Return how many pairs each position axis has in a table with several (text, rows, columns).
 
-    Those of a small table are made to fit its width.
+    Those of a small table are set so that they fit its width.
     """
     found = getattr(table, "mrope_section", None)
     frequencies = getattr(table, "inv_freq", None)
@@ -185,7 +185,7 @@ def sections_of(table: Any) -> list[int]:
 
 
 def layer_types(module: nn.Module, options: Options) -> Options:
-    """Options with a ``layer_type``, where the call of the class wants one: its first ladder's."""
+    """Return the options, with the first ``layer_type`` of the module if its call takes one."""
     try:
         wanted = "layer_type" in inspect.signature(module.forward).parameters
     except (TypeError, ValueError):
@@ -202,10 +202,10 @@ def layer_types(module: nn.Module, options: Options) -> Options:
     return replace(options, arguments={**options.arguments, "layer_type": found[0]})
 
 
-def of_config(config: Any, kind: str | None) -> type[nn.Module]:
-    """The class to look at for a config: its attention, or its rotary embedding.
+def class_for(config: Any, kind: str | None) -> type[nn.Module]:
+    """Return the class to check for a config: its attention, or its rotary embedding.
 
-    Raises ``DoesNotFit`` that names the classes of its model.
+    Raises ``DoesNotFit`` if its model has no such class.
     """
     cls = config if inspect.isclass(config) else type(config)
     space = importlib.import_module(cls.__module__.replace(".configuration_", ".modeling_"))
@@ -215,4 +215,4 @@ def of_config(config: Any, kind: str | None) -> type[nn.Module]:
     own = [v for v in named if v.__name__.startswith(prefix)]
     if not own and not named:
         raise DoesNotFit(f"{space.__name__} has no class whose name ends in {' or '.join(ends)}")
-    return the_class(space.__name__, (own or named)[0].__name__)
+    return load_class(space.__name__, (own or named)[0].__name__)

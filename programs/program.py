@@ -1,4 +1,4 @@
-"""A program: a callable with its signature, called with arrays by name."""
+"""The class Program: a callable with its signature, called with arrays by name."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .signature import Argument, Signature, SignatureError, State
 
 @dataclass(frozen=True, init=False)
 class Program:
-    """Something to call, and its signature in axis letters; called, it is what it was.
+    """A callable with its signature in axis letters; calling it calls what it wraps.
 
-    Checks call it by the signature: parameters are given by their names, and where it has none of
-    these names in the order in which they are written.  ``name`` is for messages.
+    Checks call it by the signature: arguments are passed by name, or, if it has none of these
+    names, in the order in which they are written.  ``name`` is for messages.
 
-    Raises :class:`SignatureError` for a signature that cannot be read, and for a parameter that
-    there is not.
+    Raises :class:`SignatureError` for a signature that cannot be read and for a parameter that does
+    not exist.
 
     >>> import torch
     >>> twice = Program(lambda x: 2 * x, "x: B n E -> B n E", "twice")
@@ -53,7 +53,7 @@ class Program:
             "name": told,
             "by_name": _by_name(call, names, told),
         }
-        # Under the names of what it wraps its file, its lines and its parameters are found.
+        # These names lead to the file, lines and parameters of what is wrapped.
         known = ("__module__", "__name__", "__qualname__", "__doc__")
         values |= {"__qualname__": told}
         values |= {one: getattr(call, one) for one in known if hasattr(call, one)}
@@ -61,26 +61,26 @@ class Program:
             object.__setattr__(self, one, value)
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """What is wrapped, called as it was written."""
+        """Call what is wrapped with the arguments as given."""
         return self.call(*given, **named)
 
     def run(self, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> dict[str, Any]:
-        """The arrays and states it returns, by the names of the results ("0", "1", .. without one).
+        """Return the arrays and states it returns, by the names of the results (else "0", "1", ..).
 
-        ``arrays``: those that go in, and the states, by name.
+        ``arrays``: the inputs and the states, by name.
         """
         return self._results(self.called(arrays, lengths))
 
     def called(self, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> Any:
-        """What it returns, as it is; a parameter for which there is no array keeps its default."""
+        """Return its result unchanged; a parameter without an array keeps its default."""
         given = {
             one.name: _value(one, arrays, lengths)
             for one in self.signature.arguments
             if one.axes is None or one.name in arrays or not self.by_name
         }
-        if _LISTENING:
-            for module in _behind(self.call):
-                for tell in _LISTENING:
+        if _LISTENERS:
+            for module in _called_module(self.call):
+                for tell in _LISTENERS:
                     tell(module)
         if not self.by_name:
             return self.call(*given.values())
@@ -89,10 +89,10 @@ class Program:
 
     @cached_property
     def leading(self) -> tuple[str, ...]:
-        """Parameters that are given in their order, as code that is decorated may read them so.
+        """The parameters passed by position, since decorated code may read them that way.
 
-        Others are given by name: those of code that is not decorated, and those behind one that the
-        call leaves out.
+        All others are passed by name: those of undecorated code, and those after one that the call
+        omits.
         """
         if not hasattr(self.call, "__wrapped__") or not self.by_name:
             return ()
@@ -134,22 +134,22 @@ class Program:
         return told
 
 
-_LISTENING: list[Callable[[nn.Module], object]] = []
+_LISTENERS: list[Callable[[nn.Module], object]] = []
 
 
 @contextmanager
-def telling_of_modules(tell: Callable[[nn.Module], object]) -> Iterator[None]:
-    """Tells of each module before it works: when it is called, or a method of it by a program."""
-    _LISTENING.append(tell)
+def listening_to_modules(tell: Callable[[nn.Module], object]) -> Iterator[None]:
+    """Call ``tell`` with each module before it runs, or before a program calls a method of it."""
+    _LISTENERS.append(tell)
     try:
         with register_module_forward_pre_hook(lambda module, _: (tell(module), None)[1]):
             yield
     finally:
-        _LISTENING.remove(tell)
+        _LISTENERS.remove(tell)
 
 
-def _behind(call: Any) -> Iterator[nn.Module]:
-    """The module that is called, or whose method is: wrapped, or with some arguments given."""
+def _called_module(call: Any) -> Iterator[nn.Module]:
+    """Yield the module that is called, or whose method is, behind wrappers and partials."""
     for _ in range(9):  # wrappers of wrappers
         own = call if isinstance(call, nn.Module) else getattr(call, "__self__", None)
         if isinstance(own, nn.Module):
@@ -159,7 +159,7 @@ def _behind(call: Any) -> Iterator[nn.Module]:
 
 
 def program(signature: str) -> Callable[[Callable[..., Any]], Program]:
-    """A decorator that writes the signature where the function is.
+    """Return a decorator that attaches a signature to a function.
 
     >>> @program("x: B n E -> B n E")
     ... def half(x):
@@ -171,7 +171,7 @@ def program(signature: str) -> Callable[[Callable[..., Any]], Program]:
 
 
 def _by_name(call: Callable[..., Any], names: list[str], told: str) -> bool:
-    """Whether arguments are given by these names; in their order, where it knows none of them."""
+    """Whether arguments are passed by these names; by position if the callable has none of them."""
     target = getattr(call, "forward", call.__call__ if inspect.isclass(call) else call)
     try:
         found: Iterable[inspect.Parameter] = inspect.signature(target).parameters.values()
@@ -179,7 +179,7 @@ def _by_name(call: Callable[..., Any], names: list[str], told: str) -> bool:
         found = _documented(call)
     known = [one.name for one in found if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
     if any(one.kind == one.VAR_POSITIONAL for one in found):
-        known = list(dict.fromkeys([*known, *_handed_on(call)]))  # what a class above takes
+        known = list(dict.fromkeys([*known, *_forwarded(call)]))  # also those of base classes
     more = any(one.kind == one.VAR_KEYWORD for one in found)
     unknown = [name for name in names if name not in known]
     if not unknown or (more and len(unknown) < len(names)):
@@ -190,8 +190,8 @@ def _by_name(call: Callable[..., Any], names: list[str], told: str) -> bool:
     raise SignatureError(f"{told} has no parameter {unknown[0]!r}; nearest: {', '.join(near)}")
 
 
-def _handed_on(call: Callable[..., Any]) -> list[str]:
-    """The names of the parameters that code takes by handing on all it gets."""
+def _forwarded(call: Callable[..., Any]) -> list[str]:
+    """Return the names of the parameters that code accepts by forwarding its arguments."""
     try:
         return [one.name for one in parameters(call)]
     except DoesNotFit:
@@ -199,7 +199,7 @@ def _handed_on(call: Callable[..., Any]) -> list[str]:
 
 
 def _documented(call: Callable[..., Any]) -> Iterable[inspect.Parameter]:
-    """The parameters of what is built in, as far as its documentation says them."""
+    """Return the parameters of a builtin, as far as its documentation lists them."""
     try:
         names = [one.name for one in parameters(call)]
     except DoesNotFit:
@@ -220,7 +220,7 @@ def _value(one: Argument, arrays: Mapping[str, Any], lengths: Mapping[str, int])
 
 
 def _joined(one: Argument, value: Tensor) -> Tensor:
-    """What came back, with one axis for two that stand for heads."""
+    """Return a result with its two axes of heads merged into one."""
     for place, axis in enumerate(one.axes or ()):
         if axis.fold and place + 1 < value.ndim:
             value = value.flatten(place, place + 1)
@@ -228,7 +228,7 @@ def _joined(one: Argument, value: Tensor) -> Tensor:
 
 
 def _field(found: Any, name: str) -> Any:
-    """A value of a mapping, or a field of an object."""
+    """Return a value of a mapping, or an attribute of an object."""
     return found[name] if isinstance(found, Mapping) else getattr(found, name)
 
 

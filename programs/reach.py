@@ -1,9 +1,9 @@
-"""What some code may use while it runs: the functions and values that it holds and that it names.
+"""What code may use while it runs: the functions and values that it holds and that it names.
 
-A configuration has dozens of methods, and through these a library that downloads; of
-``self.config.window`` the code uses one value.  Where it is known which codes ran, what they do not
-name is left out; what they name without having run it counts, and not what that would call, as it
-would have to run first.
+A config has dozens of methods, and reaches a download library through them, while code that reads
+``self.config.window`` uses a single value.  If the code objects that ran are known, what they do
+not name is left out.  What they name counts even if it did not run, but not what it would call in
+turn: that would have to run first.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from torch import Tensor, nn
 
 LIBRARIES = {"torch", "numpy", "sympy", "mpmath", "array_api_compat", "attnproof"}
 FOREIGN = (LIBRARIES | sys.stdlib_module_names) - {"__main__"}
-OURS = "attnproof"  # what it says of some code, such as its signature, is none of the code's
-OBJECTS = 4000  # that are looked into
-ENTRIES = 500  # of a container
-CONTAINERS = (list, set, dict, deque)  # whose lengths code may ask for
-NAMES = ("__module__", "__qualname__", "__doc__")  # what says of a class where it stands
-READ_IN_PLACE = ("torch", "functools")  # what libraries read themselves of what they have made
-UNSEEN = ("torch.jit", "torch._dynamo")  # what runs the codes that it holds where nobody sees it
-READING = frozenset(("getattr", "attrgetter", "methodcaller"))  # what may put a name together
+OURS = "attnproof"  # its records about some code, such as a signature, are not the code's
+OBJECTS = 4000  # at most are searched
+ENTRIES = 500  # at most are read of a container
+CONTAINERS = (list, set, dict, deque)  # code may branch on their lengths
+NAMES = ("__module__", "__qualname__", "__doc__")  # metadata of a class
+READ_IN_PLACE = ("torch", "functools")  # libraries read the attributes of their own objects
+UNSEEN = ("torch.jit", "torch._dynamo")  # they run code that cannot be observed
+READING = frozenset(("getattr", "attrgetter", "methodcaller"))  # may build a name at run time
 DIGITS = re.compile(r"\d{1,9}")
-TEXT = 200  # characters of a text that are read
+TEXT = 200  # characters read of a text
 WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class _Ran:
-    """The codes that ran, and what they name: names, and pieces of names that are put together."""
+    """The code objects that ran, the names in them, and pieces from which names are built."""
 
     codes: frozenset[CodeType]
     names: frozenset[str]
@@ -45,7 +45,7 @@ class _Ran:
 
     @classmethod
     def of(cls, codes: Collection[CodeType]) -> _Ran:
-        """What these codes name, also in texts."""
+        """Collect what these code objects name, also in strings."""
         every = frozenset(inner for code in codes for inner in codes_in(code))
         names = {name for code in every for name in code.co_names}
         texts = {one for code in every for one in code.co_consts if isinstance(one, str)}
@@ -55,15 +55,15 @@ class _Ran:
         return cls(every, frozenset(names | texts), pieces)
 
     def name(self, name: str) -> bool:
-        """Whether they name it."""
+        """Whether these code objects name it."""
         return name in self.names or name.startswith(self.pieces) or name.endswith(self.pieces)
 
 
 def reached(roots: Iterable[Any], ran: Collection[CodeType] | None = None) -> Iterator[Any]:
-    """What some functions, modules and values may use: numbers, texts, functions and what has them.
+    """Yield what functions, modules and values may use: numbers, texts, functions, containers.
 
-    ``ran``: the codes that ran, if that is known; others are then used only if these name them, or
-    if they are compiled.
+    ``ran``: the code objects that ran, if known; other parts are then yielded only if these name
+    them, or if they are compiled.
 
     >>> from types import SimpleNamespace
     >>> table = SimpleNamespace(rows=601, columns=602)
@@ -90,18 +90,18 @@ def reached(roots: Iterable[Any], ran: Collection[CodeType] | None = None) -> It
 
 
 def _place(one: Any) -> str:
-    """The module whose code something is: a function that wraps another says it is that one's."""
+    """Return the module that defines something; a wrapper's ``__module__`` may name another."""
     wraps = isinstance(one, FunctionType)
     return str(one.__globals__.get("__name__") if wraps else _attribute(one, "__module__"))
 
 
 def is_foreign(one: Any) -> bool:
-    """Whether a function or class is of a library whose code is none of the user's."""
+    """Whether a function or class belongs to a library rather than to the user."""
     return str(getattr(one, "__module__", "")).split(".")[0] in FOREIGN
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """A code and all that stand in it."""
+    """Yield a code object and all that are nested in it."""
     yield code
     for const in code.co_consts:
         if isinstance(const, CodeType):
@@ -116,7 +116,7 @@ def _parts(one: Any, ran: _Ran | None) -> Iterator[Any]:
     elif isinstance(one, (Mapping, tuple, frozenset, range, *CONTAINERS)):
         try:
             yield from [*_of_container(one)]
-        except Exception:  # noqa: BLE001 (one that stands for what is not there yet)
+        except Exception:  # noqa: BLE001 (it may be a lazy proxy)
             yield from _held_by(one, ran)
     elif isinstance(one, FunctionType):
         yield from _of_function(one, ran)
@@ -134,7 +134,7 @@ def _parts(one: Any, ran: _Ran | None) -> Iterator[Any]:
 
 
 def _held_by(one: Any, ran: _Ran | None) -> Iterator[Any]:
-    """What an object has; of those that are ours only what is the user's."""
+    """Yield the attributes of an object; for classes of attnproof only what comes from the user."""
     of = type(one)
     held = {
         **(_attribute(one, "__dict__") or {}),
@@ -160,7 +160,7 @@ def _held_by(one: Any, ran: _Ran | None) -> Iterator[Any]:
 def _attribute(one: Any, name: str) -> Any:
     try:
         return getattr(one, name, None)
-    except Exception:  # noqa: BLE001 (code of others may raise anything)
+    except Exception:  # noqa: BLE001 (foreign code may raise anything)
         return None
 
 
@@ -180,14 +180,14 @@ def _of_function(one: FunctionType, ran: _Ran | None) -> Iterator[Any]:
             held = cell.cell_contents
         except ValueError:
             continue
-        if not (ours and isinstance(held, str)):  # a name or a place, which may have digits
+        if not (ours and isinstance(held, str)):  # a name or a path, which may contain digits
             yield held
     if is_foreign(one):
         return
     yield from (one.__defaults__, one.__kwdefaults__, vars(one))
     alone = ran is not None and one.__code__ not in ran.codes
     for code in codes_in(one.__code__):
-        if "len" in code.co_names and not alone:  # it may ask how long its texts are
+        if "len" in code.co_names and not alone:  # it may take the length of its texts
             yield from (const for const in code.co_consts if isinstance(const, str))
         yield from chain.from_iterable(map(_numbers, code.co_consts))
         for held in _named(one, code):
@@ -195,7 +195,7 @@ def _of_function(one: FunctionType, ran: _Ran | None) -> Iterator[Any]:
 
 
 def _numbers(one: Any) -> Iterator[Any]:
-    """A number, or those in a text or in a constant of several things; of a text they are texts."""
+    """Yield a number, or the numbers in a text (as text) or in a constant tuple or set."""
     if isinstance(one, str):
         yield from DIGITS.findall(one[:TEXT])
     elif isinstance(one, int | float | bytes):
@@ -205,7 +205,7 @@ def _numbers(one: Any) -> Iterator[Any]:
 
 
 def _named(one: FunctionType, code: CodeType) -> Iterator[Any]:
-    """The globals that a code of a function names, and what it names of modules among them."""
+    """Yield the globals that a code object names, and what it names of modules among them."""
     for name in code.co_names:
         named = one.__globals__.get(name)
         if isinstance(named, ModuleType) and named.__name__.split(".")[0] not in FOREIGN:
@@ -228,7 +228,7 @@ def _of_class(one: type, ran: _Ran | None) -> Iterator[Any]:
 
 
 def _is_used(name: str, held: Any, ran: _Ran) -> bool:
-    """Whether what a class has is used: every class has an ``__init__``, which any other names."""
+    """Whether an attribute of a class is used; dunder methods count only if they ran."""
     function = isinstance(held, FunctionType)
     if function and held.__code__ in ran.codes:
         return True

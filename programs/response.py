@@ -1,20 +1,20 @@
-"""How much of a difference between two results of attention code rounding explains.
+"""Estimate how much of a difference between two results of attention code rounding explains.
 
-No bound is known for code that nobody has read, so its rounding is watched and measured.  A call
-is run under a recorder that sees every operation: the coarsest format u in which numbers occur,
-how many operations round, and how many terms their sums have at most.  Then the inputs are moved
-by one unit in the last place of that format, and the response r of the output is measured.  Each
-rounding inside moves some number by a factor 1 ± u, as the inputs were, so ::
+No bound is known for arbitrary code, so its rounding is recorded and measured.  A call is run under
+a recorder that sees every operation: the coarsest format u in which numbers occur, how many
+operations round, and how many terms their sums have at most.  Then the inputs are perturbed by one
+unit in the last place of that format, and the response r of the output is measured.  Each rounding
+inside changes some number by a factor 1 ± u, as the perturbation does, so ::
 
     allowed = 2 (n + N u' / u) (r + u max|output|)
 
 with n the roundings, N the terms of all sums, u' the format of sums (float32 or finer, as in every
-product of matrices of torch) and 2 for the two results that are compared.  The response makes it
+matrix product of torch) and 2 for the two results that are compared.  The response makes the bound
 grow with scores, norms and positions where the code does, and vanish where nothing is rounded.
 
-It grows with the depth of a layer: of six blocks in bfloat16 it is several times the output
-itself.  So a law is looked at in float64 first.  Of code that takes a short format alone a fault
-of that size is not told from rounding: where an output moves at all, causal is left undecided.
+The bound grows with depth: for six blocks in bfloat16 it is several times the output itself.  So a
+law is first tested in float64.  If code accepts only a short format, a fault of that size cannot be
+told from rounding: if an output changes at all, causal is left undecided.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ REAL = {
     torch.complex64: torch.float32,
     torch.complex128: torch.float64,
 }
-HELD = (tuple, list, dict)
-MOVED = 3  # how often the inputs are moved; the largest response counts
-CANCELLED = 8  # times what was seen of rounding inside may be met at most
-# a fused attention is a product, a scale, a mask, a maximum, exp, a sum, a quotient, a product
+CONTAINERS = (tuple, list, dict)
+PERTURBATIONS = 3  # perturbations of the inputs; the largest response counts
+CANCELLED = 8  # times the measured effect of inner rounding is allowed
+# a fused attention: a product, a scale, a mask, a maximum, exp, a sum, a quotient, a product
 FUSED = 8
 
-# operations that move numbers and round none, and (parts of) names of those that add many up
+# operations that round nothing, those that may overflow, and (parts of) names of sums
 EXACT = ("clone", "cat", "stack", "index", "index_select", "gather", "masked_fill", "where",
          "copy_", "repeat", "zeros", "zeros_like", "ones", "empty", "empty_like",
          "roll", "flip")  # fmt: skip
@@ -52,13 +52,13 @@ GROWING = ("exp", "exp2", "expm1", "cosh", "sinh", "square", "mul", "add", "sub"
 SUMS = ("mm", "mv", "dot", "sum", "mean", "var", "norm", "softmax", "linear", "conv", "einsum")
 
 
-class Unsteady(RuntimeError):
+class NotDeterministic(RuntimeError):
     """Two equal calls gave different results, so that nothing can be compared."""
 
 
 @cache
 def unit_of(dtype: torch.dtype) -> float:
-    """The unit roundoff u of a float format, half the distance from 1 to the next number.
+    """Return the unit roundoff u of a float format, half the distance from 1 to the next number.
 
     >>> unit_of(torch.float32) == 2.0**-24
     True
@@ -67,7 +67,9 @@ def unit_of(dtype: torch.dtype) -> float:
 
 
 def gap(here: Tensor, there: Tensor) -> float:
-    """The largest difference; equal infinities agree, and NaN or another shape is infinitely far.
+    """Return the largest difference; equal infinities agree.
+
+    NaN and different shapes count as infinitely far apart.
 
     >>> gap(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.5]))
     0.5
@@ -80,13 +82,13 @@ def gap(here: Tensor, there: Tensor) -> float:
 
 
 def differences(here: Tensor, there: Tensor) -> Tensor:
-    """How far entries are apart: 0 where both are the same infinity, infinite where one is NaN."""
+    """Return entrywise distances: 0 for equal infinities, infinite for NaN."""
     off = (here - there).abs().nan_to_num(nan=math.inf, posinf=math.inf)
     return torch.where(here == there, 0.0, off)
 
 
 def place_of_largest(x: Tensor) -> tuple[int, ...]:
-    """The place of the largest entry, the first of several.
+    """Return the index of the largest entry, the first if there are several.
 
     >>> place_of_largest(torch.tensor([[0.0, 1.0], [3.0, 2.0]]))
     (1, 0)
@@ -95,10 +97,10 @@ def place_of_largest(x: Tensor) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Allowed:
-    """A result, the difference that rounding allows there, and what one rounding does to it.
+class Allowance:
+    """A result, the difference that rounding allows there, and the effect of a single rounding.
 
-    ``unit``: that of the coarsest format that was seen.
+    ``unit``: the unit roundoff of the coarsest format seen.
     """
 
     output: Tensor
@@ -107,7 +109,7 @@ class Allowed:
     unit: float = 0.0
 
     def __call__(self, times: float = 1.0, places: float = 0.0) -> float:
-        """What is allowed, ``times`` as much where a bound says so.
+        """Return the allowed difference, ``times`` as much where a bound says so.
 
         An angle or bias at position p is off by p u before it is used: ``places`` adds p roundings
         of this result, and of the one it is compared with.
@@ -120,14 +122,14 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
-        """That code may compile itself: flex_attention does, and is no more compiled if refused."""
+        """Allow code to compile itself, as flex_attention does: else it would run uncompiled."""
         return True
 
 
 class Recorder(Watching):
     """Counts roundings and terms, and keeps the coarsest unit of all operands and results."""
 
-    supports_higher_order_operators = True  # flex_attention is one, and is seen as one operation
+    supports_higher_order_operators = True  # flex_attention is one, and counts as one operation
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -149,7 +151,7 @@ class Recorder(Watching):
 
 
 class Rounding(Watching):
-    """Moves what each operation gives by a unit in its last place; whole numbers are exact."""
+    """Perturbs the result of each operation by a unit in its last place; integers stay exact."""
 
     supports_higher_order_operators = True
 
@@ -170,7 +172,7 @@ class Rounding(Watching):
 
 
 class OutOfRange(Watching):
-    """Whether a number left the range of its format: a finite one gave infinity, or an exp 0."""
+    """Detects numbers that leave their format: infinity from finite operands, or an exp of 0."""
 
     supports_higher_order_operators = True
 
@@ -192,13 +194,13 @@ class OutOfRange(Watching):
 
 
 def _name(func: Any) -> str:
-    """``add`` of ``aten.add.Tensor`` and of ``aten.add_.Scalar``."""
+    """Return ``add`` for ``aten.add.Tensor`` and for ``aten.add_.Scalar``."""
     return str(func).removeprefix("aten.").split(".")[0].removesuffix("_")
 
 
 @lru_cache(maxsize=1024)
 def _kind(func: Any) -> tuple[bool, bool, bool]:
-    """Whether an operation is attention in one, whether it rounds, and whether it may sum."""
+    """Whether an operation is a fused attention, whether it rounds, and whether it may sum."""
     name = str(func).removeprefix("aten.").split(".")[0]
     fused = any(word in name for word in ("attention", "encoder_layer"))
     exact = getattr(func, "is_view", False) or name in EXACT
@@ -207,23 +209,23 @@ def _kind(func: Any) -> tuple[bool, bool, bool]:
 
 
 def _floats(value: object) -> list[Tensor]:
-    """The tensors of numbers in what an operation takes or makes."""
+    """Return the floating-point and complex tensors in an operation's arguments or results."""
     tensors = (x for x in leaves(value) if isinstance(x, Tensor))
     return [x for x in tensors if x.is_floating_point() or x.is_complex()]
 
 
 def leaves(x: Any, found: list[Any] | None = None) -> list[Any]:
-    """What stands in tuples, lists and dictionaries inside one another.
+    """Return what nested tuples, lists and dictionaries contain.
 
     >>> leaves([1, (2, [3]), {"a": 4}])
     [1, 2, 3, 4]
     """
     found = [] if found is None else found
-    if not isinstance(x, HELD):
+    if not isinstance(x, CONTAINERS):
         found.append(x)
         return found
     for v in x.values() if isinstance(x, dict) else x:
-        if isinstance(v, HELD):
+        if isinstance(v, CONTAINERS):
             leaves(v, found)
         else:
             found.append(v)
@@ -235,28 +237,28 @@ def allowance(
     *inputs: Tensor,
     draw: Draw,
     floor: float = 0.0,
-    moved: int = MOVED,
-) -> Allowed:
-    """What rounding may do to ``call`` at these float inputs; ``floor`` is a unit known otherwise.
+    moved: int = PERTURBATIONS,
+) -> Allowance:
+    """Return what rounding may do to ``call`` at these float inputs.
 
-    The inputs are ``moved`` so many times; where they are not at all, r is left out, which allows
-    less and takes one call.  Raises ``Unsteady`` where two equal calls differ by more than
-    rounding.
+    ``floor`` is a unit roundoff known from elsewhere.  The inputs are perturbed ``moved`` times;
+    with 0 the response r is left out, which allows less and takes one call.  Raises
+    ``NotDeterministic`` if two equal calls differ by more than rounding.
 
     >>> x = Draw().normal(3, 4)
     >>> 0 < allowance(lambda x: x @ x.mT, x, draw=Draw())() < 1e-4
     True
     """
     recorder = Recorder()
-    given = [one.clone() for one in inputs]  # which the code may write into
+    given = [one.clone() for one in inputs]  # the code may write into them
     with recorder:
         output = call(*given)
     unit = max(recorder.unit, floor, *(unit_of(i.dtype) for i in inputs))
     sums = min(unit, unit_of(torch.float32))
     roundings, terms = recorder.roundings, recorder.terms
     if not terms and roundings <= 1:
-        # Code that leaves torch (JAX, a kernel of one's own) is not seen: it may have done what
-        # attention and four projections of the widest axis do.
+        # Code outside torch (JAX, a custom kernel) is not seen: it may have done as much as
+        # attention and four projections of the widest axis.
         widest = max((max(i.shape, default=1) for i in inputs), default=1)
         roundings, terms = roundings + FUSED + 8, 6 * widest
     factor = 2 * (roundings + terms * sums / unit)
@@ -264,20 +266,21 @@ def allowance(
     size = float(finite.abs().max()) if output.numel() else 0.0
     again = gap(call(*(one.clone() for one in inputs)), output) if moved else 0.0
     if again > factor * unit * size and not output.isnan().any():
-        raise Unsteady(f"two equal calls differ by {again:.3g}: see evaluation-repeats")
+        raise NotDeterministic(f"two equal calls differ by {again:.3g}: see evaluation-repeats")
     response = 0.0
     for turn in range(moved):
         near = [_moved(one, 2 * unit, draw, 9000 + 10 * turn + n) for n, one in enumerate(inputs)]
         met = gap(call(*near), output)
         response = max(response, met if math.isfinite(met) else 0.0)
     each = response + unit * size
-    return Allowed(output, factor * each, each, unit)
+    return Allowance(output, factor * each, each, unit)
 
 
 def moved_inside(call: Callable[..., Tensor], *inputs: Tensor, draw: Draw) -> float:
-    """How far a result moves when every operation of ``call`` rounds otherwise.
+    """Return how far a result moves when every operation of ``call`` rounds differently.
 
-    Where numbers cancel, as in E x² − (E x)², this may be far more than what moving inputs does.
+    Under cancellation, as in E x² − (E x)², this may be far more than the effect of perturbed
+    inputs.
 
     >>> x = 1e3 + Draw().normal(64)
     >>> spread = lambda x: (x * x).mean() - x.mean() ** 2
@@ -286,7 +289,7 @@ def moved_inside(call: Callable[..., Tensor], *inputs: Tensor, draw: Draw) -> fl
     True
     """
     output, response = call(*(one.clone() for one in inputs)), 0.0
-    for turn in range(MOVED):
+    for turn in range(PERTURBATIONS):
         with Rounding(draw, 10_000 * (turn + 1)):
             met = gap(call(*(one.clone() for one in inputs)), output)
         response = max(response, met if math.isfinite(met) else 0.0)
@@ -294,6 +297,6 @@ def moved_inside(call: Callable[..., Tensor], *inputs: Tensor, draw: Draw) -> fl
 
 
 def _moved(one: Tensor, step: float, draw: Draw, salt: int) -> Tensor:
-    """Each number changed by a factor 1 ± step."""
+    """Multiply each number by a factor 1 ± step."""
     signs = draw.cast(torch.float64).normal(one.numel(), salt=salt).sign().reshape(one.shape)
     return (one.double() * (1 + step * signs)).to(one.dtype)

@@ -1,4 +1,4 @@
-"""What the parts of a signature are, and what every reader of one asks of it."""
+"""The roles of the parts of a signature, and what its readers share."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from .building import method_of
 from .calling import untouched
 from .code import Code, DoesNotFit, can_be_called
 from .constructors import guesses, set_words, widths_built
-from .layout import KEPT
+from .layout import CACHE_SIZE
 from .names import INDEX, OF_TOKENS, role_of
 from .program import Program
-from .running import refusal
+from .running import describe_refusal
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Subject
 
 ROTATED = ("query", "key", "value", "tokens")
 TABLES = ("cos", "sin", "angles", "cis", "cos_sin", "sin_cos", "matrices")
 PLACES = ("positions", "coordinates")
-BOTH = ("cos_sin", "sin_cos")  # of which cosines and sines stand in one array
+JOINT_TABLES = ("cos_sin", "sin_cos")  # tables with cosines and sines in one array
 PAIR = Axis(((Fraction(2), ()),))
-ROWS = {*"BHGnmrhwt"}  # letters of axes that no angle has
+ROW_AXES = {*"BHGnmrhwt"}  # letters of axes along which angles do not run
 COUNTED = ("length", "keys", "heads", "groups", "width", "embed", "rows", "offset", "rotated")
 MASKS = ("keep", "hide", "ones", "add")
 SIZES = {"B": 3, "H": 4, "G": 2, "r": 5, "n": 7, "D": 8, "E": 16}  # all different
-MOST_KEPT = 8  # instances of the code, each of its own sizes
-OTHER = 6  # the length of any other letter
-WORD = 2  # an id that is neither padding nor the first of a vocabulary
+MAX_INSTANCES = 8  # cached instances of the code, one for each choice of sizes
+OTHER_LENGTH = 6  # the length of any other letter
+ORDINARY_ID = 2  # an id that is neither padding nor the first of the vocabulary
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def role(one: Argument) -> str:
-    """What an array is: what is told, else what its name says.
+    """Return the role of an array: the declared kind, else what its name implies.
 
-    It is asked in each call of some code, and found once.
-    What is called like a number, such as a length or a width, is none where it has features.
+    It is cached because every call of some code needs it.  An array with features is not a number,
+    even if its name is that of a length or a width.
 
     >>> from .grammar import parse
     >>> role(parse("context: B n E -> 1").arrays[0])
@@ -66,11 +66,11 @@ def role(one: Argument) -> str:
     return found
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def axes_of_table(table: Argument) -> tuple[int, ...]:
-    """Where its axes stand that no position has: that of angles, then those of 2, if there are any.
+    """Return the places of a table's axis of angles and of its axes of 2, if any, in that order.
 
-    Cosines and sines may have an axis of 2 before their angles, or behind; a matrix has two.
+    Cosines and sines may have an axis of 2 before or after their angles; a matrix has two.
 
     >>> from .grammar import parse
     >>> [axes_of_table(parse(f"t: {axes} -> 1").arrays[0]) for axes in (
@@ -78,23 +78,23 @@ def axes_of_table(table: Argument) -> tuple[int, ...]:
     [(4, 0), (2, 0), (1, 2), (1, 2, 3)]
     """
     axes = table.axes or ()
-    many = {"matrices": 2}.get(role(table), 1 if role(table) in BOTH else 0)
+    many = {"matrices": 2}.get(role(table), 1 if role(table) in JOINT_TABLES else 0)
     twos = [k for k, axis in enumerate(axes) if axis == PAIR]
-    if many == 1 and len(twos) > 1 and ROWS & {*axes[-2].letters}:
-        twos = twos[:1]  # before rows of one pair
+    if many == 1 and len(twos) > 1 and ROW_AXES & {*axes[-2].letters}:
+        twos = twos[:1]  # before rows with a single pair
     own = twos[-many:] if many and len(twos) >= many else []
     left = [k for k in range(len(axes)) if k not in own]
     return (*left[-1:], *own)
 
 
 def lengths_of(signature: Signature, **known: int) -> dict[str, int]:
-    """A length for every letter: those that are known or told, and others that all differ."""
-    free = {c: SIZES.get(c, OTHER) for c in signature.letters}
+    """Return a length for every letter: those given or declared, and distinct ones for the rest."""
+    free = {c: SIZES.get(c, OTHER_LENGTH) for c in signature.letters}
     return {**free, **dict(signature.sizes), **known}
 
 
 def bounds(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
-    """Where sequences of equal lengths begin in the axis in which they stand, and the last ends.
+    """Return the boundaries of sequences of equal length packed into one axis.
 
     Raises :class:`SignatureError` for other axes.
 
@@ -110,7 +110,7 @@ def bounds(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
 
 
 def bounds_at(ids: Tensor) -> Tensor:
-    """Where documents begin, one behind the other, whose ids (B, T) begin at 0, and the last ends.
+    """Return the boundaries of packed documents, whose position ids (B, T) begin at 0.
 
     >>> bounds_at(torch.tensor([[0, 1, 0], [0, 0, 1]])).tolist()
     [0, 2, 3, 4, 6]
@@ -119,8 +119,8 @@ def bounds_at(ids: Tensor) -> Tensor:
     return torch.cat((begins, begins.new_tensor([ids.numel()]))).to(torch.int32)
 
 
-def returned(signature: Signature, names: Sequence[str]) -> tuple[str, ...]:
-    """The names of the results that stand for these arrays, in their order."""
+def result_names(signature: Signature, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the results that correspond to these arrays, in their order."""
     arrays = [one for one in signature.results if one.axes is not None]
     told = [one.name or str(k) for k, one in enumerate(signature.results) if one.axes is not None]
     if set(names) <= set(told):
@@ -131,17 +131,17 @@ def returned(signature: Signature, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def result_axes(signature: Signature, name: str) -> tuple[Axis, ...]:
-    """The axes in which a result comes back."""
+    """Return the axes in which a result comes back."""
     for k, one in enumerate(signature.results):
         if name in (one.name, str(k)) and one.axes is not None:
             return one.axes
     raise SignatureError(f"wanted {name} back, got {signature}")
 
 
-def said(code: Code, signature: Signature) -> Code:
-    """The code as the signature says it: built with these settings, and this of its methods.
+def as_described(code: Code, signature: Signature) -> Code:
+    """Return the code as the signature describes it: built with its settings, and its method.
 
-    Raises :class:`SignatureError` where it cannot be built so, or has no such method.
+    Raises :class:`SignatureError` if it cannot be built that way or has no such method.
     """
     settings = {one.name: one.value for one in signature.built if not one.lengths}
     made = code.again(**settings) if settings else code
@@ -156,14 +156,14 @@ def said(code: Code, signature: Signature) -> Code:
     return method_of(made, signature.method)
 
 
-def runs(
+def runner(
     code: Code, signature: Signature, *, whole: bool = False
 ) -> Callable[[Mapping[str, Any], Mapping[str, int]], Any]:
-    """Arrays and lengths -> what comes back, by name; built where its sizes are lengths.
+    """Return a map of arrays and lengths to results by name, building code that depends on lengths.
 
-    Of the same sizes it is the same one, so that what a call leaves behind is there at the next;
-    what is traced, or runs on other than numbers, builds its own, where the code as it is is not
-    of these sizes (:func:`settled`).  ``whole``: as it comes back.
+    Calls of the same sizes share one instance, so that what a call leaves behind is there in the
+    next.  Traced calls, and calls on anything but numbers, build their own, unless the code already
+    has these sizes (:func:`built_at`).  ``whole``: results are returned unchanged.
     """
     kept: dict[tuple[Any, ...], Code] = {}
     sized = [one for one in signature.built if one.lengths]
@@ -177,11 +177,11 @@ def runs(
         there = sizes.items() <= code.built.items()
         made = code if there else kept.get(tuple(sizes.items())) if plain else None
         if made is None:
-            with torch.random.fork_rng(devices=[]):  # its weights are the same each time
+            with torch.random.fork_rng(devices=[]):  # every instance has the same weights
                 torch.manual_seed(0)
                 made = code.again(**sizes)
         if plain and not there:
-            if len(kept) >= MOST_KEPT:
+            if len(kept) >= MAX_INSTANCES:
                 kept.pop(next(iter(kept)))
             kept[tuple(sizes.items())] = made
         program = Program(made.call, signature, code.name)
@@ -190,11 +190,11 @@ def runs(
     return run
 
 
-def settled(code: Code, signature: Signature, **lengths: int) -> Code:
-    """The code, built with what the line says as of these lengths; as it is, where others say it.
+def built_at(code: Code, signature: Signature, **lengths: int) -> Code:
+    """Return the code built with the line's settings at these lengths, if they determine them all.
 
-    So ``built with dim = D`` is what ``--set dim=8`` is: of code that is built in a call there is
-    no graph, and nothing is proved.
+    So ``built with dim = D`` acts as ``--set dim=8`` does: code that is built inside a call has no
+    graph, and nothing can be proved of it.
     """
     sized = [one for one in signature.built if one.lengths]
     if not sized or not all(set(one.lengths) <= set(lengths) for one in sized):
@@ -203,7 +203,7 @@ def settled(code: Code, signature: Signature, **lengths: int) -> Code:
 
 
 def _on_numbers(arrays: Mapping[str, Any], sizes: Mapping[str, Any]) -> bool:
-    """Whether code runs on plain tensors, and is not traced."""
+    """Whether code runs on plain tensors and is not being traced."""
     tensors = [x for x in arrays.values() if isinstance(x, Tensor)]
     return (
         not torch.compiler.is_compiling()
@@ -213,16 +213,16 @@ def _on_numbers(arrays: Mapping[str, Any], sizes: Mapping[str, Any]) -> bool:
     )
 
 
-def common(
+def shared_fields(
     code: Code,
     signature: Signature,
     again: Callable[[Code, Signature], Subject],
     more: str = "",
     guessed: bool = False,
 ) -> dict[str, Any]:
-    """The fields that every subject has: its name, how it is called, and how it is built again.
+    """Return the fields that all subjects share: name, call, and how to build one again.
 
-    ``guessed``: nobody told the signature, and it is shown so that it can be corrected.
+    ``guessed``: the signature was not given, and is shown so that it can be corrected.
     """
 
     def made(**settings: Any) -> Subject:
@@ -230,7 +230,7 @@ def common(
         with untouched(other.module):
             return again(other, signature)
 
-    told = f"called as --call '{signature}'" if guessed else f"called as told: {signature}"
+    told = f"called as --call '{signature}'" if guessed else f"called as given: {signature}"
     own = type(code.module) if code.module is not None else inspect.unwrap(code.call)
     maker = code.maker or own
     said = {one.name: one.value for one in signature.built}
@@ -252,13 +252,13 @@ def common(
 
 
 def numbers_guessed(signature: Signature) -> Iterator[str]:
-    """The numbers of a guessed line of which no name says what they are, in words."""
+    """Yield, in words, the numbers of a guessed line that no name explains."""
     for one in unexplained(signature):
         yield f"with {one}, which is a guess"
 
 
 def unexplained(signature: Signature) -> Iterator[Argument]:
-    """The numbers of a line whose names do not say what they are, and that were made here."""
+    """Yield the numbers of a line that were chosen here and that their names do not explain."""
     for one in signature.arguments:
         number = type(one.value) is int or "D" in one.lengths
         named = role_of(one.name) or INDEX.fullmatch(one.name) or OF_TOKENS.fullmatch(one.name)
@@ -267,7 +267,7 @@ def unexplained(signature: Signature) -> Iterator[Argument]:
 
 
 def _clause(words: str) -> str:
-    """What was chosen of a call, as it follows "where".
+    """Return a choice of the call as a clause that follows "where".
 
     >>> _clause("with a table of each pair, made here")
     'it is called with a table of each pair, made here'
@@ -278,9 +278,9 @@ def _clause(words: str) -> str:
     return words
 
 
-def raised(code: Code, error: Exception) -> str:
-    """What a call of the code raised, in a line; what is a fault of ours is raised again."""
+def describe_call_error(code: Code, error: Exception) -> str:
+    """Describe in a line what a call of the code raised; attnproof's own faults propagate."""
     if isinstance(error, SignatureError | DoesNotFit):
         return str(error)
-    whole = Subject(name=code.name, source=code.place, adapted="as told")
-    return f"it raised {refusal(whole, error, 300)}"
+    whole = Subject(name=code.name, source=code.place, adapted="as given")
+    return f"it raised {describe_refusal(whole, error, 300)}"

@@ -1,4 +1,4 @@
-"""Rotary code whose call is told: on vectors (B, H, T, D) at positions (B, T)."""
+"""Rotary code with a given call, as a map of vectors (B, H, T, D) at positions (B, T)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .code import Code
 from .layout import Label, at_offsets, at_start, in_grid, labels, laid_out, read_back, rotating
-from .meaning import require_meaning, widths_told
+from .meaning import require_meaning, width_notes
 from .names import parameters
 from .roles import (
     PLACES,
@@ -23,50 +23,50 @@ from .roles import (
     SIZES,
     TABLES,
     bounds,
-    common,
+    built_at,
+    describe_call_error,
     lengths_of,
-    raised,
     result_axes,
-    returned,
+    result_names,
     role,
-    runs,
-    settled,
+    runner,
+    shared_fields,
 )
 from .signature import Argument, Axis, Signature, SignatureError, Source
 from .subjects import Rotary
-from .supplied_inputs import HOLDS
+from .supplied_inputs import CONTENTS
 from .tables import (
-    Made,
-    beside,
-    made_by,
-    many,
+    TableMaker,
+    code_named,
+    maker_from,
     of_grid,
     places_of_table,
+    rows_needed,
     table_widths,
     tables,
     widths_of,
 )
 
 HEAD = ("B", "H", "n", "D")
-APART = "BHGn"  # each vector is rotated by itself
+INDEPENDENT_AXES = "BHGn"  # each vector is rotated independently
 START = "p"  # the letter of the position of the first token
-KEYED = re.compile(r"down_?scale|invert|inverse|(is|for)_?keys?")
-DRIFT = 1e-3  # of scores that depend on more than offsets
+KEY_FLAG = re.compile(r"down_?scale|invert|inverse|(is|for)_?keys?")
+DRIFT = 1e-3  # from here on, scores depend on more than offsets
 TOKENS = Axis(((Fraction(1), ("n",)),))
-MORE = 3  # rows that no token has
-ROWS = 9  # no length of any other axis, coordinates included
+EXTRA_ROWS = 3  # rows beyond the tokens
+ROWS = 9  # unlike the length of any other axis, coordinates included
 
 
-def in_a_row(signature: Signature) -> Signature:
-    """The call with n for queries, and for the places of a grid where they stand in one axis.
+def flattened_grid(signature: Signature) -> Signature:
+    """Return the call with n for queries, and for the places of a grid on a single axis.
 
     >>> from .grammar import parse
-    >>> str(in_a_row(parse("x: B (h w) H D, cos: (h w) D -> x")))
+    >>> str(flattened_grid(parse("x: B (h w) H D, cos: (h w) D -> x")))
     'x: B n H D, cos: n D -> x'
     """
 
     def other(one: Argument) -> Argument:
-        rows = (("h", "w"), ("r",))  # queries are as many as keys
+        rows = (("h", "w"), ("r",))  # there are as many queries as keys
         axes = tuple(TOKENS if axis.split in rows else axis for axis in one.axes or ())
         inner = tuple(map(other, one.parts))
         return replace(one, axes=None if one.axes is None else axes, parts=inner)
@@ -76,9 +76,10 @@ def in_a_row(signature: Signature) -> Signature:
 
 
 def _by_token(signature: Signature) -> Signature:
-    """The call with a row for each token in tables of m rows, where nothing says which it takes.
+    """Return the call with a row per token in tables of m rows, if nothing selects rows.
 
-    Code that is given no positions takes the first rows, or the last: of as many as tokens, all.
+    Code that is given no positions uses the first rows, or the last: with as many rows as tokens,
+    all.
 
     >>> from .grammar import parse
     >>> str(_by_token(parse("q: B H n D, cos: 1 1 m D, sin: 1 1 m D -> q")))
@@ -99,8 +100,8 @@ def _by_token(signature: Signature) -> Signature:
     return replace(signature, arguments=tuple(map(rows, signature.arguments)))
 
 
-def _here(axes: Sequence[Axis], letters: Sequence[str]) -> tuple[str, ...]:
-    """Those of some letters that stand in the axes."""
+def _occurring(axes: Sequence[Axis], letters: Sequence[str]) -> tuple[str, ...]:
+    """Return those of some letters that occur in the axes."""
     known = labels(axes)
     return tuple(c for c in letters if c in known)
 
@@ -110,31 +111,31 @@ class Rotating:
     """Rotary code as a call on vectors (B, H, T, D) at positions (B, T)."""
 
     code: Code
-    line: Signature  # as it is told; ``signature`` is the call of what rotates
-    told: str  # what table it is given, in words
-    table: Made | None
+    line: Signature  # as given; ``signature`` is the call of the code that rotates
+    table_words: str  # the table that it is given
+    table: TableMaker | None
     width: int
     most: int = 1 << 20
     any_width: bool = False
     guessed: bool = False
-    cuts: bool = False  # what is given tables takes the first rows of longer ones
-    notes: tuple[str, ...] = ()  # of what is told
-    frame: int = 0  # the length of every call, where it matters, or keys are called otherwise
+    cuts: bool = False  # of longer tables, it reads the first rows
+    notes: tuple[str, ...] = ()  # on the given call
+    frame: int = 0  # a fixed length of every call, if it matters or keys have their own call
 
     @cached_property
     def signature(self) -> Signature:
-        """The call of what rotates, which is given what the code returns where that is a table."""
+        """The call of the code that rotates; if ``line`` makes its tables, they are its source."""
         if self.line.then is None:
             rows = "r" in self.line.letters or self.grid
-            return _by_token(in_a_row(self.line) if rows else self.line)
+            return _by_token(flattened_grid(self.line) if rows else self.line)
         back = tuple(one.name for one in self.line.results if one.axes is not None)
         made = replace(self.line, then=None)
-        applied = in_a_row(self.line.then.call) if of_grid(made) else self.line.then.call
+        applied = flattened_grid(self.line.then.call) if of_grid(made) else self.line.then.call
         return replace(_by_token(applied), source=Source(back, self.code.name, made))
 
     @cached_property
     def grid(self) -> bool:
-        """Whether it rotates the places of a grid, row by row, and is told its sides, or one."""
+        """Whether it rotates a grid, row by row, and is given one of its sides or both."""
         split = any(a.split == ("h", "w") for one in self.line.arrays for a in one.axes or ())
         sides = {c for one in (*self.line.arguments, *self.line.built) for c in one.lengths}
         more = self.line.then is not None or self.line.source is not None
@@ -143,43 +144,45 @@ class Rotating:
 
     @property
     def rotates(self) -> Code:
-        """What rotates."""
+        """The code that rotates."""
         if self.line.then is None:
             return self.code
-        return beside(self.code, self.line.then.code, self.width)
+        return code_named(self.code, self.line.then.code, self.width)
 
     @cached_property
     def offset(self) -> bool:
-        """Whether it is told the position of the first token."""
+        """Whether it is given the position of the first token."""
         return any(START in one.lengths for one in self.signature.arguments)
 
     @property
     def starts(self) -> bool:
-        """Whether it is told nothing of where tokens stand: the first is at 0, of each sequence."""
+        """Whether it is given no positions, so that each sequence starts at 0."""
         return self.packed or (not self.places and not self.offset and not self.grid)
 
     @cached_property
     def packed(self) -> bool:
-        """Whether sequences stand one behind the other in one axis, each with its first at 0."""
+        """Whether sequences are packed into one axis, each starting at position 0."""
         return any(role(one) == "bounds" for one in self.signature.arrays)
 
     @cached_property
     def vectors(self) -> tuple[Argument, ...]:
-        """What is rotated."""
+        """The arrays that are rotated."""
         found = [
             one for one in self.signature.arrays if role(one) in ROTATED and "D" in one.letters
         ]
         back = {one.name for one in self.signature.results if one.axes is not None}
-        # A key that is left aside may rotate otherwise: it is wanted back.
+        # An ignored key may rotate differently: it must come back.
         found = [one for one in found if one.name in back or role(one) == "key"] or found
         if not found:
-            raise SignatureError(f"wanted what is rotated, such as x: B H n D, in {self.signature}")
+            raise SignatureError(
+                f"wanted an array that is rotated, such as x: B H n D, in {self.signature}"
+            )
         return tuple(found[:3])
 
     @cached_property
     def _rotated(self) -> tuple[tuple[Argument, tuple[str, ...]], ...]:
-        """What is rotated, each with its axes as those of (B, H, T, D); those of groups are G."""
-        first = _here(self.vectors[0].axes or (), HEAD)
+        """The rotated arrays, each with its axes among those of (B, H, T, D); groups are G."""
+        first = _occurring(self.vectors[0].axes or (), HEAD)
         return tuple(
             (one, tuple("G" if c == "H" and "G" in one.letters else c for c in first))
             for one in self.vectors
@@ -187,19 +190,19 @@ class Rotating:
 
     @cached_property
     def _back(self) -> tuple[tuple[str, tuple[Axis, ...]], ...]:
-        """The names of what comes back of each, and its axes.  Raises ``SignatureError``."""
-        names = returned(self.signature, [one.name for one in self.vectors])
+        """The name of each rotated result, and its axes.  Raises ``SignatureError``."""
+        names = result_names(self.signature, [one.name for one in self.vectors])
         return tuple((name, result_axes(self.signature, name)) for name in names)
 
     @cached_property
     def _left(self) -> tuple[Argument, ...]:
-        """What else is given."""
+        """The other input arrays."""
         made = (*self.vectors, *self.places)
         return tuple(one for one in self.signature.arrays if one not in made)
 
     @cached_property
     def places(self) -> tuple[Argument, ...]:
-        """What is made of positions: themselves, or tables, and what is made with these."""
+        """The inputs made from positions: positions, tables, and what is made with these."""
         source = self.signature.source
         made = source.names if source is not None else ()
         return tuple(
@@ -208,8 +211,8 @@ class Rotating:
             if role(one) in (*TABLES, *PLACES) or one.name in made
         )
 
-    def beside(self, one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
-        """What else is given: 1, also of vectors that are dropped.  Raises ``SignatureError``."""
+    def other_input(self, one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
+        """Return another input, all ones, also for unused vectors.  Raises ``SignatureError``."""
         if role(one) == "bounds":
             return bounds(one, lengths, like)
         if role(one) not in ("scale", "constant", *ROTATED):
@@ -221,7 +224,7 @@ class Rotating:
 
     @cached_property
     def single(self) -> str:
-        """The axes of rows and heads that what is rotated does not have."""
+        """The axes, of rows and heads, that the rotated arrays lack."""
         return "".join(c for c in "BH" if c not in self.vectors[0].letters)
 
     @property
@@ -231,7 +234,7 @@ class Rotating:
 
     @cached_property
     def axes(self) -> int:
-        """How many coordinates a position has; 0 for a number."""
+        """The number of coordinates of a position; 0 for a plain number."""
         source = self.signature.source
         if self.grid or (source is not None and of_grid(source.call)):
             return 2
@@ -245,19 +248,19 @@ class Rotating:
 
     @cached_property
     def batched(self) -> bool:
-        """Whether each row of a batch has positions of its own."""
+        """Whether each row of a batch has its own positions."""
         return any("B" in one.letters for one in self.places)
 
     def calls(self, *, keys: bool = False) -> Callable[..., tuple[Tensor, ...]]:
-        """The call on several tensors (B, H, T, D), with ``positions=`` (B, T[, axes]).
+        """Return the call on several tensors (B, H, T, D), with ``positions=`` (B, T[, axes]).
 
-        ``keys``: with what it is given for keys.
+        ``keys``: with the arguments for keys.
         """
         own = {one.name for one in self.signature.keys}
         given = tuple(one for one in self.signature.arguments if one.name not in own)
         line = replace(self.signature, arguments=(*given, *self.signature.keys))
-        run = runs(self.rotates, line if keys else self.signature)
-        first = _here(self.vectors[0].axes or (), HEAD)
+        run = runner(self.rotates, line if keys else self.signature)
+        first = _occurring(self.vectors[0].axes or (), HEAD)
         if "n" not in first:
             raise SignatureError(
                 f"wanted tokens n on an axis of their own in {self.vectors[0]}: code of images is "
@@ -265,8 +268,8 @@ class Rotating:
             )
         if not self.places and self.axes and not self.grid:
             raise SignatureError(
-                f"wanted {self.axes} coordinates of each token given to what is called; "
-                f"{self.signature} gives it none"
+                f"wanted {self.axes} coordinates of each token among the inputs; "
+                f"{self.signature} has none"
             )
         order = "".join({"B": "b", "H": "h", "n": "t", "D": "d"}[c] for c in first)
 
@@ -292,8 +295,8 @@ class Rotating:
     def given(
         self, xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
     ) -> tuple[dict[str, Any], dict[str, int]]:
-        """What the code is called with for vectors at positions, and every length."""
-        first = _here(self.vectors[0].axes or (), HEAD)
+        """Return the inputs of the code for vectors at positions, and every length."""
+        first = _occurring(self.vectors[0].axes or (), HEAD)
         known = {START: start, **dict(zip(first, xs[0].shape, strict=True))}
         sides = dict.fromkeys("hw", isqrt(known["n"])) if self.grid else {}
         lengths = lengths_of(self.signature, **sides, **known)
@@ -301,47 +304,51 @@ class Rotating:
         for (one, own), x in zip(self._rotated, xs, strict=True):
             lengths |= dict(zip(own, x.shape, strict=True))
             arrays[one.name] = laid_out(x, own, one.axes or (), lengths)
-        if self.packed and self.places:  # of as many rows as positions may be that do not restart
+        if self.packed and self.places:  # as many rows as positions that do not restart
             rows = lengths["n"] * (lengths["B"] if self._rows[1] else 1)
             positions = torch.arange(rows, device=xs[0].device)
-        arrays |= self.made(positions, lengths, xs[0]) if positions is not None else {}
-        return arrays | {one.name: self.beside(one, lengths, xs[0]) for one in self._left}, lengths
+        arrays |= self.position_inputs(positions, lengths, xs[0]) if positions is not None else {}
+        return arrays | {
+            one.name: self.other_input(one, lengths, xs[0]) for one in self._left
+        }, lengths
 
     def require_meaning(self, **sizes: int) -> None:
-        """Refuse it if a letter of the call is no such axis.  Raises ``DoesNotFit``."""
+        """Refuse the line if an axis does not mean what its letter says.  Raises ``DoesNotFit``."""
         xs = []
         for one in self.vectors:
-            here = _here(one.axes or (), ("B", "H", "G", "n", "D"))
+            here = _occurring(one.axes or (), ("B", "H", "G", "n", "D"))
             shape = [{"D": self.width, **sizes}[c] for c in here]
             xs.append(torch.randn(shape, generator=torch.Generator().manual_seed(4)))
         rows, tokens = (torch.arange(sizes[c]) for c in "Bn")
         at = tokens + 2 * rows[:, None] if self.batched else tokens
         at = at[..., None].repeat(*(1 for _ in at.shape), self.axes) if self.axes else at
         arrays, lengths = self.given(tuple(xs), at if self.places else None)
-        apart = APART.replace("B", "") if self.packed else APART  # which its bounds are to say
+        apart = INDEPENDENT_AXES
+        if self.packed:
+            apart = apart.replace("B", "")  # given by its bounds
         require_meaning(
-            runs(self.rotates, self.signature), arrays, self.signature, lengths, apart, used=True
+            runner(self.rotates, self.signature), arrays, self.signature, lengths, apart, used=True
         )
 
     def takes_longer(self) -> bool:
-        """Whether what rotates takes the first rows of a table of more rows than it has tokens."""
+        """Whether the code that rotates reads only the first rows of longer tables."""
         signature, known = self.signature, {"D": self.width, "n": SIZES["r"]}
         lengths = lengths_of(signature, **known)
-        longer = {**lengths, "n": known["n"] + MORE}
+        longer = {**lengths, "n": known["n"] + EXTRA_ROWS}
         held = {one.name for one in self.places if role(one) in TABLES and "n" in one.letters}
         if not held:
             return True  # positions choose the rows
         generator = torch.Generator().manual_seed(5)
-        run, few, many = runs(self.rotates, signature), {}, {}
+        run, few, many = runner(self.rotates, signature), {}, {}
         try:
             for one in signature.arrays:
                 x = torch.randn(one.shape(longer), generator=generator)
                 axes = [str(axis) for axis in one.axes or ()]
                 own = x.narrow(axes.index("n"), 0, known["n"]) if "n" in one.letters else x
-                short = own.contiguous()  # code may refuse another layout
+                short = own.contiguous()  # code may refuse other memory layouts
                 few[one.name], many[one.name] = short, x if one.name in held else short
             first, second = (run(arrays, lengths) for arrays in (few, many))
-        except Exception:  # noqa: BLE001 (the code may raise anything, and so do axes like (2 n))
+        except Exception:  # noqa: BLE001 (the code may raise anything; axes like (2 n) raise too)
             return False
         return all(
             x.shape == second[name].shape and torch.equal(x, second[name])
@@ -349,19 +356,19 @@ class Rotating:
             if isinstance(x, Tensor)
         )
 
-    def made(
+    def position_inputs(
         self, positions: Tensor, lengths: Mapping[str, int], like: Tensor
     ) -> dict[str, Tensor]:
-        """Positions and tables in the axes of the call."""
+        """Return positions and tables in the axes of the call."""
         here, whole = self._rows
         found = {}
-        at = torch.arange(many(positions), device=like.device) if whole else positions
+        at = torch.arange(rows_needed(positions), device=like.device) if whole else positions
         held = [one for one, kind, _ in self._kinds if kind not in PLACES]
         values = self.table(held, at) if held and self.table is not None else {}
         for one, kind, rest in self._kinds:
             if kind in PLACES:
                 own_at = positions
-                if kind == "coordinates":  # of 8 bits they would be others
+                if kind == "coordinates":  # an 8-bit format would change them
                     own_at = positions.to(torch.promote_types(like.dtype, torch.float32))
                 coordinates = (str(self.axes),) * bool(self.axes)
                 found[one.name] = laid_out(own_at, (*here, *coordinates), one.axes or (), lengths)
@@ -381,7 +388,7 @@ class Rotating:
 
     @cached_property
     def _kinds(self) -> tuple[tuple[Argument, str, tuple[int, ...]], ...]:
-        """What is made of positions, what each is, and its axes that no position has."""
+        """The inputs made from positions, the role of each, and its axes without positions."""
         return tuple(
             (one, kind, () if kind in PLACES else places_of_table(one))
             for one in self.places
@@ -390,24 +397,24 @@ class Rotating:
 
     @cached_property
     def _rows(self) -> tuple[tuple[str, ...], str]:
-        """The letters of positions; and that of the rows of whole tables, which is "" elsewhere."""
+        """The letters of positions, and the letter of the rows of whole tables (else "")."""
         here = (("B",) if self.batched else ()) + ("n",)
         letters = (c for one, kind, _ in self._kinds if kind in TABLES for c in one.letters)
         return here, next((c for c in letters if c not in ("B", "n", "H", "G", "D")), "")
 
 
 def rotary(code: Code, signature: Signature) -> Rotary:
-    """Rotary code, given tables for which it preserves norms, where it is given any.
+    """Return rotary code as a subject, with tables for which it preserves norms if it needs tables.
 
-    Raises :class:`SignatureError` where the code cannot be called so.
+    Raises :class:`SignatureError` if the code cannot be called this way.
     """
     failed: SignatureError | None = None
     first = table_widths(code) if signature.then is not None and not code.options.width else ()
     for width in (*first, *widths_of(code)):
         try:
-            made = settled(sized(code, width), signature, D=width)
+            made = built_at(with_width(code, width), signature, D=width)
             way = way_of(made, signature)
-            return as_rotary(for_keys(ended(replace(way, notes=_notes(way)))))
+            return as_rotary(with_key_flag(with_limits(replace(way, notes=_notes(way)))))
         except SignatureError as error:
             failed = failed or error
     assert failed is not None
@@ -415,28 +422,28 @@ def rotary(code: Code, signature: Signature) -> Rotary:
 
 
 def _notes(way: Rotating) -> tuple[str, ...]:
-    """What is to be known of a told call."""
-    xs, at = _probe(way, way.code.options.heads or heads_beside(way.width))
-    return widths_told(way, xs, at, lambda line: way_of(way.code, line))
+    """Return notes on a given call."""
+    xs, at = _probe(way, way.code.options.heads or distinct_heads(way.width))
+    return width_notes(way, xs, at, lambda line: way_of(way.code, line))
 
 
-def sized(code: Code, width: int) -> Code:
-    """The code with vectors of this width; built with another one, it is given that.
+def with_width(code: Code, width: int) -> Code:
+    """Return the code with vectors of this width; if rebuilt with another width, it is given that.
 
-    A setting that is the width goes on being it, by whatever name.
+    A setting that is the width stays equal to it, whatever its name.
     """
 
     def again(**settings: Any) -> Code:
         named = (n for k, n in settings.items() if code.built.get(k) == width and n != width)
-        return sized(code.again(**settings), settings.get("width", next(named, width)))
+        return with_width(code.again(**settings), settings.get("width", next(named, width)))
 
     return replace(code, options=replace(code.options, width=width), again=again)
 
 
 def way_of(code: Code, signature: Signature, *, guessed: bool = False) -> Rotating:
-    """The call, with the table that suits it.  ``guessed``: nobody told the signature.
+    """Return the call, with a suitable table.  ``guessed``: the signature was not given.
 
-    Raises :class:`SignatureError` where the code cannot be called so.
+    Raises :class:`SignatureError` if the code cannot be called this way.
     """
     width = code.options.width or SIZES["D"]
     failed = ""
@@ -451,12 +458,12 @@ def way_of(code: Code, signature: Signature, *, guessed: bool = False) -> Rotati
         cuts=made.cuts,
         guessed=guessed,
     ):
-        one = replace(made, told=told, table=table)
-        xs, at = _probe(one, code.options.heads or heads_beside(width))
+        one = replace(made, table_words=told, table=table)
+        xs, at = _probe(one, code.options.heads or distinct_heads(width))
         try:
             out = one.calls()(*xs, positions=at)[0]
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
-            failed = failed or raised(code, error)
+            failed = failed or describe_call_error(code, error)
             continue
         found.append(one)
         if torch.allclose(out.norm(dim=-1), xs[0].norm(dim=-1), rtol=1e-3):
@@ -466,14 +473,14 @@ def way_of(code: Code, signature: Signature, *, guessed: bool = False) -> Rotati
     raise SignatureError(f"{code.name} was called as {signature}, and {failed}")
 
 
-def ended(way: Rotating) -> Rotating:
-    """With the positions that it has, and whether it rotates channels however many it is given.
+def with_limits(way: Rotating) -> Rotating:
+    """Return the call with the number of its positions, and whether it rotates any width.
 
-    It is called at higher and higher positions, up to 2^20.
+    The last position is found by bisection, up to 2^20.
     """
 
     def moved(width: int, *places: int) -> int:
-        """The channels that are others at the last position than at the first."""
+        """Return how many channels differ between the first and last position; -1 on an error."""
         made = replace(way, code=way.code.again(), width=width)
         x = torch.randn(1, 1, 1, width, generator=torch.Generator().manual_seed(1))
         shape = (1, 1, way.axes) if way.axes else (1, 1)
@@ -482,13 +489,13 @@ def ended(way: Rotating) -> Rotating:
             first, *_, last = (
                 made.calls()(*xs, positions=torch.full(shape, at))[0] for at in (0, *places)
             )
-        except Exception:  # noqa: BLE001 (past its end code may raise anything)
+        except Exception:  # noqa: BLE001 (beyond its positions code may raise anything)
             return -1
         return int((first != last).sum()) if first.shape == last.shape else -1
 
     source = way.signature.source
     counted = source is not None and not any(role(one) in PLACES for one in source.call.arrays)
-    running = way.starts  # then it is given all tokens before
+    running = way.starts  # then it is given all earlier tokens
     grid = way.grid or (counted and way.axes)
     most = 13 if running else 6 if grid else 17 if counted else 20
     low, top = 1, way.code.options.most or 1 << most
@@ -500,11 +507,11 @@ def ended(way: Rotating) -> Rotating:
     widths = (way.width, way.width + 4, 2 * way.width)
     every = way.table is None and all(moved(width, min(200, low - 1)) == width for width in widths)
     found = replace(way, most=low, any_width=every)
-    return replace(found, frame=low if running and of_length(found) else 0)
+    return replace(found, frame=low if running and depends_on_length(found) else 0)
 
 
-def of_length(way: Rotating) -> bool:
-    """Whether what a token becomes depends on how many there are, as where a scale has a middle."""
+def depends_on_length(way: Rotating) -> bool:
+    """Whether a result depends on the number of tokens, as with a scale that has a midpoint."""
     x = torch.randn(1, 1, 8, way.width, generator=torch.Generator().manual_seed(2))
     at = torch.arange(8)[None]
     try:
@@ -512,19 +519,20 @@ def of_length(way: Rotating) -> bool:
             way.calls()(*(x[:, :, :n].clone() for _ in way.vectors), positions=at[:, :n])[0]
             for n in (2, 8)
         )
-    except Exception:  # noqa: BLE001 (such code is called in another way)
+    except Exception:  # noqa: BLE001 (the code may raise anything)
         return False
     return not torch.allclose(few, many[:, :, :2], rtol=1e-4, atol=1e-5)
 
 
-def for_keys(way: Rotating) -> Rotating:
-    """The call, with a flag for keys where only with it scores depend on offsets alone.
+def with_key_flag(way: Rotating) -> Rotating:
+    """Return the call, with a flag for keys if only the flag makes scores depend on offsets alone.
 
-    So is xPos written: a query is multiplied by a power of its position, and a key by its inverse.
+    xPos is written this way: a query is multiplied by a power of its position, a key by its
+    inverse.
     """
     known = {one.name for one in (*way.line.arguments, *way.line.keys)}
     open_ = [one for one in parameters(way.code.call) if one.name not in known]
-    flags = [one.name for one in open_ if one.default is False and KEYED.search(one.name)]
+    flags = [one.name for one in open_ if one.default is False and KEY_FLAG.search(one.name)]
     if len(way.vectors) > 1 or way.line.keys or way.line.then or way.axes:
         return way
     for name in flags:
@@ -536,7 +544,7 @@ def for_keys(way: Rotating) -> Rotating:
 
 
 def _drift(way: Rotating) -> float:
-    """How far scores are from depending on offsets alone, of the largest of them."""
+    """Return how far scores change under a shift of positions, relative to the largest score."""
     q, k = torch.randn(2, 1, 1, 2, way.width, generator=torch.Generator().manual_seed(3))
     rotated, keyed = way.calls(), way.calls(keys=True)
     scores = []
@@ -548,20 +556,20 @@ def _drift(way: Rotating) -> float:
 
 
 def _values_rotate(way: Rotating) -> bool:
-    """Whether values do not come back as they were given."""
+    """Whether values come back changed."""
     made = replace(way, code=way.code.again())
-    xs, at = _probe(made, made.code.options.heads or heads_beside(made.width))
+    xs, at = _probe(made, made.code.options.heads or distinct_heads(made.width))
     values = xs[2].clone()
     return not torch.equal(made.calls()(*xs, positions=at)[2], values)
 
 
-def heads_beside(width: int) -> int:
-    """A number of heads that is not a length of another axis, as a table of D/2 angles has."""
+def distinct_heads(width: int) -> int:
+    """Return a number of heads unlike other lengths, such as the D/2 angles of a table."""
     return 6 if width not in (6, 12) else 10
 
 
 def _probe(way: Rotating, heads: int) -> tuple[list[Tensor], Tensor]:
-    """Vectors and positions of lengths that all differ, so that no wrong order fits."""
+    """Return vectors and positions with lengths that all differ, so that no wrong order fits."""
     generator = torch.Generator().manual_seed(0)
     xs = [
         torch.randn(
@@ -578,19 +586,21 @@ def _probe(way: Rotating, heads: int) -> tuple[list[Tensor], Tensor]:
 
 
 def as_rotary(way: Rotating) -> Rotary:
-    """The call as what the laws look at."""
+    """Return the call as a subject for the laws."""
 
     def again(code: Code, signature: Signature) -> Rotary:
         if code.options.width != way.width:
-            return as_rotary(for_keys(ended(way_of(code, signature, guessed=way.guessed))))
+            return as_rotary(
+                with_key_flag(with_limits(way_of(code, signature, guessed=way.guessed)))
+            )
         return as_rotary(replace(way, code=code, table=fresh(code)))
 
-    def fresh(code: Code) -> Made | None:
+    def fresh(code: Code) -> TableMaker | None:
         source = way.signature.source
         own = way.line.then is not None
         if source is None:
             return way.table
-        return made_by(code, source, way.width, then=own, cuts=way.cuts)
+        return maker_from(code, source, way.width, then=own, cuts=way.cuts)
 
     def keyed(x: Tensor, positions: Tensor) -> Tensor:
         return way.calls(keys=True)(x, positions=positions)[0]
@@ -600,18 +610,18 @@ def as_rotary(way: Rotating) -> Rotary:
     alike = ["as many queries as keys"] if "r" in way.line.letters else []
     alike += ["H = G"] if not grouped and any("G" in letters for letters in own) else []
     held = [one.name for one in way.signature.arrays if role(one) == "bounds"]
-    notes = [*way.notes, *(HOLDS["bounds"].format(name) for name in held)]
+    notes = [*way.notes, *(CONTENTS["bounds"].format(name) for name in held)]
     found = _rotated_by(way.calls(), len(way.vectors), starts=way.starts)
     found |= {"values_rotate": _values_rotate(way)} if len(way.vectors) > 2 else {}
     found |= {"running": None} if way.frame else {}
     found |= {"key": keyed} if way.line.keys else {}
     here = way.table is not None and way.signature.source is None
     return Rotary(
-        **common(
+        **shared_fields(
             way.code,
             way.line,
             again,
-            "; ".join([*([f"with {way.told}"] if here else []), *notes]),
+            "; ".join([*([f"with {way.table_words}"] if here else []), *notes]),
             way.guessed,
         ),
         **found,
@@ -626,7 +636,7 @@ def as_rotary(way: Rotating) -> Rotary:
         whole=all(role(one) != "coordinates" for one in way.places),
         given={
             **({"values": "; ".join(alike)} if alike else {}),
-            **({"angles": way.told} if here else {}),
+            **({"angles": way.table_words} if here else {}),
             **({"keys": ", ".join(map(str, way.line.keys))} if way.line.keys else {}),
         },
     )
@@ -635,10 +645,10 @@ def as_rotary(way: Rotating) -> Rotary:
 def _rotated_by(
     call: Callable[..., tuple[Tensor, ...]], count: int, *, starts: bool
 ) -> dict[str, Any]:
-    """The fields of a `Rotary` that rotate, of a call on so many tensors (B, H, T, D).
+    """Return the fields of a `Rotary` that rotate, for a call on ``count`` tensors (B, H, T, D).
 
-    What is rotated beside a query or a key is another one, so that code which mixes them is seen.
-    ``starts``: it takes no positions, and its first token is at 0.
+    What is rotated beside a query or a key differs from it, so that code which mixes them is
+    noticed.  ``starts``: it takes no positions, and its first token is at 0.
     """
 
     def other(x: Tensor, more: Tensor, positions: Tensor, place: int) -> Tensor:

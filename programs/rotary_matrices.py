@@ -1,10 +1,10 @@
-"""What rotary code does to every unit vector, a matrix for each position; and its frequencies.
+"""The matrix by which rotary code maps vectors at each position, and its frequencies.
 
 Row i of a matrix is the unit vector of channel i, rotated; so the score of unit vectors i, j at
-positions m, n is (M_m N_nᵀ)_ij, and all scores of a pair of positions are seen at once.
+positions m, n is (M_m N_nᵀ)_ij, and all scores of a pair of positions are known at once.
 
-A frequency ω is read off positions 1, 2, 4, ..: the angle at 1 is ω, the angle at 2p tells twice as
-much as that at p, and which multiple of 2π is missing there is known from p.
+A frequency ω is read off positions 1, 2, 4, ..: the angle at 1 is ω, the angle at 2p is twice the
+angle at p, and the angle at p determines the missing multiple of 2π.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..numeric.devices import unit_roundoff
-from .calling import calm, fresh
+from .calling import fresh, seeded_call
 from .draw import Draw
 from .response import Recorder
 from .running import in_a_line
@@ -28,22 +28,22 @@ LAYOUTS = ("interleaved", "half")
 
 
 def pairs_in(layout: str, pairs: int) -> tuple[Tensor, Tensor]:
-    """The first and the second channel of each pair: interleaved (2b, 2b + 1), half (b, B + b).
+    """Return the first and the second channel of each pair.
 
-    Raises ``ValueError`` for another layout.
+    Interleaved: (2b, 2b + 1); half: (b, B + b).  Raises ``ValueError`` for another layout.
     """
     b = torch.arange(pairs)
     if layout == "interleaved":
         return 2 * b, 2 * b + 1
     if layout == "half":
         return b, pairs + b
-    raise ValueError(f"layout {layout!r} was asked for; known: {', '.join(LAYOUTS)}")
+    raise ValueError(f"wanted a layout, one of {', '.join(LAYOUTS)}, got {layout!r}")
 
 
-def places(furthest: int) -> Tensor:
-    """0, 1, 2, 4, .., with the position after each, and an odd one between: up to ``furthest``.
+def probe_positions(furthest: int) -> Tensor:
+    """Return 0, 1, 2, 4, .. up to ``furthest``, each with its successor and an odd number between.
 
-    A dtype that keeps few digits keeps the powers of 2 and neither of the others.
+    A dtype with few digits represents the powers of 2, but not the others.
     """
     octaves = [1 << k for k in range(furthest.bit_length())]
     found = {0, *octaves, *(p + 1 for p in octaves), *((4 * p // 3) | 1 for p in octaves)}
@@ -51,23 +51,22 @@ def places(furthest: int) -> Tensor:
 
 
 def wrapped(angles: Tensor) -> Tensor:
-    """The same angles in [−π, π)."""
+    """Return the same angles in [−π, π)."""
     return torch.remainder(angles + math.pi, math.tau) - math.pi
 
 
 def frequencies_of(positions: Tensor, angles: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
-    """ω of each pair and how far it may be off, from angles at positions: (B,), (B,).
+    """Return the ω of each pair and its error bound, from angles at positions: (B,), (B,).
 
-    ``radius``: how far each angle may be off, (n, B).  A pair is followed from position to
-    position, the first of which after 0 is 1, for as long as its radius leaves no doubt about
-    the turns between.  A frequency is taken to be in (−π, π]: no code on whole positions can
-    tell it from one that is 2π more.
+    ``radius``: the error bound of each angle, (n, B).  A pair is followed from position to
+    position, beginning at 1, for as long as its radius determines the number of turns.  A frequency
+    is taken to be in (−π, π]: at integer positions it cannot be told from one that is larger by 2π.
 
-    Raises ``ValueError`` where position 1 is missing.
+    Raises ``ValueError`` if position 1 is missing.
     """
     rows = [(row, p) for row, p in enumerate(positions.tolist()) if p > 0]
     if not rows or rows[0][1] != 1:
-        raise ValueError(f"frequencies are read from position 1 on; given {positions[:3]}")
+        raise ValueError(f"wanted positions from 1 on to read frequencies, got {positions[:3]}")
     omega, off = angles[rows[0][0]], radius[rows[0][0]]
     known = off < math.pi
     for row, place in rows[1:]:
@@ -79,47 +78,47 @@ def frequencies_of(positions: Tensor, angles: Tensor, radius: Tensor) -> tuple[T
 
 
 Call = Callable[[Tensor, Tensor], Tensor]
-Point = tuple[float, ...]  # coordinates of a position: one for code of one axis
+Point = tuple[float, ...]  # coordinates of a position; one if the code has one axis
 FURTHEST = 1 << 16
-STEPS = (1.0, 2.0**-3, 2.0**-6, 2.0**-9)  # between two positions: the last tells up to 1600 radians
+STEPS = (1.0, 2.0**-3, 2.0**-6, 2.0**-9)  # between positions: the last resolves up to 1600 radians
 SHORT = (torch.bfloat16, torch.float16)
-LADDER = 1.1  # radians a position: the first pair of a ladder rotates by one
-FASTEST = 64.0  # radians a position that coordinates of pixels reach, where nobody can tell
+LADDER = 1.1  # radians per position; the first pair of a ladder rotates by 1
+FASTEST = 64.0  # radians per position, reached by pixel coordinates, if speeds cannot be measured
 REORDERED = "the channels come back in another order, the same at every position"
-MADE = ("rotate", "key", "shift", "running")  # calls that give vectors of the shape they are given
-FALL_BACK = (FURTHEST + 64, FURTHEST - 1, 8200, 4100, 2047, 1000, 300, 100, 40, 16, 8, 3)
+MADE = ("rotate", "key", "shift", "running")  # calls whose results have the shape of their input
+FALLBACK_ENDS = (FURTHEST + 64, FURTHEST - 1, 8200, 4100, 2047, 1000, 300, 100, 40, 16, 8, 3)
 
 
 @dataclass(frozen=True)
 class Reach:
-    """The positions that code takes: from ``low`` to ``high``; ``why`` it is not further."""
+    """The positions the code accepts: ``low`` to ``high``; ``why`` is the error beyond them."""
 
     low: int
     high: int
     why: str = ""
 
-    def has(self, *positions: float) -> bool:
-        """Whether all of these positions are within."""
+    def contains(self, *positions: float) -> bool:
+        """Whether all of these positions are in reach."""
         return all(self.low <= p <= self.high for p in positions)
 
 
 def point(subject: Rotary, p: float) -> Point:
-    """The position p, on every axis the same."""
+    """Return the position with coordinate p on every axis."""
     return (p,) * max(1, subject.axes)
 
 
-def told(at: Point) -> float | list[float]:
-    """A position for a witness."""
+def format_position(at: Point) -> float | list[float]:
+    """Return a position as printed in a witness."""
     return at[0] if len(at) == 1 else list(at)
 
 
-def moved(at: Point, by: float, axis: int | None) -> Point:
-    """The position moved along one axis, or along all."""
+def shifted(at: Point, by: float, axis: int | None) -> Point:
+    """Return the position shifted along one axis, or along all."""
     return tuple(p + by * (axis is None or axis == i) for i, p in enumerate(at))
 
 
 def tensor_of(subject: Rotary, points: Sequence[Point], draw: Draw) -> Tensor:
-    """Positions as the code takes them: (n,), or (n, axes); integers where the code is on those."""
+    """Return positions as the code takes them: (n,) or (n, axes), integers or float32."""
     kind = torch.int64 if subject.whole else torch.float32
     made = torch.tensor([list(p) for p in points], dtype=torch.float64).to(kind).to(draw.device)
     return made if subject.axes else made[:, 0]
@@ -130,18 +129,18 @@ def rotate_at(
 ) -> Tensor:
     """Rotate vectors (B, T, D), the same in every head, at positions of T points: (B, H, T, D).
 
-    Raises ``ValueError`` where the code gives another shape than it was given.
+    Raises ``ValueError`` if the result has another shape than the input.
     """
     rows, count, width = x.shape
     heads = x[:, None].expand(rows, subject.heads, count, width).contiguous()
     ids = tensor_of(subject, points, draw)
-    result = calm(call, heads, ids[None].expand(rows, *ids.shape).contiguous())
+    result = seeded_call(call, heads, ids[None].expand(rows, *ids.shape).contiguous())
     require_shape_of(heads, result)
     return result
 
 
 def require_shape_of(given: Tensor, found: Tensor) -> None:
-    """Raise ``ValueError`` where rotary code gives another shape than it was given."""
+    """Raise ``ValueError`` if rotary code returns another shape than it was given."""
     if found.shape != given.shape:
         raise ValueError(
             f"rotary code was given vectors {tuple(given.shape)} as (B, H, T, D) and gave "
@@ -150,7 +149,7 @@ def require_shape_of(given: Tensor, found: Tensor) -> None:
 
 
 def matrices(subject: Rotary, call: Call, points: Sequence[Point], draw: Draw) -> Tensor:
-    """The matrix at each point, of the first and the last head: (n, heads, D, D) in float64."""
+    """Return the matrices at each point, of the first and last head: (n, heads, D, D), float64."""
     units = torch.eye(subject.width, dtype=draw.dtype, device=draw.device)
     x = units[:, None].expand(subject.width, len(points), subject.width)
     result = rotate_at(subject, call, x, points, draw)  # (unit vector, H, n, D)
@@ -159,10 +158,10 @@ def matrices(subject: Rotary, call: Call, points: Sequence[Point], draw: Draw) -
 
 
 def reach_of(subject: Rotary, draw: Draw) -> Reach:
-    """How far the positions of the code go, up to a little over 65536: found by calling it."""
+    """Find, by calling the code, how far its positions go, up to a little over 65536."""
     why = ""
     x = torch.ones(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
-    for far in FALL_BACK:
+    for far in FALLBACK_ENDS:
         high = min(subject.first + far, subject.most - 1)
         try:
             for call in {subject.rotate, subject.rotate_key}:
@@ -171,19 +170,20 @@ def reach_of(subject: Rotary, draw: Draw) -> Reach:
             why = why or f"position {high} raised {in_a_line(error, 120)}"
             continue
         return Reach(subject.first, high, why)
-    # Nothing worked: the call itself fails, and what it raises is told.
+    # No position worked: this call raises the error of the code.
     rotate_at(subject, subject.rotate, x, [point(subject, subject.first)], draw)
     return Reach(subject.first, subject.first, why)
 
 
-def order_of(zero: Tensor, bound: float) -> Tensor | None:
-    """Where each channel comes back at position 0, if that is another order: (h, D, D) -> (D,).
+def channel_order_at_zero(zero: Tensor, bound: float) -> Tensor | None:
+    """Return where each channel comes back at position 0, if permuted: (h, D, D) -> (D,).
 
-    Scores do not see a fixed order of the channels, the same for queries and keys: DeepSeek-V3
-    rotates neighbours, and gives the halves.  ``matrix[..., order]`` undoes it.  None where the
-    order is as it was, where heads have different ones, or where a vector is moved otherwise.
+    Scores do not change under a fixed order of the channels, the same for queries and keys:
+    DeepSeek-V3 rotates neighbours, and returns them as halves.  ``matrix[..., order]`` undoes it.
+    None if the order is unchanged, if heads have different ones, or if the map is not a permutation
+    up to ``bound``.
 
-    >>> order_of(torch.eye(4)[None, [0, 2, 1, 3]], 0.0)
+    >>> channel_order_at_zero(torch.eye(4)[None, [0, 2, 1, 3]], 0.0)
     tensor([0, 2, 1, 3])
     """
     places = zero.abs().argmax(-1)
@@ -196,26 +196,27 @@ def order_of(zero: Tensor, bound: float) -> Tensor | None:
     return order if fixed and float(rest.abs().max()) <= bound else None
 
 
-def lengths_of(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """The length of each rotated unit vector, and which pass through: (n, h, D, D) -> (D,), (D,).
+def norms_of(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the norms of rotated unit vectors, and a mask: (n, h, D, D) -> (D,), (D,).
 
-    A channel passes if its unit vector stays as it is, to the bit, at every one of the positions.
+    The mask marks channels that pass through: unit vectors that are unchanged, to the bit, at every
+    one of the positions.
     """
     width = matrix.shape[-1]
     stays = (matrix == torch.eye(width, dtype=matrix.dtype)).all(-1).flatten(0, 1).all(0)
     return matrix[0, 0].norm(dim=-1), stays
 
 
-def between(subject: Rotary) -> Rotary | None:
-    """Fresh code on positions that need not be whole; None where calls may leave something behind.
+def fractional(subject: Rotary) -> Rotary | None:
+    """Return fresh code that takes fractional positions; None if calls may leave something behind.
 
-    What is kept of a call at 0.5 is not to be met by others.
+    A cache filled at position 0.5 must not be met by other calls.
     """
     if not subject.whole:
         return subject
     try:
         other = fresh(subject)
-    except Exception:  # noqa: BLE001 (code may raise anything where it is built)
+    except Exception:  # noqa: BLE001 (building code may raise anything)
         return None
     if other is None and subject.module is not None:
         return None
@@ -223,14 +224,15 @@ def between(subject: Rotary) -> Rotary | None:
 
 
 def speeds(subject: Rotary, draw: Draw) -> Tensor:
-    """By how much the vector of each channel rotates with a position, or less: (D,).
+    """Return lower bounds on the rotation speed of each channel, in radians per position: (D,).
 
-    A vector rotated by a step s is 2 sin(ωs/2) from where it was, so that a step tells ω up to π/s,
-    and less than ω beyond.  So shorter and shorter steps are asked, also of code on whole
-    positions, of a fresh one: some takes others; what refuses or rounds them is known up to π.
+    A vector rotated by a step s is 2 sin(ωs/2) from where it was, so that a step determines ω up to
+    π/s, and underestimates it beyond.  So ever shorter steps are tried, also on a fresh copy of
+    code for integer positions, which may accept them; if it rejects or rounds them, ω is known up
+    to π.
     """
     found = torch.zeros(subject.width, dtype=torch.float64)
-    other = between(subject)
+    other = fractional(subject)
     noise = 4 * rounding_of(draw.dtype).rotating
     for step in STEPS:
         code = subject if step == 1 else other
@@ -243,7 +245,7 @@ def speeds(subject: Rotary, draw: Draw) -> Tensor:
             except Exception:
                 if step == 1:
                     raise
-                return found  # positions are whole
+                return found  # only integer positions are accepted
             size = both[0].norm(dim=-1).clamp(min=torch.finfo(torch.float64).tiny)
             chord = ((both[1] - both[0]).norm(dim=-1) / size).nan_to_num(nan=2.0).clamp(max=2.0)
             angle = 2 * torch.asin(chord / 2).amax(0) - (noise if step < 1 else 0.0)
@@ -252,41 +254,40 @@ def speeds(subject: Rotary, draw: Draw) -> Tensor:
 
 
 def fastest(subject: Rotary, draw: Draw) -> float:
-    """The largest frequency, 1 at least, as far as `speeds` tells it."""
+    """Return the largest frequency that `speeds` finds, at least 1."""
     return max(1.0, float(speeds(subject, draw).max()))
 
 
 def may_be_faster(subject: Rotary, draw: Draw) -> bool:
-    """Whether pairs may rotate by more than a half turn with each position, and nobody can tell.
+    """Whether pairs may rotate by more than half a turn per position without this being visible.
 
-    That is so of code on whole positions alone: there ω and ω + 2π are the same.  Where all pairs
-    rotate by a radian at most, as in the ladders in use, they are taken to do just that.
+    That is possible only if positions are integers: there ω and ω + 2π are the same.  If all pairs
+    seem to rotate by a radian at most, as in the ladders in use, they are taken to do just that.
     """
     if not subject.whole or float(speeds(subject, draw).max()) <= LADDER:
         return False
-    other = between(subject)
+    other = fractional(subject)
     if other is None:
         return True
     points = [point(subject, subject.first), point(subject, subject.first + 0.5)]
     try:
         both = matrices(other, other.rotate, points, draw)
-    except Exception:  # noqa: BLE001 (code on whole positions may raise anything)
+    except Exception:  # noqa: BLE001 (code for integer positions may raise anything)
         return True
     return float((both[1] - both[0]).abs().max()) <= 4 * rounding_of(draw.dtype).rotating
 
 
 def unit_words(channel: int, width: int) -> list[int] | str:
-    """A unit vector for a witness: its numbers, or in words where they are many."""
+    """Return a unit vector for a witness: its entries, or words if it has many."""
     if width <= 8:
         return [int(i == channel) for i in range(width)]
     return f"1 in channel {channel} of {width}, 0 elsewhere"
 
 
 def rounding_for(subject: Rotary, draw: Draw) -> Rounding:
-    """The rounding of the coarsest format in which the code computes, which may be its own.
+    """Return the rounding of the coarsest format in which the code computes.
 
-    Code may rotate float32 data in bfloat16.  Positions and angles count as of float32 all the
-    same.
+    Code may rotate float32 data in bfloat16.  Positions and angles still count as float32.
     """
     x = torch.ones(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
     unit = unit_roundoff(draw.dtype)

@@ -1,4 +1,4 @@
-"""Run code that someone else wrote: how long it may take, and what it raised, in words."""
+"""Run code under test: a time limit for it, and its errors in words."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from .subjects import Subject
 
 
 class CodeFault(RuntimeError):
-    """Code under test did not end in the time it had; the text says what to do next."""
+    """Code under test did not finish in time; the text says what to do next."""
 
 
 HERE = Path(__file__)
-CALLERS = tuple(sorted({*HERE.parent.glob("*.py")} - {HERE}))  # what calls the code
+CALLERS = tuple(sorted({*HERE.parent.glob("*.py")} - {HERE}))  # the files that call the code
 
 
 def fault_in(subject: Subject, error: BaseException) -> Fault | None:
-    """The fault of attnproof that was met while code was looked at; None where the code raised it.
+    """Return the fault of attnproof that an error shows; None if the code under test raised it.
 
-    Code of torch itself may have no line of its own (it is compiled): what is raised where it is
-    called is then the code's.
+    Code of torch itself may have no source line (it is compiled): an error raised at its call then
+    counts as the code's.
 
     >>> from .subjects import Layer
     >>> fault_in(Layer(name="f", call=lambda x: x, embed=4), SystemExit()) is None
@@ -46,38 +46,38 @@ def fault_in(subject: Subject, error: BaseException) -> Fault | None:
     return fault_of(error, (*own, *CALLERS) if library and subject.adapted else own)
 
 
-def told_of(error: Exception, most: int = 300) -> str:
-    """What code raised, in a line; that the call of it does not fit is not the code's.
+def describe_error(error: Exception, most: int = 300) -> str:
+    """Describe in a line what the code raised, or that the call does not fit it.
 
-    >>> told_of(ValueError("no")), told_of(SignatureError("wanted n"))
-    ('the code raised ValueError: no', 'the call of it does not fit: wanted n')
+    >>> describe_error(ValueError("no")), describe_error(SignatureError("wanted n"))
+    ('the code raised ValueError: no', 'the call does not fit: wanted n')
     """
     if isinstance(error, SignatureError | DoesNotFit):
-        return f"the call of it does not fit: {text_of(error, most)}"
+        return f"the call does not fit: {text_of(error, most)}"
     return f"the code raised {in_a_line(error, most)}"
 
 
-def refusal(subject: Subject, error: Exception, most: int = 200) -> str:
-    """What code refuses with; raised again where it is not the code that does."""
+def describe_refusal(subject: Subject, error: Exception, most: int = 200) -> str:
+    """Describe the error with which code refuses a call; other errors are raised again."""
     if isinstance(error, SignatureError | DoesNotFit) or fault_in(subject, error) is not None:
         raise error
     return in_a_line(error, most)
 
 
 def in_a_line(error: Exception, most: int = 300) -> str:
-    """An error by its name, with its text in one line, cut where it is long."""
+    """Return the name and text of an error in one line of limited length."""
     return f"{type(error).__name__}: {text_of(error, most)}"
 
 
 def text_of(error: Exception, most: int) -> str:
-    """The text of an error in one line, cut where it is long."""
+    """Return the text of an error in one line of at most ``most`` characters."""
     return " ".join(str(error).split())[:most]
 
 
 def seeded(seed: int) -> None:
-    """``torch.manual_seed``, where there is no accelerator without what it does for those.
+    """Call ``torch.manual_seed``, or seed only the default generator if there is no accelerator.
 
-    It keeps a list of seeds, each with a stack of calls, for every kind of device that may be
+    ``torch.manual_seed`` queues a seed, with a stack of calls, for every kind of device that may be
     used later; a check seeds some hundred times.
     """
     if torch.accelerator.is_available():
@@ -87,21 +87,21 @@ def seeded(seed: int) -> None:
 
 
 class _TooLong(BaseException):
-    """Raised by the clock; no ``except Exception`` of the code under test catches it."""
+    """Raised by the timer; ``except Exception`` in the code under test does not catch it."""
 
     def __init__(self, limit: _Limit) -> None:
         super().__init__()
         self.limit = limit
 
 
-IDLE = 10  # times the limit that may pass by the clock, for code that waits or shares the machine
+IDLE = 10  # times the limit in wall-clock time, for code that waits or shares the machine
 
 
-LATER = 0.05  # seconds until the next look where a library is being loaded
+RETRY_AFTER = 0.05  # seconds until the next look while a module is being imported
 
 
 def _imports(frame: FrameType | None) -> int:
-    """How many modules are being loaded: one that is broken off would stay a half for good."""
+    """Count the modules being imported: an interrupted import would stay incomplete for good."""
     count = 0
     while frame is not None:
         count += frame.f_code.co_filename == "<frozen importlib._bootstrap>"
@@ -110,7 +110,7 @@ def _imports(frame: FrameType | None) -> int:
 
 
 class _Limit:
-    """Seconds of the processor that a block may take, and by the clock so many times more."""
+    """The processor time that a block may take, and IDLE times as much wall-clock time."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -119,7 +119,7 @@ class _Limit:
         self._start, self._worked = time.monotonic(), time.process_time()
 
     def left(self) -> float:
-        if self.rung:  # what ends the block is not ended itself
+        if self.rung:  # handling the timeout is not timed
             return math.inf
         worked = time.process_time() - self._worked
         passed = time.monotonic() - self._start
@@ -127,11 +127,11 @@ class _Limit:
 
 
 class _Clock:
-    """The one alarm of Python, shared by the limits inside one another."""
+    """The process's one alarm signal, shared by nested limits."""
 
     def __init__(self) -> None:
         self._limits: list[_Limit] = []
-        self._others: Any = None  # who had the alarm before, and when it was to ring
+        self._others: Any = None  # the earlier handler of the signal; _rings: when it is due
         self._rings = 0.0
 
     def enter(self, limit: _Limit) -> None:
@@ -157,7 +157,7 @@ class _Clock:
         for limit in self._limits:
             if limit.left() <= 0:
                 if _imports(frame) > limit.imports:
-                    signal.setitimer(signal.ITIMER_REAL, LATER)
+                    signal.setitimer(signal.ITIMER_REAL, RETRY_AFTER)
                     return
                 limit.rung = True
                 raise _TooLong(limit)
@@ -175,12 +175,12 @@ _CLOCK = _Clock()
 
 @contextlib.contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Stop Python code after so many seconds of the processor, with ``CodeFault``.
+    """Stop Python code with ``CodeFault`` after so many seconds of processor time.
 
-    Code that waits is stopped after ten times as many by the clock: how busy a machine is does
-    not decide what is said of the code.  The alarm reaches Python code in the main thread; one
-    long call into C ends first.  Elsewhere, and for 0 seconds, there is no limit.  Of limits
-    inside one another the first that is reached ends its own block.
+    Code that waits is stopped after ten times as many seconds of wall-clock time, so that the
+    verdict does not depend on the load of the machine.  The alarm reaches Python code in the main
+    thread; one long call into C ends first.  In other threads, and for 0 seconds, there is no
+    limit.  Of nested limits, the first that is reached ends its own block.
     """
     main = threading.current_thread() is threading.main_thread()
     if seconds <= 0 or not main or not hasattr(signal, "setitimer"):
@@ -194,8 +194,8 @@ def limited(seconds: float) -> Iterator[None]:
         if error.limit is not limit:
             raise
         raise CodeFault(
-            f"The code did not end within {seconds:g} s.  Give it smaller sizes, or more time, or "
-            "look for a loop over positions that can be one operation on tensors."
+            f"The code did not finish within {seconds:g} s.  Give it smaller sizes or more time, "
+            "or look for a loop over positions that could be one operation on tensors."
         ) from None
     finally:
         _CLOCK.leave(limit)

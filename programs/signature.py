@@ -1,44 +1,44 @@
-"""The call of a program in axis letters: what goes in and what comes out.
+"""The signature language: the call of a program, its inputs and results, in axis letters.
 
     q: B H n D, k: B G n D, cos: n D, sin: n D -> q, k
 
-Before the arrow stands a parameter of the program for each part, with its axes, slowest first, and
-what it is where its name does not say so; behind it, what the program returns.
+Each part before the arrow is a parameter of the program, with its axes, slowest first, and its kind
+if its name does not imply it; after the arrow is what the program returns.
 
 ==================================  ==============================================================
-part                                says
+part                                meaning
 ==================================  ==============================================================
 ``x: B n E``                        an array with these axes
-``mask: B n keep``                  what it is: one of :data:`KINDS`
-``q: B G H n D``                    heads on two axes, of which G and H stand side by side
-``x: B n (H D)``                    one axis that holds two, the first letter slower
+``mask: B n keep``                  its kind: one of :data:`KINDS`
+``q: B G H n D``                    heads on two axes: G and H side by side
+``x: B n (H D)``                    one axis that merges two, the first letter slower
 ``cos: n D/2``, ``k: B (n + m) D``  a quotient, a sum; ``1`` and other numbers are lengths
 ``rope = (cos: n D, sin: n D)``     a tuple of arrays
 ``seq_len = n``, ``past = (n - r)``  the length itself, a difference of lengths
 ``window = (h, w)``                 a tuple of lengths
-``x: B 5 E``, ``mask: B n 1 r add``  a number of tokens, and no other; keys before queries
-``causal = True``                   a value that every call is given
-``-> q, k``                         what it was given, in the same axes
+``x: B 5 E``, ``mask: B n 1 r add``  exactly 5 tokens; keys before queries
+``causal = True``                   a value passed on every call
+``-> q, k``                         arrays of the same names and axes as the inputs
 ``-> B n E``, ``-> out: B n E``     one array, without a name or with one
-``-> out: B n E, _``                a tuple; what is called ``_`` is left aside
+``-> out: B n E, _``                a tuple; parts named ``_`` are ignored
 ``-> {out: B n E}``                 a mapping
-``mask: B 1 r n keep or add``       an array that may be either
+``mask: B 1 r n keep or add``       an array that may be of either kind
 ``-> {last_hidden_state: B n E}``   a mapping, or an object with such a field
-``; cos, sin from f(n = m -> ..)``  behind all: tables that the file's own f makes, called so
-``; step: x: B n E, past -> x, past``  behind all, or on a line of its own: called with more tokens,
-                                    and what the call before left, None at first
-``; step: x: B n E, cache = {} -> x``  the same, with what is written in place: ``{}``, ``[]``, or
-                                    ``DynamicCache()`` of a name in the file
-``; step: x: B n E, start = p -> x``  the same, with state of its own; p tokens came before these
-``; then f(q: .., cos: .. -> q)``   the file's own f is given by name what is returned
-``; method name``                   it is this method that is called, and not the object
-``; built with size = n``           what the constructor is given, lengths of the call among it
-``; keys with inverse = True``      what the same code is given to rotate keys and not queries
+``; cos, sin from f(n = m -> ..)``  at the end: tables made by f of the same file, called this way
+``; step: x: B n E, past -> x, past``  at the end, or on a line of its own: the call on more tokens,
+                                    with what the previous call left, None at first
+``; step: x: B n E, cache = {} -> x``  the same, with state modified in place: ``{}``, ``[]``, or
+                                    ``DynamicCache()`` for a name in the file
+``; step: x: B n E, start = p -> x``  the same, for code that keeps its own state; p earlier tokens
+``; then f(q: .., cos: .. -> q)``   f of the same file is given the results by name
+``; method name``                   this method is called instead of the object
+``; built with size = n``           arguments of the constructor, such as lengths of the call
+``; keys with inverse = True``      further arguments if keys are rotated rather than queries
 ==================================  ==============================================================
 
-Letters: B rows of a batch, n tokens (keys, where queries are r), H heads, G key-value heads, D
+Letters: B rows of a batch, n tokens (keys, if there are queries r), H heads, G key-value heads, D
 features of a head, E features of a token; as a value, p is the position of the first token.  Any
-other letter is a length of its own.  A letter that only the result has is read off it.
+other letter is a length of its own; if only the result has it, its length is read off the result.
 """
 
 from __future__ import annotations
@@ -62,69 +62,70 @@ KINDS = {
     "coordinates": "positions of the tokens that are not integers",
     "ids": "ids of the words of a vocabulary",
     "index": "an index into a table",
-    "lengths": "how many tokens each row has",
-    "bounds": "where each of the sequences begins that stand in one axis, and where the last ends",
+    "lengths": "the number of tokens in each row",
+    "bounds": "where each sequence packed into one axis begins, and where the last one ends",
     "constant": "numbers that are the same for each row, token and pair, made here",
     "cos": "cosines of angles",
     "sin": "sines of angles",
     "angles": "angles",
-    "cis": "e to the i times the angles",
-    "cos_sin": "cosines and sines of angles: in an axis of 2, or one behind the other in the last",
+    "cis": "exp(i times the angles)",
+    "cos_sin": "cosines and sines of angles: in an axis of 2, or concatenated in the last axis",
     "sin_cos": "the same, sines first",
     "matrices": "a matrix ((cos, -sin), (sin, cos)) for each pair, in two last axes of 2",
     "encoding": "an encoding of the positions of tokens, which is made here",
     "offsets": "an encoding of the offsets of queries and keys, n - 1 first, which is made here",
-    "scale": "a number of the scores",
+    "scale": "a factor of the scores",
     "keep": "a mask that is True where a key is seen",
     "hide": "a mask that is True where a key is hidden",
     "ones": "a mask of integers, 1 where a key is seen and 0 where it is hidden",
     "add": "numbers that are added to the scores",
 }
-ROWS = {"B", "H", "G"}  # letters beside which a number in a product is an axis of its own
+ROWS = {"B", "H", "G"}  # beside these letters a number in a product is an axis of its own
 TOKEN = re.compile(r"\s*([A-Za-z_]\w*'*|\d+|[()+/-])")
 
 
 class SignatureError(ValueError):
-    """A call that cannot be read, or does not fit: what was wanted, what came, and where."""
+    """A call that cannot be read, or does not fit; it says what was wanted and what was found."""
 
 
 @dataclass(frozen=True)
 class Axis:
     """The length of an axis: a sum of products of letters and numbers.
 
-    What follows from it is asked in each call of some code, and found once.
+    Derived values are cached, since every call of some code needs them.
 
     >>> Axis(((Fraction(1), ("H", "D")),)).size({"H": 2, "D": 4})
     8
     """
 
     terms: tuple[tuple[Fraction, tuple[str, ...]], ...]
-    fold: str = ""  # a number, or G: the call has two axes for it, of which this is the slower
-    slower: int = 0  # of a product with a number, how many of its letters are slower than that
+    fold: str = ""  # a number, or G: the slower of the two axes that the call has for this one
+    slower: int = 0  # how many letters of a product are slower than its number
 
     def __hash__(self) -> int:
-        return hash(self.told)  # which is kept, as that of a fraction is not
+        return hash(self.text)  # cached, unlike the hash of a fraction
 
     def folded(self, size: int, lengths: Mapping[str, int]) -> tuple[int, ...]:
-        """The axes that a call has for this one, of so many entries."""
+        """Return the lengths of the axes that a call has for this one of so many entries."""
         if not self.fold:
             return (size,)
         first = int(self.fold) if self.fold.isdigit() else lengths.get(self.fold, 2)
         if size % first and self.fold.isdigit():
-            told = f"wanted {size} in the axes {self.told}, got {self.fold} = {first}"
+            told = f"wanted {size} in the axes {self.text}, got {self.fold} = {first}"
             raise SignatureError(told)
         return (first, size // first) if size % first == 0 else (1, size)
 
     @cached_property
     def letters(self) -> tuple[str, ...]:
-        """Its letters, each once."""
+        """Its letters, without repetition."""
         return tuple(dict.fromkeys(c for _, letters in self.terms for c in letters))
 
     @cached_property
     def split(self) -> tuple[str, ...] | None:
-        """The factors of which it is the product, () for 1; None where it is something else.
+        """The factors of which it is the product, () for 1; None if it is not a product.
 
-        A number beside rows and heads is an axis of its own, and one beside tokens counts them.
+        A number beside rows and heads is an axis of its own; a number beside tokens multiplies
+        their count.
         """
         (number, letters), *more = self.terms
         if more or number.denominator != 1:
@@ -136,7 +137,7 @@ class Axis:
         return (*letters[: self.slower], str(number), *letters[self.slower :])
 
     def size(self, lengths: Mapping[str, int]) -> int:
-        """Its length.  Raises :class:`SignatureError` where that is not a whole number."""
+        """Return its length.  Raises :class:`SignatureError` if that is not an integer."""
         whole, counts = self._counted
         found: int = sum(n * math.prod(lengths[c] for c in letters) for n, letters in counts)
         if whole > 1 and found % whole:
@@ -148,12 +149,12 @@ class Axis:
 
     @cached_property
     def _counted(self) -> tuple[int, tuple[tuple[int, tuple[str, ...]], ...]]:
-        """What the whole sum is divided by, and the whole factors that its products then have."""
+        """The common denominator of the sum, and its products with integer factors."""
         whole = math.lcm(*(factor.denominator for factor, _ in self.terms))
         return whole, tuple((int(factor * whole), letters) for factor, letters in self.terms)
 
     @cached_property
-    def told(self) -> str:
+    def text(self) -> str:
         """The axis as it is written."""
         told = " + ".join(map(_product, self.terms)).replace("+ -", "- ")
         told = " ".join(self.split) if self.slower and self.split else told
@@ -162,7 +163,7 @@ class Axis:
         return told if TOKEN.fullmatch(told) or re.fullmatch(r"\S+/\d+", told) else f"({told})"
 
     def __str__(self) -> str:
-        return self.told
+        return self.text
 
 
 def _product(term: tuple[Fraction, tuple[str, ...]]) -> str:
@@ -178,7 +179,7 @@ class State:
     """What one step leaves to the next.
 
     ``start``: what the first step is given: "" (None), a literal such as ``{}``, or a call without
-    arguments of a name of the code's file, such as ``DynamicCache()``.
+    arguments of a name in the code's file, such as ``DynamicCache()``.
     """
 
     start: str = ""
@@ -191,8 +192,8 @@ class State:
 class Argument:
     """A part of a call: an array with ``axes``, a tuple of ``parts``, or a ``value``.
 
-    ``kind`` is one of :data:`KINDS`, or "", and ``also`` another that it may be.  A value is a
-    literal, an :class:`Axis`: a length, a tuple of these, or a :class:`State`.
+    ``kind`` is one of :data:`KINDS`, or "", and ``also`` an alternative kind.  A value is a
+    literal, an :class:`Axis` (a length), a tuple of these, or a :class:`State`.
     """
 
     name: str
@@ -203,16 +204,16 @@ class Argument:
     also: str = ""
 
     def __hash__(self) -> int:
-        return hash(self.told)  # a value may be anything
+        return hash(self.text)  # a value may be unhashable
 
     @cached_property
     def letters(self) -> tuple[str, ...]:
-        """The letters of its axes, each once."""
+        """The letters of its axes, without repetition."""
         return tuple(dict.fromkeys(c for axis in self.axes or () for c in axis.letters))
 
     @property
     def arrays(self) -> Iterator[Argument]:
-        """The arrays in it."""
+        """The arrays in it, with those in tuples."""
         if self.axes is not None:
             yield self
         for part in self.parts:
@@ -220,17 +221,17 @@ class Argument:
 
     @cached_property
     def lengths(self) -> tuple[str, ...]:
-        """The letters of its value, each once."""
+        """The letters of its value, without repetition."""
         held = self.value if isinstance(self.value, tuple) else (self.value,)
         found = (c for one in held if isinstance(one, Axis) for c in one.letters)
         return tuple(dict.fromkeys(found))
 
     def shape(self, lengths: Mapping[str, int]) -> tuple[int, ...]:
-        """The shape of the array at these lengths."""
+        """Return the shape of the array at these lengths."""
         return tuple(axis.size(lengths) for axis in self.axes or ())
 
     def at(self, lengths: Mapping[str, int]) -> Any:
-        """The value at these lengths."""
+        """Return the value at these lengths."""
         if isinstance(self.value, tuple):
             return tuple(v.size(lengths) if isinstance(v, Axis) else v for v in self.value)
         if isinstance(self.value, list | dict | set):
@@ -238,7 +239,7 @@ class Argument:
         return self.value.size(lengths) if isinstance(self.value, Axis) else self.value
 
     @cached_property
-    def told(self) -> str:
+    def text(self) -> str:
         """The part as it is written."""
         if self.parts:
             return f"{self.name} = ({', '.join(map(str, self.parts))})"
@@ -251,7 +252,7 @@ class Argument:
         return f"{self.name}: {' '.join(words)}"
 
     def __str__(self) -> str:
-        return self.told
+        return self.text
 
 
 def _told(value: Any) -> str:
@@ -259,15 +260,15 @@ def _told(value: Any) -> str:
         return f"({', '.join(map(_told, value))}{',' * (len(value) == 1)})"
     if isinstance(value, Axis):
         return str(value)
-    # texts in double quotes: the line stands in single ones, as a shell takes it
+    # texts in double quotes: in a shell the line is in single quotes
     return dumps(value) if isinstance(value, str) else repr(value)
 
 
 @dataclass(frozen=True)
 class Source:
-    """Arguments that other code of the same file makes: their names, its name, how it is called.
+    """Arguments that other code of the same file makes: their names, its name, and its call.
 
-    It returns one array for each of them, or one for all.
+    It returns one array for each of them, or a single one for all.
     """
 
     names: tuple[str, ...]
@@ -280,9 +281,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Applied:
-    """Other code of the same file that is given, by name, what the first returns: how it is called.
+    """Other code of the same file that is given, by name, the results of the first, and its call.
 
-    It is called by the parameters of these names, and by others that it says itself.
+    Its other parameters are those that its own line gives.
     """
 
     code: str
@@ -294,14 +295,14 @@ class Applied:
 
 @dataclass(frozen=True)
 class Signature:
-    """A call: its arguments, and what it returns, in order.
+    """A call: its arguments, and its results, in order.
 
-    ``mapping``: what it returns is a mapping with these keys, and no tuple.  ``source``, ``then``:
-    other code of the file, which is called before it, or behind.  ``method``: what of the object is
-    called.  ``built``: what its constructor is given.  ``keys``: values with which it is called for
-    keys.  ``step``: how the same code is called on
-    further tokens, with what an earlier call left; p is how many came before.
-    ``sizes``: letters that stand for a number that was told, and that number.
+    ``mapping``: the result is a mapping with these keys rather than a tuple.  ``source``, ``then``:
+    other code of the file, called before it or after it.  ``method``: the method of the object that
+    is called.  ``built``: the arguments of its constructor.  ``keys``: values with which it is
+    called to rotate keys.  ``step``: how the same code is called on further tokens, with what an
+    earlier call left; p is the number of tokens before these.  ``sizes``: letters that stand for a
+    number in the line as given, and that number.
     """
 
     arguments: tuple[Argument, ...]
@@ -322,18 +323,18 @@ class Signature:
 
     @cached_property
     def arrays(self) -> tuple[Argument, ...]:
-        """The arrays that go in, those in tuples too."""
+        """The input arrays, with those in tuples."""
         return tuple(array for one in self.arguments for array in one.arrays)
 
     @cached_property
     def letters(self) -> tuple[str, ...]:
-        """Every letter, each once."""
+        """Every letter, without repetition."""
         lengths = (one.lengths for one in (*self.arguments, *self.built))
         arrays = (one.letters for one in (*self.arrays, *self.results))
         return tuple(dict.fromkeys(c for letters in (*arrays, *lengths) for c in letters))
 
     def named(self, name: str) -> Argument | None:
-        """The array of this name that goes in."""
+        """Return the input array of this name, or None."""
         return next((one for one in self.arrays if one.name == name), None)
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""Numbers that stand in the source of some code: where it may change what it does.
+"""The numbers in the source of some code, at which it may change its behaviour.
 
-Of a branch that is taken while tracing without a word (``isinstance(n, int) and n > 600``, a table
-under the key ``"777"``) its number stands in the code, in what the code keeps, or in a global that
+Tracing may take a branch without recording a guard (``isinstance(n, int) and n > 600``, a table
+under the key ``"777"``); its number then is in the code, in the code's state, or in a global that
 it names.
 """
 
@@ -17,13 +17,16 @@ from typing import Any
 
 from .reach import CONTAINERS, DIGITS, FOREIGN, TEXT, codes_in, is_foreign, reached
 
-SUMMED = 8  # numbers of which any two are added
+SUMMED = 8  # numbers whose pairwise sums are taken
 KINDS = frozenset(("cuda", "cpu", "mps", "xpu"))
-DEVICES = frozenset(("is_cuda", "is_cpu", "is_mps", "is_xpu"))  # attributes that tell one
+DEVICES = frozenset(("is_cuda", "is_cpu", "is_mps", "is_xpu"))  # attributes that reveal the device
 
 
 def derived(numbers: Sequence[int], most: int) -> list[int]:
-    """What has a number for its square, double, third or half, and sums of two, up to a bound.
+    """Return numbers related to these, up to a bound.
+
+    Those are the square root, a third, a half and the double of each, with their neighbours, and
+    sums of two.
 
     >>> derived([7, 20], 100)
     [2, 3, 4, 5, 6, 7, 9, 10, 11, 13, 14, 15, 27, 30, 39, 40, 41]
@@ -40,10 +43,10 @@ def derived(numbers: Sequence[int], most: int) -> list[int]:
 def numbers_in(
     roots: Iterable[Any], *, texts: bool = True, ran: Collection[CodeType] | None = None
 ) -> list[int]:
-    """The whole numbers in the code of some functions and modules, and in what these hold.
+    """Return the integers in the code of some functions and modules, and in what these hold.
 
-    ``texts``: those that are written in texts as well, and how long these are.  ``ran``: the codes
-    that ran, if that is known.
+    ``texts``: also those written in texts, and the lengths of texts.  ``ran``: the code objects
+    that ran, if known.
 
     >>> numbers_in([eval('lambda x: x if x.shape[0] > 601 else x["777"]', {"__name__": "model"})])
     [0, 601, 777, 3]
@@ -52,17 +55,17 @@ def numbers_in(
 
 
 def numbers_of(constants: Iterable[float]) -> list[int]:
-    """The whole numbers among some constants, and those below the others: n > 64.5 is n > 64."""
+    """Return the integers among some constants, and the others truncated: n > 64.5 is n > 64."""
     return list(dict.fromkeys(int(n) for n in constants if n == n and abs(n) < 1 << 40))
 
 
 def constants_in(
     roots: Iterable[Any], *, texts: bool = True, ran: Collection[CodeType] | None = None
 ) -> list[float]:
-    """The numbers in the code of some functions and modules, and in what these hold.
+    """Return the numbers in the code of some functions and modules, and in what these hold.
 
-    Those of the functions themselves come before those of what they call and hold; how many
-    entries a list or a text has comes last.  ``ran``: the codes that ran, if that is known.
+    Numbers in the functions themselves come before those in what they call and hold; the lengths of
+    containers and texts come last.  ``ran``: the code objects that ran, if known.
     """
     found: dict[float, None] = {}
     counts: dict[float, None] = {}
@@ -79,7 +82,7 @@ def constants_in(
 
 
 def asks_device(roots: Iterable[Any]) -> bool:
-    """Whether the code of some functions and modules asks on which device it runs.
+    """Whether the code of some functions and modules checks the device on which it runs.
 
     >>> asks_device([eval('lambda x: x if x.is_cuda else -x', {"__name__": "model"})])
     True
@@ -94,18 +97,28 @@ def asks_device(roots: Iterable[Any]) -> bool:
     return False
 
 
+def names_in(roots: Iterable[Any]) -> set[str]:
+    """The names that the code of some functions and modules looks up, but those of libraries.
+
+    >>> sorted(names_in([eval('lambda x: x.to(torch.int8)', {"__name__": "model"})]))
+    ['int8', 'to', 'torch']
+    """
+    own = (one for one in reached(roots) if isinstance(one, FunctionType) and not is_foreign(one))
+    return {name for one in own for code in codes_in(one.__code__) for name in code.co_names}
+
+
 def functions_in(
     roots: Iterable[Any], *, ran: Collection[CodeType] | None = None
 ) -> list[FunctionType]:
-    """The functions among some functions and modules and what these hold.
+    """Return the functions among some functions and modules and what these hold.
 
-    ``ran``: the codes that ran, if that is known.
+    ``ran``: the code objects that ran, if known.
     """
     return [one for one in reached(roots, ran) if isinstance(one, FunctionType)]
 
 
 def state_of(roots: Iterable[Any]) -> list[Any]:
-    """The numbers and texts in some functions and modules and what these hold, and their counts.
+    """Return the numbers and texts that functions and modules hold, and the sizes of containers.
 
     >>> code = eval("lambda: kept.append(1)", {"kept": [], "__name__": "model"})
     >>> before, _ = state_of([code]), code()
@@ -120,22 +133,22 @@ def state_of(roots: Iterable[Any]) -> list[Any]:
 
 
 def kept_in(roots: Iterable[Any]) -> list[FunctionType]:
-    """The functions among these of which ``functools.lru_cache`` keeps what they gave."""
+    """Return the functions among these whose results ``functools.lru_cache`` keeps."""
     kept = (one for one in reached(roots) if isinstance(one, type(_kept)))
     return [one.__wrapped__ for one in kept if isinstance(one.__wrapped__, FunctionType)]
 
 
 @lru_cache(maxsize=1)
 def _kept() -> None:
-    """Something that is kept: its type has no public name."""
+    """Provide the type of cached functions, which has no public name."""
 
 
 def is_own(names: Mapping[str, Any]) -> bool:
-    """Whether global names are those of a module of the user's."""
+    """Whether global names belong to a module of the user."""
     return str(names.get("__name__", "")).split(".")[0] not in FOREIGN
 
 
 def is_standard(names: Mapping[str, Any]) -> bool:
-    """Whether global names are those of a module of the standard library."""
+    """Whether global names belong to a module of the standard library."""
     name = str(names.get("__name__", "")).split(".")[0]
     return name in sys.stdlib_module_names and name != "__main__"

@@ -1,8 +1,8 @@
-"""A call as it is told, in the letters that readers of it know: numbers that stand for letters.
+"""Rewrite a call as given in the standard letters, with sizes for these letters.
 
-People write the sizes of one object: ``x: B n 16``, ``-> B 2 2 r n``.  A number in the last axis of
-what is mapped is that of features, and one before the tokens that of heads; these get their
-letters, and their lengths are told beside.
+People write the sizes of one object: ``x: B n 16``, ``-> B 2 2 r n``.  A number on the last axis of
+the mapped array counts features, and one before the tokens counts heads; these are replaced by
+their letters, and the lengths of the letters are returned beside the call.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from .roles import PLACES, ROTATED, TABLES, axes_of_table, role
 from .signature import Argument, Axis, Signature
 
 Sizes = dict[str, int]
-OPTIONS = {"H": "heads", "G": "groups", "D": "width", "E": "embed"}  # what lengths are called
-START = "p"  # as a value the position of the first token
-LEAST = 4  # features of which half may be the width of a table
-ROWS = "W"  # of one token: code that wants so many rows is given them alike
+OPTIONS = {"H": "heads", "G": "groups", "D": "width", "E": "embed"}  # names of the lengths
+START = "p"  # as a value: the position of the first token
+MIN_FEATURES = 4  # fewest features whose half may be the width of a table
+ROWS = "W"  # rows of one token, all equal, for code that requires so many
 TOKENS = {"r", "n"}
 
 
 def in_letters(signature: Signature, *, rotates: bool | None = None) -> tuple[Signature, Sizes]:
-    """The call with letters for numbers of features and of heads, and what lengths these have.
+    """Return the call with letters for numbers of features and heads, and the lengths of these.
 
-    ``rotates``: whether it is rotary code, in which a number behind tokens is one of heads; where
-    nobody says so, it is what hands on by its name what it was given.
+    ``rotates``: whether it is rotary code, in which a number after the tokens counts heads; None
+    infers it from whether the code returns an array under the name of an input.
 
     >>> from .grammar import parse
     >>> call, sizes = in_letters(parse("x: B 2 2 n 16, at: B n positions -> x"))
@@ -45,12 +45,15 @@ def in_letters(signature: Signature, *, rotates: bool | None = None) -> tuple[Si
 
 
 def _axis(letter: str, size: int = 1, of: int = 1) -> Axis:
-    """The axis of a letter; of a number where the letter has another one: D/2 for 8 of 16."""
+    """Return the axis of a letter, or of a fraction of it: D/2 for 8 of 16."""
     return Axis(((Fraction(size, of), (letter,)),))
 
 
 def _with_tokens(signature: Signature) -> Signature:
-    """The one array with features is tokens, if its name says nothing and no other is mapped."""
+    """Mark the only array with features as tokens.
+
+    Only if its name implies no role and no other array is mapped.
+    """
     unknown = [one for one in signature.arrays if not role(one) and "E" in one.letters]
     if len(unknown) != 1 or any(role(one) in ROTATED for one in signature.arrays):
         return signature
@@ -58,12 +61,12 @@ def _with_tokens(signature: Signature) -> Signature:
 
 
 def _number(axis: Axis) -> int:
-    """The number that an axis is; 0 for letters."""
+    """Return the number that an axis is; 0 for letters."""
     return 0 if axis.letters else axis.size({})
 
 
 def _single(signature: Signature) -> Signature:
-    """A single row that goes in beside tokens, such as the one query of a context, is drawn here.
+    """Mark a single row beside tokens, such as the one query of a context, as made here.
 
     >>> from .grammar import parse
     >>> str(_single(parse("hidden: B 1 8, context: B n 16 -> B 1 8")))
@@ -81,10 +84,10 @@ def _single(signature: Signature) -> Signature:
 
 
 def _headed(signature: Signature, sizes: Sizes, *, rotates: bool) -> Signature:
-    """Numbers before the tokens, of vectors and of scores, are heads.
+    """Replace numbers before the tokens, of vectors and of scores, by heads.
 
-    A number before the tokens of three axes is, where there are queries and keys, or scores, or it
-    is told where vectors stand.  Keys of another number of heads have groups.
+    On three axes, a number before the tokens counts heads if there are queries and keys, or queries
+    and scores, or if the call is given positions.  Keys with another number of heads have groups.
     """
     if any("H" in one.letters for one in (*signature.arrays, *signature.results)):
         return signature
@@ -99,7 +102,7 @@ def _headed(signature: Signature, sizes: Sizes, *, rotates: bool) -> Signature:
         vector = role(one) in ROTATED or (one in signature.results and "H" in sizes)
         vectors = vector and bool(tokens)
         behind = rotates and vector and len(axes) == 4 and TOKENS & set(axes[1].letters)
-        if behind and _number(axes[2]) > 1:  # heads behind the tokens
+        if behind and _number(axes[2]) > 1:  # heads after the tokens
             letter = _heads(one, _number(axes[2]), sizes)
             return replace(one, axes=(*axes[:2], _axis(letter), axes[3])) if letter else one
         at = [k for k, axis in enumerate(axes[:-2]) if _number(axis) > 1]
@@ -119,7 +122,7 @@ def _headed(signature: Signature, sizes: Sizes, *, rotates: bool) -> Signature:
 
 
 def _heads(one: Argument, number: int, sizes: Sizes) -> str:
-    """The letter of so many heads: G, where keys and values have others than queries; else ""."""
+    """Return the letter for so many heads: G for keys and values unlike queries; else ""."""
     letter = "G" if role(one) in ("key", "value") and sizes.get("H", number) != number else "H"
     return letter if sizes.setdefault(letter, number) == number else ""
 
@@ -130,13 +133,13 @@ def _of_scores(one: Argument) -> bool:
 
 
 def _is_placed(signature: Signature) -> bool:
-    """Whether it is told where vectors stand."""
+    """Whether the call is given positions, or tables of them."""
     given = any(role(one) in (*TABLES, *PLACES) for one in signature.arrays)
     return given or any(START in one.lengths for one in signature.arguments)
 
 
 def _repeated(signature: Signature, sizes: Sizes) -> Signature:
-    """A number before tokens of three axes, where it is none of heads, is that of rows alike."""
+    """Replace a number before the tokens of three axes, unless it counts heads, by equal rows W."""
     known = signature.letters
     mapped = [one for one in signature.arrays if role(one) in ROTATED and len(one.axes or ()) == 3]
     numbers = {_number((one.axes or ())[0]) for one in mapped if TOKENS & set(_letters(one, 1))}
@@ -153,7 +156,7 @@ def _repeated(signature: Signature, sizes: Sizes) -> Signature:
 
 
 def _gridded(signature: Signature, sizes: Sizes) -> Signature:
-    """Two numbers between rows and features are the sides of a grid, and of no other.
+    """Replace two numbers between rows and features by the sides of a grid of that size alone.
 
     >>> from .grammar import parse
     >>> call, _ = in_letters(parse("x: B 3 5 48 -> B 3 5 16"))
@@ -176,20 +179,20 @@ def _gridded(signature: Signature, sizes: Sizes) -> Signature:
 
 
 def _sides(one: Argument) -> tuple[int, ...]:
-    """The numbers on the second and third of four axes; none where these are letters."""
+    """Return the numbers on the second and third of four axes; () if these are letters."""
     found = tuple(map(_number, (one.axes or ())[1:3]))
     return found if len(one.axes or ()) == 4 and all(n > 1 for n in found) else ()
 
 
 def _letters(one: Argument, place: int) -> tuple[str, ...]:
-    """The letters of one axis."""
+    """Return the letters of one axis."""
     return (one.axes or ())[place].letters
 
 
 def _featured(signature: Signature, sizes: Sizes) -> Signature:
-    """A number in the last axis of what is mapped is that of features: of queries r, if any.
+    """Replace a number on the last axis of the mapped array by features; queries r come first.
 
-    One before it, behind tokens, is that of features too, which then have two axes.
+    A number between it and the tokens counts features too, which then have two axes.
 
     >>> from .grammar import parse
     >>> call, _ = in_letters(parse("x: B n 2 16 -> B n 2 16"))
@@ -203,16 +206,16 @@ def _featured(signature: Signature, sizes: Sizes) -> Signature:
     rotated.sort(key=lambda one: (not TOKENS & {*one.letters}, "r" not in one.letters))
     mapped = next(iter(rotated), None)
     if mapped is None and any(role(one) in PLACES for one in signature.arrays):
-        mapped = next((one for one in signature.results if one.axes), None)  # a table is made
+        mapped = next((one for one in signature.results if one.axes), None)  # code of tables
     if mapped is None or len(mapped.axes or ()) < 2:
         return signature
     size = _number((mapped.axes or ())[-1])
     if size < 2:
         return signature
-    halves = (size, size // 2) if size >= LEAST else (size,)
+    halves = (size, size // 2) if size >= MIN_FEATURES else (size,)
     vectors = "H" in mapped.letters or (_is_placed(signature) and len(mapped.axes or ()) > 3)
     letter = "D" if vectors else "E"
-    fold = _number((mapped.axes or ())[-2]) if _behind(mapped) else 0
+    fold = _number((mapped.axes or ())[-2]) if _after_tokens(mapped) else 0
     sizes[letter] = size * max(fold, 1)
 
     def changed(one: Argument) -> Argument:
@@ -220,7 +223,7 @@ def _featured(signature: Signature, sizes: Sizes) -> Signature:
         at = axes_of_table(one)[0] if axes and role(one) in TABLES else len(axes) - 1
         last = _number(axes[at]) if axes else 0
         if fold:
-            own = _behind(one) and (_number(axes[-2]), last) == (fold, size)
+            own = _after_tokens(one) and (_number(axes[-2]), last) == (fold, size)
             axes[-2:] = [replace(_axis(letter), fold=str(fold))] if own else axes[-2:]
         elif last in halves:
             axes[at] = _axis(letter, last, size)
@@ -229,22 +232,22 @@ def _featured(signature: Signature, sizes: Sizes) -> Signature:
     return _each(signature, changed)
 
 
-def _behind(one: Argument) -> bool:
-    """Whether a number stands between its tokens and its features."""
+def _after_tokens(one: Argument) -> bool:
+    """Whether a number stands between the tokens and the features."""
     axes = one.axes or ()
     return len(axes) > 2 and bool(TOKENS & {*axes[-3].letters}) and _number(axes[-2]) > 1
 
 
 def _on_two_axes(one: Argument) -> Argument:
-    """What is mapped, with features that have a number before them as one axis of all of them."""
+    """Return a mapped array with its features, split by a number, as one axis of all of them."""
     axes = one.axes or ()
-    if not _behind(one) or str(axes[-1]) != "E" or role(one) not in (*ROTATED, ""):
+    if not _after_tokens(one) or str(axes[-1]) != "E" or role(one) not in (*ROTATED, ""):
         return one
     return replace(one, axes=(*axes[:-2], replace(axes[-1], fold=str(_number(axes[-2])))))
 
 
 def _each(signature: Signature, changed: Callable[[Argument], Argument]) -> Signature:
-    """The call with each of its arrays changed."""
+    """Return the call with each of its arrays changed."""
 
     def other(one: Argument) -> Argument:
         inner = replace(one, parts=tuple(map(other, one.parts)))

@@ -1,4 +1,4 @@
-"""A program whose call is told, as the rotary, attention, bias, additive, mask or layer it is."""
+"""Turn a program with a given call into rotary, attention, bias, additive, mask or layer code."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import fields
 from typing import Any
 
 from . import attention_forms, forms
-from .adapting import PARTS, WORDS, adapt, of_words, require_settings, resolved
+from .adapting import PARTS, WORDS, adapt, on_token_ids, require_settings, resolved
 from .additive import additive
 from .building import code_of
 from .code import Ambiguous, Code, DoesNotFit, Options, place_of
 from .count_forms import fit_additive, fit_bias, fit_mask
-from .counts import bias, fixed_size, mask, more_of
+from .counts import bias, fixed_size, mask, surplus_tokens
 from .declarations import Declared, sizes_declared
 from .grammar import parse
 from .no_adapter import BUILDING, NoAdapter
 from .program import Program
-from .roles import MASKS, PLACES, ROTATED, TABLES, role, said
+from .roles import MASKS, PLACES, ROTATED, TABLES, as_described, role
 from .rotary import START, rotary
 from .signature import Signature, SignatureError
 from .spelling import in_letters
 from .subjects import KINDS, Subject
 from .tokens import attention, layer
 
-_MADE: dict[str, Callable[[Code, Signature], Subject]] = {
+_FROM_SIGNATURE: dict[str, Callable[[Code, Signature], Subject]] = {
     "rotary": rotary,
     "attention": attention,
     "bias": bias,
@@ -34,7 +34,7 @@ _MADE: dict[str, Callable[[Code, Signature], Subject]] = {
     "layer": layer,
 }
 
-_GUESSED: dict[str, Callable[[Code], Subject]] = {  # by tables of call forms
+_FROM_GUESS: dict[str, Callable[[Code], Subject]] = {  # by tables of call forms
     "rotary": forms.fit,
     "bias": fit_bias,
     "additive": fit_additive,
@@ -47,13 +47,13 @@ _GUESSED: dict[str, Callable[[Code], Subject]] = {  # by tables of call forms
 def subject_of(
     thing: Any, call: str | Signature, kind: str = "", name: str = "", **options: Any
 ) -> Subject:
-    """What the laws call, of code whose call is told.
+    """Return the subject on which laws are checked, for code with a given call.
 
-    ``kind`` is one of rotary, attention, bias, additive, mask, layer; where it is not given the
-    signature says which.  ``options`` are those of
-    :class:`~attnproof.programs.code.Options`, such as ``width`` and ``settings``.
+    ``kind`` is one of rotary, attention, bias, additive, mask, layer; by default it is inferred
+    from the signature.  ``options`` are those of :class:`~attnproof.programs.code.Options`, such as
+    ``width`` and ``settings``.
 
-    Raises :class:`SignatureError` for a call that cannot be read, or that the code does not take;
+    Raises :class:`SignatureError` for a call that cannot be read, or that the code does not accept;
     and ``NoAdapter`` for a class that cannot be built.
 
     >>> import torch
@@ -76,28 +76,30 @@ def subject_of(
     except DoesNotFit as error:
         named = name or getattr(thing, "__name__", type(thing).__name__)
         raise NoAdapter(named, place_of(thing), {BUILDING: str(error)}) from error
-    code = said(made, signature)
+    code = as_described(made, signature)
     told = kind or kind_of(signature, code.name)
     if told not in KINDS:
         raise SignatureError(f"wanted a kind of code, one of {', '.join(KINDS)}, got {told!r}")
-    Program(code.call, signature, code.name)  # refuses names that are not parameters
+    Program(code.call, signature, code.name)  # raises for names that are not parameters
     if [role(one) for one in signature.arrays] == ["ids"]:
-        whole, why = of_words(code, kind or None, _GUESSED)
+        whole, why = on_token_ids(code, kind or None, _FROM_GUESS)
         if whole is not None:
             return whole
         if not kind and _is_of_words(signature):
-            raise SignatureError(f"{code.name} is no model of ids: {why or 'it has no embedding'}")
+            raise SignatureError(
+                f"{code.name} is not a model of ids: {why or 'it has no embedding'}"
+            )
     elif not kind and _is_of_words(signature):
         beside = ", ".join(one.name for one in signature.arrays if role(one) != "ids")
         raise SignatureError(
-            f"wanted ids alone: vectors stand in for them, and nothing is given beside but None, "
+            f"wanted ids as the only input: vectors replace them, and the rest must be None, "
             f"as in mask = None; got {beside}"
         )
-    return _MADE[told](code, signature)
+    return _FROM_SIGNATURE[told](code, signature)
 
 
 def _is_of_words(signature: Signature) -> bool:
-    """Whether it takes ids and no features, and gives each of them a row, as no table would.
+    """Whether it takes ids and no features, and returns a row per id, unlike a table.
 
     >>> _is_of_words(parse("x: B n ids -> B n 50"))
     True
@@ -123,18 +125,18 @@ def adapted_as(
     name: str = "",
     **how: Any,
 ) -> Subject:
-    """What the laws call: by its signature, if one is told; else as it can be called.
+    """Return the subject on which laws are checked: by its signature if given, else by a guess.
 
-    A :class:`Program` has its signature with it.  The rest is that of
-    :func:`~attnproof.programs.adapting.adapt`, which raises what it
-    does; and :class:`SignatureError`.
+    A :class:`Program` carries its signature.  The other arguments are those of
+    :func:`~attnproof.programs.adapting.adapt`, whose exceptions propagate; also raises
+    :class:`SignatureError`.
     """
     signature: str | Signature = call
     if isinstance(thing, Program):
         thing, signature = thing.call, call or thing.signature
     if not signature:
         try:
-            return adapt(thing, kind=kind, declared=declared, name=name, forms=_GUESSED, **how)
+            return adapt(thing, kind=kind, declared=declared, name=name, forms=_FROM_GUESS, **how)
         except Ambiguous as error:
             raise SignatureError(str(error)) from None
     known = {f.name for f in fields(Options)}
@@ -150,7 +152,7 @@ def adapted_as(
 
 
 def kind_of(signature: Signature, name: str = "") -> str:
-    """The kind of code of which this is a call; tokens for tokens may be one of two, by its name.
+    """Return the kind of code that has this call; its name decides if two kinds share the call.
 
     >>> kind_of(parse("q: B H r D, k: B H n D, v: B H n D -> B H r D"))
     'attention'
@@ -208,7 +210,7 @@ def _scores(signature: Signature) -> bool:
     axes = [str(one) for one in back.axes or ()]
     whole = {"D", "E"} & set(back.letters)
     square = "n" in axes or axes.count("(h w)") == 2
-    square |= bool(fixed_size(back.axes or ()) or more_of(back.axes or ()))
+    square |= bool(fixed_size(back.axes or ()) or surplus_tokens(back.axes or ()))
     placed = any(role(one) in PLACES for one in signature.arrays)
     row = axes[-1].isdigit() and (placed or (axes[-1] != "1" and axes[:-1] in (["n"], ["B", "n"])))
-    return not whole and not row and square  # a row of numbers for each place is a table
+    return not whole and not row and square  # rows for each place are a table

@@ -1,12 +1,12 @@
-"""What code is asked about: rotary, attention, bias, additive, mask or layer code, with one call.
+"""What code is checked as: rotary, attention, bias, additive, mask or layer code, with one call.
 
-People write the same thing with many signatures.  An adapter makes one of these of it, and every
-law looks at the one call that stands here.  The optional fields are further things that code can
-do (a step with a cache, a shift of cached keys, other paths to the same result); a law that needs
-one is not asked where it is missing.
+People write the same thing with many signatures.  An adapter turns it into one of these classes,
+and every law uses only the call defined here.  The optional fields are further things that code can
+do (a step with a cache, a shift of cached keys, other paths to the same result); a law that needs a
+missing one is skipped.
 
-Letters of the shapes: B rows of a batch, T tokens (queries), S keys, H heads, G key-value heads,
-D features of a head, E features of a token.
+Letters of the shapes: B rows of a batch, T tokens (queries), S keys, H heads, G key-value heads, D
+features of a head, E features of a token.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 class Subject:
     """Code under test.
 
-    ``make`` builds a fresh one of the same settings, so that what an earlier call left behind can
-    be seen; given keyword arguments (``base=..``, ``width=..``) it builds one with other settings.
-    ``module`` is the module behind it, if there is one: it is cast, and switched between training
-    and evaluation.  ``paths`` are other ways to the same result, by name, with the signature of
-    the main call.  ``adapted`` says in words how the code is called, and ``line`` in the signature
-    language, where the call is told or guessed in it.
-    ``given`` names what the code is handed and does not make itself, with what was made for it:
-    "angles" of rotary code, "mask" of a layer; "no mask" is the parameter of a mask that is left
-    out, "full mask" what those that are given show; "padding" says which masks these are where a
-    mask is given, and "counted" names lengths that tell what is padding.  No law takes these for
-    properties of the code.
-    ``others``: lines that fit as well where ``line`` is a guess, and mean something else.
-    ``sizes``: settings of its constructor that nobody told, and that are widths; ``guesses``: those
-    of which no name says what they are.  ``conditions``: what else was chosen of its calls, each a
-    clause: a proof is of these.  ``run_at``: lengths, by letter, at which alone a law is measured.
-    ``beyond``: numbers of tokens that laws of a layer are asked of besides, where they are known.
+    ``make`` builds a fresh instance with the same settings, so that what an earlier call left
+    behind can be seen; keyword arguments (``base=..``, ``width=..``) change settings.  ``module``
+    is the module behind it, if any: it is cast, and switched between training and evaluation.
+    ``paths`` are other ways to the same result, by name, with the signature of the main call.
+    ``adapted`` says in words how the code is called, and ``line`` in the signature language, if the
+    call is given or guessed in it.
+
+    ``given`` names inputs that the code does not make itself, with what was made for them: "angles"
+    of rotary code, "mask" of a layer; "no mask" is the mask parameter that is left out, "full mask"
+    what the given masks show; "padding" says which masks these are when a mask is given, and
+    "counted" names lengths that mark padding.  No law takes these for properties of the code.
+
+    ``others``: further lines that fit with another meaning, if ``line`` is a guess.  ``sizes``:
+    widths among the settings of its constructor that were not given; ``guesses``: settings that no
+    name explains.  ``conditions``: other choices in its calls, each a clause; proofs are
+    conditional on them.  ``run_at``: the only lengths, by letter, at which a law is measured.
+    ``beyond``: further numbers of tokens, if known, at which laws of a layer are checked.
     """
 
     kind: ClassVar[str] = ""
@@ -67,25 +68,25 @@ class Subject:
 class Rotary(Subject):
     """Rotary code.
 
-    ``rotate``: queries (B, H, T, D) at positions (B, T) -> (B, H, T, D); positions of ``axes``
-    coordinates are (B, T, axes).  ``key`` does the same to keys, where it is other code.
-    ``whole`` says that positions are integers.  ``first`` and ``most``: the positions it has.
+    ``rotate``: queries (B, H, T, D) at positions (B, T) -> (B, H, T, D); positions with ``axes``
+    coordinates are (B, T, axes).  ``key`` does the same to keys, if it is other code.  ``whole``:
+    positions are integers.  ``first`` and ``most``: its positions p have first <= p < most.
 
-    ``shift``: keys that are rotated already (B, H, T, D), and an integer s -> the keys s further.
-    ``all_three``: q, k, v (B, H, T, D), positions -> q, k, v, where code rotates values as well.
-    ``values_rotate``: whether values are meant to rotate. ``evict``: raw keys (B, H, T, D) -> the
-    keys of its cache as they are kept (B, H, W, D), their raw keys (B, H, W, D), and the positions
-    (W,) at which they claim to be. ``grid``: rows, columns -> positions (rows·columns, 2) as row,
-    column of each place, row-major. ``convert``: projections of queries and keys (E_out, E_in)
-    each, heads -> the same for code of the layout ``converts_to``, written as a Rotary of its own.
-    ``running``: x (B, H, T, D) at the positions 0..T-1, where code takes no positions. ``beside``:
-    x, what else is rotated in the same call, positions, and 0 or 1 -> x rotated as a query or as a
-    key, where one call rotates both. ``pair``: x, y, positions -> x rotated as a query and y as a
-    key, where one call rotates these two. ``grouped``: keys that are rotated beside queries may
-    have fewer heads. ``any_width``: it rotates all of as many channels as it is given; ``width`` is
-    what it is given. ``single``: of the letters B and H those of axes that the code does not
-    have: it is called for each row, or head, by itself. ``shared``: all rows have the same
-    positions, which may be given once, as (1, T).
+    ``shift``: keys already rotated (B, H, T, D), and an integer s -> the keys moved by s positions.
+    ``all_three``: q, k, v (B, H, T, D), positions -> q, k, v, if code rotates values as well.
+    ``values_rotate``: whether values are meant to rotate.  ``evict``: raw keys (B, H, T, D) -> the
+    keys kept in its cache (B, H, W, D), their raw keys (B, H, W, D), and the positions (W,) that
+    they claim to have.  ``grid``: rows, columns -> positions (rows·columns, 2), the row and column
+    of each place, row-major.  ``convert``: projections of queries and keys (E_out, E_in) each,
+    heads -> the same for code of the layout of ``converts_to``, itself a Rotary.  ``running``: x
+    (B, H, T, D) at the positions 0..T-1, for code that takes no positions.  ``beside``: x, what is
+    rotated in the same call, positions, and 0 or 1 -> x rotated as a query or as a key, if one call
+    rotates both.  ``pair``: x, y, positions -> x rotated as a query and y as a key, if one call
+    rotates just these two.  ``grouped``: keys rotated beside queries may have fewer heads.
+    ``any_width``: all channels rotate, however many there are; ``width`` is the number used.
+    ``single``: the letters among B and H whose axes the code lacks: it is called separately for
+    each row, or head.  ``shared``: all rows have the same positions, which may be given once, as
+    (1, T).
     """
 
     kind: ClassVar[str] = "rotary"
@@ -117,7 +118,7 @@ class Rotary(Subject):
 
     @property
     def rotate_key(self) -> Callable[[Tensor, Tensor], Tensor]:
-        """What is done to keys."""
+        """The map that is applied to keys."""
         return self.key or self.rotate
 
 
@@ -128,24 +129,25 @@ class Attention(Subject):
     ``attend``: q (B, H, T, D), k (B, G, S, D), v (B, G, S, D), mask -> (B, H, T, D).  The mask is
     None, or truth values (B, 1, T, S) that are True where a query sees a key, or numbers of that
     shape to be added to the scores; ``masks`` names which of "bool" and "float" it takes, and
-    ``by_key`` says that they are the same for every query.
-    ``layer``: tokens x (B, T, E) -> (B, T, E), with its own projections.  ``hide`` is the same
-    with truth values (B, T), True for tokens that count and False for padding; ``hiding`` are
-    other paths to that, as ``paths`` are to the main call.
-    ``counting``: q, k, v and truth values (B, T), True for the queries that count, where code takes
-    a mask of queries.  ``reading``: x (B, T, E), a context (B, S, F) and truth values (B, S), True
-    for what is seen of it, where code takes a mask of a context; ``context``: its features F.
-    ``from_start``: padding stands behind the tokens, as code is told how many there are.
+    ``by_key`` says that masks are the same for every query.
+
+    ``layer``: tokens x (B, T, E) -> (B, T, E), with its own projections.  ``hide`` is the same with
+    truth values (B, T), True for tokens that count and False for padding; ``hiding`` are other
+    paths to that, as ``paths`` are to the main call.  ``counting``: q, k, v and truth values (B,
+    T), True for the queries that count, if code takes a mask of queries.  ``reading``: x (B, T, E),
+    a context (B, S, F) and truth values (B, S), True where it is seen, if code takes a mask of a
+    context; ``context``: its number of features F.  ``from_start``: padding follows the tokens, as
+    code is given their number.
 
     ``step``: a chunk of tokens (B, c, E) and the state (None at first) -> (B, c, E) and the next
-    state: the same layer, fed in pieces.  ``padded_step``: the same with the count of padding
-    tokens at the left of each row (B,) as third argument, at the first call and after.
-    ``documents``: x (B, T, E) and position ids (B, T) that start again at 0 with each document.
-    ``positional``: whether the layer is meant to look at absolute positions; ``whole_layer``:
-    x (B, T, E) and the place of its first token -> (B, T, E), where code takes that.
-    ``weights``: like ``attend`` without values -> (B, H, T, S), where code shows its weights.
-    ``true_hides``: truth values are turned round before the code is given them: its own True says
-    that a key is hidden.  ``as_read``: where nothing is declared, the mask that was read of it.
+    state: the same layer, fed in pieces.  ``padded_step``: the same with the number of padding
+    tokens at the left of each row (B,) as third argument, on every call.  ``documents``: x (B, T,
+    E) and position ids (B, T) that restart at 0 with each document.  ``positional``: whether the
+    layer is meant to use absolute positions; ``whole_layer``: x (B, T, E) and the place of its
+    first token -> (B, T, E), if code takes that.  ``weights``: like ``attend`` without values ->
+    (B, H, T, S), if code returns its weights.  ``true_hides``: truth values are inverted before the
+    code is given them, because its own True hides a key.  ``as_read``: the mask inferred from runs
+    if nothing is declared.
     """
 
     kind: ClassVar[str] = "attention"
@@ -181,13 +183,13 @@ class Attention(Subject):
 
 @dataclass(frozen=True, kw_only=True)
 class Bias(Subject):
-    """Code that makes what is added to scores.
+    """Code that makes a bias of scores.
 
-    ``bias``: counts of queries T and keys S -> (H, T, S); the queries are the last T of S.
+    ``bias``: numbers of queries T and keys S -> (H, T, S); the queries are the last T of S.
     ``window``: rows and columns of a window -> (H, R, R) with R = rows·columns, instead.
     ``index``: sizes of a window of any number of axes -> the index into its table (R, R), integers.
-    ``causal``: whether keys after the query are hidden anyway.  ``of_heads``: a number of heads ->
-    ``bias`` with so many, where code takes any number; it raises what it likes where not.
+    ``causal``: whether keys after the query are hidden in any case.  ``of_heads``: a number of
+    heads -> ``bias`` with so many, if code takes any number; otherwise it may raise anything.
     """
 
     kind: ClassVar[str] = "bias"
@@ -204,10 +206,10 @@ class Bias(Subject):
 class Additive(Subject):
     """Code that adds a table of positions to tokens: ``added``: x (B, T, D) -> (B, T, D).
 
-    ``scale`` multiplies the tokens first, where the code does that (√D in the Transformer).
-    ``grid``: sizes of a grid (h, w), or (t, h, w) -> its table (*sizes, D), where tokens stand in
-    one of ``axes`` axes; ``added`` then takes them row by row, as a grid that is nearly a square.
-    ``within``: the same with coordinates in [0, 1), where it takes coordinates.
+    ``scale`` multiplies the tokens first, if the code does that (√D in the Transformer).  ``grid``:
+    sizes of a grid (h, w), or (t, h, w) -> its table (*sizes, D), if tokens lie on ``axes`` axes;
+    ``added`` then takes them row by row, as a grid that is nearly square.  ``within``: the same
+    with coordinates in [0, 1), if it takes coordinates.
     """
 
     kind: ClassVar[str] = "additive"
@@ -226,12 +228,12 @@ class Additive(Subject):
 class Mask(Subject):
     """Code that makes a mask.
 
-    ``mask``: counts of queries T and keys S -> (.., T, S): truth values, or numbers to add.
-    ``true_means``: what True says, "visible" or "hidden".  ``adds``: its numbers are told to be
-    added to scores, so that 0 hides nothing and 1 says nothing of what is seen.  ``as_read``: where
-    nothing is declared, what was read of it.  ``padded``: the number of tokens of each row (B,), of
-    which one is full, and the most of them -> 1 where the last token of a row sees a key (B, S), 0
-    elsewhere, where code is told these numbers.
+    ``mask``: numbers of queries T and keys S -> (.., T, S): truth values, or numbers to add.
+    ``true_means``: the meaning of True, "visible" or "hidden".  ``adds``: its numbers are declared
+    to be added to scores, so that 0 hides nothing and 1 says nothing about visibility.
+    ``as_read``: the mask inferred from runs if nothing is declared.  ``padded``: the number of
+    tokens in each row (B,), of which one is full, and their maximum -> 1 where the last token of a
+    row sees a key (B, S), 0 elsewhere, if code takes these numbers.
     """
 
     kind: ClassVar[str] = "mask"
@@ -247,9 +249,9 @@ class Mask(Subject):
 class Layer(Subject):
     """Any map of tokens: ``call``: x (B, T, E) -> (B, T, E').
 
-    ``declared`` says whether it is causal, and ``positional`` whether it looks at positions;
-    ``as_read`` what was read of it, where nothing is declared.  ``step``: the same fed in pieces,
-    as of attention code.
+    ``declared`` says whether it is causal, and ``positional`` whether it uses positions;
+    ``as_read`` is what runs show if nothing is declared.  ``step``: the same fed in pieces, as for
+    attention code.
     """
 
     kind: ClassVar[str] = "layer"
@@ -263,11 +265,11 @@ class Layer(Subject):
 
 @dataclass(frozen=True, kw_only=True)
 class Pair(Subject):
-    """Two programs on the same arrays, of which it is asked whether they are one function.
+    """Two programs on the same arrays that are checked for equality.
 
     ``calls``: each result of each program, by name: the shared arrays -> one array.  ``inputs``:
     examples of the shared arrays, and ``letters`` the letter of each of their axes.  ``formulas``:
-    for each result, that the two programs give the same.  ``sources``: the code of both.
+    for each result, that both programs return the same.  ``sources``: the code of both.
     """
 
     kind: ClassVar[str] = "pair"
@@ -284,7 +286,7 @@ class Pair(Subject):
 
 
 def lengths_in(letters: Sequence[str], arrays: Sequence[Tensor]) -> dict[str, int]:
-    """The length of each letter, of arrays whose axes are told by letters."""
+    """Return the length of each letter, for arrays with lettered axes."""
     return {
         letter: n
         for told, x in zip(letters, arrays, strict=True)
@@ -298,7 +300,7 @@ KINDS: dict[str, type[Subject]] = {
 
 
 def lengths_of_code(subject: Subject) -> dict[str, int]:
-    """The lengths of letters that code decides: H, G, D, E, and F, features of a context."""
+    """Return the lengths of letters that code fixes: H, G, D, E, and F, context features."""
     match subject:
         case Rotary(heads=H, width=D):
             return {"H": H, "D": D, "E": D, "F": H * D}
@@ -310,7 +312,7 @@ def lengths_of_code(subject: Subject) -> dict[str, int]:
 
 
 def formulas_of(subject: Subject) -> tuple[Formula, ...]:
-    """The formulas that are asked of some code: those of the laws of its kind, or a pair's own."""
+    """Return the formulas checked of some code: those of the laws of its kind, or a pair's own."""
     if isinstance(subject, Pair):
         return subject.formulas
     return tuple(f for law in laws_of(subject.kind) for f in law.formulas if f.kind == subject.kind)

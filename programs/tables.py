@@ -17,23 +17,33 @@ from torch import Tensor, nn
 
 from .building import code_of
 from .code import Code, DoesNotFit, Options
-from .fitting import short
+from .fitting import without_implied_roles
 from .grammar import parse
-from .layout import Label, held, labels, laid_out, place_of, read_back
-from .names import CAPACITY, GIVEN, Parameter, parameters, sizes_of
+from .layout import Label, labels, laid_out, place_of, plain_positions, read_back
+from .names import CAPACITY, USUAL_ARGUMENTS, Parameter, parameters, sizes_of
 from .pretrained import sections_of
-from .roles import BOTH, PAIR, PLACES, ROTATED, TABLES, axes_of_table, lengths_of, role, runs
+from .roles import (
+    JOINT_TABLES,
+    PAIR,
+    PLACES,
+    ROTATED,
+    TABLES,
+    axes_of_table,
+    lengths_of,
+    role,
+    runner,
+)
 from .signature import Argument, Axis, Signature, SignatureError, Source
 
-# What tables hold at positions of any shape, by name; their angles are found once for all of them.
-Made = Callable[[Sequence[Argument], Tensor], dict[str, Tensor]]
+# What tables hold at positions of any shape, by name; angles are computed once for all tables.
+TableMaker = Callable[[Sequence[Argument], Tensor], dict[str, Tensor]]
 MAKES = re.compile(
     r"rotary|rope|freqs|cos_?sin|sin_?cos|precompute|angles|inv_freq|cis", re.IGNORECASE
 )
 APPLIES = re.compile(r"apply|rotate_|rope|rotary|rot_emb", re.IGNORECASE)
 FLAG = re.compile(r"(is|use)_|interleaved?$|inverse$|conj(ugate)?$", re.IGNORECASE)
 BASE = 10000.0
-WIDTHS = (8, 16, 32, 64, 128, 4, 24)  # those that are usual, and one of three parts
+WIDTHS = (8, 16, 32, 64, 128, 4, 24)  # the usual ones, and one divisible by 3
 _VALUE: dict[str, Callable[[Tensor], Tensor]] = {
     "cos": torch.cos,
     "sin": torch.sin,
@@ -55,13 +65,13 @@ def tables(
     then: bool = False,
     cuts: bool = False,
     guessed: bool = False,
-) -> Iterator[tuple[str, Made | None]]:
-    """Angles for each position as the call wants them: of pairs, or of channels in either order.
+) -> Iterator[tuple[str, TableMaker | None]]:
+    """Yield a description and a maker of tables of angles, in each form that the call may expect.
 
-    D/2 angles are one of each pair; or each of two tables is of the channels of half a vector, but
-    not where the call is ``guessed``.  Several tables may each be of a part of a vector.
-    ``then``: they are made by the code itself, and what is called is given them; ``cuts``: whether
-    that takes the first rows of longer ones.
+    D/2 angles are one for each pair; or, with several tables and unless the call is ``guessed``,
+    each table is for the channels of half a vector.  Several tables may each be for a part of a
+    vector.  ``then``: the code itself makes them, and what is called is given them; ``cuts``:
+    whether that reads only the first rows of longer tables.
     """
     wanted = [one for one in signature.arrays if role(one) in TABLES]
     if not wanted and signature.source is None:
@@ -69,7 +79,7 @@ def tables(
         return
     if signature.source is not None:
         _require_results(signature, signature.source)
-        yield str(signature.source), made_by(code, signature.source, width, then=then, cuts=cuts)
+        yield str(signature.source), maker_from(code, signature.source, width, then=then, cuts=cuts)
         return
     wide = {_angles(one, lengths_of(signature, D=width)) for one in wanted if one.axes}
     shapes = _ladders(width, next(iter(wide)), wanted, guessed) if len(wide) == 1 else {}
@@ -78,7 +88,7 @@ def tables(
             "wanted tables with D or D/2 numbers for each position, or several of a part of these, "
             f"got {signature}"
         )
-    kinds = {one.name: (_VALUE[role(one)], _is_behind(one)) for one in wanted}
+    kinds = {one.name: (_VALUE[role(one)], _is_concatenated(one)) for one in wanted}
     for told, shape in shapes.items():
 
         def made(
@@ -93,13 +103,13 @@ def tables(
 def _ladders(
     width: int, wide: int, wanted: Sequence[Argument], guessed: bool
 ) -> dict[str, Callable[[Tensor], Tensor]]:
-    """Positions -> ``wide`` angles, in each way in which the tables may be of a vector.
+    """Return maps of positions -> ``wide`` angles, one for each way in which vectors may be split.
 
     >>> [[*_ladders(8, wide, parse(f"{x}: n 1 angles, {y}: n 1 angles -> 1").arrays, False)]
     ...  for x, y, wide in (("freqs_x", "freqs_y", 2), ("freqs_x", "freqs_y", 3))]
     [['pair of a part'], []]
     """
-    many = max(Counter(map(role, wanted)).values())  # as of rows and of columns
+    many = max(Counter(map(role, wanted)).values())  # more than one: such as for rows and columns
 
     def angles(positions: Tensor, of: int) -> Tensor:
         ladder = BASE ** (-torch.arange(0, of, 2, dtype=torch.float64) / of)
@@ -126,19 +136,19 @@ def _ladders(
 
 
 def _require_results(signature: Signature, source: Source) -> None:
-    """Refuse one result for arrays that do not hold the same, such as cosines and sines."""
+    """Refuse a single result for arrays with different contents, such as cosines and sines."""
     back = [one for one in source.call.results if one.axes is not None]
     given = [one for one in signature.arrays if one.name in source.names]
     kinds = {(one.axes, role(one) in ("cos", "sin") and role(one)) for one in given}
     if len(back) < len(source.names) and len(kinds) > 1:
         raise SignatureError(
-            f"wanted {len(source.names)} back of {source.code}, for {', '.join(source.names)}, got "
-            f"{source.call}"
+            f"wanted {len(source.names)} results of {source.code}, for {', '.join(source.names)}, "
+            f"got {source.call}"
         )
 
 
 def places_of_table(table: Argument) -> tuple[int, ...]:
-    """The places of the axes of a table that no position has, its angles first."""
+    """Return the places of the table's axes that do not run along positions, its angles first."""
     return tuple(place_of(table.axes or (), k) for k in axes_of_table(table))
 
 
@@ -148,39 +158,39 @@ def _of_two(table: Argument) -> bool:
 
 
 def _channels(table: Argument) -> Axis:
-    """The axis of a table that runs along its angles."""
+    """Return the axis of a table that runs along its angles."""
     return (table.axes or ())[axes_of_table(table)[0]]
 
 
 def _angles(table: Argument, lengths: Mapping[str, int]) -> int:
-    """How many angles it has for a position."""
+    """Return how many angles it has for a position."""
     size = _channels(table).size(lengths)
-    return size // 2 if role(table) in BOTH and not _of_two(table) else size
+    return size // 2 if role(table) in JOINT_TABLES and not _of_two(table) else size
 
 
-def _is_behind(table: Argument) -> bool:
-    """Whether cosines and sines stand behind one another, and no axis holds the two."""
-    return role(table) in BOTH and not _of_two(table)
+def _is_concatenated(table: Argument) -> bool:
+    """Whether cosines and sines are concatenated on one axis, without an axis of 2."""
+    return role(table) in JOINT_TABLES and not _of_two(table)
 
 
 def _in_one(angles: Tensor, value: Callable[[Tensor], Tensor], behind: bool) -> Tensor:
-    """What a table holds at some angles."""
+    """Return the contents of a table at some angles."""
     found = value(angles)
     return torch.cat(found.unbind(-1), -1) if behind else found
 
 
-def beside(code: Code, name: str, width: int) -> Code:
-    """Code of the same file, called by its name; a class is built, of this width.
+def code_named(code: Code, name: str, width: int) -> Code:
+    """Return code of the same file, by its name; a class is built, with this width.
 
-    What the file has not is looked for in those that it imports from.  Raises
-    :class:`SignatureError` where there is none of this name.
+    A name that the file lacks is looked up in the files that it imports from.  Raises
+    :class:`SignatureError` if it is not found.
     """
     outer, _, inner = name.partition(".")
     thing = next((one[outer] for one in (code.space, *imported(code)) if outer in one), None)
     if inner:
         thing = getattr(thing, inner, None)
     if thing is None:
-        raise SignatureError(f"wanted {name} beside {code.name}, and its file has no such name")
+        raise SignatureError(f"wanted {name} in the file of {code.name}, which has no such name")
     config = getattr(code.module, "config", None)
     of_config = (
         config is not None
@@ -199,17 +209,17 @@ def beside(code: Code, name: str, width: int) -> Code:
     return made
 
 
-def made_by(
+def maker_from(
     code: Code, source: Source, width: int, *, then: bool = False, cuts: bool = False
-) -> Made:
-    """Tables that other code of the same file makes, from positions or for a length.
+) -> TableMaker:
+    """Return the maker of tables that other code of the same file computes.
 
-    ``then``: the code itself makes them.  Tables of more rows than were asked for, as those that
-    are kept from a longer call, are as good where ``cuts`` says so.  Raises
-    :class:`SignatureError` where there is no such code.
+    That code is called with positions or a length.  ``then``: the code itself makes the tables.
+    Tables with more rows than asked for, such as those cached from a longer call, are accepted if
+    ``cuts``.  Raises :class:`SignatureError` if there is no such code.
     """
-    maker = code if then else beside(code, source.code, width)
-    run = runs(maker, source.call)
+    maker = code if then else code_named(code, source.code, width)
+    run = runner(maker, source.call)
     grid = of_grid(source.call)
     placed = next((one for one in source.call.arrays if role(one) in PLACES), None)
     coordinates = tuple(
@@ -226,7 +236,7 @@ def made_by(
         flat = at
         ahead = at.ndim - len(coordinates)
         if placed is None:
-            length, rows = many(at), 1
+            length, rows = rows_needed(at), 1
             ahead = at.ndim - grid
         else:
             if ahead > len(here):
@@ -236,7 +246,7 @@ def made_by(
             length, rows = flat.shape[len(here) - 1], flat.shape[0] if batched else 1
         sides = {"h": length, "w": length} if grid else {}
         sizes = {"D": width, "m": length, "n": length, "B": rows, **sides}
-        lengths = lengths_of(source.call, **sizes, p=0)  # row t is read for position t
+        lengths = lengths_of(source.call, **sizes, p=0)  # row t holds position t
         arrays = {
             given.name: _places(given, flat, (*here, *coordinates), lengths)
             if given is placed
@@ -247,7 +257,9 @@ def made_by(
 
         def table(one: Argument) -> Tensor:
             number, axes, wanted = read(one)
-            value = _asked(back[results[number].name or [*back][number]], axes, lengths, cuts)
+            value = _requested_rows(
+                back[results[number].name or [*back][number]], axes, lengths, cuts
+            )
             if not wanted:
                 return value  # the same at every position
             found = read_back(value, axes, wanted, lengths)
@@ -269,9 +281,10 @@ def made_by(
 def _reading(
     source: Source, results: Sequence[Argument], rows_at: tuple[str, ...]
 ) -> Callable[[Argument], tuple[int, tuple[Axis, ...], tuple[Label, ...]]]:
-    """Which result a table is, its axes, and those as they are read: () where it is no row's.
+    """Return a lookup of a table's result: its number, its axes, and their labels when read.
 
-    ``rows_at``: the axes of its rows, where they are not those of a table for a length.
+    The labels are () if the table does not depend on the row.  ``rows_at``: the axes of the rows,
+    unless the table is made for a length.
     """
 
     @cache
@@ -289,8 +302,10 @@ def _reading(
     return read
 
 
-def _asked(x: Tensor, axes: Sequence[Axis], lengths: Mapping[str, int], cuts: bool) -> Tensor:
-    """The rows that were asked for, of a table of more rows, if those that read it do not mind."""
+def _requested_rows(
+    x: Tensor, axes: Sequence[Axis], lengths: Mapping[str, int], cuts: bool
+) -> Tensor:
+    """Return the rows that were asked for, of a longer table, if ``cuts`` allows it."""
     for place, axis in enumerate(axes if x.ndim == len(axes) else ()):
         if str(axis) in ("n", "m") and x.shape[place] > lengths[str(axis)]:
             if not cuts:
@@ -300,7 +315,7 @@ def _asked(x: Tensor, axes: Sequence[Axis], lengths: Mapping[str, int], cuts: bo
 
 
 def of_grid(call: Signature) -> bool:
-    """Whether tables are made for a grid of h rows and w columns, and of no positions.
+    """Whether tables are made for a grid of h rows and w columns rather than for positions.
 
     >>> of_grid(parse("h = h, w = w -> (h w) D"))
     True
@@ -315,10 +330,10 @@ def _places(one: Argument, at: Tensor, here: tuple[str, ...], lengths: Mapping[s
 
 @dataclass(frozen=True)
 class Origin:
-    """Code that makes tables: its name, how it is called, what comes back.
+    """Code that makes tables: its name, its call, and its results.
 
     ``kind``: pair (cos, sin), complex, matrices, or one (angles, or cosines beside sines).
-    ``rest``: whether something else comes back behind.
+    ``rest``: whether there is a further result.
     """
 
     name: str
@@ -326,17 +341,17 @@ class Origin:
     kind: str
     axes: str
     rest: bool = False
-    unit: bool = False  # of one array: it holds cosines and sines, whose squares add up to 1
-    sines_first: bool = False  # of two
+    unit: bool = False  # the one array holds cosines and sines: squares add up to 1
+    sines_first: bool = False  # of two tables
 
     @property
     def holds(self) -> str:
-        """What stands in the one array that it makes; "" where it makes two."""
+        """What the single array that it makes holds; "" if it makes two."""
         kinds = {"complex": "cis", "matrices": "matrices", "pair": ""}
         return kinds.get(self.kind, "cos_sin" if self.unit else "angles")
 
     def gives(self, text: str) -> bool:
-        """Whether a form wants such tables."""
+        """Whether a form takes such tables."""
         return {
             "pair": "<cos>" in text or "<rows>" in text,
             "complex": "<cis>" in text,
@@ -345,19 +360,19 @@ class Origin:
         }[self.kind]
 
     def suits(self, line: str) -> bool:
-        """Whether the call wants tables as wide, with rows of their own where these have such."""
+        """Whether the call takes tables of this width, per batch row only if these are."""
         own = self.axes.split()
         wanted = [one for one in parse(line).arrays if role(one) in TABLES]
         return all(
             str(_channels(one)) in own
             and ("m" in own or ("B" in own) == ("B" in one.letters))
             and _in_place(own, [str(axis) for axis in one.axes or ()])
-            and (role(one) not in BOTH or (str(PAIR) in own) == (PAIR in (one.axes or ())))
+            and (role(one) not in JOINT_TABLES or (str(PAIR) in own) == (PAIR in (one.axes or ())))
             for one in wanted
         )
 
     def as_made(self, line: str) -> bool:
-        """Whether the call wants tables in the axes in which they come back, a row a token."""
+        """Whether the call takes tables in the axes in which they come back, a row per token."""
         own = self.axes.replace("m", "n").split()
         return all(
             [str(axis) for axis in one.axes or ()] == own
@@ -368,52 +383,52 @@ class Origin:
     def _names(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> list[str]:
         by = {one.role: [p.name for p in known if p.role == one.role] for one in known}
         roles = ("cos", "sin") if self.kind == "pair" else needs[:1]
-        if self.sines_first and {*roles} <= {*needs}:  # in one tuple they stand as they come back
+        if self.sines_first and {*roles} <= {*needs}:  # a tuple keeps the order of the results
             roles = roles[::-1]
         found = [by[role] if role in needs else [role] for role in roles]
         return found[0] if len(found) == 1 else [names[0] for names in found]
 
-    def told(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> str:
-        """What stands behind the semicolon."""
+    def table_clause(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> str:
+        """Return the part of a line after the semicolon."""
         names = self._names(needs, known)
         many = 2 if self.kind == "pair" else 1
         back = ", ".join([self.axes] * many + ["_"] * self.rest)
         return f"{', '.join(names)} from {self.name}({self.given} -> {back})"
 
     def first(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> str:
-        """The line of the code itself, which other code is to be given what it makes."""
+        """Return the line of the maker itself, whose results are passed to other code."""
         back = [f"{name}: {self.axes}" for name in self._names(needs, known)] + ["_"] * self.rest
         return f"{self.given} -> {', '.join(back)}".strip()
 
 
 def _in_place(made: list[str], wanted: list[str]) -> bool:
-    """Whether rows stand where they come back, of tables of as many axes: nobody rotates them."""
+    """Whether rows keep their place between tables with equally many axes."""
     rows = [[k for k, c in enumerate(axes) if c in ("m", "n")] for axes in (made, wanted)]
     return len(made) != len(wanted) or rows[0] == rows[1]
 
 
 def sources(code: Code) -> Iterator[Origin]:
-    """What stands beside the code, is called like what makes tables, and makes one of its width."""
-    for name, thing in named(code.space, MAKES, code.name):
+    """Yield the code in the same file that is named like a maker of tables and makes them."""
+    for name, thing in members_matching(code.space, MAKES, code.name):
         if APPLIES.match(name) and not inspect.isclass(thing):
             continue
         try:
-            made = beside(code, name, code.options.width)
-        except Exception:  # noqa: BLE001 (whatever stands beside may raise anything)
+            made = code_named(code, name, code.options.width)
+        except Exception:  # noqa: BLE001 (other code of the file may raise anything)
             continue
         yield from origins(made, name, code.options.width)
 
 
-PLACED = ("B n", "n")
+POSITION_AXES = ("B n", "n")
 COORDINATES = ("3 B n", "B n 3", "3 n", "n 3", "2 B n", "B n 2", "2 n", "n 2")
 
 
 def origins(made: Code, name: str, width: int, *, many_axes: bool = False) -> Iterator[Origin]:
-    """The ways in which code makes tables of a width: from positions, a length, or tokens."""
+    """Yield the ways in which code makes tables of a width: from positions, a length, or tokens."""
     for call, found in _tables_of(made, width, many_axes=many_axes):
         kind, values, rest = found
         if not all(one.is_floating_point() or one.is_complex() for one in values):
-            continue  # truth values are a mask, and no table
+            continue  # truth values are a mask
         row = "n" if any(role(one) in PLACES for one in call.arrays) else "m"
         shape = {6: "B", width: "D", width // 2: "D/2", 11: row, 1: "1"}
         pairs = kind == "one" and values[0].shape[-1] == 2 < width // 2
@@ -426,13 +441,13 @@ def origins(made: Code, name: str, width: int, *, many_axes: bool = False) -> It
             given = ", ".join(map(str, call.arguments))
             unit = kind == "one" and _unit(values[0])
             first = kind == "pair" and _sines_first(*values)
-            yield Origin(name, short(given), kind, axes, rest, unit, first)
+            yield Origin(name, without_implied_roles(given), kind, axes, rest, unit, first)
 
 
 def _sines_first(first: Tensor, second: Tensor) -> bool:
-    """Whether the first of two tables is 0 where the first token stands, and the second is not.
+    """Whether the first of two tables is 0 for the first token, and the second is not.
 
-    Of positions all are 0, and of a length it is the first row.
+    Given positions are all 0; for a length it is the first row.
     """
     rows = [axis for axis, size in enumerate(first.shape) if size == 11]
     at_zero = [one.select(rows[0], 0) for one in (first, second)]
@@ -440,7 +455,7 @@ def _sines_first(first: Tensor, second: Tensor) -> bool:
 
 
 def _unit(table: Tensor) -> bool:
-    """Whether an array has cosines and sines, in an axis of 2 or one behind the other."""
+    """Whether an array holds cosines and sines, on an axis of 2 or one half after the other."""
     even = table.shape[-1] % 2 == 0
     off = max(1e-3, 4 * torch.finfo(table.dtype).eps)
     table = table.double()
@@ -453,13 +468,13 @@ def _unit(table: Tensor) -> bool:
 
 
 def makes_tables(made: Code) -> bool:
-    """Whether code gives cosines and sines, or complex numbers, which no rotated vectors are."""
+    """Whether code returns cosines and sines, or complex numbers, rather than rotated vectors."""
     found = next(_tables_of(made, 8, many_axes=True), None)
     return found is not None and (found[1][0] != "one" or found[1][2])
 
 
 def table_widths(made: Code) -> tuple[int, ...]:
-    """The widths of a head for tables that code makes: as wide as a row of these, or twice."""
+    """Return the widths of a head that fit the tables code makes: a row's width, or twice that."""
     for _, (kind, values, _) in _tables_of(made, 8, many_axes=True):
         pairs = kind == "one" and values[0].shape[-1] == 2
         width = values[0].shape[-2 if pairs else -1]
@@ -470,13 +485,13 @@ def table_widths(made: Code) -> tuple[int, ...]:
 def _tables_of(
     made: Code, width: int, *, many_axes: bool
 ) -> Iterator[tuple[Signature, tuple[str, tuple[Tensor, ...], bool]]]:
-    """The calls that give tables, for 6 rows of 11 positions, and what they give."""
+    """Yield the calls that return tables, for 6 rows of 11 positions, and their results."""
     try:
         known = parameters(made.call)
         if sum(one.role in ROTATED and one.required for one in known) > 1:
-            return  # of vectors and their like no tables are made
+            return  # code of several vectors makes no tables
         placed = any(one.role == "positions" for one in known)
-        rows = (*PLACED, *(COORDINATES if many_axes else ())) if placed else ("m",)
+        rows = (*POSITION_AXES, *(COORDINATES if many_axes else ())) if placed else ("m",)
         calls = [
             [call for one in rows for call in _given(made, known, one, placed, counted=counted)]
             for counted in (False, True)
@@ -493,11 +508,11 @@ def _tables_of(
 def _tables_given(
     made: Code, width: int, calls: list[str]
 ) -> Iterator[tuple[Signature, tuple[str, tuple[Tensor, ...], bool]]]:
-    """Those of some calls that give tables, and what they give."""
+    """Yield those of some calls that return tables, and their results."""
     for given in calls:
         call = parse(f"{given} -> 1")
         if not {"m", "n"} & set(call.letters):
-            continue  # what takes no length and no positions is not called at all
+            continue  # without length or positions it is not called
         lengths = {"B": 6, "m": 11, "n": 11, "D": width, "H": 5, "G": 5}
         arrays = {
             one.name: torch.zeros(one.shape(lengths), dtype=torch.long)
@@ -513,16 +528,16 @@ def _tables_given(
                 }
             )
             read = read_table(found)
-        except Exception:  # noqa: BLE001 (whatever stands beside may be no table)
+        except Exception:  # noqa: BLE001 (other code of the file may make no table)
             continue
         if 11 in read[1][0].shape:
             yield call, read
 
 
 def read_table(value: Any) -> tuple[str, tuple[Tensor, ...], bool]:
-    """The form of what came back, its tensors, and whether a number stands behind them.
+    """Return the form of a result, its tensors, and whether a number follows them.
 
-    Raises ``DoesNotFit`` where it is not a table.
+    Raises ``DoesNotFit`` if it is not a table.
     """
     if isinstance(value, tuple | list) and len(value) == 2:
         first, second = value
@@ -536,23 +551,24 @@ def read_table(value: Any) -> tuple[str, tuple[Tensor, ...], bool]:
             if float(second) == 1.0:
                 kind, values, _ = read_table(first)
                 return kind, values, True
-            raise DoesNotFit("it makes angles and a scale, by which nothing here is multiplied")
+            raise DoesNotFit("it returns angles and a scale, which is not applied here")
     if isinstance(value, Tensor) and value.dim() >= 2:
         return ("complex" if value.is_complex() else "one"), (value,), False
-    raise DoesNotFit("it makes neither cos and sin nor one tensor of angles")
+    raise DoesNotFit("it returns neither cos and sin nor a tensor of angles")
 
 
-OWN = ("length", "keys", "heads", "groups", "width", "base", "device", "dtype")
-PLAIN = {**{role: GIVEN[role] for role in OWN}, "embed": " = D", "offset": " = 0"}
+OWN_ROLES = ("length", "keys", "heads", "groups", "width", "base", "device", "dtype")
+PLAIN = {**{role: USUAL_ARGUMENTS[role] for role in OWN_ROLES}, "embed": " = D", "offset": " = 0"}
 
 
-WIDTH = re.compile(r"_(dim|width|channels|features)$")  # a number of channels, of whatever
+WIDTH = re.compile(r"_(dim|width|channels|features)$")  # names of a number of channels
 
 
 def plain_argument(one: Parameter, code: Code, *, counted: bool = False) -> str:
-    """What a parameter is given that is neither array nor position; "" where no name says it.
+    """Return the argument for a parameter that is neither array nor position, else "".
 
-    ``counted``: the most tokens that there may be are those of the call, as some code wants it.
+    ``counted``: a maximum number of tokens is set to the number of tokens in the call, as some code
+    requires.
     """
     if one.name in code.options.arguments:
         return f"{one.name} = {code.options.arguments[one.name]!r}"
@@ -561,17 +577,17 @@ def plain_argument(one: Parameter, code: Code, *, counted: bool = False) -> str:
     if one.role in PLAIN:
         return f"{one.name}{PLAIN[one.role]}"
     if one.is_unknown_number and WIDTH.search(one.name):
-        return f"{one.name} = D"  # a guess, which is told, and tried otherwise where a law breaks
+        return f"{one.name} = D"  # a guess: reported, and varied if a law breaks
     return f"{one.name} = False" if one.annotation in (bool, "bool") or FLAG.match(one.name) else ""
 
 
 def _given(
     made: Code, known: tuple[Parameter, ...], rows: str, placed: bool, *, counted: bool
 ) -> Iterator[str]:
-    """How code that makes tables is called.  Raises ``DoesNotFit``.
+    """Yield the arguments with which code that makes tables may be called.  Raises ``DoesNotFit``.
 
-    ``counted``: the most rows that there may be are as many as there are, and not only where
-    nothing else says how many there are.
+    ``counted``: a maximum number of rows is set to the number of rows in any case, not only if
+    nothing else states the number.
     """
     choices = []
     others = any(
@@ -579,12 +595,12 @@ def _given(
         or (one.role in ROTATED and one.required)
         for one in known
     )
-    alone = not placed and sum(one.required for one in known) == 1  # it may be called x, or t
+    alone = not placed and sum(one.required for one in known) == 1  # its name may be x, or t
     for one in known:
         plain = plain_argument(one, made, counted=counted)
         whole = not placed and (counted or not others or not one.is_capacity)
         if one.role == "positions":
-            choices.append([short(f"{one.name}: {rows} positions")])
+            choices.append([without_implied_roles(f"{one.name}: {rows} positions")])
         elif one.role in ("length", "keys") and whole:
             choices.append([f"{one.name} = m"])
         elif one.role in ROTATED and one.required:
@@ -593,19 +609,19 @@ def _given(
         elif plain and (one.required or one.role == "width" or one.name == "layer_type"):
             choices.append([plain])
         elif one.required:
-            raise DoesNotFit(f"the name of {one.name} does not say what it is")
+            raise DoesNotFit(f"the name {one.name} does not say what it means")
     yield from (", ".join(chosen) for chosen in product(*choices))
 
 
-def many(places: Tensor) -> int:
-    """How many rows a table has that is read at these positions."""
+def rows_needed(places: Tensor) -> int:
+    """Return how many rows a table needs to be read at these positions."""
     if torch.compiler.is_exporting():
         return 128
-    return 1 << max(int(held(places).max()), 15).bit_length()
+    return 1 << max(int(plain_positions(places).max()), 15).bit_length()
 
 
 def widths_of(code: Code) -> list[int]:
-    """Widths of a head to try: what is said, what the object holds, those that are usual."""
+    """Return widths of a head to try: the given one, those of the object, the usual ones."""
     if code.options.width:
         return [code.options.width]
     holder = code.call.__self__ if inspect.ismethod(code.call) else code.call
@@ -621,7 +637,7 @@ def widths_of(code: Code) -> list[int]:
 
 
 def imported(code: Code) -> list[Mapping[str, Any]]:
-    """The names of the files of its package from which the file of some code imports."""
+    """Return the namespaces of the files of its package that the code's file imports from."""
     own = code.space.get("__name__", "")
     package, within, _ = own.partition(".")
     files = dict.fromkeys(
@@ -633,8 +649,10 @@ def imported(code: Code) -> list[Mapping[str, Any]]:
     return [vars(sys.modules[file]) for file in files if within and file in sys.modules]
 
 
-def named(space: Mapping[str, Any], pattern: re.Pattern[str], but: str) -> list[tuple[str, Any]]:
-    """Functions and modules of a file, but one, whose names match."""
+def members_matching(
+    space: Mapping[str, Any], pattern: re.Pattern[str], but: str
+) -> list[tuple[str, Any]]:
+    """Return the functions and modules of a file, except one, whose names match."""
     return [
         (name, thing)
         for name, thing in space.items()

@@ -1,4 +1,4 @@
-"""The axes of a map of tokens: one length, multiples, squares, and encodings that it is given."""
+"""The axes of a map of tokens: a single length, multiples, squares, and encodings given to it."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ import torch
 from torch import Tensor
 
 from .layout import labels, laid_out
-from .masks import by_letters, is_mask, of_queries, renamed
+from .masks import is_mask, is_query_mask, with_letter, with_query_letter
 from .roles import ROTATED, role
 from .signature import Argument, Axis, Signature, SignatureError
 
 TOKENS = Axis(((Fraction(1), ("n",)),))
-ROWS = {*"nmrsthw"}  # letters of axes along which there is one token after another
+ROWS = {*"nmrsthw"}  # letters of axes along which tokens follow each other
 LADDER = 10000.0
 
 
-def of_one_length(signature: Signature) -> tuple[Signature, str]:
-    """The call with n for the tokens that are mapped, and the letter of a context, or "".
+def with_one_length(signature: Signature) -> tuple[Signature, str]:
+    """Return the call with n for the mapped tokens, and the letter of a context, or "".
 
     Queries and keys of self-attention are the same tokens.  Without values, keys are a context.
 
     >>> from .grammar import parse
-    >>> str(of_one_length(parse("q: B r E, k: B n E, v: B n E -> B r E"))[0])
+    >>> str(with_one_length(parse("q: B r E, k: B n E, v: B n E -> B r E"))[0])
     'q: B n E, k: B n E, v: B n E -> B n E'
-    >>> of_one_length(parse("x: B r E, y: B n E, y_mask: B n keep -> B r E"))[1]
+    >>> with_one_length(parse("x: B r E, y: B n E, y_mask: B n keep -> B r E"))[1]
     'm'
-    >>> of_one_length(parse("q: B r E, k: B 5 E, v: B 5 E -> B r E"))[0].sizes
+    >>> with_one_length(parse("q: B r E, k: B 5 E, v: B 5 E -> B r E"))[0].sizes
     (('m', 5),)
     """
-    whole = whole_of(signature)
+    whole = token_axis(signature)
     if whole != TOKENS:
         told = any({"r", "n"} & set(one.letters) for one in signature.arrays if is_mask(one))
         own = _changed(signature, lambda axis: TOKENS if axis == whole else axis, masks=not told)
@@ -42,40 +42,42 @@ def of_one_length(signature: Signature) -> tuple[Signature, str]:
     if not any("r" in one.letters for one in rotated):
         return signature, ""
     context = next(c for c in "mst" if c not in signature.letters)
-    if many := _of_context(rotated):  # so many keys, and no others, of any number of queries
+    if many := _of_context(rotated):  # a fixed number of keys, any number of queries
         letter = Axis(((Fraction(1), (context,)),))
         aside = _changed(signature, lambda axis: letter if axis == many else axis)
         aside = replace(aside, sizes=(*aside.sizes, (context, many.size({}))))
-        return _changed(aside, lambda axis: renamed(axis, "r", "n")), context
+        return _changed(aside, lambda axis: with_letter(axis, "r", "n")), context
     apart = any("n" in one.letters for one in rotated)
     if not apart or any(role(one) == "value" for one in rotated):
-        alike = _changed(signature, lambda axis: renamed(axis, "r", "n"), masks=False)
+        alike = _changed(signature, lambda axis: with_letter(axis, "r", "n"), masks=False)
         return replace(alike, arguments=tuple(map(_of_tokens, alike.arguments))), ""
-    aside = _changed(signature, lambda axis: renamed(axis, "n", context))
-    return _changed(aside, lambda axis: renamed(axis, "r", "n")), context
+    aside = _changed(signature, lambda axis: with_letter(axis, "n", context))
+    return _changed(aside, lambda axis: with_letter(axis, "r", "n")), context
 
 
 def _of_tokens(one: Argument) -> Argument:
-    """A mask of queries, where these are the keys as well, as a mask of all of them."""
-    if not of_queries(one):
+    """Return a mask of queries as a mask of all tokens, if the queries are also the keys."""
+    if not is_query_mask(one):
         return one
-    return replace(one, axes=tuple(renamed(axis, "r", "n") for axis in one.axes or ()))
+    return replace(one, axes=tuple(with_letter(axis, "r", "n") for axis in one.axes or ()))
 
 
 def _of_context(rotated: Sequence[Argument]) -> Axis | None:
-    """The number of keys where it is one number, and that of queries is a letter."""
+    """Return the number of keys, if it is a number while the number of queries is a letter."""
     keys = [one for one in rotated if not ROWS & {*one.letters}]
     numbers = {a for one in keys for a in (one.axes or ())[:-1] if not a.letters and a.size({}) > 1}
     return next(iter(numbers)) if len(numbers) == 1 else None
 
 
 def _queried(changed: Signature, told: Signature) -> Signature:
-    """With r for the queries of a mask that was written with numbers, and hides no later keys."""
+    """Use r for the queries of masks written with numbers, so that they do not hide later keys."""
     pairs = zip(changed.arguments, told.arguments, strict=True)
     return replace(
         changed,
         arguments=tuple(
-            replace(new, axes=by_letters(new.axes or ())) if is_mask(new) and new != old else new
+            replace(new, axes=with_query_letter(new.axes or ()))
+            if is_mask(new) and new != old
+            else new
             for new, old in pairs
         ),
     )
@@ -84,7 +86,7 @@ def _queried(changed: Signature, told: Signature) -> Signature:
 def _changed(
     signature: Signature, change: Callable[[Axis], Axis], *, masks: bool = True
 ) -> Signature:
-    """The call with other axes and lengths; masks as they are where these are not changed."""
+    """Return the call with changed axes and lengths; ``masks``: also those of masks."""
 
     def other(one: Argument) -> Argument:
         if is_mask(one) and not masks:
@@ -107,7 +109,7 @@ def _changed(
 
 
 def mapped(one: Argument) -> bool:
-    """Whether it is tokens, or their context: by its name, or by its axes where that says nothing.
+    """Whether an array is tokens or a context, by its name, else by its axes.
 
     >>> from .grammar import parse
     >>> mapped(parse("ys: B n D -> 1").arrays[0]), mapped(parse("t: n D cos -> 1").arrays[0])
@@ -118,19 +120,19 @@ def mapped(one: Argument) -> bool:
     return role(one) in ROTATED or (not role(one) and bool(said))
 
 
-def whole_of(signature: Signature) -> Axis:
-    """The axis of the tokens: n, or one that has only some lengths, such as (n n) and (4 n)."""
+def token_axis(signature: Signature) -> Axis:
+    """Return the axis of tokens: n, or one that only has some lengths, such as (n n) and (4 n)."""
     for one in signature.arrays:
         for axis in one.axes or () if role(one) in ROTATED else ():
             if axis.letters == ("n",) and axis != TOKENS and len(axis.terms) == 1:
                 return axis
     tokens = [one for one in signature.arrays if role(one) in ROTATED]
     told = dict(signature.sizes)
-    if {"h", "w"} <= told.keys():  # a grid of one size
+    if {"h", "w"} <= told.keys():  # a grid of fixed size
         return Axis(((Fraction(told["h"] * told["w"]), ()),))
     if any("r" in one.letters for one in tokens):
         return TOKENS
-    for one in tokens or signature.results[:1]:  # without tokens, a table of so many rows
+    for one in tokens or signature.results[:1]:  # without tokens: a table with so many rows
         letters = {*one.letters}
         numbers = [axis for axis in one.axes or () if not axis.letters and axis.size({}) > 1]
         rows = len(numbers) == 1 and not ROWS & letters and len(one.axes or ()) < 4
@@ -139,11 +141,12 @@ def whole_of(signature: Signature) -> Axis:
     return TOKENS
 
 
-def times(whole: Axis, count: int) -> int:
-    """How often so many tokens are repeated until they have a length of this axis.
+def repetitions(whole: Axis, count: int) -> int:
+    """Return how often so many tokens must be repeated to reach a length of this axis.
 
     >>> from .grammar import parse
-    >>> [times(whole_of(parse(f"x: B {axis} E -> x")), 3) for axis in ("n", "(n n)", "(4 n)")]
+    >>> axes = [token_axis(parse(f"x: B {axis} E -> x")) for axis in ("n", "(n n)", "(4 n)")]
+    >>> [repetitions(axis, 3) for axis in axes]
     [1, 3, 4]
     """
     if whole == TOKENS:
@@ -155,13 +158,13 @@ def times(whole: Axis, count: int) -> int:
         found = next((k for k in range(1, size // count + 1) if k * count in allowed), 0)
         if found:
             return found
-    raise SignatureError(f"wanted an axis of which a multiple of {count} is a length, got {whole}")
+    raise SignatureError(f"wanted an axis whose length may be a multiple of {count}, got {whole}")
 
 
 def encoding(
     one: Argument, feature: str, past: int, lengths: Mapping[str, int], like: Tensor
 ) -> Tensor:
-    """Sines and cosines of positions; of offsets from the last key on down, where it is of these.
+    """Return sines and cosines of positions, or of offsets counted down from the last key.
 
     P(t, 2i) = sin(t / 10000^(2i/E)), P(t, 2i + 1) the cosine (Vaswani et al., 2017).
     """

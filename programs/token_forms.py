@@ -1,7 +1,7 @@
-"""How layers, and attention with its own projections, are called where nobody says so.
+"""Guess how layers, and attention with its own projections, are called.
 
-A line of the signature language for tokens, tables, masks and steps; it returns read off
-the shapes of one call.
+The guess is a line of the signature language for tokens, tables, masks and steps; its results are
+inferred from the shapes of one call.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from torch import Tensor, nn
 
 from .attention import takes_mask
 from .call_parts import (
-    BOUNDS,
-    CACHES,
-    HALVES,
-    KINDS,
-    LENGTHS,
-    OF_QUERIES,
-    beside,
+    BOUND_NAMES,
+    CACHE_HALF_NAMES,
+    CACHE_NAMES,
+    LENGTH_NAMES,
+    MASK_KINDS,
+    QUERY_MASK_NAMES,
     counts_of,
+    further_arguments,
     inserted,
-    what_it_hides,
+    mask_effect,
     with_mask,
     with_masks,
     with_query_masks,
     with_result,
 )
-from .code import Code, DoesNotFit, alike
-from .fitting import Others, letters_of, numbers_of, require_numbers, short
+from .code import Code, DoesNotFit, common_prefix
+from .fitting import Alternatives, letters_of, numbers_of, require_numbers, without_implied_roles
 from .grammar import parse
 from .masks import is_mask
 from .meaning import require_meaning
@@ -43,18 +43,17 @@ from .names import INDEX, Parameter, order_in, parameters
 from .paths import stepping
 from .pretrained import sections_of
 from .program import Program
-from .roles import MASKS, ROTATED, SIZES, raised, role
+from .roles import MASKS, ROTATED, SIZES, describe_call_error, role
 from .signature import Signature
-from .tables import beside as table_beside
-from .tables import sources
-from .token_axes import TOKENS, of_one_length, whole_of
+from .tables import code_named, sources
+from .token_axes import TOKENS, token_axis, with_one_length
 from .tokens import OnTokens, widths_of_tokens
 
-THREE = ("query", "key", "value")
+QKV = ("query", "key", "value")
 CONTEXTS = re.compile(
     r"context|memory|cond(itioning)?|source|latents|(x_|inputs?_)?kv|image_embeds|"
     r"(enc|encoder|cross|key_value|kv)_(out|outputs?|inputs?|states|hidden_states|embeds)"
-)  # what tokens of another kind are called
+)  # names of tokens of another kind
 KEYS = parse("x: (n + p) -> x").arrays[0].axes[0]  # type: ignore[index]
 STATES = (" = DynamicCache()", "", " = {}")
 ORDERS = (
@@ -70,9 +69,10 @@ ORDERS = (
     "V n B E",
     "n V B E",
 )
-APART = {"B h w E": ("B V n E", "B n V E")}  # where tokens of a row, or of a column, are apart
-UNLIKE = "mat1 and mat2 shapes cannot be multiplied"  # tokens of another width meet a matrix
-LEAST, SOME = 6, 1024  # tokens, of code that takes one number of them
+# Calls with rows, or columns, of a grid as a batch, if they are independent.
+INDEPENDENT_SIDES = {"B h w E": ("B V n E", "B n V E")}
+SHAPE_ERROR = "mat1 and mat2 shapes cannot be multiplied"  # tokens are not as wide as a matrix
+LEAST, SOME = 6, 1024  # bounds for a fixed number of tokens
 ARRAY = (Tensor, "Tensor", "torch.Tensor")  # annotations
 USUAL = re.compile(r": (B n|n B|n) E")
 PADDING = ("B n", "B 1 1 n", "B 1 n", "B r n")
@@ -80,16 +80,16 @@ CAUSAL = ("B 1 n n", "n n", "B n n")
 ROWS = ("1 n D", "n D", "B n D", "1 n D/2", "n D/2")
 IN_ONE = ("n D/2 cis", "n D/2 2 cos_sin", "n D/2 angles")
 OFFSETS = ("1 (2 n - 1) E", "(2 n - 1) 1 E", "(2 n - 1) E", "n 1 E")
-Part = tuple[str, str]  # what is given beside the tokens, and the clause that says what makes it
+Part = tuple[str, str]  # an input beside the tokens, and the clause that makes it
 
 
 def tokens_line(
     code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, keeps: bool
-) -> tuple[str, Others]:
-    """How it is called on tokens, and the other lines that fit.  Raises ``DoesNotFit``.
+) -> tuple[str, Alternatives]:
+    """Return a line that fits the code on tokens, and the other lines that fit.
 
-    ``keeps``: with as many features.  Positions are given where it may be called without them by
-    its parameters, and cannot be.
+    ``keeps``: the number of features must be preserved.  Positions with a default are passed only
+    if the call fails without them.  Raises ``DoesNotFit``.
     """
     known = tuple(sorted(known, key=_is_index))
     if len(known) > 1 and known[1].required and known[1].role in ("", "query"):
@@ -99,25 +99,27 @@ def tokens_line(
         fits = _fits(code, one, failed, keeps=keeps)
         line, embed = next(fits, ("", 0))
         if line:
-            return line, Others((), partial(_meaning_another, code, line, embed, fits))
-    raise DoesNotFit(failed.get("", failed.get("beside", "no form of a call has its parameters")))
+            return line, Alternatives((), partial(_other_readings, code, line, embed, fits))
+    raise DoesNotFit(
+        failed.get("", failed.get("beside", "no known form of a call fits its parameters"))
+    )
 
 
-def _meaning_another(
+def _other_readings(
     code: Code, line: str, embed: int, fits: Iterator[tuple[str, int]]
 ) -> Iterator[str]:
-    """The lines of other axes that fit as well, of as many letters, which give other numbers.
+    """Yield the other lines that fit, with at least these letters, and give other numbers.
 
-    What the source itself unpacks is no guess; nor is code that takes any number of tokens read as
-    code that takes some, or code that mixes tokens as code that mixes none, which keeps every law.
+    None if the source itself unpacks the axes.  Lines for fixed numbers of tokens are left out, and
+    so are lines under which no token reads another, since they satisfy every law.
     """
-    if order_in(code.text, written=False) or whole_of(parse(line)) != TOKENS:
+    if order_in(code.text, written=False) or token_axis(parse(line)) != TOKENS:
         return
     x = torch.randn(3, 6, embed, generator=torch.Generator().manual_seed(6))
     plain = OnTokens(code.again(), parse(line))(x)
     for other, wide in fits:
         call = parse(other)
-        if wide != embed or whole_of(call) != TOKENS or not letters_of(line) <= letters_of(other):
+        if wide != embed or token_axis(call) != TOKENS or not letters_of(line) <= letters_of(other):
             continue
         with suppress(Exception):  # the code may raise anything
             found = OnTokens(code.again(), call)(x)
@@ -129,33 +131,34 @@ def _meaning_another(
 def _fits(
     code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, keeps: bool
 ) -> Iterator[tuple[str, int]]:
-    """The lines that fit, and the features of a token; last one in which no token reads another.
+    """Yield the lines that fit, with the features of a token.
 
+    A line in which no token reads another, or equal rows differ, comes only if no other fits.
     Raises ``DoesNotFit``.
     """
     if not known:
         raise DoesNotFit("it takes no argument")
-    alone: tuple[str, int] | None = None  # a line in which no token reads another, or rows differ
+    alone: tuple[str, int] | None = None  # used if no other fits
     whole = False
     for text, masks in _with_masks(_texts(code, known, failed), known, code.text):
         for embed in widths_of_tokens(code):
-            spare = code.again()  # what is tried first: a copy for every try would take most of it
+            spare = code.again()  # for first tries: copying for each would dominate the time
             parts = [part for part in _parts(code, known, embed) if not _is_given(part, text)]
             for part, mask in product(parts, masks):
                 line, why = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
-                if UNLIKE in why:
-                    break  # whatever stands beside the tokens
+                if SHAPE_ERROR in why:
+                    break  # for every part beside the tokens
                 if line and (rows := _of_rows(code, line, text, embed)) != text:
                     line, _ = _tried(code, spare, f"{rows}{mask}", part, embed, {}, keeps=keeps)
-                alike = bool(line) and _rows_alike(code, line, embed)
+                alike = bool(line) and _rows_agree(code, line, embed)
                 if alike and (not keeps or _mixes(code, line, embed)):
                     whole = True
                     yield _stepped(code, _masked(code, line, known, embed), known, embed), embed
-                # rows that differ are a fault of code that takes them first, else other axes
+                # unequal rows are a fault of code with rows first, else a sign of wrong axes
                 elif (
                     line
                     and (alike or ": n B E" not in line or _tokens_first(code))
-                    and (alone is None or _crosses(line) > _crosses(alone[0]))
+                    and (alone is None or _reads_context(line) > _reads_context(alone[0]))
                 ):
                     alone = line, embed
     if alone is not None and not whole:
@@ -164,7 +167,7 @@ def _fits(
 
 
 def _texts(code: Code, known: tuple[Parameter, ...], failed: dict[str, str]) -> list[str]:
-    """The lines that are tried, with the numbers that the code is to be given."""
+    """Return the lines to try, with the numbers that the code is to be given."""
     numbers, texts = numbers_of(code), []
     for text in _tokens_lines(code, known, failed):
         try:
@@ -176,19 +179,19 @@ def _texts(code: Code, known: tuple[Parameter, ...], failed: dict[str, str]) -> 
     return texts
 
 
-def _crosses(line: str) -> bool:
-    """Whether tokens read a context: then the line is not at fault that they read no others."""
-    return bool(of_one_length(parse(line))[1])
+def _reads_context(line: str) -> bool:
+    """Whether tokens read a context, which explains that they do not read one another."""
+    return bool(with_one_length(parse(line))[1])
 
 
 def _is_index(one: Parameter) -> bool:
-    """Whether it is the number of a layer or the like, of which the first is called."""
+    """Whether it is a required number, such as the index of a layer; these sort last."""
     return one.required and (one.is_number or bool(INDEX.fullmatch(one.name)))
 
 
 def _of_rows(code: Code, line: str, text: str, embed: int) -> str:
-    """The text with tokens in a row, and others beside, where those of a grid stay in theirs."""
-    grid = next((one for one in APART if f": {one}" in text), "")
+    """Return the text with rows or columns as batch axes, if tokens of a grid stay in theirs."""
+    grid = next((one for one in INDEPENDENT_SIDES if f": {one}" in text), "")
     if not grid:
         return text
     on = OnTokens(code.again(), parse(line))
@@ -196,14 +199,14 @@ def _of_rows(code: Code, line: str, text: str, embed: int) -> str:
     other = x.clone()
     other[:, 0] = x[:, 0].flip(-1)
     moved = (on(other) != on(x)).any(-1).reshape(3, 4)
-    for axis, rows in enumerate(APART[grid]):
+    for axis, rows in enumerate(INDEPENDENT_SIDES[grid]):
         if not bool(moved.narrow(axis, 1, 2).any()) and int(moved.sum()) > 1:
             return text.replace(f": {grid}", f": {rows}")
     return text
 
 
 def _mixes(code: Code, line: str, embed: int) -> bool:
-    """Whether a token reads another: attention does, unless other axes are those of its tokens."""
+    """Whether a token reads another; attention does, unless the axes are wrong."""
     on = OnTokens(code.again(), parse(line))
     x = _drawn(on, 2, 6, embed, seed=5)
     plain = on(x)
@@ -218,14 +221,14 @@ def _mixes(code: Code, line: str, embed: int) -> bool:
 
 
 def _drawn(on: OnTokens, rows: int, count: int, embed: int, *, seed: int) -> Tensor:
-    """Tokens (B, T, E), as many as the code takes; in one row where it has no rows."""
+    """Draw tokens (B, T, E), at most as many as the code takes; one row if it has no batch."""
     count = count if on.whole.letters else min(count, on.whole.size({}) - 1)
     x = torch.randn(rows, count, embed, generator=torch.Generator().manual_seed(seed))
     return x[:1] if "B" not in on.tokens.letters else x
 
 
-def _rows_alike(code: Code, line: str, embed: int) -> bool:
-    """Whether equal rows give equal numbers: with axes swapped, rows of a batch have places."""
+def _rows_agree(code: Code, line: str, embed: int) -> bool:
+    """Whether equal rows give equal results; with swapped axes, rows have positions."""
     on = OnTokens(code.again(), parse(line))
     x = _drawn(on, 1, 6, embed, seed=5)
     found = on(x if "B" not in on.tokens.letters else x.repeat(3, 1, 1))
@@ -237,10 +240,10 @@ def _rows_alike(code: Code, line: str, embed: int) -> bool:
 def _with_masks(
     texts: Sequence[str], known: tuple[Parameter, ...], said: str
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Lines with what masks are tried in them: none; and where none fits, what may be wanted.
+    """Yield lines with the masks to try in them: none; and then masks that may be required.
 
-    ``said``: the source, which may assert one that has a default.  Where one is an array by its
-    annotation, and has no default, masks are tried before tokens in unusual axes are.
+    ``said``: the source, which may assert a mask that has a default.  If a mask is required and
+    annotated as an array, masks are tried before tokens in unusual axes.
     """
     wanted = any(takes_mask(one) and one.required and one.annotation in ARRAY for one in known)
     first = [text for text in texts if not wanted or USUAL.search(text)]
@@ -252,7 +255,7 @@ def _with_masks(
 def _forced(
     texts: Sequence[str], known: tuple[Parameter, ...], said: str
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Lines with the masks in them that may be wanted."""
+    """Yield lines with the masks that may be required."""
     for text in texts:
         forced = [
             one
@@ -268,7 +271,7 @@ def _forced(
                 given,
                 tuple(
                     "".join(f", {one.name}: {axes} {kind}" for one in forced)
-                    for axes, kind in product((*PADDING, *CAUSAL), KINDS)
+                    for axes, kind in product((*PADDING, *CAUSAL), MASK_KINDS)
                 ),
             )
 
@@ -283,19 +286,21 @@ def _tried(
     *,
     keeps: bool,
 ) -> tuple[str, str]:
-    """The line with tables and what comes back; "" where it does not fit, and what code raised."""
+    """Return the line with tables and results, "" if it does not fit, and the error of the code."""
     try:
         return _on_tokens(code, spare, text, part, embed, keeps=keeps), ""
     except DoesNotFit as error:
         failed.setdefault("", str(error))
         return "", ""
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
-        failed.setdefault("", f"called with tokens (B, T, {embed}): {raised(code, error)}")
+        failed.setdefault(
+            "", f"called with tokens (B, T, {embed}): {describe_call_error(code, error)}"
+        )
         return "", str(error)
 
 
 def _is_given(part: Part, text: str) -> bool:
-    """Whether something that a part hands over is handed over by the text already."""
+    """Whether the text already passes something that a part passes."""
     given = parse(f"{part[0]} -> 1").arguments if part[0] else ()
     return any(re.search(rf"\b{one.name}: ", text) for one in given)
 
@@ -305,7 +310,7 @@ def _tokens_lines(
 ) -> Iterator[str]:
     roles = [one.role for one in known[:3]]
     needed = [one for one in known if one.required and not one.is_number]
-    three = roles == [*THREE] or len(needed) == 3
+    three = roles == [*QKV] or len(needed) == 3
     second = known[1] if len(known) > 1 else None
     two = (
         second is not None
@@ -315,17 +320,17 @@ def _tokens_lines(
             or (second.required and bool(CONTEXTS.fullmatch(second.name)))
         )
     )
-    packed = any(one.required and BOUNDS.fullmatch(one.name) for one in known)
+    packed = any(one.required and BOUND_NAMES.fullmatch(one.name) for one in known)
     orders = (
         ("(B n) E",)
         if packed
         else ("n B E",)
         if _tokens_first(code)
-        else (*_of_one_number(code), *ORDERS)
+        else (*_of_fixed_length(code), *ORDERS)
     )
     for count in (3, 2, 1) if three else (1, 2) if two else (1,):
         taken = known[:count]
-        # queries and keys that are handed apart are no images, and their other axes are heads
+        # queries and keys passed separately are not images, and their other axes are heads
         given_so = [x for x in orders if count == 1 or not {"h", "V"} & {*x.split()}]
         for counted, x in product(counts_of(known), given_so):
             given = ", ".join(
@@ -333,9 +338,9 @@ def _tokens_lines(
             )
             try:
                 own = {one.name for one in taken}
-                more = beside(code, known, own, square=True, counted=counted)
+                more = further_arguments(code, known, own, square=True, counted=counted)
             except DoesNotFit as error:
-                failed.setdefault("beside", str(error))  # told where no fuller form says more
+                failed.setdefault("beside", str(error))  # reported if no fuller form says more
                 continue
             more = more.replace("<x>", x)
             yield from dict.fromkeys(
@@ -346,10 +351,10 @@ def _tokens_lines(
         yield from _with_context(code, known)
 
 
-def _of_one_number(code: Code) -> list[str]:
-    """Tokens of the one number for which code holds the index of a table, of pairs of them.
+def _of_fixed_length(code: Code) -> list[str]:
+    """Return lines for the fixed numbers of tokens for which code holds an index of pairs.
 
-    Zeros and ones are a mask, of which code takes the first rows.
+    Zeros and ones are a mask instead, of which code uses the first rows.
     """
     held = code.module.buffers() if code.module is not None else ()
     found = [
@@ -364,18 +369,18 @@ def _of_one_number(code: Code) -> list[str]:
 
 
 def second_is_context(known: tuple[Parameter, ...]) -> bool:
-    """Whether tokens of another kind come with the first, by their name, with a default or not."""
+    """Whether tokens of another kind follow the first, by name, with a default or without."""
     return any(CONTEXTS.fullmatch(one.name) for one in known[1:4])
 
 
 def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:
-    """Tokens, and a context of another length, of as many features as one of its maps takes."""
+    """Yield lines of tokens and a context of another length, with the widths of linear maps."""
     wide = {
         m.in_features for m in getattr(code.module, "modules", tuple)() if isinstance(m, nn.Linear)
     }
     tokens, context = known[0], next(one for one in known[1:4] if CONTEXTS.fullmatch(one.name))
     try:
-        more = beside(code, known, {tokens.name, context.name}, square=True)
+        more = further_arguments(code, known, {tokens.name, context.name}, square=True)
     except DoesNotFit:
         return
     for features in ("E", *map(str, sorted(wide))):
@@ -384,7 +389,7 @@ def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:
 
 
 def _tokens_first(code: Code) -> bool:
-    """Whether tokens come before rows: said by the module, or by its source."""
+    """Whether tokens come before rows, by an attribute of the module or by its source."""
     own = getattr(code.module, "batch_first", None)
     if own is not None:
         return not own
@@ -395,9 +400,9 @@ def _tokens_first(code: Code) -> bool:
 
 
 def _on_tokens(code: Code, spare: Code, text: str, part: Part, embed: int, *, keeps: bool) -> str:
-    """The line with tables and what comes back, of the code as it was built.
+    """Return the line with tables and results, for the code as it was built.
 
-    It is called as ``spare`` first, of which other calls were made.  Raises ``DoesNotFit``.
+    ``spare``, a copy that other calls may have changed, is called first.  Raises ``DoesNotFit``.
     """
     given, made = part
     for one in parse(f"{given} -> 1").arguments if given else ():
@@ -409,18 +414,18 @@ def _on_tokens(code: Code, spare: Code, text: str, part: Part, embed: int, *, ke
     whole = with_result(text, on.program.called(arrays, lengths), lengths, pooled=True) + made
     on = OnTokens(code.again(), parse(whole))
     out = on(x)
-    for count in (7, 10):  # what takes squares, or multiples, may take the first length by chance
+    for count in (7, 10):  # code for squares, or multiples, may take the first length by chance
         on(x[:, :count].contiguous())
     if out.shape[:2] != x.shape[:2] or (keeps and out.shape != x.shape):
         raise DoesNotFit(f"wanted shape {tuple(x.shape)}, got {tuple(out.shape)}")
-    arrays, lengths = on.given(x / embed**0.5)  # of length 1: no softmax leaves but one token
+    arrays, lengths = on.given(x / embed**0.5)  # norms near 1: softmax stays spread over the tokens
     packed = any(role(one) == "bounds" for one in on.line.arrays)
     require_meaning(on.program.run, arrays, on.line, lengths, "" if packed else "B")
     return whole
 
 
 def _parts(code: Code, known: tuple[Parameter, ...], embed: int) -> Iterator[Part]:
-    """What is given beside the tokens: tables of the file, or made here; nothing; encodings."""
+    """Yield what may be passed beside the tokens: tables, nothing, or an encoding of offsets."""
     pair = next((one for one in known if one.role == "pair"), None)
     cos, sin = (next((one for one in known if one.role == r), None) for r in ("cos", "sin"))
     if pair is not None:
@@ -440,9 +445,9 @@ def _parts(code: Code, known: tuple[Parameter, ...], embed: int) -> Iterator[Par
 def _in_two_tables(
     code: Code, given: str, needs: tuple[str, ...], known: tuple[Parameter, ...]
 ) -> Iterator[Part]:
-    """A table of cosines and one of sines, in the axes of ``given``: made as those in one table.
+    """Yield tables of cosines and of sines in the axes of ``given``, made by the file or here.
 
-    Where code of the file makes them, their own axes are tried first.
+    The axes of the file's own tables are tried first.
     """
     width = OnTokens(code, parse("x: B n E -> x")).rotated
     beside = sources(replace(code, options=replace(code.options, width=width)))
@@ -450,22 +455,27 @@ def _in_two_tables(
     for row in dict.fromkeys([*(one.axes.replace("m", "n") for one in made), *ROWS]):
         said = given.format(row)
         own = (one for one in made if one.suits(f"{said} -> 1"))
-        yield from ((short(said), f"; {one.told(needs, known)}") for one in own)
-        yield short(said), ""
+        yield from (
+            (without_implied_roles(said), f"; {one.table_clause(needs, known)}") for one in own
+        )
+        yield without_implied_roles(said), ""
 
 
 def _in_one_table(code: Code, freqs: Parameter, known: tuple[Parameter, ...]) -> Iterator[Part]:
-    """One table of what turns each pair: as code of the file makes it, else made here."""
+    """Yield a single table for all pairs: made by code of the file, else here."""
     width = OnTokens(code, parse("x: B n E -> x")).rotated
     for made in sources(replace(code, options=replace(code.options, width=width))):
         if kind := made.holds:
             axes = made.axes.replace("m", "n")
-            yield short(f"{freqs.name}: {axes} {kind}"), f"; {made.told(('freqs',), known)}"
+            yield (
+                without_implied_roles(f"{freqs.name}: {axes} {kind}"),
+                f"; {made.table_clause(('freqs',), known)}",
+            )
     yield from ((f"{freqs.name}: {axes}", "") for axes in IN_ONE)
 
 
 def _tables(code: Code, one: Parameter, embed: int) -> Iterator[tuple[str, str]]:
-    """The cos and sin that a layer is given by the module of its file that makes them."""
+    """Yield the cos and sin of a layer, made by a rotary module of its file."""
     prefix = type(code.module).__name__
     named = [
         (name, thing)
@@ -474,9 +484,9 @@ def _tables(code: Code, one: Parameter, embed: int) -> Iterator[tuple[str, str]]
         and inspect.isclass(thing)
         and issubclass(thing, nn.Module)
     ]
-    for name, _ in sorted(named, key=lambda pair: -alike(pair[0], prefix)):
+    for name, _ in sorted(named, key=lambda pair: -common_prefix(pair[0], prefix)):
         try:
-            made = table_beside(code, name, SIZES["D"])
+            made = code_named(code, name, SIZES["D"])
             axes = f"{len(sections_of(made.call))} 1 n" if sections_of(made.call) else "1 n"
             kind = getattr(code.module, "layer_type", None)
             more = made.options.arguments.get("layer_type")
@@ -487,7 +497,7 @@ def _tables(code: Code, one: Parameter, embed: int) -> Iterator[tuple[str, str]]
             arrays = {x: torch.zeros(1, 7, embed)}
             arrays[at] = torch.arange(7).expand(call.arrays[1].shape(lengths))
             cos, _ = Program(made.call, call, name).called(arrays, lengths)
-        except Exception:  # noqa: BLE001 (whatever stands beside may make no such table)
+        except Exception:  # noqa: BLE001 (other code of the file may make no such table)
             continue
         first = "".join(f"{size} " for size in cos.shape[:-3])
         wide = f"n {cos.shape[-1]}"
@@ -499,9 +509,9 @@ def _tables(code: Code, one: Parameter, embed: int) -> Iterator[tuple[str, str]]
 
 
 def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> str:
-    """The line with masks of padding, and with a causal one where the code makes none itself."""
-    if not whole_of(parse(line)).letters:
-        return line  # a mask of windows, if any: of padding there is none
+    """Return the line with padding masks, and a causal one if the code does not make its own."""
+    if not token_axis(parse(line)).letters:
+        return line  # any mask is of windows, not of padding
     taken = [one for one in known if takes_mask(one) and one.name not in code.options.arguments]
     causal = " from " in line and bool(getattr(code.module, "is_causal", False))
     marks = partial(_tokens_marks, embed=embed)
@@ -513,17 +523,17 @@ def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
             if _hides(code, line, embed):
                 continue
             for axes in CAUSAL:
-                for kind in KINDS:
+                for kind in MASK_KINDS:
                     trial = inserted(line, f"{one.name}: {axes} {kind}")
                     if _hides(code, trial, embed):
                         return trial
         line = with_mask(code, line, one.name, PADDING, marks)
         if forced is not None and parse(line).named(one.name) is None:
             raise DoesNotFit(
-                f"it must be given {one.name!r}, and what that means is not seen; "
-                f"say it behind its axes, with --call"
+                f"it requires {one.name!r}, whose meaning is not known; "
+                f"write it behind its axes, with --call"
             )
-    letter = "r" if of_one_length(parse(line))[1] else "n"
+    letter = "r" if with_one_length(parse(line))[1] else "n"
     more = partial(with_masks, code, axes=PADDING, marks=marks)
     names, counts = [one.name for one in taken], partial(_counts, embed=embed)
     line = with_query_masks(code, line, names, letter, counts, more)
@@ -531,14 +541,17 @@ def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
 
 
 def _with_lengths(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> str:
-    """The line with how many tokens each row has, where code may be told that, and it hides some.
+    """Return the line with the number of tokens in each row, if code takes it and it hides some.
 
-    All of them are to count where nothing is told.
+    Without it, all tokens must count.
     """
     x = torch.randn(2, 6, embed, generator=torch.Generator().manual_seed(13))
     for one in known:
         free = not one.required and one.default is None and not one.is_number
-        if not (free and LENGTHS.fullmatch(one.name)) or parse(line).named(one.name) is not None:
+        if (
+            not (free and LENGTH_NAMES.fullmatch(one.name))
+            or parse(line).named(one.name) is not None
+        ):
             continue
         trial = inserted(line, f"{one.name}: B lengths")
         on = OnTokens(code.again(), parse(trial))
@@ -550,9 +563,9 @@ def _with_lengths(code: Code, line: str, known: tuple[Parameter, ...], embed: in
 
 
 def _counts(code: Code, call: Signature, name: str, embed: int) -> bool:
-    """Whether this mask, beside others that show every key, hides token 1 as a query, and no other.
+    """Whether this mask, with all others showing every key, masks token 1 as a query only.
 
-    It does nothing to what other tokens read, and something to what this one reads.
+    It must not change what other tokens read, and must change what this one reads.
     """
     on = _under(OnTokens(code, call), name)
     x = torch.randn(3, 6, embed, generator=torch.Generator().manual_seed(4))
@@ -564,17 +577,17 @@ def _counts(code: Code, call: Signature, name: str, embed: int) -> bool:
 
 
 def _under(on: OnTokens, name: str) -> OnTokens:
-    """The call, in which this mask alone is one of padding, and others show every key."""
+    """Return the call with this mask as the only padding mask; others show every key."""
     on = replace(on, full=True)
     vars(on)["padding"] = tuple(one for one in on.masks if one.name == name)
     return on
 
 
 def _tokens_marks(code: Code, call: Signature, embed: int, least: float | None = None) -> str:
-    """What a mask does under which token 1 is padding; "" where it does something else."""
+    """Return what a mask does when token 1 is padding; "" if it does something else."""
     newest = call.arguments[-1].name
     masks = [one.name for one in call.arguments if role(one) in MASKS and one.name != newest]
-    beside = [name for name in masks if OF_QUERIES.fullmatch(name)]
+    beside = [name for name in masks if QUERY_MASK_NAMES.fullmatch(name)]
     left = tuple(one for one in call.arguments if one.name not in masks or one.name in beside)
     on = OnTokens(code, replace(call, arguments=left), least=least)
     on = _under(on, newest) if beside else on
@@ -590,17 +603,17 @@ def _tokens_marks(code: Code, call: Signature, embed: int, least: float | None =
         return other
 
     if read:
-        return what_it_hides(lambda c, m: on.reading(x, c, m), context, changed, keep)
-    found = what_it_hides(lambda y, m: on(y, m)[:, 2:], x, changed, keep)
+        return mask_effect(lambda c, m: on.reading(x, c, m), context, changed, keep)
+    found = mask_effect(lambda y, m: on(y, m)[:, 2:], x, changed, keep)
     if not found or newest not in on.spare:
-        return found  # one that it must be given has no call without it to be compared with
+        return found  # a required mask cannot be compared with a call without it
     every = torch.full_like(keep, found != "shown")
     same = torch.allclose(on(x), on(x, every), rtol=1e-3, atol=1e-4)
-    return found if same else ""  # else it stands for the code's own mask, and is left out
+    return found if same else ""  # else it replaces the code's own mask
 
 
 def _hides(code: Code, line: str, embed: int) -> bool:
-    """Whether, called so, a token does nothing to the ones before it, and something to the last."""
+    """Whether a call is causal: a token changes no earlier output, but changes the last one."""
     call = OnTokens(code.again(), parse(line))
     x = torch.randn(3, 5, embed, generator=torch.Generator().manual_seed(2))
     late, early = x.clone(), x.clone()
@@ -616,9 +629,11 @@ def _hides(code: Code, line: str, embed: int) -> bool:
 
 
 def _stepped(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> str:
-    """The line with how it is called in steps, where it takes what a step leaves to the next."""
-    cache = next((one.name for one in known if one.name in CACHES), "")
-    halves = [one.name for one in known if HALVES.fullmatch(one.name) and one.default is None]
+    """Return the line with a call in steps, if the code takes the state of the previous step."""
+    cache = next((one.name for one in known if one.name in CACHE_NAMES), "")
+    halves = [
+        one.name for one in known if CACHE_HALF_NAMES.fullmatch(one.name) and one.default is None
+    ]
     if not cache and len(halves) != 2:
         return line
     whole, _, made = line.partition("; ")
@@ -629,7 +644,7 @@ def _stepped(code: Code, line: str, known: tuple[Parameter, ...], embed: int) ->
         before = before.replace(str(mask), str(longer))
     spare = next((one.name for one in known if one.role == "mask"), "")
     if made and spare and call.named(spare) is None and _hides(code, line, embed):
-        # a kernel that is causal without a mask knows no earlier tokens: then it is given one
+        # a kernel that is causal without a mask ignores earlier tokens: it is given a mask
         before = before.replace(f", {spare} = None", "") + f", {spare}: B 1 n (n + p) add"
     if any(one.name == "use_cache" for one in known):
         before += ", use_cache = True"
@@ -640,13 +655,13 @@ def _stepped(code: Code, line: str, known: tuple[Parameter, ...], embed: int) ->
             try:
                 if _carries(OnTokens(code.again(), parse(trial)), embed):
                     return trial
-            except Exception:  # noqa: BLE001 (it is not fed in pieces so)
+            except Exception:  # noqa: BLE001 (it cannot be fed in pieces this way)
                 continue
     return line
 
 
 def _returning(step: str, back: str, cache: str) -> Iterator[str]:
-    """The step with what comes back: all but the last left aside, which may be the state."""
+    """Yield the step with its results, ignoring all but the first and maybe the last, the state."""
     first = back.partition(",")[0]
     for many in range(1, 5):
         rest = ["_"] * (many - 1)
@@ -656,13 +671,13 @@ def _returning(step: str, back: str, cache: str) -> Iterator[str]:
 
 
 def _in_halves(step: str, back: str, halves: Sequence[str]) -> Iterator[str]:
-    """The step with keys and values that come back apart, behind the output, or behind one more."""
+    """Yield the step with keys and values as two results after the output, or one later."""
     first = back.partition(",")[0]
     yield from (f"{step} -> {', '.join([first, *more, *halves])}" for more in ([], ["_"]))
 
 
 def _carries(on: OnTokens, embed: int) -> bool:
-    """Whether something is left to the next step, and what came before matters then."""
+    """Whether a step leaves state behind, and the next one depends on it."""
     step = stepping(on, embed)
     x = torch.randn(2, 5, embed, generator=torch.Generator().manual_seed(5))
     _, (kept, _) = step(x[:, :3].contiguous(), None)

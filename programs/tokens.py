@@ -1,4 +1,4 @@
-"""Maps of tokens whose call is told: attention with its own projections, and layers."""
+"""Maps of tokens with a given call: attention with its own projections, and layers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from .attention import beside_masks, dropout_of, masks_given, on_heads, spare
+from .attention import default_masks, dropout_of, on_heads, optional_masks, other_masks
 from .code import Code
 from .declarations import DeclaredAttention
 from .layout import labels, laid_out, read_back
-from .masks import each_beside, handed, is_mask, masks_in, per_query, renamed, shown_whole, telling
+from .masks import (
+    all_visible_mask,
+    call_in_batches,
+    is_mask,
+    is_square,
+    mask_argument,
+    masks_in,
+    per_query,
+    with_letter,
+)
 from .names import role_of, sizes_of
-from .paths import hiding_in, paths_of, stepping
+from .paths import masked_paths, other_paths, stepping
 from .program import Program
 from .roles import (
     PLACES,
@@ -27,29 +36,29 @@ from .roles import (
     TABLES,
     bounds,
     bounds_at,
-    common,
+    built_at,
+    describe_call_error,
     lengths_of,
-    raised,
     result_axes,
-    returned,
+    result_names,
     role,
-    settled,
+    shared_fields,
 )
 from .rotary import Rotating
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Attention, Layer
-from .supplied_inputs import held_by, of_image
+from .supplied_inputs import contents_of, image_layout
 from .tables import tables
-from .token_axes import ROWS, TOKENS, encoding, mapped, of_one_length, times, whole_of
+from .token_axes import ROWS, TOKENS, encoding, mapped, repetitions, token_axis, with_one_length
 
-PLACED = {"encoding": "positions", "offsets": "offsets"}
-MADE = tuple(PLACED)
+ENCODED = {"encoding": "positions", "offsets": "offsets"}
+MADE = tuple(ENCODED)
 CAUSAL = "a causal mask made here"
-GOLDEN = (5**0.5 - 1) / 2  # its multiples stand all over the unit interval, and no two alike
+GOLDEN = (5**0.5 - 1) / 2  # its multiples modulo 1 are distinct and fill the unit interval
 
 
 def attention(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
-    """Attention on queries, keys and values, or on tokens.  Raises :class:`SignatureError`."""
+    """Return attention on queries, keys and values, or on tokens; raises `SignatureError`."""
     roles = {role(one): one for one in signature.arrays}
     if {"query", "key", "value"} <= set(roles) and "E" not in roles["query"].letters:
         return on_heads(code, signature, guessed=guessed)
@@ -58,47 +67,47 @@ def attention(code: Code, signature: Signature, *, guessed: bool = False) -> Att
 
 @dataclass(frozen=True)
 class OnTokens:
-    """A map of tokens (B, T, E), of which ``past`` came before those of the call.
+    """A map of tokens (B, T, E), with ``past`` tokens before those of the call.
 
-    Raises :class:`SignatureError` for a signature that is no such call.
+    Raises :class:`SignatureError` if the signature is not such a call.
     """
 
     code: Code
     signature: Signature
     options: Mapping[str, Any] = field(default_factory=dict)
-    least: float | None = None  # the number that hides a key, where it is not the least there is
-    shared: bool = False  # what is given the same tokens is given the same tensor, and no copy
-    full: bool = False  # masks that may be left out are given, and show every key
+    least: float | None = None  # the number that hides a key, if not the lowest
+    shared: bool = False  # repeated tokens are passed as one tensor, without a copy
+    full: bool = False  # optional masks are given, and show every key
 
     @cached_property
     def _read(self) -> tuple[Signature, str]:
-        return of_one_length(self.signature)
+        return with_one_length(self.signature)
 
     @property
     def line(self) -> Signature:
-        """The call, with n for the tokens that are mapped."""
+        """The call, with n for the mapped tokens."""
         return self._read[0]
 
     @property
     def context(self) -> str:
-        """The letter of a context that the tokens read; "" where they read one another."""
+        """The letter of a context that the tokens read; "" if they read one another."""
         return self._read[1]
 
     @cached_property
     def whole(self) -> Axis:
-        """The lengths that it takes: n, or (n n) for squares alone."""
-        return whole_of(self.signature)
+        """The lengths that it takes: n, or (n n) for squares only."""
+        return token_axis(self.signature)
 
     @cached_property
     def program(self) -> Program:
-        """What is called."""
+        """The program that is called."""
         more = tuple(Argument(name, value=value) for name, value in self.options.items())
         line = replace(self.line, arguments=(*self.line.arguments, *more))
         return Program(self.code.call, line, self.code.name)
 
     @cached_property
     def tokens(self) -> Argument:
-        """What is mapped."""
+        """The array that is mapped."""
         for one in self.line.arrays:
             image = {"h", "w"} <= set(one.letters)
             tokens = "n" in one.letters and {"E", "D"} & set(one.letters)
@@ -121,32 +130,32 @@ class OnTokens:
 
     @cached_property
     def masks(self) -> tuple[Argument, ...]:
-        """The masks it takes."""
+        """The masks it takes, except those of a context."""
         ours = [one for one in self.line.arguments if not self._of_context(one)]
         return masks_in(replace(self.line, arguments=tuple(ours)))
 
     @cached_property
     def context_masks(self) -> tuple[Argument, ...]:
-        """The masks of a context, which show all of it where no law asks about them."""
+        """The masks of a context, which show all of it unless a law asks about them."""
         return tuple(one for one in self.line.arrays if self._of_context(one))
 
     @cached_property
     def contexts(self) -> tuple[Argument, ...]:
-        """What is drawn as a context, where rows of any other one may stand in its place."""
+        """The contexts drawn here, if other values may replace them."""
         found = [one for one in self.line.arrays if mapped(one) and self.context in one.letters]
         alike = {self._features(one) for one in found}
         free = self.context and self.context not in dict(self.line.sizes)
         return tuple(found) if free and len(alike) == 1 and "" not in alike else ()
 
     def _features(self, one: Argument) -> str:
-        """The label of the features of a context; "" where it has more axes than three."""
+        """Return the label of the features of a context; "" if it has further axes."""
         rest = [c for c in labels(one.axes or ()) if c not in ("B", self.context)]
         return rest[0] if "B" in one.letters and len(rest) == 1 else ""
 
     def features_read(self, width: int) -> int:
-        """The features of a token of its context, where a law may say what is seen of that, or 0.
+        """Return the number of context features if a law may mask the context, else 0.
 
-        ``width``: those of a token.
+        ``width``: the features of a token.
         """
         if not self.contexts or "B" not in self.tokens.letters or not self.context_masks:
             return 0
@@ -162,18 +171,19 @@ class OnTokens:
 
     @cached_property
     def pooled(self) -> bool:
-        """Whether as many rows come back as the code has queries of its own.
+        """Whether the rows that come back belong to learned queries rather than to tokens.
 
-        Then every token is given the same mean of them, so that their order must not matter.
+        Then every token is given the same weighted mean of them, so that their order does not
+        matter.
         """
-        axes = result_axes(self.line, returned(self.line, ("out",))[0])
+        axes = result_axes(self.line, result_names(self.line, ("out",))[0])
         return not {"n", "h", "w"} & set(labels(axes)) and len(axes) == len(self.tokens.axes or ())
 
     @cached_property
     def padding(self) -> tuple[Argument, ...]:
-        """The masks that say which tokens are padding: those of keys alone, if there are any.
+        """The masks that mark padding: those of keys alone, if there are any.
 
-        None where tokens are repeated until they are as many as the code takes.
+        Empty if tokens are repeated to reach a length that the code takes.
         """
         if self.whole != TOKENS:
             return ()
@@ -182,14 +192,14 @@ class OnTokens:
 
     @cached_property
     def counted(self) -> tuple[Argument, ...]:
-        """What says how many tokens of each row are no padding, where no mask does."""
+        """The inputs that count the tokens of each row that are not padding, if no mask does."""
         if self.whole != TOKENS or self.padding or self.context:
             return ()
         found = (one for one in self.line.arrays if role(one) == "lengths")
         return tuple(one for one in found if one.letters == ("B",))
 
     def counts(self, width: int) -> bool:
-        """Whether it does something to the first tokens that it is told how many there are."""
+        """Whether the number of tokens it is given changes the output of the first tokens."""
         x = torch.randn(2, 6, width, generator=torch.Generator().manual_seed(12))
         keep = torch.arange(6) < torch.tensor([[4], [6]])
         plain, under = self(x), self(x, keep)
@@ -199,13 +209,13 @@ class OnTokens:
     def spare(self) -> set[str]:
         """The masks that may be left out."""
         masks = tuple(one for one in self.line.arrays if is_mask(one))
-        return set() if self.full else spare(self.code, masks)
+        return set() if self.full else optional_masks(self.code, masks)
 
     @cached_property
     def rotating(self) -> Rotating | None:
         """Positions, and tables made of them.
 
-        Of tables made here it is the one under which a shift of all positions does nothing.
+        Of tables made here, those under which shifting all positions changes nothing are preferred.
         """
         if not any(role(one) in (*TABLES, *PLACES) for one in self.line.arrays):
             return None
@@ -217,36 +227,36 @@ class OnTokens:
 
     @property
     def absolute(self) -> bool:
-        """Whether it is handed positions, and another one for all tokens changes what it gives."""
+        """Whether it is given positions, and shifting all of them changes its output."""
         placed = any(role(one) in PLACES for one in self.line.arrays)
         return placed and self.rotating is not None and not self._relative(self.rotating)
 
     def _relative(self, way: Rotating) -> bool:
-        """Whether, with these tables, a shift of all positions does nothing."""
+        """Whether, with these tables, shifting all positions changes nothing."""
         on = OnTokens(self.code.again(), self.signature, self.options)
         vars(on)["rotating"] = way
         for width in widths_of_tokens(self.code):
             x = torch.randn(1, 6, width, generator=torch.Generator().manual_seed(8))
             try:
                 here, there = (on.run(x, past=past)[0] for past in (0, 5))
-            except Exception:  # noqa: BLE001 (of another width the code may raise anything)
+            except Exception:  # noqa: BLE001 (with another width the code may raise anything)
                 continue
             return torch.allclose(here, there, rtol=1e-3, atol=1e-4)
         return False
 
     @cached_property
     def rotated(self) -> int:
-        """How many channels of a head are rotated: what is told, else what its parts hold."""
+        """The number of rotated channels of a head: as given, else from its parts."""
         parts = [*self.code.module.modules()] if self.code.module is not None else []
         widths = (n for kind in ("rotated", "width") for one in parts for n in sizes_of(one, kind))
         return self.code.options.width or next(widths, SIZES["D"])
 
     def __call__(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
-        """What it makes of tokens, of which those count that are kept (B, T)."""
+        """Map tokens; those marked in ``keep`` (B, T) count, the others are padding."""
         telling_rows = (*self.padding, *self.counted)
         apart = keep is not None and not any("B" in one.letters for one in telling_rows)
         if keep is not None and self.counted and not bool(keep.all(1).any()):
-            # beside a row that is full, as code may make its mask as long as the longest
+            # beside a full row, as code may cut its mask to the longest row
             whole = torch.ones_like(keep[:1])
             return self(torch.cat((x, x[:1])), torch.cat((keep, whole)))[:-1]
         if apart and keep is not None and "B" in self.tokens.letters and x.shape[0] > 1:
@@ -254,7 +264,7 @@ class OnTokens:
             def beside(row: int, some: slice) -> Tensor:
                 return self.run(x[some], keep[row : row + 1].expand(len(x[some]), -1))[0]
 
-            return each_beside(x.shape[0], beside)
+            return call_in_batches(x.shape[0], beside)
         if "B" not in self.tokens.letters and x.shape[0] > 1:
             return torch.cat(
                 [
@@ -265,19 +275,19 @@ class OnTokens:
         return self.run(x, keep)[0]
 
     def reading(self, x: Tensor, context: Tensor, seen: Tensor) -> Tensor:
-        """What it makes of tokens that read a context (B, S, F), as far as that is seen (B, S)."""
+        """Map tokens that read a context (B, S, F), visible where ``seen`` (B, S) is True."""
         return self.run(x, read=(context, seen))[0]
 
     @property
     def packs(self) -> bool:
-        """Whether sequences of any lengths may stand one behind the other, as nothing else says."""
+        """Whether sequences of any length may be packed, since nothing else depends on lengths."""
         counted = any("B" in one.lengths for one in self.line.arguments)
         beside = [one for one in self.line.arrays if one != self.tokens and role(one) != "bounds"]
         packed = any(role(one) == "bounds" for one in self.line.arrays)
         return packed and not counted and not any({"B", "n"} & {*one.letters} for one in beside)
 
     def documents(self, x: Tensor, ids: Tensor) -> Tensor:
-        """Tokens (B, T, E) one behind the other, of documents that begin where ids are 0."""
+        """Map packed tokens (B, T, E) of documents that begin where ids are 0."""
         told = {one.name: bounds_at(ids) for one in self.line.arrays if role(one) == "bounds"}
         return self.run(x.reshape(1, -1, x.shape[-1]), states=told)[0].reshape(x.shape)
 
@@ -289,10 +299,10 @@ class OnTokens:
         states: Mapping[str, Any] | None = None,
         read: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """The output (B, T, E), and all that came back, by name."""
+        """Return the output (B, T, E), and all results by name."""
         arrays, lengths = self.given(x, keep, past, states, read)
         found = self.program.run(arrays, lengths)
-        back = returned(self.line, ("out",))[0]
+        back = result_names(self.line, ("out",))[0]
         axes, out = result_axes(self.line, back), found[back]
         here = tuple(labels(axes)[:-1]) if self.pooled else self._here(lengths)
         if len({"h", "w"} & set(here)) == 2 and len({"h", "w"} & set(labels(axes))) == 1:
@@ -303,19 +313,21 @@ class OnTokens:
         if last != self.feature and labels(axes[-1:]) == (last,) and out.ndim:
             lengths[last] = out.shape[-1]
         out = read_back(out, axes, (*beside, *here, last), lengths)
-        out = out[(0,) * len(beside)]  # all are the same tokens
+        out = out[(0,) * len(beside)]  # the repeats are equal
         if out.numel() % (x.shape[0] * out.shape[-1]):
             raise SignatureError(f"wanted rows B in what is returned, got {self.signature}")
         out = out.reshape(x.shape[0], -1, out.shape[-1])
         if out.shape[1] < x.shape[1] and not self.pooled:
-            raise SignatureError(f"wanted a token back for each that goes in, got {self.signature}")
-        if self.pooled:  # what all the rows say in one, of each token
+            raise SignatureError(
+                f"wanted one token back for each input token, got {self.signature}"
+            )
+        if self.pooled:  # a weighted mean of all rows, for each token
             many = torch.arange(1, out.shape[1] + 1, dtype=out.dtype, device=out.device)
             out = (many / many.sum() @ out)[:, None].expand(-1, x.shape[1], -1)
         return out[:, : x.shape[1]], found
 
     def _here(self, lengths: Mapping[str, int]) -> tuple[str, ...]:
-        """The letters of rows and tokens."""
+        """Return the letters of rows and tokens."""
         return ("B", "h", "w") if "h" in lengths and "w" in lengths else ("B", "n")
 
     def given(
@@ -326,9 +338,9 @@ class OnTokens:
         states: Mapping[str, Any] | None = None,
         beside: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[dict[str, Any], dict[str, int]]:
-        """What the code is called with, and every length.
+        """Return the inputs of the code, and every length.
 
-        Masks of tokens and of their context go together, as code may multiply the two.
+        Masks of tokens and of their context are given together, as code may multiply the two.
         """
         if self.whole != TOKENS:
             x = self._as_many(x)
@@ -347,7 +359,7 @@ class OnTokens:
         if beside is not None:
             lengths[self.context] = beside[0].shape[1]
         here = (*self._here(lengths), self.feature)
-        about = keep is not None or beside is not None  # what a mask hides
+        about = keep is not None or beside is not None  # a call about masks
         arrays: dict[str, Any] = {**(states or {}), **self._beside(beside, about, lengths, x)}
         for one in self.line.arrays:
             if self._of_context(one) or one.name in arrays:
@@ -355,7 +367,7 @@ class OnTokens:
             if role(one) in MADE:
                 arrays[one.name] = encoding(one, self.feature, past, lengths, x)
             elif is_mask(one):
-                asked = telling(one) or self.full or (about and one in self.padding)
+                asked = is_square(one) or self.full or (about and one in self.padding)
                 if one.name in self.spare and not asked:
                     continue
                 arrays[one.name] = self._mask(one, keep, lengths, x)
@@ -368,13 +380,14 @@ class OnTokens:
         return arrays, lengths
 
     def _as_many(self, x: Tensor) -> Tensor:
-        """As many tokens as the code takes: zeros behind, where that is one number, else again."""
+        """Extend tokens to a length that the code takes: with zeros if it is fixed, else copies."""
         if self.whole.letters:
-            return x.repeat(1, times(self.whole, x.shape[1]), 1)
+            return x.repeat(1, repetitions(self.whole, x.shape[1]), 1)
         behind = self.whole.size({}) - x.shape[1]
         if behind < 0:
             raise SignatureError(
-                f"wanted at most {self.whole} tokens, of code for no other length, got {x.shape[1]}"
+                f"wanted at most {self.whole} tokens, the only length that the code takes, "
+                f"got {x.shape[1]}"
             )
         return torch.cat((x, x.new_zeros(x.shape[0], behind, x.shape[2])), 1)
 
@@ -386,7 +399,7 @@ class OnTokens:
         x: Tensor,
         keep: Tensor | None,
     ) -> Tensor:
-        """The same tokens again; or a context of another length, drawn here once and for all."""
+        """Return the same tokens again, or a context of another length, drawn here and fixed."""
         alike = set(one.letters) == set(self.tokens.letters)
         if role(one) == "constant":
             shape = one.shape(lengths)
@@ -417,7 +430,7 @@ class OnTokens:
             at = at.expand(lengths["B"], -1)
         if way.axes:
             at = at[..., None].expand(*at.shape, way.axes)
-        return way.made(at, {**lengths, "D": way.width}, x)
+        return way.position_inputs(at, {**lengths, "D": way.width}, x)
 
     def _mask(
         self, one: Argument, keep: Tensor | None, lengths: Mapping[str, int], x: Tensor
@@ -429,24 +442,24 @@ class OnTokens:
             seen = keep[:, None]
         if per_query(one):
             seen = seen.expand(-1, count, -1)
-        if telling(one):
+        if is_square(one):
             late = (
                 torch.arange(keys, device=x.device)
                 > past + torch.arange(count, device=x.device)[:, None]
             )
             seen = seen & ~late
-        return handed(seen, one, lengths, x, self._lowest(x))
+        return mask_argument(seen, one, lengths, x, self._lowest(x))
 
     def _beside(
         self, told: tuple[Tensor, Tensor] | None, about: bool, lengths: Mapping[str, int], x: Tensor
     ) -> dict[str, Tensor]:
-        """A context that is told, and its masks; of one that is drawn, masks that show all of it.
+        """Return a given context and its masks; for a drawn context, masks that show all of it.
 
-        ``about``: masks that may be left out are given.
+        ``about``: masks that may be left out are included.
         """
         if told is None:
             asked = [one for one in self.context_masks if about or one.name not in self.spare]
-            return {one.name: shown_whole(one, lengths, x) for one in asked}
+            return {one.name: all_visible_mask(one, lengths, x) for one in asked}
         context, seen = told
         found = {
             one.name: laid_out(
@@ -460,23 +473,25 @@ class OnTokens:
     def _of_seen(
         self, one: Argument, seen: Tensor, lengths: Mapping[str, int], x: Tensor
     ) -> Tensor:
-        axes = tuple(renamed(renamed(a, "n", "r"), self.context, "n") for a in one.axes or ())
+        axes = tuple(
+            with_letter(with_letter(a, "n", "r"), self.context, "n") for a in one.axes or ()
+        )
         told = replace(one, axes=axes)
         shown = seen[:, None].expand(-1, lengths["n"] if per_query(told) else 1, -1)
-        return handed(shown, told, lengths, x, self._lowest(x))
+        return mask_argument(shown, told, lengths, x, self._lowest(x))
 
     def _lowest(self, x: Tensor) -> float:
-        """The number that hides a key: code may take its softmax in float32, where one is ∞."""
+        """Return the number that hides a key, finite also if softmax is taken in float32."""
         if self.least is not None:
             return self.least
         return max(torch.finfo(dtype).min for dtype in (x.dtype, torch.float32))
 
 
 def counts_of(keep: Tensor, one: Argument) -> Tensor:
-    """How many tokens of each row count, which are the first.  Raises :class:`SignatureError`."""
+    """Return how many leading tokens of each row count.  Raises :class:`SignatureError`."""
     many = keep.sum(1)
     if not bool((keep == (torch.arange(keep.shape[1], device=keep.device) < many[:, None])).all()):
-        raise SignatureError(f"wanted padding behind the tokens, as {one} says no other")
+        raise SignatureError(f"wanted padding behind the tokens, as {one} can mark no other")
     return many
 
 
@@ -488,7 +503,9 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     on, width = _called(code, signature)
     code = on.code
     if on(torch.zeros(1, 2, width)).shape[-1] != width and not on.pooled:
-        raise SignatureError(f"wanted as many features back as go in, {width}, got {signature}")
+        raise SignatureError(
+            f"wanted {width} features back, as many as in the input, got {signature}"
+        )
     tables = any(role(one) in TABLES for one in signature.arrays)
     parts = code.module.modules() if code.module is not None else (code.call,)
     heads = code.options.heads or next((n for one in parts for n in sizes_of(one, "heads")), 1)
@@ -501,17 +518,17 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         if tables or made
         else None
     )
-    paths, context = paths_of(on, width), on.features_read(width)
+    paths, context = other_paths(on, width), on.features_read(width)
     counted = bool(on.counted)
-    if counted and guessed:  # it may count in another way, and then nothing is done by what is told
+    if counted and guessed:  # the guess may be wrong, and the count be ignored
         with suppress(Exception):
             counted = on.counts(width)
     return Attention(
-        **common(
+        **shared_fields(
             _of_width(code, width),
             signature,
             partial(_on_tokens, guessed=guessed),
-            "; ".join(_told(on)),
+            "; ".join(_conditions(on)),
             guessed,
         ),
         layer=on,
@@ -528,57 +545,57 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         dropout=dropout_of(code.module),
         step=stepping(on, width) if signature.step is not None else None,
         paths=paths,
-        hiding=hiding_in(on, paths) if on.padding or counted else {},
+        hiding=masked_paths(on, paths) if on.padding or counted else {},
         positional="encoding" in made or on.absolute,
         declared=declared,
-        given=_given(on),
+        given=_supplied(on),
     )
 
 
-def _told(on: OnTokens) -> list[str]:
-    """What is given beside the tokens and chosen here: conditions of what is said of the code."""
-    told = [f"with {CAUSAL}"] if any(telling(one) for one in on.masks) else []
+def _conditions(on: OnTokens) -> list[str]:
+    """Return what is made or chosen here for the call: conditions of every verdict."""
+    told = [f"with {CAUSAL}"] if any(is_square(one) for one in on.masks) else []
     tables = any(role(one) in TABLES for one in on.signature.arrays)
     if tables and on.signature.source is None and on.rotating is not None:
-        told.append(f"with {on.rotating.told}")
+        told.append(f"with {on.rotating.table_words}")
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
-    told += [f"with a sinusoidal table of {PLACED[one]} made here" for one in dict.fromkeys(made)]
+    told += [f"with a sinusoidal table of {ENCODED[one]} made here" for one in dict.fromkeys(made)]
     told += _one_length(on)
     told += [f"{one.name} is the same for each row, token and pair" for one in _constants(on)]
     told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
     held = [one for one in on.line.arrays if role(one) in ("lengths", "bounds")]
-    return told + [held_by(one) for one in held]
+    return told + [contents_of(one) for one in held]
 
 
-def _given(on: OnTokens) -> dict[str, str]:
-    """What the code is handed and does not make itself; its masks, where no law asks for one."""
+def _supplied(on: OnTokens) -> dict[str, str]:
+    """Return what the code is given and does not make itself; masks, unless a law supplies them."""
     of_tokens = [one.name for one in _constants(on) if ROWS & {*one.letters}]
-    causal = any(telling(one) for one in on.masks)
+    causal = any(is_square(one) for one in on.masks)
     masks = (*on.masks, *on.context_masks)
     return {
         **({"context": on.context} if on.context else {}),
-        **(_beside_causal(on, masks) if causal else masks_given(on.code, masks, on.spare)),
+        **(_beside_causal(on, masks) if causal else default_masks(on.code, masks, on.spare)),
         **({"padding": told} if (told := _padding(on, masks, causal=causal)) else {}),
         **({"counted": ", ".join(one.name for one in on.counted)} if on.counted else {}),
         **({"constants": ", ".join(of_tokens)} if of_tokens else {}),
-        **of_image(on.line),
+        **image_layout(on.line),
     }
 
 
 def _beside_causal(on: OnTokens, masks: tuple[Argument, ...]) -> dict[str, str]:
-    """That its mask is causal, and which others show every key."""
-    full = [held_by(one) for one in masks if not telling(one) and one.name not in on.spare]
+    """State that its mask is causal, and which others show every key."""
+    full = [contents_of(one) for one in masks if not is_square(one) and one.name not in on.spare]
     return {"mask": CAUSAL, **({"full mask": "; ".join(full)} if full else {})}
 
 
 def _padding(on: OnTokens, masks: tuple[Argument, ...], *, causal: bool) -> str:
-    """What else is given, or left out, of a call that is told which tokens count."""
+    """Describe what else is given, or left out, in a call with a padding mask."""
     own = [one.name for one in on.padding]
     if not own:
         return ""
-    told = [f"the mask that is given is {CAUSAL}, and hides padding as well"] if causal else []
-    own += [one.name for one in masks if causal and telling(one)]
-    return "; ".join(told + beside_masks(on.code, own, masks, on.spare))
+    told = [f"the mask is {CAUSAL}, and hides padding as well"] if causal else []
+    own += [one.name for one in masks if causal and is_square(one)]
+    return "; ".join(told + other_masks(on.code, own, masks, on.spare))
 
 
 def _constants(on: OnTokens) -> list[Argument]:
@@ -586,30 +603,30 @@ def _constants(on: OnTokens) -> list[Argument]:
 
 
 def _one_length(on: OnTokens) -> list[str]:
-    """What is done with tokens where code takes some lengths alone."""
+    """Describe how tokens are extended if code only takes some lengths."""
     told = []
     if on.whole.letters and on.whole != TOKENS:
         told.append(f"T tokens are repeated until they are {on.whole}")
     elif on.whole != TOKENS:
-        told.append(f"T tokens stand first of {on.whole}, with zeros behind")
-        told += of_image(on.line).values() if {"h", "w"} <= dict(on.line.sizes).keys() else []
+        told.append(f"T tokens are padded with zeros to {on.whole}")
+        told += image_layout(on.line).values() if {"h", "w"} <= dict(on.line.sizes).keys() else []
     if size := dict(on.line.sizes).get(on.context, 0):
-        told.append(f"its context has {size} tokens, and no other number")
+        told.append(f"its context has exactly {size} tokens")
     return told
 
 
 def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
-    """Any map of tokens.  Raises :class:`SignatureError`."""
+    """Return any map of tokens as a layer.  Raises :class:`SignatureError`."""
     on, width = _called(code, signature)
     return Layer(
-        **common(
+        **shared_fields(
             _of_width(on.code, width),
             signature,
             partial(layer, guessed=guessed),
-            "; ".join(_told(on)),
+            "; ".join(_conditions(on)),
             guessed,
         ),
-        given=_given(on),
+        given=_supplied(on),
         call=on,
         embed=width,
         step=stepping(on, width) if signature.step is not None else None,
@@ -617,7 +634,7 @@ def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
 
 
 def _of_width(code: Code, width: int) -> Code:
-    """The code; built again as it is, its width is known and no other is tried."""
+    """Return the code; when it is rebuilt unchanged, its width is known and no other is tried."""
 
     def again(**settings: Any) -> Code:
         made = code.again(**settings)
@@ -627,7 +644,7 @@ def _of_width(code: Code, width: int) -> Code:
 
 
 def widths_of_tokens(code: Code) -> list[int]:
-    """Features of a token to try: what is said, what the object holds, what its parts take."""
+    """Return token widths to try: the given one, those of the object, those of its parts."""
     told = code.options.embed or code.options.width
     if told:
         return [told]
@@ -643,13 +660,13 @@ def widths_of_tokens(code: Code) -> list[int]:
 
 
 def _spread(shape: Sequence[int], like: Tensor) -> Tensor:
-    """Numbers between −1 and 1, no two alike, the same at every call."""
+    """Return distinct numbers between −1 and 1, the same at every call."""
     steps = torch.arange(prod(shape), dtype=torch.float64, device=like.device) * GOLDEN
     return (2 * steps.frac() - 1).reshape(tuple(shape)).to(like)
 
 
 def _called(code: Code, signature: Signature) -> tuple[OnTokens, int]:
-    """The call, and the features of a token; masks that it does not do without show every key."""
+    """Return the call, and the features of a token; masks that it needs show every key."""
     on = OnTokens(code, signature)
     try:
         return _of_features(on)
@@ -662,16 +679,16 @@ def _called(code: Code, signature: Signature) -> tuple[OnTokens, int]:
 
 
 def _of_features(on: OnTokens) -> tuple[OnTokens, int]:
-    """The call, and the features of a token: what is told, else the first size that works."""
+    """Return the call, and the features of a token: as given, else the first size that works."""
     failed = ""
     folds = [int(axis.fold) for axis in on.tokens.axes or () if axis.fold.isdigit()]
     apart = folds[0] if folds and not on.code.options.embed else 1
     for width in (apart * width for width in widths_of_tokens(on.code)):
         try:
-            made = replace(on, code=settled(on.code, on.signature, **{on.feature: width}))
+            made = replace(on, code=built_at(on.code, on.signature, **{on.feature: width}))
             made(torch.randn(2, 5, width, generator=torch.Generator().manual_seed(0)))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
-            failed = failed or f"with {width} features: {raised(on.code, error)}"
+            failed = failed or f"with {width} features: {describe_call_error(on.code, error)}"
             continue
         return made, width
     raise SignatureError(f"{on.code.name} was called as {on.signature}, and {failed}")

@@ -1,8 +1,8 @@
-"""Models that take ids of words: called with vectors in the place of what their embedding gives.
+"""Models that take token ids, called with vectors in place of the output of their embedding.
 
-A law of a map of tokens speaks of vectors.  What it says of any vectors holds of those that stand
-in the embedding, so that a model which reads its ids by the embedding alone obeys it for all ids.
-Whether it does is seen in runs: with ids, and with the vectors of the same ids.
+A law of a map of tokens is about vectors.  If it holds for all vectors, it holds for those in the
+embedding, so a model that uses its ids only through the embedding satisfies it for all ids.
+Whether it does is tested by runs with ids and with the vectors of the same ids.
 """
 
 from __future__ import annotations
@@ -20,45 +20,44 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from .attention import takes_mask
-from .call_parts import CACHES
+from .call_parts import CACHE_NAMES
 from .code import Code, DoesNotFit
 from .names import parameters
 from .source_numbers import numbers_in
 
 IDS = re.compile(r"(\w+_)?(ids?|idx|indices|tokens?|inp(ut)?s?|words?|src|x|seq(uence)?)")
-AIMS = re.compile(r"targets?|labels?|y")  # ids that some models must have to give all outputs
+TARGETS = re.compile(r"targets?|labels?|y")  # ids that some models need to return all outputs
 ROWS, TOKENS = 2, 6
-LONGER, LONGEST, MORE = (12, 33, 70), 1100, 8  # tokens, and rows, of further runs
-AGAIN = 8  # equal calls of what may be random
-FEWEST = 16  # words of a vocabulary of which some are asked about
-GIVEN: ContextVar[Tensor | None] = ContextVar("attnproof_vectors", default=None)
+LONGER, LONGEST, MAX_NUMBERS = (12, 33, 70), 1100, 8  # tokens, and rows, of further runs
+REPEATS = 8  # repeated calls of code that may be random
+MIN_WORDS = 16  # least size of a vocabulary
+VECTORS: ContextVar[Tensor | None] = ContextVar("attnproof_vectors", default=None)
 
 
-class Given(nn.Embedding):
-    """An embedding that gives the vectors that it is told, whatever the ids are."""
+class EmbeddingOverride(nn.Embedding):
+    """An embedding that returns the vectors it is given, whatever the ids are."""
 
     def __init__(self, replaced: nn.Embedding) -> None:
         nn.Module.__init__(self)
         self.__dict__.update(replaced.__dict__)
-        self.given = replaced.forward
+        self.replaced = replaced.forward
 
     def forward(self, ids: Tensor) -> Tensor:
-        """The vectors told; without any, those of the ids."""
-        vectors = GIVEN.get()
-        return self.given(ids) if vectors is None else vectors
+        """Return the given vectors; without any, those of the ids."""
+        vectors = VECTORS.get()
+        return self.replaced(ids) if vectors is None else vectors
 
 
 class OnVectors(nn.Module):
-    """A model of ids as a map of vectors: x (B, n, E) -> what it gives for each token (B, n, F).
+    """A model of ids as a map of vectors: x (B, n, E) -> its output for each token (B, n, F).
 
-    ``path``: of its embedding; ``name``: of the parameter that takes ids; ``word``: the id that
-    stands at each place, where the embedding gives vectors instead; ``aims``: another parameter
-    that is given the ids, "" for none.  ``beside``: how many arrays came back that have no row for
-    each word, of which nothing is asked.  ``without``: masks and caches that the model must be
-    given, which are None.
+    ``path``: of its embedding; ``name``: of the parameter that takes ids; ``word``: the id at each
+    place when the embedding returns vectors instead; ``aims``: another parameter that is given the
+    ids, "" for none.  ``ignored``: the number of returned arrays without a row per token, which are
+    not checked.  ``without``: required masks and caches, which are passed as None.
     """
 
-    beside = 0
+    ignored = 0
 
     def __init__(self, model: nn.Module, path: str, name: str, word: int, aims: str) -> None:
         super().__init__()
@@ -66,23 +65,23 @@ class OnVectors(nn.Module):
         self.without = dict.fromkeys(_left_out(model))
         owner, _, last = path.rpartition(".")
         before = model.get_submodule(path)
-        if not isinstance(before, Given):
-            assert isinstance(before, nn.Embedding)  # who builds it has looked
-            setattr(model.get_submodule(owner), last, Given(before))
+        if not isinstance(before, EmbeddingOverride):
+            assert isinstance(before, nn.Embedding)  # checked by the caller
+            setattr(model.get_submodule(owner), last, EmbeddingOverride(before))
 
     def forward(self, x: Tensor) -> Tensor:
-        """What the model gives where its embedding gives x."""
+        """Return the model's output when its embedding returns x."""
         ids = torch.full(x.shape[:2], self.word, dtype=torch.int64, device=x.device)
-        before = GIVEN.set(x)
+        before = VECTORS.set(x)
         try:
             return self.of_ids(ids)
         finally:
-            GIVEN.reset(before)
+            VECTORS.reset(before)
 
     def of_ids(self, ids: Tensor) -> Tensor:
-        """What the model gives for these ids, a row for each; several arrays in one.
+        """Return the model's output for these ids, a row for each; several arrays are concatenated.
 
-        Raises ``DoesNotFit`` where there is none.
+        Raises ``DoesNotFit`` if there is none.
         """
         more: dict[str, Any] = {**self.without, **({self.aims: ids} if self.aims else {})}
         if "use_cache" in inspect.signature(self.model.forward).parameters:
@@ -94,96 +93,98 @@ class OnVectors(nn.Module):
         every = [one for one in leaves if isinstance(one, Tensor)]
         rows = [x for x in every if x.dim() == 3 and x.shape[:2] == ids.shape]
         if not rows:
-            raise DoesNotFit(f"given {self.name} (B, n) it gives no numbers (B, n, F)")
-        self.beside = len(every) - len(rows)
+            raise DoesNotFit(f"given {self.name} (B, n), it does not return numbers (B, n, F)")
+        self.ignored = len(every) - len(rows)
         return torch.cat(rows, -1) if len(rows) > 1 else rows[0]
 
     def vectors(self, ids: Tensor) -> Tensor:
-        """What its embedding gives."""
+        """Return the output of its embedding."""
         found: Tensor = self.model.get_submodule(self.path)(ids)
         return found
 
 
-def has_words(code: Code) -> bool:
-    """Whether it may be a model of ids: a module with embeddings that are parts of it."""
+def has_embedding(code: Code) -> bool:
+    """Whether it may be a model of ids: a module with embeddings among its parts."""
     whole = code.module
     parts = () if whole is None or code.call is not whole else whole.modules()
     return any(isinstance(one, nn.Embedding) and one is not whole for one in parts)
 
 
 def on_vectors(code: Code) -> tuple[Code, str, tuple[str, ...]]:
-    """A model of ids as code that takes vectors; how it is called; what a proof of it is of.
+    """Return a model of ids as code on vectors, its call in words, and the conditions of proofs.
 
-    Raises ``DoesNotFit`` for code that is none, or that reads its ids by more than an embedding.
+    Raises ``DoesNotFit`` for other code, and if it uses its ids other than through an embedding.
     """
-    if code.module is None or not has_words(code):
-        raise DoesNotFit("it is no module with an embedding of words")
+    if code.module is None or not has_embedding(code):
+        raise DoesNotFit("it is not a module with an embedding of words")
     name = _parameter(code)
     path = _embedding(code.module, name)
     whole, odd = _read(code, path, name)
     given = [f"{name}: B n ids", *[f"{whole.aims} = {name}"] * bool(whole.aims)]
     given += [f"{one} = None" for one in whole.without]
-    told = f"{code.name} called with {', '.join(given)}; any vectors stand in for what {path} gives"
-    if whole.beside:
-        told += "; of what it returns, the arrays with a row for each word are looked at"
-    alone = f"{name} is int64 and acts through {path} alone, as in every run"
+    told = f"{code.name} called with {', '.join(given)}; any vectors replace the output of {path}"
+    if whole.ignored:
+        told += "; of its results, the arrays with a row for each word are checked"
+    alone = f"{name} is int64 and acts only through {path}, as in every run"
     if odd:
-        alone += f", in which no id was {_or(odd)}"
+        alone += f", in which no id was {_listed(odd)}"
     left = [f"{one} is None" for one in whole.without]
-    return _on(code, whole), told, (alone, *left)
+    return _on_vectors(code, whole), told, (alone, *left)
 
 
-def _on(code: Code, whole: OnVectors) -> Code:
-    """The model as code that takes vectors; built again as it is, nothing is looked at twice."""
+def _on_vectors(code: Code, whole: OnVectors) -> Code:
+    """Return the model as code that takes vectors; rebuilt unchanged, it is not examined again."""
 
     def again(**settings: Any) -> Code:
         fresh = code.again(**settings)
         if settings or fresh.module is None:
             return on_vectors(fresh)[0]
-        return _on(fresh, OnVectors(fresh.module, whole.path, whole.name, whole.word, whole.aims))
+        return _on_vectors(
+            fresh, OnVectors(fresh.module, whole.path, whole.name, whole.word, whole.aims)
+        )
 
     width = whole.vectors(torch.zeros(1, 1, dtype=torch.int64)).shape[-1]
     options = dataclasses.replace(code.options, embed=width, arguments={})
     return dataclasses.replace(code, call=whole, module=whole, again=again, options=options)
 
 
-def _or(ids: Sequence[int]) -> str:
+def _listed(ids: Sequence[int]) -> str:
     *first, last = map(str, ids)
     return f"{', '.join(first)} or {last}" if first else last
 
 
 def _parameter(code: Code) -> str:
-    """The parameter that takes ids: the only one that must be given, or one that is named so."""
+    """Return the parameter that takes ids: the only required one, or one with such a name."""
     left = _left_out(code.call)
     known = [one for one in parameters(code.call) if not (one.is_number or one.name in left)]
     needed = [one for one in known if one.required]
     named = [one for one in needed or known if IDS.fullmatch(one.name)]
     if len(needed) > 1 or not named:
-        raise DoesNotFit("it has no one parameter of ids")
+        raise DoesNotFit("it has no single parameter for ids")
     return named[0].name
 
 
 def _left_out(model: Any) -> list[str]:
-    """The masks and caches that a model must be given, and is given none of."""
+    """Return the required masks and caches of a model, which are passed as None."""
     needed = [one for one in parameters(model) if one.required]
-    return [one.name for one in needed if takes_mask(one) or one.name in CACHES]
+    return [one.name for one in needed if takes_mask(one) or one.name in CACHE_NAMES]
 
 
 def _embedding(model: nn.Module, name: str) -> str:
-    """The path of the one embedding that is given the ids themselves."""
+    """Return the path of the one embedding that is given the ids themselves."""
     parts = {
         path: one
         for path, one in model.named_modules()
-        if isinstance(one, nn.Embedding) and one.num_embeddings >= FEWEST
+        if isinstance(one, nn.Embedding) and one.num_embeddings >= MIN_WORDS
     }
     if not parts or "" in parts:
-        raise DoesNotFit(f"it has no embedding of a vocabulary of {FEWEST} words or more")
+        raise DoesNotFit(f"it has no embedding of a vocabulary of {MIN_WORDS} words or more")
     most = min(one.num_embeddings for one in parts.values())
     ids = torch.randint(most, (ROWS, TOKENS), generator=torch.Generator().manual_seed(3))
     met: dict[str, None] = {}
 
     def listening(path: str, forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        def listens(input: Tensor) -> Tensor:  # noqa: A002 (so it is called)
+        def listens(input: Tensor) -> Tensor:  # noqa: A002 (the name of the parameter)
             if torch.equal(input, ids):
                 met[path] = None
             return forward(input)
@@ -191,7 +192,7 @@ def _embedding(model: nn.Module, name: str) -> str:
         return listens
 
     own = {path: vars(one).get("forward") for path, one in parts.items()}
-    for path, one in parts.items():  # a hook would not see a forward that is called by its name
+    for path, one in parts.items():  # a hook would miss a direct call of forward
         vars(one)["forward"] = listening(path, one.forward)
     try:
         model(**{name: ids}, **dict.fromkeys(_left_out(model)))
@@ -200,23 +201,23 @@ def _embedding(model: nn.Module, name: str) -> str:
             del vars(one)["forward"]
             vars(one).update({"forward": own[path]} if own[path] else {})
     if len(met) != 1:
-        raise DoesNotFit(f"{len(met)} of its embeddings are given {name}, and one is wanted")
+        raise DoesNotFit(f"wanted one embedding that is given {name}, got {len(met)}")
     return next(iter(met))
 
 
 def _read(code: Code, path: str, name: str) -> tuple[OnVectors, list[int]]:
-    """The model on vectors, and the ids that it reads by more than its embedding.
+    """Return the model on vectors, and the ids that it uses other than through its embedding.
 
-    Raises ``DoesNotFit`` where it reads most of them so, and where no token reads another.
+    Raises ``DoesNotFit`` if it uses most ids that way, or if no token reads another.
     """
     model = code.module
-    assert model is not None  # who calls has looked
+    assert model is not None  # checked by the caller
     embedding = model.get_submodule(path)
-    assert isinstance(embedding, nn.Embedding)  # so it was found
+    assert isinstance(embedding, nn.Embedding)  # as found by _embedding
     words = embedding.num_embeddings
     special = _special(model, words)
     plain = torch.tensor([word for word in range(words) if word not in special])
-    found = [one.name for one in parameters(model) if AIMS.fullmatch(one.name)]
+    found = [one.name for one in parameters(model) if TARGETS.fullmatch(one.name)]
     failed = DoesNotFit("")
     for aims in ("", *found):
         whole = OnVectors(model, path, name, int(plain[len(plain) // 2]), aims)
@@ -230,10 +231,10 @@ def _read(code: Code, path: str, name: str) -> tuple[OnVectors, list[int]]:
 
 
 def _special(model: nn.Module, words: int) -> list[int]:
-    """Ids that may mean something: the first and the last, of padding, and numbers of the code.
+    """Return ids that may have a meaning: first, last, padding, and numbers of the code.
 
-    Such a number may count from the end as well.  Of a small vocabulary most are ids, and mean
-    none: half of it is left.
+    Such a number may also count from the end.  At most half of a vocabulary counts as special, so
+    that a small one keeps plain ids.
     """
     padding = (getattr(part, "padding_idx", None) for part in model.modules())
     numbers = numbers_in([model])
@@ -243,9 +244,9 @@ def _special(model: nn.Module, words: int) -> list[int]:
 
 
 def _bands(model: nn.Module, words: int, plain: Tensor) -> list[Tensor]:
-    """Plain ids between any two numbers at which code may tell a kind of words from another.
+    """Return plain ids between any two numbers by which code may separate kinds of ids.
 
-    These are its own numbers and the powers of two, from both ends.
+    These are the code's own numbers and the powers of two, from both ends.
     """
     powers = (2**k for k in range(words.bit_length()))
     numbers = [n for n in (*numbers_in([model]), *powers) if 0 < n < words]
@@ -255,44 +256,44 @@ def _bands(model: nn.Module, words: int, plain: Tensor) -> list[Tensor]:
 
 
 def _odd(whole: OnVectors, plain: Tensor, special: Sequence[int]) -> list[int]:
-    """Of special ids those that mean more than their vectors, alone, repeated or beside others."""
+    """Return the special ids that do more than their vectors, alone, repeated or among others."""
     known: list[int] = []
     odd: list[int] = []
     for word in special:
-        rows = _with(plain, word)
-        tries = (torch.cat((rows, _beside(plain, word, known))), *rows[:, None])
-        (known if all(_is_alone(whole, ids) for ids in tries) else odd).append(word)
+        rows = _rows_with(plain, word)
+        tries = (torch.cat((rows, _rows_beside(plain, word, known))), *rows[:, None])
+        (known if all(_agrees(whole, ids) for ids in tries) else odd).append(word)
     return odd
 
 
-def _with(plain: Tensor, word: int) -> Tensor:
-    """Rows of ids in which a word stands first, last, between others, and more than once."""
+def _rows_with(plain: Tensor, word: int) -> Tensor:
+    """Return rows of ids in which a word comes first, last, between others, and repeatedly."""
     ids = plain[torch.arange(4 * TOKENS) % len(plain)].reshape(4, TOKENS).clone()
     ids[0, 0] = ids[1, TOKENS // 2] = ids[2, -1] = word
     ids[3, 1::2] = word
     return ids
 
 
-def _beside(plain: Tensor, word: int, others: Sequence[int]) -> Tensor:
-    """Rows of ids in which a word stands after each of the others, and before it."""
+def _rows_beside(plain: Tensor, word: int, others: Sequence[int]) -> Tensor:
+    """Return rows of ids in which a word comes after each of the others, and before it."""
     ids = plain[torch.arange(2 * len(others) * TOKENS) % len(plain)].reshape(-1, 2, TOKENS).clone()
     ids[:, 0, 1] = ids[:, 1, -2] = torch.tensor(others, dtype=torch.int64)
     ids[:, 0, -2] = ids[:, 1, 1] = word
     return ids.flatten(0, 1)
 
 
-def _is_alone(whole: OnVectors, ids: Tensor) -> bool:
-    """Whether the vectors of ids give what the ids give."""
+def _agrees(whole: OnVectors, ids: Tensor) -> bool:
+    """Whether the vectors of ids give the same output as the ids."""
     return torch.equal(whole.of_ids(ids), whole(whole.vectors(ids)))
 
 
-def _unlike(whole: OnVectors, ids: Tensor) -> DoesNotFit:
-    """Why the vectors of ids do not give what the ids give."""
-    again = (whole.of_ids(ids) for _ in range(AGAIN))
+def _reason_unlike(whole: OnVectors, ids: Tensor) -> DoesNotFit:
+    """Return the reason why the vectors of ids do not give the output of the ids."""
+    again = (whole.of_ids(ids) for _ in range(REPEATS))
     first = whole.of_ids(ids)
     if not all(torch.equal(one, first) for one in again):
-        return DoesNotFit("equal calls of it in evaluation give different numbers")
-    return DoesNotFit(f"it reads {whole.name} by more than {whole.path}")
+        return DoesNotFit("equal calls in evaluation give different results")
+    return DoesNotFit(f"it uses {whole.name} other than through {whole.path}")
 
 
 def _require_own(whole: OnVectors, ids: Tensor) -> None:
@@ -301,41 +302,41 @@ def _require_own(whole: OnVectors, ids: Tensor) -> None:
     each = {word: whole.vectors(torch.tensor([[word]]))[0, 0] for word in set(words)}
     apart = torch.stack([each[word] for word in words]).reshape(vectors.shape)
     if not torch.equal(vectors, apart):
-        raise DoesNotFit(f"what {whole.path} gives for an id depends on the other ids")
+        raise DoesNotFit(f"the output of {whole.path} for an id depends on the other ids")
 
 
 def _require_alone(whole: OnVectors, plain: Tensor, bands: Sequence[Tensor]) -> None:
-    """Refuse a model that reads ids by more than its embedding, or in which tokens never meet.
+    """Refuse a model that uses ids beyond its embedding, or whose tokens never interact.
 
-    ``bands``: ids of one kind each, if code tells kinds of words by their numbers.
+    ``bands``: ids of one kind each, if code tells kinds apart by their numbers.
     """
     generator = torch.Generator().manual_seed(5)
 
     def drawn(among: Tensor, rows: int, tokens: int) -> Tensor:
         return among[torch.randint(len(among), (rows, tokens), generator=generator)]
 
-    beyond = [n + 1 for n in numbers_in([whole.model]) if TOKENS < n < LONGEST][:MORE]
+    beyond = [n + 1 for n in numbers_in([whole.model]) if TOKENS < n < LONGEST][:MAX_NUMBERS]
     few = ((ROWS, n) for n in (1, 2, TOKENS, *LONGER, *beyond))
     for rows, tokens in (*few, (1, TOKENS), *((n, 2) for n in (*LONGER, *beyond))):
         ids = drawn(plain, rows, tokens)
         _require_own(whole, ids)
         try:
-            alone = _is_alone(whole, ids)
+            alone = _agrees(whole, ids)
         except Exception:
             if rows <= ROWS and tokens <= TOKENS:
                 raise
-            continue  # it may take no more
+            continue  # the code may not take so many
         if not alone:
-            raise _unlike(whole, ids)
+            raise _reason_unlike(whole, ids)
     kinds = torch.stack([drawn(band, TOKENS, TOKENS) for band in bands])
     mixed = torch.randint(len(bands), (len(bands), TOKENS), generator=generator)
     of_all = kinds[mixed, 0, torch.arange(TOKENS)]
     for ids in (*kinds, of_all):
-        if not _is_alone(whole, ids):
-            raise _unlike(whole, ids)
+        if not _agrees(whole, ids):
+            raise _reason_unlike(whole, ids)
     ids = plain[torch.randint(len(plain), (ROWS, TOKENS), generator=generator)]
     first, other = whole.of_ids(ids), ids.clone()
     other[:, TOKENS // 2] = plain[(plain == ids[0, TOKENS // 2]).int().argmin()]
     changed = (whole.of_ids(other) != first).any(-1).any(0)
     if int(changed.sum()) < 2:
-        raise DoesNotFit("no token of it reads another")
+        raise DoesNotFit("none of its tokens reads another")

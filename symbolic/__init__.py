@@ -1,11 +1,12 @@
-"""The symbolic side: what statements are written with.
+"""The symbolic layer: the public names that statements are written with.
 
 Each name is loaded when it is first used; proving (``prove``), refuting (``refute``) and printing
-(``latex``) are modules of their own, imported when asked for.  Load order, from the ground up:
-``terms`` (the notation), ``scalars`` (numbers and lengths), ``meaning`` (what each operation
-means), ``formed`` (which terms mean something), ``rules``, ``covers`` and ``kernel``: all that
-is trusted.  Then ``array``, ``namespace``, ``givens``, ``definition`` and ``statement`` (what one
-writes), ``normal_form``, ``derive`` and ``prove`` (the search).
+(``latex``) are modules of their own, imported on demand.  Load order, from the bottom up:
+``terms`` (the notation), ``scalars`` (numbers and lengths), ``meaning`` (the meaning of each
+operation), ``formed`` (well-formed terms), ``rules``, ``covers`` and ``kernel``, most of the
+trusted code (README.md has the full list).  Then ``array``, ``namespace``, ``givens``,
+``definition`` and ``statement`` (what users write), ``normal_form``, ``derive`` and ``prove``
+(the search).
 """
 
 from __future__ import annotations

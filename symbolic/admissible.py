@@ -1,11 +1,11 @@
-"""Whether a candidate may count: every given is what it is said to be, every hypothesis holds.
+"""Whether a candidate is admissible: its givens are of their kinds, and all hypotheses hold.
 
-A law speaks of all values of its variables.  It is certified if these are finitely many and it
+A law is about all values of its variables.  It is certified if there are finitely many and it
 holds for each, or if both sides of an equation are the same polynomial in the variables.  It is
 never certified by trying some values.
 
-:func:`obeys` is trusted by a refutation and exact.  :func:`settle` is not: it builds the assumed
-equations into a guess, so that :func:`obeys` does not have to wait for luck.
+:func:`obeys` is exact, and refutations trust it.  :func:`settle` is not trusted: it changes a guess
+so that it satisfies the assumed equations, which a random guess rarely does.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .derive import Contraction, contraction
 from .givens import NUMBERS, Given
 from .terms import Term, free, substitute
 
-# Whether a hypothesis certainly holds for given values, and claims about further variables
+# Hypotheses that certainly hold for given values
 
 TRIED = 2000
 """The most values of a law's variables that are all tried."""
@@ -48,10 +48,10 @@ Values = Mapping[str, Any]
 def opened(
     claim: Claim, givens: Mapping[str, Given], told: Iterable[Term] = ()
 ) -> tuple[Claim, dict[str, Given]]:
-    """The claim with its variables as further givens.
+    """Return the claim with its variables as further givens, and all givens.
 
-    A variable with the name of a given is another one: it gets a prime, unless it is of the
-    same kind and no hypothesis (``told``) speaks of that given, so that nothing tells them apart.
+    A variable with the name of a given is a different one and gets a prime, unless it is of the
+    same kind and no hypothesis (``told``) mentions that given, so that they are interchangeable.
     """
     every = dict(givens)
     spoken = frozenset[Term]().union(*(free(t) for t in told))
@@ -71,7 +71,7 @@ def opened(
 
 
 def holds(law: Law, sizes: Mapping[str, int], values: Values) -> bool:
-    """Whether the law certainly holds for these values of the givens."""
+    """Whether a law certainly holds for these values of the givens."""
     claim = law.claim
     if _ambiguous(claim):
         return False
@@ -82,7 +82,7 @@ def holds(law: Law, sizes: Mapping[str, int], values: Values) -> bool:
 
 
 def _ambiguous(claim: Claim) -> bool:
-    """Whether a variable of the law has the name of something else in it."""
+    """Whether a variable of a law shares its name with something else in it."""
     names = {name for name, _ in claim.variables}
     own = {given.named(name).term for name, given in claim.variables if given.kind != "function"}
     within = free(claim.left) | (free(claim.right) if claim.right is not None else frozenset())
@@ -91,7 +91,7 @@ def _ambiguous(claim: Claim) -> bool:
 
 
 def certain(claim: Claim, read: Balls) -> bool:
-    """Whether a claim certainly holds in a reading; False too where that cannot be decided."""
+    """Whether a claim certainly holds at the values of ``read``; False if it cannot be decided."""
     try:
         left = read(claim.left)
         right: Any = fmpq(0) if claim.right is None else read(claim.right)
@@ -118,7 +118,7 @@ def _holds(relation: str, x: Any, y: Any) -> bool:
 
 
 def _every_value(claim: Claim, sizes: Mapping[str, int]) -> Iterator[dict[str, Any]] | None:
-    """All values of the variables, if they are not many."""
+    """Return all values of the variables, or None if there are too many."""
     options = [_options(given, dict(sizes)) for _, given in claim.variables]
     if any(found is None for found in options):
         return None
@@ -147,7 +147,7 @@ def _options(given: Given, sizes: dict[str, int]) -> Iterator[Any] | None:
 
 
 class _Form:
-    """A polynomial with rational coefficients: sums, products, powers from 0 on, no more."""
+    """A polynomial with rational coefficients, with sums, products and powers >= 0 only."""
 
     __slots__ = ("value",)
 
@@ -185,7 +185,7 @@ def _rational(x: Any) -> Any:
 
 
 class _Forms(Balls):
-    """The entries of some variables are unknowns."""
+    """An evaluator in which the entries of some variables are unknowns of polynomials."""
 
     def elementwise(self, op: str, data: Any, *args: Any) -> Any:
         if op == "power" and data >= 0:
@@ -214,7 +214,7 @@ def _one_polynomial(claim: Claim, sizes: Mapping[str, int], values: Values) -> b
     try:
         sides = np.broadcast_arrays(read(claim.left), read(claim.right))
         return all(_zero(x - y) for x, y in zip(*(s.ravel() for s in sides), strict=True))
-    except (Unclear, TypeError):  # what is not a polynomial is left open
+    except (Unclear, TypeError):  # not a polynomial: undecided
         return False
 
 
@@ -223,7 +223,7 @@ def _zero(x: Any) -> bool:
     return isinstance(value, fmpq | fmpq_mpoly | int) and bool(value == 0)
 
 
-# Whether a candidate may count: every given is what it is said to be, every assumption holds
+# Admissibility of a candidate
 
 Assumptions = tuple[tuple[Term, Term], ...]
 
@@ -234,9 +234,9 @@ def obeys(
     assume: Assumptions = (),
     laws: tuple[Law, ...] = (),
 ) -> bool:
-    """Whether every given is what it is said to be and every hypothesis holds, exactly.
+    """Whether every given is of its kind and every hypothesis holds, in exact arithmetic.
 
-    False too where a hypothesis cannot be decided.
+    Also False if a hypothesis cannot be decided.
     """
     sizes = dict(candidate.sizes)
     if any(n < 1 for n in sizes.values()):
@@ -287,7 +287,7 @@ def _fits(given: Given, value: Any, shape: tuple[int, ...], below: int) -> bool:
 
 @dataclass(frozen=True)
 class _Cell:
-    """One entry of one array, as a label: it can be moved, not computed with."""
+    """A label for one entry of an array; it can be moved, but not computed with."""
 
     name: str
     place: tuple[int, ...]
@@ -297,10 +297,10 @@ class _Cell:
 
 
 def settle(candidate: Candidate, assume: Assumptions) -> Candidate:
-    """The candidate with the assumed equations built in.
+    """Return the candidate changed to satisfy the assumed equations, as far as possible.
 
-    Entries that an equation identifies are copied, and an array that it gives by a formula is
-    computed; whatever else is assumed is left for :func:`obeys` to refuse.
+    Entries that an equation identifies are copied, and an array that it defines by a formula is
+    computed; any other assumption is left for :func:`obeys` to check.
     """
     if not assume:
         return candidate

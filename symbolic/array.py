@@ -1,9 +1,10 @@
-"""Symbolic arrays: statements are written with them as with any array library.
+"""Symbolic arrays, with which statements are written as with any array library.
 
-``Array`` follows the Python array API standard as far as terms reach, and nothing else: ``+ - * /
-// % ** @``, comparisons, ``& | ^ ~``, ``.mT``, indexing with slices, ``None``, integers and index
-arrays.  The functions of its namespace are in ``namespace.py``, what it refuses in ``refusals.py``.
-Axis lengths are terms, and two axes that must agree and do not are named in the error.
+``Array`` implements the part of the Python array API standard that terms can express, and nothing
+else: ``+ - * / // % ** @``, comparisons, ``& | ^ ~``, ``.mT``, and indexing with slices, ``None``,
+integers and index arrays.  The functions of its namespace are in ``namespace.py``, the refusals in
+``refusals.py``.  Axis lengths are terms; two axes that should agree and do not are named in the
+error.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class AxisMismatch(TypeError):
-    """Two axes that must have one length have two; the text names both."""
+    """Raised for two axes that must have the same length; the message names both."""
 
     def __init__(self, *told: object) -> None:
         super().__init__(*told)
@@ -49,7 +50,7 @@ class AxisMismatch(TypeError):
 
 
 class WrongIndex(IndexError):
-    """An index or a slice that symbolic arrays do not take."""
+    """Raised for an index or a slice that symbolic arrays do not accept."""
 
     def __init__(self, *told: object) -> None:
         super().__init__(*told)
@@ -112,7 +113,7 @@ class Array(ArrayApiOnly):
 
     @property
     def shape(self) -> tuple[Array, ...]:
-        """The axis lengths, as numbers to compute with."""
+        """The axis lengths, as symbolic numbers to compute with."""
         return tuple(Array(length) for length in self.term.shape)
 
     @property
@@ -127,12 +128,12 @@ class Array(ArrayApiOnly):
 
     @property
     def dtype(self) -> DType:
-        """What it holds by its form: float64 (real numbers), int64 (whole ones) or bool."""
+        """The dtype by the form of the term: float64 (real numbers), int64 (integers) or bool."""
         return dtype_of(self.term)
 
     @property
     def mT(self) -> Array:
-        """The last two axes exchanged."""
+        """The array with its last two axes exchanged."""
         if self.ndim < 2:
             raise AxisMismatch(f".mT needs two axes; {self!r} has {self.ndim}")
         order = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
@@ -149,7 +150,7 @@ class Array(ArrayApiOnly):
         return self.mT
 
     def reshape(self, *shape: Any) -> Array:
-        """The entries in row-major order under other axis lengths of the same product."""
+        """Return the same entries, in row-major order, in another shape."""
         from .namespace import reshape
 
         together = len(shape) == 1 and isinstance(shape[0], tuple | list)
@@ -281,9 +282,10 @@ HALF = Fraction(1, 2)
 
 
 def _by_roots(base: Term, times: Fraction) -> bool:
-    """Whether a power is one of roots: ±1/2, and other quarters of lengths and of any numbers.
+    """Whether a power is written with square roots and not as an exponential.
 
-    Of what is positive by its form these are exponentials, as other powers of it are.
+    It is for integers and ±1/2; for other multiples of 1/4 if the base is a length, or is not
+    positive by its form (a positive base gives an exponential).
     """
     if times.denominator == 1 or times in (HALF, -HALF):
         return True
@@ -292,7 +294,7 @@ def _by_roots(base: Term, times: Fraction) -> bool:
 
 
 def _exponential(base: Array, exponent: Array) -> Array:
-    """base^exponent as exp(exponent·log base)."""
+    """Return base^exponent as exp(exponent·log base)."""
     if sign(base.term)[0] != 2:
         raise TypeError(
             "an exponent other than a whole number of quarters wants a base that is positive by "
@@ -302,9 +304,9 @@ def _exponential(base: Array, exponent: Array) -> Array:
 
 
 def as_array(value: Any) -> Array:
-    """An array, a term, or a number as an array; a float means the number that its bits are.
+    """Return an array, a term or a number as an array; a float stands for its exact value.
 
-    Raises ``TypeError`` for what is none: a truth value of Python, NaN, +inf, a list.
+    Raises ``TypeError`` for anything else: a Python bool, NaN, +inf, a list.
     """
     if isinstance(value, Array):
         return value
@@ -337,7 +339,7 @@ def _is_many(value: object) -> bool:
 
 
 def axis_at(axis: Any, ndim: int) -> int:
-    """An axis counted from the front.  Raises for one that is not an integer, or is not there.
+    """Return an axis counted from the front; raise if it is not an integer or does not exist.
 
     >>> axis_at(-1, 3)
     2
@@ -353,7 +355,7 @@ def axis_at(axis: Any, ndim: int) -> int:
 
 
 def permuted(term: Term, order: tuple[int, ...]) -> Term:
-    """The axes in another order."""
+    """Return the term with its axes in another order."""
     shape = tuple(term.shape[axis] for axis in order)
     if term.op == "permute":
         inner: Any = term.data
@@ -365,7 +367,7 @@ def permuted(term: Term, order: tuple[int, ...]) -> Term:
 
 
 def broadcast_shapes(*shapes: tuple[Term, ...]) -> tuple[Term, ...]:
-    """The common shape under broadcasting, or :class:`AxisMismatch` naming both axes."""
+    """Return the common shape under broadcasting; raise :class:`AxisMismatch` if there is none."""
     result: list[Term] = []
     for back in range(1, max(map(len, shapes), default=0) + 1):
         lengths = [shape[-back] for shape in shapes if len(shape) >= back]
@@ -382,7 +384,7 @@ def broadcast_shapes(*shapes: tuple[Term, ...]) -> tuple[Term, ...]:
 
 
 def broadcast_to(x: Array, shape: tuple[Term, ...]) -> Array:
-    """x repeated along new or length-1 axes."""
+    """Return x repeated along new axes or axes of length 1."""
     if x.axes == shape:
         return x
     if broadcast_shapes(x.axes, shape) != shape:
@@ -391,14 +393,14 @@ def broadcast_to(x: Array, shape: tuple[Term, ...]) -> Array:
 
 
 def numbers(*arrays: Array) -> None:
-    """Refuse to compute with truth values."""
+    """Refuse arrays of truth values where numbers are needed."""
     for a in arrays:
         if is_truth(a.term):
             raise TypeError(f"{a!r} holds truth values; write xp.astype(.., ..) to count with them")
 
 
 def truths(*arrays: Array) -> None:
-    """Refuse numbers where truth values are wanted."""
+    """Refuse arrays of numbers where truth values are needed."""
     for a in arrays:
         if not is_truth(a.term):
             raise TypeError(f"{a!r} holds numbers, not truth values; compare it, such as x > 0")
@@ -425,7 +427,7 @@ def _connected(op: str, a: Any, b: Any) -> Array:
 
 
 def _divided(op: str, a: Any, b: Any) -> Array:
-    """⌊a/b⌋ or the rest; of lengths, such as 2·B by 2, worked out."""
+    """Return ⌊a/b⌋ or the remainder; for lengths, such as 2·B by 2, computed if possible."""
     x, y = as_array(a), as_array(b)
     if is_count(x.term) and is_count(y.term) and always_less(ZERO, y.term):
         quotient, rest = split_integer(x.term, y.term)
@@ -436,7 +438,7 @@ def _divided(op: str, a: Any, b: Any) -> Array:
 
 
 def matmul(x: Array, y: Array) -> Array:
-    """The matrix product; leading axes are broadcast, and a vector has none."""
+    """Return the matrix product; leading axes are broadcast, and a vector has none."""
     numbers(x, y)
     if not (x.ndim and y.ndim):
         raise AxisMismatch(f"@ needs arrays with axes; shapes {x.axes} and {y.axes}")

@@ -1,9 +1,9 @@
-"""Running the code of a statement over concrete arrays: numpy's, or arrays of SymPy expressions.
+"""Running the code of a statement on concrete arrays: NumPy's, or arrays of SymPy expressions.
 
-A body is written with symbolic lengths that stand beside it (``n, d = sizes("n d")``), and its
-helpers, defaults and closures may hold them too.  For a run each plain Python function from which
-one can be reached is linked anew: the same code, with numbers in the place of the lengths.  So what
-runs is the code as it was written, on arrays that are not ours.
+A body uses symbolic lengths defined outside of it (``n, d = sizes("n d")``), and its helpers,
+defaults and closures may hold them too.  For a run, each Python function from which a length can
+be reached is relinked: the same code, with numbers in place of the lengths.  So the code runs as
+it was written, on arrays that are not attnproof's.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _CACHED = type(cache(len))  # what functools.cache makes of a function
 _HERE = str(Path(__file__).parent.parent)
 _OWN = tuple(str(Path(_HERE) / name) for name in ("theorems", "encodings", "laws"))
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
-_INSTALLED = frozenset(("site-packages", "dist-packages"))  # of this Python, of its user, of a path
+_INSTALLED = frozenset(("site-packages", "dist-packages"))  # of Python, its user, or a path
 
 
 class MadeOutside(TypeError):
-    """Code that uses a symbolic array which no run of it makes."""
+    """Raised for code that uses a symbolic array made outside of it."""
 
 
 class Unlinked(RuntimeError):
-    """Code that could not be prepared for a run; no fault of its author."""
+    """Raised if code could not be prepared for a run, which is not its author's fault."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a body and its hypotheses gave over concrete arrays, in the order of the code."""
+    """The conclusions and hypotheses of a run over concrete arrays, in the order of the code."""
 
     conclusions: Mapping[str, ConcreteClaim]
     hypotheses: tuple[ConcreteClaim, ...] = ()
@@ -53,7 +53,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Code:
-    """The functions that a statement was made from: what it claims and what it assumes.
+    """The functions that a statement was made from: its claims and its hypotheses.
 
     ``arguments`` and ``assumes`` are the parameters that each takes by name.
 
@@ -88,12 +88,12 @@ class Code:
         xp: Any = None,
         draw: Draw | None = None,
     ) -> Ran:
-        """The conclusions and hypotheses at these sizes and values of the givens.
+        """Return the conclusions and hypotheses at these sizes and values of the givens.
 
-        ``values`` are arrays of the namespace ``xp`` (numpy's by default), numbers, and callables
-        for functions.  ``draw`` is asked for a value of each variable that a binder makes: a name
-        and a given whose axes are numbers.  Raises what the code raises, and ``TypeError`` if it
-        returns something else than claims.
+        ``values`` are arrays of the namespace ``xp`` (NumPy by default), numbers, and callables
+        for functions.  ``draw`` is called for each variable that a binder makes, with its name and
+        a given whose axes are numbers.  Exceptions of the code propagate; raises ``TypeError`` if
+        it returns anything but claims.
         """
         reading = Reading(xp if xp is not None else _numpy(), draw or _no_variables)
         linked = self.links.at(sizes, reading.xp)
@@ -130,7 +130,7 @@ def _no_variables(name: str, given: Given) -> Any:
 
 
 def given_at(given: Given, sizes: Mapping[str, int]) -> Given:
-    """The given with numbers for its lengths."""
+    """Return the given with numbers for its lengths."""
     at = dict(sizes)
 
     def counted(lengths: Iterable[Term]) -> tuple[Term, ...]:
@@ -142,10 +142,10 @@ def given_at(given: Given, sizes: Mapping[str, int]) -> Given:
 
 
 class Links:
-    """What some functions refer to, and which of it holds symbolic lengths.
+    """The objects reachable from some functions, and which of them hold symbolic lengths.
 
-    ``sizes`` are the names of all lengths that can be reached, ``constants`` the numbers that stand
-    in the code of the functions that were looked at, or beside it.
+    ``sizes`` are the names of all reachable lengths; ``constants`` are the numbers in the code of
+    the functions and among the objects they refer to.
     """
 
     def __init__(self, *roots: Any) -> None:
@@ -153,8 +153,8 @@ class Links:
         self.constants: set[float] = set()
         self._kept: dict[int, Any] = {}  # by identity, and so that no identity is used twice
         self._users: dict[int, list[int]] = {}
-        self.held: dict[int, tuple[object, ...]] = {}  # of each thing what it holds now
-        self.types = False  # whether some function asks type(..) of anything but its own self
+        self.held: dict[int, tuple[object, ...]] = {}  # the current contents of each object
+        self.types = False  # whether some function calls type(..) on anything but self
         self._symbolic: set[int] = set()
         seeds = self._explore(roots)
         while seeds:
@@ -181,7 +181,7 @@ class Links:
             self.types |= isinstance(thing, FunctionType) and asks_type(thing)
             root = isinstance(thing, FunctionType) and any(thing is one for one in roots)
             parts = tuple(_reached(thing) if root else _parts(thing))
-            if not isinstance(thing, type | ModuleType):  # in which importing puts things
+            if not isinstance(thing, type | ModuleType):  # importing adds to these
                 self.held[id(thing)] = (*map(id, parts), *marks(thing, parts))
             for part in parts:
                 if id(part) not in self._kept:
@@ -191,13 +191,13 @@ class Links:
         return seeds
 
     def symbolic(self, thing: Any) -> bool:
-        """Whether a symbolic length can be reached from what the functions refer to."""
+        """Whether a symbolic length can be reached from a thing."""
         return id(thing) in self._symbolic
 
     def at(self, sizes: Mapping[str, int], xp: Any) -> Callable[[Any], Any]:
-        """What takes each function to the same with numbers for lengths.
+        """Return a callable that relinks a function with numbers for its lengths.
 
-        Raises ``KeyError`` for a length that has none.
+        Raises ``KeyError`` for a length without a number.
         """
         for name in self.sizes - set(sizes):
             raise KeyError(f"the length {name} has no number")
@@ -205,11 +205,11 @@ class Links:
 
 
 class _Linker:
-    """One choice of sizes; what it makes of one thing is one thing, wherever it is met."""
+    """Relinks objects for one choice of sizes; each object is relinked once and then shared."""
 
     def __init__(self, links: Links, sizes: Mapping[str, int], xp: Any) -> None:
         self.links, self.sizes, self.xp = links, sizes, xp
-        self.length = getattr(xp, "length", int)  # a namespace may have whole numbers of its own
+        self.length = getattr(xp, "length", int)  # a namespace may have its own integer type
         self.made: dict[int, Any] = {}
         self.tables: dict[int, dict[str, Any]] = {}
 
@@ -222,7 +222,7 @@ class _Linker:
 
     @singledispatchmethod
     def linked(self, thing: Any) -> Any:
-        """A copy of an object with its attributes linked."""
+        """Return a copy of an object with its attributes relinked."""
         new = copy(thing)
         self.made[id(thing)] = new
         if self.links.symbolic(type(thing)):
@@ -233,7 +233,7 @@ class _Linker:
 
     @linked.register
     def _(self, thing: Array) -> Any:
-        """A length; what else was computed outside of the code that runs cannot be run."""
+        """Return the number of a length; refuse any other array made outside of the code."""
         if not is_count(thing.term):
             raise MadeOutside(
                 f"the code uses {thing!r}, a symbolic array that was made outside of it; make it "
@@ -280,7 +280,7 @@ class _Linker:
     @linked.register(set)
     @linked.register(frozenset)
     def _(self, thing: Any) -> Any:
-        make = getattr(thing, "_make", type(thing))  # a named tuple has a maker of its own
+        make = getattr(thing, "_make", type(thing))  # named tuples are made by ``_make``
         return make(map(self, thing))
 
     @linked.register
@@ -289,7 +289,7 @@ class _Linker:
 
     @linked.register
     def _(self, thing: type) -> Any:
-        """The same class again, over linked bases, in which what holds lengths is linked."""
+        """Return the same class over relinked bases, with members that hold lengths relinked."""
         own = {k: v for k, v in vars(thing).items() if k not in ("__dict__", "__weakref__")}
         new = type(thing)(thing.__name__, tuple(map(self, thing.__bases__)), dict(own))
         self.made[id(thing)] = new  # before its methods: super() in them means this class
@@ -300,7 +300,7 @@ class _Linker:
 
     @linked.register
     def _(self, thing: FunctionType) -> Any:
-        """The same code over linked globals, closure and defaults."""
+        """Return the same code over relinked globals, closure and defaults."""
         if _is_ours(thing):
             return getattr(self.xp, thing.__name__)
         table = self.tables.get(id(thing.__globals__))
@@ -322,7 +322,7 @@ class _Linker:
 
 
 class _Module(ModuleType):
-    """A module whose attributes are linked when they are asked for."""
+    """A module whose attributes are relinked on access."""
 
     def __init__(self, of: ModuleType, linker: _Linker) -> None:
         super().__init__(of.__name__)
@@ -333,13 +333,13 @@ class _Module(ModuleType):
 
 
 def _is_ours(thing: Any) -> bool:
-    """Whether it is the namespace of symbolic arrays, or one of its functions."""
+    """Whether a thing is the namespace of symbolic arrays or one of its functions."""
     own = isinstance(thing, FunctionType) and thing.__module__ == namespace.__name__
     return thing is namespace or (own and thing.__name__ in namespace.NAMES)
 
 
 def _lengths_in(thing: Any) -> set[str] | None:
-    """The names of the lengths in an array or a given; None for anything else."""
+    """Return the names of the lengths in an array or a given; None for anything else."""
     if isinstance(thing, Array):
         terms: tuple[Term, ...] = (thing.term,)
     elif isinstance(thing, Given):
@@ -351,7 +351,7 @@ def _lengths_in(thing: Any) -> set[str] | None:
 
 @singledispatch
 def _parts(thing: Any) -> Iterable[Any]:
-    """What a function, a container, a class or an object of the authors' own refers to."""
+    """Return what a function, a container, a class or an object outside of libraries refers to."""
     if not hasattr(thing, "__dict__") or is_library(_file_of(type(thing).__module__)):
         return ()
     return (type(thing), *vars(thing).values())
@@ -363,7 +363,7 @@ def _(thing: FunctionType) -> Iterable[Any]:
 
 
 def _reached(thing: FunctionType) -> Iterable[Any]:
-    """What a function's code may look up: globals, closure and defaults."""
+    """Yield what a function's code may look up: globals, closure and defaults."""
     for name in _names(thing.__code__):
         if name in thing.__globals__:
             yield thing.__globals__[name]
@@ -436,9 +436,9 @@ def _file_of(module: str) -> str:
 
 @cache
 def is_library(file: str) -> bool:
-    """Whether code of this file is a library's, in which no length of an author can stand.
+    """Whether a file belongs to a library, whose code cannot hold an author's lengths.
 
-    An installed package that declares statements or encodings is none.
+    An installed package that declares statements or encodings does not count as a library.
     """
     if file.startswith(_HERE):
         return not file.startswith(_OWN)
@@ -452,7 +452,7 @@ def is_library(file: str) -> bool:
 
 @cache
 def _names(code: CodeType) -> tuple[str, ...]:
-    """The names that a function and those inside it may look up among the globals."""
+    """Return the global names that a function and those nested in it may look up."""
     inner = (
         name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)
     )
@@ -460,7 +460,7 @@ def _names(code: CodeType) -> tuple[str, ...]:
 
 
 def _numbers_in(thing: Any) -> frozenset[float]:
-    """The number that a thing is or spells, or those that a function was written with."""
+    """Return the number that a thing is or spells, or the constants of a function."""
     if isinstance(thing, str) and thing.isdecimal() and thing.isascii() and len(thing) < 9:
         return frozenset([int(thing)])
     if isinstance(thing, FunctionType):
@@ -471,7 +471,7 @@ def _numbers_in(thing: Any) -> frozenset[float]:
 
 @cache
 def _constants(code: CodeType) -> frozenset[float]:
-    """The numbers that a function and those inside it were written with."""
+    """Return the numeric constants of a function and of those nested in it."""
     found: set[float] = set()
     ahead: list[Any] = list(code.co_consts)
     while ahead:
@@ -486,7 +486,7 @@ def _constants(code: CodeType) -> frozenset[float]:
 
 
 def _held(cell: CellType) -> tuple[Any, ...]:
-    """What a closure's cell holds; nothing if it is not filled yet."""
+    """Return the contents of a closure cell as a tuple, empty if it is not filled yet."""
     try:
         return (cell.cell_contents,)
     except ValueError:

@@ -1,11 +1,11 @@
-"""How long something may be looked for.
+"""Time limits of searches for proofs and witnesses.
 
-The time is that of the thread that looks, so that a busy machine decides nothing, and a slow one
-has the time for as many steps as another takes.  A limit inside a limit ends with the outer one, so
-that one limit holds for a law, a cell or an equation as a whole: its proof, its witness, what is
-supposed for it and what is computed on the way.  Each loop that may be long asks :func:`spend`;
-what cannot ask (one operation on polynomials) is kept small by those who call it, and SymPy alone
-is interrupted.
+Time is CPU time of the searching thread, so that a busy machine does not change results, and a
+slow machine is given the time for as many steps as a fast one takes.  Nested limits end with the
+outer one, so that one limit covers a law, a cell or an equation as a whole: its proof, its witness,
+its assumptions and everything computed on the way.  Each potentially long loop calls
+:func:`spend`.  Code that cannot call it (a single operation on polynomials) is kept small by its
+callers, and only SymPy is interrupted.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from time import perf_counter, thread_time
 from types import FrameType
 
 TORCH, SYMPY = (f"{os.sep}{name}{os.sep}" for name in ("torch", "sympy"))  # in paths of files
-STEPS = 10_000  # of a search in a second, on one core of an ordinary computer
-SLOWER = 4.0  # and so many times fewer on a slow or a shared one
+STEPS = 10_000  # search steps per second on one core of an ordinary computer
+SLOWER = 4.0  # the largest factor by which a slow or shared machine may be slower
 AGAIN = 0.01  # seconds until an interruption that would be lost is tried again
 
 
 class OutOfTime(Exception):
-    """The search for a proof took longer than it may."""
+    """Raised when a search has used up its time."""
 
 
 class Budget:
-    """So many seconds of this thread, from now on; a part of another budget ends with it.
+    """A number of seconds of thread time from now on; a part of another budget ends with it.
 
-    A search asks here at each of its steps, ``STEPS`` in a second.  Where it has taken fewer when
-    the seconds are over it goes on until it has taken as many, unless it is more than ``SLOWER``
-    times slower: what can be proved does not depend on the machine.
+    A search checks it at each of its steps, of which it should take ``STEPS`` a second.  If it has
+    taken fewer when the seconds are over, it continues until it has taken that many, unless it is
+    more than ``SLOWER`` times slower, so that results do not depend on the machine.
 
     >>> Budget(10, whole=Budget(0)).over
     True
@@ -50,12 +50,12 @@ class Budget:
 
     @property
     def over(self) -> bool:
-        """Whether the time is over, here or of what this is a part of."""
+        """Whether the time of this budget, or of one that contains it, is over."""
         return self.ended is not None
 
     @property
     def ended(self) -> Budget | None:
-        """The outermost budget whose time is over, of this and of those of which it is a part."""
+        """The outermost budget, among this one and those that contain it, whose time is over."""
         ended, wall = None, perf_counter()
         part: Budget | None = self
         while part is not None:
@@ -65,10 +65,10 @@ class Budget:
         return ended
 
     def ends(self, wall: float) -> bool:
-        """Take a step at a time of the wall's clock; whether the time of this one is over.
+        """Count a step at a wall-clock time; return whether the time of this budget is over.
 
-        The thread's clock is dear, and never faster than the other: it is asked only when all that
-        was left at the last look may have gone by.
+        The thread clock is expensive to read and never faster than the wall clock, so it is read
+        only when the time that was left at the last reading may have passed.
         """
         self._steps += 1
         if wall < self._wall:
@@ -79,12 +79,12 @@ class Budget:
 
     @property
     def left(self) -> float:
-        """Seconds of the thread that are left, of this budget and of what it is a part of."""
+        """Seconds of thread time left in this budget and in those that contain it."""
         return max(0.0, min(self._left, inf if self.within is None else self.within.left))
 
     @property
     def _left(self) -> float:
-        """The seconds that are left; of a slow machine those in which the other steps are taken."""
+        """The seconds left; on a slow machine, those for the steps that are left."""
         spent = thread_time() - self._start
         if spent < self.seconds or spent > SLOWER * self._steps / STEPS:
             return self.seconds - spent
@@ -96,9 +96,9 @@ _now: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def within(limit: float | Budget = inf) -> Iterator[None]:
-    """Let what is done here look for a proof so long; never longer than a limit around it.
+    """Limit the searches inside the block, never beyond an enclosing limit.
 
-    ``limit`` is in seconds, or a budget that runs already.
+    ``limit`` is in seconds, or a budget that is already running.
 
     >>> with within(0):
     ...     spend()
@@ -114,12 +114,12 @@ def within(limit: float | Budget = inf) -> Iterator[None]:
 
 
 def now() -> Budget | None:
-    """The budget in force here, for a search that ends by itself when it is over."""
+    """Return the current budget or None, for a search that stops by itself when it is over."""
     return _now.get()
 
 
 def left(most: float = inf) -> float:
-    """The seconds that may be spent here, at most these.
+    """Return the seconds that may still be spent here, at most ``most``.
 
     >>> with within(0):
     ...     left(5)
@@ -132,7 +132,7 @@ def left(most: float = inf) -> float:
 
 
 def spend() -> None:
-    """Stop the search if its time is over."""
+    """Raise :class:`OutOfTime` if the time of the current budget is over."""
     budget = _now.get()
     ended = None if budget is None else budget.ended
     if ended is not None:
@@ -141,7 +141,10 @@ def spend() -> None:
 
 @contextmanager
 def interrupted_after(seconds: float) -> Iterator[None]:
-    """Stop even inside SymPy, in the main thread of a system that has such a timer."""
+    """Interrupt the block after some seconds, even inside SymPy.
+
+    This works in the main thread of a system with virtual timers; elsewhere it does nothing.
+    """
     if threading.current_thread() is not threading.main_thread() or not hasattr(
         signal, "SIGVTALRM"
     ):
@@ -163,10 +166,9 @@ def interrupted_after(seconds: float) -> Iterator[None]:
 
 
 def _is_lost(frame: FrameType | None) -> bool:
-    """Whether Python throws away what is raised here: while it lets go of objects.
+    """Whether Python would discard an exception raised here, as it does while freeing objects.
 
-    torch has callbacks of its own for what is let go of, by no name that tells; inside of SymPy
-    nothing else of it runs.
+    torch has unnamed callbacks for freed objects; none of its other code runs inside SymPy.
     """
     told = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     while frame is not None:

@@ -1,16 +1,16 @@
-"""Small exact inputs for a statement: drawn, and made simpler.
+"""Small exact inputs for a statement, drawn at random and then simplified.
 
-A candidate gives every size a number and every given a value: object arrays of Fraction, arrays
-of indices, arrays of truth values, one index, or a sample function.  Nothing here is believed:
-what a candidate must satisfy is checked in :mod:`~attnproof.symbolic.admissible`.
+A candidate gives every size a number and every given a value: an object array of Fraction, an
+array of indices or of truth values, an index, or a sample function.  Nothing here is trusted:
+the conditions on a candidate are checked in :mod:`~attnproof.symbolic.admissible`.
 
-A statement about a function of which nothing is known is refuted by one function for which it
-fails.  The family is polynomial with integer coefficients, so its values are exact on exact
-arguments; what carries the trait "equivariant" is equivariant by its form: it treats the rows
-of the first argument alike.  A function with a trait not known here gets no family.
+A statement about an uninterpreted function is refuted by one function for which it fails.  The
+sample functions are polynomials with integer coefficients, so their values are exact on exact
+arguments.  Those for the trait "equivariant" are equivariant by construction: they treat all rows
+of the first argument in the same way.  There are none for a function with another trait.
 
 Random numbers of mean 0 and covariance 1 are an array z of N outcomes by n numbers with
-Σ_ω z_ωi = 0 and Σ_ω z_ωi z_ωj = N [i = j].
+Σ_ω z_ωi = 0 and Σ_ω z_ωi z_ωj = N [i = j], called a design.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .scalars import length_value
 
 # Random numbers of mean 0 and covariance 1 on a few equally likely outcomes, exactly
 
-# Five outcomes, and eight: not all numbers have the same size.
+# Five and eight outcomes, on which the numbers differ in size.
 _FIVE = [
     [2, "-1/2", "-1/2", "-1/2", "-1/2"],
     [0, "3/2", "-3/2", "1/2", "-1/2"],
@@ -39,7 +39,7 @@ _EIGHT = [[2, -2, 0, 0, 0, 0, 0, 0]]
 
 
 def outcomes(n: int) -> tuple[int, ...]:
-    """Numbers of outcomes on which there is a design of n numbers, the fewest first.
+    """Return numbers of outcomes for which there is a design of n numbers.
 
     >>> outcomes(1), outcomes(3)
     ((2, 5, 4), (4, 5, 8))
@@ -58,7 +58,7 @@ def is_design(z: Any) -> bool:
 
 
 def design(shape: tuple[int, ...], random: Random) -> Any:
-    """A design of this shape, (outcomes, numbers), or None if none is known."""
+    """Return a design of shape (outcomes, numbers), or None if none is known."""
     count, n = shape
     columns = _columns(count, n, random)
     if columns is None:
@@ -81,7 +81,7 @@ def _columns(count: int, n: int, random: Random) -> Any:
 
 
 def rational_orthogonal(n: int, random: Random) -> Any:
-    """A product of a signed permutation and a reflection x - 2v(v·x)/(v·v), exact."""
+    """Return a signed permutation, possibly times a reflection x - 2v(v·x)/(v·v), exact."""
     order, signs = random.sample(range(n), n), [random.choice((1, -1)) for _ in range(n)]
     turned = _matrix(n, [signs[i] if order[i] == j else 0 for i in range(n) for j in range(n)])
     v = [random.choice((0, 1, 2)) for _ in range(n)]
@@ -91,7 +91,7 @@ def rational_orthogonal(n: int, random: Random) -> Any:
 
 
 def reflection(v: list[Fraction]) -> Any:
-    """The matrix 1 - 2 v vᵀ/(v·v), for v not 0."""
+    """Return the matrix 1 - 2 v vᵀ/(v·v), for v not 0."""
     n, length = len(v), sum(x * x for x in v)
     return _matrix(n, [(i == j) - 2 * v[i] * v[j] / length for i in range(n) for j in range(n)])
 
@@ -100,16 +100,16 @@ def _matrix(n: int, entries: list[Any]) -> Any:
     return np.array([Fraction(x) for x in entries], dtype=object).reshape(n, n)
 
 
-# A small family of exact functions to put in the place of an uninterpreted one
+# A small family of exact functions to replace an uninterpreted one
 
 Rule = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class SampleFunction:
-    """One function: what it reads, what it gives, how, and how that is written.
+    """One function: its text, the axes it reads of each argument, and its rule.
 
-    Called on object arrays with leading batch axes, it is applied to each batch entry.
+    On object arrays with leading batch axes it is applied to each batch entry.
     """
 
     text: str
@@ -142,7 +142,7 @@ def _bare(value: Any) -> Any:
 def sample_functions(
     name: str, given: Given, sizes: Mapping[str, int]
 ) -> tuple[SampleFunction, ...]:
-    """The family for a function of this kind, simplest first.
+    """Return the sample functions for a given function, the simplest first.
 
     >>> from attnproof.symbolic.givens import function
     >>> sample_functions("h", function(1, 1), {})[0]
@@ -174,18 +174,18 @@ def _squares(*arrays: Any) -> Any:
 
 
 def _weighted(*arrays: Any) -> Any:
-    """Σ k·(k-th entry), counting from 1 through all arguments."""
+    """Return Σ k·(k-th entry), counting from 1 through all arguments."""
     entries = [entry for a in arrays for entry in a.ravel()]
     return sum((k + 1) * entry for k, entry in enumerate(entries))
 
 
 def _others(first: Any, rest: tuple[Any, ...]) -> Any:
-    """first, moved by the total of the other arguments."""
+    """Return the first argument plus the total of the others."""
     return first + _total(*rest) if rest else first
 
 
 def _counted(x: Any) -> Any:
-    """1, 2, 3, ... along the first axis, to multiply x with."""
+    """Return 1, 2, 3, ... along the first axis, in a shape that broadcasts against x."""
     shape = (-1, *(1,) * (x.ndim - 1))
     return np.arange(1, len(x) + 1).astype(object).reshape(shape)
 
@@ -214,7 +214,7 @@ _SCALAR: tuple[tuple[str, Rule], ...] = (
     ("1", lambda *a: 1 + 0 * _total(*a)),
 )
 
-# The first five treat every row of the first argument alike: they are equivariant.
+# The first five treat all rows of the first argument in the same way: they are equivariant.
 _SAME_SHAPE: tuple[tuple[str, Rule], ...] = (
     ("x entrywise squared", lambda x, *rest: _others(x * x, rest)),
     ("x", lambda x, *rest: _others(x, rest)),
@@ -227,7 +227,7 @@ _SAME_SHAPE: tuple[tuple[str, Rule], ...] = (
 
 
 def _shaped(shape: tuple[int, ...]) -> tuple[tuple[str, Rule], ...]:
-    """Functions with results of this shape; the j-th entry is j times a number."""
+    """Return functions with results of this shape, whose j-th entry is j times a number."""
 
     def fill(value: Any) -> Any:
         count = np.arange(1, int(np.prod(shape)) + 1).astype(object).reshape(shape)
@@ -242,7 +242,7 @@ def _shaped(shape: tuple[int, ...]) -> tuple[tuple[str, Rule], ...]:
 
 
 def _rowwise(shape: tuple[int, ...]) -> tuple[tuple[str, Rule], ...]:
-    """Equivariant functions with results of this shape: row i comes from row i alone."""
+    """Return equivariant functions with results of this shape: row i depends on row i alone."""
 
     def rule(of: Callable[[Any], Any]) -> Rule:
         def result(x: Any, *rest: Any) -> Any:
@@ -260,7 +260,7 @@ def _rowwise(shape: tuple[int, ...]) -> tuple[tuple[str, Rule], ...]:
     )
 
 
-# Small exact inputs for a statement: drawn, and made simpler
+# Candidates: drawn at random and simplified
 
 POOL = (
     *map(Fraction, (0, 1, -1, 2)),
@@ -277,7 +277,7 @@ NATURALS = (0, 1, 2, 3, 4, 6)
 
 
 def pool_of(kind: str) -> list[Fraction]:
-    """The numbers that an entry of this kind may be, the simplest first."""
+    """Return the numbers tried for an entry of this kind, the simplest first."""
     if kind == "positive":
         return [x for x in POOL if x > 0]
     return [x for x in POOL if x >= 0 or kind != "nonnegative"]
@@ -291,12 +291,12 @@ class Candidate:
     values: Mapping[str, Any]
 
     def with_value(self, name: str, value: Any) -> Candidate:
-        """The candidate with another value for one given."""
+        """Return the candidate with another value for one given."""
         return replace(self, values={**self.values, name: value})
 
 
 def array_of(shape: tuple[int, ...], entries: list[Any], kind: Any = object) -> Any:
-    """An array of that shape with these entries in row-major order."""
+    """Return an array of that shape with these entries in row-major order."""
     array = np.empty(shape, dtype=kind)
     array.reshape(-1)[:] = entries
     return array
@@ -305,7 +305,7 @@ def array_of(shape: tuple[int, ...], entries: list[Any], kind: Any = object) -> 
 def draw(
     givens: Mapping[str, Given], sizes: Mapping[str, int], random: Random, spread: int
 ) -> Candidate | None:
-    """A candidate at these sizes with entries from the first ``spread`` numbers of the pool.
+    """Return a candidate at these sizes with entries from the first ``spread`` numbers of the pool.
 
     None if some given has no value at these sizes (three different indices below two).
     """
@@ -354,7 +354,7 @@ def _map(kind: str, shape: tuple[int, ...], below: int, random: Random) -> Any:
 
 
 def simpler(name: str, given: Given, value: Any, sizes: Mapping[str, int]) -> Iterator[Any]:
-    """Simpler values for one given: big steps first, then one entry at a time."""
+    """Yield simpler values for one given: large steps first, then one entry at a time."""
     if given.kind == "function":
         for function in sample_functions(name, given, sizes):
             if function.text == value.text:
@@ -377,7 +377,7 @@ def simpler(name: str, given: Given, value: Any, sizes: Mapping[str, int]) -> It
 
 
 def _simpler_maps(kind: str, value: Any, below: int) -> Iterator[Any]:
-    """Maps that move fewer indices, the identity first."""
+    """Yield maps that move fewer indices, the identity first."""
     if below ** len(value) > 64:
         return
     span = range(below)

@@ -1,16 +1,16 @@
 """Certificates: a proved statement and its derivations as plain data, which the kernel replays.
 
-A certificate holds the statement (givens, hypotheses, conclusions) and, for each conclusion, the
-derivation that the kernel followed: every application of a rule with its arguments and the steps
-to the signs that it asks for, what stood there before and what stands there after, and where (a
-derivation is a tree, and a rule that is applied to a part stands below it).  Whoever has one need
-believe nothing in it: what the statement grants is computed from the statement, and every step is
-applied again.
+A certificate contains the statement (givens, hypotheses, conclusions) and, for each conclusion,
+the derivation that the kernel followed: every application of a rule with its arguments, the steps
+to the signs that it needs, and the term before and after.  A derivation is a tree, in which a rule
+applied to a part of a term is below that of the term.  Nothing in a certificate need be trusted:
+the assumptions that the statement grants are computed from the statement, and every step is applied
+again.
 
-It is about terms.  That the terms are what somebody's code says is not in it: the gate compared
-them with the code, run as it was written, before anything was called proved.  And a definition is
-printed by its name, while what it stands for is a part of the term: who does not know where a
-certificate comes from replays it ``of`` the statement that is meant.
+A certificate is about terms.  It does not show that the terms agree with anyone's code: the gate
+compared them with the code before anything was called proved.  A definition is printed by its
+name, while its meaning is part of the term, so a certificate of unknown origin should be replayed
+``of`` the intended statement.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ FORMAT = "attnproof certificate 3"
 PROOFS: tuple[type, ...] = get_args(Derivation)
 STEPS = {kind.__name__: kind for kind in (*PROOFS, SignStep)}
 TOLD = {kind.__name__: kind for kind in (Given, Claim, Law, Instance, Link)}
-UNTOLD = {"Given": ("extra",)}  # how numbers are drawn, which no proof looks at
-Plain = Any  # what JSON has: numbers, text, lists, dictionaries
+UNTOLD = {"Given": ("extra",)}  # how values are drawn, which proofs ignore
+Plain = Any  # JSON data: numbers, text, lists, dictionaries
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """A proof to be kept, sent and replayed.
+    """A proof that can be stored, sent and replayed.
 
     >>> from attnproof import equal, prove, real, sizes
     >>> (n,) = sizes("n")
@@ -56,19 +56,19 @@ class Certificate:
 
     @classmethod
     def of(cls, statement: Statement, decision: Decision) -> Certificate:
-        """The certificate of what was decided.  Raises ``TypeError`` where it is not proved."""
+        """Return the certificate of a decision; raise ``TypeError`` if it is not "proved"."""
         found = {one.says: one.derivation for one in decision.claims if one.derivation is not None}
         if decision.verdict != "proved" or len(found) < len(decision.claims):
             raise TypeError(f"a certificate is of a proof, and this is {decision.verdict}")
         return cls(statement, found)
 
     def replay(self, of: Statement | Theorem | None = None) -> Decision:
-        """What the kernel says of it now: proved, with the assumptions and conditions of each.
+        """Replay all derivations; return the verdict with the assumptions and conditions of each.
 
-        ``of`` is the statement, or the theorem, that it is to be a proof of.  Raises
-        :class:`~attnproof.symbolic.kernel.Refused` at the first step that is none, for a proof of
-        something else than the certificate or ``of`` states, and for one that rests on what the
-        statement does not grant.
+        ``of`` is the statement or theorem that it should prove.  Raises
+        :class:`~attnproof.symbolic.kernel.Refused` at the first invalid step, for a proof of
+        anything but the statement of the certificate and ``of``, and for one that rests on
+        assumptions that the statement does not grant.
         """
         if of is not None:
             wanted = of.statement if isinstance(of, Theorem) else of
@@ -82,17 +82,17 @@ class Certificate:
         claim, derivation = self.statement.claims[says], self.derivations[says]
         try:
             rests = settled(claim, self.statement, replay(derivation))
-        except Exception as error:  # what is malformed may raise anything, and is no proof
+        except Exception as error:  # a malformed derivation may raise anything
             raise Refused(f"certificate: {f'{says}: ' * bool(says)}{_text(error)}") from error
         return ClaimDecision(says, claim, "proved", (), *rests, derivation=derivation)
 
     def steps(self) -> Iterator[dict[str, Plain]]:
-        """The kernel's steps in their order, each as :func:`plain_step`, with its conclusion."""
+        """Yield the kernel's steps in order, each as :func:`plain_step`, with its conclusion."""
         for says, derivation in self.derivations.items():
             yield from ({"says": says, **plain_step(step)} for step in flatten(derivation))
 
     def plain(self) -> dict[str, Plain]:
-        """The same as plain data, as JSON has it; each term and each step stands there once."""
+        """Return the certificate as plain data for JSON; each term and step occurs once."""
         writer = _Writer()
         told = {
             "format": FORMAT,
@@ -107,19 +107,19 @@ class Certificate:
         return {**told, "terms": writer.terms, "steps": writer.steps}
 
     def to_json(self) -> str:
-        """The same as text."""
+        """Return the certificate as JSON text."""
         return json.dumps(self.plain(), ensure_ascii=False) + "\n"
 
     @classmethod
     def read(cls, told: str | Mapping[str, Plain]) -> Certificate:
-        """A certificate from its text or its plain data; :meth:`replay` says whether it is one.
+        """Return a certificate from its text or plain data; only :meth:`replay` checks the proof.
 
-        Raises ``Refused`` for what has not the form of a certificate.
+        Raises ``Refused`` for data that does not have the form of a certificate.
         """
         try:
             data = json.loads(told) if isinstance(told, str) else told
             return cls._read(data)
-        except Exception as error:  # what is no certificate may raise anything
+        except Exception as error:  # malformed data may raise anything
             raise Refused(f"certificate: it cannot be read: {_text(error)}") from error
 
     @classmethod
@@ -140,9 +140,9 @@ class Certificate:
 
 
 def plain_step(step: Step) -> dict[str, Plain]:
-    """A step as text: rule, arguments, path, before, after.
+    """Return a step as text: rule, arguments, path, before, after.
 
-    ``path`` counts arguments from the root of ``before`` to the part that is rewritten.
+    ``path`` has the argument numbers from the root of ``before`` to the part that is rewritten.
     """
     return {
         "rule": step.rule,
@@ -154,7 +154,7 @@ def plain_step(step: Step) -> dict[str, Plain]:
 
 
 class _Writer:
-    """Values as plain data; terms and derivations by their place in a list."""
+    """Writes values as plain data; terms and derivations as their positions in a list."""
 
     def __init__(self) -> None:
         self.terms: list[Plain] = []
@@ -183,7 +183,7 @@ class _Writer:
 
     def _placed(self, value: object, held: list[Plain], made: Callable[[], Plain]) -> int:
         if id(value) not in self.places:
-            told = made()  # which places its parts before it
+            told = made()  # adds its parts to the list first
             self.places[id(value)] = len(held)
             held.append(told)
         return self.places[id(value)]
@@ -198,7 +198,7 @@ class _Writer:
 
 
 class _Reader:
-    """What :class:`_Writer` wrote; a place that is not there yet is refused."""
+    """Reads what :class:`_Writer` wrote; refuses a position that is not filled yet."""
 
     def __init__(self, terms: list[Plain], steps: list[Plain]) -> None:
         self.terms: list[Term] = []
@@ -236,9 +236,9 @@ class _Reader:
 
 
 def _require_stated(statement: Statement) -> None:
-    """Refuse terms that mean nothing, names for two things, and variables that are not given.
+    """Refuse ill-formed terms, ambiguous names, and variables that are not given.
 
-    The kernel sees what it is to prove; what else is said of it is seen here.
+    The kernel checks the terms of the proof; this checks the rest of the statement.
     """
     laws = [law.claim for law in statement.laws]
     for claim in (*statement.claims.values(), *laws):
@@ -264,7 +264,7 @@ def _require_stated(statement: Statement) -> None:
 
 
 def _text(error: Exception) -> str:
-    """What an error says, though it may speak of terms that mean nothing and have no text."""
+    """Return the message of an error, even if it contains ill-formed terms that have no text."""
     try:
         told = str(error)
     except Exception:  # noqa: BLE001 (a term without its arguments fails to print in any way)
@@ -273,7 +273,7 @@ def _text(error: Exception) -> str:
 
 
 def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """A table, each name of which stands there once."""
+    """Return the pairs as a dictionary, refusing a name that occurs twice."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
@@ -299,7 +299,7 @@ def _name(value: object) -> str:
 
 
 def _place(value: object) -> int:
-    """A place in a list, from the front."""
+    """Return a list position, which must not be negative."""
     if type(value) is not int or value < 0:
         raise ValueError(f"wanted a place, got {value!r}")
     return value

@@ -4,13 +4,13 @@ A number here is one of
 
 * ``fmpq``: an exact rational;
 * :class:`~attnproof.symbolic.certified_numbers.Turn`: an exact rational multiple of π;
-* ``arb``: a ball that certainly holds the true value, at the working precision of the moment;
+* ``arb``: a ball that certainly contains the true value, at the current working precision;
 * :data:`MINUS_INFINITY`: exactly minus infinity, with exp(-inf) = 0 and -inf + finite = -inf;
-* :data:`UNDEFINED`: no value, or none that this precision can pin down (1/0, a division by a
-  ball that holds 0, log or sqrt of what may be negative, 0·(-inf)).  It spreads through
-  arithmetic, so whatever is built on it is undefined as well.
+* :data:`UNDEFINED`: no value, or none that this precision determines (1/0, division by a ball
+  that contains 0, log or sqrt of a number that may be negative, 0·(-inf)).  It propagates through
+  arithmetic.
 
-A comparison is answered only when it is certain; else :class:`Unclear` is raised.
+A comparison is answered only if it is certain; otherwise :class:`Unclear` is raised.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .terms import Term
 
 # Exact multiples of π, and the angles whose cosine is rational
 
-# Niven's theorem: at rational multiples q·π the cosine is rational at these q below 2 only.
+# Niven's theorem: for rational q with 0 <= q < 2, cos(q·π) is rational only at these q.
 _COSINES = {
     Fraction(0): fmpq(1),
     Fraction(1, 3): fmpq(1, 2),
@@ -42,17 +42,17 @@ _COSINES = {
 
 
 def turn(q: fmpq) -> Any:
-    """q·π; 0 as the rational number."""
+    """Return q·π, exactly; for q = 0 the rational number 0."""
     return Turn(q) if q != 0 else fmpq(0)
 
 
 def ball(x: Any) -> Any:
-    """The ball of a multiple of π; every other number as it is."""
+    """Return a multiple of π as a ball; any other number unchanged."""
     return arb.pi() * x.half if isinstance(x, Turn) else x
 
 
 class Turn:
-    """q·π for a rational q, which is not 0; exact under sums and rational multiples."""
+    """q·π for a rational q other than 0; exact under sums and rational multiples."""
 
     __slots__ = ("half",)
 
@@ -88,7 +88,7 @@ class Turn:
         return Turn(abs(self.half))
 
     def cos(self) -> Any:
-        """The cosine: rational where it is."""
+        """The cosine, as a rational number if it is one."""
         return _cosine(self.half)
 
     def sin(self) -> Any:
@@ -112,11 +112,11 @@ UNDEFINED = arb("nan")
 
 
 class Unclear(ArithmeticError):
-    """A comparison that these balls cannot decide, or that compares what has no value."""
+    """Raised for a comparison that balls cannot decide, or of a number without a value."""
 
 
 class NotANumber(TypeError):
-    """Something that is not a certified number stands where one is needed."""
+    """Raised for a value that is not a certified number where one is needed."""
 
 
 class MinusInfinity:
@@ -143,9 +143,9 @@ MINUS_INFINITY = MinusInfinity()
 
 
 def number(x: Any) -> Any:
-    """x as a certified number.
+    """Return x as a certified number.
 
-    Raises :class:`NotANumber` for floats: a rounded number would void every certificate.
+    Raises :class:`NotANumber` for floats, since a rounded number would invalidate certificates.
     """
     if isinstance(x, fmpq | arb | Turn | MinusInfinity):
         return x
@@ -165,7 +165,7 @@ def finite(x: Any) -> bool:
 
 
 def fraction(x: Any) -> Fraction | None:
-    """The exact value of x, or None if it is known only as a ball."""
+    """Return the value of x if it is an exact rational, else None."""
     return Fraction(int(x.p), int(x.q)) if isinstance(x, fmpq) else None
 
 
@@ -178,7 +178,7 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def less(x: Any, y: Any) -> bool:
-    """x < y, if certain."""
+    """Whether x < y; raises :class:`Unclear` if that is not certain."""
     x, y = _pair(x, y)
     if x is MINUS_INFINITY or y is MINUS_INFINITY:
         return y is not MINUS_INFINITY
@@ -191,7 +191,7 @@ def less(x: Any, y: Any) -> bool:
 
 
 def same(x: Any, y: Any) -> bool:
-    """x = y, if certain."""
+    """Whether x = y; raises :class:`Unclear` if that is not certain."""
     if isinstance(x, bool | np.bool_) and isinstance(y, bool | np.bool_):
         return bool(x == y)
     x, y = _pair(x, y)
@@ -206,7 +206,7 @@ def same(x: Any, y: Any) -> bool:
 
 
 def certified_gap(x: Any, y: Any) -> Fraction:
-    """A number that |x - y| certainly reaches; 0 if the balls overlap or are undefined."""
+    """Return a lower bound of |x - y|; 0 if the balls overlap or are undefined."""
     if not (finite(x) and finite(y)):
         return Fraction(0)
     gap = ball(x - y)
@@ -224,7 +224,7 @@ def _reciprocal(x: Any) -> Any:
 
 
 def power(x: Any, exponent: int) -> Any:
-    """x to an integer exponent."""
+    """Return x to an integer exponent."""
     x = ball(number(x))
     if not finite(x):
         return UNDEFINED
@@ -258,7 +258,7 @@ def _sqrt(x: Any) -> Any:
 
 
 def _through(name: str, at_zero: int) -> Callable[[Any], Any]:
-    """A function of finite numbers whose value at 0 is exact."""
+    """Return a function of finite numbers whose value at 0 is exact."""
 
     def of(x: Any) -> Any:
         if not finite(x):
@@ -272,7 +272,7 @@ def _through(name: str, at_zero: int) -> Callable[[Any], Any]:
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """The larger one; minus infinity is below everything."""
+    """Return the larger number; minus infinity is below everything."""
     x, y = ball(number(x)), ball(number(y))
     if x is MINUS_INFINITY or y is MINUS_INFINITY:
         return x if y is MINUS_INFINITY else y
@@ -284,7 +284,7 @@ def maximum(x: Any, y: Any) -> Any:
 
 
 def floor_divide(x: Any, y: Any) -> Any:
-    """⌊x/y⌋ of rational numbers."""
+    """Return ⌊x/y⌋ of rational numbers; undefined for others."""
     x, y = number(x), number(y)
     if not (isinstance(x, fmpq) and isinstance(y, fmpq)) or y == 0:
         return UNDEFINED
@@ -293,7 +293,7 @@ def floor_divide(x: Any, y: Any) -> Any:
 
 
 def remainder(x: Any, y: Any) -> Any:
-    """x − y·⌊x/y⌋ of rational numbers."""
+    """Return x − y·⌊x/y⌋ of rational numbers; undefined for others."""
     whole = floor_divide(x, y)
     return number(x) - number(y) * whole if isinstance(whole, fmpq) else UNDEFINED
 
@@ -310,11 +310,11 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 
 class ReadsOutside(Unclear):
-    """At these sizes a place outside of an axis is read: there is no value."""
+    """Raised if a term reads outside of an axis at these sizes, so that it has no value."""
 
 
 def _each(function: Callable[..., Any], *args: Any) -> Any:
-    """The function of every entry, as an object array (of one number: the number)."""
+    """Apply a function to every entry; the result is an object array, or a number."""
     return np.frompyfunc(function, len(args), 1)(*args)
 
 
@@ -324,10 +324,10 @@ _OF_TRUTHS = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
 
 
 class Balls(Evaluator):
-    """The value of a term in certified numbers, at the working precision of the moment.
+    """Evaluates terms in certified numbers, at the current working precision.
 
     ``values`` are exact: object arrays of Fraction, integers for indices and natural numbers,
-    integer arrays for maps of indices, arrays of truth values, functions on arrays of certified
+    integer arrays for index maps, arrays of truth values, functions on arrays of certified
     numbers.
 
     >>> from attnproof.symbolic.array import as_array
@@ -360,7 +360,7 @@ class Balls(Evaluator):
         return MINUS_INFINITY
 
     def inside(self, t: Term, axis: int, places: Any) -> None:
-        """Refuse a place outside of an axis: numpy would count from its end, or stop."""
+        """Refuse an index outside of an axis; NumPy would count from its end, or raise."""
         length = self.length(t.args[0].shape[axis])
         for at in np.ravel(places):
             if not 0 <= at < length:
@@ -385,7 +385,7 @@ class Balls(Evaluator):
         return super().elementwise(op, data, *args)
 
     def op_call(self, t: Term) -> Any:
-        """A function of real numbers; it has no value at minus infinity."""
+        """Call a function of real numbers, which has no value at minus infinity."""
         for arg in t.args:
             if any(x is MINUS_INFINITY for x in np.asarray(self(arg), dtype=object).ravel()):
                 raise Unclear(f"{arg!r} is minus infinity where a function reads it")

@@ -1,4 +1,4 @@
-"""Conclusions: what a statement says of its givens, and how its author would show it.
+"""Claims: what a statement says about its givens, and how its author would show it.
 
 ``relation`` is one of
 
@@ -6,17 +6,17 @@
 ``=``        equal, entry by entry
 ``>``        every entry of left − right is greater than 0
 ``>=``       every entry of left − right is at least 0
-``!=``       the arrays differ: in some entry at least
-``exists``   some array ``variable``, not depending on ``free_of``, puts left and right into
-             the relation ``inner``, one of those above
+``!=``       the arrays differ in at least one entry
+``exists``   for some array ``variable``, not depending on ``free_of``, left and right stand
+             in the relation ``inner``, one of those above
 ===========  ======================================================================
 
-What a binder binds (``for_all``, ``exists``) is a variable of its own, equal to nothing that the
-body finds outside, whatever it is called: it gets the author's name when the body is done, with a
-prime where something else in the body has that name.  So it cannot be taken for a given, nor kept
-and used elsewhere.
+A binder (``for_all``, ``exists``) binds a fresh variable that differs from everything outside of
+its body, whatever its name.  It gets the author's name after the body has run, with a prime if
+something else in the body has that name.  So it cannot be confused with a given, nor kept and used
+elsewhere.
 
-Everything else in a claim is advice to the prover, which the kernel does not believe.
+Everything else in a claim is advice to the prover, which the kernel does not trust.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Link:
 
 @dataclass(frozen=True)
 class Claim:
-    """One conclusion; see the table of relations above.  ``compared`` is that of left and right.
+    """One conclusion or hypothesis; see the table of relations above.
 
     ``links`` is the author's chain: from left to right for "=", from left − right to a form with
-    a visible sign for ">" and ">=", and for "!=" numbers that would all be equal if left were
-    right, the first less the last being ``apart``, visibly not 0.  ``variables`` are quantified
-    over besides the givens.  ``by`` says how: "" (normal forms), "induction" on ``on``,
-    "squares" (a sum of squares is 0) or "inverse" (a left inverse is a right one).
+    a visible sign for ">" and ">=".  For "!=" it has numbers that would all be equal if left were
+    right; the first minus the last is ``apart``, visibly not 0.  ``variables`` are quantified
+    over besides the givens.  ``by`` is the method: "" (normal forms), "induction" on ``on``,
+    "squares" (a sum of squares is 0) or "inverse" (a left inverse is a right inverse).
     """
 
     relation: str
@@ -72,16 +72,16 @@ class Claim:
 
     @property
     def compared(self) -> str:
-        """The relation of left and right; of an existence, the one that the array solves."""
+        """The relation of left and right; for an existence, the inner one."""
         return self.inner if self.relation == "exists" else self.relation
 
     @property
     def sides(self) -> tuple[Term, ...]:
-        """Left and right; of a sign, the one side there is."""
+        """Left and right, or left alone if there is no right side."""
         return (self.left,) if self.right is None else (self.left, self.right)
 
     def at_witness(self) -> Claim:
-        """What an existence says of its witness; any other claim, and one without, as it is."""
+        """Return what an existence claims of its witness; any other claim unchanged."""
         if self.relation != "exists" or self.variable is None or self.witness is None:
             return self
         x, value = self.variable, self.witness
@@ -91,7 +91,7 @@ class Claim:
         return plain.moved(lambda t: substitute(t, x, value))
 
     def terms(self) -> tuple[Term, ...]:
-        """All terms in which it is said, and in which it is to be shown; not those of facts."""
+        """Return all terms of the claim and of its author's steps, but not those of facts."""
         found = (
             self.left,
             self.right,
@@ -105,7 +105,7 @@ class Claim:
         return tuple(t for t in found if t is not None)
 
     def moved(self, move: Callable[[Term], Term]) -> Claim:
-        """The claim with every term of it, those of its facts included, moved."""
+        """Return the claim with ``move`` applied to every term, those of its facts included."""
 
         def maybe(term: Term | None) -> Term | None:
             return None if term is None else move(term)
@@ -125,36 +125,36 @@ class Claim:
         )
 
     def with_facts(self, *facts: Instance | Law) -> Claim:
-        """The claim, to be shown with hypotheses or earlier conclusions at hand."""
+        """Return the claim, to be shown with the help of hypotheses or earlier conclusions."""
         for fact in facts:
             demand(fact, (Instance, Law), "with_facts takes laws (for_all), or laws at values")
         return replace(self, using=tuple(f if isinstance(f, Instance) else f.at() for f in facts))
 
     def by_induction(self, on: Array) -> Claim:
-        """The claim, to be shown by induction on a natural number, which is given as such."""
+        """Return the claim, to be shown by induction on a given natural number."""
         demand(on, Array, "induction is on a given natural number, such as m")
         if on.term.op != "var" or on.term.data[1] != "natural":
             raise TypeError(f"induction is on a given natural number, such as m; it is on {on!r}")
         return replace(self, by="induction", on=on.term)
 
     def by_squares(self) -> Claim:
-        """An equation, to be shown by a sum of squares: Σ (left − right)² = 0."""
+        """Return the equation, to be shown by Σ (left − right)² = 0."""
         return replace(self, by="squares")
 
     def by_inverse(self) -> Claim:
-        """B A = 1 for square A and B, to be shown by A B = 1."""
+        """Return the equation B A = 1 for square A and B, to be shown by A B = 1."""
         return replace(self, by="inverse")
 
 
 @either
 def equal(left: Any, right: Any) -> Claim:
-    """left = right, entry by entry."""
+    """Claim left = right, entry by entry."""
     return chain(left, ("", right))
 
 
 @either
 def chain(first: Any, *steps: tuple[str, Any]) -> Claim:
-    """first = ... = last, each step with its reason."""
+    """Claim first = ... = last, each step given as (reason, next)."""
     if not steps:
         raise TypeError("a chain has steps: chain(first, (reason, next), .., (reason, last))")
     a = as_array(first)
@@ -183,19 +183,19 @@ def _is_step(step: Any) -> bool:
 
 @either
 def all_positive(array: Any) -> Claim:
-    """Every entry is greater than zero."""
+    """Claim that every entry is greater than 0."""
     return Claim(">", as_array(array).term)
 
 
 @either
 def greater(left: Any, right: Any, *steps: tuple[str, Any]) -> Claim:
-    """left > right, entry by entry; the steps lead from left − right to a form that shows it."""
+    """Claim left > right, entry by entry; steps lead from left − right to a form that shows it."""
     return _ordered(">", left, right, steps)
 
 
 @either
 def at_least(left: Any, right: Any, *steps: tuple[str, Any]) -> Claim:
-    """left >= right, entry by entry; the steps lead from left − right to a form that shows it."""
+    """Claim left >= right, entry by entry; steps lead from left − right to a form that shows it."""
     return _ordered(">=", left, right, steps)
 
 
@@ -208,12 +208,12 @@ def _ordered(relation: str, left: Any, right: Any, steps: tuple[tuple[str, Any],
 
 @either
 def differ(left: Any, right: Any, first: Any = None, *steps: Any) -> Claim:
-    """left and right are not equal: not in every entry.
+    """Claim that left and right differ in at least one entry.
 
-    Two numbers need no more if their difference is visibly not 0, or ``first`` is that
-    difference in a form where it is.  Arrays need a contradiction: numbers ``first`` = ... =
-    last, (reason, number) each, which follow from left = right; the final step is a number
-    alone, first − last in a form that is visibly not 0.  A hypothesis needs none of this.
+    For two numbers, their difference must be visibly not 0, or ``first`` is the difference in a
+    form in which it is.  Arrays need a contradiction: numbers ``first`` = ... = last, each step
+    (reason, number), which follow from left = right; the final step is a number alone,
+    first − last in a form that is visibly not 0.  A hypothesis needs none of this.
 
     >>> from attnproof.symbolic.givens import real
     >>> x = real().named("x")
@@ -252,10 +252,10 @@ def exists(
     witness: Any = None,
     free_of: tuple[Array, ...] = (),
 ) -> Claim:
-    """Some array of that kind, not depending on ``free_of``, satisfies what ``body`` claims.
+    """Claim that some array of that kind, not depending on ``free_of``, satisfies ``body``.
 
-    An equation, an inequality or a difference; it is shown by the witness as it would be by itself,
-    with the steps and facts of its author.  Raises ``TypeError`` for anything else.
+    The body claims an equation, an inequality or a difference, which is shown for the witness like
+    any other claim, with its author's steps and facts.  Raises ``TypeError`` for other claims.
 
     >>> from attnproof.symbolic.givens import real
     >>> x = real().named("x")
@@ -291,7 +291,7 @@ def exists(
 
 
 def _conclusion(binder: str, found: Any) -> Claim:
-    """What the body of a binder claims.  Raises ``TypeError`` for what is no one claim."""
+    """Return the claim of a binder's body; raise ``TypeError`` for anything but one claim."""
     if isinstance(found, Law):
         return found.claim
     if not isinstance(found, Claim):
@@ -305,7 +305,7 @@ def _conclusion(binder: str, found: Any) -> Claim:
 def _named(
     claim: Claim, bound: Mapping[str, tuple[Given, Term]]
 ) -> tuple[Claim, tuple[tuple[str, Given], ...]]:
-    """The claim with what is bound in it under the author's names, a prime where one is taken."""
+    """Return the claim and its bound variables under the author's names, primed if taken."""
     own = {term for _, term in bound.values()}
     taken = {name for name, _ in claim.variables}
     for term in claim.terms():
@@ -322,7 +322,7 @@ def _named(
 
 
 def name_of(v: Term) -> str:
-    """The name of a variable, an index or a size: all of it, which an index has as its data."""
+    """Return the name of a variable, an index or a size."""
     return str(v.data if v.op == "index" else v.data[0])
 
 
@@ -333,9 +333,9 @@ class Law:
     claim: Claim
 
     def at(self, /, **values: Any) -> Instance:
-        """The claim at these values of its variables; a variable not named stays itself.
+        """Return the law at these values of its variables; a variable not named stands for itself.
 
-        One that was given a prime may be named without.
+        A variable that was given a prime may be named without it.
         """
         names = [name for name, _ in self.claim.variables]
         bare = [name.rstrip("′") for name in names]
@@ -358,14 +358,14 @@ class Law:
 
 @dataclass(frozen=True)
 class Instance:
-    """A law at given values; with ``indices``, at a family of values, one for each index."""
+    """A law at given values; with ``indices``, at a family of values, one per index."""
 
     law: Law
     values: tuple[Term, ...]
     indices: tuple[Term, ...] = ()
 
     def moved(self, move: Callable[[Term], Term]) -> Instance:
-        """The instance with every term moved, its law included."""
+        """Return the instance with ``move`` applied to its values and its law."""
         law = Law(self.law.claim.moved(move))
         return Instance(law, tuple(map(move, self.values)), self.indices)
 
@@ -386,7 +386,7 @@ class Instance:
 
 @either
 def for_all(variables: Mapping[str, Given], body: Callable[..., Claim | Law]) -> Law:
-    """The claim for all values of further variables, named as the parameters of ``body``.
+    """Return the claim for all values of further variables, named as the parameters of ``body``.
 
     >>> from attnproof.symbolic.givens import natural, function
     >>> f = function(0).named("f")
@@ -412,14 +412,14 @@ _BUILDING: ContextVar[Iterator[int] | None] = ContextVar("numbers of the build",
 
 
 def _fresh() -> str:
-    """What no other name that is open now ends with."""
+    """Return a suffix that no other open name ends with."""
     building = _BUILDING.get()
     return f"#{next(_FRESH)}" if building is None else f"#{next(building)}'"
 
 
 @contextmanager
 def counted_anew() -> Iterator[None]:
-    """Let code that is run again make the very same terms: summands are ordered by their names."""
+    """Number fresh names anew inside the block, so that code run again makes the same terms."""
     token = _BUILDING.set(_BUILDING.get() or count())
     try:
         yield
@@ -429,7 +429,7 @@ def counted_anew() -> Iterator[None]:
 
 @either
 def over(length: Any, family: Callable[[Array], Instance]) -> Instance:
-    """A family of instances, one for each index below the length."""
+    """Return a family of instances, one for each index below the length."""
     at = opened(integer(as_array(length).term), f"at{_fresh()}")
     instance = family(Array(at))
     return replace(instance, indices=(at, *instance.indices))
@@ -437,7 +437,7 @@ def over(length: Any, family: Callable[[Array], Instance]) -> Instance:
 
 @either
 def rows(length: Any, row: Callable[[Any], Any]) -> Any:
-    """The array whose slice i is ``row(i)``, i = 0, 1, ..., length − 1.
+    """Return the array whose slice i is ``row(i)``, for i = 0, 1, ..., length − 1.
 
     >>> from attnproof.symbolic.givens import sizes
     >>> (n,) = sizes("n")
@@ -452,10 +452,10 @@ def rows(length: Any, row: Callable[[Any], Any]) -> Any:
 
 @either
 def iterate(depth: Any, start: Any, layer: Callable[[Any, Any], Any]) -> Any:
-    """start, then ``layer(t, state)`` for t = 0, 1, ..., depth - 1; any natural depth.
+    """Apply ``layer(t, state)`` to ``start`` for t = 0, 1, ..., depth - 1.
 
-    A symbolic depth (a size, an index, a natural number) gives one term, about which the kernel
-    reasons by induction.
+    A symbolic depth (a size, an index, a natural number) gives a single term, about which the
+    kernel reasons by induction.
     """
     demand(layer, callable, "iterate wants a function of t and the state: iterate(depth, start, f)")
     if not isinstance(depth, Array):
@@ -464,7 +464,7 @@ def iterate(depth: Any, start: Any, layer: Callable[[Any, Any], Any]) -> Any:
             start = layer(t, start)
         return start
     a = as_array(start)
-    number = _fresh()  # no name that anybody else has; binding makes it vanish
+    number = _fresh()  # used nowhere else, and gone once it is bound
     at = opened(depth.term, f"layer{number}")
     state = make("var", (), (Opened((f"state{number}",)), "real"), a.axes)
     body = as_array(layer(Array(at), Array(state))).term

@@ -1,13 +1,12 @@
-"""A claim as its code gave it on numpy, beside its terms at the same values: where the two part.
+"""Compare a claim as its code computed it on NumPy with its terms at the same values.
 
-The values need not obey the hypotheses of a statement: they are there to tell two readings of one
-line of code apart.  So they hold zeros, ties and negative numbers, masks that hide everything or
-nothing, permutations that move and that do not; whole multiples of 1/16, so that equal sums of
-them are equal in floating point too.
+The values need not satisfy the hypotheses of a statement: they serve to distinguish two readings of
+one line of code.  So they include zeros, ties and negative numbers, masks that hide everything or
+nothing, permutations that move entries and that do not; they are integer multiples of 1/16, so
+that equal sums of them are equal in floating point too.
 
-Compared are the variables, the relation, and every side and step: entry by entry, in shape, and in
-where it is not a number.  Rounding hides what is less than 1e-9 of the largest number met on the
-way.
+Compared are the variables, the relation, and every side and step: in shape, entry by entry, and in
+the places of NaN.  Differences below 1e-9 of the largest intermediate number count as rounding.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ from .givens import SIGNED, Given
 from .scalars import number_of
 from .terms import Term
 
-# Sizes that cross each other in every order, and values by kind, for reading a term by its code
+# Sizes in every order, and values by kind, for comparing a term with its code
 
-DEEPEST = 64  # natural numbers near those of the code are tried up to this
+DEEPEST = 64  # natural numbers near constants of the code are tried up to this
 UNLIKE = ((1, 3), (2, 3), (1, 4))  # a smaller and a larger length, 1 among them
 
 
 class NoValue(ValueError):
-    """At these sizes a given has no value: an index below 0."""
+    """Raised if a given has no value at these sizes, such as an index below 0."""
 
 
 def crossing(names: Iterable[str]) -> list[dict[str, int]]:
-    """Eight or more choices of sizes: of any two, each is the smaller, the larger, and as large.
+    """Return at least eight choices of sizes, in which any two are ordered in all three ways.
 
-    All are 1 in the first and 2 in the second.  In the next ones the names are halved, by each
-    binary digit of their number, into those that are small and those that are large, and the other
-    way round, once with 1 for small and once with 2: any two differ in a digit.
+    All sizes are 1 in the first choice and 2 in the second.  In the others the names are divided
+    into small and large by the binary digits of their numbers, in both ways, with 1 or 2 for
+    small; as any two numbers differ in a digit, any two sizes differ in both directions.
 
     >>> crossing(["n", "m"])[:4]
     [{'n': 1, 'm': 1}, {'n': 2, 'm': 2}, {'n': 1, 'm': 3}, {'n': 3, 'm': 1}]
@@ -58,11 +57,11 @@ def crossing(names: Iterable[str]) -> list[dict[str, int]]:
 
 
 class Draw:
-    """Values of givens at one choice of sizes, in one of several manners.
+    """Draws values of givens at one choice of sizes, in one of several manners.
 
-    ``turn`` chooses the manner: numbers of both signs, small ones with zeros and ties, positive
-    ones, all equal, all 0, large ones; masks at random, all hidden, all seen, some rows hidden.
-    ``near`` are numbers that the code was written with: they occur among the large ones.
+    ``turn`` selects the manner: numbers of both signs, small ones with zeros and ties, positive
+    ones, all equal, all 0, large ones; random masks, all False, all True, some rows all False.
+    ``near`` are constants of the code, near which some of the large numbers are drawn.
 
     >>> from attnproof.symbolic.givens import boolean, sizes
     >>> (n,) = sizes("n")
@@ -75,7 +74,7 @@ class Draw:
         self.random = np.random.default_rng(turn)
 
     def __call__(self, name: str, given: Given) -> Any:
-        """A value of this kind, as numpy has it; a function as a callable."""
+        """Return a NumPy value of this kind; for a function, a callable."""
         at = given_at(given, self.sizes)
         shape = lengths(at, self.sizes)
         below = int(number_of(at.below) or 0) if at.below is not None else 0
@@ -92,7 +91,7 @@ class Draw:
         if given.kind in ("index", "index map"):
             return np.asarray(self.random.integers(below, size=shape))
         if given.kind in ("permutation", "injection"):
-            several = -(-shape[0] // below)  # more indices than there are cannot be different
+            several = -(-shape[0] // below)  # more indices than ``below`` cannot be distinct
             return np.concatenate([self.random.permutation(below) for _ in range(several)])[
                 : shape[0]
             ]
@@ -101,7 +100,7 @@ class Draw:
         return self.numbers(given.kind, shape)
 
     def mask(self, shape: tuple[int, ...]) -> Any:
-        """Truth values."""
+        """Return truth values of this shape."""
         found = np.asarray(self.random.random(shape) < 0.5)
         if self.turn % 4 == 1:
             found[...] = False
@@ -113,7 +112,7 @@ class Draw:
         return found
 
     def numbers(self, kind: str, shape: tuple[int, ...]) -> Any:
-        """Real numbers; positive or at least 0 where the kind says so."""
+        """Return real numbers of this shape, positive or at least 0 if the kind requires it."""
         turn, positive = self.turn % 6, kind == "positive"
         if turn == 1:
             found = self.random.integers(-1, 2, size=shape) / 1
@@ -136,11 +135,11 @@ class Draw:
 def smooth(
     name: str, core: tuple[int, ...], out: tuple[int, ...] | None, seed: int
 ) -> Callable[..., Any]:
-    """A smooth function of arrays that reads the last ``core`` axes of each, as a given does.
+    """Return a smooth function of arrays that reads the last ``core`` axes of each.
 
-    Entry o of the result is Σ_k sin(a_ok x_k + b_ok) over all entries x_k that it reads, with a
-    and b of its own for every number of entries; ``out`` is the shape of a result, or None for
-    that of what it reads of its first argument.
+    Entry o of the result is Σ_k sin(a_ok x_k + b_ok) over all entries x_k that it reads, with
+    separate a and b for every number of entries.  ``out`` is the shape of a result; None means the
+    shape of what it reads of its first argument.
     """
     chosen: dict[tuple[int, int], Any] = {}
 
@@ -165,23 +164,23 @@ def smooth(
     return function
 
 
-# A claim as its code gave it on numpy, beside its terms at the same values: where the two part
+# The comparison of a claim as computed by its code with its terms
 
 NEAR = 1e-9
-VISIBLE = 1e-3  # of the largest number of a side, what rounding may hide where it is compared
-ROUNDING = 1e-12  # nothing to look into below this
+VISIBLE = 1e-3  # of a side's largest number: what rounding may hide for the side to count
+ROUNDING = 1e-12  # relative differences below this need no further check
 
 
 class NotRun(TypeError):
-    """The code of a statement does not run on numpy, so its term has nothing to agree with."""
+    """Raised if the code of a statement does not run on NumPy, or could not be compared."""
 
 
 class OutOfRange(LookupError):
-    """A term reads what is not there."""
+    """Raised if a term reads outside of an axis, or its value has not the shape it says."""
 
 
 class Parted(Exception):
-    """What was looked for is found."""
+    """Raised with the first difference between code and term, in ``found``."""
 
     def __init__(self, part: str, code: str, term: str, place: tuple[int, ...] = ()) -> None:
         super().__init__(part)
@@ -189,10 +188,10 @@ class Parted(Exception):
 
 
 class TermValues(Evaluator):
-    """The value of a term as it stands: nothing out of range, and every shape the one it has.
+    """Evaluates a term strictly: no reads out of range, and every value has its term's shape.
 
-    A quotient is divided, not multiplied by an inverse, as code does it.  Sums over the outcomes
-    of an experiment are plain sums, here and in the code.
+    Quotients are computed by division and not by multiplication with an inverse, as in code.  Sums
+    over the outcomes of a probability space are plain sums, here and in the code.
     """
 
     def __init__(self, xp: Any, sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
@@ -243,14 +242,14 @@ class TermValues(Evaluator):
 
     @property
     def largest(self) -> float:
-        """The largest number that was met."""
+        """The largest absolute value among all finite intermediate numbers, at least 1."""
         numbers = (v for v in map(np.asarray, self.known.values()) if v.dtype.kind in "fiu")
         sizes = (np.max(np.abs(v[np.isfinite(v)]), initial=1.0) for v in numbers)
         return float(max(sizes, default=1.0))
 
 
 def sides(claim: Claim) -> Iterator[tuple[str, Term]]:
-    """Every term of a claim, under the name of its part."""
+    """Yield every term of a claim with the name of its part."""
     parts = {
         "left side": claim.left,
         "right side": claim.right,
@@ -263,7 +262,7 @@ def sides(claim: Claim) -> Iterator[tuple[str, Term]]:
 
 
 def _values_of(said: ConcreteClaim) -> dict[str, Any]:
-    """Every value of a claim as run, under the same names."""
+    """Return every value of a claim as run, under the same names."""
     parts = {
         "left side": said.left,
         "right side": said.right,
@@ -276,7 +275,7 @@ def _values_of(said: ConcreteClaim) -> dict[str, Any]:
 
 
 def bound_variables(claim: Claim, said: ConcreteClaim) -> Iterator[tuple[Term, Any]]:
-    """The variables that a claim binds, as terms and as values, the outermost first."""
+    """Yield the variables that a claim binds, as terms and values, the outermost first."""
     for (name, given), variable in zip(claim.variables, said.variables, strict=False):
         yield given.named(name).term, variable.value
     if claim.variable is not None and said.unknown is not None:
@@ -284,7 +283,7 @@ def bound_variables(claim: Claim, said: ConcreteClaim) -> Iterator[tuple[Term, A
 
 
 def compared(claim: Claim, said: ConcreteClaim, read: TermValues) -> Iterator[str]:
-    """The parts that met a finite number; raises where a claim as run and its terms part."""
+    """Yield the parts that were compared at finite numbers; raise :class:`Parted` if any differ."""
     binders = [given.kind for _, given in claim.variables]
     own = [variable.given.kind for variable in said.variables]
     if binders != own:
@@ -301,15 +300,15 @@ def compared(claim: Claim, said: ConcreteClaim, read: TermValues) -> Iterator[st
             missing = "nothing"
             raise Parted(part, shown(values.get(part, missing)), repr(terms.get(part, missing)))
         if part == last and ends_right:
-            continue  # it is the right side, which was compared
+            continue  # the right side, which was compared already
         if _compared_side(part, terms[part], values[part], read, exact=equation):
             yield from (part, last) if part == "right side" and ends_right else (part,)
 
 
 def _compared_side(part: str, term: Term, value: Any, read: TermValues, *, exact: bool) -> bool:
-    """Whether all of this side was numbers that rounding does not hide.
+    """Return whether this side was compared: all known, with numbers larger than rounding.
 
-    Raises where its code and its term part.
+    Raises :class:`Parted` if code and term differ.
     """
     here = np.asarray(value)
     if here.dtype.kind not in "bfiu":
@@ -345,7 +344,7 @@ def _compared_side(part: str, term: Term, value: Any, read: TermValues, *, exact
 
 
 def shown(value: Any) -> str:
-    """An input in a line."""
+    """Return an input as one line of text."""
     if callable(value):
         return "a smooth function"
     array = np.asarray(value)

@@ -1,17 +1,18 @@
-"""Laws of a composition, from the laws of its parts: each part stays folded while others are shown.
+"""Prove a law of a composition from the laws of its parts, each proved with the others folded.
 
-A law speaks of what some calls of one function give.  Where the function is g after f, and what
-calls of f give obeys the law, it is again of the form of what the law gives to a call: of causal f
-the first rows are the same, whatever comes after.  So the law of g, for all values of what it is
-given, shows the law of the whole.  Equations of whole arrays are all that this takes:
+A law relates the results of several calls of one function.  Suppose that the function is g after f,
+and the results of f obey the law.  Then they again have the form of the inputs that the law passes
+to its calls: for a causal f, the first rows agree, whatever comes after.  So the law of g, for all
+inputs, implies the law of the composition.  Only equations of whole arrays are needed:
 
-1. what a call of f gave is what the law would give to g, at values read off the calls of f; by the
-   law of f as a rule that rewrites, and by an equation for any arrays in the place of its calls;
-2. what is equal stands in g for what is equal;
-3. the law of g, at these values.
+1. the result of each call of f equals the input that the law passes to g, at values read off the
+   calls of f; by the law of f as a rewrite rule, and by an equation for arbitrary arrays in place
+   of its calls;
+2. equal inputs of g are replaced by each other;
+3. the law of g holds at these values.
 
-A part is shown for all values of the numbers in it as well, so that parts that are alike but for
-their weights are shown once.  The kernel replays the whole as it would any other proof of it.
+The law of a part is proved for all values of its weights as well, so that parts that differ only in
+their weights are proved once.  The kernel replays the whole like any other proof.
 """
 
 from __future__ import annotations
@@ -40,21 +41,19 @@ Pairs = Sequence[tuple[Term, Term]]
 
 
 class NotComposed(Exception):
-    """The law of the whole does not follow from laws of its parts in this way; the text says why.
-
-    It may hold all the same.
-    """
+    """Raised if the law does not follow from laws of the parts in this way; it may still hold."""
 
 
 @dataclass(frozen=True)
 class Composition:
-    """A law of a function that is cut into parts, one after the other.
+    """A law of a function that is split into consecutive parts.
 
-    ``sides`` are its equations, of a call and of what is ``given`` by name; the call is made in the
-    same order each time.  ``again`` has by name what the law is given after a part, made of what
-    the calls of that part gave, in their order.  ``taken`` is what each call takes, and ``parts``
-    has for each part what each call gives there: terms in which what the part before gave stands
-    as it is, and is all that they have of what is given.  ``givens`` are those of the statement.
+    ``sides`` returns its equations for a function ``call`` and the ``given`` arrays by name; it
+    makes its calls in the same order each time.  ``again`` returns the given arrays, by name, for
+    the next part, made of the results of the calls of a part, in their order.  ``taken`` has the
+    argument of each call, and ``parts`` for each part the result of each call: terms that contain
+    the result of the previous part unchanged and depend on the given arrays only through it.
+    ``givens`` are those of the statement.
     """
 
     sides: Callable[[Call, Mapping[str, Array]], Pairs]
@@ -65,11 +64,11 @@ class Composition:
     givens: Mapping[str, Given]
 
     def after(self, outputs: Sequence[Term]) -> dict[str, Array]:
-        """What the law is given by name after a part whose calls gave this."""
+        """Return the given arrays, by name, after a part with these results of its calls."""
         return dict(self.again([Array(t) for t in outputs]))
 
     def of(self, outputs: Sequence[Term]) -> Pairs:
-        """The sides of the law, of calls that give this."""
+        """Return the sides of the law for calls with these results."""
         calls = iter(zip(self.taken, outputs, strict=True))
 
         def call(x: Array) -> Array:
@@ -82,10 +81,10 @@ class Composition:
 
 
 def decide_composition(whole: Composition, effort: Effort) -> Decision:
-    """The verdict on a law of a composition: proved, by laws of its parts, or undecided.
+    """Return the verdict on a law of a composition: proved by the laws of its parts, or undecided.
 
-    The conditions under which the parts mean what they say are joined; those of a later part speak
-    of any array in the place of what it is given.
+    The conditions of the parts (divisors not 0 and the like) are collected; those of a later part
+    are about arbitrary arrays in place of its inputs.
     """
     start, budget = perf_counter(), Budget(effort.whole, now())
     claims = [_claim(left, right) for left, right in whole.of(whole.parts[-1])]
@@ -108,7 +107,7 @@ def _claim(left: Term, right: Term, variables: tuple[Term, ...] = ()) -> Claim:
 
 @dataclass(frozen=True)
 class _Law:
-    """A law for all values of some variables, with its derivation and what was found of it."""
+    """A law for all values of some variables, with its derivation and the verdict on it."""
 
     law: Term
     derivation: Derivation
@@ -116,14 +115,14 @@ class _Law:
     found: ClaimDecision | None = None
 
     def at(self, *values: Term) -> Derivation:
-        """The law at these values, which rests on the law."""
+        """Return the law at these values, as an assumption."""
         left, right = (instantiate(side, *values) for side in self.law.args)
         return Reflexive(left) if left is right else Assume(left, right, self.law, values)
 
 
 @dataclass
 class _Composing:
-    """The laws that were shown on the way, each once: of parts, and of any arrays."""
+    """One proof of a composition; each law of a part or of arbitrary arrays is proved once."""
 
     whole: Composition
     effort: Effort
@@ -131,7 +130,7 @@ class _Composing:
     laws: dict[Term, _Law] = field(default_factory=dict)
 
     def decided(self) -> Iterator[ClaimDecision]:
-        """Each equation of the law of the whole, proved."""
+        """Yield the proved decision on each equation of the law of the composition."""
         each: list[list[Equation]] = []
         for k in range(len(self.whole.parts)):
             each.append(self._up_to(k, each[-1] if each else []))
@@ -164,9 +163,9 @@ class _Composing:
             links = ()
 
     def _up_to(self, k: int, before: list[Equation]) -> list[Equation]:
-        """The equations of the law after this part, from those after the part before."""
+        """Return the equations of the law up to part k, from those up to the previous part."""
         whole, outputs = self.whole, self.whole.parts[k]
-        for term in outputs:  # from the inside on: they are deep
+        for term in outputs:  # part by part, as the terms are deep
             formed(term)
         same = self._returned(whole.parts[k - 1], before) if k else []
         found = []
@@ -178,10 +177,10 @@ class _Composing:
         return found
 
     def _of_part(self, k: int) -> Iterator[Derivation]:
-        """The equations of the law of one part, at what it is given in the whole.
+        """Yield the equations of the law of one part, at its inputs in the composition.
 
-        They are shown for any arrays in the place of that, and any weights.  Raises
-        :class:`NotComposed` where they are not shown.
+        They are proved for arbitrary arrays in place of these inputs, and arbitrary weights.
+        Raises :class:`NotComposed` if they are not proved.
         """
         whole, outputs = self.whole, self.whole.parts[k]
         taken = whole.parts[k - 1] if k else whole.taken
@@ -213,7 +212,7 @@ class _Composing:
             yield told.at(*(values[name].term for name in own), *rest)
 
     def _require_cut(self, outputs: Sequence[Term], taken: Sequence[Term]) -> None:
-        """Refuse a part that reads what is given past the part before it."""
+        """Refuse a part that reads a given array other than through the previous part."""
         given = {x.term for x in self.whole.given.values()}
         for found, before in zip(outputs, taken, strict=True):
             hole = make("var", (), ("what the part before gives", "real"), before.shape)
@@ -221,7 +220,7 @@ class _Composing:
                 raise NotComposed("a part reads what is given past the part before it")
 
     def _law(self, left: Term, right: Term, variables: tuple[Term, ...]) -> _Law:
-        """The law of a part by itself, shown for all values of its variables; once."""
+        """Return the law of a part by itself, proved once for all values of its variables."""
         told = law(left, right, variables)
         if told not in self.laws:
             statement = Statement(self.whole.givens, {"": _claim(left, right, variables)})
@@ -233,9 +232,10 @@ class _Composing:
         return self.laws[told]
 
     def _returned(self, outputs: tuple[Term, ...], before: list[Equation]) -> list[Equation]:
-        """What each call of a part gave, as what the law gives to the next part.
+        """Return equations of the results of a part with the inputs that the law gives the next.
 
-        It is an equation of any arrays, in which left sides of the law stand for right ones.
+        They are equations of arbitrary arrays, with right sides of the law replaced by left ones;
+        at the actual results, the equations in ``before`` replace these back.
         """
         whole = self.whole
         holes = tuple(
@@ -268,7 +268,7 @@ class _Composing:
     def _any(
         self, left: Term, right: Term, variables: tuple[Term, ...], values: tuple[Term, ...]
     ) -> Derivation | None:
-        """An equation of any arrays at some values, if it is shown."""
+        """Return an equation of arbitrary arrays at some values, or None if it is not derived."""
         told = law(left, right, variables)
         if told not in self.laws:
             try:
@@ -279,5 +279,5 @@ class _Composing:
 
 
 def _is_any(v: Term) -> bool:
-    """Whether a variable is an array of any numbers."""
+    """Whether a variable is an array of arbitrary real numbers."""
     return v.op == "var" and not v.args and v.data[1] in ANY_REAL

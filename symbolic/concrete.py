@@ -1,9 +1,9 @@
-"""Conclusions of concrete arrays: what the constructors of ``claim`` give while a body is run.
+"""Claims about concrete arrays: what the constructors of ``claim`` return while a body is run.
 
-A body is ordinary array code until it says what it claims.  While a :class:`Reading` is in force,
-``equal``, ``for_all``, ``rows`` and their kin compute with the arrays at hand (numpy's, or arrays
-of SymPy expressions) and return what follows here in place of terms.  ``bodies`` puts a reading in
-force and hands in the arrays.
+The body of a statement is ordinary array code that ends with a claim.  While a :class:`Reading` is
+active, ``equal``, ``for_all``, ``rows`` and the like compute with concrete arrays (NumPy's, or
+arrays of SymPy expressions) and return the classes below instead of terms.  ``bodies`` activates a
+reading and passes in the arrays.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _READING: ContextVar[Reading | None] = ContextVar("the reading in force", defaul
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable that ``for_all`` or ``exists`` binds, with the value it was given in this run."""
+    """A variable that ``for_all`` or ``exists`` binds, with its value in this run."""
 
     name: str
     given: Given
@@ -38,12 +38,12 @@ class Variable:
 
 @dataclass(frozen=True)
 class ConcreteClaim:
-    """One conclusion, or one hypothesis, over concrete arrays; the fields are those of ``Claim``.
+    """One conclusion or hypothesis over concrete arrays; the fields correspond to ``Claim``.
 
     ``relation`` is "=", ">", ">=", "!=" or "exists"; ``right`` is None for ``all_positive``.
-    ``links`` are the steps of the author's chain, (reason, value) each, and ``apart`` the last
-    number of ``differ``.  ``variables`` are those of ``for_all``, the outermost first.  Of
-    ``exists``, ``unknown`` is the array said to exist, ``inner`` what is claimed of it, at the
+    ``links`` are the steps of the author's chain, each (reason, value), and ``apart`` the last
+    number of ``differ``.  ``variables`` are those of ``for_all``, the outermost first.  For
+    "exists", ``unknown`` is the array claimed to exist and ``inner`` the claim about it, at the
     value in ``unknown`` and not at the witness; ``left`` and ``right`` are those of ``inner``.
     """
 
@@ -62,7 +62,7 @@ class ConcreteClaim:
     again: Callable[..., ConcreteClaim] | None = field(default=None, compare=False, repr=False)
 
     def with_facts(self, *facts: Any) -> ConcreteClaim:
-        """The claim, with the instances that its author would use; they are run when asked for."""
+        """Return the claim with the instances that its author cites, each evaluated on demand."""
         instances: list[ConcreteInstance] = []
         for fact in facts:
             one = fact.at() if isinstance(fact, ConcreteLaw) else fact
@@ -70,39 +70,39 @@ class ConcreteClaim:
         return replace(self, using=tuple(instances))
 
     def by_induction(self, _: Any) -> ConcreteClaim:
-        """The claim, to be shown by induction."""
+        """Return the claim, to be shown by induction."""
         return replace(self, by="induction")
 
     def by_squares(self) -> ConcreteClaim:
-        """The claim, to be shown by a sum of squares that is 0."""
+        """Return the claim, to be shown by a sum of squares that is 0."""
         return replace(self, by="squares")
 
     def by_inverse(self) -> ConcreteClaim:
-        """The claim, to be shown by the product in the other order."""
+        """Return the claim, to be shown by the product in the other order."""
         return replace(self, by="inverse")
 
 
 @dataclass(frozen=True)
 class ConcreteLaw:
-    """A claim at one value of each of its variables, where a body says "for all"."""
+    """A claim for all values of some variables, evaluated at one value of each."""
 
     claim: ConcreteClaim
 
     def at(self, /, **values: Any) -> ConcreteInstance:
-        """The claim at these values of its variables; a variable not named keeps its own."""
+        """Return the law at these values of its variables; one not named keeps its value."""
         return ConcreteInstance(self, values)
 
 
 @dataclass(frozen=True)
 class ConcreteInstance:
-    """A law at some values; what it says there is computed when it is asked for."""
+    """A law at some values, evaluated on demand."""
 
     law: ConcreteLaw
     values: Mapping[str, Any]
 
     @property
     def claim(self) -> ConcreteClaim:
-        """What the law says at the values."""
+        """The claim of the law at these values."""
         again = self.law.claim.again
         return self.law.claim if again is None else again(**self.values)
 
@@ -112,10 +112,10 @@ Draw = Callable[[str, "Given"], Any]
 
 @dataclass(frozen=True)
 class Reading:
-    """What the authors' constructors do while it is in force.
+    """The constructors of claims over concrete arrays, used while the reading is active.
 
-    ``xp`` is the array namespace of the values, and ``draw`` gives the variables of ``for_all``
-    and ``exists`` theirs; the axes of the given that it is called with are literal numbers.
+    ``xp`` is the array namespace of the values; ``draw(name, given)`` returns values of the
+    variables of ``for_all`` and ``exists``, for givens whose axes are literal numbers.
     """
 
     xp: Any
@@ -123,7 +123,7 @@ class Reading:
 
     @contextmanager
     def in_force(self) -> Iterator[None]:
-        """Let the constructors compute with arrays of ``xp`` inside the block."""
+        """Make the constructors compute with arrays of ``xp`` inside the block."""
         token = _READING.set(self)
         try:
             yield
@@ -208,14 +208,14 @@ class Reading:
 
 
 def _counted(number: Any) -> int:
-    """A number of layers or rows, which may have been computed in floating point."""
+    """Return a number of layers or rows, possibly computed in floating point, as an int."""
     if number != int(number):
         raise ValueError(f"wanted a whole number of layers or rows, got {number}")
     return int(number)
 
 
 def either(build: Callable[P, R]) -> Callable[P, R]:
-    """Let a constructor be the one of that name of the reading in force, where there is one."""
+    """Make a constructor call that of the same name of the active reading, if there is one."""
 
     @wraps(build)
     def built(*args: P.args, **named: P.kwargs) -> R:
@@ -228,9 +228,9 @@ def either(build: Callable[P, R]) -> Callable[P, R]:
 
 
 def concrete_claim(said: Any) -> ConcreteClaim:
-    """What a body returned, as a claim; a pair of arrays says that they are equal.
+    """Return the result of a body as a claim; a pair of arrays claims that they are equal.
 
-    Raises ``TypeError`` for what is not a claim.
+    Raises ``TypeError`` for anything else.
     """
     if isinstance(said, ConcreteLaw):
         return said.claim
@@ -243,9 +243,9 @@ def concrete_claim(said: Any) -> ConcreteClaim:
 
 
 def lengths(given: Given, spaces: Mapping[str, int] | None = None) -> tuple[int, ...]:
-    """The shape of a given whose axes are literal numbers; ``spaces`` has those of its spaces.
+    """Return the shape of a given whose axes are literals or, with lengths in ``spaces``, spaces.
 
-    Raises ``TypeError`` for another axis.
+    Raises ``TypeError`` for any other axis.
     """
     found: list[int] = []
     for axis in given.shape:

@@ -1,53 +1,53 @@
-"""Continuity and boundedness, by the form of a term: what is composed of such operations is such.
+"""Continuity and boundedness by the form of a term: certificates from rules about compositions.
 
-``continuous(term, variables)`` walks over a term and counts the rules it used, or says which part
-it cannot pass.  What it certifies: for all values of everything else that obey ``facts``, every
-entry of the term is a continuous function of the entries of the variables together, which are
-arrays of real numbers.
+``continuous(term, variables)`` traverses a term and counts the rules it used, or reports a part
+that it cannot handle.  It certifies that, for all values of everything else that satisfy
+``facts``, every entry of the term is a jointly continuous function of the entries of the
+variables, which are arrays of real numbers.
 
-Why that is so, by induction on the term, for all variables together.
+Justification, by induction on the term, for all variables jointly.
 
-* A part in which no variable occurs is a constant.  So is a length, an index, a choice: what
-  selects (an index, a condition, a depth) is passed only if no variable occurs in it.  Then each
-  entry of an array operation is one entry of an argument, or a finite sum or product of several.
+* A part in which no variable occurs is constant.  A selector (an index, a condition, a depth) is
+  accepted only if no variable occurs in it.  Then each entry of an array operation is one entry of
+  an argument, or a finite sum or product of several.
 * add, mul, exp, sin, cos, tanh, abs and maximum are continuous on all real numbers, and so are
-  positive powers.  1/x is continuous where x is not 0, log where x is positive; 1/0 is 0 here and
-  log of anything is some number, so both are passed only where the form of x, entry by entry,
-  settles its sign for all values of the variables.  √x is continuous where x is at least 0.
+  positive powers.  1/x is continuous where x is not 0, log where x is positive.  As 1/0 is 0 here
+  and log is total, both are accepted only if the form of every entry of x settles its sign for all
+  values of the variables.  √x is continuous where x is at least 0.
 * where(0 < x, exp(r log where(0 < x, x, 1)), 0) is max(x, 0)^r, which is continuous in x for a
   fixed number r > 0.
-* A body under a binder is opened at an index of its own.  A sum is finite; that over the outcomes
-  of an experiment is not passed.  A stack of layers is passed if its start is, and a layer is
-  continuous in the variables and the state together: then the stack is, by induction on its depth.
-* Comparisons, floors, remainders and functions of which nothing is known are not passed where a
-  variable occurs in them, nor what may be minus infinity.
+* The body of a binder is opened at a fresh index.  Sums are finite; a sum over the outcomes of a
+  probability space is not accepted.  A stack of layers is accepted if its start is, and a layer is
+  jointly continuous in the variables and the state: then so is the stack, by induction on its
+  depth.
+* Comparisons, floors, remainders and uninterpreted functions are not accepted if a variable occurs
+  in them, and neither is a term that may be minus infinity.
 
-``whole_valued`` says that every entry is an integer, by its form.  A continuous function of real
-numbers whose values are integers is constant (the intermediate value theorem, which is quoted): so
-two different values of such a number refute its continuity.
+``whole_valued`` tells whether every entry is an integer, by its form.  A continuous function of
+real numbers with integer values is constant (by the intermediate value theorem, not proved here),
+so two different values of such a number refute its continuity.
 
-``bounded(term, variables, contents)`` says whether, for each value of everything else, some number
-bounds every entry of the term from above and from below for all values of the variables at once,
-lengths among them, and all contents whose entries stay between two fixed numbers.  What it
-certifies is less than a proof: that there is a bound, and not which.
+``bounded(term, variables, contents)`` tells whether, for each value of everything else, every entry
+of the term is bounded from above and below, uniformly in the variables (lengths may be among them)
+and in all contents whose entries lie between two fixed numbers.  It certifies that a bound exists,
+but computes none.
 
-Why that is so, by induction on the term, each side by itself.
+Justification, by induction on the term, for each side separately.
 
-* A part in which no variable occurs is one number, and bounds itself on both sides.  An entry of
-  the contents lies between their two numbers, however many there are.
-* Sines, cosines, hyperbolic tangents and indicators lie in [−1, 1].  exp, |x| and even
-  powers are at least 0; exp is bounded above where its number is, |x|, powers and products where
-  their numbers are bounded on both sides.
-* A sum is bounded on a side where all its parts are, a literal factor below 0 exchanging the
-  sides; a maximum from below where one of its numbers is, and from above where all are.
-* An array operation takes each of its entries from an argument, or sums products of entries.
-  Where a variable is the number of what is summed, such as the number of tokens, a bound of each
-  says nothing of all: such a sum is bounded from below where each number is at least 0 by its
-  form, and not from above.
-* An index into an axis whose length is a variable is at least 0, and has no bound above.
-* A number that takes integer values only and is bounded takes finitely many, and then so does any
-  function of such numbers: it is bounded, though nothing is known of the function.
-* A remainder x mod n lies between −|n| and |n|; it is x where n = 0, which is not passed.
+* A part in which no variable occurs is a fixed number, hence bounded.  An entry of the contents
+  lies between their two bounds, however many entries there are.
+* Sines, cosines, hyperbolic tangents and indicators lie in [−1, 1].  exp, |x| and even powers are
+  at least 0; exp is bounded above if its argument is; |x|, powers and products are if their
+  arguments are bounded on both sides.
+* A sum is bounded on a side if all its terms are; a negative literal factor exchanges the sides.
+  A maximum is bounded below if one of its arguments is, and above if all are.
+* An array operation takes each entry from an argument, or sums products of entries.  If the number
+  of summands is a variable, such as the number of tokens, bounds of the summands do not bound the
+  sum: it is bounded below if each summand is at least 0 by its form, and not above.
+* An index into an axis whose length is a variable is at least 0 and has no upper bound.
+* A bounded integer takes finitely many values, and so does any function of such numbers: it is
+  bounded, even if it is uninterpreted.
+* A remainder x mod n lies between −|n| and |n|; for n = 0 it is x, which is not accepted.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ SELECTS = frozenset(["entry", "row", "pick", "slice", "gather"])
 
 
 class Discontinuous(Exception):
-    """A part that the walk does not pass.  It may be continuous all the same."""
+    """Raised for a part whose continuity no rule shows; it may still be continuous."""
 
 
 @dataclass
 class _Continuous:
-    """One walk: the facts at hand, what was counted, and the pairs that are done."""
+    """One traversal: the facts, the counts of rules, and the pairs already checked."""
 
     facts: frozenset[Assumption]
     rules: Counter[str] = field(default_factory=Counter)
@@ -138,7 +138,7 @@ class _Continuous:
         self.rules[rule] += 1
 
     def _fixed(self, t: Term, parts: tuple[Term, ...], variables: frozenset[Term]) -> None:
-        """What selects must not depend on the variables."""
+        """Refuse selectors that depend on the variables."""
         for part in parts:
             if free(part) & variables:
                 raise Discontinuous(f"what {plain(t)} reads depends on {plain(part)}")
@@ -179,7 +179,7 @@ class _Continuous:
 def _base_of_power(
     t: Term, variables: frozenset[Term], facts: frozenset[Assumption]
 ) -> Term | None:
-    """x of max(x, 0)^r as where(0 < x, exp(r log where(0 < x, x, 1)), 0), for a fixed r > 0."""
+    """Return x if t is where(0 < x, exp(r log where(0 < x, x, 1)), 0) with a fixed r > 0."""
     holds, power, zero = t.args
     if holds.op != "less" or power.op != "exp" or power.args[0].op != "mul":
         return None
@@ -202,9 +202,9 @@ def _literal(t: Term) -> Fraction | None:
 def continuous(
     term: Term, variables: frozenset[Term], facts: frozenset[Assumption] = frozenset()
 ) -> Counter[str]:
-    """The rules by which the term is continuous in the variables together, and how often each.
+    """Return the rules that show joint continuity in the variables, with the number of their uses.
 
-    Raises :class:`Discontinuous` with the part that it cannot pass.
+    Raises :class:`Discontinuous` with a part that no rule covers.
 
     >>> from attnproof.symbolic.givens import real
     >>> from attnproof.symbolic.namespace import exp
@@ -259,7 +259,7 @@ IN_ONE = frozenset(["sin", "cos", "tanh", "indicator"])
 def bounded(
     term: Term, variables: frozenset[Term], contents: frozenset[Term] = frozenset()
 ) -> bool:
-    """Whether every entry stays between two numbers, whatever the variables are.
+    """Whether every entry is certainly bounded on both sides, uniformly in the variables.
 
     >>> from attnproof.symbolic.givens import real, sizes
     >>> from attnproof.symbolic.namespace import arange, sin
@@ -276,14 +276,14 @@ def bounded(
 
 @dataclass(frozen=True)
 class _Bounded:
-    """One walk: what varies, lengths among it, and the arrays whose entries are bounded."""
+    """One traversal: the variables, which may include lengths, and the bounded contents."""
 
     variables: frozenset[Term]
     contents: frozenset[Term]
     known: dict[Term, Sides] = field(default_factory=dict)
 
     def varies(self, *parts: Term) -> bool:
-        """Whether a variable occurs in one of these, or a content."""
+        """Whether a variable or a content occurs in one of these terms."""
         return any(free(part) & (self.variables | self.contents) for part in parts)
 
     def __call__(self, t: Term) -> Sides:
@@ -332,7 +332,7 @@ def _every(_: Term, parts: list[Sides]) -> Sides:
 
 
 def _meant(_: Term, parts: list[Sides]) -> Sides:
-    return parts[0]  # what the name stands for; its arguments come after
+    return parts[0]  # the body of the definition; its arguments follow
 
 
 def _chosen(t: Term, parts: list[Sides]) -> Sides:

@@ -1,6 +1,6 @@
 """Covers: index patterns that together reach every index of an axis.
 
-The kernel's rule of cases rests on them, so this file is trusted as it is.
+The kernel's proof by cases relies on them, so this file is trusted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ Cover = tuple[tuple[object, ...], ...]
 
 @Refusing("cover")
 def cover_patterns(length: Term, cover: tuple[object, ...], name: str, *of: Term) -> list[Term]:
-    """Index patterns that together reach every index below ``length``, opened of some terms.
+    """Return index patterns that together reach every index below ``length``.
+
+    Their indices are opened of the given terms, so that they occur in none of them.
 
     A cover is ("whole",), ("each",) for a literal length, ("digits", blocks, width, high, low)
     or ("cut", first, before, after); high, low, before and after are covers again.

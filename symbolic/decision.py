@@ -1,4 +1,4 @@
-"""What the symbolic side found out about a statement, as plain data for records and reports."""
+"""The verdict on a statement with its proofs and witnesses, as plain data for records."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """One application of a kernel rule: where, which, to what, giving what.
+    """One application of a kernel rule: the place, the rule, and the term before and after.
 
-    ``path`` counts arguments from the root of ``before`` (the whole term) down to the rewritten
-    part; ``part`` and ``becomes`` are that part before and after, ``around`` what it stands in.
-    Indices that the path passes are open as ``opened``.  ``signs`` are the steps to the signs that
-    the rule asks for.
+    ``path`` has the argument numbers from the root of ``before`` (the whole term) down to the
+    rewritten part; ``part`` and ``becomes`` are that part before and after, and ``around`` puts it
+    into the whole term.  ``opened`` are the bound variables opened along the path.  ``signs`` are
+    the steps to the signs that the rule needs.
     """
 
     path: tuple[int, ...]
@@ -38,12 +38,12 @@ class Step:
 
     @property
     def before(self) -> Term:
-        """The whole term that the rule is applied in."""
+        """The whole term before the step."""
         return self.around(self.part)
 
     @property
     def after(self) -> Term:
-        """The whole term that comes of it."""
+        """The whole term after the step."""
         return self.around(self.becomes)
 
 
@@ -51,9 +51,9 @@ class Step:
 class LinkProof:
     """One link of a chain, left = right, with its reason and its kernel steps.
 
-    ``meeting`` holds, for each index pattern, the normal form in which both sides meet.
-    ``steps`` is the number of kernel steps and ``rules`` how often each rule was used;
-    ``derivation`` is the whole of it (``symbolic.steps.flatten`` lists its steps).
+    ``meeting`` holds, for each index pattern, the common normal form of both sides.
+    ``steps`` is the number of kernel steps and ``rules`` the number of uses of each rule;
+    ``symbolic.steps.flatten`` lists the steps of ``derivation``.
     """
 
     reason: str
@@ -70,11 +70,11 @@ class LinkProof:
 
 @dataclass(frozen=True)
 class Witness:
-    """Concrete small inputs for which a claim fails, with a certified gap.
+    """Small concrete inputs for which a claim fails, with a certified gap.
 
     ``sizes`` and ``values`` are exact (ints, Fractions, nested lists of them); ``left`` and
-    ``right`` are the two sides at ``place`` as short decimals, ``gap`` a number that
-    |left - right| is at least, and ``text`` one line a person reads.
+    ``right`` are the two sides at ``place`` as short decimals, ``gap`` is a lower bound of
+    |left - right|, and ``text`` is one line for the user.
     """
 
     sizes: dict[str, int]
@@ -89,14 +89,14 @@ class Witness:
 
 @dataclass(frozen=True)
 class ClaimDecision:
-    """proved, refuted, misread or undecided, for one conclusion; or an internal error.
+    """The verdict on one conclusion: proved, refuted, misread, undecided or internal error.
 
-    One conclusion or hypothesis that is misread leaves nothing of its statement to decide: all are
-    misread, and ``misreading`` says where.
+    If one conclusion or hypothesis is misread, all conclusions of the statement are, and
+    ``misreading`` says where.
 
-    ``readings`` are conditions under which a proved conclusion means what it says: that a
-    divisor is not 0, a root not of a negative number.  ``fault`` is what code of ours raised
-    before anything was decided.  ``derivation`` is that of a proof, the one the kernel replayed.
+    ``readings`` are conditions under which a proved conclusion has its usual meaning: that a
+    divisor is not 0, a root not of a negative number.  ``fault`` is an error of attnproof that
+    prevented a verdict.  ``derivation`` is that of the proof, as the kernel replayed it.
     """
 
     says: str
@@ -115,13 +115,17 @@ class ClaimDecision:
 
 @dataclass(frozen=True)
 class Decision:
-    """misread or refuted if a conclusion is, proved if all are; else an error, or undecided."""
+    """The verdicts on all conclusions of a statement.
+
+    The statement is misread, refuted or an internal error if one conclusion is, in this order;
+    else proved if all are; else undecided.
+    """
 
     claims: tuple[ClaimDecision, ...] = field(default_factory=tuple)
 
     @property
     def verdict(self) -> str:
-        """The verdict on the whole statement."""
+        """The verdict on the statement: proved only if all conclusions are."""
         verdicts = [claim.verdict for claim in self.claims]
         for word in ("misread", "refuted", "internal error"):
             if word in verdicts:

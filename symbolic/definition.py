@@ -1,8 +1,8 @@
 """Named definitions: functions on arrays that stay folded until a proof unfolds them.
 
-A definition is ordinary array code.  On symbolic arrays it gives one ``named`` term that holds
-its body; on anything else (numpy, torch) it simply runs.  Keyword-only parameters are options, and
-are part of its name: ``attend[causal]``.
+A definition is ordinary array code.  On symbolic arrays it returns one ``named`` term that
+contains its body; on other arrays (NumPy, torch) it simply runs.  Keyword-only parameters are
+options and part of its name: ``attend[causal]``.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ DEFINITIONS: dict[str, Definition[Any, Any]] = {}
 class Definition(Generic[P, R]):
     """A named function on arrays, with the LaTeX of its name.
 
-    A notation that is not a name with brackets holds its arguments: #1, #2; {#1} where they need no
-    brackets.
+    A notation other than a name with brackets contains placeholders for its arguments: #1, #2, or
+    {#1} if the argument needs no brackets.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Definition(Generic[P, R]):
 
     @property
     def line(self) -> int:
-        """Where its body begins in its file."""
+        """The line of its file on which its body begins."""
         code: int = unwrap(self.body).__code__.co_firstlineno
         return code
 
@@ -60,9 +60,9 @@ class Definition(Generic[P, R]):
         )
 
     def _with(self, options: Mapping[str, Any], count: int) -> Definition[..., Any]:
-        """The definition under these options, of which arrays are further arguments.
+        """Return the definition under these options; options that are arrays become arguments.
 
-        A name of its own keeps attention that is causal apart from attention that is not.
+        It has its own name, so that causal attention is not confused with attention.
         """
         words = [_word(name, value) for name, value in options.items()]
         name = f"{self.name}[{', '.join(words)}]"
@@ -87,7 +87,7 @@ class Definition(Generic[P, R]):
 
 
 def _told(body: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are not the defaults."""
+    """Return the options that differ from the defaults."""
     known = signature(body).parameters
     return {
         name: value
@@ -97,14 +97,14 @@ def _told(body: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _word(name: str, value: Any) -> str:
-    """An option in words: causal, interleaved, window = 4; an array stands among the arguments."""
+    """Return an option as text: causal, interleaved, window = 4; for an array, its name."""
     if value is True or isinstance(value, Array):
         return name
     return value if isinstance(value, str) else f"{name} = {value}"
 
 
 def definition(latex: str) -> Callable[[Callable[P, R]], Definition[P, R]]:
-    """Make a function on arrays a named definition, printed as ``latex``."""
+    """Turn a function on arrays into a named definition, printed as ``latex``."""
 
     def wrap(body: Callable[P, R]) -> Definition[P, R]:
         made = Definition(body.__name__, latex, body)

@@ -1,7 +1,7 @@
 """Derivations: proofs written down as plain data, which anyone may build.
 
 A derivation proves nothing by itself; :func:`attnproof.symbolic.kernel.replay` follows it and
-makes the ``Proof``.  ``left`` and ``right`` are what its author expects it to show.
+makes the ``Proof``.  ``left`` and ``right`` are the sides that its author expects it to show.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from .terms import Term
 
 @dataclass(frozen=True, slots=True)
 class SignStep:
-    """A number is "positive", "nonnegative" or "nonzero": given, or by a rule from steps before.
+    """A number is "positive", "nonnegative" or "nonzero": given, or by a rule from earlier steps.
 
-    The rules are those of ``rules/inequalities.py``, with what each wants as its arguments.
+    The rules are those of ``rules/inequalities.py``, each with its arguments.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Reflexive:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One rule of the kernel, applied to a whole term; ``signs`` show what signs it asks for."""
+    """One rule of the kernel, applied at the root of a term; ``signs`` show the signs it needs."""
 
     rule: str
     left: Term
@@ -64,7 +64,7 @@ class Reverse:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Equations one after the other, each starting where the last one ended."""
+    """Equations in sequence, each starting with the term that the last one ended with."""
 
     parts: tuple[Derivation, ...]
 
@@ -88,7 +88,7 @@ class Inside:
 
 @dataclass(frozen=True, slots=True)
 class Under:
-    """Equal bodies give equal binders, the bound indices opened as ``variables``."""
+    """Equal bodies give equal binders, with the bound variables opened as ``variables``."""
 
     left: Term
     variables: tuple[Term, ...]
@@ -98,7 +98,7 @@ class Under:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """Arrays are equal when their entries are, at index patterns that cover every axis."""
+    """Arrays are equal if their entries are, at index patterns that cover every axis."""
 
     left: Term
     right: Term
@@ -121,7 +121,7 @@ class Induction:
 
 
 class _OfPart:
-    """What has the two sides of its part."""
+    """A derivation with the two sides of its part."""
 
     __slots__ = ()
     part: Derivation
@@ -137,9 +137,9 @@ class _OfPart:
 
 @dataclass(frozen=True, slots=True)
 class Witness(_OfPart):
-    """An array that exists because here it is, and it does not mention ``free_of``.
+    """The existence of an array, shown by a value that does not depend on ``free_of``.
 
-    ``claim`` holds the two sides that stand in ``relation``, as ``part`` shows at the value.
+    ``claim`` holds the two sides in ``relation``; ``part`` shows it with the value inserted.
     """
 
     variable: Term
@@ -162,7 +162,7 @@ class Assume:
 
 @dataclass(frozen=True, slots=True)
 class Lemma(_OfPart):
-    """``part``, in which ``lemma``, for all ``variables``, was assumed and is shown here."""
+    """``part``, with ``lemma`` (for all ``variables``), which it assumed, proved as well."""
 
     part: Derivation
     lemma: Derivation
@@ -186,7 +186,7 @@ class NaturalInduction:
 
 @dataclass(frozen=True, slots=True)
 class SumOfSquares:
-    """Arrays are equal when the sum of the squares of their differences is 0."""
+    """Arrays are equal if the sum of the squares of their differences is 0."""
 
     left: Term
     right: Term
@@ -204,9 +204,9 @@ class LeftInverse:
 
 @dataclass(frozen=True, slots=True)
 class Differ:
-    """``left`` is not ``right``: then ``part``, a = b, would hold, and a − b is not 0.
+    """``left`` is not ``right``, by contradiction: ``part`` would give a = b, but a − b is not 0.
 
-    ``apart`` shows a − b = a number that is not 0, by its form and ``signs``.
+    ``apart`` shows that a − b equals a number that is not 0 by its form and ``signs``.
     """
 
     left: Term
@@ -220,8 +220,8 @@ class Differ:
 class Sign:
     """Every entry of an array is > 0, or >= 0.
 
-    ``parts`` has one equation for each case of the cover, from the entry to a number whose sign is
-    settled by its form and by ``signs``: none, or the steps for each.
+    ``parts`` has one equation for each case of the cover, from the entry to a number whose sign
+    follows from its form and from ``signs``, which is empty or has the steps for each case.
     """
 
     left: Term

@@ -1,7 +1,8 @@
-"""Derive one equation of arrays: by equations at hand, normal forms at every entry, or induction.
+"""Derive one equation of arrays: by known equations, normal forms of all entries, or induction.
 
-Nothing here is trusted: what comes out is a derivation for the kernel to replay.  An equation at
-hand carries the derivation that shows it, and the assumption it rests on travels with the proof.
+Nothing here is trusted: the result is a derivation for the kernel to replay.  A known equation (a
+hypothesis, or a law at given values) carries its derivation, and the assumption it rests on is
+recorded in the proof.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .normal_form.sums import USUAL, longest_written_out
 from .scalars import ZERO, add, entry, integer, mul, num, number_of, split_integer
 from .terms import BINDERS, Opened, Term, instantiate, make, opened, postorder, substitute
 
-# Equations at hand in a derivation: hypotheses, and laws at given values
+# Known equations in a derivation: hypotheses, and laws at given values
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Contraction:
 
 
 def contraction(left: Term, right: Term) -> Contraction | None:
-    """What an equation says if one side is the identity and the other a product of givens.
+    """Return the contraction that an equation states, or None if it is not of the form A B = 1.
 
     >>> from attnproof.symbolic.givens import real, sizes
     >>> from attnproof.symbolic.namespace import eye
@@ -67,37 +68,37 @@ def _transposed(t: Term) -> Term | None:
 
 @dataclass(frozen=True)
 class Equation:
-    """left = right, with the derivation of it."""
+    """left = right, with its derivation."""
 
     left: Term
     right: Term
     whole: Derivation
 
     def at(self, *places: Term) -> Derivation:
-        """The equation of the entries at these places."""
+        """Return the derivation of the equation of the entries at these indices."""
         t = entry(self.left, *places)
         return inside(t, [(0, self.whole)]) if places else self.whole
 
 
 def assumed(left: Term, right: Term) -> Equation:
-    """An equation that is assumed as it stands."""
+    """Return left = right as an assumed equation."""
     return Equation(left, right, Assume(left, right, law(left, right)))
 
 
 def equations(pairs: Iterable[tuple[Term, Term]]) -> tuple[Equation, ...]:
-    """The equations that a statement assumes."""
+    """Return the equations that a statement assumes."""
     return tuple(assumed(left, right) for left, right in pairs)
 
 
 def law_of(told: Law) -> Term:
-    """The assumption that a law of a statement is."""
+    """Return a law of a statement as an assumption of the kernel."""
     claim = told.claim
     assert claim.right is not None
     return law(claim.left, claim.right, tuple(g.named(name).term for name, g in claim.variables))
 
 
 def instance(told: Instance) -> Equation:
-    """A law at given values; over indices, as an equation of tables."""
+    """Return a law at given values as an equation; with indices, as an equation of tables."""
     left, right = told.sides
     opened = [left, right]
     for at in told.indices:
@@ -117,7 +118,7 @@ def _tables(t: Term, indices: tuple[Term, ...]) -> list[Term]:
 
 
 def replaced(t: Term, *ways: Equation) -> Derivation:
-    """The term with left sides of equations replaced by the right ones, wherever they stand.
+    """Return the derivation that replaces left sides of equations by right sides throughout t.
 
     A part that occurs in several places is rewritten once.
     """
@@ -147,17 +148,15 @@ def replaced(t: Term, *ways: Equation) -> Derivation:
 
 
 def turned(equation: Equation) -> Equation:
-    """The equation from right to left."""
+    """Return the equation read from right to left."""
     return Equation(equation.right, equation.left, reverse(equation.whole))
 
 
-# Derive one equation of arrays: by equations at hand, normal forms at every entry, or induction
-
-# Ways to a normal form: how axes are taken apart, and which equations are at hand
+# Ways to a normal form: how axes are split, and which equations are used
 
 
 class NotProved(Exception):
-    """The two sides have different normal forms; the text shows them."""
+    """Raised if no derivation was found; the message shows why, mostly two normal forms."""
 
     def __init__(self, text: str, forms: tuple[Term, ...] = ()) -> None:
         super().__init__(text)
@@ -165,13 +164,13 @@ class NotProved(Exception):
 
 
 def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterator[Normaliser]:
-    """Ways to reach a normal form.
+    """Yield ways to compute a normal form, in the order in which they are tried.
 
-    Axes are split one way or another, maxima opened or not; first with nothing at hand, then
-    with one equation, read in one direction or the other, and then with all.  At last conditions
-    on integers are turned, so that [i < j] is 1 − [j <= i] and [j <= i] may be 1 + [i = j] −
-    [i <= j], minima are read as maxima, rests of indices as differences, and tanh by exponentials:
-    first, where one side alone has it.
+    Axes are split in different ways, and maxima opened or not; first without equations, then with
+    one equation in either direction, then with all.  Later ways negate conditions on integers, so
+    that [i < j] is 1 − [j <= i] and [j <= i] may be 1 + [i = j] − [i <= j], read minima as maxima
+    and remainders of indices as differences, and express tanh by exponentials, which comes first
+    if only one side has tanh.
     """
     options = split_options(left, right)
     each = [{p.op for p in postorder(side)} for side in (left, right)]
@@ -201,7 +200,7 @@ def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterat
 
 
 def angle_units(forms: tuple[Term, ...]) -> dict[Monomial, int]:
-    """In how many parts the angles of two forms must be counted to be compared."""
+    """Return into how many parts each angle must be divided for the forms to be comparable."""
     parts: dict[Monomial, int] = {}
     for t in (p for form in forms for p in postorder(form)):
         if t.op in ("cos", "sin") and not t.loose:
@@ -211,7 +210,7 @@ def angle_units(forms: tuple[Term, ...]) -> dict[Monomial, int]:
 
 
 def split_options(*terms: Term) -> list[dict[Term, Split]]:
-    """Ways to take composite axes apart that the terms themselves use, at most six."""
+    """Return at most six ways to split composite axes, taken from the terms themselves."""
     found: dict[Term, dict[Split, None]] = {}
 
     def note(length: Term, kind: str, size: Term) -> None:
@@ -244,7 +243,7 @@ def split_options(*terms: Term) -> list[dict[Term, Split]]:
 
 
 def _is_kept_whole(length: Term) -> bool:
-    """Whether an axis is no literal one; of a program, whether it is too long to be written out."""
+    """Whether an axis is not literal or, in a program, too long to be written out."""
     count, most = number_of(length), longest_written_out()
     return count is None or (most < USUAL and count > most)
 
@@ -255,7 +254,7 @@ Prove = Callable[[Term, Term], Derivation]
 
 
 def by_definition(left: Term, right: Term) -> Derivation | None:
-    """left = right if one becomes the other when outer definitions are unfolded."""
+    """Derive left = right by unfolding definitions at the roots, or return None."""
     rights = {step.right: step for step in unfoldings(right)}
     for step in unfoldings(left):
         if step.right in rights:
@@ -264,7 +263,7 @@ def by_definition(left: Term, right: Term) -> Derivation | None:
 
 
 def unfoldings(t: Term) -> list[Derivation]:
-    """The term as it stands, and with one, two, .. definitions at its root unfolded."""
+    """Return derivations to the term itself and with 1, 2, .. definitions at its root unfolded."""
     steps: list[Derivation] = [Reflexive(t)]
     while steps[-1].right.op == "named":
         steps.append(chain(steps[-1], rewrite("definition", steps[-1].right)))
@@ -272,7 +271,7 @@ def unfoldings(t: Term) -> list[Derivation]:
 
 
 def _opened_stack(t: Term) -> Derivation:
-    """The definitions on the way to a stack of layers inside a term, unfolded."""
+    """Unfold the definitions above a stack of layers inside a term."""
     step = unfoldings(t)[-1]
     u = step.right
     if u.op == "iterate":
@@ -284,9 +283,9 @@ def _opened_stack(t: Term) -> Derivation:
 
 
 def by_induction(left: Term, right: Term, prove: Prove) -> Derivation:
-    """iterate(L, A, F) = C[iterate(L, B, G)], by induction on the layers.
+    """Derive iterate(L, A, F) = C[iterate(L, B, G)] by induction on the layers.
 
-    Raises :class:`NotProved` where the two sides are no stacks of one depth.
+    Raises :class:`NotProved` if the two sides are not stacks of the same depth.
     """
     unfolded, other = unfoldings(left)[-1], _opened_stack(right)
     stack = unfolded.right
@@ -310,7 +309,7 @@ def by_induction(left: Term, right: Term, prove: Prove) -> Derivation:
     return chain(unfolded, proof, reverse(other))
 
 
-# Derive one equation of arrays: by equations at hand, normal forms at every entry, or induction
+# The derivation of one equation of arrays
 
 Meeting = tuple[tuple[Term, ...], Term]
 
@@ -322,10 +321,11 @@ def derive(
     meeting: list[Meeting] | None = None,
     refuted: Callable[[], bool] | None = None,
 ) -> Derivation:
-    """A derivation of left = right, with some equations at hand.
+    """Return a derivation of left = right that may use the equations in ``assume``.
 
-    ``meeting`` collects the normal form that both sides have at each index pattern.  Where the
-    first way to a normal form fails and nothing is at hand, ``refuted`` says whether to go on.
+    ``meeting`` collects the common normal form of both sides at each index pattern.  If the first
+    way to a normal form fails and there are no equations, the search stops if ``refuted`` returns
+    True.
 
     Raises :class:`NotProved` with the two normal forms of the first entry where they differ.
     """
@@ -379,7 +379,7 @@ def _by_some_normal_form(
 def _by_normal_forms(
     left: Term, right: Term, norm: Normaliser, meeting: list[Meeting] | None
 ) -> Derivation:
-    """Normal forms on both sides; again with angles taken apart further, or in common parts."""
+    """Compare normal forms; if they differ, again with angles split further or in common units."""
     together = norm.with_(together=True)
     try:
         return _entrywise(left, right, together, norm.splits, meeting)
@@ -432,7 +432,7 @@ def _entrywise(
 
 
 def _rational(a: Term, b: Term) -> Derivation | None:
-    """a = b after multiplication with divisors that are certainly not 0, or None."""
+    """Derive a = b by the ring rule with divisors that are certainly not 0, or return None."""
     divisors: dict[Term, None] = {}
     for t in (*postorder(a), *postorder(b)):
         if t.op == "power" and t.data < 0 and not t.loose and apart_from_zero(t.args[0]):
@@ -447,7 +447,7 @@ def _rational(a: Term, b: Term) -> Derivation | None:
 
 
 def axis_cover(length: Term, splits: dict[Term, Split]) -> tuple[object, ...]:
-    """The index patterns for one axis: literal, split where the statement splits it, or whole."""
+    """Return the cover of one axis: each literal index, split as the statement does, or whole."""
     count = number_of(length)
     if count is not None and count <= longest_written_out():
         return ("each",)

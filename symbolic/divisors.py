@@ -1,13 +1,13 @@
-"""Where a statement means what it says: divisors, roots, logarithms, numbers of layers.
+"""Conditions under which a statement has its usual meaning: divisors, roots, logarithms, depths.
 
-The kernel's numbers are total: 1/0 is 0, a root or a logarithm of anything is some number, and a
+The kernel's functions are total: 1/0 is 0, roots and logarithms are defined for all numbers, and a
 stack of -1 layers is its start.  A proof is the usual theorem wherever no divisor of the statement
 is 0, no root is of a negative number, no logarithm of a number that is not positive, and no stack
-has a negative depth.  What the kernel shows to be so (a sum of exponentials, √ℓ) needs no word; the
-rest is listed, inside sums, tables and stacks of layers too.
+has a negative depth.  Conditions that the kernel shows (for a sum of exponentials, √ℓ) are not
+mentioned; the others are listed, those inside sums, tables and stacks of layers included.
 
-The search proposes a form of a number; what is said of it is read off the equation that the kernel
-replayed, under no assumption that is not granted.
+The search proposes a form of a number; its sign is read off the equation that the kernel replayed,
+which may rest on granted assumptions only.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from .scalars import ZERO, always_less, entry, index, is_truth, num, number_of
 from .signs import nonzero, sign
 from .terms import BINDERS, Opened, Term, free, instantiate, is_opened, make, substitute
 
-# Numbers with their arrays unfolded and nothing expanded: the form in which an author wrote them.
-# A sign is read off such a form; a normal form would have multiplied out the squares.
+# Numbers with their arrays unfolded and nothing expanded, which is the form their author wrote.
+# Signs are read off such a form; a normal form would have multiplied out the squares.
 
 ATOMS = ("var", "inverse", "iterate", "call")
 
 
 def opened(t: Term, keep: frozenset[Term] = frozenset()) -> Derivation:
-    """The derivation of t = t with every entry of a computed array unfolded.
+    """Return the derivation from t to t with every entry of a computed array unfolded.
 
-    Entries of the arrays in ``keep`` stay as they are: something is known of them.
+    Entries of the arrays in ``keep`` are not unfolded, since facts about them are known.
     """
     return _Opening(keep)(t)
 
 
 @dataclass
 class _Opening:
-    """One unfolding; a part that occurs in several places is unfolded once."""
+    """One unfolding; a shared part is unfolded once."""
 
     keep: frozenset[Term]
     known: dict[Term, Derivation] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class _Opening:
         return inside(t, [(k, self(arg)) for k, arg in enumerate(t.args)])
 
 
-# Where a statement means what it says: divisors, roots, logarithms, numbers of layers
+# Conditions on divisors, roots, logarithms and depths
 
 WANTED = {"at least 0": 1, "greater than 0": 2}
 SIGNS = {"not 0": "≠ 0", "at least 0": "≥ 0", "greater than 0": "> 0"}
@@ -86,14 +86,14 @@ Facts = frozenset[Assumption]
 
 @dataclass(frozen=True)
 class Condition:
-    """A number, in normal form, and what it must be for the statement to mean what it says."""
+    """A number, in normal form, and the property it needs for the statement's usual meaning."""
 
     value: Term
     wanted: str
 
     @property
     def impossible(self) -> bool:
-        """The number is the same everywhere, and not what it must be."""
+        """Whether the number is a literal without the property."""
         value = number_of(self.value)
         if value is None:
             return False
@@ -113,7 +113,7 @@ class Condition:
 
 
 def _lettered(t: Term) -> Term:
-    """The generic indices of a term under letters that are free in it; a state as what it is."""
+    """Return a term with opened indices named by unused letters, and states as "the state"."""
     for state in (v for v in free(t) if v.op == "var" and is_opened(v)):
         t = substitute(t, state, make("var", (), ("the state", state.data[1]), state.shape))
     taken = {str(v.data if v.op == "index" else v.data[0]) for v in free(t)}
@@ -124,9 +124,9 @@ def _lettered(t: Term) -> Term:
 
 
 def conditions(*terms: Term, facts: Facts = frozenset()) -> tuple[Condition, ...]:
-    """The conditions in the terms that the kernel does not show, by ``facts`` at most.
+    """Return the conditions of the terms that the kernel does not show from ``facts``.
 
-    ``facts`` are hypotheses, as the kernel has them.
+    ``facts`` are hypotheses, as assumptions of the kernel.
     """
     asked = {one for term in terms for one in map(_asked, parts(term)) if one is not None}
     found: dict[Condition, None] = {}
@@ -137,7 +137,7 @@ def conditions(*terms: Term, facts: Facts = frozenset()) -> tuple[Condition, ...
 
 
 def _asked(part: Term) -> tuple[Term, str] | None:
-    """The array that an operation asks something of, and what."""
+    """Return the argument that an operation has a condition on, and the condition."""
     if part.op == "power" and part.data < 0:
         return part.args[0], "not 0"
     if part.op == "sqrt":
@@ -150,7 +150,7 @@ def _asked(part: Term) -> tuple[Term, str] | None:
 
 
 def expectations(*terms: Term) -> bool:
-    """Whether an expectation is written: a sum over the outcomes of a probability space."""
+    """Whether the terms contain an expectation: a sum over a probability space."""
     return any(
         (p.op == "sum" and p.args[0].op == "space")
         or (p.op == "reduce" and p.args[0].shape[p.data].op == "space")
@@ -161,12 +161,12 @@ def expectations(*terms: Term) -> bool:
 
 
 def settled(array: Term, wanted: str, facts: Facts = frozenset()) -> bool:
-    """Whether every entry is shown to be what is wanted: not 0, at least 0, greater than 0."""
+    """Whether every entry is shown to be "not 0", "at least 0" or "greater than 0"."""
     return not any(True for _ in _open(array, wanted, facts))
 
 
 def _open(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
-    """The entries of which that is not shown, in normal form; it is found where it is needed."""
+    """Yield the entries of which that is not shown, in normal form, one at a time."""
     general = with_any_exponents(array)
     if general is array or any(True for _ in _open_entries(general, wanted, facts)):
         yield from _open_entries(array, wanted, facts)
@@ -174,10 +174,11 @@ def _open(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
 
 @cache
 def with_any_exponents(t: Term) -> Term:
-    """The term with any numbers for what is raised as a whole, and is finite by its form.
+    """Return the term with arbitrary numbers for finite exponents of exp.
 
-    What is shown of it there holds of these numbers too, and is shown sooner: an exponential is
-    positive whatever is raised, and where one is of −∞, as a mask has it, stays as it is.
+    A property shown of this term holds for the original exponents too, and is found faster, since
+    exponentials are positive whatever their exponents.  Where an exponent may be −∞, as in masks,
+    only its finite parts are replaced.
     """
     if t.op in (*BINDERS, "named") or not t.args:
         return t
@@ -185,7 +186,7 @@ def with_any_exponents(t: Term) -> Term:
     return _of_args(t, tuple(map(free_of, t.args)))
 
 
-FILLED = ("where", "add", "broadcast", "permute", "reshape")  # how −∞ comes among numbers
+FILLED = ("where", "add", "broadcast", "permute", "reshape")  # may contain −∞ among numbers
 
 
 @cache
@@ -219,7 +220,7 @@ def _open_entries(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
 
 
 def _replayed(way: Derivation, facts: Facts) -> Term:
-    """The form to which a derivation leads, if the kernel follows it there; else its start."""
+    """Return the end of a derivation if the kernel accepts it; otherwise its start."""
     try:
         proof = replay(way)
     except Refused:
@@ -229,7 +230,7 @@ def _replayed(way: Derivation, facts: Facts) -> Term:
 
 
 def _granted(assumed: Facts, facts: Facts) -> bool:
-    """Whether assumptions are hypotheses, or what the kind of a variable says of it."""
+    """Whether all assumptions are hypotheses or follow from the kinds of variables."""
     return all(
         (name, term) in facts
         or (term.op == "var" and (name == term.data[1] or (name, term.data[1]) in BY_KIND))

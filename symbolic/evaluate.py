@@ -1,10 +1,10 @@
 """Evaluate a term at given sizes and values, over any array module.
 
-One walk serves numpy, torch, exact numbers and balls: a reading chooses the array module and
-may replace named definitions by other implementations of them.
+The same traversal serves NumPy, torch, exact numbers and balls: a subclass of ``Evaluator`` chooses
+the array module and may override how operations are computed.
 
-Of a table or a stack of layers, what was computed with one value of the bound variable is forgotten
-before the next, and only that; the states of one stack are kept, so that a table of its first n
+For a table or a stack of layers, results that depend on the bound variable are discarded before it
+takes its next value, and no others.  The states of a stack are kept, so that a table of its first n
 states costs n layers and not n².
 """
 
@@ -23,14 +23,14 @@ from .meaning import ELEMENTWISE, NoMeaning, entry_of
 from .scalars import ONE, length_value
 from .terms import Term, free, instantiate, make, postorder
 
-# Bound variables that take one value after another: tables, and states of stacks of layers
+# Bound variables that take one value after another: tables and stacks of layers
 
 KEPT = 1 << 24
 """The entries of the states of one stack that are kept at once."""
 
 
 class States:
-    """The states of one stack from number ``first`` on."""
+    """The states of one stack, from state number ``first`` on."""
 
     __slots__ = ("first", "values")
 
@@ -39,16 +39,16 @@ class States:
 
     @property
     def last(self) -> int:
-        """The number of the last state there is."""
+        """The number of the last state."""
         return self.first + len(self.values) - 1
 
     def drop(self) -> None:
-        """Keep the last state alone."""
+        """Discard all states but the last."""
         self.first, self.values = self.last, self.values[-1:]
 
 
 class Recurrences(ABC):
-    """What an evaluator knows, by term, and which of it depends on a bound variable of now."""
+    """A cache of values by term that records which of them depend on a bound variable."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = dict(values)
@@ -65,7 +65,7 @@ class Recurrences(ABC):
         """The shape of a term."""
 
     def keep(self, table: dict[Any, Any], key: Any, value: Any, *terms: Term) -> Any:
-        """Put a value that was computed from these terms into a table."""
+        """Store a value computed from these terms in a table, and return it."""
         table[key] = value
         for variable, found in self._moving.items():
             if any(variable in free(term) for term in terms):
@@ -73,7 +73,7 @@ class Recurrences(ABC):
         return value
 
     def move(self, variable: Term, value: Any) -> None:
-        """Give a bound variable its next value; what depends on the old one is forgotten."""
+        """Give a bound variable its next value; discard the values that depend on the old one."""
         for table, key in self._moving.get(variable, ()):
             table.pop(key, None)
         self._moving[variable] = []
@@ -82,7 +82,7 @@ class Recurrences(ABC):
     def slices(
         self, table: Term, places: Iterable[int], read: Callable[[Term], Any] | None = None
     ) -> list[Any]:
-        """The slices of a table at some places of its first axis, in the order given."""
+        """Return the slices of a table at some indices of its first axis, in the order given."""
         read, body = read or self, table.args[1]
         at = make("index", (ONE,), f"place in {body.key.hex()}")
         row = instantiate(body, at)
@@ -93,7 +93,7 @@ class Recurrences(ABC):
         return found
 
     def state(self, stack: Term, depth: int) -> Any:
-        """The state after so many layers; at and below 0 it is the start."""
+        """Return the state after ``depth`` layers; the start if ``depth`` is at most 0."""
         _, start, body = stack.args
         states = self.states.get((start, body))
         if states is None or states.first > max(depth, 0):
@@ -112,7 +112,7 @@ class Recurrences(ABC):
         return states.values[max(depth, 0) - states.first]
 
 
-# Evaluate a term at given sizes and values, over any array module
+# Evaluation of terms
 
 FOLDED: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
@@ -131,8 +131,8 @@ class Evaluator(Recurrences):
     """Values of terms over the array module ``xp`` (numpy or torch through array_api_compat).
 
     ``sizes`` gives each size its value, ``values`` each named array (functions as callables).
-    A probability space is read as finitely many outcomes that are equally likely, as many as
-    ``sizes`` gives it: a sum over its axis is the mean.
+    A probability space is evaluated as finitely many equally likely outcomes, their number given by
+    ``sizes``: a sum over its axis is the mean.
     """
 
     def __init__(self, xp: Any, sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
@@ -170,9 +170,9 @@ class Evaluator(Recurrences):
         return tuple(self.length(n) for n in term.shape)
 
     def integer(self, term: Term) -> int:
-        """The exact value of an integer: a depth, or a place on an axis.
+        """Return the exact value of an integer: a depth, or an index into an axis.
 
-        Raises ``TypeError`` for a number that is none.
+        Raises ``TypeError`` for a number that is not an integer.
         """
         value = self(term)
         if int(value) != value:
@@ -182,7 +182,7 @@ class Evaluator(Recurrences):
     # leaves
 
     def constant(self, value: Any) -> Any:
-        """A literal number in the reading's own numbers."""
+        """Return a literal as a number of this evaluator."""
         return self.xp.asarray(float(value))
 
     def op_num(self, t: Term) -> Any:
@@ -192,7 +192,7 @@ class Evaluator(Recurrences):
         return self.constant(self.length(t))
 
     def op_space(self, _: Term) -> Any:
-        """The number of a space is its total probability."""
+        """Return 1, the total probability of a space."""
         return self.constant(1)
 
     def op_pi(self, _: Term) -> Any:
@@ -223,7 +223,7 @@ class Evaluator(Recurrences):
     # elementwise and structural operations: one row of a table each
 
     def elementwise(self, op: str, data: Any, *args: Any) -> Any:
-        """An elementwise operation of values: an operator, or the array module's function."""
+        """Apply an elementwise operation to values, by an operator or the array module."""
         if op in FOLDED:
             return reduce(FOLDED[op], args)
         if op in COMPARED:
@@ -238,21 +238,21 @@ class Evaluator(Recurrences):
         return getattr(self.xp, op)(*args)
 
     def repeated(self, value: Any, shape: Sequence[int]) -> Any:
-        """A value repeated to a shape."""
+        """Return a value broadcast to a shape."""
         return self.xp.broadcast_to(value, tuple(shape))
 
     def product(self, left: Any, right: Any) -> Any:
-        """The product of two matrices."""
+        """Return the product of two matrices."""
         return left @ right
 
     def averaged(self, total: Any, axis: Term) -> Any:
-        """A sum over an axis; the mean if the axis is a probability space."""
+        """Return a sum over an axis, turned into the mean if the axis is a probability space."""
         if axis.op != "space":
             return total
         return total * self.constant(Fraction(1, self.length(axis)))
 
     def inside(self, t: Term, axis: int, places: Any) -> None:
-        """Told which places of an axis of its first argument a term reads, before they are."""
+        """Hook, called before a term reads indices of an axis of its first argument."""
 
     def op_isin(self, t: Term) -> Any:
         x, values = (self(arg) for arg in t.args)
@@ -321,10 +321,10 @@ place for each of its places (``(number,)``), at "one" place, or at any (None)."
 
 @lru_cache(maxsize=4096)
 def sources(t: Term) -> tuple[tuple[Source, ...] | None, ...]:
-    """For every argument and axis of it what is read there, and None for an argument that is not.
+    """Return what an entry of t reads of each axis of each argument; None for an unread argument.
 
-    It follows from the meaning of an entry of the term, and from nothing else; where that has no
-    meaning at every index, an argument is read at any place.
+    It follows from the meaning of an entry of the term alone.  If there is no entry rule, every
+    argument is taken to be read anywhere.
 
     >>> from .givens import real, sizes
     >>> n, d = sizes("n d")
@@ -335,7 +335,7 @@ def sources(t: Term) -> tuple[tuple[Source, ...] | None, ...]:
     at = [make("index", (n,), f"at {k}") for k, n in enumerate(t.shape)]
     args = [make("var", (), (f"argument {k}", "real"), a.shape) for k, a in enumerate(t.args)]
     axis: Any = t.data
-    if t.op == "concat":  # at its seams an entry is of one part or the other
+    if t.op == "concat":  # which part an entry belongs to depends on the index
         return tuple(tuple(k if k != axis else None for k in range(t.ndim)) for _ in args)
     whole = [(None,) * a.ndim for a in args]
     try:

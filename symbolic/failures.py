@@ -1,20 +1,21 @@
-"""Where a claim certainly fails for one candidate.
+"""Certified failure of a claim at one candidate, existence claims included.
 
-The claim reads: for all values of the other givens some array M, not depending on what it is
-``free_of``, makes left = right for all values of that.  To refute it, the other givens get one
-value and the rest several: p = 0, 1, 2, ...  One M must then solve all the equations at once,
-a linear system A m = b with certified coefficients.  It has no solution if
+A failed equation, inequality or difference is read off the certified values of the two sides.  An
+existence claims: for all values of the other givens there is an array M, independent of what it is
+``free_of``, with left = right for all values of that.  To refute it, the other givens get one
+value and what M is free of gets several: p = 0, 1, 2, ...  A single M must then solve all the
+equations at once, a linear system A m = b with certified coefficients.  It has no solution if
 
-* a row of A is exactly zero where b certainly is not: the unknown drops out of that equation, or
-  of an inequality (left > right, left >= right) that fails without it; or
-* some k columns hold every entry of k + 1 rows that is not exactly zero, and the determinant of
-  these rows with b, of order k + 1, is certainly not zero: the rank of the system with b is
-  then above that of the system without.
+* a row of A is exactly zero and b certainly is not zero there: the unknown drops out of that
+  equation, or of an inequality (left > right, left >= right) that fails without it; or
+* all entries of some k + 1 rows that are not exactly zero lie in k columns, and the determinant of
+  order k + 1 of these rows with b is certainly not zero: the rank of the system with b then
+  exceeds that without.
 
-That the equations are linear is not assumed: the unknown's entries are :class:`Affine` forms,
-which can be added and multiplied by numbers; whatever else is asked of them raises.
+Linearity is not assumed: the entries of the unknown are :class:`Affine` forms, which can be added
+and multiplied by numbers; any other operation on them raises.
 
-This is the part of a refutation that must be right; the search around it may be careless.
+This part of a refutation must be correct; the search around it need not be.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Affine:
 
 @dataclass(frozen=True)
 class Equation:
-    """slopes · m + constant = 0, one entry of left - right at one value of the ``free_of``."""
+    """slopes · m + constant = 0: an entry of left - right at one value of what M is free of."""
 
     slopes: dict[int, Any]
     constant: Any
@@ -89,10 +90,10 @@ class Equation:
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Equations that no array solves, and by how much.
+    """Equations that no array solves, with a certified gap.
 
-    ``rows`` are the equations used; with one row the unknown has dropped out of it and ``gap``
-    bounds what should be zero; with more, ``gap`` bounds the determinant.
+    ``rows`` are the equations used.  With one row, the unknown has dropped out and ``gap`` bounds
+    the number that should be zero; with more, ``gap`` bounds the determinant.
     """
 
     rows: tuple[Equation, ...]
@@ -100,7 +101,7 @@ class Contradiction:
 
 
 def equations(claim: Claim, candidates: Sequence[Candidate]) -> list[Equation]:
-    """The equations for the entries of the unknown, over all the candidates at once.
+    """Return the equations for the entries of the unknown, over all candidates.
 
     Raises :class:`~attnproof.symbolic.certified_numbers.NotANumber` if left - right is not
     linear in the unknown.
@@ -133,9 +134,9 @@ def _exactly_zero(x: Any) -> bool:
 def contradiction(
     system: list[Equation], relation: str = "=", tries: int = 200
 ) -> Contradiction | None:
-    """A certificate that the system has no solution, the simple one if there is one.
+    """Return a certificate that the system has no solution, one of a single row if possible.
 
-    Of ``relation`` ">" and ">=" each row is an inequality: left − right is above 0, or at least.
+    For ``relation`` ">" or ">=" each row is an inequality: left − right > 0, or >= 0.
     """
     fails = _FAILS.get(relation)
     if fails is None:
@@ -172,7 +173,7 @@ def _determinant_gap(rows: Sequence[Equation], columns: list[int]) -> Fraction:
     return certified_gap(arb_mat(table).det(), fmpq(0))
 
 
-# Where a claim certainly fails for one candidate
+# The failure of a claim at one candidate
 
 PRECISIONS = (64, 128, 256, 512)
 _TRUTH = (bool, np.bool_)
@@ -180,11 +181,11 @@ _TRUTH = (bool, np.bool_)
 
 @dataclass(frozen=True)
 class Failure:
-    """A claim fails for the candidate at ``place``, by at least ``gap``.
+    """The failure of a claim for a candidate at ``place``, by at least ``gap``.
 
     ``left`` and ``right`` are certified numbers there.  For ">", ">=" and "!=" the gap may be 0.
-    For "exists" left and right are the equation's number with the unknown left out, and 0;
-    ``trials`` are the values of what the unknown must not depend on.
+    For "exists", ``left`` is the constant of the equation without the unknown and ``right`` is 0;
+    ``trials`` has the values of what the unknown must not depend on.
     """
 
     candidate: Candidate
@@ -204,9 +205,9 @@ def failure_of(
     precisions: tuple[int, ...] = PRECISIONS,
     laws: tuple[Law, ...] = (),
 ) -> Failure | None:
-    """The failure of the claim at a candidate, or None if it is not certain.
+    """Return the certified failure of the claim at a candidate, or None.
 
-    Raises ``ValueError`` for a relation this page does not know.
+    Raises ``ValueError`` for an unknown relation, and for a claim with variables of its own.
     """
     if claim.relation not in ("=", ">", ">=", "!=", "exists") or claim.variables:
         known = "'=', '>', '>=', '!=' or 'exists', its variables among the givens"
@@ -231,7 +232,7 @@ def failure_of(
 
 
 def _sides(claim: Claim, candidate: Candidate) -> tuple[Any, Any]:
-    """Both sides as arrays of certified numbers; the right one is 0 where there is none."""
+    """Return both sides as arrays of certified numbers; a missing right side is 0."""
     read = Balls(candidate.sizes, candidate.values)
     right: Any = fmpq(0) if claim.right is None else read(claim.right)
     left, right = np.broadcast_arrays(read(claim.left), right)
@@ -240,7 +241,7 @@ def _sides(claim: Claim, candidate: Candidate) -> tuple[Any, Any]:
 
 
 def _unequal(claim: Claim, candidate: Candidate) -> Failure | None:
-    """The entry with the largest certified gap between the two sides."""
+    """Return the failure at the entry with the largest certified gap between the sides."""
     left, right = _sides(claim, candidate)
     best: Failure | None = None
     open_entries = False
@@ -256,7 +257,7 @@ def _unequal(claim: Claim, candidate: Candidate) -> Failure | None:
 
 
 def _wide(x: Any, y: Any) -> bool:
-    """Whether more precision may still separate two overlapping balls."""
+    """Whether a higher precision may still separate two overlapping balls."""
     if not (finite(x) and finite(y)):
         return x is not y
     gap = ball(x - y)
@@ -264,9 +265,9 @@ def _wide(x: Any, y: Any) -> bool:
 
 
 def _out_of_order(claim: Claim, candidate: Candidate) -> Failure | None:
-    """An entry where left − right certainly is at most 0 (for ">"), or below it (for ">=").
+    """Return the failure at an entry where left − right is certainly <= 0 (for ">") or < 0.
 
-    The gap is a certified lower bound on how far; for ">" it may be 0.
+    The gap is a certified lower bound of the distance; for ">" it may be 0.
     """
     left, right = _sides(claim, candidate)
     best: Failure | None = None
@@ -287,7 +288,7 @@ def _out_of_order(claim: Claim, candidate: Candidate) -> Failure | None:
 
 
 def _equal(claim: Claim, candidate: Candidate) -> Failure | None:
-    """The first entry, if every entry of both sides is rational and the two are equal."""
+    """Return a failure at the first entry if all entries of both sides are rational and equal."""
     left, right = (np.frompyfunc(_rational, 1, 1)(side) for side in _sides(claim, candidate))
     left, right = np.asarray(left, dtype=object), np.asarray(right, dtype=object)
     pairs = zip(left.ravel(), right.ravel(), strict=True)
@@ -298,7 +299,7 @@ def _equal(claim: Claim, candidate: Candidate) -> Failure | None:
 
 
 def _rational(x: Any) -> Any:
-    """The number in a ball of radius 0, as 0·π is; other numbers as they are."""
+    """Return the number in a ball of radius 0, such as 0·π; other numbers unchanged."""
     return x.fmpq() if isinstance(x, arb) and x.is_finite() and x.is_exact() else x
 
 
@@ -308,7 +309,7 @@ def _no_array(
     hypotheses: tuple[Assumptions, tuple[Law, ...]],
     candidate: Candidate,
 ) -> Failure | None:
-    """Several values of ``free_of`` that no one array serves."""
+    """Return a failure at several values of ``free_of`` for which no common array exists."""
     assert claim.variable is not None
     names = [
         str(t.data if t.op == "index" else t.data[0])
@@ -337,7 +338,7 @@ def _no_array(
 
 
 def _trial(name: str, given: Given, candidate: Candidate, k: int, random: Random) -> Any:
-    """The k-th value: 0, 1, 2, ... for numbers, anything for the rest."""
+    """Return the k-th value of a given: 0, 1, 2, ... for numbers, random for other kinds."""
     value = candidate.values[name]
     if given.kind == "natural":
         return k

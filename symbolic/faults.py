@@ -1,15 +1,16 @@
-"""Whose error it is: an exception that code of attnproof raised is never told as its user's.
+"""Attribution of errors: a fault of attnproof is never reported as an error of its user.
 
-A traceback is read from its innermost frame outwards.  Code of the user is what stands in the
-files that are given, and whatever belongs neither to attnproof, nor to Python, nor to a library
-that attnproof calls by itself.
+A traceback is read from its innermost frame outwards.  User code is code in the given files, and
+all code that belongs neither to attnproof, nor to Python, nor to a library that attnproof calls
+itself.  An exception is the user's concern in three cases:
 
-* Below the last frame of attnproof there is code of the user: it raised the error.
-* Code of attnproof raised it on purpose, by ``raise``, where code of the user had called it, or as
-  an error that speaks of what was given: that is a refusal, and the user is to hear it.
-* A function of the user's does not take the arguments that it is called with.
-* Otherwise (a ``KeyError`` in a table of ours, an assertion, arrays of our own whose shapes do not
-  fit) it is a fault of attnproof, whatever it was looking at.
+* User code is below the last frame of attnproof: it raised the error.
+* attnproof raised it deliberately, by ``raise``, when called by user code or as an error about its
+  input: that is a refusal, which the user should see.
+* A function of the user does not accept the arguments that it is called with.
+
+Otherwise (a ``KeyError`` in an internal table, an assertion, internal arrays whose shapes do not
+fit) it is a fault of attnproof, whatever code it was analysing.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ ROOTS = (
 
 @dataclass(frozen=True)
 class Fault:
-    """An error of attnproof itself: what it was and where, in a line, and its traceback."""
+    """An error of attnproof itself: one line with the error and its place, and the traceback."""
 
     error: str
     traceback: str
 
     @property
     def told(self) -> str:
-        """The line that a person reads."""
+        """The message for the user."""
         return f"internal error of attnproof: {self.error}; {REPORT}"
 
 
@@ -62,11 +63,11 @@ def fault_of(
     theirs: Collection[str | Path] = (),
     refusals: tuple[type[BaseException], ...] = (TypeError, ValueError, ImportError),
 ) -> Fault | None:
-    """The fault of attnproof that an exception tells of; None if it is its user's to mend.
+    """Return the fault of attnproof behind an exception, or None if the user can fix it.
 
-    ``theirs`` are files that are the user's wherever they stand: a file of the catalogue is judged
-    as anybody's.  ``refusals`` are the types of errors that attnproof raises on purpose of what
-    was given to it; its own types of errors are among them.
+    ``theirs`` are files that count as user code wherever they are, such as files of the catalogue.
+    ``refusals`` are the exception types that attnproof raises deliberately about its input, besides
+    its own exception classes.
 
     >>> try:
     ...     {}["left"]
@@ -79,7 +80,7 @@ def fault_of(
     own = frozenset(str(Path(path).resolve()) for path in theirs)
     frames = list(_frames(error.__traceback__))
     whose = [_whose(tb.tb_frame.f_code.co_filename, own) for tb in frames]
-    if whose and whose[-1] == LIBRARY:  # refused by torch itself, to which our tensors hand on
+    if whose and whose[-1] == LIBRARY:  # raised by torch, to which our tensors forward calls
         through = [
             LIBRARY if tb.tb_frame.f_code.co_name in HANDS_ON else one
             for tb, one in zip(frames, whose, strict=True)
@@ -97,13 +98,13 @@ def fault_of(
         (tb for tb, one in zip(reversed(frames), reversed(whose), strict=True) if one == THEIRS),
         None,
     )
-    if caller is not None:  # what its author can change until it is mended
+    if caller is not None:  # the user's line, which can be changed until the fault is fixed
         where.append(f"at work on {_place(caller)}")
     return Fault(told + (f" ({'; '.join(where)})" if where else ""), traceback_of(error))
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback as Python prints it; of a long one the end."""
+    """Return the traceback as Python prints it; only the end if it is long."""
     told = "".join(traceback.format_exception(error))
     return told if len(told) <= LONG else f"...\n{told[-LONG:]}"
 
@@ -137,7 +138,7 @@ def _is_theirs(
 
 
 def _does_not_fit(error: Exception, frame: FrameType, own: frozenset[str]) -> bool:
-    """Whether a function of the user's could not be called with what is handed to it."""
+    """Whether a function of the user does not accept the arguments it was called with."""
     said = UNFIT.match(str(error)) if isinstance(error, TypeError) else None
     if said is None:
         return False
@@ -151,12 +152,12 @@ def _does_not_fit(error: Exception, frame: FrameType, own: frozenset[str]) -> bo
 
 
 def _speaks(error: Exception, refusals: tuple[type[BaseException], ...]) -> bool:
-    """Whether it is a type of error with which attnproof speaks of what it was given."""
+    """Whether an exception is of a type with which attnproof reports errors in its input."""
     return isinstance(error, refusals) or type(error).__module__.startswith("attnproof.")
 
 
 def _on_purpose(innermost: TracebackType) -> bool:
-    """Whether a ``raise`` statement stands where the error came from."""
+    """Whether the error came from a ``raise`` statement."""
     code = innermost.tb_frame.f_code.co_code
     return 0 <= innermost.tb_lasti < len(code) and (
         code[innermost.tb_lasti] == opmap["RAISE_VARARGS"]

@@ -1,12 +1,13 @@
-"""Which terms have a meaning: the right number of arguments, of the right shapes, and no more.
+"""Well-formed terms: the right number of arguments, of the right kinds and shapes.
 
-Anybody can ask ``make`` for a sum of a matrix and a number, or for a table of two rows that
-has three.  Such a term means nothing, and two rules may read it differently, which would join
-two numbers that are not equal.  So the kernel asks :func:`formed` of every term it passes.
+``make`` can be called to add a matrix and a number, or for a table of three rows with a shape of
+two.  Such a term has no meaning, and two rules could read it differently and so equate unequal
+numbers.  Therefore the kernel checks every term it handles with :func:`formed`.
 
 Lengths are polynomials in sizes: an axis never depends on an index.  An axis may also be a
-probability space, whose outcomes can be summed over (an expectation) and nothing else.  An index
-ranges below a whole number, and a stack of layers has one layer for each natural below its depth.
+probability space; the only operation over its outcomes is the sum, an expectation.  An index
+ranges below an integer, and a stack of layers has one layer for each natural number below its
+depth.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MAPS = ("permutation", "injection", "index map")
 
 
 def formed(t: object) -> Term:
-    """The term itself, if it has a meaning.  Raises ``Refused`` with the operation if not."""
+    """Return the term if it is well-formed; raise ``Refused``, naming the operation, if not."""
     if type(t) is not Term or not made(t):
         raise Refused(f"term: this {type(t).__name__} is no term that `make` returned")
     return _formed(t)
@@ -62,7 +63,7 @@ def _is_length(t: Term) -> bool:
 
 
 def _is_whole(t: Term) -> bool:
-    """A polynomial with integer coefficients in sizes, naturals, indices, and bound indices."""
+    """Whether t is an integer polynomial in sizes, naturals, indices and bound indices."""
     if t.op in ("add", "mul"):
         return all(map(_is_whole, t.args))
     return (t.op == "bound" and not t.shape) or index_array(t) is not None or is_integer(t)
@@ -83,7 +84,7 @@ def _elementwise(t: Term, *args: Term) -> bool:
 
 
 def _of_one_kind(t: Term) -> bool:
-    """Whether truth values stand where they must and nowhere else; a choice is of one kind."""
+    """Whether truth values occur exactly where required, and a choice has branches of one kind."""
     kinds = [is_truth(arg) for arg in t.args]
     if t.op == "where":
         return kinds[0] and kinds[1] == kinds[2]
@@ -96,9 +97,9 @@ TAKE_INFINITY = ("add", "exp", "maximum", "where", "indicator", *TRUTHS)
 
 
 def _stays_below(t: Term) -> bool:
-    """Whether an operation takes minus infinity to itself or to a number, never to plus infinity.
+    """Whether an operation maps minus infinity to itself or to a number, never to plus infinity.
 
-    A product does with factors that are positive by their form, and one that may be infinite.
+    A product does if one factor may be infinite and all others are positive by their form.
     """
     if t.op != "mul":
         return t.op in TAKE_INFINITY
@@ -113,9 +114,9 @@ PLAIN = frozenset((
 
 
 def _is_plain(length: Term) -> bool:
-    """Whether a length has no part that a rule may replace: that would make the index another one.
+    """Whether no rule can rewrite a part of a length, which would change the index's identity.
 
-    Without this 0·[a <= b] may stand in it, and 0·k for a bound k.
+    Without this check, 0·[a <= b], or 0·k for a bound k, could occur in it.
     """
     parts = tuple(postorder(length))
     whole = all(
@@ -152,7 +153,7 @@ def _row(t: Term, x: Term, *at: Term) -> bool:
 
 
 def _inverse(t: Term, sigma: Term) -> bool:
-    """Of a map of indices to themselves: others have no inverse below the number they map to."""
+    """Only a map of an index range to itself has an inverse whose range is known."""
     to_itself = sigma.op == "var" and sigma.data[1] in MAPS and sigma.args == sigma.shape
     return t.shape == sigma.shape and (to_itself or sigma.op == "inverse")
 
@@ -194,7 +195,7 @@ def _gather(t: Term, x: Term, e: Term) -> bool:
 
 
 def _are_alike(parts: tuple[Term, ...]) -> bool:
-    """Whether there are parts, and all are truth values or none is."""
+    """Whether there is at least one part, and either all or none are truth values."""
     return len({is_truth(x) for x in parts}) == 1
 
 

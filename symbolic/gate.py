@@ -1,15 +1,16 @@
-"""The gate: a statement is read rightly only if its code, run on numpy, gives what its term gives.
+"""The gate: check that the code of a statement, run on NumPy, agrees with the statement's term.
 
-A proof is about a term, and a term is what symbolic arrays made of somebody's code.  Before any
-verdict the code itself is run on plain arrays, and every side of every conclusion and hypothesis is
-compared with its term at the same values: entry by entry, in shape, in where it is not a number,
-and in the relation that is claimed.  What disagrees is *misread*; it is neither proved nor refuted.
+A proof is about a term, and the term is what symbolic arrays made of an author's code.  Before any
+verdict, the code itself is run on plain arrays, and every side of every conclusion and hypothesis
+is compared with its term at the same values: in shape, entry by entry, in the places of NaN, and in
+the claimed relation.  A statement that disagrees is *misread*; it is neither proved nor refuted.
 
-What it cannot see: a difference at sizes beyond those of :func:`~.comparison.crossing` and the
-whole numbers that stand in the code, one that shows in a few values alone, and one that rounding
-hides (less than 1e-9 of the largest number met on the way).  Code that could make such a difference
-asks for what is not an array, and is refused before (``asked``).  A side that is nowhere all
-numbers, or nowhere larger than what rounding hides, was compared nowhere, and is not taken.
+The gate cannot detect a difference that occurs only at sizes other than those of
+:func:`~.comparison.crossing` and near the integers in the code, only at a few values, or below
+rounding (1e-9 of the largest intermediate number).  Code that could make such a difference asks
+for something that is not an array operation, and is refused earlier
+(``refusals.arrays_only``).  A side that was never finite, or never larger than rounding, has not
+been compared anywhere, and the statement is refused.
 """
 
 from __future__ import annotations
@@ -45,22 +46,22 @@ if TYPE_CHECKING:
     from .bodies import Ran
     from .statement import Statement
 
-FEW = 4  # sizes up to this are among those that cross
-NEAR_NUMBERS = (11, 17, 23, 29)  # turns at which values are drawn near numbers of the code
-AGAIN = 40  # times at sizes 1, where some side was no number yet
-LONGEST = 1000  # values are drawn near numbers of the code up to this
-SEARCHED = 1.0  # seconds of the thread for values that obey the hypotheses, where they are needed
-GLANCED = 0.05  # and where other values were compared already
-ROOM = 1 << 16  # entries of the largest array at such a size
+FEW = 4  # sizes up to this are covered by `crossing`
+NEAR_NUMBERS = (11, 17, 23, 29)  # turns at which values are drawn near constants of the code
+AGAIN = 40  # further attempts at sizes 1 while some side has not been finite
+LONGEST = 1000  # the largest constant of the code near which values are drawn
+SEARCHED = 1.0  # seconds of thread time to find values that satisfy the hypotheses, if needed
+GLANCED = 0.05  # the same, if other values were compared already
+ROOM = 1 << 16  # entries of the largest array at a size near a constant
 
 
 @dataclass(frozen=True)
 class Misreading:
-    """Where the code of a statement and its term part.
+    """A difference between the code of a statement and its term.
 
-    ``says`` is the conclusion ("" for the only one, or for a hypothesis), ``part`` which side or
-    step of it, ``place`` the entry; ``code`` and ``term`` are the two values as text, ``values``
-    the inputs as text.
+    ``says`` is the conclusion ("" for the only one, or for a hypothesis), ``part`` its side or
+    step, ``place`` the entry; ``code`` and ``term`` are the two values as text, ``values`` the
+    inputs as text.
     """
 
     says: str
@@ -73,7 +74,7 @@ class Misreading:
 
     @property
     def text(self) -> str:
-        """One line a person reads."""
+        """The difference as one line for the user."""
         inputs = {**{name: str(n) for name, n in self.sizes.items()}, **self.values}
         told = ", ".join(f"{name} = {value}" for name, value in inputs.items())
         at = f" at {list(self.place)}" if self.place else ""
@@ -83,7 +84,7 @@ class Misreading:
 
 
 class Misread(TypeError):
-    """Code that on numpy is not what its term says; ``found`` has where."""
+    """Raised for code that disagrees with its term on NumPy; ``found`` is the difference."""
 
     def __init__(self, told: str, found: Misreading) -> None:
         super().__init__(told)
@@ -91,10 +92,11 @@ class Misread(TypeError):
 
 
 def misreading(statement: Statement) -> Misreading | None:
-    """Where the code of a statement and its term part, or None if nowhere that was looked at.
+    """Return the first difference found between a statement's code and its term, or None.
 
-    A statement that was made from terms alone has no code, and nothing to compare.  Raises
-    :class:`NotRun` with the code's own error if the code does not run on numpy.
+    A statement made from terms alone has no code, and nothing is compared.  Raises
+    :class:`NotRun`, with the code's own error, if the code does not run on NumPy, and if some
+    side could not be compared anywhere.
 
     >>> from attnproof.symbolic import real, sizes, theorem, equal
     >>> from attnproof.symbolic.array import Array
@@ -127,9 +129,9 @@ def misreading(statement: Statement) -> Misreading | None:
 
 
 def require_read(statement: Statement) -> None:
-    """Refuse a statement of which nothing is to be measured: its numbers would be its term's.
+    """Refuse to measure a misread statement, since the numbers would be those of its term.
 
-    Raises :class:`Misread`, and :class:`NotRun` where its code does not run on numpy.
+    Raises :class:`Misread`, or :class:`NotRun` if its code does not run on NumPy.
     """
     found = statement.misreading
     if found is not None:
@@ -138,7 +140,7 @@ def require_read(statement: Statement) -> None:
 
 @dataclass
 class _Look:
-    """One statement, looked at with one choice of sizes after another."""
+    """The comparison of one statement's code and term, at one choice of sizes after another."""
 
     statement: Statement
     terms: list[Term] = field(init=False)
@@ -153,7 +155,7 @@ class _Look:
             self.terms += [t for _, t in sides(claim)]
             self.terms += [n for _, given in claim.variables for n in given.lengths]
         self.terms += [n for given in statement.givens.values() for n in given.lengths]
-        # What keeps a slice inside of its axis is a hypothesis, or there is no verdict.
+        # A slice stays inside its axis by its form or by a hypothesis; else there is no verdict.
         asked = dict.fromkeys(one.number for t in self.terms for one in open_ranges(t))
         self.ranges = [t for t in asked if not any(v.op == "index" for v in free(t))]
         self.unmet = {
@@ -161,7 +163,7 @@ class _Look:
         }
 
     def inside(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
-        """These sizes, made larger until every slice stays inside of its axis; None if none do."""
+        """Return these sizes, enlarged until every slice stays inside its axis, or None."""
         found, counts = dict(sizes), [t for t in self.ranges if is_count(t)]
         for _ in range(LONGEST):
             short = next((t for t in counts if length_value(t, found) < 0), None)
@@ -176,9 +178,9 @@ class _Look:
         return None
 
     def assignments(self) -> Iterator[tuple[int, dict[str, int]]]:
-        """Sizes that cross; then values, and sizes, at the numbers that stand in the code.
+        """Yield sizes of ``crossing``, then sizes for values near constants, then sizes near them.
 
-        Each with its turn, which chooses the manner of the values.
+        Each comes with its turn, which selects how values are drawn.
         """
         code = self.statement.code
         assert code is not None
@@ -200,13 +202,13 @@ class _Look:
                         yield 6 * size, sizes  # numbers of both signs
 
     def constants(self, most: int = LONGEST) -> list[float]:
-        """The numbers that stand in the code, but for very large ones."""
+        """Return the sorted constants of the code whose absolute value is at most ``most``."""
         code = self.statement.code
         assert code is not None
         return sorted(c for c in code.links.constants if abs(c) <= most)
 
     def obeying(self, seconds: float) -> Misreading | None:
-        """The first difference at values that obey the hypotheses, where some are found."""
+        """Return the first difference at values that satisfy the hypotheses, if any are found."""
         statement = self.statement
         found = statement.example(seconds)
         _, ones = next(self.assignments())
@@ -219,7 +221,7 @@ class _Look:
 
     @property
     def untold(self) -> str:
-        """Why a statement of which some side was compared nowhere is not taken."""
+        """Why a statement is refused of which some side could not be compared anywhere."""
         if not self.ran:
             return (
                 "no sizes and values were found at which every slice and index stays inside of its "
@@ -239,7 +241,7 @@ class _Look:
     def at(
         self, sizes: Mapping[str, int], turn: int, given: Mapping[str, Any] | None = None
     ) -> Misreading | None:
-        """The first difference at these sizes, at values that are drawn where none are given."""
+        """Return the first difference at these sizes; values that are not given are drawn."""
         code = self.statement.code
         assert code is not None
         draw = Draw(sizes, turn, self.constants())
@@ -283,14 +285,14 @@ class _Look:
 
 
 def _claims(statement: Statement) -> Iterator[tuple[str, str, Claim]]:
-    """Each conclusion and hypothesis: the conclusion, what to call it, the claim."""
+    """Yield (conclusion, name of a hypothesis, claim) for each conclusion and hypothesis."""
     yield from ((says, "", claim) for says, claim in statement.claims.items())
     for k, claim in enumerate(statement.hypotheses):
         yield "", f"hypothesis {k + 1}", claim
 
 
 def _pairs(statement: Statement, ran: Ran) -> Iterator[tuple[str, str, Claim, ConcreteClaim]]:
-    """Each conclusion and hypothesis as term and as run: the conclusion, what to call it, both."""
+    """Yield each conclusion and hypothesis as a term and as run, with the names of ``_claims``."""
     names, own = list(statement.claims), list(ran.conclusions)
     if names != own:
         raise NotRun(f"the code claims {own} on numpy and {names} on symbolic arrays")
@@ -312,7 +314,7 @@ def _is_equation(said: ConcreteClaim) -> bool:
 
 
 def _own(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays for the code to keep: what it writes into them is no input of its term."""
+    """Return copies for the code, so that writing into them does not change the term's inputs."""
     return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in values.items()}
 
 

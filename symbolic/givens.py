@@ -1,7 +1,8 @@
-"""What a statement is given: sizes, arrays, maps of indices, functions.
+"""The givens of a statement: sizes, arrays, index maps, functions.
 
-A :class:`Given` says what a name may be; :meth:`Given.named` makes the array of that name.  The
-kind also tells the numeric side how to draw a value, and which assumptions a proof may use.
+A :class:`Given` describes the values that a name may have; :meth:`Given.named` makes the symbolic
+array of that name.  Its kind also determines how the numeric layer draws a value and which
+assumptions a proof may use.
 """
 
 from __future__ import annotations
@@ -78,10 +79,10 @@ class Size(Array):
 
 
 def sizes(names: str, role: str = "size") -> tuple[Size, ...]:
-    """Symbolic axis lengths, one for each name, each at least 1.
+    """Return symbolic axis lengths, one for each name, each at least 1.
 
-    The role says what they count (tokens, features, heads, blocks, layers): the proofs do not
-    look at it, the numeric side picks realistic values by it.
+    The role says what they count (tokens, features, heads, blocks, layers).  Proofs ignore it; the
+    numeric layer chooses realistic values by it.
 
     >>> (n,) = sizes("n", "tokens")
     >>> n
@@ -99,12 +100,12 @@ UNNAMED = (
 
 @dataclass(frozen=True)
 class Given:
-    """One given of a statement: what a name may be, and no array before it has one.
+    """One given of a statement: the values that a name may have; not an array until it is named.
 
-    Arithmetic on it raises ``TypeError``, with what is missing.  ``kind`` is real, angle,
-    position, positive, nonnegative, natural, frequency, boolean, orthogonal, standard,
-    permutation, injection, index map, index, or function; ``shape`` its axes; ``below`` the range
-    of an index; ``traits`` what may be assumed of it.
+    Arithmetic on it raises ``TypeError`` with the remedy.  ``kind`` is real, angle, position,
+    positive, nonnegative, natural, frequency, boolean, orthogonal, standard, permutation,
+    injection, index map, index, or function; ``shape`` is its axes, ``below`` the range of an
+    index, and ``traits`` what may be assumed about it.
     """
 
     kind: str
@@ -116,10 +117,10 @@ class Given:
     says: str = ""
     extra: dict[str, Any] = field(default_factory=dict, compare=False)
     NO_ARRAY: ClassVar[str] = UNNAMED
-    __array_ufunc__: ClassVar[None] = None  # so that numpy's arrays hand operators on to it
+    __array_ufunc__: ClassVar[None] = None  # so that NumPy arrays defer to its operators
 
     def __post_init__(self) -> None:
-        """Grant what the kind grants: a proof may assume no more than a reader is told."""
+        """Set the traits of the kind: a proof may assume no more than a reader is told."""
         if self.kind != "function":
             known = TRAITS.get(self.kind, ())
             if self.traits not in ((), known):
@@ -136,13 +137,13 @@ class Given:
         return (*self.shape, *below, *(self.out or ()))
 
     def measured(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], int]:
-        """Its axis lengths at these sizes, and the range of its indices: 0 if it has none."""
+        """Return the axis lengths at these sizes, and the range of its indices or 0."""
         at = dict(sizes)
         below = 0 if self.below is None else length_value(self.below, at)
         return tuple(length_value(n, at) for n in self.shape), below
 
     def named(self, name: str | Opened) -> Any:
-        """The symbolic array (or function) of this kind with a name."""
+        """Return the symbolic array (or function) of this kind with a name."""
         if self.kind == "function":
             return Function(str(name), self)
         if self.kind == "index":
@@ -152,13 +153,13 @@ class Given:
         return Array(make("var", args, (name, self.kind), self.shape))
 
     def moved(self, move: Callable[[Term], Term]) -> Given:
-        """The same kind, its axis lengths and range moved."""
+        """Return the given with ``move`` applied to its axis lengths and range."""
         below = None if self.below is None else move(self.below)
         out = None if self.out is None else tuple(map(move, self.out))
         return replace(self, shape=tuple(map(move, self.shape)), below=below, out=out)
 
     def granted(self, name: str) -> frozenset[tuple[str, Term]]:
-        """The assumptions a proof may use of it."""
+        """Return the assumptions that a proof may use about it."""
         if self.kind == "function":
             function = make("function", data=(name, 0, self.traits))
             return frozenset((trait, function) for trait in self.traits)
@@ -181,7 +182,7 @@ def _shape(lengths: tuple[Any, ...]) -> tuple[Term, ...]:
 
 
 def real(*shape: Any, says: str = "") -> Given:
-    """Any array of real numbers with these axes; without axes, any real number."""
+    """Return the given of any real array with these axes; without axes, any real number."""
     return Given("real", _shape(shape), says=says)
 
 
@@ -191,7 +192,7 @@ def angle(*shape: Any) -> Given:
 
 
 def positions(*shape: Any) -> Given:
-    """Positions: any real numbers; the numeric side draws integers."""
+    """Positions: any real numbers; the numeric layer draws integers."""
     return Given("position", _shape(shape), says="positions, any real numbers")
 
 
@@ -216,19 +217,19 @@ def natural(says: str = "") -> Given:
 
 
 def probability_space(name: str) -> Array:
-    """The outcomes of a random experiment, as the axis of a random array.
+    """Return the outcomes of a random experiment, as an axis of random arrays.
 
     ``sum(x, axis=0)`` over such an axis is the expectation of x; every expectation that is
-    written is taken to exist.  Sums over two different spaces are expectations over independent
+    written is assumed to exist.  Sums over two different spaces are expectations over independent
     experiments.
     """
     return Array(make("space", data=(name, "space")))
 
 
 def standard(space: Any, n: Any) -> Given:
-    """Random numbers z_1, .., z_n with E z_i = 0 and E z_i z_j = [i = j], as (outcome, n).
+    """Random numbers z_1, .., z_n with E z_i = 0 and E z_i z_j = [i = j], of shape (outcome, n).
 
-    Independent numbers of mean 0 and variance 1 are such, whatever their distributions.
+    Independent numbers of mean 0 and variance 1 satisfy this, whatever their distributions.
     """
     if as_array(space).term.op != "space":
         raise TypeError(f"standard wants a probability_space first, and was given {space!r}")
@@ -237,7 +238,7 @@ def standard(space: Any, n: Any) -> Given:
 
 
 def boolean(*shape: Any) -> Given:
-    """Truth values: a mask that is True where a key may be seen."""
+    """Truth values, such as a mask that is True where a key may be attended to."""
     return Given("boolean", _shape(shape), says="truth values, True where a key is kept")
 
 
@@ -247,7 +248,7 @@ def orthogonal(n: Any) -> Given:
 
 
 def permutation(n: Any) -> Given:
-    """A permutation of the indices below n; ``X[σ]`` has row σ(i) of X as its row i."""
+    """A permutation σ of the indices below n; row i of ``X[σ]`` is row σ(i) of X."""
     (length,) = _shape((n,))
     says = f"a permutation of the indices below {length!r}"
     return Given("permutation", (length,), length, says=says)
@@ -255,7 +256,7 @@ def permutation(n: Any) -> Given:
 
 @either
 def inverse(sigma: Array) -> Array:
-    """The inverse of a permutation: ``X[inverse(σ)]`` has row i of X as its row σ(i).
+    """Return the inverse of a permutation σ: row σ(i) of ``X[inverse(σ)]`` is row i of X.
 
     >>> n, m = sizes("n m")
     >>> inverse(index_map(n, m).named("f"))
@@ -291,11 +292,11 @@ def index_below(n: Any) -> Given:
 def function(
     *core: int, out: tuple[Any, ...] | None = (), traits: tuple[str, ...] = (), says: str = ""
 ) -> Given:
-    """A function about which nothing is known.
+    """An uninterpreted function, about which nothing is known but its traits.
 
-    It takes one array for each entry of ``core``, reads that many last axes of it, and is
-    applied separately over the axes before them.  ``out`` is the shape of one result; None
-    means the shape of what it read of its first argument.
+    It takes one array for each entry of ``core``, reads that many last axes of it, and is applied
+    separately over the leading axes.  ``out`` is the shape of one result; None means the shape of
+    the axes it reads of its first argument.
     """
     for axes in core:
         demand(

@@ -1,7 +1,7 @@
 """Indexing of symbolic arrays: slices, new axes, single entries, index arrays.
 
-A key is read as numpy reads it, or refused.  That a place lies inside of its axis is asked where
-the statement is built (``ranges.py``); one that leaves it at all sizes is refused here.
+A key has the meaning that it has in NumPy, or is refused.  Whether an index lies inside its axis
+is checked when the statement is built (``ranges.py``); one outside at all sizes is refused here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PREFIX = (
 
 
 def indexed(term: Term, key: Any) -> Array:
-    """The part of an array that a key of slices, numbers, index arrays and None selects."""
+    """Return the part of an array selected by slices, numbers, index arrays and None."""
     keys = list(_told(key, term))
     _refuse_pairs(keys, term)
     axis = 0
@@ -54,7 +54,7 @@ def indexed(term: Term, key: Any) -> Array:
 
 
 def _told(key: Any, term: Term) -> Iterator[slice | Array | None]:
-    """One after another: None, slices, and arrays of places; an ellipsis as the slices it is."""
+    """Yield the parts of a key: None, slices and index arrays; an ellipsis as full slices."""
     keys = key if isinstance(key, tuple) else (key,)
     dots = sum(k is Ellipsis for k in keys)
     named = sum(k is not None and k is not Ellipsis for k in keys)
@@ -72,7 +72,7 @@ def _told(key: Any, term: Term) -> Iterator[slice | Array | None]:
 
 
 def _places(k: Any) -> Array:
-    """A place of an axis, or a list of them: whole numbers by their form."""
+    """Return an index or a vector of indices; they must be integers by their form."""
     if isinstance(k, list | range):
         raise WrongIndex(
             f"an axis is indexed by the list {k!r}; write xp.stack((x[0], x[1])) for some rows, "
@@ -98,7 +98,7 @@ def _places(k: Any) -> Array:
 
 
 def _refuse_pairs(keys: list[slice | Array | None], term: Term) -> None:
-    """Where numpy pairs index arrays, or moves their axis to the front, nothing is guessed."""
+    """Refuse keys for which NumPy pairs index arrays or moves their axis to the front."""
     places = [k for k, one in enumerate(keys) if isinstance(one, Array)]
     arrays = [one for one in keys if isinstance(one, Array) and one.ndim]
     if len(arrays) > 1:
@@ -114,7 +114,7 @@ def _refuse_pairs(keys: list[slice | Array | None], term: Term) -> None:
 
 
 def _bound(value: Any, length: Term, otherwise: Term) -> Term:
-    """A bound of a slice, counted from the front; numpy counts negative ones from the end."""
+    """Return a bound of a slice counted from the front; a negative one counts from the end."""
     if value is None:
         return otherwise
     at = as_array(value)
@@ -164,7 +164,7 @@ def _step(value: Any) -> int:
 
 
 def _gathered(term: Term, axis: int, where: Array) -> Term:
-    """The parts at places that are given as a map of indices, or computed."""
+    """Return the parts at the indices of an index map, or at computed indices."""
     length = term.shape[axis]
     is_map = where.term.op == "inverse" or (where.term.op == "var" and where.term.args)
     if not is_map:
@@ -180,7 +180,7 @@ def _gathered(term: Term, axis: int, where: Array) -> Term:
 
 
 def _at_each(term: Term, axis: int, where: Array) -> Term:
-    """The table of the parts at computed places, its axis where the indexed one was."""
+    """Return the table of the parts at computed indices, its axis replacing the indexed one."""
     from .divisors import opened
 
     (count,) = where.axes
@@ -193,7 +193,7 @@ def _at_each(term: Term, axis: int, where: Array) -> Term:
 
 
 def _picks(t: Term) -> Term:
-    """A number with the entries of index arrays written as picks, as code writes them."""
+    """Return a number with entries of index arrays written as picks, as indexing writes them."""
     if t.op == "entry" and len(t.args) == 2:
         return make("pick", (t.args[0], _picks(t.args[1])), 0)
     return make(t.op, tuple(map(_picks, t.args)), t.data, t.shape) if t.op in READ else t

@@ -3,15 +3,15 @@
 Interface
     ``replay(derivation)``   follows a derivation rule by rule and returns the ``Proof``
     ``law(left, right, variables)``  the assumption that left = right for all values of variables
-    ``squares(left, right)``  the number whose being 0 shows two arrays equal
-    ``close(proof, granted, claimed, signs)``  refuses a proof of something else than is claimed,
-    one that used an assumption nobody granted, or one that reads outside of an axis
+    ``squares(left, right)``  the sum of squared differences, which is 0 iff two arrays are equal
+    ``close(proof, granted, claimed, signs)``  refuses a proof that does not show the claim, uses
+    an assumption that was not granted, or reads outside of an axis
 
-A derivation is plain data that anybody may write; nothing in it is believed.  Every rule is
-called again here, and what it returns must be what the derivation says.  Numbers are real,
-1/0 is 0, sizes are at least 1, and minus infinity occurs only in terms that are not
-``finite``, which the rules of arithmetic refuse.  A term that means nothing is refused wherever
-it turns up (``formed.py``).
+A derivation is plain data that anyone may write, and none of it is trusted.  Every rule is
+applied again here, and its result must be the one that the derivation states.  Numbers are real,
+1/0 is 0, sizes are at least 1, and minus infinity occurs only in terms that are not ``finite``,
+which the arithmetic rules refuse.  Ill-formed terms are refused wherever they occur
+(``formed.py``).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ Follow = Callable[[Derivation], "Proof"]
 
 
 def _stated(*terms: Term) -> None:
-    """Refuse what no statement can say: nothing is told of an index that is open."""
+    """Refuse terms that no statement can contain: those that mention an open bound variable."""
     for v in names(*terms):
         need(not is_opened(v), "it speaks of an open index", v)
 
@@ -83,7 +83,7 @@ class Proof:
 
     ``relation`` is "=", "!=" (in some entry), ">", ">=", or "exists" (for some array, ``witness``,
     left and right stand in the relation that it names).
-    Only this module can make one.
+    Only this module can construct one.
     """
 
     __slots__ = ("relation", "left", "right", "assumes", "witness", "__weakref__")  # noqa: RUF023
@@ -123,7 +123,7 @@ _MADE: WeakKeyDictionary[Proof, tuple[object, ...]] = WeakKeyDictionary()
 
 
 def replay(d: Derivation) -> Proof:
-    """The proof a derivation writes down.  Raises :class:`Refused` at the first false step."""
+    """Return the proof that a derivation describes; raise :class:`Refused` at a false step."""
     known: dict[int, Proof] = {}
 
     def follow(part: Derivation) -> Proof:
@@ -144,7 +144,7 @@ def replay(d: Derivation) -> Proof:
 
 @cache
 def _words(name: str) -> str:
-    """SumOfSquares as sum of squares."""
+    """Return a class name as words: SumOfSquares as "sum of squares"."""
     return re.sub("(?<!^)(?=[A-Z])", " ", name).lower()
 
 
@@ -172,7 +172,7 @@ def _rewrite(d: Rewrite, _: Follow) -> Proof:
 
 
 def _told(part: object) -> None:
-    """Refuse a term that means nothing in the steps to a sign."""
+    """Refuse ill-formed terms in the steps to a sign."""
     if type(part) is SignStep:
         _told((part.number, part.arguments))
     elif type(part) is tuple:
@@ -183,7 +183,7 @@ def _told(part: object) -> None:
 
 
 def _signs(steps: tuple[SignStep, ...], *of: Term) -> Signs:
-    """The signs that are known after the steps, for what speaks of these terms."""
+    """Return the signs known after the steps; the variables of these terms have values."""
     if not steps:
         return BY_FORM
     _told(steps)
@@ -237,17 +237,17 @@ def _ranges_over(j: Term, t: Term) -> bool:
 
 
 def _is_any_real(v: Term) -> bool:
-    """Whether a variable stands for any array of real numbers of its shape."""
+    """Whether a variable stands for an arbitrary real array of its shape."""
     return v.op == "var" and v.data[1] in ANY_REAL
 
 
 def _are_arbitrary(variables: tuple[Term, ...], *of: Term) -> bool:
-    """Whether variables are open and occur in none of the terms."""
+    """Whether all variables are opened bound variables that occur in none of the terms."""
     return all(is_opened(v) for v in variables) and names(*of).isdisjoint(variables)
 
 
 def places(cover: Cover, left: Term, right: Term = ZERO) -> list[tuple[Term, ...]]:
-    """The index patterns of every case of a cover, which occur in neither array."""
+    """Return the index patterns of all cases of a cover; their indices occur in neither array."""
     need(len(cover) == left.ndim, "not a cover for every axis", left)
     axes = [
         cover_patterns(length, c, f"i{k}", left, right)
@@ -293,7 +293,7 @@ def _induction(d: Induction, follow: Follow) -> Proof:
 
 
 def _filled(context: Term, hole: Term, whole: Term) -> Term:
-    """What fills the hole of the context in the whole term."""
+    """Return the subterm of ``whole`` that stands where ``context`` has its hole."""
     if context is hole:
         return whole
     alike = context.op == whole.op and len(context.args) == len(whole.args)
@@ -305,7 +305,7 @@ def _filled(context: Term, hole: Term, whole: Term) -> Term:
 
 
 def _witness(d: Witness, follow: Follow) -> Proof:
-    """From ``claim`` with the variable replaced by the value: some such array exists."""
+    """Conclude that an array exists from ``claim`` with the variable replaced by the value."""
     part, x = follow(d.part), formed(d.variable)
     left, right = map(formed, d.claim)
     need(d.relation in ("=", "!=", ">", ">="), f"no relation: {d.relation!r}")
@@ -325,9 +325,9 @@ def _witness(d: Witness, follow: Follow) -> Proof:
 
 @Refusing("law")
 def law(left: Term, right: Term, variables: tuple[Term, ...] = ()) -> Term:
-    """What is assumed when left = right is, for all values of the variables.
+    """Return the assumption that left = right for all values of the variables.
 
-    They may be real numbers or arrays of them, and natural numbers.
+    A variable is a real number, an array of real numbers, or a natural number.
     """
     if not variables:
         return make("assumed equal", (left, right))
@@ -384,7 +384,7 @@ def _natural_induction(d: NaturalInduction, follow: Follow) -> Proof:
 
 
 def squares(left: Term, right: Term) -> Term:
-    """Σ (left − right)², over all entries of two arrays of one shape."""
+    """Return Σ (left − right)² over all entries of two arrays of equal shape."""
     at = [opened(n, left, right, f"k{k}") for k, n in enumerate(left.shape)]
     total = power(subtract(entry(left, *at), entry(right, *at)), 2)
     for i in reversed(at):
@@ -406,7 +406,7 @@ def _sum_of_squares(d: SumOfSquares, follow: Follow) -> Proof:
 def _left_inverse(d: LeftInverse, follow: Follow) -> Proof:
     part = follow(d.part)
     a, b = part.left.args if part.left.op == "matmul" else (part.left, part.left)
-    square = a.ndim == 2 and a.shape == b.shape  # and a product, or equal to a unit matrix
+    square = a.ndim == 2 and a.shape == b.shape  # if no product, left is itself 1
     good = square and part.right.op == "eye" and a.finite and b.finite
     need(good, "not A B = 1 for square matrices", part.left, part.right)
     need(always_less(num(-1), a.shape[0]), "no number of rows", a.shape[0])
@@ -452,13 +452,13 @@ def _sign(d: Sign, follow: Follow) -> Proof:
 def close(
     proof: Proof, granted: Facts, claimed: tuple[object, ...], signs: tuple[SignStep, ...] = ()
 ) -> Proof:
-    """The proof, if it shows what is claimed and every assumption it used is granted.
+    """Return the proof if it shows the claim and uses only granted assumptions.
 
-    Every slice and entry that it speaks of must stay inside of its axis, by ``signs`` that rest on
-    ``granted``; one that itself reads where its form does not show it to be inside is no help.
+    Every slice and entry in it must stay inside its axis, as shown by ``signs`` that rest on
+    ``granted``; a fact used for this may not itself read where only a fact shows it to be inside.
     ``claimed`` is ("=" or "!=", left, right), (">" or ">=", array, 0), or ("exists", left, right,
-    variable, free_of, relation of the two).  Raises :class:`Refused` with what is shown instead,
-    or what nobody granted.
+    variable, free_of, relation of the two).  Raises :class:`Refused` with what the proof shows
+    instead, or the assumptions that were not granted.
     """
     w = proof.witness
     made = (proof.relation, proof.left, proof.right, proof.assumes, w)

@@ -1,6 +1,7 @@
-"""Sums as they are compared: like parts collected, no product opened; and how steps are written.
+"""Linear forms for comparing sums: like monomials collected, products not expanded.
 
-Nothing here is trusted, and nothing knows a sign: ``signs.py`` looks for those.
+Also helpers that write the steps to a sign.  Nothing here is trusted; ``signs.py`` searches for
+signs.
 """
 
 from __future__ import annotations
@@ -21,23 +22,26 @@ KIND = {1: "nonnegative", 2: "positive"}
 
 
 def joined(*parts: Steps) -> Steps:
-    """All steps, each once."""
+    """Return all steps in order, each once."""
     return tuple(dict.fromkeys(step for part in parts for step in part))
 
 
 def step(certain: int, t: Term, rule: str, *arguments: object) -> SignStep:
-    """The step by a rule to the sign of a number."""
+    """Return the step that shows the sign of a number by a rule."""
     return SignStep(KIND[certain], t, rule, arguments)
 
 
 def times(*factors: Term) -> Term:
-    """The product with each factor as it stands: of what is a product a sign may be known."""
+    """Return the product without flattening its factors, since their signs may be known."""
     kept = tuple(x for x in factors if x is not ONE)
     return make("mul", kept) if len(kept) > 1 else kept[0] if kept else ONE
 
 
 def collected(t: Term, scale: Fraction = Fraction(1)) -> Linear:
-    """A finite number as Σ literal · monomial, like monomials together; no product is opened."""
+    """Return a finite number as Σ literal · monomial, like monomials collected.
+
+    A sum is split only if a literal is all it is multiplied with; products are not expanded.
+    """
     spend()
     factors = sorted(_factors(t), key=lambda f: f.key)
     for literal in map(number_of, factors):
@@ -53,7 +57,7 @@ def collected(t: Term, scale: Fraction = Fraction(1)) -> Linear:
 
 
 def _factors(t: Term) -> Iterator[Term]:
-    """The factors of a product; a small power of a number as its copies."""
+    """Yield the factors of a product; a small power counts as repeated factors."""
     if t.op == "mul":
         for arg in t.args:
             yield from _factors(arg)
@@ -65,23 +69,23 @@ def _factors(t: Term) -> Iterator[Term]:
 
 
 def as_term(linear: Linear) -> Term:
-    """The sum as a term."""
+    """Return the sum as a term."""
     parts = sorted(linear, key=order)
     return add(*(mul(*([num(linear[m])] if linear[m] != 1 else []), *m) for m in parts))
 
 
 def order(monomial: Monomial) -> tuple[int, list[bytes]]:
-    """By which monomials are sorted."""
+    """Return the sort key of a monomial."""
     return len(monomial), [f.key for f in monomial]
 
 
 def minus(x: Term, y: Term) -> Term:
-    """x − y, like monomials collected."""
+    """Return x − y with like monomials collected."""
     return as_term(collected(subtract(x, y)))
 
 
 def divided(whole: Monomial, part: Monomial) -> Monomial | None:
-    """The factors of a product that are left without those of another, or None."""
+    """Return the factors of ``whole`` that remain after removing those of ``part``, or None."""
     rest = list(whole)
     for factor in part:
         if factor not in rest:
@@ -91,7 +95,7 @@ def divided(whole: Monomial, part: Monomial) -> Monomial | None:
 
 
 def multiples(own: Linear, told: Linear) -> Iterator[tuple[Term, Linear]]:
-    """Ways to write a sum as factor · told + rest, so that one monomial of it is gone."""
+    """Yield (factor, rest) with own = factor · told + rest, so that one monomial cancels."""
     for whole, c in sorted(own.items(), key=lambda part: order(part[0])):
         for part, k in sorted(told.items(), key=lambda part: order(part[0])):
             others = divided(whole, part) if part and c / k > 0 else None
@@ -104,7 +108,7 @@ def multiples(own: Linear, told: Linear) -> Iterator[tuple[Term, Linear]]:
 
 
 def shared(a: Monomial, b: Monomial) -> tuple[Monomial, list[Term], list[Term]]:
-    """The factors that two products have in common, and what else is in each."""
+    """Return the common factors of two products and the remaining factors of each."""
     both, left, right = list[Term](), list[Term](), list(b)
     for factor in a:
         if factor in right:

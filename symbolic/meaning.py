@@ -1,8 +1,8 @@
-"""What each array operation means: its entry at a list of indices, one operation at a time.
+"""The meaning of each array operation: its entry at a list of indices, one operation at a time.
 
-This table is trusted: the kernel unfolds arrays through it and through nothing else, and the
-tests hold every line of it against numpy.  An operation on numbers stays as it is; on arrays
-it is taken entry by entry.
+This table is trusted: the kernel unfolds arrays through it alone, and the tests compare every
+line of it with numpy.  An elementwise operation on arrays is applied to their entries; on numbers
+it is left as it is.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ At = Sequence[Term]
 
 
 class NoMeaning(Exception):
-    """The operation has no entry rule: its entries are atoms of a proof."""
+    """Raised for an operation without an entry rule: its entries are atoms of a proof."""
 
 
 def entry_of(array: Term, at: At) -> Term:
-    """The meaning of ``array[at]``, one operation deep.
+    """Return the meaning of ``array[at]``, one operation deep.
 
     Raises :class:`NoMeaning` for arrays that are not computed from others.
     """
@@ -47,7 +47,7 @@ def entry_of(array: Term, at: At) -> Term:
 
 
 def replaced(axes: Sequence[Term], axis: int, *others: Term) -> tuple[Term, ...]:
-    """Indices or lengths with others in the place of one."""
+    """Return indices or lengths with that of one axis replaced by others (possibly none)."""
     return (*axes[:axis], *others, *axes[axis + 1 :])
 
 
@@ -83,7 +83,7 @@ def _reshape(a: Term, at: At) -> Term:
 
 
 def _concat(a: Term, at: At) -> Term:
-    """The part that certainly holds the index; no part until the axis is cut at its seams."""
+    """The entry of the part that certainly contains the index; none if it may lie in several."""
     axis: Any = a.data
     start: Term = ZERO
     for part in a.args:
@@ -114,7 +114,7 @@ def _reduce(a: Term, at: At) -> Term:
 
 
 def _matmul(a: Term, at: At) -> Term:
-    """Rows of the first by columns of the second, or by a vector, which has no column."""
+    """Rows of the first argument times columns of the second, or times a vector."""
     x, y = a.args
     outer = max(y.ndim - 2, 0)
     row, batch, column = at[: x.ndim - 1], at[:outer], at[x.ndim - 1 :]
@@ -124,7 +124,7 @@ def _matmul(a: Term, at: At) -> Term:
 
 
 def _call(a: Term, at: At) -> Term:
-    """A function applied row by row over leading axes is the function of each row."""
+    """A call over leading batch axes is the function applied at each of their indices."""
     name, batch, traits = a.data
     if not batch:
         raise NoMeaning("call")

@@ -1,8 +1,8 @@
-"""The functions of symbolic arrays, under the names and signatures of the array API standard.
+"""The functions of symbolic arrays, with the names and signatures of the array API standard.
 
-A definition asks its argument for this module (``array_api_compat.array_namespace``), so the
-same lines run on symbols, numpy and torch.  An argument has the standard's meaning, or is refused
-by name.
+A definition gets this module from its argument (``array_api_compat.array_namespace``), so that the
+same code runs on symbolic, NumPy and torch arrays.  An argument has the meaning of the standard or
+is refused.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ logical_xor = _connective(operator.xor, "Whether one of the two holds and the ot
 
 
 def logical_not(x: Any, /) -> Array:
-    """Whether it does not hold."""
+    """Whether x does not hold."""
     return ~as_array(x)
 
 
@@ -176,7 +176,7 @@ def minimum(x1: Any, x2: Any, /) -> Array:
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (its own names)
-    """x, or the bound that it passes: the smaller of ``max`` and the larger of ``min`` and x."""
+    """x limited to [min, max]: the smaller of ``max`` and the larger of ``min`` and x."""
     above = +as_array(x) if min is None else maximum(x, min)
     return above if max is None else minimum(above, max)
 
@@ -198,7 +198,7 @@ def ceil(x: Any, /) -> Array:
 
 
 def where(condition: Any, x1: Any, x2: Any, /) -> Array:
-    """x1 where the condition holds, x2 elsewhere: both numbers, or both truth values."""
+    """x1 where the condition holds, x2 elsewhere; both are numbers or both truth values."""
     c, x, y = (as_array(v) for v in (condition, x1, x2))
     truths(c)
     if is_truth(x.term) != is_truth(y.term):
@@ -216,9 +216,10 @@ def _in(dtype: Any, a: Array) -> Array:
 
 
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
-    """Truth values as the numbers 1 and 0, numbers as whether they are not 0, or the same.
+    """Convert truth values to the numbers 1 and 0, or numbers to truth values (whether x ≠ 0).
 
-    Raises ``TypeError`` for whole numbers made of numbers that are none by their form.
+    Raises ``TypeError`` for a conversion to integers of numbers that are not integers by their
+    form.
     """
     del copy  # a term is never changed
     _on(device)
@@ -226,7 +227,7 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Array:
-    """An array, a number, or a list (of lists) of them with one length each."""
+    """An array, a number, or a (nested) list of them, as an array."""
     del copy
     _on(device)
     if isinstance(obj, list | tuple):
@@ -235,17 +236,17 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = N
 
 
 def matrix_transpose(x: Array, /) -> Array:
-    """The last two axes exchanged."""
+    """The array with its last two axes exchanged."""
     return as_array(x).mT
 
 
 def expand_dims(x: Array, /, *, axis: int = 0) -> Array:
-    """A new axis of length 1."""
+    """The array with a new axis of length 1."""
     return x[(slice(None),) * axis_at(axis, x.ndim + 1) + (None,)]
 
 
 def _axes_at(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Some different axes, counted from the front; all of them for None."""
+    """Return axes counted from the front, all of them for None; refuse an axis named twice."""
     if axis is None:
         return tuple(range(ndim))
     found = tuple(axis_at(k, ndim) for k in (axis if isinstance(axis, tuple | list) else (axis,)))
@@ -264,7 +265,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
 
 
 def permute_dims(x: Array, /, axes: Sequence[int]) -> Array:
-    """The axes in another order."""
+    """The array with its axes in another order."""
     order = _axes_at(tuple(axes), x.ndim)
     if len(order) != x.ndim:
         raise ValueError(f"permute_dims wants each of the {x.ndim} axes once, and was given {axes}")
@@ -272,7 +273,7 @@ def permute_dims(x: Array, /, axes: Sequence[int]) -> Array:
 
 
 def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
-    """Some axes moved, the others in order."""
+    """The array with some axes moved and the others kept in order."""
     there, here = _axes_at(destination, x.ndim), _axes_at(source, x.ndim)
     if len(there) != len(here) or source is None or destination is None:
         raise ValueError(f"moveaxis wants as many places as axes: {source!r} to {destination!r}")
@@ -289,7 +290,7 @@ def _reduced(x: Array, axis: int) -> Array:
 
 
 def _over(x: Any, axis: Any, keepdims: Any, rule: Callable[[Array, int], Array]) -> Array:
-    """The rule over some axes, the first axis first."""
+    """Apply a reduction over some axes, one after the other."""
     a = as_array(x)
     if keepdims not in (True, False) or isinstance(keepdims, Array):
         raise TypeError(f"keepdims is True or False, and not {keepdims!r}")
@@ -318,7 +319,7 @@ def sum(
 def mean(
     x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False
 ) -> Array:
-    """The mean over axes; over the outcomes of an experiment, the expectation."""
+    """The mean over axes; over the outcomes of a probability space, the expectation."""
     return _over(x, axis, keepdims, _meant)
 
 
@@ -332,7 +333,7 @@ def _axis_lengths(shape: Any) -> tuple[Term, ...]:
 
 
 def _length(n: Any) -> Term:
-    """An axis length: a natural number, or made of sizes."""
+    """Return an axis length: a natural number, or a polynomial in sizes."""
     length = as_array(n).term
     if length.op == "space":
         return length
@@ -353,7 +354,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Array:
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """One number everywhere."""
+    """An array filled with one number."""
     _on(device)
     return _in(dtype, broadcast_to(as_array(fill_value), shape))
 
@@ -369,7 +370,7 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
 
 
 def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """One number everywhere, in the shape of x, and of its dtype where that is a truth value."""
+    """An array of the shape of x filled with one number; of dtype bool if x is, by default."""
     kept = x.dtype if is_truth(x.term) and dtype is None else dtype
     return full(x.axes, fill_value, dtype=kept, device=device)
 
@@ -387,7 +388,7 @@ def ones_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
 def eye(
     n_rows: Any, n_cols: Any = None, /, *, k: Any = 0, dtype: Any = None, device: Any = None
 ) -> Array:
-    """Ones where the column is k more than the row, and zeros: the identity matrix for k = 0."""
+    """Ones where the column is the row plus k, zeros elsewhere; for k = 0 the identity matrix."""
     _on(device)
     rows, columns = _length(n_rows), _length(n_rows if n_cols is None else n_cols)
     shift = _whole(k, "k")
@@ -407,7 +408,7 @@ def _whole(value: Any, name: str) -> Array:
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Array:
-    """start, start + step, .. before stop; 0, 1, .., n − 1 for one number n."""
+    """start, start + step, .. up to but excluding stop; 0, 1, .., n − 1 for a single number n."""
     _on(device)
     first, last = (0, start) if stop is None else (start, stop)
     stride = number_of(_whole(step, "step").term)
@@ -448,7 +449,7 @@ def triu(x: Array, /, *, k: Any = 0) -> Array:
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
-    """Whether each number is among the entries of a list of numbers."""
+    """Whether each number is among the entries of a vector."""
     x, values = as_array(x1), as_array(x2)
     numbers(x, values)
     if values.ndim != 1:
@@ -469,7 +470,7 @@ def _of_one_kind(arrays: Any, name: str) -> list[Array]:
 
 
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
-    """Arrays one after the other along an axis; the entries of all of them for None."""
+    """The arrays joined along an axis; for None, all their entries in one axis."""
     parts = _of_one_kind(arrays, "concat")
     if axis is None:
         parts, axis = [reshape(a, (a.size,)) for a in parts], 0
@@ -491,7 +492,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
 
 
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
-    """Arrays of one shape along a new axis."""
+    """Arrays of equal shape joined along a new axis."""
     parts = _of_one_kind(arrays, "stack")
     shape = parts[0].axes
     for other in parts[1:]:
@@ -506,7 +507,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
 
 
 def reshape(x: Array, /, shape: Any, *, copy: Any = None) -> Array:
-    """The same entries in row-major order; groups of axes are merged or split.
+    """The same entries in row-major order, with groups of axes merged or split.
 
     One length may be -1.  Raises :class:`AxisMismatch` if the products cannot be matched.
     """
@@ -542,7 +543,7 @@ def reshape(x: Array, /, shape: Any, *, copy: Any = None) -> Array:
 
 
 def _rest(shape: list[Any]) -> list[int]:
-    """Where a shape has −1."""
+    """Return the places at which a shape has −1."""
     return [
         k
         for k, n in enumerate(shape)

@@ -1,4 +1,4 @@
-"""Terms as one line of plain text, for errors and for reading a derivation in a terminal."""
+"""Terms as one line of plain text, for error messages and for derivations in a terminal."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _INFIX = {"equal": " = ", "less": " < ", "less_equal": " ≤ ", "and": " and ", 
 _LETTERS = "jkabcuvwxyz"
 
 
-@lru_cache(1 << 14)  # where one step of a proof ends the next begins
+@lru_cache(1 << 14)  # the end of one step of a proof is the start of the next
 def plain(t: Term) -> str:
-    """A readable line, cut if longer than a page; bound indices get letters not used elsewhere.
+    """Return a term as one line, cut if longer than a page; bound indices get unused letters.
 
     >>> from attnproof.symbolic.scalars import add, num, size
     >>> plain(add(size("n"), num(1)))
@@ -30,7 +30,7 @@ def plain(t: Term) -> str:
 
 
 def _openable(t: Term) -> Term:
-    """A term whose own bound indices are all open, closed with placeholders."""
+    """Return a term with its loose bound indices replaced by placeholders."""
     if not t.loose:
         return t
     return instantiate(t, *(make("var", (), (f"_{k}", "real"), ()) for k in range(t.loose)))
@@ -43,9 +43,9 @@ def _letter(taken: frozenset[Term], letters: str = _LETTERS) -> str:
     )
 
 
-@lru_cache(1 << 14)  # and most of their parts are common
+@lru_cache(1 << 14)  # steps of a proof share most of their parts
 def _text(t: Term, level: int) -> str:
-    """The text of a term; level 1 needs parentheses around sums, 2 around products too."""
+    """Return the text of a term, in parentheses from level 1 for sums, 2 also for products."""
     if t.op in _FORMS:
         return _FORMS[t.op](t, level)
     if t.op in BINDERS:
@@ -69,14 +69,14 @@ def _sum(t: Term, level: int) -> str:
 
 
 def _counts(t: Term) -> bool:
-    """Whether it stands for a number of things: m + 1 reads better than 1 + m."""
+    """Whether a term is a count, after which a number is written: m + 1, not 1 + m."""
     if t.op == "mul":
         return all(map(_counts, t.args))
     return t.op in ("num", "index", "size") or (t.op == "var" and t.data[1] == "natural")
 
 
 def _matmul(t: Term, level: int) -> str:
-    """A product of matrices; it associates to the left, so the right factor is closed."""
+    """A matrix product, left-associative, so that a product on the right gets parentheses."""
     left, right = t.args
     first = _text(left, 1 if left.op == "matmul" else _closed(left))
     text = f"{first} @ {_text(right, _closed(right))}"
@@ -84,17 +84,17 @@ def _matmul(t: Term, level: int) -> str:
 
 
 def _closed(t: Term) -> int:
-    """A power is closed enough for a factor."""
+    """The level for a matrix factor: powers need no parentheses."""
     return 2 if t.op in ("iterate", "power") else 3
 
 
 def _literal(t: Term) -> Term:
-    """A term under the broadcasting that makes it a larger array."""
+    """Return a term without broadcasting around it."""
     return _literal(t.args[0]) if t.op == "broadcast" else t
 
 
 def _product(t: Term, level: int) -> str:
-    """Numbers stand first, a factor −1 as a sign, inverses as divisors."""
+    """A product with numbers first, a factor −1 as a sign, and inverses as divisors."""
     numbers = [f.data for f in map(_literal, t.args) if f.op == "num"]
     value = prod(numbers, start=Fraction(1))
     factors = [f for f in map(_literal, t.args) if f.op != "num"]
@@ -119,7 +119,7 @@ def _reduced(t: Term, _: int) -> str:
 
 
 def _stack(t: Term, level: int) -> str:
-    """A power, or the layers of a stack from the first."""
+    """A stack of layers as a power, or with its depth, start and layer."""
     depth, start, _ = t.args
     base = power_base(t)
     if base is not None:
@@ -139,7 +139,7 @@ def _power(t: Term, level: int) -> str:
 
 
 def _raised(base: Term) -> str:
-    """The base of a power: what ends in a mark of its own is closed, (Aᵀ)^m."""
+    """The base of a power; one that ends in a superscript is in parentheses, (Aᵀ)^m."""
     text = _text(base, 3)
     return f"({text})" if text.endswith(("ᵀ", "⁻¹")) else text
 
@@ -216,7 +216,7 @@ def _binder(t: Term, level: int) -> str:
 
 
 def _row(t: Term, at: Term) -> Term | None:
-    """The array of which the term is the entry or the row at that index, if it is one."""
+    """Return the array of which t is the entry or row at that index, or None."""
     if t.op == "entry" and t.args[-1] is at:
         return make("entry", t.args[:-1]) if len(t.args) > 2 else t.args[0]
     return t.args[0] if t.op == "pick" and not t.data and t.args[1] is at else None
@@ -227,7 +227,7 @@ _SETS = {"natural": "\u2115", "positive": "ℝ>0", "nonnegative": "ℝ≥0", "bo
 
 
 def plain_claim(claim: Claim) -> str:
-    """A claim with what it quantifies over.
+    """Return a claim as text, with the variables it quantifies over.
 
     >>> from .claim import at_least, equal, for_all
     >>> from .givens import real, sizes
@@ -249,12 +249,12 @@ def plain_claim(claim: Claim) -> str:
 
 
 def plain_law(law: Law) -> str:
-    """A hypothesis on one line."""
+    """Return a hypothesis on one line."""
     return plain_claim(law.claim)
 
 
 def plain_fact(fact: Instance) -> str:
-    """A law at the values at which a proof uses it."""
+    """Return a law at the values at which a proof uses it."""
     claim, family = at_values(fact)
     text = plain_claim(claim)
     ranges = ", ".join(f"{plain(i)} < {_length(i.args[0])}" for i in family)

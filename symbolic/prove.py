@@ -1,8 +1,8 @@
-"""Prove a statement: every conclusion shown, replayed by the kernel, compared with what is claimed.
+"""Prove statements: each conclusion is derived, replayed by the kernel, compared with its claim.
 
-``decide`` returns proved, refuted, undecided or misread for each conclusion.  A statement whose
-normal forms differ is not refuted by that: only a certified witness refutes, and without one the
-verdict is undecided.
+``decide`` returns the verdict proved, refuted, undecided or misread for each conclusion, or an
+internal error.  Different normal forms do not refute a conclusion: only a certified witness does,
+and without one the verdict is undecided.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SIGNS = {">": "positive", ">=": "nonnegative", "!=": "nonzero"}
 
 
 def granted(statement: Statement) -> frozenset[tuple[str, Term]]:
-    """The assumptions that the givens and hypotheses of a statement allow."""
+    """Return the assumptions that the givens and hypotheses of a statement allow."""
     allowed: set[tuple[str, Term]] = set()
     for name, given in statement.givens.items():
         allowed |= given.granted(name)
@@ -52,10 +52,10 @@ def granted(statement: Statement) -> frozenset[tuple[str, Term]]:
 def ranges_of(
     statement: Statement, claims: Iterable[Claim]
 ) -> tuple[str, frozenset[tuple[str, Term]]]:
-    """What claims or hypotheses read outside of an axis, or ""; and what shows the rest.
+    """Return which reads of claims or hypotheses may leave an axis, or "", and the facts used.
 
-    At sizes where a slice leaves its axis the term is not what the code computes: such a statement
-    is neither proved nor refuted.
+    At sizes where a slice leaves its axis, the term is not what the code computes; such a
+    statement is neither proved nor refuted.
     """
     told = [*claims, *(law.claim for law in statement.laws)]
     signs = [
@@ -70,9 +70,10 @@ def ranges_of(
 
 
 def _sign_of(told: Law) -> frozenset[tuple[str, Term]]:
-    """A hypothesis about signs, as the kernel's assumption; about no further variables.
+    """Return a hypothesis about signs as an assumption of the kernel.
 
-    Arrays that differ are at a distance: Σ (left − right)² > 0.
+    It must not quantify over further variables.  That arrays differ becomes
+    Σ (left − right)² > 0.
     """
     claim = told.claim
     if claim.relation not in SIGNS or claim.variables:
@@ -103,12 +104,12 @@ EARLY = 0.1  # seconds for a witness before a second way to a proof is tried
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a proof and a witness are looked for, in seconds of the thread.
+    """Limits of the searches for a proof and for a witness, in seconds of thread time.
 
     ``limit`` is for a witness once no proof was found, ``shrink`` for making it small, ``prove``
-    for a proof.  With ``glance`` that many guesses at a witness come before the proof, and again
-    and more of them when the proof has taken ``patience`` seconds.  ``whole`` is for all
-    of it: every conclusion, with its proof and its witness.
+    for a proof.  With ``glance``, that many guesses at a witness are made before the proof, and
+    8 times as many once the proof has taken ``patience`` seconds.  ``whole`` bounds everything:
+    all conclusions with their proofs and witnesses.
     """
 
     refuting: bool = True
@@ -127,14 +128,14 @@ def decide(
     limit_seconds: float = 5.0,
     effort: Effort | None = None,
 ) -> Decision:
-    """The verdict on every conclusion of a statement, or of a theorem's, with proofs and witnesses.
+    """Return the verdict on every conclusion of a statement or theorem, with proofs and witnesses.
 
-    First the gate: a statement whose code on numpy is not what its term says is misread, and
-    nothing is proved or refuted of it.  Then a proof is looked for.  An ``effort`` may say
-    otherwise: where statements are as often false as true, a glance at a few inputs saves the time
-    of proofs that fail.
+    The gate comes first: a statement whose code, run on NumPy, disagrees with its term is misread,
+    and nothing about it is proved or refuted.  Then a proof is searched for, and a witness if none
+    is found.  If statements are as often false as true, an ``effort`` with a ``glance`` at a few
+    inputs before the proof saves the time of proofs that fail.
 
-    Raises what the statement raises when it is made, and ``TypeError`` for what is none.
+    Raises the exceptions of building the statement, and ``TypeError`` for any other argument.
 
     >>> from attnproof import attention, chain, permutation, real, sizes, theorem
     >>> r, n, d = sizes("r n d")
@@ -166,7 +167,7 @@ def decide(
         except Exception as error:
             fault = fault_of(error)
             if fault is None:
-                raise  # it speaks of the statement
+                raise  # an error about the statement
             found, shown = _failed(says, claim, fault), Shown()
         decided.append(found)
         as_law = _as_lemma(claim)
@@ -189,7 +190,7 @@ def _variables(claim: Claim) -> tuple[Term, ...]:
 
 
 def _as_lemma(claim: Claim) -> Term | None:
-    """The law that later conclusions may use, if the conclusion is one."""
+    """Return the law that later conclusions may use, or None if the claim cannot serve as one."""
     kinds = {given.kind for _, given in claim.variables}
     if claim.relation != "=" or not kinds <= {*ANY_REAL, "natural"}:
         return None
@@ -197,9 +198,9 @@ def _as_lemma(claim: Claim) -> Term | None:
 
 
 def _at_hand(claim: Claim, statement: Statement, known: Known) -> AtHand:
-    """The hypotheses, and what the claim's author says it rests on.
+    """Return the hypotheses and the facts that the author of the claim cites.
 
-    Raises :class:`NotProved` for a fact that is neither given nor shown before.
+    Raises :class:`NotProved` for a fact that is neither given nor proved before.
     """
     allowed = granted(statement)
     more: list[Equation] = []
@@ -276,11 +277,12 @@ def settled(
     proof: Proof,
     asked: tuple[Condition, ...] | None = None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a proof of a conclusion rests on: the assumptions it used, and how it is to be read.
+    """Return the assumptions a proof of a conclusion used, and the conditions for reading it.
 
-    ``asked``: the conditions in what is written, where they were settled part by part.  Raises
-    :class:`Refused` where it shows something else, rests on what the statement does not grant, or
-    means nothing: every proof is asked here before its statement is called proved.
+    ``asked`` holds these conditions if they were already determined part by part.  Raises
+    :class:`Refused` if the proof shows something else, uses an assumption that the statement does
+    not grant, or is about a statement that is undefined everywhere, such as 1/0.  Every proof is
+    checked here before its conclusion is called proved.
     """
     leaves, within_axes = ranges_of(statement, [claim])
     if leaves:
@@ -297,13 +299,13 @@ def settled(
             "everywhere, the statement divides by 0 or takes a root or logarithm of what has none"
         )
     rests = proof.assumes | within_axes
-    rests -= {("injective", v) for name, v in rests if name == "permutation"}  # as each one is
+    rests -= {("injective", v) for name, v in rests if name == "permutation"}  # implied
     used = tuple(sorted(map(_told, rests)))
     return used, (*(condition.told for condition in asked), *_expected(claim, statement))
 
 
 def _by_laws(claim: Claim, statement: Statement, at_hand: AtHand) -> Shown:
-    """The claim, shown as its author advises; who advises nothing has each law tried."""
+    """Show the claim as its author advises; without advice, also with each law of the statement."""
     shown = show(claim, at_hand)
     if shown.proof is not None or claim.using or not statement.laws:
         return shown
@@ -313,14 +315,14 @@ def _by_laws(claim: Claim, statement: Statement, at_hand: AtHand) -> Shown:
 
 
 def _failed(says: str, claim: Claim, fault: Fault) -> ClaimDecision:
-    """Of a conclusion nothing is known from where code of ours raised."""
+    """Return the verdict "internal error" on a conclusion during which attnproof failed."""
     return ClaimDecision(says, claim, "internal error", why=fault.told, fault=fault)
 
 
 def _turns(claim: Claim, effort: Effort) -> list[tuple[int, float]]:
-    """How many guesses at a witness come first, and how long a proof is looked for then.
+    """Return, for each turn, the number of guesses at a witness and the time for a proof after it.
 
-    That no array does something takes long to see, and that a named one does it does not.
+    For an existence there are no guesses: refuting it takes long, checking a named array does not.
     """
     if not effort.glance or claim.relation == "exists":
         return [(0, effort.prove)]
@@ -328,7 +330,7 @@ def _turns(claim: Claim, effort: Effort) -> list[tuple[int, float]]:
 
 
 def _arbitrary(claim: Claim, assumed: frozenset[tuple[str, Term]]) -> None:
-    """Refuse a proof for all values of some variables that assumed something of them."""
+    """Refuse a proof that assumed something about a variable it must hold for all values of."""
     variables = set(_variables(claim))
     for _, term in assumed:
         if free(term) & variables:
@@ -338,7 +340,7 @@ def _arbitrary(claim: Claim, assumed: frozenset[tuple[str, Term]]) -> None:
 def _refuted(
     claim: Claim, statement: Statement, effort: Effort, guesses: int | None = None
 ) -> tuple[Witness | None, str | Fault]:
-    """A certified witness, or None; and why the search for one stopped, if it failed."""
+    """Return a certified witness or None, and why the search stopped, if it failed."""
     from .refute import refute
 
     given = statement.givens
@@ -363,7 +365,7 @@ def _refuted(
 
 @dataclass
 class _Early:
-    """Whether a conclusion is refuted at a glance: asked when one way to prove it has failed."""
+    """A brief search for a witness, made once, when the first way to a proof has failed."""
 
     claim: Claim
     statement: Statement
@@ -380,17 +382,17 @@ class _Early:
 
 
 def _claimed(claim: Claim) -> tuple[object, ...]:
-    """What a proof of the claim must show, as the kernel's ``close`` reads it."""
+    """Return what a proof of the claim must show, in the form that the kernel's ``close`` takes."""
     if claim.relation == "exists":
         return ("exists", *compared(claim), claim.variable, claim.free_of, claim.inner)
     return (claim.relation, *compared(claim))
 
 
 def _conditions(claim: Claim, statement: Statement) -> tuple[Condition, ...]:
-    """What a reader must take for granted about divisors, roots, logarithms and depths.
+    """Return the conditions on divisors, roots, logarithms and depths that a reader must accept.
 
-    They are those of all that is written: the sides, the steps of the author, the witness, and
-    the hypotheses.
+    They come from everything that is written: the sides, the author's steps, the witness and the
+    hypotheses.
     """
     return conditions(*_written(claim, statement), facts=granted(statement))
 
@@ -422,7 +424,7 @@ def _told(assumption: tuple[str, Term]) -> str:
 
 
 def _law_sides(term: Term) -> tuple[Term, Term]:
-    """The two sides of an assumed law, its variables under letters of their own."""
+    """Return the two sides of an assumed law, with its variables named x0, m1, and so on."""
     if not term.data:
         return term.args[0], term.args[1]
     kinds = term.data

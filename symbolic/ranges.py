@@ -1,8 +1,9 @@
-"""Where a term reads its arrays: the numbers that must be >= 0 for it to stay inside of its axes.
+"""Range conditions of a term: the numbers that must be >= 0 for its reads to stay inside its axes.
 
-Numpy clips a slice that leaves its axis, counts a negative start from the end, and refuses an
-entry that is not there; a term says none of that.  So a statement may be proved only if every
-place that it reads is inside.  The kernel's ``close`` asks it of every side and every assumption.
+NumPy clips a slice that leaves its axis, counts a negative start from the end, and raises for an
+entry that does not exist; a term does none of this.  So a statement may be proved only if every
+position that it reads is inside its axis.  The kernel's ``close`` checks this for both sides and
+for every assumption.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ NEVER = num(-1)
 
 @dataclass(frozen=True)
 class Range:
-    """A number that must be at least 0 for ``reader`` to stay inside of an axis.
+    """A number that must be >= 0 for ``reader`` to stay inside an axis.
 
-    Of an index it says which; where there is no axis, it is the length of one.
+    ``at`` is the index, if an index is read.  Without ``axis``, the number is an axis length.
     """
 
     number: Term
@@ -32,7 +33,7 @@ class Range:
 
 
 def parts(term: Term) -> Iterator[Term]:
-    """Every subterm once, bodies of binders opened; outer ones first."""
+    """Yield every subterm once, outer ones first, with the bodies of binders opened."""
     seen: set[Term] = set()
     stack = [term]
     while stack:
@@ -51,7 +52,7 @@ def parts(term: Term) -> Iterator[Term]:
 
 
 def ranges(t: Term) -> Iterator[Range]:
-    """What one operation asks for, but for what is below the end of its axis by its form."""
+    """Yield the range conditions of one operation, without those its form settles."""
     if t.op == "slice":
         (x, start), (axis, step) = t.args, t.data
         span = t.shape[axis]
@@ -83,12 +84,12 @@ def _of_place(t: Term, at: Term, axis: int) -> Iterator[Range]:
 
 
 def _room(length: Term, at: Term) -> Term:
-    """How many places of an axis follow an index."""
+    """Return the number of positions of an axis after an index."""
     return integer(subtract(add(length, num(-1)), at))
 
 
 def sides_of(assumption: Assumption) -> tuple[Term, ...]:
-    """The terms that an assumption speaks of; of a law, with its variables opened."""
+    """Return the terms of an assumption; for a law, both sides with its variables opened."""
     _, term = assumption
     if term.op != "assumed equal":
         return (term,)
@@ -100,7 +101,7 @@ def sides_of(assumption: Assumption) -> tuple[Term, ...]:
 
 
 def outside(terms: Iterable[Term], signs: Signs) -> tuple[list[Range], Facts]:
-    """The ranges in the terms that no sign shows, and what the others rest on."""
+    """Return the ranges in the terms that no known sign shows, and the facts behind the others."""
     unshown, used = list[Range](), NOTHING
     for one in (r for term in terms for part in parts(term) for r in ranges(part)):
         if not always_less(num(-1), one.number):

@@ -1,7 +1,7 @@
-"""Which places a term is not shown to read inside of its axes, in words; what shows the others.
+"""The search for proofs that a term reads inside its axes, with messages for reads that may not.
 
-The kernel's ``close`` asks that every one be shown (``ranges.py``).  Here it is looked for how: by
-the form of the number, or by a hypothesis on signs.
+The kernel's ``close`` requires that every range condition (``ranges.py``) be shown.  The search
+here shows it by the form of the number, or by a hypothesis about signs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SIGNS = ("positive", "nonnegative")
 
 
 def told(one: Range) -> str:
-    """What is not certain, and the hypothesis that would show it."""
+    """Return a message: the range that is not shown, and the hypothesis that would show it."""
     what = _what(one)
     if one.number is NEVER:
         return f"{what}: it is not an integer by its form"
@@ -73,10 +73,10 @@ def _is_negative(t: Term) -> bool:
 
 
 def never_negative(number: Term) -> Found:
-    """How an integer is >= 0 for all values of the indices and naturals and every size >= 1.
+    """Show that an integer is >= 0 for all values of indices and naturals and all sizes >= 1.
 
-    A maximum that is added is at least each of its two numbers; one that is taken away is one of
-    them.
+    A maximum with a positive coefficient is bounded by one of its two arguments; one with a
+    negative coefficient is treated by cases.
 
     >>> from attnproof.symbolic.scalars import size
     >>> from attnproof.symbolic.terms import make
@@ -112,18 +112,18 @@ def never_negative(number: Term) -> Found:
 
 
 def leaving(t: Term) -> list[Range]:
-    """The ranges of one operation that its form does not show."""
+    """Return the ranges of one operation that its form does not show."""
     return [one for one in ranges(t) if not never_negative(one.number)[0]]
 
 
 def open_ranges(term: Term) -> tuple[Range, ...]:
-    """The ranges of a term that its form does not show, the innermost first."""
+    """Return the ranges of a term that its form does not show, the innermost first."""
     return _looked_at(term)[0]
 
 
 @cache
 def _looked_at(term: Term) -> tuple[tuple[Range, ...], Steps]:
-    """What is open in a term, and the steps that show the rest."""
+    """Return the ranges of a term that its form does not show, and the steps to the others."""
     found: dict[Term, Range] = {}
     steps: list[Steps] = []
     for part in reversed(list(parts(term))):
@@ -131,7 +131,7 @@ def _looked_at(term: Term) -> tuple[tuple[Range, ...], Steps]:
             certain, how = never_negative(one.number)
             if not certain:
                 found.setdefault(one.number, one)
-            elif len(how) > 1:  # what ranges settle the kernel sees by itself
+            elif len(how) > 1:  # a single step is by ranges, which the kernel checks itself
                 steps.append(how)
     return tuple(found.values()), joined(*steps)
 
@@ -139,9 +139,9 @@ def _looked_at(term: Term) -> tuple[tuple[Range, ...], Steps]:
 def outside(
     terms: Iterable[Term], granted: Iterable[Assumption] = ()
 ) -> tuple[tuple[Range, ...], Facts, Steps]:
-    """The ranges in the terms that nothing shows; what shows the others, and by which steps.
+    """Return the ranges in the terms that are not shown, the facts used, and the steps.
 
-    A hypothesis that itself reads at places which its form does not show is no help.
+    A hypothesis whose own reads are not shown by their form is not used.
     """
     facts = frozenset(fact for fact in granted if fact[0] in SIGNS and not open_ranges(fact[1]))
     unshown: dict[Term, Range] = {}

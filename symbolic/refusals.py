@@ -1,24 +1,24 @@
-"""What symbolic arrays hold and what they refuse, in words for the author of the code.
+"""Operations that symbolic arrays refuse, with messages for the author of the code; dtypes.
 
-A statement is one line for all sizes.  Python's own protocols (a loop, ``len``, ``if``, ``float``)
-and the functions of numpy and torch want numbers, or run a different program at each size; what
-they would make of a symbolic array is not what the line says on numbers.
+A statement is one line of code for all sizes.  Python's own protocols (a loop, ``len``, ``if``,
+``float``) and the functions of NumPy and torch need numbers, or run a different program at each
+size; on a symbolic array they would not compute what the line computes on numbers.
 
-A symbolic array refuses a truth value, a length, a hash.  Code that catches the refusal, asks for a
-class, for a method that is not there or for the text of an array, and goes on, does one thing on
-symbols and may do another on numbers, at sizes and values that nobody tries; code that counts its
-calls may do another thing later.  So a body is refused after which something was asked or changed,
-whatever it returned.
+A symbolic array has no truth value, length or hash.  Code that catches the refusal and goes on, or
+that asks for the class of an array, a missing method or its text, does one thing on symbols and may
+do another on numbers, at sizes and values that are never tried; code that counts its calls may
+behave differently later.  So a body is refused if it asked for such a thing or changed its
+environment, whatever it returned.
 
-What is not seen: a question that no array hears, such as ``xp is numpy`` or, of code that knows
-what a symbolic array is, ``isinstance(x, Array)``.
+Not detected are questions that involve no method of an array, such as ``xp is numpy`` or, in code
+that knows the class, ``isinstance(x, Array)``.
 
-An error that Python raises inside of attnproof, of a number where a function is wanted or of one
-argument too many, would read as a fault of attnproof (``faults``).  So arguments are looked at
-where they arrive.
+A Python error raised inside attnproof, for a number instead of a function or for one argument too
+many, would look like a fault of attnproof (``faults``).  So arguments are checked where they are
+passed in.
 
-A term has no bits: its dtype says what it holds by its form, so that ``xp.astype(mask, x.dtype)``
-and ``xp.zeros(shape, dtype=x.dtype)`` are lines that run on symbols, numpy and torch alike.
+A term has no bits.  Its dtype describes its form, so that ``xp.astype(mask, x.dtype)`` and
+``xp.zeros(shape, dtype=x.dtype)`` run on symbolic, NumPy and torch arrays.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from .terms import Term, make
 
 @dataclass(frozen=True)
 class DType:
-    """A dtype by the array API's name: ``float64``, ``int64`` or ``bool``."""
+    """A dtype with its name in the array API: ``float64``, ``int64`` or ``bool``."""
 
     name: str
 
@@ -72,7 +72,7 @@ DTYPES = {name: DType(name) for name in ("float64", "float32", "int64", "int32",
 
 
 def dtype_of(t: Term) -> DType:
-    """What an array holds by its form.
+    """Return the dtype of an array by its form.
 
     >>> from attnproof.symbolic.scalars import num
     >>> dtype_of(num(2))
@@ -82,9 +82,9 @@ def dtype_of(t: Term) -> DType:
 
 
 def kind_of(dtype: Any) -> str:
-    """float64, int64 or bool, for a dtype of ours, of Python, numpy or torch.
+    """Return float64, int64 or bool for a dtype of this module, Python, NumPy or torch.
 
-    Raises ``TypeError`` for one that rounds or wraps round: a term does neither.
+    Raises ``TypeError`` for any other dtype, since terms neither round nor overflow.
     """
     shown = dtype.name if isinstance(dtype, DType) else getattr(dtype, "__name__", str(dtype))
     kind = KINDS.get(str(shown).removeprefix("torch."))
@@ -98,9 +98,10 @@ def kind_of(dtype: Any) -> str:
 
 
 def cast(t: Term, dtype: Any) -> Term:
-    """The array in a dtype: truth values as 1 and 0, numbers as whether they are not 0.
+    """Return the array in a dtype: truth values as 1 and 0, or numbers as truth values (x ≠ 0).
 
-    Raises ``TypeError`` for whole numbers made of numbers that are not whole by their form.
+    Raises ``TypeError`` for a conversion to integers of numbers that are not integers by their
+    form.
     """
     kind = kind_of(dtype)
     if kind == "bool":
@@ -116,9 +117,7 @@ def cast(t: Term, dtype: Any) -> Term:
     return t
 
 
-# What symbolic arrays refuse, and how: each in words for the author of the code
-
-# How the public functions are called: what does not fit is refused in words, for its author
+# Checks of the arguments of public functions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -127,9 +126,9 @@ R = TypeVar("R")
 def called(
     public: Callable[..., Any], build: Callable[P, R], *args: P.args, **named: P.kwargs
 ) -> R:
-    """``build`` with these arguments, which are those of ``public``.
+    """Call ``build`` with these arguments, which are those of ``public``.
 
-    Raises ``TypeError``, with the parameters of ``public``, for arguments that it does not take.
+    Raises ``TypeError``, with the parameters of ``public``, for arguments that do not fit them.
 
     >>> called(divmod, divmod, 7, 2)
     (3, 1)
@@ -154,9 +153,9 @@ def _refused(public: Callable[..., Any], args: tuple[Any, ...], named: dict[str,
 
 
 def demand(found: Any, kind: type | tuple[type, ...] | Callable[..., bool], where: str) -> None:
-    """Raise ``TypeError`` for an argument that is not of this type, or that this is False of.
+    """Raise ``TypeError`` for an argument that is not of a type, or that fails a predicate.
 
-    ``where`` says what is wanted and what for.
+    ``where`` says what is expected, and for what.
 
     >>> demand(3, callable, "rows wants a function of one index, such as lambda i: X[i]")
     Traceback (most recent call last):
@@ -167,21 +166,24 @@ def demand(found: Any, kind: type | tuple[type, ...] | Callable[..., bool], wher
         raise TypeError(f"{where}; got {type(found).__name__}: {found!r}")
 
 
-# What code asks for although only numbers could answer, and what it keeps from call to call
+# Requests of code that only numbers could answer, and state that it keeps from call to call
 
 PYTHON = ("<frozen ", str(Path(get_path("stdlib")) / "functools.py"))  # abc, singledispatch
 _ASKED: ContextVar[list[str] | None] = ContextVar("what was asked in this run", default=None)
 
 
 def ask(what: str) -> None:
-    """Keep in mind that this was asked."""
+    """Record that the code asked for this."""
     asked = _ASKED.get()
     if asked is not None:
         asked.append(what)
 
 
 def ask_from(what: str) -> None:
-    """The same, if code of an author asked, be it through Python's own; not ours, nor a library."""
+    """Record a request if an author's code made it, directly or through Python's own functions.
+
+    Requests by attnproof itself or by a library are ignored.
+    """
     if _ASKED.get() is None:
         return
     frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (the one public way costs 20 times more)
@@ -193,9 +195,10 @@ def ask_from(what: str) -> None:
 
 @contextmanager
 def arrays_only(who: str, *roots: Any) -> Iterator[None]:
-    """Refuse code that asks for what is no array, or changes what can be reached from the roots.
+    """Refuse code that asks an array for anything but arrays, or changes reachable state.
 
-    Raises ``TypeError`` where what is done here ends without an error of its own.
+    The state is what can be reached from the roots.  Raises ``TypeError`` when the block ends
+    without another error.
 
     >>> from attnproof.symbolic import equal, real, theorem
     >>> @theorem("A number is itself", given={"x": real()})
@@ -224,7 +227,7 @@ def arrays_only(who: str, *roots: Any) -> Iterator[None]:
 
 
 def marks(thing: Any, parts: tuple[Any, ...]) -> tuple[object, ...]:
-    """What shows that a thing has changed although it holds the same, or nothing that is seen."""
+    """Return a fingerprint of the state of a thing that its parts do not show; () for none."""
     if isinstance(thing, FunctionType):
         return tuple((name, id(value)) for name, value in vars(thing).items())
     if parts or isinstance(thing, str | int | float | complex | bytes | None | BuiltinFunctionType):
@@ -236,7 +239,7 @@ def marks(thing: Any, parts: tuple[Any, ...]) -> tuple[object, ...]:
 
 
 def asks_type(thing: FunctionType) -> bool:
-    """Whether a function, or one inside it, takes ``type`` of something that is not ``self``."""
+    """Whether a function, or one nested in it, calls ``type`` on something other than ``self``."""
     if "type" in thing.__globals__ or not _is_authors(thing.__code__.co_filename):
         return False
     return _types_in(thing.__code__)
@@ -263,7 +266,7 @@ def _is_authors(file: str) -> bool:
     return not is_library(file)
 
 
-# What symbolic arrays refuse, each with what to write instead
+# Refused names and protocols, each with what to write instead
 
 AT_MOST = "with i = xp.arange(n), xp.where(i[None, :] <= i[:, None], .., 0)"
 NO_ORDER = (
@@ -376,7 +379,7 @@ INSTEAD: dict[str, str] = {
 
 
 def hint(name: str) -> str:
-    """What to write instead of a function of that name, as the end of a sentence."""
+    """Return what to write instead of a function of that name, as the end of a sentence."""
     from . import namespace
 
     if name in namespace.NAMES:
@@ -453,13 +456,13 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class ArrayApiOnly:
-    """Refuses Python's protocols and the functions of other libraries."""
+    """A base class that refuses Python's protocols and the functions of other libraries."""
 
     __slots__ = ()
 
     @property
     def __class__(self) -> Any:
-        """Its class; isinstance asks for it."""
+        """The class, which ``isinstance`` asks for."""
         ask_from("the class of a symbolic array (isinstance)")
         return type(self)
 
@@ -477,7 +480,7 @@ class ArrayApiOnly:
         raise TypeError(f"numpy.{name} was given a symbolic array; {hint(name)}")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """A number of numpy's stands before an operator as Python's do; nothing else is numpy's."""
+        """Accept a NumPy scalar as the left operand of an operator; refuse all else of NumPy."""
         name = str(ufunc.__name__)
         scalar = len(inputs) == 2 and type(inputs[0]).__module__ == "numpy"
         if method == "__call__" and not options and scalar and name in OPERATORS:

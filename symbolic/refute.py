@@ -1,24 +1,22 @@
-"""Refute a claim by small exact inputs for which it certainly fails.
+"""Refute a claim by small exact inputs at which it certainly fails.
 
 Why an accepted witness refutes the claim.  The claim is quantified over all sizes >= 1 and all
-values of its givens that satisfy the assumptions.  A witness is one choice of them: every value
-is an exact rational, an index, a truth value or a polynomial function, and that it is what the
-given says (a permutation, g·gᵀ = 1, positive, the assumed equations) is checked in exact
-arithmetic after everything else is done.  Both sides are evaluated in ball arithmetic: each
-result is a ball that certainly holds the true value.  Comparisons are answered only when
-certain, and a division by what may be zero gives a result without value, so both sides are
-well defined where they are compared.  The witness is accepted only if the balls of the two
-sides are finite and disjoint at some entry; ``gap`` is a rational number below their distance.
-So the two true values differ, and the claim does not hold for all inputs.  For ">" the ball of
-left − right at some entry must lie in (-∞, 0], for ">=" in (-∞, 0); for "!=" every entry of both
-sides must be an exact rational and the two equal.  For "exists", see
-:mod:`~attnproof.symbolic.failures`.  What is trusted for this: ``evaluate``, ``recurrences``,
-``certified_numbers``, ``turns``, ``balls``, ``admissible.obeys``, ``laws``, ``designs.is_design``,
-``failures``, ``no_solution``, the traits of ``sample_functions``, and Arb.  The final witness is
-computed again with more digits.
+values of its givens that satisfy the assumptions.  A witness is one choice of these: every value
+is an exact rational, an index, a truth value or a polynomial function.  That the values are
+admissible (a permutation, g·gᵀ = 1, positive, the assumed equations) is checked in exact
+arithmetic.  Both sides are evaluated in ball arithmetic: each result is a ball that certainly
+contains the true value.  Comparisons are answered only when certain, and a division by a number
+that may be zero gives a result without value, so both sides are well defined where they are
+compared.  The witness is accepted only if the balls of the two sides are finite and disjoint at
+some entry; ``gap`` is a rational number below their distance.  So the two true values differ, and
+the claim does not hold for all inputs.  For ">" the ball of left − right at some entry must lie in
+(-∞, 0], for ">=" in (-∞, 0); for "!=" every entry of both sides must be an exact rational and the
+two sides equal.  For "exists", see :mod:`~attnproof.symbolic.failures`.  Trusted for this are
+``evaluate``, ``certified_numbers``, ``admissible``, ``failures``, the functions drawn by
+``candidates``, and Arb.  The final witness is computed again with more digits.
 
-The search itself may be careless: a bad guess is refused, and no guess proves a claim true.
-``None`` says that nothing was found, and nothing more.
+The search itself need not be sound: a bad guess is rejected, and no guess proves a claim true.
+``None`` means only that nothing was found.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ from .scalars import length_value
 from .terms import Term, free, postorder
 from .witness_text import witness_of
 
-FARTHEST = 256  # the largest size that is tried where smaller ones are excluded
+FARTHEST = 256  # the largest size that is tried if smaller ones are excluded
 
 
 def refute(
@@ -56,12 +54,12 @@ def refute(
     shrink_seconds: float = 1.0,
     guesses: int | None = None,
 ) -> Witness | None:
-    """A certified witness against the claim, made small, or None if none was found in time.
+    """Return a certified witness against the claim, made small, or None if none was found in time.
 
     ``assume`` and ``laws`` are the hypotheses of the statement; a witness satisfies all of them.
-    ``shrink_seconds`` is what may be spent on making it small.  With ``guesses`` the search is a
-    glance: so many guesses with all sizes 1, then a third as many with all 2, and no more; or
-    with the first sizes at which the givens have values.
+    ``shrink_seconds`` may be spent on making it small.  With ``guesses`` the search is brief: that
+    many guesses at the first sizes at which the givens have values (usually all 1), and a third as
+    many at the next.
 
     >>> from attnproof.symbolic.givens import real, sizes
     >>> from attnproof.symbolic.claim import equal
@@ -92,7 +90,7 @@ def obeying(
     laws: tuple[Law, ...] = (),
     limit_seconds: float = 5.0,
 ) -> Candidate | None:
-    """Exact sizes and values at which all hypotheses hold, or None if none were found in time.
+    """Return exact sizes and values that satisfy all hypotheses, or None if none were found.
 
     >>> from attnproof.symbolic.claim import greater
     >>> from attnproof.symbolic.givens import real
@@ -103,12 +101,12 @@ def obeying(
     try:
         failure = _Search(equal(0, 1), givens, assume, laws, limit_seconds).first()
     except (ArithmeticError, LookupError, TypeError, ValueError):
-        return None  # a hypothesis that this search cannot read
+        return None  # a hypothesis that this search cannot evaluate
     return failure.candidate if failure is not None else None
 
 
 class _Search:
-    """One search: what is attacked, until when, and one source of guesses."""
+    """One search for a witness: the claim, its time limit and its source of guesses."""
 
     def __init__(
         self,
@@ -141,7 +139,7 @@ class _Search:
         self.spaces = sorted({str(n.data[0]) for n in axes if n.op == "space"})
 
     def first(self) -> Failure | None:
-        """The first failure, over more and more guesses at each choice of sizes."""
+        """Return the first failure, with more and more guesses at each choice of sizes."""
         for turn, tries in enumerate((3, 6, 12, 24, 48, 96, 192, 384)):
             for sizes in _size_vectors(self.least):
                 found = self.at({**sizes, **self.outcomes(sizes, turn)}, tries)
@@ -150,7 +148,7 @@ class _Search:
         return None
 
     def glance(self, guesses: int) -> Failure | None:
-        """The first failure among a few guesses, of which most are no special numbers."""
+        """Return the first failure among a few guesses, most of them not special numbers."""
         tries = [(guesses + 2) // 3, guesses]
         for lengths in _size_vectors(self.least):
             sizes = {**lengths, **self.outcomes(lengths, 0)}
@@ -162,7 +160,7 @@ class _Search:
         return None
 
     def outcomes(self, sizes: Mapping[str, int], turn: int) -> dict[str, int]:
-        """Of each space, a number of outcomes that its random numbers can have."""
+        """Return for each probability space a number of outcomes that its givens admit."""
         widest = dict.fromkeys(self.spaces, 1)
         for given in self.givens.values():
             if given.kind == "standard":
@@ -172,7 +170,7 @@ class _Search:
         return {space: few[turn % len(few)] for space, few in options.items()}
 
     def at(self, sizes: Mapping[str, int], tries: int, spread: int = 4) -> Failure | None:
-        """A failure at these sizes, in so many guesses."""
+        """Return a failure at these sizes among ``tries`` guesses, or None."""
         for k in range(tries):
             if self.time.over:
                 return None
@@ -183,7 +181,7 @@ class _Search:
         return None
 
     def check(self, guess: Candidate, precisions: tuple[int, ...] = PRECISIONS) -> Failure | None:
-        """The certified failure at a guess, with the assumed equations built in."""
+        """Return the certified failure at a guess changed to satisfy the assumed equations."""
         try:
             with within(self.time):
                 candidate = settle(guess, self.assume)
@@ -191,15 +189,15 @@ class _Search:
                     self.claim, self.givens, self.assume, candidate, precisions, self.laws
                 )
         except OutOfTime:
-            return None  # this guess takes too long; the search sees that its time is over
+            return None  # this guess takes too long; the caller sees that its time is over
 
     def sure(self, failure: Failure, seconds: float) -> Failure | None:
-        """The failure once more, with more digits, in as much time again as was for the search."""
+        """Return the failure recomputed with more digits, within ``seconds``, or None."""
         self.time = Budget(seconds, now())
         return self.check(failure.candidate, PRECISIONS[2:])
 
     def smaller_sizes(self, failure: Failure) -> Failure:
-        """A failure at smaller sizes: each is lowered as long as a few guesses succeed."""
+        """Return a failure at smaller sizes; each is lowered as long as a few guesses succeed."""
         lowered = True
         while lowered and not self.time.over:
             lowered = False
@@ -212,7 +210,7 @@ class _Search:
         return failure
 
     def smaller_values(self, failure: Failure) -> Failure:
-        """A failure with simpler values, one replacement at a time while it stays certified."""
+        """Return a failure with simpler values, replaced one at a time while it stays certified."""
         failure, lowered = self._together(failure), True
         while lowered and not self.time.over:
             lowered = False
@@ -224,7 +222,7 @@ class _Search:
         return failure
 
     def _together(self, failure: Failure) -> Failure:
-        """A failure with all numbers without axes 0, or all 1, or all 2, if there is one."""
+        """Return a failure with all scalar givens 0, 1 or 2 if there is one, else the same."""
         kinds = (*NUMBERS, "natural")
         alone = {k: g for k, g in self.givens.items() if g.kind in kinds and not g.shape}
         for number in range(3) if len(alone) > 1 else ():
@@ -253,7 +251,7 @@ def _differ(a: Any, b: Any) -> bool:
 
 
 def _least(names: list[str], laws: tuple[Law, ...]) -> dict[str, int]:
-    """From where on sizes are tried: the smallest that obey what is assumed of them alone."""
+    """Return the sizes to start from: the smallest that satisfy the hypotheses on single sizes."""
     least = dict.fromkeys(names, 1)
     for claim in (law.claim for law in laws if not law.claim.variables):
         spoken = list(frozenset[Term]().union(*map(free, claim.sides)))
@@ -266,7 +264,7 @@ def _least(names: list[str], laws: tuple[Law, ...]) -> dict[str, int]:
 
 
 def _size_vectors(least: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """All sizes the least, all one more, then up to two more for each, smallest sum first."""
+    """Yield sizes: all least, all one more, then each up to two more, by increasing sum."""
     names = list(least)
     span = (1, 2, 3) if len(names) <= 7 else (1, 2)
     every = sorted(product(span, repeat=len(names)), key=lambda v: (sum(v), max(v, default=0), v))

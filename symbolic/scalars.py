@@ -1,8 +1,8 @@
 """Numbers and integer arithmetic as terms.
 
-Elementwise operations share one name for numbers and for arrays: ``add`` of two numbers and
-``add`` of two equally shaped arrays are the same operation.  Integers (axis lengths, indices)
-are kept expanded and sorted by :func:`integer`, so 2·B, B·2 and B + B are one term.
+Elementwise operations have the same name for numbers and for arrays: ``add`` of two numbers and
+``add`` of two arrays of equal shape are the same operation.  Integers (axis lengths, indices) are
+expanded and sorted by :func:`integer`, so that 2·B, B·2 and B + B are the same term.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .terms import Term, make, postorder
 
 
 def num(value: int | Fraction) -> Term:
-    """The rational number as a term."""
+    """Return a rational number as a term."""
     return make("num", data=Fraction(value))
 
 
@@ -26,22 +26,22 @@ MINUS_INFINITY = make("minus infinity")
 
 
 def number_of(term: Term) -> Fraction | None:
-    """The value of a literal number, or None."""
+    """Return the value of a literal number, or None for any other term."""
     return term.data if isinstance(term.data, Fraction) and term.op == "num" else None
 
 
 def size(name: str, role: str = "size") -> Term:
-    """A symbolic axis length, at least one; the role tells the numeric side what it counts."""
+    """Return a symbolic axis length >= 1; ``role`` tells the numeric layer what it counts."""
     return make("size", data=(name, role))
 
 
 def index(name: str, length: Term) -> Term:
-    """An index variable that ranges over 0..length-1."""
+    """Return an index variable that ranges over 0..length-1."""
     return make("index", (length,), name)
 
 
 def add(*parts: Term) -> Term:
-    """The sum, nested sums opened; ``add()`` is 0 and ``add(x)`` is x."""
+    """Return the sum, with nested sums flattened; ``add()`` is 0 and ``add(x)`` is x."""
     flat = [part for p in parts for part in (p.args if p.op == "add" else (p,))]
     if len(flat) == 1:
         return flat[0]
@@ -49,7 +49,7 @@ def add(*parts: Term) -> Term:
 
 
 def mul(*parts: Term) -> Term:
-    """The product, nested products opened; ``mul()`` is 1 and ``mul(x)`` is x."""
+    """Return the product, with nested products flattened; ``mul()`` is 1 and ``mul(x)`` is x."""
     flat = [part for p in parts for part in (p.args if p.op == "mul" else (p,))]
     if len(flat) == 1:
         return flat[0]
@@ -57,32 +57,32 @@ def mul(*parts: Term) -> Term:
 
 
 def subtract(x: Term, y: Term) -> Term:
-    """x − y, as x + (−1)·y."""
+    """Return x − y, as x + (−1)·y."""
     return add(x, mul(num(-1), y))
 
 
 def power(base: Term, exponent: int) -> Term:
-    """base to an integer exponent; 1/0 is 0 by convention, as in most proof assistants."""
+    """Return base^exponent for an integer exponent; 1/0 is 0, as in most proof assistants."""
     return base if exponent == 1 else make("power", (base,), exponent, base.shape)
 
 
 def unary(op: str, x: Term) -> Term:
-    """An elementwise function of one argument."""
+    """Return an elementwise function of one argument."""
     return make(op, (x,), shape=x.shape)
 
 
 def boolean(op: str, *args: Term) -> Term:
-    """A comparison or a connective."""
+    """Return a comparison or a logical connective."""
     return make(op, args, shape=args[0].shape)
 
 
 def indicator(op: str, a: Term, b: Term) -> Term:
-    """[a = b], [a < b] or [a <= b], of two numbers."""
+    """Return the indicator [a = b], [a < b] or [a <= b] of two numbers."""
     return make("indicator", (make(op, (a, b)),))
 
 
 def entry(array: Term, *at: Term) -> Term:
-    """The number in an array at a full list of indices."""
+    """Return the entry of an array at one index for each axis."""
     if len(at) != array.ndim:
         raise ValueError(f"{array!r} has {array.ndim} axes and was given {len(at)} indices")
     return make("entry", (array, *at)) if at else array
@@ -93,7 +93,7 @@ Monomial = TypeVar("Monomial")
 
 
 def _expand(term: Term) -> Polynomial:
-    """The term as an integer polynomial; one that may be infinite is an atom as a whole."""
+    """Return the term as an integer polynomial; a term that may be infinite is a single atom."""
     if not term.finite:
         return {(term,): 1}
     value = number_of(term)
@@ -115,7 +115,7 @@ def _expand(term: Term) -> Polynomial:
 
 
 def summed(parts: Iterable[dict[Monomial, Any]]) -> dict[Monomial, Any]:
-    """The sum of polynomials, each with the coefficients of its monomials."""
+    """Return the sum of polynomials, each a map from monomials to coefficients."""
     total: dict[Monomial, Any] = {}
     for part in parts:
         for monomial, coefficient in part.items():
@@ -132,7 +132,7 @@ def _collect(polynomial: Polynomial) -> Term:
 
 @lru_cache(maxsize=1 << 17)
 def integer(term: Term) -> Term:
-    """An integer term, expanded and sorted.
+    """Return an integer term in its normal form: expanded, with sorted monomials.
 
     >>> b = size("B")
     >>> integer(mul(num(2), b)) is integer(add(b, b))
@@ -142,9 +142,9 @@ def integer(term: Term) -> Term:
 
 
 def split_integer(term: Term, unit: Term) -> tuple[Term, Term]:
-    """(a, b) with ``term = a·unit + b``, where a collects the monomials that unit divides.
+    """Return (a, b) with ``term = a·unit + b``, where a collects the monomials that unit divides.
 
-    Of a unit that is a sum, such as A + B, the first monomial of the highest degree decides.
+    If ``unit`` is a sum, such as A + B, divisibility is by one of its monomials of highest degree.
     """
     divisor, quotient = _expand(unit), Polynomial()
     lead = max(divisor, key=lambda m: (len(m), [t.key for t in m]), default=())
@@ -161,7 +161,7 @@ def split_integer(term: Term, unit: Term) -> tuple[Term, Term]:
 
 @cache
 def below(term: Term, bound: Term) -> bool:
-    """True only if 0 <= term < bound for every value of their indices and every size >= 1."""
+    """Whether 0 <= term < bound is shown for all values of the indices and all sizes >= 1."""
     if term.op == "index" and term.args[0] is bound:
         return True
     return always_less(num(-1), term) and always_less(term, bound)
@@ -169,12 +169,12 @@ def below(term: Term, bound: Term) -> bool:
 
 @cache
 def always_less(low: Term, high: Term) -> bool:
-    """True only if low < high for all values of the indices and naturals and every size >= 1.
+    """Whether low < high is shown for all indices and natural numbers and all sizes >= 1.
 
-    ``high - low - 1`` is brought down to a polynomial that is never larger: an index with a
-    positive coefficient counts as 0, with a negative one as the end of its range, those whose
-    range depends on others first.  With size = 1 + s the rest is >= 0 if no coefficient is
-    negative; a natural number stays as it is.
+    ``high - low - 1`` is bounded below by a polynomial: a monomial with a positive coefficient
+    that contains an index counts as 0, and in one with a negative coefficient each index takes the
+    end of its range, starting with the indices on which no other range depends.  With
+    size = 1 + s, the result is >= 0 if no coefficient is negative; natural numbers are kept.
     """
     gap = _expand(subtract(add(high, num(-1)), low))
     while ranged := {a: r for m in gap for a in m if (r := index_range(a)) is not None}:
@@ -190,20 +190,20 @@ def always_less(low: Term, high: Term) -> bool:
 
 
 def _valued(polynomial: Polynomial, values: dict[Term, Term]) -> Polynomial:
-    """The polynomial with values in the place of some atoms."""
+    """Return the polynomial with some atoms replaced by values."""
     return _expand(
         add(*(mul(num(c), *(values.get(t, t) for t in m)) for m, c in polynomial.items()))
     )
 
 
 def _is_natural(atom: Term) -> bool:
-    """Whether an atom is a natural number by what it is."""
+    """Whether an atom is a natural number by its form."""
     natural = atom.op == "var" and atom.data[1] == "natural" and not atom.shape
     return atom.op == "size" or natural or index_range(atom) is not None
 
 
 def is_count(term: Term) -> bool:
-    """Whether a term is a polynomial in sizes, written with nothing else."""
+    """Whether a term is a polynomial in sizes with integer coefficients, and nothing else."""
     if term.op in ("add", "mul"):
         return not term.shape and all(map(is_count, term.args))
     value = number_of(term)
@@ -211,15 +211,15 @@ def is_count(term: Term) -> bool:
 
 
 def is_integer(term: Term) -> bool:
-    """True only if the term is an integer for every value of its indices, naturals and sizes."""
+    """Whether the term is a polynomial with integer coefficients in naturals, indices and sizes."""
     return all(_is_natural(atom) for monomial in _expand(term) for atom in monomial)
 
 
 def index_range(atom: Term) -> Term | None:
-    """The length an index atom stays below: an index, an entry of an index array, or a digit.
+    """Return the exclusive upper bound of an index, an entry of an index array, or a digit.
 
-    An outcome of an experiment is no number.
-    What stands in an index array outside of its axis is nothing that is known.
+    None for other atoms, for an outcome of a probability space, which is not a number, and for an
+    entry of an index array at a place that may lie outside of its axis.
     """
     if atom.op == "index":
         return None if atom.args[0].op == "space" else atom.args[0]
@@ -232,9 +232,9 @@ def index_range(atom: Term) -> Term | None:
 
 
 def _digit_range(atom: Term) -> Term | None:
-    """What ⌊j/k⌋ and j mod k stay below, for a natural number j and a length k >= 1.
+    """Return the exclusive upper bound of ⌊j/k⌋ or j mod k, for a natural j and a length k >= 1.
 
-    j mod k < k; and ⌊j/k⌋ < m where j < m·k.
+    j mod k < k, and ⌊j/k⌋ < m if j < m·k.
     """
     number, width = atom.args
     if not (is_count(width) and always_less(ZERO, width)):
@@ -249,7 +249,7 @@ def _digit_range(atom: Term) -> Term | None:
 
 
 def index_array(t: Term) -> Term | None:
-    """The index array whose entry, or whose inverse's entry, a term is."""
+    """Return the index array of which a term is an entry, or of whose inverse; None otherwise."""
     array = t.args[0] if t.op in ("entry", "pick") and len(t.args) == 2 else None
     while array is not None and array.op == "inverse":
         array = array.args[0]
@@ -265,7 +265,7 @@ CARRIES = frozenset([
 
 @cache
 def is_truth(t: Term) -> bool:
-    """Whether a term is a truth value, or an array of them, with which nothing is computed."""
+    """Whether a term is a truth value or an array of them, on which no arithmetic is defined."""
     if t.op in TRUTHS or (t.op == "var" and t.data[1] == "boolean"):
         return True
     if t.op in CARRIES:
@@ -279,9 +279,9 @@ KEEPS_WHOLE = frozenset(["add", "mul", "abs", "maximum", "remainder"])
 
 @cache
 def is_whole(t: Term) -> bool:
-    """True only if every entry of an array is a whole number by its form.
+    """Whether every entry of an array is an integer by its form.
 
-    A bound index is none that is known; who asks opens the binder first.
+    Bound indices do not count as integers, so callers open binders first.
     """
     if is_integer(t) or t.op in ALWAYS_WHOLE or (t.op == "var" and t.args):
         return True
@@ -300,7 +300,7 @@ def is_whole(t: Term) -> bool:
 
 
 def length_value(length: Term, sizes: dict[str, int]) -> int:
-    """The value of an axis length once every size has one.
+    """Return the value of an axis length at given sizes.
 
     Raises ``KeyError`` with the name of the first size that has no value.
     """

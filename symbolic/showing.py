@@ -1,10 +1,10 @@
-"""How a conclusion is shown: one way for each relation, as derivations for the kernel.
+"""Derivations for conclusions, one method for each relation, for the kernel to replay.
 
-What the author of a claim advises (a chain, induction, squares, facts to use) is followed here;
-nothing of it is believed.
+The advice of a claim's author (a chain, induction, squares, facts to use) is followed here but not
+trusted.
 
-Where the author names no values of an assumed law, a side of it is matched against what is written;
-nothing of that is trusted, as the kernel asks of each value whether the law speaks of it.
+If the author does not say at which values to use an assumed law, its sides are matched against the
+terms of the claim.  This need not be trusted either, since the kernel checks each value.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ from .terms import Term, make, postorder, substitute
 
 @dataclass(frozen=True)
 class AtHand:
-    """What a conclusion may rest on: equations, facts on signs, and conclusions shown before.
+    """What a conclusion may rest on: equations, facts about signs, and earlier conclusions.
 
-    ``lemmas`` holds, for the law that each is, its derivation and its variables.  ``refuted`` looks
-    for a witness against the conclusion, once one way to show it has failed.
+    ``lemmas`` maps each earlier conclusion, as a law, to its derivation and variables.  ``refuted``
+    searches for a witness against the conclusion, once a first way to show it has failed.
     """
 
     equations: tuple[Equation, ...] = ()
@@ -66,7 +66,7 @@ class AtHand:
     refuted: Callable[[], bool] | None = None
 
     def finished(self, derivation: Derivation) -> Derivation:
-        """The derivation, with the earlier conclusions it uses shown in it."""
+        """Return the derivation with those of the earlier conclusions that it may use."""
         for lemma, variables in self.lemmas.values():
             derivation = Lemma(derivation, lemma, variables)
         return derivation
@@ -74,7 +74,7 @@ class AtHand:
 
 @dataclass(frozen=True)
 class Shown:
-    """The links of a conclusion and its proof; without one, why not."""
+    """The links of a conclusion with its proof, or without one, the reason."""
 
     links: tuple[LinkProof, ...] = ()
     proof: Proof | None = None
@@ -83,7 +83,7 @@ class Shown:
 
 
 def difference(claim: Claim) -> Term:
-    """left − right of a claim about signs; left where there is no right, or it is 0."""
+    """Return left − right of a claim about signs; left if the right side is missing or 0."""
     right = claim.right
     if right is None or number_of(right.args[0] if right.op == "broadcast" else right) == 0:
         return claim.left
@@ -91,7 +91,7 @@ def difference(claim: Claim) -> Term:
 
 
 def compared(claim: Claim) -> tuple[Term, Term]:
-    """The sides of a claim, as the kernel compares them: of an order, their difference and 0."""
+    """Return the sides of a claim as the kernel compares them; for an order, difference and 0."""
     if claim.compared in (">", ">="):
         return difference(claim), ZERO
     assert claim.right is not None
@@ -120,7 +120,7 @@ def _replayed(derivation: Derivation, links: tuple[LinkProof, ...], at_hand: AtH
 
 def _direct(claim: Claim, at_hand: AtHand) -> Shown:
     steps = [(k.reason, k.term) for k in claim.links]
-    refuted = at_hand.refuted if len(steps) == 1 else None  # of several, one may hold
+    refuted = at_hand.refuted if len(steps) == 1 else None  # one of several may still hold
     whole, links, why = _linked(claim.left, steps, at_hand.equations, refuted)
     return Shown(links, None, why) if whole is None else _replayed(whole, links, at_hand)
 
@@ -227,7 +227,7 @@ def _by_inverse(claim: Claim, at_hand: AtHand) -> Shown:
 
 
 def _at_witness(claim: Claim, at_hand: AtHand) -> Shown:
-    """What is claimed of some array, shown of the witness as it would be by itself."""
+    """Show an existence by showing the claim about its witness like any other claim."""
     if claim.witness is None or claim.variable is None:
         return Shown((), None, "no witness is named, and the prover does not search for one")
     plain, sides = claim.at_witness(), compared(claim)
@@ -270,7 +270,7 @@ def signed(
     parts: tuple[Derivation, ...],
     facts: frozenset[Assumption] = frozenset(),
 ) -> Sign:
-    """That every entry of an array is > 0, or >= 0, as far as the forms of the parts show it."""
+    """Return the derivation that every entry is > 0 or >= 0, with steps to the parts' signs."""
     return Sign(array, cover, parts, tuple(find(part.right, facts)[1] for part in parts))
 
 
@@ -322,7 +322,7 @@ def _signed(claim: Claim, at_hand: AtHand) -> Shown:
 
 
 def _as_known(claim: Claim, to_form: Derivation, at_hand: AtHand) -> Shown | None:
-    """The array of a claim is one whose sign is known: V − lo, in whichever way it is written."""
+    """Show a sign by equating the array with one whose sign is a fact, such as V − lo."""
     array, form = to_form.left, to_form.right
     kinds = ("positive",) if claim.relation == ">" else ("positive", "nonnegative")
     whole = tuple(("whole",) for _ in form.shape)
@@ -348,15 +348,15 @@ _WAYS = {
 }
 
 
-ROUNDS = 2  # what a law says is matched again
-MOST = 24  # equations: each is one more to read every term by
+ROUNDS = 2  # the terms of instances found are matched once more
+MOST = 24  # equations, each of which makes every normal form slower
 Values = dict[Term, Term]
 
 
 def equations_of(laws: Iterable[Law], claim: Claim) -> tuple[Equation, ...]:
-    """The laws at the values that occur in a claim, by which each term is the smallest it can be.
+    """Return the laws at values that occur in a claim, as equations to smallest equal terms.
 
-    So they cannot lead in a circle, as those of an operation that is commutative would.
+    So rewriting cannot loop, as it would by the laws of a commutative operation.
     """
     told = [law for law in laws if law.claim.relation == "=" and law.claim.variables]
     terms = dict.fromkeys(t for side in claim.terms() for t in postorder(side))
@@ -371,7 +371,7 @@ def equations_of(laws: Iterable[Law], claim: Claim) -> tuple[Equation, ...]:
 
 
 def _to_the_smallest(found: Iterable[Equation]) -> Iterator[Equation]:
-    """For each term the equation, step by step, with the smallest of those that it is equal to."""
+    """Yield for each term its equation with the smallest term that it equals by these equations."""
     near: dict[Term, list[Equation]] = {}
     for one in found:
         for way in (one, turned(one)):
@@ -397,7 +397,7 @@ def _instances(law: Law, terms: Iterable[Term]) -> Iterator[Instance]:
     assert claim.right is not None
     for side in (claim.left, claim.right):
         if side in own:
-            continue  # anything is like it
+            continue  # a variable matches anything
         for t in terms:
             values = _matched(side, t, frozenset(own), {})
             if values is not None and len(values) == len(own):
@@ -405,7 +405,7 @@ def _instances(law: Law, terms: Iterable[Term]) -> Iterator[Instance]:
 
 
 def _matched(pattern: Term, t: Term, own: frozenset[Term], known: Values) -> Values | None:
-    """What the variables stand for where a term is like a pattern; None where it is not."""
+    """Return the values of the variables at which a pattern is a term, or None."""
     if pattern in own:
         if t.loose or t.shape != pattern.shape or known.get(pattern, t) is not t:
             return None

@@ -1,8 +1,9 @@
-"""Signs looked for: which numbers are certainly > 0, >= 0 or not 0, by steps for the kernel.
+"""The search for signs: numbers that are certainly > 0, >= 0 or not 0, with steps for the kernel.
 
-Nothing here is trusted.  A search returns how much it found (2: > 0; 1: >= 0; 0: neither) and the
-steps after which the kernel reads it off the form of the number.  In a sum what is smaller is set
-against what is larger (``linear.py`` has the form in which sums are compared).
+Nothing here is trusted.  A search returns the sign found (2: > 0; 1: >= 0; 0: neither) and the
+steps after which the kernel can read it off the form of the number.  In a sum, negative terms are
+bounded by positive ones that are at least as large (``linear.py`` has the form in which sums are
+compared).
 """
 
 from __future__ import annotations
@@ -52,27 +53,27 @@ NEITHER: Found = (0, ())
 CASES = 3
 
 
-# What the kernel says of what is found
+# Signs found here and checked by the kernel
 
 
 def sign(t: Term, facts: Facts = NOTHING) -> Sign:
-    """2 if t > 0 is certain, 1 if t >= 0 is, 0 if neither; with what it rests on."""
+    """Return 2 if t > 0 is certain, 1 if t >= 0 is, 0 if neither; and the facts used."""
     return shown(find(t, facts)[1], free(t)).sign(t)
 
 
 def nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, Facts]:
-    """Whether t is certainly not 0, with what it rests on."""
+    """Return whether t is certainly not 0, and the facts used."""
     return shown(find_nonzero(t, facts)[1], free(t)).nonzero(t)
 
 
 @cache
 def shown(steps: Steps, over: frozenset[Term]) -> Signs:
-    """What the kernel knows after the steps, where some variables have a value."""
+    """Return the signs that the kernel knows after the steps; ``over`` as in ``known_after``."""
     return known_after(steps, over=over) if steps else BY_FORM
 
 
 class Asked(Signs):
-    """Signs as a rule asks for them, looked for under facts; ``steps`` show those it used."""
+    """Signs for a rule, searched for under facts; records the steps to those that were found."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__({})
@@ -80,7 +81,7 @@ class Asked(Signs):
         self.found: dict[Assumption, Steps] = {}
 
     def sign(self, t: Term) -> Sign:
-        """What was found, resting on itself."""
+        """Return the sign found, as a fact that rests on itself."""
         certain, steps = find(t, self.given)
         if not steps or not certain:
             return super().sign(t)
@@ -88,7 +89,7 @@ class Asked(Signs):
         return certain, frozenset({(KIND[certain], t)})
 
     def nonzero(self, t: Term) -> tuple[bool, Facts]:
-        """What was found, resting on itself."""
+        """Return whether t was found not to be 0, as a fact that rests on itself."""
         certain, steps = find_nonzero(t, self.given)
         if not steps or not certain:
             return super().nonzero(t)
@@ -96,7 +97,7 @@ class Asked(Signs):
         return certain, frozenset({("nonzero", t)})
 
     def steps(self, used: Facts) -> Steps:
-        """The steps to the signs that a rule used."""
+        """Return the steps to the signs that a rule used."""
         return joined(*(self.found[fact] for fact in self.found if fact in used))
 
 
@@ -109,7 +110,7 @@ def _given(kind: str, t: Term) -> Steps:
 
 @cache
 def find(t: Term, facts: Facts = NOTHING) -> Found:
-    """The sign of a number, by its form and by facts."""
+    """Return the sign of a number, found by its form and by facts, and the steps to it."""
     value = number_of(t)
     if value is not None:
         return (2 if value > 0 else 1 if value == 0 else 0), ()
@@ -123,7 +124,7 @@ def find(t: Term, facts: Facts = NOTHING) -> Found:
 
 @cache
 def find_nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, Steps]:
-    """Whether a number is not 0, by its form and by facts."""
+    """Return whether a number is not 0, by its form and by facts, and the steps to it."""
     value = number_of(t)
     if value is not None:
         return value != 0, ()
@@ -154,7 +155,7 @@ def _by_form(t: Term, _: Facts) -> Found:
 
 
 def _indicator(t: Term, facts: Facts) -> Found:
-    """1 where the condition certainly holds, which is so where its contrary cannot be."""
+    """An indicator is positive if its condition holds, shown by contradiction with the negation."""
     form = _by_form(t, facts)
     return form if form[0] == 2 or t.loose or not t.finite else max(form, _certain(t, facts))
 
@@ -185,7 +186,7 @@ def _absolute(t: Term, facts: Facts) -> Found:
 
 
 def _log(t: Term, facts: Facts) -> Found:
-    """log x is at least 0 where x is at least 1."""
+    """log x is at least 0 if x is at least 1."""
     (x,) = t.args
     if not x.finite or x.shape:
         return NEITHER
@@ -194,7 +195,7 @@ def _log(t: Term, facts: Facts) -> Found:
 
 
 def _sum(t: Term, facts: Facts) -> Found:
-    """A sum of terms >= 0 is positive if one is: any, or the one at an index at hand or at 0."""
+    """A sum of terms >= 0 is positive if all terms are, or the one at a free index or at 0."""
     length, body = t.args
     j = opened(length, t)
     inner, steps = find(instantiate(body, j), facts)
@@ -211,7 +212,7 @@ def _sum(t: Term, facts: Facts) -> Found:
 
 
 def _every(certain: int, t: Term, j: Term, steps: Steps) -> Found:
-    """The steps for any index, which the kernel needs to see only where something is shown."""
+    """Wrap the steps for an arbitrary index, unless they are all given facts."""
     if not certain or all(step.rule == "given" for step in steps):
         return certain, steps
     return certain, (step(certain, t, "every", j, steps),)
@@ -231,7 +232,7 @@ def _maximum(t: Term, facts: Facts) -> Found:
 
 
 def _iterate(t: Term, facts: Facts) -> Found:
-    """A stack is positive if its start is, and every layer of a positive number."""
+    """A stack is positive if its start is, and every layer maps positive numbers to such."""
     depth, start, body = t.args
     first, steps = find(start, facts)
     if t.shape or first < 2:
@@ -261,7 +262,7 @@ def _add(t: Term, facts: Facts) -> Found:
 
 
 def _above_0(t: Term, facts: Facts) -> Found:
-    """Whether what is at least 0 is above it: as 1 − [c] where c cannot be, and Σ f − Σ [c] f."""
+    """Whether a number >= 0 is > 0: as 1 − [c] with an impossible c, or as Σ f − Σ [c] f."""
     if len(gates(t)) == 1:
         found = _by_cases(t, facts)
         if found[0] == 2:
@@ -295,11 +296,11 @@ _WAYS: dict[str, Callable[[Term, Facts], Found]] = dict.fromkeys(
 }
 
 
-# By facts, and by what a condition in it tells
+# By facts, and by cases of a condition in the number
 
 
 def _by_facts(t: Term, facts: Facts) -> Found:
-    """The sign of t = c·g·x + rest, where a fact says the sign of the number x."""
+    """Find the sign of t = c·g·x + rest from a fact about the sign of the number x."""
     if t.shape or not t.finite:
         return NEITHER
     for fact in sorted(facts, key=lambda fact: (fact[0], fact[1].key)):
@@ -318,7 +319,7 @@ def _by_facts(t: Term, facts: Facts) -> Found:
 
 
 def _by_cases(t: Term, facts: Facts) -> Found:
-    """The sign that a sum has both where a condition in it holds and where it does not."""
+    """Find the sign that a sum has both if a condition in it holds and if it fails."""
     found = gates(t)
     if not 0 < len(found) <= CASES:
         return NEITHER
@@ -340,7 +341,7 @@ def _by_cases(t: Term, facts: Facts) -> Found:
 
 
 def _against(told: Assumption, facts: Facts) -> Steps:
-    """The steps to 0 > 0, where what is told of a number is certainly wrong."""
+    """Return the steps to 0 > 0 if a fact is certainly false, or no steps."""
     kind, x = told
     other = minus(ZERO, x)
     certain, steps = find(other, facts)
@@ -349,7 +350,7 @@ def _against(told: Assumption, facts: Facts) -> Steps:
 
 
 def gates(t: Term) -> list[Term]:
-    """The indicators of conditions on finite numbers that stand in a number."""
+    """Return the closed indicators of conditions on finite numbers that occur in a number."""
     return [
         x for x in postorder(t) if x.op == "indicator" and not x.loose and not x.shape and x.finite
     ]
@@ -359,10 +360,10 @@ Told = tuple[list[Assumption], Steps]
 
 
 def when(gate: Term, facts: Facts) -> tuple[Told, Told]:
-    """What is true of a and b where a <= b, a < b or a = b, and what where it is not.
+    """Return the facts about a and b if a <= b, a < b or a = b holds, and those if it fails.
 
-    With each the steps to it from what the kernel tells in that case.  Of any other condition
-    nothing is told.
+    Each comes with the steps to it from the facts that the kernel has in that case.  Any other
+    condition gives no facts.
     """
     c = gate.args[0]
     if c.op not in ("less", "less_equal", "equal") or is_truth(c.args[0]):
@@ -392,7 +393,7 @@ def _at_least_0(x: Term, y: Term) -> Told:
 
 
 def _strictly(up: Term, told: Term) -> Told:
-    """x > 0, which is told in another form; of an integer, x − 1 >= 0."""
+    """up > 0, from the same number in another form; for an integer, up − 1 >= 0."""
     if is_integer(up) and is_integer(told):
         whole = minus(up, ONE)
         return [("nonnegative", whole)], (step(1, whole, "whole", told),)
@@ -407,9 +408,10 @@ UNKNOWN: Low = (None, False, [], ())
 
 
 def _low(t: Term, facts: Facts) -> Low:
-    """A literal that t is certainly not below, or None, and whether it is certainly above it.
+    """Return a literal lower bound of t or None, and whether t is certainly above it.
 
-    Third comes what t is more, as a sum of numbers >= 0, with the steps that show them to be.
+    Then follow the difference, as a list of numbers >= 0 that add up to it, and the steps that
+    show their signs.
     """
     if t.op == "add":
         lows = [_low(arg, facts) for arg in t.args]
@@ -449,7 +451,7 @@ def _low(t: Term, facts: Facts) -> Low:
 
 
 def _low_of_maximum(t: Term, facts: Facts) -> Low:
-    """That of the number for which it is the best."""
+    """Return the best lower bound among those of the maximum's arguments."""
     best, more = UNKNOWN, t
     for x in t.args:
         found = _low(x, facts)
@@ -463,7 +465,7 @@ def _low_of_maximum(t: Term, facts: Facts) -> Low:
 
 
 def _at_most_one(t: Term, facts: Facts) -> tuple[int, Term, Steps]:
-    """Whether exp(x) or 1/x is at most 1 (1), or below it (2): x <= 0, or x >= 1; and 1 − t."""
+    """Return 1 if t = exp(x) or 1/x^k is <= 1, 2 if it is < 1, else 0; with 1 − t and the steps."""
     other = subtract(ONE, t)
     if t.op == "exp" and t.args[0].finite:
         certain, steps = _gap(t.args[0], ZERO, facts)
@@ -485,16 +487,16 @@ def _at_most_one(t: Term, facts: Facts) -> tuple[int, Term, Steps]:
 
 
 def _scaled(t: Term) -> tuple[Fraction, Term]:
-    """(c, x) for c·x with a literal c; (1, t) for any other number."""
+    """Return (c, x) for c·x with a literal c; (1, t) for any other number."""
     scale = number_of(t.args[0]) if t.op == "mul" and len(t.args) == 2 else None
     return (Fraction(1), t) if scale is None else (scale, t.args[1])
 
 
-# What is smaller set against what is larger
+# Negative terms of a sum bounded by positive ones
 
 
 def _paid(t: Term, facts: Facts) -> Found:
-    """The sign of a sum in which what is negative is set against something certainly as large."""
+    """Find the sign of a sum by bounding each negative term by positive ones at least as large."""
     linear = collected(t)
     held = {m: c for m, c in linear.items() if c > 0}
     parts, steps = list[Term](), list[Steps]()
@@ -523,11 +525,11 @@ Less = tuple[list[Term], Steps]
 
 
 def _no_larger(small: Monomial, large: Monomial, facts: Facts) -> Less | None:
-    """One product less another as a sum of numbers that are certainly >= 0, or None.
+    """Return large − small, of two products, as numbers >= 0 that add up to it, or None.
 
-    What both have in common is >= 0.  Of the rest, either one number stands against one (or
-    against 1); or all numbers of the small product are >= 0, each at most one of the large
-    product or at most 1, and what is left of the large one is at least 1.
+    The common factors must be >= 0.  Of the others, either at most one in each product is left,
+    and these are compared with each other or with 1; or all left in ``small`` are >= 0, each is at
+    most one in ``large`` or at most 1, and what remains in ``large`` is at least 1.
     """
     both, left, right = shared(small, large)
     common = mul(*both)
@@ -569,7 +571,7 @@ def _no_larger(small: Monomial, large: Monomial, facts: Facts) -> Less | None:
 
 
 def _below(small: Term, large: Term, facts: Facts) -> Steps | None:
-    """The steps by which f(x) certainly is at most f(y), for the same f of both; or None."""
+    """Return the steps to f(x) <= f(y) for two terms with the same function f, or None."""
     if small.op != large.op:
         return None
     if small.op in ("exp", "tanh", "log", "sqrt"):
@@ -593,7 +595,7 @@ def _rising(f: str, x: Term, y: Term, t: Term, facts: Facts) -> Steps | None:
 
 
 def _gap(x: Term, y: Term, facts: Facts) -> Found:
-    """The sign of y − x, as the kernel asks for it."""
+    """Find the sign of y − x, with steps to the form that the kernel checks."""
     if not (x.finite and y.finite) or x.shape:
         return NEITHER
     form, whole = minus(y, x), subtract(y, x)
@@ -616,7 +618,7 @@ def _most(small: Term, large: Term, facts: Facts) -> Steps | None:
 
 
 def _under(x: Term, large: Term, facts: Facts) -> Steps | None:
-    """The steps to x <= max(y, ..), where x is at most some y."""
+    """Return the steps to x <= max(y, ..) if x is at most some y, or None."""
     if large.op != "maximum":
         certain, steps = _gap(x, large, facts)
         return steps if certain else None
@@ -630,7 +632,7 @@ def _under(x: Term, large: Term, facts: Facts) -> Steps | None:
 
 
 def _sums(small: Term, large: Term, facts: Facts) -> Steps | None:
-    """Σ_j f(j) <= Σ_j g(j) where every f(j) is at most g(j)."""
+    """Σ_j f(j) <= Σ_j g(j) if every f(j) is at most g(j)."""
     whole = make("sum", (small.args[0], subtract(large.args[1], small.args[1])))
     j = opened(small.args[0], whole)
     certain, steps = _gap(instantiate(small.args[1], j), instantiate(large.args[1], j), facts)

@@ -1,8 +1,8 @@
-"""Statements and theorems: what is claimed, and the file that claims it.
+"""Statements and theorems: claims about givens, and the functions that declare them.
 
-A theorem file declares; nothing is proved when it is imported.  Its function is run on symbolic
-arrays when somebody asks for the statement, and the one statement that results is what the
-kernel proves, the refuter attacks, torch runs, and the report prints.
+Importing a theorem file proves nothing.  Its function is run on symbolic arrays when the statement
+is first needed, and the resulting statement is what the kernel proves, the refuter attacks, torch
+runs, and the report prints.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ __all__ = ["Claim", "Law", "OutsideAxis", "Statement", "Theorem", "theorem"]
 
 
 class OutsideAxis(IndexError):
-    """A slice or an index of which nothing shows that it stays inside of its axis."""
+    """Raised for a slice or an index that is not shown to stay inside its axis."""
 
 
 @dataclass(frozen=True)
 class Statement:
     """Givens and conclusions; ``assume`` holds equations of arrays taken as true.
 
-    ``laws`` are the hypotheses that are not a plain equation of the givens: for all values of
-    further variables, or with another relation.  ``code`` is what the statement was made from:
-    the gate runs it; a statement made of terms has none.
+    ``laws`` are the hypotheses other than plain equations of the givens: those for all values of
+    further variables, or with another relation.  ``code`` is the code that the statement was made
+    from, which the gate runs; a statement made of terms has none.
     """
 
     givens: Mapping[str, Given]
@@ -48,7 +48,7 @@ class Statement:
     code: Code | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what the body of a binder kept, where it is used outside."""
+        """Refuse bound variables that are used outside of their binders."""
         for term, v in self.unknown():
             if is_opened(v):
                 raise TypeError(
@@ -58,12 +58,12 @@ class Statement:
 
     @property
     def hypotheses(self) -> tuple[Claim, ...]:
-        """All that is taken as true, as claims: the equations, then the laws."""
+        """All hypotheses as claims: the equations, then the laws."""
         equations = (Claim("=", left, right) for left, right in self.assume)
         return (*equations, *(law.claim for law in self.laws))
 
     def unknown(self) -> Iterator[tuple[Term, Term]]:
-        """Variables that are neither given nor bound where they stand, each with a term around."""
+        """Yield variables that are neither given nor bound, each with a term that contains it."""
         given = {g.named(name).term for name, g in self.givens.items() if g.kind != "function"}
         said = [(told, given) for pair in self.assume for told in pair]
         for claim in (*self.claims.values(), *(law.claim for law in self.laws)):
@@ -76,11 +76,11 @@ class Statement:
                     yield term, v
 
     def example(self, seconds: float) -> Candidate | None:
-        """Exact sizes and values at which all hypotheses hold, or None if none were found in time.
+        """Return exact sizes and values that satisfy all hypotheses, or None if none were found.
 
-        Once some are found they are not looked for again.
+        They are searched for until found once.
         """
-        from .refute import obeying  # which loads ball arithmetic, and is rarely needed
+        from .refute import obeying  # loads ball arithmetic, rarely needed
 
         found: Candidate | None = vars(self).get("_example")
         if found is None:
@@ -90,7 +90,7 @@ class Statement:
 
     @cached_property
     def misreading(self) -> Misreading | None:
-        """Where the code and its term part; the gate looks once.  Raises what the gate raises."""
+        """The first difference of code and term that the gate found, or None; computed once."""
         from .gate import misreading
 
         return misreading(self)
@@ -102,7 +102,7 @@ Assume = Callable[..., list[Any]]
 
 @dataclass(eq=False)
 class Theorem:
-    """A statement with its title, sources and control.  ``statement`` builds when asked."""
+    """A statement with its title, sources and negative control; built on first access."""
 
     title: str
     given: Mapping[str, Given]
@@ -118,12 +118,12 @@ class Theorem:
 
     @property
     def path(self) -> Path:
-        """The file it stands in."""
+        """The file that declares it."""
         return Path(inspect.getfile(self.body))
 
     @property
     def place(self) -> str:
-        """Its file, and its function where the file may have others, as errors name it."""
+        """Its file and function, as named in errors; a function named "statement" is left out."""
         name = self.body.__name__
         return self.path.name + f", {name}" * (name != "statement")
 
@@ -139,7 +139,7 @@ class Theorem:
 
     @cached_property
     def control(self) -> Statement:
-        """The nearby statement with the opposite verdict."""
+        """The negative control: a nearby statement with the opposite verdict."""
         if self.control_body is None:
             raise TypeError(
                 f"{self.place} has no negative control; add a function under "
@@ -150,7 +150,7 @@ class Theorem:
         return self._settled(self.control_body, {**self.given, **self.control_given}, assume)
 
     def _settled(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
-        """The statement, which must be the same one when its code is run again."""
+        """Return the statement; its code is run twice and must give the same statement."""
         with counted_anew():
             built = self._build(body, given, assume)
         with counted_anew():
@@ -206,7 +206,7 @@ class Theorem:
         return statement
 
     def _asked(self, code: Body, called: str, given: Mapping[str, Given]) -> list[str]:
-        """The parameters of a function, each of which is given."""
+        """Return the parameters of a function; raise ``TypeError`` if one is not given."""
         wanted = list(inspect.signature(code).parameters)
         missing = [name for name in wanted if name not in given]
         if missing:
@@ -223,8 +223,8 @@ class Theorem:
             yield taken
 
     def _check_ranges(self, statement: Statement) -> None:
-        """Refuse a slice or an index of which nothing shows that it stays inside of its axis."""
-        from .prove import ranges_of  # which loads the rules, and declaring should be quick
+        """Refuse a slice or an index that is not shown to stay inside its axis."""
+        from .prove import ranges_of  # loads the rules; declaring should be quick
 
         leaves, _ = ranges_of(statement, statement.claims.values())
         if leaves:
@@ -235,8 +235,8 @@ class Theorem:
     ) -> Callable[[Body], Body]:
         """Declare the negative control: a nearby statement with the opposite verdict.
 
-        Its givens and hypotheses are those of the theorem where it names no others; the
-        hypotheses only if it names none of its own.  A given may be called ``assume``.
+        Givens that it does not name are those of the theorem, and so are the hypotheses unless it
+        has ``assume``.  A given may itself be called ``assume``.
         """
         if isinstance(assume, Given):
             given = {"assume": assume, **given}
@@ -260,7 +260,7 @@ def _is_hypothesis(taken: Any) -> bool:
 
 
 def equations_and_laws(assumed: Iterable[Any]) -> tuple[list[tuple[Term, Term]], list[Law]]:
-    """Hypotheses: those that say that two arrays are equal, as pairs of terms, and all others."""
+    """Return the hypotheses that equate two arrays, as pairs of terms, and all others as laws."""
     equations: list[tuple[Term, Term]] = []
     laws: list[Law] = []
     for taken in assumed:
@@ -276,7 +276,7 @@ def equations_and_laws(assumed: Iterable[Any]) -> tuple[list[tuple[Term, Term]],
 
 
 def require_names(place: str, given: Mapping[str, Given], claims: Iterable[Claim]) -> None:
-    """Refuse one name for two things: a reader, or a reading, would take one for the other."""
+    """Refuse one name for two things, which a reader or an evaluator would confuse."""
     names = dict(given)
     lengths = [n for g in given.values() for n in g.lengths]
     for claim in claims:
@@ -302,7 +302,7 @@ def require_names(place: str, given: Mapping[str, Given], claims: Iterable[Claim
 
 
 def meaning(statement: Statement) -> object:
-    """What a statement says, and of what, without the facts that it is to be shown with."""
+    """Return what a statement says, without the facts it is to be shown with, for comparison."""
     claims = (*statement.claims.values(), *(law.claim for law in statement.laws))
     said = tuple(replace(claim, using=()) for claim in claims)
     return dict(statement.givens), statement.assume, tuple(statement.claims), said
@@ -319,9 +319,9 @@ def theorem(
 ) -> Callable[[Body], Theorem]:
     """Declare a theorem; the function's parameters are names from ``given``.
 
-    ``expected`` is "proved", "refuted" for a statement that people make and that is false, or
-    "ill-typed" for one whose shapes do not fit.  ``assume`` returns the hypotheses: pairs of
-    equal arrays, claims, and laws (``for_all``).
+    ``expected`` is "proved", "refuted" for a common statement that is false, or "ill-typed" for
+    one whose shapes do not fit.  ``assume`` returns the hypotheses: pairs of equal arrays, claims,
+    and laws (``for_all``).
     """
     demand(given, Mapping, "`given` names the parameters: given={'X': real(n)}")
     for name, kind in given.items():

@@ -1,4 +1,7 @@
-"""A derivation as the list of its kernel steps, in order, each with the whole term around it."""
+"""A derivation as the ordered list of its kernel steps, each with the whole term around it.
+
+``flatten`` lists the steps, which certificates print; ``rule_counts`` counts them by rule.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ Around = Callable[[Term], Term]
 
 
 def rule_counts(derivation: Derivation) -> Counter[str]:
-    """How often each kernel rule is used; a part that occurs in several places counts in each."""
+    """Count the uses of each kernel rule; a shared part counts once for each of its places."""
     order: list[tuple[Derivation, str, tuple[Derivation, ...]]] = []  # parts before the whole
     begun: set[int] = set()
     stack: list[tuple[Derivation, str, tuple[Derivation, ...]] | Derivation] = [derivation]
@@ -55,7 +58,7 @@ def rule_counts(derivation: Derivation) -> Counter[str]:
 
 
 def _named(d: Derivation) -> tuple[str, tuple[Derivation, ...]]:
-    """The rule that a derivation is counted under, if it is one, and its parts."""
+    """Return the rule that a derivation is counted under ("" for none) and its parts."""
     if isinstance(d, Rewrite):
         return d.rule, ()
     if isinstance(d, Assume):
@@ -74,7 +77,7 @@ def _named(d: Derivation) -> tuple[str, tuple[Derivation, ...]]:
 
 
 def flatten(derivation: Derivation) -> Iterator[Step]:
-    """Every kernel step in order; within one case, each starts where the last one ended."""
+    """Yield every kernel step in order; within one case, each starts where the last one ended."""
     yield from _steps(derivation, (), (), lambda t: t, False)
 
 
@@ -110,7 +113,7 @@ def _steps(
 
 
 def _apart(d: Derivation) -> tuple[Derivation, ...]:
-    """The parts of a derivation that are equations of their own."""
+    """Return the parts of a derivation that are separate equations, not rewrites of its term."""
     if isinstance(d, Cases):
         return d.parts
     if isinstance(d, Differ):

@@ -1,11 +1,11 @@
-"""Terms: the one notation that every reading of a statement starts from.
+"""Terms: the expressions that statements are made of and that all other modules read.
 
 A term is an array expression with symbolic axis lengths.  Its ``shape`` is a tuple of
 integer terms, ``()`` for a number.  Terms are interned: two terms are equal exactly when
-they are the same object, and because bound indices have no names (they are counted from
-the inside, de Bruijn), terms that differ only in the name of a bound index are equal.
+they are the same object.  Bound indices have no names (de Bruijn indices, counted from the
+inside), so terms that differ only in the name of a bound index are the same term.
 
-Operations with a binder, each with the bound index in its last argument:
+Operations that bind an index, each in its last argument:
 
 ===========  =======================  =========================================
 ``sum``      ``(length, body)``       the finite sum of body over 0..length-1
@@ -28,8 +28,8 @@ BINDERS = {"sum": 1, "tabulate": 1, "iterate": 2}
 class Term:
     """An immutable, interned node: operation, arguments, plain data, shape.
 
-    ``key`` orders terms the same way in every run; ``loose`` is the number of enclosing
-    binders the term still needs; ``finite`` is False where a value may be minus infinity.
+    ``key`` orders terms, in the same way in every run; ``loose`` is the number of enclosing
+    binders that the term still needs; ``finite`` is False if a value may be minus infinity.
     """
 
     __slots__ = ("__weakref__", "args", "data", "finite", "key", "loose", "op", "shape")
@@ -60,10 +60,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Opened:
-    """The name of what a binder binds, while it is open: it is no text, so nothing else has it.
+    """The name of a bound variable whose binder is open; not a string, so no given can have it.
 
-    It holds what it was opened ``of``.  Terms never change and hold what was made before them, so
-    what was opened of a term occurs in no part of that term.
+    It holds the terms ``of`` which it was opened.  Terms are immutable and contain only terms made
+    before them, so a variable opened of a term cannot occur in that term.
 
     >>> make("var", data=(Opened(("x",)), "real")) is make("var", data=("x", "real"))
     False
@@ -72,7 +72,7 @@ class Opened:
     of: tuple[Hashable, ...]
 
     def __str__(self) -> str:
-        """Texts among what it is of, or j and how many are open around it: for people alone."""
+        """Return the strings it was opened of, or j with a count; for display only."""
         around = {v for t in self.of if isinstance(t, Term) for v in free(t) if is_opened(v)}
         return "".join(x for x in self.of if isinstance(x, str)) or f"j{len(around)}"
 
@@ -86,7 +86,7 @@ _interned: dict[tuple[Any, ...], Term] = {}
 def make(
     op: str, args: tuple[Term, ...] = (), data: Hashable = None, shape: tuple[Term, ...] = ()
 ) -> Term:
-    """The term with this operation, arguments, data and shape; the same object every time.
+    """Return the term with this operation, arguments, data and shape, always the same object.
 
     >>> make("index", data="i") is make("index", data="i")
     True
@@ -110,7 +110,10 @@ def make(
 
 
 def _key(op: str, args: tuple[Term, ...], data: Hashable, shape: tuple[Term, ...]) -> bytes:
-    """A digest, and at last whether something in it is open: a given may have the same text."""
+    """Return a digest and a last byte that is 1 if an open variable occurs.
+
+    The digest cannot tell an open variable from a given of the name it is displayed under.
+    """
     digest, parts = blake2b(f"{op}|{data!r}|{len(args)}".encode(), digest_size=12), (*args, *shape)
     for part in parts:
         digest.update(part.key[:-1])
@@ -120,7 +123,7 @@ def _key(op: str, args: tuple[Term, ...], data: Hashable, shape: tuple[Term, ...
 
 
 def made(term: Term) -> bool:
-    """Whether the term came from :func:`make` and is still what it was."""
+    """Whether the term was made by :func:`make` and has not been altered since."""
     return _interned.get((term.op, term.args, term.data, term.shape)) is term
 
 
@@ -168,7 +171,7 @@ def _rebuild(
 
 @lru_cache(maxsize=1 << 17)
 def instantiate(body: Term, *values: Term) -> Term:
-    """The body of a binder with its bound indices replaced by closed values, outermost first."""
+    """Return a binder's body with its bound indices, outermost first, replaced by closed values."""
 
     def leaf(term: Term, depth: int) -> Term | None:
         if term.loose <= depth:
@@ -188,7 +191,7 @@ def instantiate(body: Term, *values: Term) -> Term:
 
 @lru_cache(maxsize=1 << 17)
 def bind(body: Term, *variables: Term) -> Term:
-    """The reverse of :func:`instantiate`: variables become bound indices, outermost first."""
+    """Turn variables into bound indices, outermost first: the inverse of :func:`instantiate`."""
 
     def leaf(term: Term, depth: int) -> Term | None:
         if term in variables:
@@ -205,7 +208,7 @@ def bind(body: Term, *variables: Term) -> Term:
 
 
 def substitute(term: Term, old: Term, new: Term) -> Term:
-    """``term`` with every occurrence of the closed term ``old`` replaced by ``new``.
+    """Return ``term`` with every occurrence of the closed term ``old`` replaced by ``new``.
 
     No capture is possible: bound indices have no names and ``new`` must be closed.
     """
@@ -230,22 +233,22 @@ def free(term: Term) -> frozenset[Term]:
 
 
 def names(*terms: Term) -> frozenset[Term]:
-    """All that is free in some of the terms."""
+    """The variables, indices and sizes that are free in at least one of the terms."""
     return frozenset[Term]().union(*map(free, terms))
 
 
 def opened(length: Term, *of: Hashable) -> Term:
-    """An index of an axis that occurs in nothing that it is opened of."""
+    """Return an index of an axis that occurs in none of the terms it is opened of."""
     return make("index", (length,), Opened(of))
 
 
 def is_opened(variable: Term) -> bool:
-    """Whether it stands for what a binder binds, which no statement can speak of."""
+    """Whether a variable is an opened bound variable, which no statement can mention."""
     return type(variable.data[0] if variable.op == "var" else variable.data) is Opened
 
 
 def postorder(term: Term) -> Iterator[Term]:
-    """Every distinct subterm once, arguments before the terms that use them."""
+    """Yield every distinct subterm once, arguments before the terms that use them."""
     seen: set[Term] = set()
     stack: list[tuple[Term, bool]] = [(term, False)]
     while stack:

@@ -1,4 +1,4 @@
-"""A witness in plain values and in one line that a person reads."""
+"""A witness as plain values and as one line of text for the user."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _middle(x: Any) -> Fraction:
 
 
 def decimal(x: Any, digits: int = 3) -> str:
-    """A certified number, cut after some digits; "…" marks the cut.
+    """Return a certified number as text, truncated after some digits; "…" marks the truncation.
 
-    A ball that closes in on a whole number prints as that number.
+    A narrow ball around an integer prints as that integer.
 
     >>> from flint import fmpq
     >>> decimal(fmpq(2, 3)), decimal(arb(2).sqrt())
@@ -51,7 +51,7 @@ def decimal(x: Any, digits: int = 3) -> str:
 
 
 def two_sides(left: Any, right: Any) -> tuple[str, str]:
-    """Two different numbers with enough digits to tell them apart."""
+    """Return two different numbers as text, with enough digits to distinguish them."""
     for digits in (3, 6, 12, 24):
         shown = decimal(left, digits), decimal(right, digits)
         if shown[0] != shown[1]:
@@ -60,9 +60,9 @@ def two_sides(left: Any, right: Any) -> tuple[str, str]:
 
 
 def _told(claim: Claim, failure: Failure) -> tuple[str, str, str]:
-    """The two sides at the place where a claim fails, and a line that says so.
+    """Return the two sides at the entry where a claim fails, and a line that says so.
 
-    ">" without a right side is about the left one alone.
+    For ">" without a right side the line is about the left side alone.
     """
     place = f" at {list(failure.place)}" if any(failure.place) else ""
     if claim.relation == "!=":
@@ -77,7 +77,7 @@ def _told(claim: Claim, failure: Failure) -> tuple[str, str, str]:
 
 
 def rounded_down(gap: Fraction) -> Fraction:
-    """A shorter number, at most ``gap`` and positive if it is.
+    """Return a shorter number that is at most ``gap``, and positive if ``gap`` is.
 
     >>> rounded_down(Fraction(2, 3))
     Fraction(333, 500)
@@ -89,14 +89,14 @@ def rounded_down(gap: Fraction) -> Fraction:
 
 
 def plain_value(value: Any) -> Any:
-    """Nested lists of int, bool and Fraction; a function as the text that defines it."""
+    """Return nested lists of int, bool and Fraction; for a function, its defining text."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     return value if isinstance(value, int | Fraction) else str(value)
 
 
 def digits_of(value: Any) -> str:
-    """A number as it is; about what it is, where it has more digits than Python writes.
+    """Return a number as text; approximately, if it has more digits than Python converts.
 
     >>> digits_of(Fraction(2, 3)), digits_of(Fraction(10**5000, 3))
     ('2/3', 'about 3.33333e+4999')
@@ -122,7 +122,7 @@ def _shown(value: Any) -> str:
 
 
 def written(sizes: Mapping[str, int], values: Mapping[str, Any]) -> str:
-    """``n = 2, other sizes 1, K = (0, 1), σ = (1 0)``: sizes above 1, then the values."""
+    """Return text such as ``n = 2, other sizes 1, K = (0, 1), σ = (1 0)``."""
     large = [f"{name} = {n}" for name, n in sizes.items() if n > 1]
     ones = sum(n == 1 for n in sizes.values())
     rest = ["other sizes 1" if large else "every size 1"] if ones else []
@@ -134,7 +134,7 @@ def written(sizes: Mapping[str, int], values: Mapping[str, Any]) -> str:
 
 
 def witness_of(claim: Claim, failure: Failure, used: set[str]) -> Witness:
-    """The witness that a failure is; its text tells the values of the names that are used."""
+    """Return the witness of a failure; its text has the values of the names that are used."""
     sizes, values = dict(failure.candidate.sizes), dict(failure.candidate.values)
     if failure.contradiction is not None:
         return _no_array_witness(claim, failure, used)
@@ -151,12 +151,12 @@ def witness_of(claim: Claim, failure: Failure, used: set[str]) -> Witness:
 
 
 def _only(values: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
-    """The values that the claim reads; the others do not matter to a reader."""
+    """Return the values that the claim uses."""
     return {name: value for name, value in values.items() if name in used}
 
 
 def _no_array_witness(claim: Claim, failure: Failure, used: set[str]) -> Witness:
-    """Which equations, at which values of what the array must not depend on, contradict."""
+    """Return the witness against an existence: contradictory equations and where they hold."""
     assert claim.variable is not None
     assert failure.contradiction is not None
     unknown = name_of(claim.variable)

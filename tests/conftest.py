@@ -171,11 +171,11 @@ def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
 
 
 PART, SECONDS = 40, 0.2
-LONGER = ("MOST", "LITTLE", "WORK")
+LONGER = ("MAX_VALUES", "CHEAP_VALUES", "MAX_WORK")
 FEWER = (
     "from importlib import import_module; gates = import_module('attnproof.programs.prove.gate'); "
     f"gates.WORK = {{name: work // {PART} for name, work in gates.WORK.items()}}; "
-    f"gates.SECONDS = {SECONDS}; longer = import_module('attnproof.real_code.longer'); "
+    f"gates.SECONDS = {SECONDS}; longer = import_module('attnproof.real_code.longer_inputs'); "
     f"[setattr(longer, name, getattr(longer, name) // {PART}) for name in {LONGER}]; serve()"
 )
 
@@ -233,7 +233,7 @@ def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     Beside its graph, and beyond its numbers, with a fortieth of the work; beside other code at
     every third length.
     """
-    longer = import_module("attnproof.real_code.longer")
+    longer = import_module("attnproof.real_code.longer_inputs")
     for name in LONGER:
         monkeypatch.setattr(longer, name, getattr(longer, name) // PART)
     gates = import_module("attnproof.programs.prove.gate")  # its function has its name

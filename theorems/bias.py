@@ -1,4 +1,4 @@
-"""Biases added to the scores."""
+"""Biases that are added to attention scores."""
 
 from typing import Any
 
@@ -133,7 +133,7 @@ def a_bias_of_the_distance_does_not_see_a_mirror_image(
 ) -> dict[str, Claim]:
     """With q = 0, .., n − 1 and c = n − 1, q[σ] = c − q says that σ reverses the sequence.
 
-    A bias of the offset turns round: b(i − j) becomes b(j − i).
+    A bias of the offset is reversed: b(i − j) becomes b(j − i).
     """
     xp = array_namespace(Q)
 

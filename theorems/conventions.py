@@ -150,7 +150,7 @@ def exchanged(f: Function, X: Array, s: Array, t: Array) -> Claim:
 def column_attention_is_row_attention_of_the_transpose(
     X: Array, W_k: Array, W_q: Array, W_v: Array, Q: Array
 ) -> dict[str, Claim]:
-    """The factor √ℓ on the queries takes the scale 1/√ℓ of attention back."""
+    """The factor √ℓ on the queries cancels the scale 1/√ℓ of attention."""
     root = ell**0.5
     return {
         "self-attention": chain(
@@ -303,7 +303,7 @@ def same_sense(X: Array, omega: Array) -> Claim:
 def odd_widths_have_two_tables(X: Array, omega: Array, w: Array, i: Array) -> dict[str, Claim]:
     """Document 003 drops the last column of the table for C + 1 channels; 000 has 2b/C itself.
 
-    The column that goes is a cosine, so every pair keeps its sine, even if there is but one pair:
+    The dropped column is a cosine, so every pair keeps its sine, even if there is only one pair:
     the data here have 2B − 1 columns, 1 or 3 or more.  Any base ω above 1 is
     exp(C (C + 1) w / 2) for some w > 0.  For C = 3 and ω = 64 the frequencies of the third column
     are 1/8 and 1/16, and its entries at 16 and 32 are sin 2, sin 4 and sin 1, sin 2.

@@ -42,7 +42,7 @@ QKV = {"Q": real(r, ell), "K": real(n, ell), "V": real(n, d)}
 def self_attention_is_attention_of_three_linear_maps(
     X: Array, S_Q: Array, S_K: Array, S_V: Array
 ) -> dict[str, Claim]:
-    """The query and the key map meet in one product."""
+    """The query map and the key map enter only through one product."""
     one = array_namespace(X).eye(p)
     return {
         "written out": equal(
@@ -154,7 +154,7 @@ def common_output_map(
 def several_heads_keep_the_permutation_symmetries(
     Q: Array, K: Array, V: Array, W_Q: Array, W_K: Array, W_V: Array, tau: Array, sigma: Array
 ) -> Claim:
-    """Row permutations pass through the maps of each head, and a sum of heads moves along."""
+    """Row permutations commute with the maps of each head, hence with the sum of the heads."""
     return chain(
         sum_of_heads(Q[tau], K[sigma], V[sigma], W_Q, W_K, W_V),
         ("each head ignores the order of its pairs", sum_of_heads(Q[tau], K, V, W_Q, W_K, W_V)),
@@ -231,8 +231,8 @@ def a_product_through_a_smaller_width_is_not_invertible(
 ) -> dict[str, Claim | Law]:
     """So U T, with q columns of U and q rows of T, is not the identity of size q + s, s >= 1.
 
-    Nor is Y Z, of d >= q + s rows and e >= q + s columns, a matrix in which the identity of that
-    size stands in some rows f and columns g: they would be such a product too.
+    Nor does a product Y Z with d >= q + s rows and e >= q + s columns contain the identity of that
+    size in rows f and columns g, which would be such a product too.
     """
     xp = array_namespace(A)
     one, zero = xp.eye(q + s), xp.zeros(q + s)

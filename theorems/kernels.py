@@ -61,7 +61,7 @@ def any_score_function_gives_a_weighted_average(
 ) -> dict[str, Claim]:
     """Row j is Σ_i exp α(q_j, k_i) v_i / Σ_s exp α(q_j, k_s).
 
-    A score that is 0 far away gives no weight 0: the exponential stands between.
+    A score of 0 at large distances does not give weight 0, because of the exponential.
     """
     xp = array_namespace(Q)
     strength = xp.exp(score_table(alpha, Q, K))
@@ -123,7 +123,7 @@ def any_score_function_keeps_the_symmetries(
     S_V: Array,
     W_V: Array,
 ) -> dict[str, Claim]:
-    """Queries may be reordered, pairs too, and values mapped by any matrix, invertible or not.
+    """Queries and pairs may be reordered, and values mapped by any matrix, invertible or not.
 
     Hence self-attention and attention in several heads keep their permutation symmetries with
     any α; self-attention in several heads is the case Y = X = V, τ = σ.
@@ -334,7 +334,7 @@ def one_norm(K: Array, c: Array) -> list[tuple[Any, Any]]:
 
 
 def same(c: Array) -> Array:
-    """One number for all keys."""
+    """The same number for all keys."""
     xp = array_namespace(c)
     numbers: Array = c * xp.ones(n)
     return numbers
@@ -440,7 +440,7 @@ def not_constant(K: Array, v: Array) -> list[tuple[Any, Any]]:
 def layer_norm_gives_keys_one_norm_and_batch_norm_does_not(
     K: Array, v: Array, u: Array
 ) -> dict[str, Claim | Law]:
-    """For keys not constant over their features; then for m + 1 keys 0, .., 0, t of one feature.
+    """For keys not constant over their features, and for m + 1 keys 0, .., 0, t of one feature.
 
     With t = (m + 1) u their mean is u and their variance m u².
     """

@@ -1,4 +1,4 @@
-"""Masks, and the order they bring."""
+"""Masks, and the order that they impose on tokens."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ ell, d, p = sizes("ell d p", "features")
 def a_mask_leaves_softmax_of_the_kept_scores(
     a: Array, e: Array, b: Array, c: Array
 ) -> dict[str, Claim]:
-    """The kept places are those that e lists, any non-empty set, or the first m of m + k.
+    """The kept places are those listed by e, any non-empty set, or the first m of m + k.
 
     A product with the rows e of the identity puts k numbers in the places e, and 0 elsewhere.
     """

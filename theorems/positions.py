@@ -1,4 +1,4 @@
-"""Positions told apart, and the simplest ways to write them."""
+"""Distinguishing positions, and the simplest ways to encode them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def position_vectors_show_the_order_if_they_are_not_all_equal(
 ) -> dict[str, Claim]:
     """The smallest case: tokens 0, c at positions 0, c give more than tokens c, 0 there.
 
-    There one query, 1, looks at two keys that are their own values.
+    There is one query, 1, and two keys that are also the values.
     """
     xp = array_namespace(X)
 

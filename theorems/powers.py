@@ -65,7 +65,7 @@ def sums_to_products(phi: Function) -> Law:
 def a_homomorphism_is_the_powers_of_its_value_at_one(
     phi: Function, M: Array, j: Array, k: Array
 ) -> dict[str, Claim]:
-    """That φ(0) = 1 is a condition of its own.
+    """That φ(0) = 1 is a separate condition.
 
     With E = diag(1, 0) the map that is E everywhere turns sums into products, and E is not 1.
     """

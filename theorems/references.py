@@ -1,4 +1,4 @@
-"""The references that programs are compared with, and what each of them is."""
+"""Theorems that identify the reference definitions with which programs are compared."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ from attnproof.theorems.definitions.references import (
 )
 from attnproof.theorems.definitions.rotary import rotate, rotate_half
 
-# Tokens are as few as features: a reference is evaluated whole, not at some of its rows.
+# Numbers of tokens are as small as those of features, as a reference is evaluated in full.
 ell, d, c, r, n, m = sizes("ell d c r n m", "features")
 B, H, G, g = sizes("B H G g", "heads")
 
@@ -48,7 +48,7 @@ OF_ONE_LENGTH = VECTORS | {"Q": real(B, H, n, ell)}
     sources=("Vaswani et al. 2017, eq. 1 and section 3.2.3",),
 )
 def the_reference_is_attention(Q: Array, K: Array, V: Array, P: Array) -> dict[str, Claim]:
-    """What it hides has the weight 0, and not the score −∞."""
+    """Hidden keys get the weight 0 directly, not by a score −∞."""
     return {
         "all keys": equal(attend(Q, K, V), attention(Q, K, V)),
         "causal": equal(attend(P, K, V, causal=True), masked_attention(P, K, V, causal(K[0, 0]))),
@@ -92,7 +92,7 @@ def the_last_alone(Q: Array, K: Array, V: Array) -> Claim:
     sources=("Beltagy, Peters and Cohan 2020 (Longformer), section 3.1, for the window",),
 )
 def a_window_as_long_as_the_keys_hides_nothing(Q: Array, K: Array, V: Array) -> Claim:
-    """No query stands n or more places behind a key."""
+    """No query is n or more positions after a key."""
     return equal(attend(Q, K, V, causal=True, window=n), attend(Q, K, V, causal=True))
 
 
@@ -110,7 +110,7 @@ def of_one_key(Q: Array, K: Array, V: Array) -> Claim:
     ),
 )
 def a_sink_is_one_more_key(Q: Array, K: Array, V: Array, s: Array) -> Claim:
-    """Its key is 0, so that its score is what is added to it."""
+    """Its key is 0, so that its score is the added number alone."""
     return equal(attend(Q, K, V, sink=s), with_one_more(Q, K, V, s, 0))
 
 
@@ -162,7 +162,7 @@ def of_the_query(Q: Array, K: Array, V: Array, m: Array) -> Claim:
 def t5_divides_nothing(
     Q: Array, K: Array, V: Array, b: Function, u: Array, v: Array, s: Array
 ) -> dict[str, Claim]:
-    """Queries at positions u, keys at positions v; all positions may move alike."""
+    """Queries at positions u, keys at positions v; all positions may be shifted together."""
     still, moved = v[None, :] - u[:, None], (v + s)[None, :] - (u + s)[:, None]
     t5 = attend(Q, K, V, scale=1, mask=b(still))
     return {
@@ -269,7 +269,7 @@ THREE = {
 def the_delta_rule_takes_away_before_it_adds(
     Q: Array, K: Array, V: Array, beta: Array, g: Array
 ) -> dict[str, Claim]:
-    """o_i = q_i S_i.  The reference takes off v what k reads, and makes no matrix I − β k kᵀ."""
+    """o_i = q_i S_i.  The reference subtracts from v what k reads; it forms no I − β k kᵀ."""
     xp = array_namespace(Q)
     state = xp.zeros((B, H, ell, d))
     claims = {}
@@ -319,9 +319,9 @@ def of_a_decay_of_e(Q: Array, K: Array, V: Array, beta: Array) -> Claim:
     sources=("DeepSeek-AI 2024 (DeepSeek-V2), section 2.1.2",),
 )
 def the_maps_of_latent_attention_are_absorbed(Q: Array, C: Array, W_K: Array, W_V: Array) -> Claim:
-    """So that one vector of each token is kept, and not its keys and values of all heads.
+    """So one vector per token is cached, and not its keys and values for all heads.
 
-    It is said of one row of a batch.
+    The statement is about one row of a batch.
     """
     return equal(latent_attention(Q, C, W_K, W_V), absorbed(Q, C, W_K, W_V, ell))
 

@@ -42,7 +42,7 @@ def difference_of_angles(a: Array, b: Array) -> Claim:
     claims=("G3.5b", "R13"),
 )
 def the_transpose_of_a_rotation_is_its_inverse(a: Array, x: Array, y: Array) -> dict[str, Claim]:
-    """Both products R(a)R(−a) and R(−a)R(a) are the identity; lengths and angles survive."""
+    """Both products R(a)R(−a) and R(−a)R(a) are the identity; lengths and angles are kept."""
     xp = array_namespace(x)
     R = rotation(a)
     return {

@@ -41,7 +41,7 @@ ell, d = sizes("ell d", "features")
     claims=("S11", "G0.2"),
 )
 def rows_of_softmax_are_distributions(S: Array) -> dict[str, Claim]:
-    """Each row of weights is a probability distribution in which no key is left out."""
+    """Each row of weights is a probability distribution in which no weight is 0."""
     xp = array_namespace(S)
     return {
         "rows sum to one": equal(xp.sum(softmax(S), axis=-1), xp.ones(S.shape[0])),
@@ -85,7 +85,7 @@ def rows_sum_to_one(N: Array) -> Claim:
     sources=("Milakov and Gimelshein 2018, eq. 2 (safe softmax)",),
 )
 def softmax_ignores_a_constant_in_each_row(S: Array, c: Array) -> Claim:
-    """exp(s + c) = exp(s) exp(c), and exp(c) cancels; the ground of subtracting the maximum."""
+    """exp(s + c) = exp(s) exp(c), and exp(c) cancels; so the maximum may be subtracted."""
     return equal(softmax(S + c[:, None]), softmax(S))
 
 
@@ -137,7 +137,7 @@ def queries(Q: Array, K: Array, V: Array, t: Array) -> Claim:
 def attention_answers_each_query_by_itself(
     Q: Array, K: Array, V: Array, i: Array, q: Array, p: Array, c: Array
 ) -> dict[str, Claim]:
-    """Vectors are the rows of a matrix; matrix products say the sums over keys all at once."""
+    """Vectors are the rows of matrices; a matrix product has the sums over keys of all queries."""
     xp = array_namespace(Q)
     scores = xp.sum(q * K, axis=-1)
     root = ell**0.5

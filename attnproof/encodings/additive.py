@@ -59,7 +59,7 @@ class Sinusoidal(Encoding):
 
     @hypothesis("some frequency is not a rational multiple of π")
     def irrational(self, i: Any, j: Any) -> list[Any]:
-        # as 1 is not: then (i − j) ω_b is no multiple of π
+        # such as 1: then (i − j) ω_b is not a multiple of π
         return [differ(self.apart(i, j), 0)]
 
 
@@ -83,13 +83,13 @@ class SineOnly(Encoding):
         return 2 * cos * sin
 
     def halves(self, i: Any, j: Any) -> tuple[Any, Any]:
-        """The factors of half the difference of sin(i ω_0) and sin(j ω_0)."""
+        """Return the factors of half the difference of sin(i ω_0) and sin(j ω_0)."""
         xp, omega = array_namespace(i), self.omega[0]
         return xp.cos((i + j) * omega / 2), xp.sin((i - j) * omega / 2)
 
     @hypothesis("the first frequency is not a rational multiple of π")
     def irrational(self, i: Any, j: Any) -> list[Any]:
-        # as 1 is not: then neither half angle is a multiple of π/2
+        # such as 1: then neither half angle is a multiple of π/2
         return [differ(half, 0) for half in self.halves(i, j)]
 
 
@@ -106,7 +106,7 @@ class Index(Encoding):
 class IndexFromOne(Index):
     """p + 1 is added in every channel at position p = 0, 1, 2, ..: the first token gets 1.
 
-    Only where 0 has to do nothing does it matter from where positions are counted.
+    Where counting starts matters only if 0 must do nothing.
     """
 
     title = "index, from 1"
@@ -119,8 +119,8 @@ class IndexFromOne(Index):
 class NormalisedIndex(Encoding):
     """p/L is added in every channel, for a sequence whose last position is L: from 0 to 1.
 
-    With N tokens, counted from 0, L = N − 1.  It may be any scale L > 0, such as N; a position
-    beyond L is beyond 1.
+    With N tokens, counted from 0, L = N − 1.  L may be any scale > 0, such as N; a position beyond
+    L gives a number above 1.
     """
 
     title = "normalised index"
@@ -140,20 +140,20 @@ class NormalisedIndex(Encoding):
 
     @hypothesis("the positions are from 0 to the last")
     def within(self, a: Any, b: Any) -> list[Any]:
-        # a <= L, said as a/L <= 1
+        # a <= L, written as a/L <= 1
         return [claim for p in (a, b) for claim in (at_least(p, 0), at_least(1, p / self.last))]
 
 
 def number(digits: Any, count: Any) -> Any:
-    """Σ_t 2^t · digits(t) over the first ``count`` places."""
+    """Return Σ_t 2^t · digits(t) over the first ``count`` places."""
     return iterate(count, 0, lambda t, total: total + number_power(2, t) * digits(t))
 
 
 class BinaryDigits(Encoding):
     """⌊p / 2^t⌋ mod 2 is added in channel t: 0 or 1.
 
-    These are the digits of 1, 2, 4, .., 2^{d−1} in p = 0, 1, 2, ..  They tell the positions below
-    2^d apart; from there on they repeat.
+    These are the digits of 1, 2, 4, .., 2^{d−1} in p = 0, 1, 2, ..  They distinguish the positions
+    below 2^d, and repeat from there on.
     """
 
     title = "binary digits"
@@ -197,7 +197,7 @@ _ROWS = np.random.default_rng(0).normal(scale=0.02, size=(512, 64))
 
 
 def _row(p: Any) -> Any:
-    """Row p of a table of 512; IndexError where there is none."""
+    """Return row p of a table of 512; raise ``IndexError`` if there is none."""
     place = np.asarray(p, dtype=int)
     if ((place != p) | (place < 0)).any():
         raise IndexError(f"the rows of a table are numbered 0, 1, 2, ..; there is none for {p}")
@@ -207,7 +207,7 @@ def _row(p: Any) -> Any:
 class LearnedTable(Encoding):
     """A vector for each position p = 0, 1, 2, .. is added: the table is any function of p.
 
-    A table that was trained has ``reach`` rows, and none for the positions from there on.
+    A trained table has ``reach`` rows, and none for later positions.
     """
 
     title = "learned table"

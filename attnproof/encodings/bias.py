@@ -61,8 +61,8 @@ class Alibi(Encoding):
 class AlibiByPlace(Encoding):
     """−slope |i − j| is added to the score of row i of the queries with row j of the keys.
 
-    Code that numbers the rows itself does this.  It is ALiBi where token i stands at position i,
-    and something else where rows are packed, padded on the left, or read from a cache.
+    This is what code does that numbers the rows itself.  It is ALiBi if token i is at position i,
+    and something else if rows are packed, padded on the left, or read from a cache.
     """
 
     title = "ALiBi, by place"
@@ -81,9 +81,9 @@ class AlibiByPlace(Encoding):
 class AlibiKeyBias(Encoding):
     """slope·n is added to the scores of the key at n, and keys n > m are hidden.
 
-    The code computes this for −slope·(m − n), which it differs from by slope·m: the same for all
-    keys of a query, so that softmax does not see it.  For a slope >= 0 no score of a key that is
-    seen exceeds q·k / √d + slope·m.
+    The code computes this instead of −slope·(m − n).  The difference is slope·m, the same for all
+    keys of a query, so that softmax removes it.  For a slope >= 0 no score of a key that is seen
+    exceeds q·k / √d + slope·m.
     """
 
     title = "ALiBi, on keys"
@@ -149,7 +149,7 @@ class KerpleLog(Encoding):
 
     @hypothesis("neither r_1 nor r_2 is 0")
     def not_0(self) -> list[Any]:
-        # x/0 is 0 here, so that r_1/r_1 is 1 just where r_1 is not 0
+        # x/0 is 0 here, so that r_1/r_1 is 1 exactly if r_1 is not 0
         return [(self.r_1 / self.r_1, 1), differ(self.r_2, 0)]
 
     @hypothesis("r_1 is at least 0")
@@ -206,7 +206,7 @@ class Fire(Encoding):
 class Sandwich(Encoding):
     """strength·Σ_b cos((m − n) ω_b) is added: the product of the sinusoidal vectors of m and n.
 
-    The strength tells the heads apart.  No score exceeds q·k / √d + strength·B, the bias at m = n.
+    The strength differs between heads.  No score exceeds q·k / √d + strength·B, the bias at m = n.
     """
 
     title = "Sandwich"
@@ -249,13 +249,13 @@ class T5Buckets(Encoding):
     }
 
     def passed(self, distance: Any) -> Any:
-        """How many of the t_j a distance has reached."""
+        """Return how many of the t_j a distance has reached."""
         xp = array_namespace(distance)
         reached = xp.astype(distance[..., None] >= self.t, distance.dtype)
         return xp.sum(reached, axis=-1)
 
     def bucket(self, m: Any, n: Any) -> Any:
-        """The number of the bucket of a query at m and a key at n."""
+        """Return the number of the bucket of a query at m and a key at n."""
         xp = array_namespace(m)
         after = xp.astype(n > m, m.dtype)
         return self.passed(xp.abs(n - m)) + (self.t.shape[0] + 1) * after

@@ -8,9 +8,9 @@ from attnproof import Encoding, real
 
 
 class Nope(Encoding):
-    """Nothing is done with the positions: the score of q and k is q·k / √d wherever they are.
+    """Positions are not used: the score of q and k is q·k / √d wherever they are.
 
-    Without a mask attention then reads its keys as a bag, and cannot see their order.
+    Without a mask, attention then reads its keys as a bag, and cannot see their order.
     """
 
     title = "NoPE"
@@ -18,7 +18,7 @@ class Nope(Encoding):
 
 
 class NopeCausal(Encoding):
-    """A query at m sees the keys at n <= m; nothing else is done with the positions."""
+    """A query at m sees the keys at n <= m; positions have no other effect."""
 
     title = "NoPE, causal"
     source = ("Kazemnejad et al. 2023, NoPE", "Haviv et al. 2022")

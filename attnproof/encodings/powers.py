@@ -64,7 +64,7 @@ class BlockPowers(Encoding):
     defaults = {"theta": 10_000.0 ** (-1 / 32)}
 
     def angles(self, p: Any) -> Any:
-        """j θ^b in block b, where M^j rotates by as much the other way."""
+        """Return j θ^b for block b; M^j rotates it by the opposite angle."""
         xp = array_namespace(p)
         blocks = xp.arange(xp.arange(self.width)[::2].shape[0])
         return p[..., None] * each(blocks, lambda b: number_power(self.theta, b))
@@ -84,8 +84,8 @@ class BlockPowers(Encoding):
 class MatrixPowers(Encoding):
     """M^j x is added at position j = 0, 1, 2, .., for any matrix M and any vector x, its start.
 
-    The maps j ↦ M^j are all monoid homomorphisms from the natural numbers to the matrices.  A
-    start that makes all M^j x different is an evaluation point; some M have none.
+    The maps j ↦ M^j are exactly the monoid homomorphisms from the natural numbers to the matrices.
+    A start that makes all M^j x different is an evaluation point; some M have none.
     """
 
     title = "powers of a matrix"
@@ -158,7 +158,7 @@ class Multiplicative(Encoding):
         powers = each(p, lambda j: power(self.M, j))
         return xp.sum(powers * x[..., None, :], axis=-1)
 
-    # The last is of whole positions in a row, u_0 + i and p_0 + j.
+    # The last one is for consecutive whole positions, u_0 + i and p_0 + j.
     def facts(self) -> dict[str, Any]:
         M, a, s = self.M, {"a": natural()}, {"s": natural()}
         u, p = (natural().named(name) for name in ("u_0", "p_0"))

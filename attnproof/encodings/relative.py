@@ -1,4 +1,4 @@
-"""Vectors of offsets that queries meet: Shaw, Transformer-XL, CoPE."""
+"""Vectors of relative positions that queries meet: Shaw, Transformer-XL, CoPE."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Shaw(Encoding):
 class TransformerXL(Encoding):
     """(q + u)·k + (q + v)·W R(m − n), where R(o) is sin(o ω_b), then cos(o ω_b), for all b.
 
-    Trained are W and, the same for all queries, u and v.
+    W, u and v are trained; u and v are the same for all queries.
     """
 
     title = "Transformer-XL"
@@ -62,7 +62,7 @@ class TransformerXL(Encoding):
         return xp.sum(k * self.u_R + place, axis=-1)
 
     def vector(self, o: Any) -> Any:
-        """R(o), the vector of an offset."""
+        """Return R(o), the vector of an offset."""
         xp = array_namespace(o)
         angles = o[..., None] * self.omega
         return xp.concat((xp.sin(angles), xp.cos(angles)), axis=-1)
@@ -71,8 +71,8 @@ class TransformerXL(Encoding):
 class Cope(Encoding):
     """q·k / √d + q·e(p) for the position p of a key, counted back from the query.
 
-    p = Σ σ(q·k' / √d) over the keys k' from the key to the query, both included, and at most
-    T − 1; e runs straight from one row of a trained table E to the next, so that
+    p = Σ σ(q·k' / √d) over the keys k' from the key to the query, both included, and at most T − 1;
+    e interpolates linearly between the rows of a trained table E, so that
     e(p) = Σ_t E_t max(0, 1 − |p − t|).  Keys after the query are hidden.
     """
 
@@ -83,7 +83,7 @@ class Cope(Encoding):
     defaults = {"E": np.random.default_rng(0).normal(size=(64, 64)) / 8}
 
     def counted(self, product: Any, m: Any, n: Any) -> Any:
-        """The positions (r, c) of the keys at n for the queries at m, from q·k / √d."""
+        """Return the positions (r, c) of the keys at n for the queries at m, from q·k / √d."""
         xp = array_namespace(product)
         between = (n[:, None] <= n) & (n <= m[:, None, None])
         total = xp.sum(xp.where(between, sigmoid(product)[:, None, :], 0), axis=-1)

@@ -1,4 +1,4 @@
-"""RoPE in a row of tokens: layouts, scalings of its frequencies, xPos."""
+"""RoPE for a sequence of tokens: layouts, scalings of its frequencies, xPos."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from attnproof import (
 class Rope(Encoding):
     """Pair b of a query or key, the channels 2b and 2b + 1, rotates by the angle p ω_b.
 
-    ω_b = 10000^{−2b/d} in the paper; here any frequencies.  A subclass that overrides
-    ``frequencies`` runs with others that are made of these.
+    ω_b = 10000^{−2b/d} in the paper; here any frequencies.  A subclass may override ``frequencies``
+    to rotate with others that are derived from these.
     """
 
     title = "RoPE, interleaved"
@@ -39,14 +39,14 @@ class Rope(Encoding):
     defaults = {"omega": 10_000.0 ** (-np.arange(32) / 32)}
 
     def frequencies(self) -> Any:
-        """The frequencies with which the pairs rotate: (B,)."""
+        """Return the frequencies with which the pairs rotate: (B,)."""
         return self.omega
 
     def rotate(self, x: Any, p: Any) -> Any:
         return rotate(x, p, self.frequencies())
 
     def pairs(self, x: Any) -> tuple[Any, Any]:
-        """The first and the second channel of each pair of x: (d,)."""
+        """Return the first and the second channel of each pair of x: (d,)."""
         return x[0::2], x[1::2]
 
     def tell(self, here: Any, there: Any) -> Any:
@@ -59,14 +59,15 @@ class Rope(Encoding):
 
     @hypothesis("some pair rotates by an angle that is not a rational multiple of π")
     def irrational(self, i: Any, j: Any) -> list[Any]:
-        # as 1 is not: then that pair makes no multiple of π in i − j steps
+        # such as 1: then that pair makes no multiple of π in i − j steps
         return [differ(self.apart(i, j), 0)]
 
 
 class RopeHalfSplit(Rope):
     """The channels b and d/2 + b of a query or key rotate by the angle p ω_b.
 
-    The layout of GPT-NeoX and Llama; the pairs of the paper in another order of the channels.
+    This is the layout of GPT-NeoX and Llama: the pairs of the paper with the channels in another
+    order.
     """
 
     title = "RoPE, half-split"
@@ -132,8 +133,8 @@ class RopeNtk(Rope):
 class RopeByParts(Rope):
     """Pair b rotates with ω_b (γ_b + (1 − γ_b)/s), s > 0: by how often it rotated in training.
 
-    There it rotated by L ω_b, L being the length.  γ_b = (L ω_b − slow) / ramp, cut off at 0 and 1:
-    a pair is slow below the one angle, and fast above the angle slow + ramp > slow.
+    There it rotated by L ω_b, where L is the length.  γ_b is (L ω_b − slow) / ramp, clipped to
+    0 .. 1: a pair is slow below the angle slow, and fast above slow + ramp > slow.
     """
 
     title = "RoPE, NTK-by-parts"
@@ -148,7 +149,7 @@ class RopeByParts(Rope):
     defaults = {**Rope.defaults, "factor": 16.0, "length": 4096.0, "slow": 2 * pi, "ramp": 62 * pi}
 
     def kept(self, omega: Any) -> Any:
-        """γ, the share of its own frequency that a pair keeps."""
+        """Return γ, the share of its own frequency that a pair keeps."""
         return array_namespace(omega).clip((self.length * omega - self.slow) / self.ramp, 0, 1)
 
     def frequencies(self) -> Any:
@@ -159,7 +160,7 @@ class RopeByParts(Rope):
 class RopeLlama3(RopeByParts):
     """Pairs with a wavelength 2π/ω above L rotate s times slower, those below L/4 as before.
 
-    Between them L/wavelength decides linearly: NTK-by-parts, from one turn to four, s = 8.
+    Between them γ is linear in L/wavelength: NTK-by-parts, from one turn to four, s = 8.
     """
 
     title = "RoPE, Llama 3.1"
@@ -189,9 +190,9 @@ class Yarn(RopeByParts):
 
 
 class YarnByIndex(Yarn):
-    """YaRN as its code has it: γ falls linearly in the index b of the pair, not in its angle.
+    """YaRN as its code computes it: γ falls linearly in the index b of the pair, not in its angle.
 
-    γ_b = (last − b) / ramp, cut off at 0 and 1, ramp > 0: 1 below the index last − ramp, 0 above
+    γ_b = (last − b) / ramp, clipped to [0, 1], ramp > 0: 1 below the index last − ramp, 0 above
     last.  The code takes ⌊·⌋ and ⌈·⌉ of the indices at which a pair rotates 32 times and once.
     """
 
@@ -238,7 +239,7 @@ class Xpos(Rope):
     defaults = {**Rope.defaults, "rates": np.log(_decay(32)) / 512}
 
     def scale(self, p: Any) -> Any:
-        """exp(p λ_b) for both channels of pair b: (..) -> (.., 2B)."""
+        """Return exp(p λ_b) for both channels of pair b: (..) -> (.., 2B)."""
         xp = array_namespace(p)
         pairs = xp.exp(p[..., None] * self.rates)
         both = xp.stack((pairs, pairs), axis=-1)

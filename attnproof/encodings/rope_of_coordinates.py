@@ -1,4 +1,4 @@
-"""RoPE of positions with several coordinates: on grids, in time and space, in any basis."""
+"""RoPE for positions with several coordinates: on grids, in time and space, in any basis."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class RopeMixed(Encoding):
     axes = 2
     given = {"Omega": frequencies(B, 2)}
     # As at the start of training: half of the pairs in one direction, drawn for each head, and
-    # the other half in the direction at right angles to it.
+    # the other half at right angles to it.
     defaults = {
         "Omega": np.concatenate(
             [
@@ -89,8 +89,8 @@ class RopeMixed(Encoding):
 class MRope(Encoding):
     """At p = (t, h, w) the channels b and d/2 + b rotate by p_{a(b)} ω_b; a(b) is the pair's axis.
 
-    In Qwen2-VL the first 16 pairs have the axis t, the next 24 h, the last 24 w.  Any other
-    choice of axes is one of these, too.
+    In Qwen2-VL the first 16 pairs have the axis t, the next 24 h, the last 24 w.  Any other choice
+    of axes is covered too.
     """
 
     title = "M-RoPE"
@@ -123,9 +123,9 @@ class MRope(Encoding):
 class String(Encoding):
     """R_p = exp(p₀ L₀ + p₁ L₁) for antisymmetric L_k that commute, in their common basis.
 
-    Antisymmetric matrices that commute rotate the same planes, orthogonal to each other: plane b,
-    spanned by two rows of an orthogonal P, by the angle (p Ω)_b; what lies in no plane stays.
-    So this is RoPE for any linear map of the position, in any basis.
+    Antisymmetric matrices that commute rotate the same planes, which are orthogonal to each other:
+    plane b, spanned by two rows of an orthogonal P, by the angle (p Ω)_b; what lies in no plane is
+    unchanged.  So this is RoPE for any linear map of the position, in any basis.
     """
 
     title = "STRING"

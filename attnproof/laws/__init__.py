@@ -1,4 +1,4 @@
-"""The laws, in the order in which cards and tables list them."""
+"""The laws of encodings, in the order in which cards and tables list them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws about attention: what comes out, and on what it depends."""
+"""Laws about attention: what comes out, and what it depends on."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..theorems.laws.law import by_offset, permuted
 
 
 def tokens(e: Encoding) -> Given:
-    """As many queries as there are keys: one of each for every token."""
+    """Return as many queries as there are keys: one of each for every token."""
     return real(c, e.width)
 
 
 def another_length(e: Encoding) -> Given:
-    """A number of tokens, as the encoding declares its own."""
+    """Return a number of tokens, as the encoding declares its own."""
     name = type(e).length
     return e.declared()[name] if name else positions()
 
@@ -37,8 +37,9 @@ law_of_attention = partial(law, group="attention")
 def translation(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: Any) -> Claim:
     """attention(Q, K, V; m + s, n + s) = attention(Q, K, V; m, n).
 
-    Scores that depend on the offset alone do it; so do others, such as a bias that is linear
-    in the key's position: a shift adds the same to all scores of a query, and softmax drops it.
+    Scores that depend only on the offset have this property; so do others, such as a bias that is
+    linear in the key's position: a shift adds the same to all scores of a query, and softmax drops
+    it.
     """
     return equal(*by_offset(partial(e.attention, Q, K, V), u, p, s=s))
 
@@ -49,7 +50,7 @@ def translation_twice(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: An
 
 
 @law_of_attention(
-    "Attention sees the order of the tokens",
+    "Attention depends on the order of the tokens",
     example="rope",
     breaks="nope",
     some=True,
@@ -60,7 +61,7 @@ def sees_order(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim
 
     The contrary: self-attention is equivariant under every permutation σ of the tokens.
 
-    Token i stands at the position i, whichever it is; where positions are vectors, at p_i.
+    Token i is at position i, whichever token it is; if positions are vectors, at p_i.
     """
     at = p if e.axes else array_namespace(Q).arange(Q.shape[0])
     in_place = partial(e.attention, m=at, n=at)
@@ -73,7 +74,7 @@ def sees_order_of_pairs(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any)
 
 
 @law_of_attention(
-    "Tokens that are permuted with their positions are read alike",
+    "Attention is unchanged when tokens are permuted with their positions",
     example="rope",
     breaks="alibi-by-place",
     given={"Q": tokens},
@@ -81,7 +82,7 @@ def sees_order_of_pairs(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any)
 def travels_with_tokens(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim:
     """attention(Q[σ], K[σ], V[σ]; p[σ], p[σ]) = attention(Q, K, V; p, p)[σ].
 
-    The place of a token in memory does not matter, only its position p_i does.
+    The place of a token in memory does not matter, only its position p_i.
     """
     return equal(*permuted(e.attention, [Q, K, V, p, p], sigma, [0] * 5))
 
@@ -93,7 +94,7 @@ def positions_stay(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> C
 
 
 @law_of_attention(
-    "A score is the same among any other tokens, however many",
+    "A score does not depend on the other tokens or their number",
     example="rope",
     breaks="normalised-index",
     given={**ANYWHERE, "other": another_length},
@@ -103,19 +104,19 @@ def independent_of_length(
 ) -> Claim:
     """score(q_i, k_j, m_i, n_j) among r queries and c keys is the score of q_i and k_j alone.
 
-    If the encoding is told the number of tokens, it is told another one the second time.
+    If the encoding depends on the number of tokens, it is given another number the second time.
     """
     alone = e.of_length(other)
     return equal(e.marks(Q, K, u, p)[row, column], alone.mark(Q[row], K[column], u[row], p[column]))
 
 
-@independent_of_length.negative_control("alone the key stands at the query's position")
+@independent_of_length.negative_control("alone, the key is at the query's position")
 def alone_at_the_query(e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, column: Any) -> Claim:
     return equal(e.marks(Q, K, u, p)[row, column], e.mark(Q[row], K[column], u[row], u[row]))
 
 
 def other_places(length: Any) -> Callable[[Encoding], Given]:
-    """Other positions; of whole ones, which are in a row, the first.
+    """Return other positions; for whole ones, which are consecutive, the first.
 
     What is the same there as at any positions is the same everywhere.
     """
@@ -123,7 +124,7 @@ def other_places(length: Any) -> Callable[[Encoding], Given]:
 
 
 @law_of_attention(
-    "Positions act on the scores",
+    "Positions affect the scores",
     example="rope",
     breaks="nope",
     some=True,
@@ -132,7 +133,7 @@ def other_places(length: Any) -> Callable[[Encoding], Given]:
 def acts_on_scores(e: Encoding, Q: Any, K: Any, u: Any, p: Any, others: Any, rest: Any) -> Claim:
     """score(q, k, m, n) ≠ score(q, k, m′, n′) for some parameters, q, k and positions.
 
-    A mask counts.  The contrary: the scores are the same wherever the tokens stand.
+    A mask counts.  The contrary: the scores are the same wherever the tokens are.
     """
     if e.whole:
         others, rest = (
@@ -142,12 +143,12 @@ def acts_on_scores(e: Encoding, Q: Any, K: Any, u: Any, p: Any, others: Any, res
     return equal(e.marks(Q, K, u, p), e.marks(Q, K, others, rest))
 
 
-@acts_on_scores.negative_control("query and key stand together")
+@acts_on_scores.negative_control("query and key have the same position")
 def acts_on_tokens_at_one_place(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(e.mark(x, y, a, a), e.mark(x, y, b, b))
 
 
-@law_of_attention("Values are read as they are", example="rope", breaks="sinusoidal")
+@law_of_attention("Values do not depend on positions", example="rope", breaks="sinusoidal")
 def leaves_values(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any) -> Claim:
     """attention(Q, K, V; m, n) = weights(Q, K; m, n) V: positions act through weights alone."""
     return equal(e.attention(Q, K, V, u, p), e.weights(Q, K, u, p) @ V)

@@ -1,4 +1,4 @@
-"""Laws about positions: what an encoding makes of one of them, wherever it is."""
+"""Laws about positions: what an encoding computes from one of them, wherever it is."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from ..applicability import most_of, obeys, of_tokens, ways
-from ..bounds import FORMED, exceeded, grown, numbers_made, proved_bound, simple, values_told
+from ..bounds import FORMED, exceeded, grown, numbers_made, parameters_text, proved_bound, simple
 from ..encoding import HOOKS, Encoding
 from ..encoding_law import Answer, law, stated
 from ..law_names import c, e, most, r
-from ..separation import REST, placed, told_apart
+from ..separation import REST, codes_differ, placed
 from ..symbolic.array import AxisMismatch, as_array
 from ..symbolic.claim import Claim, differ, equal
 from ..symbolic.continuity import Discontinuous, whole_valued
@@ -36,16 +36,16 @@ from ..theorems.laws.law import by_offset
 ARITHMETIC = "the kernel"
 BY_FORM = "the form of the terms (symbolic/continuity.py)"
 FAR = 10**4
-FARTHER = 10**6  # where a table is looked up; code that steps once for each position is slow there
+FARTHER = 10**6  # tried for tables only; code that takes a step per position is slow there
 UNKNOWN = "; whether it is bounded without the hypothesis is open"
 RUN = "running it with its default numbers"
-NO_NUMBERS = "it makes no numbers: it acts on which keys are seen, and on nothing else"
+NO_NUMBERS = "it computes no numbers: it acts only on which keys are visible"
 MAKE_NUMBERS = tuple(hook for hook in HOOKS if hook != "sees")
-WHOLE = "it is said to be for the positions 0, 1, 2, .. alone"
+WHOLE = "it is declared for the positions 0, 1, 2, .. only"
 
 
 def has_a_code(kind: type[Encoding]) -> str:
-    """Why a position alone has no code, where only pairs of positions count."""
+    """Return why a single position has no code, if only pairs of positions count; else ""."""
     own = kind.acts("add", "rotate", "query", "key", "bias", "relate")
     if kind.acts() and not own:
         return "it acts on pairs of positions; one alone has no code"
@@ -65,15 +65,15 @@ law_of_positions = partial(law, group="positions")
 def unique(enc: Encoding, i: Any, j: Any, others: Any, rest: Any) -> dict[str, Any]:
     """code(a) ≠ code(b) for all natural numbers a ≠ b, however large.
 
-    The code is what is added; or a key of ones, rotated, or a query of ones where keys are not; or
-    what a query there and a key at 0 get added to their score.  Positions with several coordinates
-    are different natural numbers in one of them, and anything in the others.  An encoding whose
-    codes repeat may name the positions that it tells apart, by a hypothesis that speaks of i and j.
+    The code is what is added; or a key of ones, rotated, or a query of ones if keys are not; or
+    what is added to the score of a query there and a key at 0.  Positions with several coordinates
+    have different natural numbers in one of them, and anything in the others.  An encoding whose
+    codes repeat may name the positions that it distinguishes, by a hypothesis about i and j.
     """
     claims: dict[str, Any] = {"assume": [differ(i, j)]}
     for k in range(max(enc.axes, 1)):
         here, there = (placed(enc, v, k, w) for v, w in ((i, others), (j, rest)))
-        claims[f"in coordinate {k}" if enc.axes else ""] = told_apart(enc, here, there, i, j, k)
+        claims[f"in coordinate {k}" if enc.axes else ""] = codes_differ(enc, here, there, i, j, k)
     return claims
 
 
@@ -81,19 +81,19 @@ def unique(enc: Encoding, i: Any, j: Any, others: Any, rest: Any) -> dict[str, A
 def also_itself(enc: Encoding, i: Any) -> Claim:
     here = placed(enc, i, 0, i)
     own = enc.code(here)
-    return told_apart(enc, here, here, i, i) if own.ndim else differ(own, own)
+    return codes_differ(enc, here, here, i, i) if own.ndim else differ(own, own)
 
 
 def makes_numbers_for_ever(kind: type[Encoding]) -> str:
-    """Why there are not numbers for ever more positions, if there are not."""
+    """Return why it has no numbers for ever more positions; "" if it has."""
     if kind.reach:
-        ends = f"its positions end (at {kind.reach}, with its defaults)"
-        return f"{ends}: finitely many numbers have a bound"
+        ends = f"its positions are limited (to {kind.reach}, with its defaults)"
+        return f"{ends}: finitely many numbers are bounded"
     return NO_NUMBERS if kind.acts("sees") and not kind.acts(*MAKE_NUMBERS) else ""
 
 
 @law_of_positions(
-    "What a position makes stays below a bound",
+    "What is computed from a position is bounded",
     example="rope",
     breaks="index",
     applies=makes_numbers_for_ever,
@@ -101,12 +101,12 @@ def makes_numbers_for_ever(kind: type[Encoding]) -> str:
 def bounded(enc: Encoding) -> Answer:
     """There is a number C with |number| <= C for all positions, or ‖token at p‖ <= C ‖token‖.
 
-    That is asked of what is added, of queries and keys, of what is added to the scores; of what
-    depends on a query and a key otherwise, for each of them.  What depends on many tokens has a C
-    for any number of them, and contents that stay between any two numbers: a bound that grows with
-    the sequence is none.
+    This is asked of what is added, of queries and keys, and of what is added to the scores; and of
+    what depends on a query and a key in other ways, for each of them.  What depends on many tokens
+    has one C for any number of them, and contents that stay between any two numbers: a bound that
+    grows with the sequence does not count.
     """
-    claimed = "one number bounds what it makes, for all positions and any number of tokens"
+    claimed = "one number bounds what it computes, for all positions and any number of tokens"
     tried = list(supposed(enc))
     for under in ((), *tried):
         if found := proved_bound(enc, under):
@@ -115,7 +115,8 @@ def bounded(enc: Encoding) -> Answer:
             if outside:
                 return Answer("undecided", outside, claimed, "")
             words = said(enc, under)
-            how = f"bounds for all positions: {', '.join(told)}" if told else "it makes no numbers"
+            shown = f"bounds for all positions: {', '.join(told)}"
+            how = shown if told else "it computes no numbers"
             if under:
                 one = simple(type(enc))
                 beyond = exceeded(one) or grown(one)
@@ -133,14 +134,14 @@ def bounded(enc: Encoding) -> Answer:
 
 
 def said(enc: Encoding, under: Sequence[str]) -> tuple[str, ...]:
-    """Hypotheses in words."""
+    """Return hypotheses in words."""
     return tuple(enc.hypotheses()[name] for name in under)
 
 
 def under_hypotheses(
     refuted: Answer, enc: Encoding, one: Encoding, tried: Sequence[tuple[str, ...]]
 ) -> Answer:
-    """A refutation by the values of ``one``; undecided under the hypotheses that they break."""
+    """Return a refutation by the values of ``one``; undecided under hypotheses that they break."""
     most = most_of(tried)
     broken = next((under for under in most if not obeys(one, under)), None)
     if broken is None:
@@ -155,25 +156,28 @@ def bounded_by_zero(enc: Encoding, x: Any, a: Any) -> Claim:
 
 
 def supposed(enc: Encoding) -> Iterator[tuple[str, ...]]:
-    """The hypotheses it declares, one and more; they may speak of the positions a, b."""
+    """Yield the sets of hypotheses that it declares; they may be about the positions a, b."""
     yield from ways(enc, law("two positions", group="", example="", breaks="")(_anywhere))
 
 
 def _anywhere(enc: Encoding, a: Any, b: Any) -> Claim:
-    """Of the positions a and b nothing is supposed."""
+    """Suppose nothing about the positions a and b."""
     del enc
     return equal(a - a, b - b)
 
 
 def on_real_positions(kind: type[Encoding]) -> str:
-    """Why nothing is asked between whole positions, if so: a word of the author refutes nothing."""
+    """Return why nothing is asked between whole positions; "" if it is asked.
+
+    That the author calls positions whole refutes nothing; an error at position 1/2 does.
+    """
     if kind.acts("sees") and not kind.acts(*MAKE_NUMBERS):
         return NO_NUMBERS
     return WHOLE if kind.whole and at_half(kind) is None else ""
 
 
 def at_half(kind: type[Encoding]) -> str | None:
-    """What the encoding with its defaults raises at position 1/2, or None if it does not."""
+    """Return what the encoding with its defaults raises at position 1/2; None if nothing."""
     if set(kind.given) - set(kind.defaults):
         return None
     try:
@@ -184,7 +188,7 @@ def at_half(kind: type[Encoding]) -> str | None:
 
 
 @law_of_positions(
-    "What it does is continuous in the positions",
+    "It is continuous in the positions",
     example="rope",
     breaks="learned-table",
     applies=on_real_positions,
@@ -192,8 +196,8 @@ def at_half(kind: type[Encoding]) -> str | None:
 def continuous(enc: Encoding) -> Answer:
     """encode(x, p), the scores and the values are continuous functions of real positions.
 
-    For any number of tokens, all positions together.  Of the scores as they are without a mask:
-    whether that hides keys suddenly is a question of its own.
+    This is for any number of tokens, and all positions together.  The scores are taken without a
+    mask: whether that hides keys suddenly is a separate question.
     """
     claimed = "scores, encoded tokens and values are continuous in real positions"
     if enc.whole:
@@ -202,19 +206,22 @@ def continuous(enc: Encoding) -> Answer:
 
 
 def has_a_mask(kind: type[Encoding]) -> str:
-    """Why there is no mask that may be continuous, if so."""
+    """Return why there is no mask that may be continuous; "" if there is one."""
     if kind.acts() and not kind.acts("sees"):
-        return "it has no mask: every key is seen"
+        return "it has no mask: every key is visible"
     return WHOLE if kind.whole else ""
 
 
 @law_of_positions(
-    "No key is hidden or shown suddenly", example="nope", breaks="nope-causal", applies=has_a_mask
+    "Masking is continuous in the positions",
+    example="nope",
+    breaks="nope-causal",
+    applies=has_a_mask,
 )
 def mask_continuous(enc: Encoding) -> Answer:
     """exp(score), and 0 where the key is hidden, is a continuous function of real positions.
 
-    So is the mask where each key fades before it is hidden.
+    A mask may be continuous in this sense if each key fades before it is hidden.
     """
     return walked_over(enc, "exp(score), 0 where a key is hidden, is continuous", strengths, edges)
 
@@ -230,7 +237,7 @@ def walked_over(
     every: Callable[..., Iterator[Term]],
     whole_numbers: Callable[..., Iterator[tuple[str, Any]]],
 ) -> Answer:
-    """Continuity of every term, by its form; or a number that jumps."""
+    """Return whether every term is continuous, by its form; or a number that jumps."""
     places = tuple(
         positions(n, *(enc.axes,) * bool(enc.axes)).named(name) for name, n in (("u", r), ("p", c))
     )
@@ -252,7 +259,7 @@ def walked_over(
 
 
 def terms(enc: Encoding, m: Any, n: Any) -> Iterator[Term]:
-    """Everything that depends on the positions m of queries and n of keys, but the mask."""
+    """Yield all that depends on the positions m of queries and n of keys, except the mask."""
     Q, K = real(r, enc.width).named("Q"), real(c, enc.width).named("K")
     V = real(c, enc.width if enc.defines("add") else e).named("V")
     yield enc.scores(Q, K, m, n).term
@@ -263,22 +270,23 @@ def terms(enc: Encoding, m: Any, n: Any) -> Iterator[Term]:
 
 
 def strengths(enc: Encoding, m: Any, n: Any) -> Iterator[Term]:
-    """exp of the scores, 0 where a key is hidden."""
+    """Yield exp of the scores, 0 where a key is hidden."""
     Q, K = real(r, enc.width).named("Q"), real(c, enc.width).named("K")
     yield enc.strengths(Q, K, m, n).term
 
 
 def facts_of(enc: Encoding) -> frozenset[Any]:
-    """What the kinds of its parameters say of their signs."""
+    """Return what the kinds of its parameters say about their signs."""
     facts = [fact for name, given in enc.declared().items() for fact in given.granted(name)]
     return frozenset(fact for fact in facts if fact[0] in ("positive", "nonnegative"))
 
 
 def meant(enc: Encoding, found: Iterable[Term]) -> tuple[tuple[str, ...], str]:
-    """Under what terms stand for numbers, as phrases that follow "if"; and what reads outside.
+    """Return when terms stand for numbers, as phrases that follow "if"; and what reads outside.
 
-    A divisor that is 0 or a root of a negative number leaves no number; a slice that leaves its
-    axis, for some lengths, is another one on arrays.  The second is "" where every one is inside.
+    A divisor that is 0, or a root of a negative number, leaves no number; a slice that leaves its
+    axis, for some lengths, is a different one on arrays.  The second is "" if every slice stays
+    inside.
     """
     every = list(found)
     unshown, *_ = ranges_outside(every, facts_of(enc))
@@ -289,9 +297,9 @@ def meant(enc: Encoding, found: Iterable[Term]) -> tuple[tuple[str, ...], str]:
 def jump(
     enc: Encoding, claimed: str, whole_numbers: Callable[..., Iterator[tuple[str, Any]]]
 ) -> Answer | None:
-    """A number that is an integer wherever it is, and takes two values, so that it jumps.
+    """Return an answer with a number that is always an integer and takes two values, so it jumps.
 
-    Functions of which nothing is known are t ↦ t, or else t ↦ ⌊t⌋.
+    Functions about which nothing is known are t ↦ t, or else t ↦ ⌊t⌋.
     """
     tried = list(supposed(enc))
     for one in (simple(type(enc)), simple(type(enc), floored=True)):
@@ -301,7 +309,7 @@ def jump(
                 continue
 
             def same(one: Encoding, a: Any, b: Any) -> Claim:
-                """That the number is everywhere what it is at the positions 0 and 0."""
+                """State that the number is everywhere what it is at the positions 0 and 0."""
                 here, there = (dict(whole_numbers(one, *at)) for at in ((a, b), (0 * a, 0 * b)))
                 return equal(here[says], there[says])  # noqa: B023
 
@@ -311,7 +319,7 @@ def jump(
             if found is not None:
                 how = (
                     f"{says} is an integer everywhere and not constant: "
-                    f"{values_told(one)}{found.text}"
+                    f"{parameters_text(one)}{found.text}"
                 )
                 by = "ball arithmetic; by the intermediate value theorem such a number jumps"
                 return under_hypotheses(Answer("refuted", how, claimed, by), enc, one, tried)
@@ -319,9 +327,9 @@ def jump(
 
 
 def steps(enc: Encoding, m: Any, n: Any) -> Iterator[tuple[str, Any]]:
-    """Numbers that may be integers, and which jump only where what it does jumps.
+    """Yield numbers that may be integers, and jump only where the effect of the encoding jumps.
 
-    A bias where it alone acts on the scores; what is added, where nothing else acts on the token.
+    The bias if it alone acts on the scores; what is added if nothing else acts on the token.
     """
     if enc.acts("bias") and not enc.acts("scores", "relate", "rotate", "query", "key", "add"):
         yield "the bias", enc.bias(m[None, None], n[None, None])[0, 0]
@@ -330,7 +338,7 @@ def steps(enc: Encoding, m: Any, n: Any) -> Iterator[tuple[str, Any]]:
 
 
 def edges(enc: Encoding, m: Any, n: Any) -> Iterator[tuple[str, Any]]:
-    """Whether a key is seen, where the strength at the edge of the mask is certainly not 0."""
+    """Yield whether a key is seen, if the strength at the edge of the mask is certainly not 0."""
     if enc.defines("sees") and _smooth(enc):
         seen = enc.sees(m[None, None], n[None, None])[0, 0]
         xp = array_namespace(m)
@@ -360,10 +368,11 @@ def constant(enc: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
 
 @law_of_positions("It is defined at every natural position", example="rope", breaks="learned-table")
 def defined_beyond(enc: Encoding) -> Answer:
-    """encode(x, p), scores and values exist at all natural numbers, beyond the training too.
+    """encode(x, p), scores and values exist at all natural numbers, also beyond training.
 
-    What is written is formed for any natural positions, and no divisor, root or logarithm in it
-    asks for more; an encoding that names its ``reach`` is run there, with its default numbers.
+    The formulas are well formed for any natural positions, and no divisor, root or logarithm in
+    them needs a condition; an encoding that names its ``reach`` is run there, with its default
+    numbers.
     """
     claimed = "every natural number is a position"
     ended = ends(type(enc), enc.reach)
@@ -375,13 +384,13 @@ def defined_beyond(enc: Encoding) -> Answer:
         return Answer("undecided", f"{type(error).__name__}: {error}", claimed, "")
     if asked:
         return Answer("undecided", f"it is not certain that {asked[0]}", claimed, "")
-    how = "it is formed at any natural positions, and nothing in it asks for more"
+    how = "it is defined at any natural positions, without further conditions"
     by = "the form of the terms (symbolic/formed.py)"
     return Answer("proved", how, claimed, by, readings=readings)
 
 
 def ends(kind: type[Encoding], reach: int) -> tuple[str, str] | None:
-    """The verdict and why, if with its defaults it has no position ``reach``, or a far one."""
+    """Return verdict and reason, if with its defaults it lacks position ``reach``, or a far one."""
     if kind.axes or set(kind.given) - set(kind.defaults):
         return None
     made = kind.with_defaults()
@@ -393,7 +402,7 @@ def _ended(made: Encoding, reach: int) -> tuple[str, str] | None:
     try:
         made.code(np.asarray(float(max(reach, 1) - 1)))
     except LookupError as error:
-        return "undecided", f"it has not even position {max(reach, 1) - 1}: {error}"
+        return "undecided", f"it is not defined even at position {max(reach, 1) - 1}: {error}"
     looked_up = any(given.kind == "function" for given in made.given.values())
     places = (reach, FAR, *[FARTHER] * looked_up)
     for far in dict.fromkeys(places):
@@ -405,7 +414,7 @@ def _ended(made: Encoding, reach: int) -> tuple[str, str] | None:
 
 
 def open_conditions(enc: Encoding) -> tuple[Sequence[str], tuple[str, ...]]:
-    """What would have to hold of natural positions, in words; and of everything else."""
+    """Return what would have to hold for natural positions, in words; and the other conditions."""
     count = (max(enc.axes, 1),)
     own = {
         name: [index_map(length, most).named(f"{name}_{k}") for k in range(*count)]
@@ -431,4 +440,4 @@ def never(one: Condition) -> bool:
     return one.wanted != "not 0" and sign((0 - as_array(one.value)).term)[0] == 2
 
 
-defined_beyond.negative_control("at every position the same")(constant)
+defined_beyond.negative_control("the same at every position")(constant)

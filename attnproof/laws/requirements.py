@@ -1,6 +1,6 @@
 """What documents 000 and 004 require of a position encoding, as laws that would grant it.
 
-A requirement is a list of laws with the verdict that it wants of each.  Whether it is met follows
+A requirement is a list of laws with the verdict that it wants for each.  Whether it is met follows
 from a card and from nothing else.
 """
 
@@ -18,10 +18,10 @@ KEEPS = {"proved": ("proved",), "refuted": ("refuted",), APPLYING: ("proved", "d
 
 @dataclass(frozen=True)
 class Requirement:
-    """Where it stands, what it says, the laws that grant it and the verdicts it wants.
+    """Its document, what it says, the laws that grant it and the verdicts it wants.
 
-    All of them, or with ``one_is_enough`` any.  A law that is wanted "proved, where it applies"
-    is one that an encoding keeps, too, by doing nothing of the kind.
+    All of them are needed, or with ``one_is_enough`` any.  A law that is wanted "proved, where it
+    applies" is also kept by an encoding that does nothing of the kind.
     """
 
     id: str
@@ -41,7 +41,7 @@ class Requirement:
 class Granted:
     """met, not met or open; ``because`` holds the laws that settle it, with their verdicts.
 
-    Where it is open, they are the laws that are not decided.
+    If it is open, they are the laws that are not decided.
     """
 
     verdict: Verdict
@@ -49,11 +49,11 @@ class Granted:
 
 
 def granted(requirement: Requirement, cells: Mapping[str, str]) -> Granted:
-    """Whether the requirement is met by an encoding of which these verdicts are known, by law.
+    """Return whether an encoding with these verdicts, by law, meets the requirement.
 
-    A law proved under hypotheses counts as proved.  A law that is undecided, measured, or does not
-    apply leaves open what hangs on it, unless it is wanted where it applies alone; so does one that
-    is missing.
+    A law proved under hypotheses counts as proved.  A law that is undecided, measured, missing, or
+    does not apply leaves the requirement open if it depends on that law; one that does not apply is
+    enough if it is wanted only where it applies.
 
     >>> unique = Requirement("w", "004", "unique codes", (("unique", "proved"),))
     >>> granted(unique, {"unique": "refuted"})

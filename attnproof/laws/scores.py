@@ -1,7 +1,7 @@
 """Laws about the scores: what they see of two positions.
 
-Where an encoding has a mask, a law speaks of ``marks``: exp of the score, and 0 where the mask
-hides the key.  Equal marks are equal scores and equal masks.
+If an encoding has a mask, a law is about ``marks``: exp of the score, and 0 where the mask hides
+the key.  Equal marks are equal scores and equal masks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ law_of_scores = partial(law, group="the scores", applies=of_pairs)
 
 
 @law_of_scores(
-    "The scores depend on the offset of the positions alone",
+    "The scores depend only on the offset of the positions",
     example="rope",
     breaks="sinusoidal",
     applies=of_pairs_by_offset,
@@ -30,9 +30,9 @@ law_of_scores = partial(law, group="the scores", applies=of_pairs)
 def relative(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
     """score(q, k, m + s, n + s) = score(q, k, m, n) for all positions m, n and shifts s.
 
-    It is asked where the score of a query with a key is proved to be the same among any other
-    tokens.  Where others enter, all scores may stay when all positions move alike, and the score
-    of a pair still is no function of its contents and its offset.
+    It is asked only if the score of a query with a key is proved to be the same among any other
+    tokens.  If others enter, all scores may stay the same when all positions shift together, and
+    the score of a pair is still not a function of its contents and its offset.
     """
     return equal(*by_offset(partial(e.mark, x, y), a, b, s=s))
 
@@ -43,10 +43,10 @@ def twice_as_far(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
 
 
 @law_of_scores(
-    "The score is unchanged when the positions change places", example="alibi", breaks="rope"
+    "The score is unchanged when the positions are swapped", example="alibi", breaks="rope"
 )
 def even(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
-    """score(q, k, m, n) = score(q, k, n, m): before and after are alike."""
+    """score(q, k, m, n) = score(q, k, n, m): before and after make no difference."""
     return equal(e.mark(x, y, a, b), e.mark(x, y, b, a))
 
 
@@ -56,15 +56,15 @@ def even_with_one_key(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
 
 
 @law_of_scores(
-    "What positions add to the score changes sign when they change places",
+    "What positions add to the score changes sign when they are swapped",
     example="nope",
     breaks="alibi",
 )
 def odd(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     """f(m, n) = −f(n, m), where f = score(q, k, m, n) − q·k/√d is what the positions do.
 
-    Said without f: the scores of (m, n) and (n, m) have the score without positions as their
-    mean.  With a mask the same of their exponentials, and a key that is hidden one way has no
+    Stated without f: the mean of the scores of (m, n) and (n, m) is the score without positions.
+    With a mask this is stated for their exponentials, and a key that is hidden in one order has no
     such mean.
     """
     both, plain = (e.mark(x, y, a, b), e.mark(x, y, b, a)), e.plain(x, y)
@@ -79,7 +79,7 @@ def odd_once(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
 
 
 @law_of_scores(
-    "A key before the query can be told from one after it",
+    "Keys before and after the query are distinguished",
     example="rope",
     breaks="alibi",
     some=True,
@@ -87,7 +87,7 @@ def odd_once(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
 def tells_before_from_after(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Claim:
     """score(q, k, m, m − s) ≠ score(q, k, m, m + s) for some parameters, q, k, m and s.
 
-    A mask counts: a key that is hidden is told from one that is seen.
+    A mask counts: a hidden key is told from a visible one.
 
     The contrary: the key at m − s and an equal one at m + s always get the same score.
     """
@@ -95,18 +95,20 @@ def tells_before_from_after(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Clai
     return equal(e.mark(x, y, m, a), e.mark(x, y, m, m + s))
 
 
-@tells_before_from_after.negative_control("the second key is before its query too, both further on")
+@tells_before_from_after.negative_control(
+    "the second key is before its query too, at later positions"
+)
 def tells_before_from_before(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Claim:
     return equal(e.mark(x, y, a + s, a), e.mark(x, y, a + 2 * s, a + s))
 
 
 def any_distance(e: Encoding) -> Given:
-    """How far something is: any positive number, or any natural one between whole positions."""
+    """Return any positive number, or any natural number between whole positions."""
     return natural("a distance") if e.whole else positive()
 
 
 @law_of_scores(
-    "Of two keys before an equal query the nearer scores at least as high",
+    "Of two earlier keys equal to the query, the nearer scores no lower",
     example="alibi",
     breaks="rope",
     given={"near": any_distance, "further": any_distance},
@@ -116,9 +118,9 @@ def falls_with_distance(
 ) -> dict[str, Claim]:
     """score(x, x, m, m − o) >= score(x, x, m, m − o − t) for all distances o, t > 0, and o = 0.
 
-    The query is equal to the keys, so that contents favour neither.  At least as high: a score
-    that does not look at positions falls, too.  Where positions are vectors, the query and the
-    two keys are on one line: distances are multiples of one vector, which may be any.
+    The query is equal to the keys, so that contents favour neither.  "At least as high" admits a
+    score that ignores positions.  If positions are vectors, the query and the two keys are on one
+    line: distances are multiples of one vector, which may be any.
     """
     own = falls(e, x, a, s, 0 * near, further)
     return {
@@ -128,7 +130,7 @@ def falls_with_distance(
 
 
 def falls(e: Encoding, x: Any, far: Any, s: Any, near: Any, further: Any) -> dict[str, Claim]:
-    """The law of two keys, at the distances near and near + further; with a mask, of it too."""
+    """State the law for two keys, at the distances near and near + further; also for the mask."""
     o, step = (near * s, further * s) if e.axes else (near, further)
     nearer = far + step
     m = nearer + o
@@ -139,10 +141,10 @@ def falls(e: Encoding, x: Any, far: Any, s: Any, near: Any, further: Any) -> dic
     xp = array_namespace(x)
     seen = e.sees(m, far)
     return {
-        "where the farther key is seen, the nearer is": at_least(
+        "where the farther key is visible, so is the nearer": at_least(
             xp.where(e.sees(m, nearer), 1, 0), xp.where(seen, 1, 0)
         ),
-        "where both are seen, the nearer scores at least as much": at_least(
+        "where both are visible, the nearer one scores at least as high": at_least(
             xp.where(seen, score, less),
             less,
             *[(why, xp.where(seen, fall, 0)) for why, fall in form],
@@ -157,15 +159,13 @@ def rises_with_distance(e: Encoding, x: Any, a: Any, s: Any, near: Any, further:
     return at_least(e.score(x, x, m, a), e.score(x, x, m, a + step))
 
 
-@law_of_scores(
-    "The score stays under the envelope that is stated", example="alibi", breaks="sinusoidal"
-)
+@law_of_scores("The score never exceeds its stated envelope", example="alibi", breaks="sinusoidal")
 def stays_under_envelope(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     """score(q, k, m, n) <= envelope(q, k, m, n) wherever the key is seen.
 
-    The envelope is what the encoding claims it to be, and the score without positions where it
-    claims nothing: then the law says that positions never raise a score.  Whether the envelope
-    itself falls with the distance is not asked.
+    The envelope is what the encoding claims it to be, or the score without positions if it claims
+    nothing: the law then says that positions never raise a score.  Whether the envelope itself
+    falls with the distance is not asked.
     """
     envelope = e.envelope(x, y, a, b)
     score = e.score(x, y, a, b)

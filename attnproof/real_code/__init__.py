@@ -1,1 +1,1 @@
-"""The front door of real code: from `path/to/file.py::name` to findings, a record and a table."""
+"""The front end for real code: from ``path/to/file.py::name`` to findings, a record and a table."""

@@ -1,12 +1,12 @@
-"""Laws of code as assertions in one's own tests.
+"""Assertions, for your own tests, that code obeys its laws.
 
-``check_rotary(code)`` gives the record of what was found; ``assert_rotary(code)`` gives it too,
-and fails for the first law that is broken.  The same for ``attention``, ``bias``,
-``additive`` and ``mask``; ``assert_equivariant`` asks any map of tokens whether tokens permuted
-give the outputs permuted.
+``check_rotary(code)`` returns the record of all findings.  ``assert_rotary(code)`` returns it too,
+and fails for the first law that is broken.  The same functions exist for ``attention``, ``bias``,
+``additive`` and ``mask``; ``assert_equivariant`` asks of any map of tokens whether permuting the
+tokens permutes the outputs.
 
-Seed, dtype and device are those of the pytest run (``--attnproof-seed`` and so on) unless they
-are given.  The code runs in this process; what it sets of torch is set back afterwards.
+Seed, dtype and device default to those of the pytest run (``--attnproof-seed`` and so on).  The
+code runs in this process; settings of torch that it changes are restored afterwards.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import internal_errors, require_known
 from .loading import file_of
-from .request import AT_WORK, LIMIT, METHODS, SAME, asked_of
+from .request import AT_WORK, LIMIT, METHODS, SAME, code_request
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +34,7 @@ Check = Callable[..., "CodeRecord"]
 
 
 class CodeBreaksLaw(AssertionError):
-    """Code does not obey a law that it was asked to; ``record`` has everything that was found."""
+    """Code does not obey a law that it was checked for; ``record`` has all that was found."""
 
     def __init__(self, text: str, record: CodeRecord) -> None:
         super().__init__(text)
@@ -58,24 +58,24 @@ def check_code(
     limit: float = LIMIT,
     **how: Any,
 ) -> CodeRecord:
-    """The record of what each law says of code of this kind; "" is told from its signature.
+    """Check the laws of code of this kind, and return the record of each law.
 
-    ``laws`` are ids (``attnproof list --code-laws``); all of the kind, if none is named.
-    ``declared`` is what the code is meant to be, such as ``"rope:base=10000,layout=half"``.
-    ``methods`` names the methods: measured, identity, exact, traced.  ``call`` says how it is
-    called, in axis letters: ``"q: B H n D, k: B H n D -> q, k"``
-    (:mod:`attnproof.programs.signature`).  ``strict``: what is undecided does not pass.
-    ``card`` asks the laws of encodings of its graph too.  A law may take ``limit`` seconds of the
-    processor by each method, in the main thread (:func:`~attnproof.programs.running.limited`).
-    ``how`` says what is not seen otherwise: ``width=64``, ``axes=2``, and so on.
+    An empty kind is inferred from the signature.  ``laws`` are ids, by default all of the kind
+    (``attnproof list --code-laws``).  ``declared`` is what the code is meant to be, such as
+    ``"rope:base=10000,layout=half"``.  ``methods`` selects from measured, identity, exact and
+    traced.  ``call`` is the signature in axis letters, ``"q: B H n D, k: B H n D -> q, k"``
+    (:mod:`attnproof.programs.signature`).  If ``strict``, an undecided law does not pass.  ``card``
+    checks the laws of encodings on its graph too.  Each method may spend ``limit`` seconds of
+    processor time on a law, in the main thread (:func:`~attnproof.programs.running.limited`).
+    ``how`` passes what cannot be inferred: ``width=64``, ``axes=2``, and so on.
 
-    Raises ``ValueError`` for a law, method, seed, dtype, device, declaration or call that there is
-    not, and ``NoAdapter`` (a ``TypeError``) for what no adapter fits.
+    Raises ``ValueError`` for an unknown law, method, dtype or device, or an invalid seed,
+    declaration or call, and ``NoAdapter`` (a ``TypeError``) if no adapter fits.
     """
     import torch
 
     from ..numeric.devices import chosen
-    from ..programs.calling import given_back
+    from ..programs.calling import restored_settings
     from ..programs.declarations import declares, parse, require_sound
     from ..programs.subject import adapted_as
     from .checking import look
@@ -84,7 +84,7 @@ def check_code(
     __tracebackhide__ = True  # pytest shows the line of the test
     start, run = perf_counter(), AT_WORK.get()
     told = name or getattr(code, "__qualname__", type(code).__name__)
-    asked = asked_of(
+    asked = code_request(
         target_of(code, {**how, **({"call": call} if call else {})}),
         kind=kind,
         declared=as_written(declared),
@@ -98,18 +98,18 @@ def check_code(
         card=card,
         limit=limit,
     )
-    _ = chosen(asked.device)  # an absent device is told before anything is run
+    _ = chosen(asked.device)  # an absent device is reported before anything is run
     meant = parse(declared) if isinstance(declared, str) and declared else declared or None
     if meant is not None:
         require_sound(meant)
         of = declares(asked.declared)
         kind = kind or (of[0] if len(of) == 1 else "")
-    heard = Collected(asked)
-    with given_back():
-        torch.set_num_threads(1)  # as where a command runs it: small arrays, sums in one order
+    collected = Collected(asked)
+    with restored_settings():
+        torch.set_num_threads(1)  # as in a command: small arrays, sums in one order
         subject = adapted_as(code, call, kind=kind or None, declared=meant, name=told, **how)
-        heard.hear({"event": "ready", "torch": torch.__version__})
-        heard.hear(
+        collected.receive({"event": "ready", "torch": torch.__version__})
+        collected.receive(
             {
                 "event": "adapted",
                 "name": told,
@@ -118,26 +118,26 @@ def check_code(
                 "file": file_of(code),
             }
         )
-        look(subject, asked, heard.hear, code, seconds=limit, **how)
-    heard.hear({"event": "ended"})
-    record = heard.record(perf_counter() - start)
-    if run.heard is not None:
+        look(subject, asked, collected.receive, code, seconds=limit, **how)
+    collected.receive({"event": "ended"})
+    record = collected.record(perf_counter() - start)
+    if run.report is not None:
         for law in record.laws:
             line = law.why if law.verdict == "proved" else law.verdict
-            run.heard(f"attnproof.{told}.{law.law}", line)
+            run.report(f"attnproof.{told}.{law.law}", line)
     return record
 
 
 def assert_code(
     kind: str, code: Any, laws: Iterable[str] = (), *, strict: bool = False, **more: Any
 ) -> CodeRecord:
-    """The record, if no law is broken and no declaration unchecked.
+    """Return the record if no law is broken and no declaration unchecked.
 
-    What is undecided is neither, and passes; ``strict`` refuses it.
+    Undecided laws pass, unless ``strict``.
 
     Raises :class:`CodeBreaksLaw` (an ``AssertionError``) with the law, the witness, seed, dtype,
-    the bound, and a line that shows it again; also where no law was asked, or one that was named
-    was not.
+    the bound, and a line that reproduces it; also if no law was asked, if a law that was named was
+    not, or if the code cannot be run.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
     named = known_laws(laws, kind)
@@ -151,7 +151,7 @@ def assert_code(
     if not record.asked:
         why = "; ".join(f"{method.method}: {method.why}" for method in record.methods if method.why)
         why = why or "; ".join(dict.fromkeys(law.why for law in record.laws))
-        raise CodeBreaksLaw(f"{record.name}: no law was asked of it: {why}", record)
+        raise CodeBreaksLaw(f"{record.name}: no law was checked: {why}", record)
     for law in record.laws:
         named_only = law.law in named and law.verdict == "not asked"
         open_ = law.verdict == "unchecked" or (law.verdict == "undecided" and strict)
@@ -184,14 +184,14 @@ check_mask, assert_mask = _made("mask")
 
 
 def check_equivariant(code: Any, laws: Iterable[str] = ("permutation",), **more: Any) -> CodeRecord:
-    """Of a map of tokens x (B, T, E) -> (B, T, E'): whether permuted tokens permute the outputs."""
+    """Check whether a map x (B, T, E) -> (B, T, E') permutes its outputs with its tokens."""
     return check_code("layer", code, laws, **more)
 
 
 def assert_equivariant(
     code: Any, laws: Iterable[str] = ("permutation",), **more: Any
 ) -> CodeRecord:
-    """Fail unless tokens permuted give the outputs permuted."""
+    """Fail unless permuting the tokens permutes the outputs."""
     __tracebackhide__ = True
     return assert_code("layer", code, laws, **more)
 
@@ -201,17 +201,17 @@ def _broken(record: CodeRecord, law: LawOfCodeRecord) -> str:
 
     lines = [f"{record.name} breaks a law of {record.kind} code", *broken_lines(law)]
     if len(record.broken) > 1:
-        lines.append(f"  broken as well: {', '.join(one.law for one in record.broken[1:])}")
+        lines.append(f"  also broken: {', '.join(one.law for one in record.broken[1:])}")
     return "\n".join(lines)
 
 
-SHORT = 60  # characters of an argument that is shown as it is
+SHORT = 60  # longest argument, in characters, that is shown as source text
 
 
 def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
-    """The ids of laws of this kind of code, or of any for "", each once.  Raises ``ValueError``.
+    """Return the ids of laws of this kind of code ("": of any), each once.  Raises ``ValueError``.
 
-    A former id is taken for the present one, with a ``DeprecationWarning``.
+    A former id is replaced by the current one, with a ``DeprecationWarning``.
 
     >>> known_laws("relatve", "rotary")
     Traceback (most recent call last):
@@ -232,14 +232,14 @@ def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
             whose = " and ".join(about[name])
             raise ValueError(
                 f"wanted a law of {kind} code, got {name!r}, which is a law of "
-                f"{whose} code; {', '.join(known)}"
+                f"{whose} code; known: {', '.join(known)}"
             )
     require_known(named, known, f"a law of {kind} code", "`attnproof list --code-laws`")
     return named
 
 
 def as_written(declared: str | Declared) -> str:
-    """What is declared, as it is written on a command line."""
+    """Return a declaration as it is written on the command line."""
     if isinstance(declared, str):
         return declared
     from dataclasses import fields
@@ -257,11 +257,11 @@ def as_written(declared: str | Declared) -> str:
 
 
 def target_of(code: Any, how: dict[str, Any]) -> str:
-    """What ``attnproof check`` would be given: FILE::NAME where that is all that it has to know.
+    """Return what ``attnproof check`` would be given: FILE::NAME if nothing else is needed.
 
-    Else the arguments of a call in angle brackets.  An object is made by lines that are not known
-    here, so that it is told as the same object, with those of its sizes that it keeps under the
-    names of its constructor.
+    Otherwise return the arguments of a call, with code in angle brackets.  The lines that made an
+    object are not known here, so it is described as the same object, with those of its sizes that
+    it stores under the names of its constructor's parameters.
     """
     name = getattr(code, "__qualname__", "")
     module = sys.modules.get(str(getattr(code, "__module__", "")))
@@ -274,14 +274,14 @@ def target_of(code: Any, how: dict[str, Any]) -> str:
 
 
 def _at(module: object, name: str) -> Any:
-    """What stands in a module under a name such as ``Rope.rotate``; None if nothing does."""
+    """Return what a module has under a name such as ``Rope.rotate``; None if nothing."""
     for part in name.split("."):
         module = getattr(module, part, None)
     return module
 
 
 def _object(code: Any) -> str:
-    """An object in words: its class and sizes, or its name and the line where it stands."""
+    """Describe an object by its class and sizes, or by its name and the line that defines it."""
     name = getattr(code, "__qualname__", "")
     if name:
         place = getattr(getattr(code, "__func__", code), "__code__", None)
@@ -294,7 +294,7 @@ def _object(code: Any) -> str:
 
 
 def _sizes(code: Any) -> list[tuple[str, Any]]:
-    """Numbers that the object keeps under the names of its constructor; what is usual is left."""
+    """Return the numbers stored under names of constructor parameters, except defaults."""
     try:
         wanted = inspect.signature(type(code)).parameters.values()
     except (TypeError, ValueError):  # built in
@@ -309,7 +309,7 @@ def _sizes(code: Any) -> list[tuple[str, Any]]:
 
 
 def _shown(value: Any) -> str:
-    """An argument as it is written, if it can be: else the same one."""
+    """Return an argument as source text if possible; otherwise describe it as the same object."""
     told = repr(value)
     short = len(told) <= SHORT or isinstance(value, str)
     plain = short and told.isprintable() and "<" not in told

@@ -1,9 +1,9 @@
-"""The card of rotary code: the laws of encodings, asked of its graph as of an encoding.
+"""The card of rotary code: the laws of encodings, checked on its graph as on an encoding.
 
 What the graph does to a vector at a position is the method ``rotate`` of an encoding (and ``key``,
-where keys have a graph of their own).  A law is proved for any parameters and all real positions;
-what is not proved is refuted, if it is, with the parameters that the code has, at lengths that its
-graph allows and at positions that the code takes.
+if keys have a graph of their own).  A law is proved for any parameters and all real positions.  If
+it is not proved, a counterexample is sought with the parameters of the code, at lengths that its
+graph allows and at positions that the code accepts.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 Cell = dict[str, Any]
 LIMIT = 10.0  # seconds that one law may take
-MANY = 64  # numbers of a table that a witness is looked for with
+MAX_ENTRIES = 64  # entries of parameters, at most, for which a witness is sought
 
 
 def card_of(hooks: Hooks, laws: tuple[EncodingLaw, ...] = LAWS) -> Iterator[Cell]:
-    """Each law of encodings with its verdict of this graph, as plain data.
+    """Yield the verdict on each law of encodings for this graph, as plain data.
 
     The keys are those of :class:`~attnproof.real_code.records.CardLawRecord`.
     """
@@ -70,7 +70,7 @@ def card_of(hooks: Hooks, laws: tuple[EncodingLaw, ...] = LAWS) -> Iterator[Cell
 
 
 def encoding_of(hooks: Hooks, *, whole: bool = False) -> type[Encoding]:
-    """The encoding that a graph is; ``whole``: at the positions 0, 1, 2, .. alone."""
+    """Return a graph as an encoding; ``whole``: only at the positions 0, 1, 2, .."""
     rotate, key = hooks.rotate, hooks.key
 
     def method(hook: Hook) -> Any:
@@ -122,8 +122,8 @@ def _told(
         )
     if hooks.rounded:
         return _undecided(
-            "no proof was found; of stored cosines, which are rounded and end, no "
-            "exact counterexample is one of the code"
+            "no proof was found; its stored cosines are rounded and finitely many, so an "
+            "exact counterexample need not be one of the code"
         )
     shown = _witness(law, where_it_runs, hooks)
     if shown:
@@ -132,7 +132,7 @@ def _told(
 
 
 def _answered(found: Answer, kind: type[Encoding], hooks: Hooks) -> Cell:
-    """A law that finds out by itself: of any parameters, unless it fails."""
+    """Return the verdict of a law that decides itself: for any parameters, unless it fails."""
     if found.verdict == "proved":
         return _holding("proved", found.how, hooks, found.readings)
     if found.verdict == "refuted" and (not kind.given or found.certified_by == RUN):
@@ -140,7 +140,7 @@ def _answered(found: Answer, kind: type[Encoding], hooks: Hooks) -> Cell:
     return _undecided(
         found.how
         if found.verdict == "undecided"
-        else "it fails with some parameters; whether with the code's own is not known"
+        else "it fails for some parameters; whether for those of the code is not known"
     )
 
 
@@ -155,17 +155,17 @@ def _undecided(why: str) -> Cell:
 
 
 def _witness(law: EncodingLaw, kind: type[Encoding], hooks: Hooks) -> str:
-    """A certified counterexample with the code's own parameters; "" where none was found."""
+    """Return a certified counterexample with the parameters of the code; "" if none was found."""
 
     def stated(**values: Array) -> Statement:
         asked = law.statement(kind(**values), in_a_row=law.places_tokens(kind))
-        assert not isinstance(asked, Answer)  # it was none with any parameters
+        assert not isinstance(asked, Answer)  # it is not one for free parameters
         return asked
 
     used = [name for name in kind.given if name in stated().givens]
     if kind.axes or set(used) - set(kind.defaults):
-        return ""  # which positions the code takes is not known, or what stands in a table
-    if sum(np.size(kind.defaults[name]) for name in used) > MANY:
+        return ""  # unknown: the positions that the code accepts, or the entries of a table
+    if sum(np.size(kind.defaults[name]) for name in used) > MAX_ENTRIES:
         return ""
     values = {name: _exactly(np.asarray(kind.defaults[name])) for name in used}
     asked = stated(**values)
@@ -203,7 +203,7 @@ def _witness(law: EncodingLaw, kind: type[Encoding], hooks: Hooks) -> str:
 
 
 def _exactly(value: Any) -> Array:
-    """Floats as the fractions that they are."""
+    """Return floats as the fractions that they represent."""
     if not value.ndim:
         return as_array(Fraction(float(value)))
     return xp.stack([_exactly(part) for part in value])

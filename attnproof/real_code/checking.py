@@ -1,20 +1,20 @@
-"""Looking at code by every method, each by itself: what fails in one loses nothing of another.
+"""Examine code by every method, each on its own: a failure of one loses no result of the others.
 
-What is found is told as events, plain dictionaries, as soon as it is found: another process may
-listen, and go on when this one is killed.
+Results are reported as events, plain dictionaries, as soon as they are found, so that another
+process can receive them and carry on if this one is killed.
 
 ==========  ====================================================================
 event       further keys
 ==========  ====================================================================
 adapted     name, kind, adapted (how the code is called), file
-begins      method, law (empty where a method looks at all laws at once)
-found       finding, as :class:`~attnproof.programs.finding.Finding` has it
+begins      method, law (empty if a method examines all laws at once)
+found       finding, with the fields of :class:`~attnproof.programs.finding.Finding`
 traced      operations, guards, unread, why
-card        why (there is none; empty if there is one), laws (one or more of them)
+card        why (why there is no card; empty if there is one), laws (one or more)
 identity    kind, sentence, parts, answers, numbers, remarks
-printed     lines, first (what the code printed; told by a process of its own at its end)
-files       files (what the code loaded, with digests; told by a process of its own)
-method         method, why (it did not come to its end; empty if it did), seconds, traceback
+printed     lines, first (what the code printed; sent last by a separate process)
+files       files (what the code loaded, with digests; sent by a separate process)
+method      method, why (why it did not finish; empty if it did), seconds, traceback
 ==========  ====================================================================
 """
 
@@ -33,14 +33,14 @@ import torch
 
 from ..numeric.devices import chosen
 from ..programs.as_read import is_to_be_read, mask_as_read, with_mask, with_mask_of
-from ..programs.calling import given_back
-from ..programs.choices import choices, weighed
+from ..programs.calling import restored_settings
+from ..programs.choices import checked_under_choices, choices
 from ..programs.declarations import declares, parse
 from ..programs.draw import Draw
 from ..programs.finding import Finding
 from ..programs.running import CodeFault, fault_in, limited
 from ..programs.subject import adapted_as
-from ..programs.supplied_inputs import under, unsaid
+from ..programs.supplied_inputs import mask_prefix, why_inconclusive
 from ..theorems.laws import laws_of
 from .records import FindingRecord, IdentityRecord
 from .request import IN_A_ROW, raised, settings_of
@@ -50,22 +50,22 @@ if TYPE_CHECKING:
 
     from ..programs.prove import Traced
     from ..programs.subjects import Subject
-    from .request import Asked
+    from .request import CodeRequest
 
-PROOF = 1 / 6  # of the limit of a law is for its proof; code is run and a witness found beside it
+PROOF = 1 / 6  # share of a law's limit for its proof; runs and witnesses need time as well
 Event = dict[str, Any]
 Tell = Callable[[Event], None]
 
 
-def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subject:
-    """The code with its one call.
+def adapted(thing: Any, asked: CodeRequest, name: str, file: str, tell: Tell) -> Subject:
+    """Return the code as a subject that can be called.
 
-    Raises ``NoAdapter`` if none fits, ``OtherKind``, ``SignatureError`` where its call is told and
-    is another, ``NoSetting``, or what the code raises.
+    Raises ``NoAdapter`` if no form of call fits, ``OtherKind``, ``SignatureError`` if the call that
+    was given does not fit, ``NoSetting``, or what the code raises.
     """
     declared = parse(asked.declared) if asked.declared else None
     of = declares(asked.declared) if asked.declared else ()
-    kind = asked.kind or (of[0] if len(of) == 1 else None)  # mask: and attention: declare alike
+    kind = asked.kind or (of[0] if len(of) == 1 else None)  # attention: fits several kinds
     subject = adapted_as(
         thing,
         asked.call,
@@ -88,17 +88,17 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
 
 def look(
     subject: Subject,
-    asked: Asked,
+    asked: CodeRequest,
     tell: Tell,
     thing: Any = None,
     *,
     seconds: float = 0.0,
     **how: Any,
 ) -> None:
-    """Look at the code by the methods that are asked for; ``thing`` is what was adapted.
+    """Examine the code by the methods asked for; ``thing`` is the object that was adapted.
 
-    ``seconds`` of the processor are what a law may take where no other process ends it, 0 for any;
-    ``how``: what was told of the code in Python.
+    ``seconds``: processor time that a law may take if no other process ends it, 0 for no limit;
+    ``how``: what the caller in Python said about the code.
     """
     at = _Look(subject, asked, tell, thing, how, seconds, read=asked.as_read)
     for law, method, verdict in asked.known:
@@ -122,7 +122,7 @@ def look(
         start, why, fault = perf_counter(), "", None
         at.in_a_row = 0
         try:
-            with _quiet(), given_back(), limited(whole.get(method, 0.0)):
+            with _quiet(), restored_settings(), limited(whole.get(method, 0.0)):
                 at.code = with_mask(subject, at.read * reads)
                 methods[method]()
         except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
@@ -143,15 +143,15 @@ def look(
 
 @dataclass
 class _Look:
-    """One look at code: what is asked of it, who hears, and the verdicts of each law so far.
+    """One examination of code: the request, the listener, and the verdicts on each law so far.
 
-    ``code``: the subject, as the method at work is given it, with the mask that was ``read``.  A
-    method by which ``IN_A_ROW`` laws come to no end is given up, as where it is a process.
+    ``code``: the subject as the current method gets it, with the mask that was ``read``.  A method
+    is given up if ``IN_A_ROW`` laws in a row do not finish, as in a separate process.
     """
 
     subject: Subject
-    asked: Asked
-    hear: Tell
+    asked: CodeRequest
+    report: Tell
     thing: Any
     how: Mapping[str, Any]
     seconds: float
@@ -161,42 +161,42 @@ class _Look:
     code: Subject = field(init=False)
 
     def tell(self, event: Event) -> None:
-        """Tell an event; of what is found the verdict is kept.
+        """Report an event, and keep the verdict if it is a finding.
 
-        What is found of code that was given something says so.  What is broken may hang on that:
-        then it is undecided.
+        If the code was supplied with an input, its findings say so.  If a broken law may depend on
+        that input, it is undecided.
         """
         if event["event"] == "found":
             finding = event["finding"]
             law = finding["law"]
             if finding["verdict"] != "not asked":
-                given = under(self.subject, law)
-                if finding["verdict"] == "broken" and (why := unsaid(self.subject, law)):
+                given = mask_prefix(self.subject, law)
+                if finding["verdict"] == "broken" and (why := why_inconclusive(self.subject, law)):
                     given = f"{why}: "
                     finding = {**finding, "verdict": "undecided", "witness": None}
                 finding = {**finding, "why": f"{given}{finding['why']}"}
                 event = {**event, "finding": finding}
             self.verdicts.setdefault(law, set()).add((finding["method"], finding["verdict"]))
-        self.hear(event)
+        self.report(event)
 
     def begins(self, method: str, law: str = "", **more: str) -> None:
-        """Tell that a method begins, with a law or with all."""
+        """Report that a method begins, with one law or with all."""
         self.tell({"event": "begins", "method": method, "law": law, **more})
 
     def found(self, one: Finding) -> None:
-        """Tell what was found."""
+        """Report a finding."""
         told = FindingRecord.of(one).model_dump(mode="json")
         self.tell({"event": "found", "finding": told})
 
     def why(self, error: BaseException) -> tuple[str, Fault | None]:
-        """Why a law or a method came to no end, and the fault, if it is one of attnproof."""
+        """Return why a law or a method did not finish, and the fault if it is attnproof's own."""
         if isinstance(error, CodeFault):
             return f"it had not ended after {self.seconds:g} s", None
         fault = fault_in(self.subject, error)
         return (raised(error) if fault is None else fault.told), fault
 
     def called(self, line: str) -> Subject:
-        """The same code, called by another line."""
+        """Return the same code, adapted to another call."""
         return adapted_as(
             self.thing,
             line,
@@ -208,16 +208,16 @@ class _Look:
 
     @property
     def draw(self) -> Draw:
-        """Where inputs come from, in the first format that is asked for."""
+        """The source of inputs, in the first dtype that was asked for."""
         dtype = getattr(torch, self.asked.dtypes[0])
         return Draw(self.asked.seed, dtype, str(chosen(self.asked.device)))
 
     def laws(self, method: str) -> tuple[str, ...]:
-        """The laws of this kind of code that this method is still to ask.
+        """Return the laws of this kind of code that this method has not examined yet.
 
-        After a process in which one came to no end the others follow from cheap to dear.
+        If a previous process examined some, the others are sorted from cheap to expensive.
         """
-        from ..programs.measure.inputs import entries
+        from ..programs.measure.inputs import input_size
 
         known = {law for law, by, _ in self.asked.known if by == method}
         laws = [
@@ -226,22 +226,22 @@ class _Look:
             if law.id not in known and (not self.asked.laws or law.id in self.asked.laws)
         ]
         if known:
-            laws.sort(key=lambda law: entries(law, self.code))
+            laws.sort(key=lambda law: input_size(law, self.code))
         return tuple(law.id for law in laws)
 
     def measured(self) -> None:
-        """The probes, law by law; a law whose code leaves by sys.exit is undecided."""
+        """Run the probes, law by law; a law is undecided if its code leaves by sys.exit."""
         from ..programs.measure.base import CAST, FINITE
         from ..programs.measure.examine import examine
-        from ..programs.measure.inputs import beyond_numbers
+        from ..programs.measure.inputs import lengths_past_constants
 
         asked = self.asked
-        if isinstance(self.code, CAST):  # its code is gone through once for all laws
-            self.code = replace(self.code, beyond=beyond_numbers(self.code))
+        if isinstance(self.code, CAST):  # its source is searched once for all laws
+            self.code = replace(self.code, beyond=lengths_past_constants(self.code))
         draws = {name: self.draw.cast(getattr(torch, name)) for name in asked.dtypes}
         if asked.laws and FINITE not in asked.laws and not asked.known:
-            # told unasked where it is broken, before anything else
-            with given_back():
+            # reported first if it is broken, even though it was not asked for
+            with restored_settings():
                 unasked = examine(self.code, draws.values(), (FINITE,))
             for one in unasked:
                 if one.verdict == "broken":
@@ -252,7 +252,7 @@ class _Look:
                 self.law(law, "measured", name, draw.device, find)
 
     def exact(self) -> None:
-        """The same code on numbers of a finite field, law by law, but for those that are proved."""
+        """Run the same code on numbers of a finite field, law by law, unless the law is proved."""
         from ..programs.exact import exact
 
         seed = self.asked.seed
@@ -273,7 +273,7 @@ class _Look:
         device: str,
         find: Callable[[Subject], tuple[Finding, ...]],
     ) -> None:
-        """One law by one method, which may be asked of other calls too.  Raises ``CodeFault``."""
+        """Examine one law by one method, also under alternative calls.  Raises ``CodeFault``."""
         self.begins(method, law)
         start, code = perf_counter(), self.code
         others = None if self.thing is None or self.asked.call else self.called
@@ -282,9 +282,9 @@ class _Look:
             return find(with_mask_of(code, other))
 
         try:
-            # what the code sets in one law is not set in the next
-            with given_back(), limited(self.seconds):
-                found = weighed(find(code), alike, choices(code, others))
+            # state that the code sets in one law must not reach the next
+            with restored_settings(), limited(self.seconds):
+                found = checked_under_choices(find(code), alike, choices(code, others))
             self.in_a_row = 0
         except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
             why, fault = self.why(error)
@@ -308,11 +308,12 @@ class _Look:
             raise CodeFault
 
     def longer(self, method: str) -> None:
-        """What holds without a proof, at lengths for which the code asks; or what it asks is told.
+        """Examine laws that hold without a proof at other lengths that the code compares with.
 
-        ``method``: "measured" where the code is run in floating point.
+        ``method``: "measured" if the code may be run in floating point; otherwise the comparisons
+        are only reported as conditions.
         """
-        from .longer import at_longer
+        from .longer_inputs import at_longer
 
         names = [law for law, known in self.verdicts.items() if _is_run_alone(known)]
         begin = partial(self.begins, method, does="being run of more")
@@ -321,7 +322,7 @@ class _Look:
             self.found(one)
 
     def traced(self) -> None:
-        """The proofs about the graph of operations; it is traced once for all laws."""
+        """Prove laws of the graph of operations, which is traced once for all laws."""
         from ..programs.prove import prove
 
         self.begins("traced")
@@ -349,12 +350,12 @@ class _Look:
             self.card(traced)
 
     def card(self, traced: Traced) -> None:
-        """The laws of encodings, asked of the graph."""
-        self.begins("traced", does="being asked for its card")
+        """Check the laws of encodings on the graph."""
+        self.begins("traced", does="being checked for its card")
         if traced.hooks is None:
-            why = traced.why or "its graph does not stand for it at all lengths"
+            why = traced.why or "its graph does not represent it at all lengths"
             if self.code.kind != "rotary":
-                why = f"it is {self.code.kind} code, and a card is of rotary code"
+                why = f"it is {self.code.kind} code; only rotary code has a card"
             self.tell({"event": "card", "why": why, "laws": []})
             return
         from .card import card_of
@@ -363,7 +364,7 @@ class _Look:
             self.tell({"event": "card", "why": "", "laws": [law]})
 
     def identity(self) -> None:
-        """What the code is, and what is unusual of that beside what it says of itself."""
+        """Identify the code, and remark on what is unusual given what it says of itself."""
         from ..programs.identify import identify
         from ..programs.identify.remarks import remarks_on
 
@@ -378,14 +379,14 @@ class _Look:
 
 
 def _is_run_alone(known: set[tuple[str, str]]) -> bool:
-    """Whether a law holds where it was run, and no proof says it."""
+    """Whether a law holds where it was run, is broken nowhere, and has no proof."""
     methods = {method for method, verdict in known if verdict == "holds"}
     return bool(methods) and "traced" not in methods and "broken" not in {v for _, v in known}
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What the code warns of is no verdict, and what torch writes of its graphs is no log.
+    """Silence warnings of the code, and what torch writes about its graphs.
 
     pytest listens to torch's logger of traces too, and would show it with every failure.
     """

@@ -1,4 +1,4 @@
-"""From events to the record of one target; of each law what all methods together say."""
+"""Combine the events of all methods into the record of one target, with one verdict per law."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import Any
 
 from ..programs.as_read import IN_ORDER, hides_by_place, mask_as_read
 from ..programs.declarations import Compared, compared_by
-from ..programs.finding import GUESSED, LEFT_OPEN, LONGER, NOT_MEASURED, UNLIKE, Finding
+from ..programs.finding import (
+    AT_OTHER_LENGTHS,
+    BROKEN_AS_GUESSED,
+    DIFFERS_FROM_GRAPH,
+    LEFT_OPEN,
+    NOT_MEASURED,
+    Finding,
+)
 from ..theorems.laws import LAWS as CODE_LAWS
 from ..theorems.laws import Law as CodeLaw
 from ..verdict_line import Condition, clauses, verdict_line
@@ -25,28 +32,30 @@ from .records import (
     RemarkRecord,
     TracedRecord,
 )
-from .request import Asked, readable
+from .request import CodeRequest, readable
 
 BEST = ("traced", "exact", "measured")
 VERDICTS: dict[str, LawVerdict] = {"traced": "proved", "exact": "exact", "measured": "measured"}
-NOBODY = "nothing here looks at it"
+NOBODY = "no method examines it"
 BREAKS = "breaks in floating point"
-NOT_THERE = "and not where it was run in {}"
-ELSEWHERE = f"{NOT_THERE} (rounding, or a call that no proof is of)"
+NOT_THERE = "but not where it was run in {}"
+ELSEWHERE = f"{NOT_THERE} (rounding, or a call that no proof covers)"
 IN_FIELDS = "holds in finite fields, at other inputs"
-FORMATS = ("float64", "float32", "float16", "bfloat16")  # the finer first
+FORMATS = ("float64", "float32", "float16", "bfloat16")  # finest first
 SHOWN = "broken in exact arithmetic and in floating point, at other inputs than were measured"
 
 
 def combined(
     law: CodeLaw, findings: Sequence[FindingRecord], again: str, *, named: bool = False
 ) -> LawOfCodeRecord:
-    """The verdict of a law: broken in any method, else the best way in which it holds, else open.
+    """Return the record of a law, with one verdict for the findings of all methods.
 
-    Open is also what is broken as the code was guessed to be called, and not in another way.
+    The law is broken if any method breaks it, and undecided if it fails only under the call that
+    was guessed.  Otherwise its verdict is that of the best method by which it holds, unless runs
+    gave NaN or are undecided at other lengths, which exact methods do not see.
 
-    A law that correct code may break, and that was not ``named``, is asked only where the method
-    that reads declarations says that it applies: what another finds of it is kept, and no fault.
+    A law that correct code may break, and that was not ``named``, counts only if a measured run
+    shows that it applies.  Otherwise it is not asked; its findings are kept.
     """
     verdict, why, shown = _judged(findings)
     if not (law.always or named) and verdict in ("broken", "undecided") and not _applies(findings):
@@ -65,21 +74,21 @@ def combined(
 
 
 def _judged(findings: Sequence[FindingRecord]) -> tuple[LawVerdict, str, FindingRecord | None]:
-    """Verdict, reason, and the finding whose numbers are shown."""
+    """Return the verdict, the reason, and the finding whose error and bound are shown."""
     broken = [one for one in findings if one.verdict == "broken"]
     holding = [one for one in findings if one.verdict == "holds"]
     doubtful = [one for one in findings if one.verdict == "undecided"]
     stopped = [one for one in findings if one.verdict == "internal error"]
     lost = next((one for one in doubtful if one.why.startswith(NOT_MEASURED)), None)
-    guess = next((one for one in doubtful if one.why.startswith(GUESSED)), None)
-    if guess is not None:  # what is broken may be our call, by every method
+    guess = next((one for one in doubtful if one.why.startswith(BROKEN_AS_GUESSED)), None)
+    if guess is not None:  # by any method, the fault may be in our call
         return "undecided", guess.why, None
     if broken:
         return "broken", _breaks(broken[0], holding), broken[0]
-    if lost is not None:  # what is shown in exact arithmetic is not what the code gives
+    if lost is not None:  # exact arithmetic does not show NaN
         return "undecided", _not_measured(lost, holding), None
-    more = next((one for one in doubtful if one.why.startswith(LONGER)), None)
-    if more is not None:  # what is exact of few tokens is not what the code gives of more
+    more = next((one for one in doubtful if one.why.startswith(AT_OTHER_LENGTHS)), None)
+    if more is not None:  # exactness for few tokens does not cover more
         return "undecided", more.why, more
     for method in BEST:
         good = [one for one in holding if one.method == method]
@@ -90,12 +99,12 @@ def _judged(findings: Sequence[FindingRecord]) -> tuple[LawVerdict, str, Finding
         return "internal error", _told(stopped[0]), stopped[0]
     if doubtful:
         return "undecided", _told(doubtful[0]), _worst(doubtful)
-    ran = (one.why for one in findings if one.method == "measured")  # other methods ask less
+    ran = (one.why for one in findings if one.method == "measured")  # others cover fewer laws
     return "not asked", next(ran, NOBODY), None
 
 
 def _not_measured(lost: FindingRecord, holding: Sequence[FindingRecord]) -> str:
-    """That NaN came back, and what other methods, which see none, say of the law."""
+    """Return why a law could not be measured (NaN came back), and whether it is proved."""
     known = next(
         (
             VERDICTS[method]
@@ -118,18 +127,20 @@ def _unasked(law: CodeLaw, findings: Sequence[FindingRecord]) -> str:
     why = ran[0] if ran else "nothing says that it should hold"
     broken = any(one.verdict == "broken" for one in findings)
     return (
-        f"it does not hold, which is not a fault ({why}); --law {law.id} asks it" if broken else why
+        f"it does not hold, which is not a fault ({why}); --law {law.id} checks it"
+        if broken
+        else why
     )
 
 
 def _breaks(one: FindingRecord, holding: Sequence[FindingRecord]) -> str:
-    """Why it is broken, and what other methods say to that."""
+    """Return why the law is broken, and how that fits with what the other methods found."""
     exactly = [
         other
         for other in holding
         if other.method in ("traced", "exact") and LEFT_OPEN not in other.why
     ]
-    if UNLIKE in one.why or one.why.startswith(LONGER):
+    if DIFFERS_FROM_GRAPH in one.why or one.why.startswith(AT_OTHER_LENGTHS):
         return one.why
     if one.method == "measured" and exactly:
         told = ", ".join(("", *clauses(_guards(exactly))))
@@ -153,13 +164,13 @@ def _holds(
     doubtful: Sequence[FindingRecord],
     holding: Sequence[FindingRecord],
 ) -> str:
-    """How it is known; of a proof the line of its verdict, with every condition."""
+    """Return how the law is known to hold; for a proof, its verdict line with every condition."""
     told = _told(good[0])
     if good[0].method == "traced":
         told = verdict_line("proved", _guards(good))
     else:
         told += "".join(f", {clause}" for clause in clauses(_run_at(holding)))
-    unlike = [other for other in doubtful if UNLIKE in other.why][:1]
+    unlike = [other for other in doubtful if DIFFERS_FROM_GRAPH in other.why][:1]
     others = [other for other in doubtful if other.method != "traced"][:1]
     return (
         told
@@ -186,14 +197,14 @@ def _guards(findings: Sequence[FindingRecord]) -> tuple[Condition, ...]:
 def _run_at(
     findings: Sequence[FindingRecord], verdict: LawVerdict = "measured"
 ) -> tuple[Condition, ...]:
-    """The limits of what was run, where a law holds without a proof."""
+    """Return the limits of the runs, for a law that holds without a proof."""
     runs = (one for one in findings if one.method != "traced" and one.verdict == "holds")
     told = dict.fromkeys(limit for one in runs for limit in one.assuming)
     return tuple(told) if verdict in HOLDS else ()
 
 
 def _worst(findings: Sequence[FindingRecord]) -> FindingRecord:
-    """The finding that uses up most of its bound."""
+    """Return the finding with the largest error relative to its bound."""
 
     def used(one: FindingRecord) -> float:
         if not isinstance(one.error, float) or not isinstance(one.bound, float):
@@ -209,9 +220,9 @@ HOLDS = ("proved", "exact", "measured")
 
 
 class Collected:
-    """What was heard of one target so far."""
+    """What the events received so far say about one target."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: CodeRequest) -> None:
         self.asked = asked
         self.name = self.kind = self.adapted = self.file = self.torch = self.why = ""
         self.traceback = ""
@@ -221,15 +232,15 @@ class Collected:
         self.card: CardRecord | None = None
         self.identity: IdentityRecord | None = None
         self.remarks: tuple[RemarkRecord, ...] = ()
-        self.at = ("", "")  # the method and the law that were begun last
-        self.cut: dict[tuple[str, str], str] = {}  # why a law came to no end by a method
+        self.at = ("", "")  # the method and the law begun last
+        self.cut: dict[tuple[str, str], str] = {}  # (method, law): why it did not finish
         self.does = "starting"
         self.printed, self.first_printed = 0, ""
         self.files: dict[str, str] = {}
         self.ended = False
 
-    def hear(self, event: dict[str, Any]) -> None:  # noqa: C901 (one case for each event)
-        """Take in one event.  Raises ``KeyError`` or ``ValidationError`` for what is none."""
+    def receive(self, event: dict[str, Any]) -> None:  # noqa: C901 (one case for each event)
+        """Take in one event.  Raises ``KeyError`` or ``ValidationError`` if it is invalid."""
         told = {name: value for name, value in event.items() if name != "event"}
         match event["event"]:
             case "ready":
@@ -270,7 +281,7 @@ class Collected:
 
     @property
     def laws(self) -> tuple[CodeLaw, ...]:
-        """The laws that are asked about, as far as the kind of the code is known."""
+        """The laws to report; none until the kind of the code is known."""
         asked = self.asked.laws
         if not self.kind or set(self.asked.methods) <= {"identity"}:
             return ()
@@ -280,12 +291,12 @@ class Collected:
         return tuple(law for law in CODE_LAWS if self.kind in law.about or law.id in declared)
 
     def _met(self, law: str) -> bool:
-        """Whether a law was broken by what a look at another law met, which is told unasked."""
+        """Whether the law was found broken during another law, and so is reported unasked."""
         return any(one.law == law and one.verdict == "broken" for one in self.findings)
 
     @property
     def expected(self) -> int:
-        """How many laws there are to look at by the methods that go law by law."""
+        """The number of examinations to expect from the methods that go law by law."""
         mine = sum(self.kind in law.about for law in self.laws)
         asked = self.asked
         once = ("exact" in asked.methods) + ("traced" in asked.methods)
@@ -293,21 +304,21 @@ class Collected:
 
     @property
     def known(self) -> tuple[tuple[str, str, str], ...]:
-        """Law, method and verdict of everything that was found."""
+        """The law, method and verdict of every finding."""
         return tuple((one.law, one.method, one.verdict) for one in self.findings)
 
     @property
     def as_read(self) -> str:
-        """The mask that was read, as it would be declared; "" where none was."""
+        """The mask that was read, in the notation of a declaration; "" if none was read."""
         return mask_as_read(self.kind, self.identity.parts) if self.identity is not None else ""
 
     def left(self, method: str) -> bool:
-        """Whether there are laws of which this method has told nothing."""
+        """Whether there are laws on which this method has not reported."""
         told = {one.law for one in self.findings if one.method == method}
         return any(law.id not in told for law in self.laws if self.kind in law.about)
 
     def lost(self, why: str) -> None:
-        """The law that was looked at last has this for a finding: it came to no end."""
+        """Record that the law begun last did not finish: it is undecided, with this reason."""
         method, law = self.at
         if law:
             self.cut[method, law] = why
@@ -324,7 +335,7 @@ class Collected:
             self.findings.append(FindingRecord.of(found))
 
     def record(self, seconds: float, *, stopped: str = "", said: str = "") -> CodeRecord:
-        """The record of what was heard; what was not reached is named there."""
+        """Return the record of everything received; it names the laws that were not reached."""
         asked = self.asked
         over = self.ended or any(method.method == "measured" for method in self.methods)
         rows = [self._row(law, over=over) for law in self.laws]
@@ -356,10 +367,10 @@ class Collected:
         return row if self.asked.laws else self._checked(row)
 
     def _in_order(self, row: LawOfCodeRecord) -> LawOfCodeRecord:
-        """The row; no law of tokens without an order holds where the mask that was read gives one.
+        """Return the row; no law of unordered tokens holds if the mask that was read orders them.
 
-        A window is read of more tokens than a law is run of, of which it may show all.  That it is
-        broken is told where it was asked by name.
+        The mask is read with more tokens than laws are run with, and a window may show all of those
+        few.  That the law is broken is reported only if it was asked by name.
         """
         parts = self.identity.parts if self.identity is not None else ()
         mask = hides_by_place(parts)
@@ -368,11 +379,11 @@ class Collected:
         if not mask or row.law not in IN_ORDER or row.verdict not in answers:
             return row
         verdict = "undecided" if named else "not asked"
-        told = f"it has a mask, so order matters: {mask}; few tokens do not show it"
+        told = f"it has a mask, so order matters: {mask}; few tokens do not show this"
         return row.model_copy(update={"verdict": verdict, "why": told})
 
     def _checked(self, row: LawOfCodeRecord) -> LawOfCodeRecord:
-        """The row, or that what it was to compare is declared and was not checked."""
+        """Return the row, as unchecked if a declaration that it should compare was not compared."""
         if row.verdict in ("broken", "internal error"):
             return row
         here = compared_by(self.asked.declared, self.kind)
@@ -388,10 +399,10 @@ class Collected:
         return row.model_copy(update={"verdict": "unchecked", "why": told, "assuming": ()})
 
     def _missed(self, by: Compared, row: LawOfCodeRecord) -> str:
-        """Why a declaration was not compared with the code; "" where it was."""
+        """Return why a declaration was not compared with the code; "" if it was."""
         if by.unread:
             return by.unread
-        if row.verdict not in HOLDS and not by.alone:
+        if row.verdict not in HOLDS and not by.part_only:
             return row.why
         ran = (one for one in row.findings if one.method == "measured")
         if by.run and not any(one.verdict == "holds" for one in ran):

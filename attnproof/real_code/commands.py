@@ -11,7 +11,7 @@ import typer
 
 from ..errors import UsageError, require_file, require_known
 from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile, app, completed, store_in
-from .request import KINDS, LIMIT, Asked, asked_of
+from .request import KINDS, LIMIT, CodeRequest, code_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,18 +27,20 @@ def _law_ids() -> list[str]:
 
 Targets = Annotated[
     list[str],
-    typer.Argument(metavar="TARGET...", help="FILE.py::NAME or package.module::NAME; it is run."),
+    typer.Argument(
+        metavar="TARGET...", help="FILE.py::NAME or package.module::NAME; the code is run."
+    ),
 ]
 As = Annotated[
     str,
     typer.Option(
-        "--as", metavar="|".join(KINDS), help="What it is; else that is told from its signature."
+        "--as", metavar="|".join(KINDS), help="Kind of code; default: inferred from its signature."
     ),
 ]
 Declare = Annotated[
     str,
     typer.Option(
-        metavar="TEXT", help="What it is meant to be, as rope:base=500000,layout=half,width=64."
+        metavar="TEXT", help="What the code should be, e.g. rope:base=500000,layout=half,width=64."
     ),
 ]
 Called = Annotated[
@@ -46,7 +48,7 @@ Called = Annotated[
     typer.Option(
         "--call",
         metavar="SIGNATURE",
-        help="How it is called, in axis letters, as 'q: B H n D, k: B H n D -> q, k'.",
+        help="Call signature in axis letters, e.g. 'q: B H n D, k: B H n D -> q, k'.",
     ),
 ]
 Settings = Annotated[
@@ -54,7 +56,7 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A setting of its constructor, as hidden_size=64; repeatable, or several in a row.",
+        help="Constructor argument, e.g. hidden_size=64; repeatable, or several in a row.",
     ),
 ]
 CodeLaws = Annotated[
@@ -62,25 +64,29 @@ CodeLaws = Annotated[
     typer.Option(
         "--law",
         metavar="ID",
-        help="This law only; repeatable; `list --code-laws`.",
+        help="Check only this law (see `list --code-laws`); repeatable.",
         autocompletion=completed(_law_ids),
     ),
 ]
-Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where its inputs are put.")]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Device of the inputs.")]
 Limit = Annotated[
-    float, typer.Option(min=0.1, metavar="SECONDS", help="That one law, or the import, may take.")
+    float,
+    typer.Option(min=0.1, metavar="SECONDS", help="Time limit for each law, and for the import."),
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="What is undecided does not pass: the exit code is 1.")
+    bool, typer.Option("--strict", help="Exit with code 1 also if a law is undecided.")
 ]
 Verbose = Annotated[
     bool,
-    typer.Option("--verbose", help="Show the laws that were not asked, and each reason in full."),
+    typer.Option("--verbose", help="Also show laws that were not checked, and reasons in full."),
 ]
 Card = Annotated[
-    bool, typer.Option("--card", help="Ask the laws of encodings too, of the graph of rotary code.")
+    bool,
+    typer.Option("--card", help="Also decide the laws of encodings on the graph of rotary code."),
 ]
-Whole = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="That a target may take.")]
+Whole = Annotated[
+    float, typer.Option(min=0.1, metavar="SECONDS", help="Time limit for each target.")
+]
 
 
 @app.command()
@@ -103,29 +109,30 @@ def check(
     fresh: Fresh = False,
     json: JsonFile = None,
 ) -> int:
-    """Which laws your PyTorch code obeys, which it breaks and with what input, and what it is.
+    """Check which laws your PyTorch code obeys.
 
-    This runs your code: importing the file given on the command line runs what stands in it, in
-    a process of its own, with your rights.  Check no file that you would not run.
+    A broken law is shown with an input that breaks it, and the code is identified.
 
-    Exit code 0: no law is broken, and each that was asked holds or is undecided, which the last
-    lines say: undecided is not known to hold.  1: a law is broken, or something is declared that
-    was not checked; with `--strict` also where a law is undecided.  2: a usage error, or the code
-    cannot be run.  With several targets the largest of theirs.
+    This runs your code: the file named on the command line is imported in a separate process, with
+    your permissions.  Do not check a file that you would not run.
 
-    Code of which nothing has changed is answered from the store, and not run; `--fresh` looks
-    again.
+    Exit code 0: no law is broken; the laws that were checked hold or are undecided (not known to
+    hold), as the last lines say.  1: a law is broken, or a declaration was not checked; with
+    `--strict` also if a law is undecided.  2: a usage error, or the code cannot be run.  With
+    several targets, it is the largest of their exit codes.
+
+    For unchanged code the stored result is shown and nothing is run; `--fresh` runs it again.
     """
-    from .targets import in_rotate
+    from .targets import run_targets
 
     laws = _known_laws(law or ())
     targets, given = _settings(targets, settings or [])
     base = _asked(kind, declare, call, given, seed, dtype, device, limit, json)
 
-    def asked(target: str) -> Asked:
-        return asked_of(target, laws=laws, strict=strict, card=card, **base)
+    def asked(target: str) -> CodeRequest:
+        return code_request(target, laws=laws, strict=strict, card=card, **base)
 
-    return in_rotate(
+    return run_targets(
         targets,
         asked,
         whole,
@@ -150,24 +157,26 @@ def identify(
     whole: Whole = 600.0,
     json: JsonFile = None,
 ) -> int:
-    """What your PyTorch code is: layout, base, scaling, slopes, mask, each with its evidence.
+    """Identify what your PyTorch code computes.
 
-    This runs your code, as `check` does.  Exit code 0: it was identified.  1: it was not.
-    2: a usage error, or the code cannot be run.
+    Shows its layout, base, scaling, slopes or mask, each with its evidence.  This runs your code,
+    as `check` does.
+
+    Exit code 0: it was identified.  1: it was not.  2: a usage error, or the code cannot be run.
     """
-    from .targets import in_rotate
+    from .targets import run_targets
 
     targets, given = _settings(targets, settings or [])
     base = _asked(kind, "", call, given, seed, dtype, device, limit, json)
 
-    def asked(target: str) -> Asked:
-        return asked_of(target, methods=("identity",), **base)
+    def asked(target: str) -> CodeRequest:
+        return code_request(target, methods=("identity",), **base)
 
-    return in_rotate(targets, asked, whole, json, identifying=True)
+    return run_targets(targets, asked, whole, json, identifying=True)
 
 
 def list_code_laws() -> int:
-    """Print the laws of code, by the kind of code they are about."""
+    """Print the laws of code, grouped by the kind of code that they are about."""
     from ..theorems.laws import laws_of
 
     for kind in KINDS:
@@ -178,7 +187,7 @@ def list_code_laws() -> int:
 
 
 def _known_laws(names: Sequence[str]) -> tuple[str, ...]:
-    """The ids of laws, each once; of a former id the present one, which is said on a line."""
+    """Return the ids of laws, each once; a former id is replaced, and a line says so."""
     if not names:
         return ()
     from ..theorems.laws import renamed
@@ -191,7 +200,7 @@ def _known_laws(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _settings(targets: list[str], settings: list[str]) -> tuple[list[str], tuple[str, ...]]:
-    """The targets, and the settings: behind ``--set a=1`` further ones may stand as ``b=2``.
+    """Return the targets and the settings: after ``--set a=1`` others may follow as ``b=2``.
 
     Raises :class:`UsageError`.
     """
@@ -220,7 +229,10 @@ def _asked(
     limit: float,
     json: Path | None,
 ) -> dict[str, Any]:
-    """What is asked of every target alike, refused before any is run.  Raises ``ValueError``."""
+    """Return the options common to all targets, validated before any is run.
+
+    Raises :class:`UsageError`.
+    """
     base: dict[str, Any] = {
         "kind": kind,
         "declared": declare,
@@ -232,7 +244,7 @@ def _asked(
         "settings": settings,
     }
     try:
-        _ = asked_of("", **base)
+        _ = code_request("", **base)
     except ValueError as error:
         raise UsageError(str(error)) from None
     require_file(json)

@@ -1,7 +1,7 @@
-"""Every call of some code, on arrays of given lengths: what it asks there, and its numbers.
+"""Every call of some code on arrays of given lengths, and the numbers that the code contains.
 
-A law is of one call of some code, which may have others: a mask that it is given, a cache that it
-is fed with, another path to the same result.
+A law uses one call of some code, which may have others: with a mask, with a cache, or along another
+path to the same result.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ..programs.subjects import Additive, Attention, Layer, Rotary
 
 Lengths = Mapping[str, int]
 Call = Callable[[Lengths], Any]
-SHORT = 7  # tokens that laws are run of anyway
-NUMBERS = range(SHORT, LONGEST)  # that may be a number of tokens
-# What is told sizes of axes, which are no places in them; arrays are drawn here.
+SHORT = 7  # tokens that laws are run with anyway
+NUMBERS = range(SHORT, LONGEST)  # candidates for a number of tokens
+# These take sizes of axes, which are not positions in them; inputs are drawn here by randn.
 OF_SHAPES = ("view", "reshape", "expand", "unflatten", "layer_norm", "rms_norm", "randn")
 MAIN = ("attend", "layer", "call", "rotate", "added", "bias", "mask")
-FIRST = 3  # a place at which tokens may begin
+FIRST = 3  # a first position other than 0
 
 
 class Numbers(TorchFunctionMode):
-    """The whole numbers that operations are given beside arrays, such as where a slice begins.
+    """Record the whole numbers passed to operations beside arrays, such as the start of a slice.
 
     >>> with Numbers() as seen:
     ...     _ = torch.arange(3)[-2 * 20 :].clamp(max=50)
@@ -62,30 +62,30 @@ def _whole(one: Any) -> Iterator[int]:
         if one.dim() == 0 and one.device.type == "cpu" and not one.is_complex():
             yield from _whole(one.detach().item())
     elif isinstance(one, int | float) and not isinstance(one, bool) and abs(one) < LONGEST:
-        yield abs(int(one))  # of n > 64.5 that is 64
+        yield abs(int(one))  # n > 64.5 gives 64
 
 
 def numbers_of(
     roots: Sequence[Any], codes: Collection[CodeType], given: Iterable[int] = ()
 ) -> list[int]:
-    """The numbers of some code that may be numbers of tokens, in order.
+    """Return, in order, the numbers of some code that may be numbers of tokens.
 
-    They stand in the codes that ran, in what these keep, or are ``given`` to its operations; what
-    is read off a text is among these.
+    They occur in the code objects that ran, in what these hold, or were ``given`` to operations;
+    numbers parsed from a text are among the latter.
     """
     found = {abs(n) for n in numbers_in(roots, texts=False, ran=codes)}
     return sorted(n for n in found.union(given) if n in NUMBERS)
 
 
 def calls_of(subject: Any) -> tuple[Any, ...]:
-    """The calls of some code of which the first is run."""
+    """Return the calls of some code; the first is the one that laws run."""
     return tuple(one for name in MAIN if callable(one := getattr(subject, name, None)))
 
 
 def call_of(subject: Any) -> Call | None:
-    """The code on arrays of these lengths, and each of its other calls; None where it has none.
+    """Return a function that runs the code, and its other calls, at given lengths; None if no call.
 
-    What it raises is raised; what other calls raise is not.
+    Exceptions of the first call propagate; those of the others are suppressed.
     """
     if not (calls := calls_of(subject)):
         return None
@@ -110,7 +110,7 @@ def call_of(subject: Any) -> Call | None:
 
 
 def _given(subject: Any, at: Lengths, drawn: Callable[..., Tensor]) -> tuple[Any, ...]:
-    """What the first call is given."""
+    """Return the arguments of the first call."""
     B, n = at.get("B", 1), at["n"]
     r = at.get("r", n)
     match subject:
@@ -134,7 +134,7 @@ def _given(subject: Any, at: Lengths, drawn: Callable[..., Tensor]) -> tuple[Any
 def _others(
     subject: Any, at: Lengths, given: tuple[Any, ...], drawn: Callable[..., Tensor]
 ) -> Iterator[Callable[[], Any]]:
-    """The other calls of the code, on what its first call is given."""
+    """Yield the other calls of the code, on the arguments of its first call."""
     yield from (lambda path=path: path(*given) for path in subject.paths.values())
     step = getattr(subject, "step", None)
     tokens = drawn(at.get("B", 1), at["n"], getattr(subject, "embed", 0))
@@ -152,7 +152,7 @@ def _others(
 def _of_attention(
     subject: Any, given: tuple[Any, ...], tokens: Tensor, drawn: Callable[..., Tensor]
 ) -> Iterator[Callable[[], Any]]:
-    """Those of attention: under masks, of documents, beside a context, and on padded rows."""
+    """Yield the calls of attention with masks, documents, a context, and padded rows."""
     rows, n = tokens.shape[:2]
     keep, whole = torch.arange(n).expand(rows, n) < max(1, n - 1), torch.arange(n).expand(rows, n)
     if subject.attend is not None:
@@ -175,6 +175,6 @@ def _of_attention(
 
 
 def _fed(step: Callable[..., Any], tokens: Tensor, cut: int) -> None:
-    """Tokens in two pieces."""
+    """Run a step on tokens in two pieces, passing on its state."""
     _, state = step(tokens[:, :cut].contiguous(), None)
     step(tokens[:, cut:].contiguous(), state)

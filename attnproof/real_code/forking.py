@@ -1,8 +1,8 @@
-"""Processes forked from one that has loaded the libraries, which takes seconds for each anew.
+"""Processes forked from one that has loaded the libraries, which takes seconds in a fresh process.
 
-Whoever runs several targets starts that process once.  It runs no code of theirs and has one
-thread.  What is forked from it is as a fresh process: in the folder and with the environment of
-the moment, in a session of its own, with other random numbers.
+A command with several targets starts that process once.  It has one thread and runs none of their
+code.  A process forked from it is like a fresh one: it has the working directory and environment of
+the moment, a session of its own, and newly seeded random numbers.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import IO, Any, Self
 
 from .running import BOOT, HOME, Process, main, spawned
 
-NUMBER = struct.Struct("q")  # a process, its exit code, the length of what is asked
-NO_CUDA = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}  # whoever starts CUDA leaves none to its forks
+NUMBER = struct.Struct("q")  # a process id, an exit code, or the length of a request
+NO_CUDA = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}  # a fork cannot use CUDA once its parent does
 SERVE = BOOT.replace("running import main; main()", "forking import serve; serve()")
 LOADED = (
     "torch._dynamo",
@@ -45,7 +45,7 @@ LOADED = (
 
 
 class ForkServer:
-    """The process that has the libraries, and forks; it begins when the first fork is wanted."""
+    """The process that has loaded the libraries, and forks; it starts with the first request."""
 
     def __init__(self) -> None:
         self.way: socket.socket | None = None
@@ -56,7 +56,7 @@ class ForkServer:
 
     def __exit__(self, *_: object) -> None:
         if self.way is not None and self.process is not None:
-            self.way.close()  # which it ends by
+            self.way.close()  # which ends it
             self.process.wait()
 
     def _begun(self) -> socket.socket:
@@ -74,7 +74,7 @@ class ForkServer:
         return self.way
 
     def started(self, asked: str) -> Process:
-        """A process that looks at a target; one that loads everything where none can be forked."""
+        """Return a process for a target; if forking fails, one that loads everything itself."""
         way = self._begun()
         told = json.dumps([asked, str(Path.cwd()), dict(os.environ)]).encode()
         (stdin, own_in), (own_out, stdout), (own_err, stderr), (told_of, status) = (
@@ -93,7 +93,7 @@ class ForkServer:
 
 
 class Forked:
-    """A forked process, as far as it is used as one of ``subprocess`` is."""
+    """A forked process, with those methods of ``subprocess.Popen`` that are used."""
 
     def __init__(self, stdin: int, stdout: int, stderr: int, status: int) -> None:
         self.stdin: IO[bytes] | None = os.fdopen(stdin, "wb", buffering=0)
@@ -104,7 +104,7 @@ class Forked:
         self.pid = 0
 
     def begins(self) -> bool:
-        """Whether there is such a process; if there is none, nothing is left open."""
+        """Whether there is such a process; if not, all pipes are closed."""
         self.pid = self._number() or 0
         if not self.pid:
             for pipe in (self.stdin, self.stdout, self.stderr, self.status):
@@ -113,18 +113,18 @@ class Forked:
         return bool(self.pid)
 
     def _number(self) -> int | None:
-        """What is told of the process next; None where nobody is left to tell."""
+        """Return the next number reported about the process; None if nobody is left to report."""
         told = self.status.read(NUMBER.size) or b""
         return int(NUMBER.unpack(told)[0]) if len(told) == NUMBER.size else None
 
     def poll(self) -> int | None:
-        """The exit code; None where it has not ended."""
+        """Return the exit code; None if it has not ended."""
         with suppress(subprocess.TimeoutExpired):
             self.wait(0.0)
         return self.code
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit code, when it has ended.  Raises ``TimeoutExpired``."""
+        """Return the exit code once it has ended.  Raises ``TimeoutExpired``."""
         if self.code is None:
             told = select.poll()
             told.register(self.status, select.POLLIN)
@@ -136,19 +136,19 @@ class Forked:
         return self.code
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it at once."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
 
 
 def serve() -> None:
-    """Fork for each request, until nobody is there to ask."""
+    """Fork for each request, until the other side closes the socket."""
     way = socket.socket(fileno=int(sys.argv[1]))
     for name in LOADED:
         import_module(name)
     gc.collect()
-    gc.freeze()  # what is loaded stays, in pages that all processes share
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for what watches over a process
+    gc.freeze()  # what is loaded stays, in pages shared by all processes
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the watchers
     while True:
         length, numbers, *_ = socket.recv_fds(way, NUMBER.size, 4)
         if not length:
@@ -172,7 +172,7 @@ def _received(way: socket.socket, length: int) -> bytes:
 
 
 def _watched(told: Any, stdin: int, stdout: int, stderr: int, status: int) -> None:
-    """Fork once more, and tell which process that is, and how it ended; never returns."""
+    """Fork once more, and report the id of that process and how it ended; never returns."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         pid = os.fork()
@@ -189,7 +189,7 @@ def _watched(told: Any, stdin: int, stdout: int, stderr: int, status: int) -> No
 
 
 def _begin(told: Any, *numbers: int) -> None:
-    """Become what a process for this target is from the start; never returns."""
+    """Become like a fresh process for this target; never returns."""
     import numpy as np
 
     asked, folder, environment = told
@@ -201,5 +201,5 @@ def _begin(told: Any, *numbers: int) -> None:
     os.environ.update(environment)
     os.chdir(folder)
     random.seed()
-    np.random.seed()  # noqa: NPY002 (the generator that code of users has without asking)
+    np.random.seed()  # noqa: NPY002 (the default generator of users' code)
     main([asked])

@@ -1,4 +1,4 @@
-"""Finding code by name: ``path/to/file.py::name``, ``package.module::Name``, or ``model.onnx``.
+"""Find code by name: ``path/to/file.py::name``, ``package.module::Name``, or ``model.onnx``.
 
 Loading a file runs it.
 """
@@ -20,7 +20,7 @@ from typing import Any
 from ..numeric.file_imports import imported
 from .request import one_line
 
-PREFIX = "_attnproof_code_"  # begins the name of a module that was read from a path
+PREFIX = "_attnproof_code_"  # prefix of the name of a module that was read from a path
 WANTED = "FILE.py::NAME, package.module::NAME or MODEL.onnx"
 ONNX_ON = "CPUExecutionProvider"
 ONNX_TYPES = {
@@ -31,16 +31,16 @@ ONNX_TYPES = {
     "tensor(int32)": "int32",
     "tensor(bool)": "bool",
 }
-SHOWN = 8  # names that are offered
+SHOWN = 8  # names that are suggested
 
 
 class CannotLoad(Exception):
-    """There is no code under this name: what was wanted, what came, what to do."""
+    """There is no code under this name; says what was wanted, what came, and what to do."""
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Code that was found, its name, and the file that it stands in."""
+    """Code that was found, its name, and the file that it is in."""
 
     thing: Any
     name: str
@@ -48,7 +48,7 @@ class Loaded:
 
 
 def split(target: str) -> tuple[str, str]:
-    """The file or module, and the name in it.
+    """Return the file or module, and the name in it.
 
     >>> split("models/rope.py::Rope.forward")
     ('models/rope.py', 'Rope.forward')
@@ -72,7 +72,7 @@ def require_target(target: str) -> None:
         if path.is_dir():
             raise CannotLoad(f"wanted {WANTED}, got the folder {place}; name a file in it")
         if not path.exists():
-            raise CannotLoad(f"wanted {WANTED}, got {place}, which is not there; check the path")
+            raise CannotLoad(f"wanted {WANTED}, got {place}, which does not exist; check the path")
         if path.suffix == ".onnx":
             if name:
                 raise CannotLoad(f"wanted the whole model {place}, got a part of it, {name!r}")
@@ -88,15 +88,14 @@ def require_target(target: str) -> None:
             told = f"write {file}.py::{rest}"
         else:
             told = "write ::NAME behind it"
-            told += f", or {within}::{last} if {last} is what it names" if within and last else ""
+            told += f", or {within}::{last} if {last} is the name meant" if within and last else ""
         raise CannotLoad(f"wanted {WANTED}, got {target!r}; {told}")
 
 
 def load(target: str) -> Loaded:
-    """The code of this name.
+    """Return the code of this name.
 
-    Raises :class:`CannotLoad` where there is none, where its file raises, and for what is no
-    callable.
+    Raises :class:`CannotLoad` if there is none, if its file raises, or if it is not callable.
     """
     require_target(target)
     place, name = split(target)
@@ -119,10 +118,10 @@ def load(target: str) -> Loaded:
 
 
 class OnnxModel:
-    """The model of an ONNX file, called by the names of its inputs; onnxruntime runs it.
+    """The model of an ONNX file, called with its inputs by name, and run by onnxruntime.
 
-    Inputs are cast to the types that the model wants.  Raises :class:`CannotLoad` where onnxruntime
-    is not installed, or does not read the file.
+    Inputs are cast to the types that the model expects.  Raises :class:`CannotLoad` if onnxruntime
+    is not installed or cannot read the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -133,10 +132,10 @@ class OnnxModel:
                 f"{path} is run by onnxruntime, which is not installed: pip install onnxruntime"
             ) from None
         quiet = onnxruntime.SessionOptions()
-        quiet.log_severity_level = 4  # what a call raises is told once, by who called
+        quiet.log_severity_level = 4  # errors of a call are reported once, by the caller
         try:
             self._session = onnxruntime.InferenceSession(str(path), quiet, providers=[ONNX_ON])
-        except Exception as error:  # (its errors have no class in common)
+        except Exception as error:  # (its errors have no common base class)
             told = one_line(str(error))
             raise CannotLoad(f"{path} cannot be read by onnxruntime: {told}") from error
         self.__name__ = self.__qualname__ = path.stem
@@ -153,7 +152,7 @@ class OnnxModel:
         )
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """What the model gives: a tensor, or a tuple of them."""
+        """Return what the model returns: a tensor, or a tuple of tensors."""
         import torch
 
         arrays = self.__signature__.bind(*given, **named).arguments
@@ -163,7 +162,7 @@ class OnnxModel:
 
 
 def _fits(thing: Any) -> bool:
-    """Whether it is something that code can be: what can be called, a config, or a subject."""
+    """Whether it can be checked as code: a callable, a config, or a subject."""
     if callable(thing):
         return True
     from ..programs.pretrained import is_config
@@ -185,7 +184,7 @@ def _not_python(path: Path) -> str:
 
 
 def _of_file(path: Path) -> ModuleType:
-    """The module of a file; one that stands in a package is imported as a part of it."""
+    """Import the module of a file; a file in a package is imported as part of it."""
     folder = path.resolve().parent
     parts = [path.stem]
     while (folder / "__init__.py").exists():
@@ -218,7 +217,7 @@ def _of_name(name: str) -> ModuleType:
 
 
 def _near_module(name: str) -> str:
-    """Modules of nearly that name, where the first part that is missing stands in a package."""
+    """Suggest modules with a similar name, in the package where the first missing part would be."""
     parent, _, last = name.rpartition(".")
     while parent and parent not in sys.modules:
         parent, _, last = parent.rpartition(".")
@@ -233,7 +232,7 @@ def _near_module(name: str) -> str:
 
 
 def _reach(folder: Path) -> None:
-    """Let the code import what stands beside it, as it could if it were run there."""
+    """Let the code import modules beside it, as it could if it were run there."""
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
@@ -263,9 +262,9 @@ def _callables(module: ModuleType) -> str:
 
 
 def _own(module: ModuleType) -> list[str]:
-    """What a module can be called for: its own functions and classes, and its instances.
+    """Return the callables that are a module's own: functions, classes and instances.
 
-    A package's are also those of its modules.
+    Those of a package include the callables of its modules.
     """
     inside = f"{module.__name__}."
     return [
@@ -278,7 +277,7 @@ def _own(module: ModuleType) -> list[str]:
 
 
 def _names_in(path: Path) -> str:
-    """The functions and classes of a file, without running it."""
+    """Suggest functions and classes of a file, without running it."""
     import ast
 
     try:
@@ -291,7 +290,7 @@ def _names_in(path: Path) -> str:
 
 
 def _failure(error: BaseException, path: Path | None) -> str:
-    """What a file raised, and at which line of it."""
+    """Describe what a file raised, and in which line."""
     told = one_line(str(error))
     line: int | None = None
     if isinstance(error, SyntaxError):
@@ -310,7 +309,7 @@ def _article(word: str) -> str:
 
 
 def file_of(code: Any) -> str:
-    """The file that code stands in; empty for what is built in, or typed into a session."""
+    """Return the file that defines the code; empty if built in or typed into a session."""
     try:
         code = inspect.unwrap(code) if callable(code) else code  # a Program wraps what it calls
         known = inspect.isroutine(code) or inspect.isclass(code)

@@ -1,4 +1,4 @@
-"""Records of code that was checked: each law with what every method found, and what the code is."""
+"""Records of checked code: each law with the findings of every method, and what the code is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LawVerdict = Literal[
     "proved", "exact", "measured", "broken", "unchecked", "undecided", "not asked", "internal error"
 ]
 Method = Literal["measured", "identity", "exact", "traced"]
-RAISED = ("the code raised ", "the code left ")  # how a reason begins that is not about the law
+RAISED = ("the code raised ", "the code left ")  # prefixes of reasons that are not about the law
 
 
 Told = Annotated[JsonValue, BeforeValidator(plain)]
@@ -26,7 +26,7 @@ Real = Annotated[Number, BeforeValidator(number)]
 
 
 class SideRecord(Record):
-    """One of the two sides that should agree."""
+    """One of the two sides that a law compares."""
 
     words: str
     value: Told
@@ -44,63 +44,68 @@ class SeenRecord(Record):
     here: SideRecord
     there: SideRecord
     difference: Real
-    allowed: Real = Field(description="What rounding would explain.")
-    certified: bool = Field(description="Whether ball arithmetic bounds the difference from 0.")
+    allowed: Real = Field(description="The rounding bound.")
+    certified: bool = Field(description="Whether ball arithmetic separates the difference from 0.")
 
 
 class FindingRecord(Record):
     """What one method found about one law."""
 
     law: str
-    method: Method = Field(description="traced: a proof; exact: finite fields; measured: runs.")
+    method: Method = Field(
+        description="traced: proof; exact: finite fields; measured: floating-point runs."
+    )
     verdict: Literal["holds", "broken", "undecided", "not asked", "internal error"]
     why: str
-    error: Real | None = Field(description="The largest difference that was met.")
-    bound: Real | None = Field(description="What rounding allows there.")
+    error: Real | None = Field(description="The largest observed difference.")
+    bound: Real | None = Field(description="The rounding bound there.")
     witness: SeenRecord | None
     seed: int
     dtype: str
     device: str
     sizes: dict[str, int]
-    assuming: tuple[Condition, ...] = Field(description="Conditions under which it holds.")
+    assuming: tuple[Condition, ...] = Field(description="Conditions of the verdict.")
     seconds: float = Field(ge=0)
-    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
+    traceback: str = Field(
+        default="", description="Traceback of an error of attnproof itself; otherwise empty."
+    )
 
 
 class LawOfCodeRecord(Record):
-    """One law of the code: the verdict of all methods together, and what each of them found."""
+    """One law of the code: the verdict of all methods together, and the findings of each."""
 
     law: str
     says: str
     group: str
-    always: bool = Field(description="Code that breaks it is wrong whatever it is meant to be.")
+    always: bool = Field(description="Whether code that breaks it is wrong whatever its purpose.")
     verdict: LawVerdict = Field(
-        description="unchecked: what is declared was compared with nothing; it does not pass."
+        description="unchecked: a declaration was not compared with the code, which counts as a "
+        "failure."
     )
     why: str = Field(
-        description="How it is known, in a line; of a proof the line of its verdict: every "
-        "condition under which it holds."
+        description="How the verdict is known, in one line; for a proof, its verdict line with "
+        "every condition."
     )
     error: Number | None
     bound: Number | None
     assuming: tuple[Condition, ...] = ()
     findings: tuple[FindingRecord, ...]
-    again: str = Field(description="What shows it again.")
+    again: str = Field(description="The command that reproduces it.")
 
     @property
     def shown(self) -> FindingRecord | None:
-        """The finding that breaks it, if one does."""
+        """The finding that breaks it; None if none does."""
         return next((one for one in self.findings if one.verdict == "broken"), None)
 
 
 class PartRecord(Record):
-    """One thing that was read off the code."""
+    """One property that was read off the code."""
 
     name: str
     value: Told
     words: str
     evidence: str
-    certain: bool = Field(description="False where other values would fit as well.")
+    certain: bool = Field(description="False if other values would fit as well.")
 
 
 class IdentityRecord(Record):
@@ -111,16 +116,20 @@ class IdentityRecord(Record):
     parts: tuple[PartRecord, ...]
     answers: tuple[str, ...]
     numbers: dict[str, tuple[Real, ...]]
-    why: str = Field("", description="The error of attnproof itself; else empty.")
-    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
+    why: str = Field("", description="The error of attnproof itself; otherwise empty.")
+    traceback: str = Field(
+        default="", description="Traceback of an error of attnproof itself; otherwise empty."
+    )
 
 
 class RemarkRecord(Record):
-    """What is unusual of the code beside what it says of itself; no law is broken by it."""
+    """Something unusual about the code, given what it says of itself; it breaks no law."""
 
-    about: str = Field(description="The part of the identity.")
+    about: str = Field(description="The part of the identity that it is about.")
     expected: str
-    why: str = Field(description="The name, setting or line that suggests what was expected.")
+    why: str = Field(
+        description="The name, setting or source line that suggests the expected value."
+    )
     found: str
 
     @property
@@ -130,44 +139,50 @@ class RemarkRecord(Record):
 
 
 class TracedRecord(Record):
-    """What was read of the code's graph of operations."""
+    """What was read from the code's graph of operations."""
 
     operations: int = Field(ge=0)
-    guards: tuple[str, ...] = Field(description="Conditions under which the graph is the code.")
-    unread: tuple[str, ...] = Field(description="Operations that have no reading.")
-    why: str = Field(description="Why nothing could be traced; empty if something was.")
+    guards: tuple[str, ...] = Field(
+        description="Conditions under which the graph agrees with the code."
+    )
+    unread: tuple[str, ...] = Field(description="Operations without a symbolic interpretation.")
+    why: str = Field(description="Why nothing was traced; otherwise empty.")
 
 
 class CardLawRecord(Record):
-    """A law of encodings, asked of what the code's graph does to a vector at a position."""
+    """A law of encodings, checked on what the code's graph does to a vector at a position."""
 
     law: str
     says: str
     verdict: Literal["proved", "refuted", "undecided", "does not apply", "internal error"]
-    why: str = Field(description="How it is known, or a certified counterexample.")
+    why: str = Field(description="How the verdict is known, or a certified counterexample.")
     assuming: tuple[Condition, ...]
     seconds: float = Field(ge=0)
-    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
+    traceback: str = Field(
+        default="", description="Traceback of an error of attnproof itself; otherwise empty."
+    )
 
 
 class CardRecord(Record):
-    """The laws of encodings that the code obeys; the exit code does not depend on it."""
+    """The verdicts on the laws of encodings; the exit code does not depend on them."""
 
-    why: str = Field(description="Why there is none; empty if there is one.")
+    why: str = Field(description="Why there is no card; otherwise empty.")
     laws: tuple[CardLawRecord, ...]
 
 
 class MethodRecord(Record):
-    """One way of looking, and why it did not come to an end, if it did not."""
+    """One method, and why it did not finish, if it did not."""
 
     method: Method
     why: str
     seconds: float = Field(ge=0)
-    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
+    traceback: str = Field(
+        default="", description="Traceback of an error of attnproof itself; otherwise empty."
+    )
 
 
 class CodeRecord(Record):
-    """One target."""
+    """The record of one target."""
 
     target: str
     name: str
@@ -175,30 +190,33 @@ class CodeRecord(Record):
     kind: str
     adapted: str = Field(description="How the code is called, in words.")
     declared: str
-    strict: bool = Field(False, description="Whether what is undecided does not pass.")
+    strict: bool = Field(False, description="Whether undecided laws count as failures.")
     seed: int
     dtypes: tuple[str, ...]
     device: str
-    named: tuple[str, ...] = Field(description="The laws that were named; none: all of its kind.")
+    named: tuple[str, ...] = Field(description="The selected laws; empty for all laws of its kind.")
     laws: tuple[LawOfCodeRecord, ...]
     identity: IdentityRecord | None
     remarks: tuple[RemarkRecord, ...] = Field(
-        default=(), description="What is unusual; the exit code does not depend on it."
+        default=(), description="Unusual properties; the exit code does not depend on them."
     )
     traced: TracedRecord | None
-    card: CardRecord | None = Field(default=None, description="None where it was not asked for.")
+    card: CardRecord | None = Field(default=None, description="None if not requested.")
     methods: tuple[MethodRecord, ...]
     why: str = Field(description="Why the code cannot be run; empty if it can.")
-    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
-    stopped: str = Field(description="Where it was stopped, in a paragraph; empty if it ended.")
+    traceback: str = Field(
+        default="", description="Traceback of an error of attnproof itself; otherwise empty."
+    )
+    stopped: str = Field(description="Where it was stopped, in a paragraph; empty if it completed.")
     unfinished: tuple[str, ...] = Field(description="Laws that were not reached.")
     said: str = Field(description="The end of what the code printed.")
-    printed: int = Field(0, ge=0, description="How many lines it printed to standard output.")
+    printed: int = Field(0, ge=0, description="Number of lines printed to standard output.")
     first_printed: str = Field("", description="The first of them.")
     torch: str
     seconds: float = Field(ge=0)
     stored: AwareDatetime | None = Field(
-        default=None, description="When it was found, if nothing has changed since and it was kept."
+        default=None,
+        description="When it was checked, if the record was taken from the store; otherwise None.",
     )
 
     @property
@@ -213,23 +231,23 @@ class CodeRecord(Record):
 
     @property
     def unchecked(self) -> tuple[LawOfCodeRecord, ...]:
-        """The laws that were to compare what is declared, and did not."""
+        """The laws that should have compared a declaration, and did not."""
         return tuple(law for law in self.laws if law.verdict == "unchecked")
 
     @property
     def undecided(self) -> tuple[LawOfCodeRecord, ...]:
-        """The laws of which nothing is known, though they were asked."""
+        """The laws that were asked, and are not known to hold or to fail."""
         return tuple(law for law in self.laws if law.verdict == "undecided")
 
     @property
     def unasked(self) -> tuple[LawOfCodeRecord, ...]:
-        """The laws that were named, and could not be asked of this code."""
+        """The laws that were named, but could not be asked of this code."""
         named = (law for law in self.laws if law.law in self.named)
         return tuple(law for law in named if law.verdict == "not asked")
 
     @property
     def raises(self) -> str:
-        """What the code raised first, if it came to no end wherever it was simply run."""
+        """What the code raised first, if it raised whenever it was simply run; else empty."""
         ran = [f for law in self.asked for f in law.findings if f.method == "measured"]
         ran = [one for one in ran if one.verdict != "not asked"]
         ended = [one for one in ran if one.verdict != "undecided" or not one.why.startswith(RAISED)]
@@ -237,21 +255,21 @@ class CodeRecord(Record):
 
     @property
     def ok(self) -> bool:
-        """Every law that was asked or named holds, and there was one."""
+        """Whether at least one law was asked, and every law that was asked or named holds."""
         ran = not (self.why or self.stopped or self.unfinished or self.unasked or self.raises)
         good = all(law.verdict in ("proved", "exact", "measured") for law in self.asked)
         return ran and bool(self.asked) and good
 
     def law(self, name: str) -> LawOfCodeRecord:
-        """The law of this id.  Raises ``KeyError`` if the record has none."""
+        """Return the law with this id.  Raises ``KeyError`` if the record has none."""
         return {law.law: law for law in self.laws}[name]
 
 
 class CodesRecord(Record):
-    """All targets of one command."""
+    """The records of all targets of one command."""
 
     version: Literal[7] = 7
-    made: str = Field(description="When, as an ISO date and time.")
+    made: str = Field(description="Date and time of creation, in ISO format.")
     attnproof: str
     python: str
     codes: tuple[CodeRecord, ...]
@@ -264,7 +282,7 @@ class CodesRecord(Record):
 def codes_record(
     codes: Sequence[CodeRecord], unfinished: Sequence[str], seconds: float
 ) -> CodesRecord:
-    """The record of one command, made now."""
+    """Return the record of one command, dated now."""
     return CodesRecord(
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         attnproof=__version__,

@@ -1,4 +1,4 @@
-"""What is asked of code, checked once for all who ask; and what it gives, as plain data."""
+"""The request to check code, validated in one place for all callers; and results as plain data."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from typing import Any
 
 from ..errors import UsageError, require_device, require_known
 
-MOST = 4096  # characters of a text, entries of a list: a witness should be small enough to read
-DEEP = 8
+MAX_LENGTH = (
+    4096  # characters of a text, entries of a list: a witness should be small enough to read
+)
+MAX_DEPTH = 8
 
 
 def plain(value: Any, deep: int = 0) -> Any:
-    """A value as None, truth, number, text, list or dictionary; NaN and infinities are words.
+    """Return a value as None, bool, number, text, list or dictionary; NaN and infinities as words.
 
-    Arrays become nested lists; what is none of these becomes its text.
+    Arrays become nested lists; anything else becomes its text.
 
     >>> plain({"x": (1, float("nan")), 2: {0.5}})
     {'x': [1, 'nan'], '2': '{0.5}'}
@@ -32,19 +34,21 @@ def plain(value: Any, deep: int = 0) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, str):
-        return readable(value)[:MOST]
-    if deep < DEEP:
+        return readable(value)[:MAX_LENGTH]
+    if deep < MAX_DEPTH:
         if isinstance(value, Mapping):
-            return {readable(str(k)): plain(v, deep + 1) for k, v in list(value.items())[:MOST]}
+            return {
+                readable(str(k)): plain(v, deep + 1) for k, v in list(value.items())[:MAX_LENGTH]
+            }
         if isinstance(value, list | tuple):
-            return [plain(v, deep + 1) for v in value[:MOST]]
+            return [plain(v, deep + 1) for v in value[:MAX_LENGTH]]
         if hasattr(value, "tolist") and getattr(value, "size", None) is not None:
             return plain(_listed(value), deep + 1)
-    return readable(_text(value))[:MOST]
+    return readable(_text(value))[:MAX_LENGTH]
 
 
 def number(value: Any) -> float | str | None:
-    """A number of a finding: None, a finite float, or the word non-finite.
+    """Return a number of a finding: None, a finite float, or the word non-finite.
 
     >>> number(2), number(float("inf")), number(None)
     (2.0, 'non-finite', None)
@@ -56,7 +60,7 @@ def number(value: Any) -> float | str | None:
 
 
 def readable(text: str) -> str:
-    r"""A text without what would steer a terminal.
+    r"""Return the text without characters that would control a terminal.
 
     >>> readable("a\x1b[31mb\tc")
     'a?[31mb c'
@@ -66,7 +70,7 @@ def readable(text: str) -> str:
 
 
 def one_line(text: str, most: int = 400) -> str:
-    r"""A text in one line, cut where it is long.
+    r"""Return the text on one line, cut if it is long.
 
     >>> one_line("two\nlines")
     'two lines'
@@ -76,7 +80,7 @@ def one_line(text: str, most: int = 400) -> str:
 
 
 def raised(error: BaseException) -> str:
-    """What code raised, in a line; leaving by ``sys.exit`` is told as that.
+    """Describe in one line what code raised; ``sys.exit`` is described as such.
 
     >>> raised(ValueError("no")), raised(SystemExit(3))
     ('the code raised ValueError: no', 'the code left by sys.exit(3)')
@@ -104,27 +108,27 @@ def _listed(array: Any) -> Any:
 KINDS = ("rotary", "attention", "bias", "additive", "mask", "layer")
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 METHODS = ("measured", "identity", "traced", "exact")
-"""In the order they run: what is quick, and says most of wrong code, comes first.
+"""In the order in which they run: fast ones that reveal most faults first.
 
-Finite fields come last, and are not asked of a law that is proved and holds where it is measured.
+Finite fields come last, and are skipped for a law that is proved and holds where it is measured.
 """
 LIMIT = 60.0  # seconds that one law may take
-IN_A_ROW = 3  # laws that come to no end, and none that does between them: then it is the code
-SAME = "<the same "  # begins what is told of an object that no line makes again
+IN_A_ROW = 3  # consecutive laws that do not finish, after which the code is blamed
+SAME = "<the same "  # prefix for an object that no line of source recreates
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """One target and how it is looked at; ``laws`` empty means all that its kind has.
+class CodeRequest:
+    """One target and how to check it; empty ``laws`` means all laws of its kind.
 
-    ``limit`` is in seconds: what one law may take by all methods.  ``call`` is its signature in
-    axis letters, where that is told.  ``strict``: what is undecided does not pass.
-    ``settings`` of its constructor, as ``hidden_size=64``.  ``card``: the laws of encodings are
-    asked of its graph too.  ``known``: law, method and verdict of what a process before this one
-    found of it; no law is asked twice by one method.  ``as_read``: the mask that it read, as it
-    would be declared.
+    ``limit``: seconds that one law may take by all methods.  ``call``: the signature in axis
+    letters, if it was given.  ``strict``: undecided laws do not pass.  ``settings``: arguments of
+    its constructor, such as ``hidden_size=64``.  ``card``: also check the laws of encodings on its
+    graph.  ``known``: law, method and verdict of each finding of a previous process; no method
+    examines a law twice.  ``as_read``: the mask that the previous process read, in the notation of
+    a declaration.
 
-    >>> Asked(target="rope.py::rotate", kind="rotary", seed=3).again("norm")
+    >>> CodeRequest(target="rope.py::rotate", kind="rotary", seed=3).again("norm")
     'attnproof check rope.py::rotate --as rotary --law norm --seed 3'
     """
 
@@ -145,7 +149,7 @@ class Asked:
     as_read: str = ""
 
     def again(self, law: str, dtype: str = "") -> str:
-        """The command that shows one law again; the call, for code that has no name in a file."""
+        """Return the command that repeats one law; a call if the code has no name in a file."""
         if self.target.startswith("<"):
             more = f", declared={self.declared!r}" if self.declared else ""
             more += ", strict=True" * self.strict
@@ -171,12 +175,12 @@ class Asked:
         return shlex.join(words)
 
     def text(self) -> str:
-        """The same as one line of JSON."""
+        """Return the request as one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
-    def read(cls, text: str) -> Asked:
-        """What :meth:`text` wrote."""
+    def read(cls, text: str) -> CodeRequest:
+        """Return the request that :meth:`text` wrote."""
         told = json.loads(text)
         lists = {name: tuple(told[name]) for name in ("laws", "dtypes", "methods", "settings")}
         known = tuple((law, method, verdict) for law, method, verdict in told["known"])
@@ -184,9 +188,9 @@ class Asked:
 
 
 def settings_of(words: Iterable[str]) -> dict[str, Any]:
-    """Settings of a constructor, as they are written; what is not a literal of Python is a text.
+    """Return constructor settings from their text; what is not a Python literal stays text.
 
-    ``config.width=8`` is a part of the argument ``config``.  Raises ``ValueError``.
+    ``config.width=8`` sets a part of the argument ``config``.  Raises ``ValueError``.
 
     >>> settings_of(["heads=4", "sizes=(4, 4)", "kind=causal", "bias=False"])
     {'heads': 4, 'sizes': (4, 4), 'kind': 'causal', 'bias': False}
@@ -207,18 +211,18 @@ def settings_of(words: Iterable[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Run:
-    """Where inputs come from unless an assertion says otherwise; ``heard``: name, verdict."""
+    """Defaults for drawing inputs; ``report`` is called with the name and verdict of each law."""
 
     seed: int = 0
     dtype: str = "float32"
     device: str = "cpu"
-    heard: Callable[[str, str], None] | None = None
+    report: Callable[[str, str], None] | None = None
 
 
 AT_WORK: ContextVar[Run] = ContextVar("attnproof_run", default=Run())  # noqa: B039 (it is frozen)
 
 
-def asked_of(
+def code_request(
     target: str,
     *,
     kind: str = "",
@@ -229,17 +233,17 @@ def asked_of(
     device: Any = "",
     methods: str | Iterable[str] = METHODS,
     **more: Any,
-) -> Asked:
-    """What is asked of a target, by a command, a test or a notebook: every word of it is known.
+) -> CodeRequest:
+    """Return a validated request, for a command, a test or a notebook.
 
-    Seed, dtypes and device are those of the test run unless they are given; ``more`` is as
-    :class:`Asked` has it.  Raises ``ValueError`` for a kind, declaration, call, seed, dtype, device
-    or method that there is not.
+    Seed, dtypes and device default to those of the test run; ``more`` are further fields of
+    :class:`CodeRequest`.  Raises ``ValueError`` for an unknown kind, dtype, device or method, or an
+    invalid seed, declaration or call.
     """
     run = AT_WORK.get()
     seed = run.seed if seed is None else seed
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise UsageError(f"wanted a seed, a whole number from 0 on, got {seed!r}")
+        raise UsageError(f"wanted a seed, an integer of at least 0, got {seed!r}")
     names = [str(one or run.dtype).removeprefix("torch.") for one in dtypes] or [run.dtype]
     for name, one in zip(names, dtypes or names, strict=True):
         if name not in DTYPES:
@@ -258,7 +262,7 @@ def asked_of(
         from ..programs.grammar import parse
 
         _ = parse(call)
-    return Asked(
+    return CodeRequest(
         target=target,
         kind=kind,
         declared=declared,

@@ -1,7 +1,8 @@
-"""Code is run in a process of its own: what never ends is killed, and what is finished is kept.
+"""Run code in a process of its own: if it never ends it is killed, and finished results are kept.
 
-Findings go to its standard output, a line of JSON each; what the code prints goes to standard
-error, and what it reads is empty.  It ends when the process that started it ends.
+The process writes findings to its standard output, one line of JSON each.  What the code prints
+goes to standard error, and its standard input is empty.  The process ends when the one that started
+it ends.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from ..symbolic.faults import fault_of
-from .request import IN_A_ROW, LIMIT, MOST, Asked, one_line, raised, readable
+from .request import IN_A_ROW, LIMIT, MAX_LENGTH, CodeRequest, one_line, raised, readable
 
 if TYPE_CHECKING:
     from .collecting import Collected
 
 
-# The package is found where this one is; the path is then left to the code that is run.
+# The folder of this package comes first on the path for its own import, and last for the code.
 BOOT = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); import attnproof; "
     "sys.path.append(sys.path.pop(0)); from attnproof.real_code.running import main; main()"
 )
 HOME = str(Path(__file__).resolve().parent.parent.parent)
-TAIL = 200  # lines of what code prints that are kept
+TAIL = 200  # lines of the code's output that are kept
 WAIT = 0.05
-LEAST = 0.1  # of the limit of a law is left to each further method of looking at it
+LEAST = 0.1  # share of a law's limit that each further method gets at least
 FAULTS = ("Stack (most recent", "Current thread 0x", "Fatal Python error: ")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that one step may take (a law by all methods, an import), and all of them."""
+    """Seconds for one step (one law by all methods, or an import), and for all steps together."""
 
     law: float = LIMIT
     whole: float = 600.0
@@ -54,7 +55,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Stopped:
-    """Why the process was at an end before its work was."""
+    """Why the process ended before its work was done."""
 
     why: str
     line: str = ""
@@ -74,11 +75,11 @@ class Process(Protocol):
 
 
 Start = Callable[[str], Process]
-"""How a process is started, of what is asked."""
+"""Start a process for a request, given as JSON."""
 
 
 def spawned(asked: str) -> Process:
-    """A process that begins with nothing."""
+    """Start a fresh interpreter for a request."""
     return subprocess.Popen(
         [sys.executable, "-P", "-c", BOOT, HOME, asked],
         stdin=subprocess.PIPE,
@@ -89,12 +90,12 @@ def spawned(asked: str) -> Process:
 
 
 class Child:
-    """The process in which one target is run, and what is heard of it."""
+    """The process in which one target is run, and what has been received from it."""
 
-    def __init__(self, asked: Asked, start: Start | None = None) -> None:
+    def __init__(self, asked: CodeRequest, start: Start | None = None) -> None:
         self.start = start
         self.process = (start or spawned)(asked.text())
-        self.heard: queue.Queue[bytes | None] = queue.Queue()
+        self.lines: queue.Queue[bytes | None] = queue.Queue()
         self.said: deque[str] = deque(maxlen=TAIL)
         self.readers = [threading.Thread(target=f, daemon=True) for f in (self._hear, self._say)]
         for reader in self.readers:
@@ -103,8 +104,8 @@ class Child:
     def _hear(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.heard.put(line)
-        self.heard.put(None)
+            self.lines.put(line)
+        self.lines.put(None)
 
     def _say(self) -> None:
         assert self.process.stderr is not None
@@ -112,7 +113,7 @@ class Child:
             self.said.append(readable(line.decode(errors="replace").rstrip("\n")))
 
     def place(self) -> list[str]:
-        """The lines of the code that are at work, the innermost first, where they can be had."""
+        """Return the frames that are running, innermost first; none if they cannot be obtained."""
         if not hasattr(signal, "SIGUSR1") or self.process.poll() is not None:
             return []
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -125,20 +126,20 @@ class Child:
         return []
 
     def frames(self) -> list[str]:
-        """The frames that the fault handler printed last."""
+        """Return the frames that the fault handler printed last."""
         said = list(self.said)
         marks = [i for i, line in enumerate(said) if line.startswith(FAULTS)]
         told = said[marks[-1] + 1 :] if marks else []
         return [line.strip() for line in told if re.match(r' +File ".*", line \d+ in ', line)]
 
     def printed(self) -> list[str]:
-        """The end of what the code printed, without what the fault handler printed."""
+        """Return the end of what the code printed, without the output of the fault handler."""
         said = list(self.said)
         marks = (i for i, line in enumerate(said) if line.startswith(FAULTS))
         return [line for line in said[: next(marks, len(said))] if line]
 
     def kill(self) -> None:
-        """End the process and all that it started."""
+        """Kill the process and everything that it started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -153,150 +154,152 @@ class Child:
 
 
 def run(
-    heard: Collected,
+    collected: Collected,
     limits: Limits,
     tell: Callable[[Collected, dict[str, Any]], None],
     child: Child,
 ) -> tuple[Stopped | None, str]:
-    """Hear what a process tells of its target: why it stopped, if it did, and what it printed last.
+    """Take in what a process reports; return why it was stopped, if it was, and its last output.
 
-    A law that comes to no end is undecided, and the others are asked in a new process.  A method
-    by which ``IN_A_ROW`` of them come to none is given up, and the others go on, unless it is the
-    one by which the code simply runs: code of which no law ends, or that cannot be loaded a second
-    time, is not run again.
+    A law that does not finish is undecided, and the others are examined in a new process.  A method
+    is given up if ``IN_A_ROW`` laws in a row do not finish, and the other methods go on.  Code is
+    not run again if this happens to the method "measured", which simply runs it, if none of its
+    laws finish there, or if the code cannot be loaded a second time.
     """
     end = monotonic() + limits.whole
     said: list[str] = []
-    first: tuple[Stopped, tuple[str, str]] | None = None  # where it was stopped before
+    first: tuple[Stopped, tuple[str, str]] | None = None  # where it was stopped last time
     in_a_row, ended = 0, 0
     while True:
         try:
-            stopped = _listen(child, heard, limits, end, tell)
+            stopped = _listen(child, collected, limits, end, tell)
         finally:
             child.kill()
         said = [*said, *child.printed()][-TAIL:]
-        method, law = heard.at
-        if first is not None and not method and (stopped is not None or heard.why):
-            (stopped, heard.at), heard.why = first, ""
+        method, law = collected.at
+        if first is not None and not method and (stopped is not None or collected.why):
+            (stopped, collected.at), collected.why = first, ""
             return stopped, "\n".join(said)
         if stopped is not None:
-            in_a_row = in_a_row + 1 if len(heard.findings) == ended else 1
-            heard.lost(_on(stopped))
-            ended = len(heard.findings)
+            in_a_row = in_a_row + 1 if len(collected.findings) == ended else 1
+            collected.lost(_reason(stopped))
+            ended = len(collected.findings)
         if stopped is None or not method or monotonic() > end:
             return stopped, "\n".join(said)
         given_up = not law or in_a_row == IN_A_ROW
         if method == "measured" and (
-            given_up or (ended == len(heard.cut) and not heard.left(method))
+            given_up or (ended == len(collected.cut) and not collected.left(method))
         ):
             return stopped, "\n".join(said)
-        if given_up or not heard.left(method):
-            why = "" if law else _on(stopped)
-            heard.hear({"event": "method", "method": method, "why": why, "seconds": 0.0})
+        if given_up or not collected.left(method):
+            why = "" if law else _reason(stopped)
+            collected.receive({"event": "method", "method": method, "why": why, "seconds": 0.0})
             in_a_row = 0
-        done = {one.method for one in heard.methods}
-        rest = tuple(one for one in heard.asked.methods if one not in done)
+        done = {one.method for one in collected.methods}
+        rest = tuple(one for one in collected.asked.methods if one not in done)
         if not rest:
             return None, "\n".join(said)
-        first, heard.at = (stopped, heard.at), ("", "")
-        further = replace(heard.asked, methods=rest, known=heard.known, as_read=heard.as_read)
+        first, collected.at = (stopped, collected.at), ("", "")
+        further = replace(
+            collected.asked, methods=rest, known=collected.known, as_read=collected.as_read
+        )
         child = Child(further, child.start)
 
 
-def _on(stopped: Stopped) -> str:
+def _reason(stopped: Stopped) -> str:
     return stopped.why + (f", at {stopped.line}" if stopped.line else "")
 
 
 def _listen(
     child: Child,
-    heard: Collected,
+    collected: Collected,
     limits: Limits,
     end: float,
     tell: Callable[[Collected, dict[str, Any]], None],
 ) -> Stopped | None:
-    """Hear what the process tells until it has ended, crashed, or had its time."""
-    spent: dict[str, float] = {}  # on each law, by the methods that go law by law
+    """Take in what the process reports until it ends, crashes or runs out of time."""
+    spent: dict[str, float] = {}  # on each law, over all methods that go law by law
     since, at = monotonic(), ""
-    step: float | None = None  # the libraries are loaded in time that is not the code's
+    step: float | None = None  # loading the libraries does not count
     while True:
         now = monotonic()
         if now > end or (step is not None and now > step):
             seconds = limits.whole if now > end else limits.law
             what = "all of it" if now > end else "it"
             frames = child.place()
-            return Stopped(f"{what} had not ended after {seconds:g} s", _line(frames, heard))
+            return Stopped(f"{what} had not ended after {seconds:g} s", _line(frames, collected))
         try:
-            line = child.heard.get(timeout=max(0.0, min(WAIT, end - now)))
+            line = child.lines.get(timeout=max(0.0, min(WAIT, end - now)))
         except queue.Empty:
             if child.process.poll() is None:
                 continue
-            child.readers[0].join(WAIT)  # something that it started may hold the pipe for ever
-            if not child.heard.empty():
+            child.readers[0].join(WAIT)  # a process that it started may hold the pipe forever
+            if not child.lines.empty():
                 continue
             line = None
         if line is None:
-            return _ended(child, heard)
+            return _ended(child, collected)
         if not line.endswith(b"\n"):
-            continue  # it died while it wrote
+            continue  # it died while writing
         try:
             event = json.loads(line)
-            heard.hear(event)
+            collected.receive(event)
         except (ValueError, KeyError, TypeError):
             return Stopped(f"its output cannot be read: {one_line(repr(line), 80)}")
-        tell(heard, event)
+        tell(collected, event)
         if event["event"] == "ended":
             return None
         law, now = at, monotonic()
         if law:
             spent[law] = spent.get(law, 0.0) + now - since
-        at, since = heard.at[1], now
-        if heard.torch:
+        at, since = collected.at[1], now
+        if collected.torch:
             step = now + max(LEAST * limits.law, limits.law - spent.get(at, 0.0))
 
 
-def _ended(child: Child, heard: Collected) -> Stopped:
-    """The process is gone, and had not said that it would go."""
+def _ended(child: Child, collected: Collected) -> Stopped:
+    """Return how the process ended without announcing it."""
     try:
         code = child.process.wait(1.0)
     except subprocess.TimeoutExpired:
-        return Stopped("it closed the way to its findings", "")
+        return Stopped("it closed the pipe for its findings", "")
     child.readers[1].join(0.2)
     if code < 0:
         try:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"signal {-code}"
-        return Stopped(f"it crashed with {name}", _line(child.frames(), heard))
+        return Stopped(f"it crashed with {name}", _line(child.frames(), collected))
     return Stopped(f"its process ended with exit code {code}, as os._exit would end it", "")
 
 
-def _line(frames: list[str], heard: Collected) -> str:
-    """The innermost line of the file that the code stands in, or of any."""
+def _line(frames: list[str], collected: Collected) -> str:
+    """Return the innermost frame in the file of the code, or else in any file."""
     told = [re.sub(r'^File "(.*)", line (\d+) in (.*)$', r"\1:\2 in \3", f) for f in frames]
-    path = heard.asked.target.rpartition("::")[0]
-    mine = [f for f in told if heard.file and f.startswith(f"{heard.file}:")]
+    path = collected.asked.target.rpartition("::")[0]
+    mine = [f for f in told if collected.file and f.startswith(f"{collected.file}:")]
     mine = mine or [f for f in told if f"/{Path(path).name}:" in f]
     return (mine or told or [""])[0]
 
 
-YOUNG = 1_000_000  # objects made before cycles are looked for: loading torch makes as many
+YOUNG = 1_000_000  # allocations before a garbage collection: loading torch makes as many
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Look at one target; never returns."""
+    """Examine one target; never returns."""
     gc.set_threshold(YOUNG)
-    asked = Asked.read((sys.argv[1:] if arguments is None else arguments)[0])
+    asked = CodeRequest.read((sys.argv[1:] if arguments is None else arguments)[0])
     findings = _streams()
     sys.stdout = printed = counting(1)
-    faulthandler.enable()  # a crash tells its line on standard error
+    faulthandler.enable()  # a crash prints its line to standard error
     if hasattr(faulthandler, "register"):
-        faulthandler.register(signal.SIGUSR1, all_threads=False)  # asked where it stands
+        faulthandler.register(signal.SIGUSR1, all_threads=False)  # prints the current line
 
     own = os.getpid()
 
     def tell(event: dict[str, Any]) -> None:
         if os.getpid() != own:
-            os._exit(0)  # the code forked, and this is the copy: it would tell all of it twice
+            os._exit(0)  # a fork made by the code, which would report everything twice
         findings.write(json.dumps(event, allow_nan=False) + "\n")
         findings.flush()
 
@@ -313,10 +316,10 @@ def main(arguments: list[str] | None = None) -> None:
         )
     tell({"event": "printed", **printed.told()})
     tell({"event": "ended"})
-    os._exit(0)  # threads of the code may be left, and hooks at exit
+    os._exit(0)  # the code may have left threads and exit hooks
 
 
-def _look(asked: Asked, tell: Any) -> None:
+def _look(asked: CodeRequest, tell: Any) -> None:
     import torch
 
     from ..numeric.devices import DeviceAbsent, chosen
@@ -329,13 +332,13 @@ def _look(asked: Asked, tell: Any) -> None:
     from .loading import CannotLoad, load
     from .targets import sources_loaded
 
-    torch.set_num_threads(1)  # small arrays; and sums in one order on every machine
+    torch.set_num_threads(1)  # arrays are small; sums have the same order everywhere
     tell({"event": "ready", "torch": torch.__version__})
     try:
         chosen(asked.device)
         tell({"event": "begins", "method": "", "law": "", "does": "being imported"})
         code = load(asked.target)
-        gc.freeze()  # what is loaded stays, and is not gone through again
+        gc.freeze()  # what is loaded stays, and is not scanned again
         tell({"event": "begins", "method": "", "law": "", "does": "being adapted"})
         subject = adapted(code.thing, asked, code.name, code.file, tell)
     except (
@@ -348,17 +351,17 @@ def _look(asked: Asked, tell: Any) -> None:
         SignatureError,
     ) as error:
         why = error.on_command_line if isinstance(error, NoAdapter) else str(error)
-        tell({"event": "refused", "why": readable(why)[:MOST]})
+        tell({"event": "refused", "why": readable(why)[:MAX_LENGTH]})
         return
     look(subject, asked, tell, code.thing)
     tell({"event": "files", "files": sources_loaded(code.file)})
 
 
 def _streams() -> IO[str]:
-    """Take standard output and input away from the code; what findings are written to.
+    """Take standard output and input away from the code; return the stream for findings.
 
-    Whoever started this process holds the other end of its input and writes nothing: when that
-    end closes nobody listens, and the code, which may never end, is ended.
+    Whoever started this process holds the other end of its input and writes nothing.  When that end
+    closes, nobody is listening, and this process exits, even if the code would never end.
     """
     findings = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -384,14 +387,14 @@ FIRST = 80  # characters of the first line that are shown
 
 
 class Counting(io.TextIOWrapper):
-    """A stream of text that counts the lines that are written to it; empty ones count for none."""
+    """A text stream that counts the lines written to it, except empty ones."""
 
     lines = 0
     first = ""
-    begun = ""  # the start of the line that has no end yet
+    begun = ""  # the start of an unfinished line
 
     def write(self, text: str) -> int:
-        """Hand the text on, and count its lines."""
+        """Pass the text on, and count its lines."""
         *ended, begun = (self.begun + text).split("\n")
         self.begun = begun[: 2 * FIRST]
         told = [line for line in ended if line.strip()]
@@ -401,12 +404,12 @@ class Counting(io.TextIOWrapper):
         return super().write(text)
 
     def told(self) -> dict[str, int | str]:
-        """How many lines there are, and the first of them; one without an end is a line too."""
+        """Return the number of lines and the first of them; an unfinished line counts."""
         more = self.begun.strip()
         return {"lines": self.lines + bool(more), "first": self.first or one_line(more, FIRST)}
 
 
 def counting(number: int) -> Counting:
-    """What is written to a descriptor, line by line, for the process may be killed any time."""
+    """Return a line-buffered stream to a descriptor, as the process may be killed at any time."""
     stream = os.fdopen(os.dup(number), "wb")
     return Counting(stream, encoding="utf-8", errors="replace", line_buffering=True)

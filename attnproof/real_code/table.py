@@ -1,4 +1,4 @@
-"""Code on a terminal page: what is broken, what is proved, the other laws, what the code is."""
+"""The terminal page of a check: what is broken, what is proved, other laws, what the code is."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from .words import (
     counted,
     declaring,
     how,
-    outcome_told,
-    part_told,
-    printed_told,
-    set_aside,
+    outcome_text,
+    part_text,
+    printed_text,
+    unchecked_lines,
     unlike,
 )
 
 NARROW, WIDE = 80, 100
-FIRST = ("broken", "unchecked", "proved")  # these stand above the rest
-LONG = 60  # characters of conditions that are worth a note, where rows share them
-FEW = 4  # lines of what the code printed
+FIRST = ("broken", "unchecked", "proved")  # shown above the others
+LONG = 60  # shared conditions longer than this, in characters, get a note
+OUTPUT_LINES = 4  # lines of the code's output that are shown
 
 
 def code_page(record: CodeRecord, width: int = WIDE, *, verbose: bool = False) -> Group:
-    """What ``attnproof check`` prints of one target.
+    """Return the page that ``attnproof check`` prints for one target.
 
-    What is broken, with a witness; what is proved, with its conditions; the other laws, a line
-    each; what the code is; and last how many laws have which verdict.  ``verbose``: the laws that
-    were not asked as well, and no line is cut.
+    It shows what is broken, with a witness; what is proved, with its conditions; the other laws,
+    one line each; what the code is; and a count of the verdicts.  ``verbose``: also the laws that
+    were not asked, and no line is cut.
     """
     at = max(NARROW, min(width, WIDE))
     return laid_out(_code(record, at, verbose), at)
@@ -64,23 +64,23 @@ def _code(record: CodeRecord, width: int, verbose: bool) -> Iterator[Part]:
         if record.stored is not None:
             told += f" (unchanged since {record.stored:%Y-%m-%d %H:%M} UTC)"
         yield from (EMPTY, _line(told, "bold"))
-        if outcome := outcome_told(record):
+        if outcome := outcome_text(record):
             yield _line(outcome, "yellow")
 
 
 def _order(law: LawOfCodeRecord) -> int:
-    """What is not known to hold stands above what is."""
+    """Return a sort key that puts laws not known to hold above the others."""
     return ("internal error", "undecided", "exact", "measured").index(law.verdict)
 
 
 def identity_page(record: CodeRecord, width: int = WIDE) -> Group:
-    """What ``attnproof identify`` prints of one target."""
+    """Return the page that ``attnproof identify`` prints for one target."""
     parts = (_head(record), _identity(record.identity), _remarks(record), _notes(record))
     return laid_out(chain(*parts), max(NARROW, min(width, WIDE)))
 
 
 def _line(text: str, style: str = "") -> Line:
-    """A line whose further ones stand a little deeper; a command that is to be copied is whole."""
+    """Return a line with a hanging indent; a command to be copied is not wrapped."""
     return Line(text, style, None if text.lstrip().startswith("again: ") else 2)
 
 
@@ -99,7 +99,7 @@ def _head(record: CodeRecord) -> Iterator[Line]:
 
 
 def _failed(record: CodeRecord) -> Iterator[Line]:
-    """The first broken law in full, the others in a line each; what is declared and unchecked."""
+    """Yield the first broken law in full, the others briefly, then unchecked declarations."""
     for number, law in enumerate(record.broken):
         yield EMPTY
         if number == 0:
@@ -121,11 +121,11 @@ def _rows(
     noted: Sequence[Condition] = (),
     note: str = "",
 ) -> Table:
-    """One row a law: sign, law, verdict, how it is known, error and bound.
+    """Return a table with a row per law: sign, law, verdict, how it is known, error and bound.
 
-    Laws that hold under the same conditions stand one below the other beside them, joined by a
-    bar.  Not ``whole``: a line each, cut where it is long, but for what has conditions.  In the
-    place of conditions that are ``noted`` stands the number of their ``note``.
+    Laws that hold under the same conditions are listed beside these, joined by a bar.  Unless
+    ``whole``, a row is cut to one line if it has no conditions.  Conditions that are ``noted`` are
+    replaced by the number of their ``note``.
     """
     shown = Table(
         box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", show_header=header
@@ -159,7 +159,7 @@ def _rows(
 
 
 class _Beside:
-    """Conditions that several laws have in common: "each ..", behind a bar as high as both."""
+    """Conditions shared by several laws, as "each ..", behind a bar as high as both."""
 
     def __init__(self, told: str, laws: int) -> None:
         self.told, self.laws = told, laws
@@ -171,9 +171,9 @@ class _Beside:
 
 
 def _shared(laws: Sequence[LawOfCodeRecord]) -> tuple[Condition, ...]:
-    """The conditions that all of some laws have which have any, where they are long.
+    """Return the conditions common to all laws that have conditions, if they are long.
 
-    Of laws in one row they are told once anyway.
+    If such laws all share one row, nothing is returned: the row states the conditions once anyway.
     """
     under = [group[0].assuming for _, group in _alike(laws) if group[0].assuming]
     if len(under) < 2:
@@ -185,7 +185,7 @@ def _shared(laws: Sequence[LawOfCodeRecord]) -> tuple[Condition, ...]:
 def _alike(
     laws: Iterable[LawOfCodeRecord], noted: Sequence[Condition] = (), note: str = ""
 ) -> Iterator[tuple[str, list[LawOfCodeRecord]]]:
-    """How laws are known, and the laws; those of one verdict under the same conditions together."""
+    """Yield how laws are known, with those laws; equal verdicts and conditions are grouped."""
     found: dict[tuple[str, ...], list[LawOfCodeRecord]] = {}
     for law in laws:
         alone = () if law.assuming else (law.law,)
@@ -194,8 +194,8 @@ def _alike(
 
 
 def _below(record: CodeRecord, *, verbose: bool) -> Iterator[Line]:
-    """Laws that were not reached, or not asked; what the code is; notes."""
-    yield from (_line(line, "dim") for line in set_aside(record, verbose=verbose))
+    """Yield the laws not reached or not asked, what the code is, and notes."""
+    yield from (_line(line, "dim") for line in unchecked_lines(record, verbose=verbose))
     if record.identity is not None:
         yield EMPTY
         yield _line(f"it is: {record.identity.sentence}", "bold")
@@ -210,31 +210,33 @@ def _below(record: CodeRecord, *, verbose: bool) -> Iterator[Line]:
 
 
 def _identity(identity: IdentityRecord | None) -> Iterator[Line]:
-    """The sentence, then each part with its evidence, then answers."""
+    """Yield the sentence, then each part with its evidence, then answers."""
     if identity is None:
         return
     yield EMPTY
     yield _line(identity.sentence, "bold")
     for part in identity.parts:
         doubt = "" if part.certain else " (other values would fit as well)"
-        yield _line(f"  {part.name}: {part_told(part)}{doubt}; {part.evidence}")
+        yield _line(f"  {part.name}: {part_text(part)}{doubt}; {part.evidence}")
     yield from (_line(answer) for answer in identity.answers)
 
 
 def _remarks(record: CodeRecord) -> Iterator[Line]:
-    """What is unusual of the code beside what it says of itself."""
+    """Yield what is unusual about the code, given what it says of itself."""
     yield from (_line(f"remark: {one.sentence}", "yellow") for one in record.remarks)
 
 
 def _notes(record: CodeRecord) -> Iterator[Line]:
-    """What was traced, what did not come to an end, what the code printed."""
+    """Yield what was traced, what did not finish, and what the code printed."""
     traced = record.traced
     if traced is not None and traced.why:
-        yield _line(f"nothing was proved of it: {traced.why}", "dim")
+        yield _line(f"nothing was proved about it: {traced.why}", "dim")
     elif traced is not None:
         unread = f"; not read: {', '.join(traced.unread)}" if traced.unread else ""
         proved = any(law.verdict == "proved" for law in record.laws)
-        told = "; proofs are of it in exact arithmetic, for all inputs and weights" * proved
+        told = (
+            "; proofs are about the graph in exact arithmetic, for all inputs and weights" * proved
+        )
         yield _line(f"its graph has {traced.operations} operations{unread}{told}", "dim")
         apart = unlike(one for law in record.laws for one in law.findings)
         yield from (_line(f"! not proved: {why}", "yellow") for why in apart[:1])
@@ -243,14 +245,14 @@ def _notes(record: CodeRecord) -> Iterator[Line]:
         for method in record.methods
         if method.why
     )
-    if told := printed_told(record):
+    if told := printed_text(record):
         yield _line(told, "dim")
     if record.stopped:
         yield EMPTY
         told, *again = record.stopped.split("\n")
         yield _line(f"! {told}", "red")
         yield from (_line(f"  {line}") for line in again)
-        said = record.said.splitlines()[-FEW:]
+        said = record.said.splitlines()[-OUTPUT_LINES:]
         if said:
-            yield _line("  the last that it printed:", "dim")
+            yield _line("  its last output:", "dim")
         yield from (_line(f"    {line.strip()}", "dim") for line in said)

@@ -1,10 +1,11 @@
-"""Targets of one command, in turn: each is run unless nothing of it has changed, printed and kept.
+"""Run the targets of one command in turn, unless nothing about them has changed; print and store.
 
-The key of a record is what was asked, the folder and processor it was asked on, ``PYTHONPATH``, the
-sources of attnproof, Python and the name and version of every installed distribution.  With the
-record stands the digest of the target's file, and of every source file that the code had loaded
-and that no distribution owns; it is used only while all of these are as they were.  What code
-reads otherwise (data files, environment variables, the clock, the network) is not covered.
+The key of a record consists of the request, the working directory, ``PYTHONPATH``, the processor,
+the sources of attnproof, Python, and the name, version and installation time of every installed
+distribution.  The record is stored with the digest of the target's file and of every source file
+that the code loaded and that no distribution owns, and is used only while all of these are
+unchanged.  Anything else that the code reads (data files, environment variables, the clock, the
+network) is not covered.
 
 Nothing here loads torch.
 """
@@ -38,16 +39,16 @@ if TYPE_CHECKING:
 
     from ..sweeping.store import Key, Store
     from .collecting import Collected
-    from .request import Asked
+    from .request import CodeRequest
     from .running import Limits, Start
 
 
 Ran: TypeAlias = "tuple[CodeRecord, int, dict[str, str]]"
 
 
-def in_rotate(
+def run_targets(
     targets: Sequence[str],
-    asked: Callable[[str], Asked],
+    asked: Callable[[str], CodeRequest],
     whole: float,
     json: Path | None,
     *,
@@ -56,7 +57,7 @@ def in_rotate(
     store: Store | None = None,
     fresh: bool = False,
 ) -> int:
-    """Run the targets, one after the other; what one does stops no other.  The exit code."""
+    """Run the targets one after the other, none affecting another; return the exit code."""
     from .running import Limits
 
     start = monotonic()
@@ -69,7 +70,9 @@ def in_rotate(
                 one = asked(left[0])
                 limits = Limits(one.limit, whole)
                 found = partial(run_target, one, limits, identifying=identifying, begin=begin)
-                record, code = _kept(one, found, store, identifying=identifying, fresh=fresh)
+                record, code = _stored_or_run(
+                    one, found, store, identifying=identifying, fresh=fresh
+                )
                 done.append(record)
                 codes.append(code)
                 left.pop(0)
@@ -87,7 +90,7 @@ def in_rotate(
 
 @contextmanager
 def _starting(count: int) -> Iterator[Start | None]:
-    """How the processes of so many targets are started: those of several load no library twice."""
+    """Yield how to start the processes of so many targets; several load the libraries once."""
     if count < 2 or sys.platform != "linux":
         yield None
         return
@@ -97,34 +100,39 @@ def _starting(count: int) -> Iterator[Start | None]:
         yield server.started
 
 
-def _kept(
-    asked: Asked, run: Callable[[], Ran], store: Store | None, *, identifying: bool, fresh: bool
+def _stored_or_run(
+    asked: CodeRequest,
+    run: Callable[[], Ran],
+    store: Store | None,
+    *,
+    identifying: bool,
+    fresh: bool,
 ) -> tuple[CodeRecord, int]:
-    """What the store has of a target of which nothing has changed; else it is run, and kept.
+    """Return the stored record of an unchanged target; otherwise run it, and store the record.
 
-    Only what came to its end is kept, and only of code that runs on the processor.
+    A record is stored only if its run came to its end, and only for code that runs on the CPU.
     """
     if store is None or asked.device != "cpu":
         return run()[:2]
     from .words import exit_code
 
     key = key_of(asked)
-    record = None if fresh else recalled(store, key)
+    record = None if fresh else stored_record(store, key)
     if record is not None:
         return record, exit_code(record, identifying=identifying)
     began = time()
     record, code, files = run()
     if code in (0, 1) and not any(method.why for method in record.methods):
-        keep(store, key, record, files, began)
+        store_record(store, key, record, files, began)
     return record, code
 
 
 def run_target(
-    asked: Asked, limits: Limits, *, identifying: bool, begin: Start | None = None
+    asked: CodeRequest, limits: Limits, *, identifying: bool, begin: Start | None = None
 ) -> Ran:
-    """Run one target: its record, the exit code, and the digests of the files it loaded.
+    """Run one target; return its record, the exit code, and the digests of the files it loaded.
 
-    Raises ``KeyboardInterrupt`` where that came before anything was found.
+    Raises ``KeyboardInterrupt`` if it came before anything was found.
     """
     from .loading import CannotLoad, require_target
     from .running import Child, run
@@ -139,27 +147,27 @@ def run_target(
     from rich.console import Console
 
     from .collecting import Collected
-    from .words import exit_code, stopped_told
+    from .words import exit_code, stop_text
 
-    heard, stopped, said, code = Collected(asked), "", "", None
+    collected, stopped, said, code = Collected(asked), "", "", None
     if child is None:
-        heard.hear({"event": "refused", "why": why})
+        collected.receive({"event": "refused", "why": why})
     else:
         try:
             with code_progress(Console(stderr=True), asked.target) as tell:
-                cause, said = run(heard, limits, tell, child)
-            stopped = stopped_told(heard, cause) if cause is not None else ""
+                cause, said = run(collected, limits, tell, child)
+            stopped = stop_text(collected, cause) if cause is not None else ""
         except KeyboardInterrupt:
-            if not heard.findings:
+            if not collected.findings:
                 raise
-            stopped, code = f"{asked.target} was interrupted; what was found is kept.", 130
-    record = heard.record(monotonic() - start, stopped=stopped, said=said)
+            stopped, code = f"{asked.target} was interrupted; earlier results are kept.", 130
+    record = collected.record(monotonic() - start, stopped=stopped, said=said)
     code = exit_code(record, identifying=identifying) if code is None else code
-    return record, code, heard.files
+    return record, code, collected.files
 
 
 def _show(record: CodeRecord, *, identifying: bool, first: bool, verbose: bool) -> None:
-    """Print one target, an empty line before it if it is not the first."""
+    """Print one target, with an empty line before it unless it is the first."""
     from rich.console import Console
 
     from .table import code_page, identity_page
@@ -170,13 +178,13 @@ def _show(record: CodeRecord, *, identifying: bool, first: bool, verbose: bool) 
         identity_page(record, width) if identifying else code_page(record, width, verbose=verbose)
     )
     with console.capture() as told:
-        # A command that is to be copied stays whole.
+        # Without cropping, a command can be copied.
         console.print(page, highlight=False, markup=False, crop=False)
     _say("\n" * (not first) + told.get())
 
 
 def _say(text: str) -> None:
-    """Print; where nobody reads on, such as behind `| head`, go on without."""
+    """Print the text; if nobody reads on, as behind `| head`, carry on without printing."""
     try:
         print(text, end="", flush=True)
     except BrokenPipeError:
@@ -190,15 +198,15 @@ def _write(done: Sequence[CodeRecord], left: Sequence[str], seconds: float, file
     try:
         _say(f"wrote {write_json(codes_record(done, left, seconds), file)}\n")
     except OSError as error:
-        told = f"wanted to write {file}, and could not ({error.strerror or error})"
-        raise UsageError(f"{told}; what was found is above; choose another file") from None
+        told = f"wanted to write {file}, but could not ({error.strerror or error})"
+        raise UsageError(f"{told}; the results are printed above; choose another file") from None
 
 
 @contextmanager
 def code_progress(
     console: Console, target: str
 ) -> Iterator[Callable[[Collected, dict[str, Any]], None]]:
-    """A bar while one target is looked at; yields what to tell of each event."""
+    """Show a progress bar for one target; yield the function to call with each event."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
@@ -207,16 +215,16 @@ def code_progress(
         task = bar.add_task(f"{target}: starting", total=None)
         begun = 0
 
-        def tell(heard: Collected, event: dict[str, Any]) -> None:
+        def tell(collected: Collected, event: dict[str, Any]) -> None:
             nonlocal begun
             if event["event"] != "begins":
                 return
-            method, law = heard.at
+            method, law = collected.at
             begun += bool(law)
-            what = " ".join(filter(None, (method, law))) or heard.does
+            what = " ".join(filter(None, (method, law))) or collected.does
             bar.update(
                 task,
-                total=heard.expected or None,
+                total=collected.expected or None,
                 completed=begun - 1 if law else begun,
                 description=f"{target}: {what}",
             )
@@ -228,27 +236,27 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def sources_loaded(target: str = "") -> dict[str, str]:
-    """The digest of every file that this process has imported, but those of distributions.
+    """Return the digest of each file that this process imported, except those of distributions.
 
-    The path of each, and the digest of what stands in it now.  ``target`` is the file of the code
-    itself, which counts wherever it is.
+    The keys are paths, and the digests are of the current contents.  ``target``, the file of the
+    code itself, is included wherever it is.
     """
     owned = [*_owned(), str(PACKAGE), *(str(p.resolve()) for p in PACKAGE.iterdir() if p.is_dir())]
     found = {target: _digest(target)} if Path(target).is_file() else {}
     for module in list(sys.modules.values()):
-        file = getattr_static(module, "__file__", None)  # a lazy module loads itself at a getattr
+        file = getattr_static(module, "__file__", None)  # getattr would load a lazy module
         if not isinstance(file, str) or any(file.startswith(f"{one}{os.sep}") for one in owned):
             continue
         if not (Path(file).is_absolute() or Path(file).exists()):
-            continue  # modules that are made, such as torch.ops, name files that are none
+            continue  # synthetic modules, such as torch.ops, name files that do not exist
         path = os.path.realpath(file)
         if not any(path.startswith(f"{one}{os.sep}") for one in owned):
             found[path] = _digest(path)
     return found
 
 
-def key_of(asked: Asked) -> Key:
-    """What a check depends on, besides the files that it loads."""
+def key_of(asked: CodeRequest) -> Key:
+    """Return the key of a check: all that it depends on, except the files that it loads."""
     from ..sweeping.store import Key
 
     told = {
@@ -264,8 +272,8 @@ def key_of(asked: Asked) -> Key:
     return Key("code", asked.target, json.dumps(told, sort_keys=True))
 
 
-def recalled(store: Store, key: Key) -> CodeRecord | None:
-    """What was found of this code, if none of its files has changed since."""
+def stored_record(store: Store, key: Key) -> CodeRecord | None:
+    """Return the stored record of this code; None if there is none or a file has changed since."""
     from ..sweeping.store import StoreError
 
     try:
@@ -282,13 +290,13 @@ def recalled(store: Store, key: Key) -> CodeRecord | None:
     return record.model_copy(update={"stored": stored.made})
 
 
-def keep(
+def store_record(
     store: Store, key: Key, record: CodeRecord, files: Mapping[str, str], began: float
 ) -> bool:
-    """Leave a record; whether it was left.
+    """Store a record; return whether it was stored.
 
     ``began``: when the process began, in seconds since the epoch.  A file that was written later
-    may not be the one that was loaded, and then nothing is left.
+    may not be the version that was loaded, and then nothing is stored.
     """
     from ..sweeping.store import StoreError
 
@@ -316,14 +324,14 @@ def _written(path: str) -> float:
 
 
 def _owned() -> list[str]:
-    """Folders whose files change with a version: of Python, and of what is installed."""
+    """Return folders whose files change only with a version: those of Python and of packages."""
     named = ("stdlib", "platstdlib", "purelib", "platlib")
     found = {sysconfig.get_paths()[name] for name in named}
     return sorted(found | {os.path.realpath(one) for one in found})
 
 
 def _own() -> str:
-    """The digest of the sources of attnproof."""
+    """Return the digest of attnproof's own sources."""
     digest = sha256()
     for path in sorted(_python_files(PACKAGE)):
         digest.update(f"{path}\0".encode() + Path(path).read_bytes())
@@ -336,7 +344,7 @@ def _python_files(folder: Path) -> Iterable[str]:
 
 
 def _installed() -> list[str]:
-    """Names and versions of distributions, and when each was installed."""
+    """Return the names and versions of distributions, with the time of their installation."""
     found: set[str] = set()
     for folder in _owned():
         if not Path(folder).is_dir():

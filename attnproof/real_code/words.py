@@ -1,4 +1,4 @@
-"""Words for a person: how many laws hold, where code was stopped, what breaks and with what."""
+"""Text for the page of a check: counts of verdicts, where code was stopped, what breaks and how."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from .. import document
 from ..errors import FAULT, internal_errors
 from ..programs import as_read
-from ..programs.finding import UNLIKE
+from ..programs.finding import DIFFERS_FROM_GRAPH
 from ..verdict_line import Condition, clauses, verdict_line
 from .records import (
     CardRecord,
@@ -27,17 +27,19 @@ if TYPE_CHECKING:
     from .collecting import Collected
     from .running import Stopped
 
-SIGNS = {**document.SIGNS, "measured": "✓"}  # of a law that no encoding card has
+SIGNS = {**document.SIGNS, "measured": "✓"}  # a verdict that encoding cards do not have
 NOT_GIVEN = "no code was given that does this"
-MATRIX = re.compile(r" \([#. ]+\)")  # which token reaches which; the record has it
-LONG = 160  # characters of a value that is shown; the record has all of it
+MATRIX = re.compile(r" \([#. ]+\)")  # which token reaches which; it is in the record
+LONG = 160  # characters of a value that are shown; the record has it in full
 
 
 def exit_code(record: CodeRecord, *, identifying: bool = False) -> int:
-    """1: a law is broken, or a declaration unchecked.  2: no law was asked, or it was not run.
+    """Return the exit code of a check, or with ``identifying`` of an identification.
 
-    0: neither.  What is undecided does not pass where the record is ``strict``: then it is 1.  An
-    error of attnproof itself is 2.
+    2: the code cannot be run or was stopped, no law was asked, or attnproof itself failed.
+    Otherwise 1: a law is broken.  Otherwise 2: a named law could not be asked.  Otherwise 1: a
+    declaration is unchecked, a law was not reached, or the record is ``strict`` and a law is
+    undecided.  Otherwise 0.  With ``identifying``, 1 says that the code was run and not identified.
     """
     if any(True for _ in internal_errors(record)):
         return FAULT
@@ -55,9 +57,9 @@ def exit_code(record: CodeRecord, *, identifying: bool = False) -> int:
 
 
 def how(law: LawOfCodeRecord, noted: Collection[Condition] = (), note: str = "") -> str:
-    """How the verdict of a law is known: of a proof its whole line, of others a first clause.
+    """Return how a verdict is known: for a proof its whole line, for others their first clause.
 
-    Conditions that are ``noted`` elsewhere, if the law has all of them, are told by the ``note``.
+    Conditions ``noted`` elsewhere are replaced by the ``note`` if the law has all of them.
     """
     apart = bool(noted) and set(noted) <= set(law.assuming)
     limits = clauses(one for one in law.assuming if not (apart and one in noted))
@@ -77,19 +79,21 @@ def how(law: LawOfCodeRecord, noted: Collection[Condition] = (), note: str = "")
 
 
 def unlike(findings: Iterable[FindingRecord]) -> list[str]:
-    """Where the code was seen to differ from its graph, of which then nothing is proved."""
-    return [one.why for one in findings if one.verdict == "undecided" and UNLIKE in one.why]
+    """Return where the code was seen to differ from its graph, so that nothing is proved of it."""
+    return [
+        one.why for one in findings if one.verdict == "undecided" and DIFFERS_FROM_GRAPH in one.why
+    ]
 
 
 def card_lines(card: CardRecord, *, verbose: bool = False) -> Iterator[str]:
-    """The laws of encodings: what is proved under one condition stands in one line.
+    """Yield the laws of encodings; those proved under the same conditions share a line.
 
-    ``verbose``: those as well that do not apply, each with its reason.
+    ``verbose``: also those that do not apply, each with its reason.
     """
     if card.why:
         yield f"it has no card: {card.why}"
         return
-    yield "its card, the laws of encodings asked of its graph:"
+    yield "card, the laws of encodings on its graph:"
     proved: dict[str, list[str]] = {}
     others: list[str] = []
     for law in card.laws:
@@ -104,15 +108,15 @@ def card_lines(card: CardRecord, *, verbose: bool = False) -> Iterator[str]:
 
 
 def counted(record: CodeRecord) -> str:
-    """How many laws have which verdict."""
+    """Return how many laws have each verdict."""
     parts = document.tally((law.verdict for law in record.laws), get_args(LawVerdict))
     one = len(record.laws) == 1
     lost = f" ({len(record.unfinished)} not reached)" if record.unfinished else ""
     return f"{len(record.laws)} law{'' if one else 's'}: {parts}{lost}"
 
 
-def outcome_told(record: CodeRecord) -> str:
-    """What the exit code says, where nothing is broken and not every law holds."""
+def outcome_text(record: CodeRecord) -> str:
+    """Explain the exit code if nothing is broken but not every law holds; else return ""."""
     if record.why or record.stopped or record.broken or record.ok or not record.laws:
         return ""
     if told := next(internal_errors(record), ""):
@@ -120,11 +124,11 @@ def outcome_told(record: CodeRecord) -> str:
     if not record.asked:
         failed = [f"{method.method}: {method.why}" for method in record.methods if method.why]
         told = f" ({'; '.join(failed)})" if failed else ""
-        return f"no law was asked of it, so nothing is known about it{told}"
+        return f"no law was checked, so nothing is known about it{told}"
     if record.raises:
         return f"it cannot be run: {record.raises}, for every law"
     if record.unasked:
-        return f"{', '.join(law.law for law in record.unasked)}: named, and could not be asked"
+        return f"{', '.join(law.law for law in record.unasked)}: named, but could not be checked"
     said: list[str] = []
     if record.unchecked:
         whose = ", ".join(law.law for law in record.unchecked)
@@ -133,7 +137,7 @@ def outcome_told(record: CodeRecord) -> str:
         are = "are" if len(record.undecided) > 1 else "is"
         open_ = f"{', '.join(law.law for law in record.undecided)} {are} undecided"
         if record.strict:
-            said.append(f"{open_}, and under --strict that does not pass: the exit code is 1")
+            said.append(f"{open_}, which --strict does not accept: the exit code is 1")
         elif record.unchecked:
             said.append(open_)
         else:
@@ -144,16 +148,16 @@ def outcome_told(record: CodeRecord) -> str:
     return "; ".join(said)
 
 
-def printed_told(record: CodeRecord) -> str:
-    """What the code printed, told once; it is not a fault."""
+def printed_text(record: CodeRecord) -> str:
+    """Say once that the code printed something, which is not a fault."""
     if not record.printed:
         return ""
     lines = f"{record.printed} line{'s' * (record.printed > 1)}"
-    return f"it printed {lines} while it was checked, the first: {record.first_printed}"
+    return f"it printed {lines} while it was checked; the first: {record.first_printed}"
 
 
-def set_aside(record: CodeRecord, *, verbose: bool = True) -> Iterator[str]:
-    """The laws that were not reached; ``verbose``: those not asked, of one reason together."""
+def unchecked_lines(record: CodeRecord, *, verbose: bool = True) -> Iterator[str]:
+    """Yield the laws not reached and, if ``verbose``, those not asked, grouped by reason."""
     whose: dict[str, list[str]] = {}
     for law in record.laws:
         if verbose and law.verdict == "not asked":
@@ -166,11 +170,11 @@ def set_aside(record: CodeRecord, *, verbose: bool = True) -> Iterator[str]:
 
 
 WAITS = {"rotary": ("frequencies-as-declared",), "additive": ("frequencies-as-declared",)}
-"""The law that is asked of each kind of code only where something is declared, beside masks."""
+"""Laws that are checked only if something is declared, for kinds of code other than masks."""
 
 
 def declaring(record: CodeRecord) -> str:
-    """What may be declared of code of which nothing is: what it was read to be."""
+    """Say what may be declared of code without a declaration: what it was identified as."""
     if record.declared or record.identity is None:
         return ""
     laws = {law.law: law.verdict for law in record.laws}
@@ -179,27 +183,27 @@ def declaring(record: CodeRecord) -> str:
     if record.kind in as_read.KINDS and not as_read.mask_as_read(
         record.kind, record.identity.parts
     ):
-        asked = []  # by name alone
+        asked = []  # only by name
     if not laws.keys() & set(waits) or (asked and record.kind not in as_read.KINDS):
         return ""
     told = as_read.declared_as_read(record.kind, record.identity.parts)
     if not asked:
-        meant = f"if this is what it is meant to be, --declare {told} asks the laws that compare"
-        return f"nothing is declared of it: {meant}" if told else ""
+        meant = f"if this is what it is meant to be, --declare {told} checks it against that"
+        return f"nothing was declared: {meant}" if told else ""
     were = "was" if len(asked) == 1 else "were"
-    holds = f"; --declare {told} holds it to that mask" if told else ""  # else of no simple rule
+    holds = f"; --declare {told} holds it to that mask" if told else ""  # else no simple rule
     return (
-        f"nothing is declared of it: {', '.join(asked)} {were} asked of the mask that was read"
-        f"{holds}"
+        f"nothing was declared: {', '.join(asked)} {were} checked against the mask that was "
+        f"identified{holds}"
     )
 
 
-def part_told(part: PartRecord) -> str:
-    """A part of an identity: its words, or its value where it has none.
+def part_text(part: PartRecord) -> str:
+    """Return the words of a part of an identity, or its value if it has none.
 
     >>> from attnproof.real_code.records import PartRecord
     >>> values = {"family": "none"}, 0.99999999, False, "float32"
-    >>> [part_told(PartRecord(name="", value=v, words="", evidence="", certain=True))
+    >>> [part_text(PartRecord(name="", value=v, words="", evidence="", certain=True))
     ...  for v in values]
     ['none', '1', 'no', 'float32']
     """
@@ -216,7 +220,7 @@ def part_told(part: PartRecord) -> str:
 
 
 def broken_lines(law: LawOfCodeRecord) -> Iterator[str]:
-    """A broken law in full: what it says, what was seen, the witness, and how to see it again."""
+    """Yield the lines of a broken law: what it says, what was seen, the witness, how to repeat."""
     yield f"✗ {law.law}: {law.says}"
     yield f"  {law.why}"
     seen = law.shown
@@ -229,7 +233,7 @@ def broken_lines(law: LawOfCodeRecord) -> Iterator[str]:
 
 
 def witness_lines(seen: SeenRecord) -> Iterator[str]:
-    """A witness: inputs, the two sides, their difference beside what rounding explains."""
+    """Yield the lines of a witness: inputs, both sides, their difference and its rounding bound."""
     if seen.inputs:
         yield "with " + ", ".join(f"{name} = {_value(v)}" for name, v in seen.inputs.items())
     for side in (seen.here, seen.there):
@@ -238,7 +242,7 @@ def witness_lines(seen: SeenRecord) -> Iterator[str]:
 
 
 def _difference(seen: SeenRecord) -> str:
-    """How far the two sides of a witness are apart: of some laws they should be."""
+    """Say how far apart the two sides of a witness are; for some laws they should differ."""
     known = ", bounded in ball arithmetic" if seen.certified else ""
     far, allowed = seen.difference, seen.allowed
     if isinstance(far, float) and isinstance(allowed, float) and far <= allowed:
@@ -252,22 +256,22 @@ def _difference(seen: SeenRecord) -> str:
     return f"they differ by {document.short(far)}{explained}{known}"
 
 
-def stopped_told(heard: Collected, stopped: Stopped) -> str:
-    """One paragraph: where the code was stopped, why, what is kept; then what shows it again."""
-    method, law = heard.at
-    target = heard.asked.target
+def stop_text(collected: Collected, stopped: Stopped) -> str:
+    """Return a paragraph on where and why the code was stopped, and how to reproduce it."""
+    method, law = collected.at
+    target = collected.asked.target
     if law:
         doing = f"while the law {law} was being checked ({_method(method)})"
     elif method:
         doing = f"while it was being examined as a whole ({_method(method)})"
     else:
-        doing = f"while {heard.does or 'starting'}"
+        doing = f"while {collected.does or 'starting'}"
     told = [f"{target} was stopped {doing}: {stopped.why}" + _at(stopped.line) + "."]
-    known = len({one.law for one in heard.findings} - {law})
-    told.append(f"What was found before is kept ({known} law{'s' * (known != 1)}).")
+    known = len({one.law for one in collected.findings} - {law})
+    told.append(f"Earlier results are kept ({known} law{'s' * (known != 1)}).")
     if "not ended" in stopped.why:
         told.append("--limit SECONDS gives it more time.")
-    again = f"\nagain: {heard.asked.again(law)}" if law else ""
+    again = f"\nagain: {collected.asked.again(law)}" if law else ""
     return " ".join(told) + again
 
 
@@ -280,24 +284,24 @@ def _method(method: str) -> str:
         "measured": "by running it",
         "exact": "in finite fields",
         "traced": "by tracing it",
-        "identity": "to tell what it is",
+        "identity": "to identify it",
     }[method]
 
 
 def _value(value: Any) -> str:
-    """A plain value in a line, its numbers in few digits; of many zeros the others alone."""
+    """Format a plain value on one line, with few digits; a sparse array by its nonzero entries."""
     told = _sparse(value) or json.dumps(_rounded(value), ensure_ascii=False).replace('"', "")
-    return told if len(told) <= LONG else told[:LONG] + " … (the record has it whole)"
+    return told if len(told) <= LONG else told[:LONG] + " … (in full in the record)"
 
 
-MANY = 8  # numbers that are shown whatever they are
+SHOWN_IN_FULL = 8  # entries that are always shown in full
 
 
 def _sparse(value: Any) -> str:
-    """An array that is nearly all zeros, by its shape and its other entries; else "".
+    """Describe an array that is nearly all zeros by its shape and nonzero entries; else return "".
 
     >>> _sparse([[0.0] * 6, [0.0, 2.0, 0.0, 0.0, 0.0, 0.0]])
-    'zeros (2, 6) but [1, 1] = 2'
+    'zeros (2, 6) except [1, 1] = 2'
     """
     if isinstance(value, dict) and set(value) == {"shape", "entries"}:
         shape = value["shape"]
@@ -307,17 +311,17 @@ def _sparse(value: Any) -> str:
         while isinstance(numbers, list) and numbers:
             shape.append(len(numbers))
             numbers = numbers[0]
-        if math.prod(shape) <= MANY or not isinstance(numbers, int | float):
+        if math.prod(shape) <= SHOWN_IN_FULL or not isinstance(numbers, int | float):
             return ""
         found = dict(_others(value, ()))
     if 3 * len(found) > math.prod(shape):
         return ""
     told = ", ".join(f"{place} = {_rounded(x):g}" for place, x in found.items())
-    return f"zeros ({', '.join(map(str, shape))}){' but ' * bool(told)}{told}"
+    return f"zeros ({', '.join(map(str, shape))}){' except ' * bool(told)}{told}"
 
 
 def _others(value: Any, place: tuple[int, ...]) -> Iterator[tuple[str, float]]:
-    """The entries that are not zero, by their places."""
+    """Yield the index and value of each nonzero entry."""
     if isinstance(value, list):
         for k, part in enumerate(value):
             yield from _others(part, (*place, k))

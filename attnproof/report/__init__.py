@@ -1,4 +1,4 @@
-"""The report: pages that a person reads, of the theorems, of encodings and of each document."""
+"""The report: HTML pages on the theorems, on encodings and on each document."""
 
 from .page import MissingAsset, ReportError
 from .theorems import render, render_all, render_theorems, write_report

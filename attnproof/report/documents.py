@@ -23,11 +23,11 @@ from .view import statuses
 
 ERRATA = ("false as written", "true under a stated correction")
 
-KINDS = {"numeric-demo": "demonstration in numbers", "heuristic": "rule of thumb"}
+KINDS = {"numeric-demo": "numerical demonstration", "heuristic": "rule of thumb"}
 ORIGINS = {
     "document": "",
-    "extension": "not in the document, added here",
-    "cross": "compares it with another document",
+    "extension": "not in the document; added here",
+    "cross": "comparison with another document",
 }
 MENDS = {
     "": "",
@@ -40,7 +40,7 @@ MENDS = {
 
 @dataclass(frozen=True)
 class Deciding:
-    """A statement that decides a claim, with the theorem it stands in, if the run reached that."""
+    """A statement that decides a claim, with its theorem, if the run reached that."""
 
     record: DecidingRecord
     theorem: TheoremRecord | None
@@ -52,14 +52,14 @@ class Deciding:
 
     @property
     def evidence(self) -> list[Evidence]:
-        """What speaks of the conclusion that is meant."""
+        """The evidence for the conclusion that is meant."""
         wanted = self.record.conclusion
         found = self.side.evidence if self.side else ()
         return [e for e in found if not wanted or e.says == wanted]
 
     @property
     def latex(self) -> str:
-        """The conclusion that is meant, or the whole statement; empty if it cannot be told."""
+        """The conclusion that is meant, or the whole statement; empty if it is not known."""
         if self.side is None:
             return ""
         links = [link for link in self.side.chain if link.says == self.record.conclusion]
@@ -85,13 +85,13 @@ class Deciding:
 
     @property
     def measured(self) -> str:
-        """What the measurements of the statement came to: 12 held."""
+        """The outcome of the statement's measurements: 12 held."""
         return statuses(self.side) if self.side else ""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Conclusions of one theorem that play one part and have one verdict."""
+    """Conclusions of one theorem that have the same role and the same verdict."""
 
     parts: tuple[Deciding, ...]
 
@@ -121,12 +121,12 @@ class Entry:
 
     @property
     def groups(self) -> list[Group]:
-        """The statements, those of one theorem together if they are told alike."""
+        """The statements; those of one theorem that read the same are grouped."""
         found = groupby(self.deciding, key=_alike)
         return [Group(tuple(parts)) for _, parts in found]
 
     def role(self, role: str) -> list[Group]:
-        """The statements that play this part: printed, disproof, corrected."""
+        """Return the statements with this role: printed, disproof, corrected."""
         return [group for group in self.groups if group.first.record.role == role]
 
     def _printed(self) -> list[Deciding]:
@@ -139,47 +139,47 @@ class Entry:
 
     @property
     def ill_typed(self) -> list[Deciding]:
-        """The printed statements that stand for nothing, as their shapes do not fit."""
+        """The printed statements that have no meaning, as their shapes do not fit."""
         return [d for d in self._printed() if d.errors]
 
     @property
     def differing(self) -> list[DemonstrationRecord]:
-        """The demonstrations in which our numbers are not the printed ones."""
+        """The demonstrations in which our numbers differ from the printed ones."""
         return [d for d in self.demonstrations if d.outcome == "differs"]
 
     @property
     def kind(self) -> str:
-        """What kind of claim it is, and where it comes from."""
+        """The kind of claim, and where it comes from."""
         kind = KINDS.get(self.claim.kind, self.claim.kind)
         origin = ORIGINS[self.claim.origin]
         return f"{kind}; {origin}" if origin else kind
 
 
 def _alike(d: Deciding) -> tuple[object, ...]:
-    """What statements share that are told together; those without a proof are told alone."""
+    """Return what grouped statements have in common; those without a proof stand alone."""
     told = "" if d.record.verdict == "proved" else d.record.conclusion
     return d.record.role, d.record.id, d.record.control, d.record.verdict, told
 
 
 @dataclass(frozen=True)
 class Page:
-    """A document with its claims in order."""
+    """A document with its claims, in order."""
 
     document: Document
     entries: tuple[Entry, ...]
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """How many claims have which verdict."""
+        """How many claims have each verdict."""
         return ledger([self])
 
     @property
     def errata(self) -> list[Entry]:
-        """The claims that are not true as they are written."""
+        """The claims that are not true as written."""
         return [entry for entry in self.entries if entry.claim.verdict in ERRATA]
 
     @property
-    def left(self) -> list[Entry]:
+    def not_decided(self) -> list[Entry]:
         """The claims without a decision."""
         return [e for e in self.entries if e.claim.verdict not in (*ERRATA, VERDICTS[0])]
 
@@ -199,7 +199,7 @@ class Page:
 
 
 def document_pages(results: Results) -> Iterator[Page]:
-    """One page for each document that has claims in the run."""
+    """Yield a page for each document that has claims in the run."""
     theorems = {theorem.id: theorem for theorem in results.theorems}
     shown = {demonstration.id: demonstration for demonstration in results.demonstrations}
     for document in results.documents:
@@ -219,5 +219,5 @@ def document_pages(results: Results) -> Iterator[Page]:
 
 
 def ledger(found: Sequence[Page]) -> list[tuple[str, int]]:
-    """How many claims of all documents have which verdict."""
+    """Return how many claims of all documents have each verdict."""
     return counts((entry.claim.verdict for page in found for entry in page.entries), VERDICTS)

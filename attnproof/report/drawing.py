@@ -1,6 +1,7 @@
-"""Drawings as SVG that take the page's colours: curves, heat maps and errors; theorems as tiles.
+"""Drawings as SVG in the page's colours: curves, heat maps, errors; theorems as tiles; graphs.
 
-The former are matplotlib's, which is imported when something is drawn, and not before.
+Curves, heat maps and errors are drawn by matplotlib, which is imported only when something is
+drawn.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from .rounding import Line
 
 
-# Colours that stand for those of the page, which change in the dark; put in when all is drawn.
+# Placeholders for the page's colours, which change in dark mode; replaced after drawing.
 SOFT, RULE = "#010203", "#040506"
 LINES = ("#070809", "#0a0b0c", "#0d0e0f", "#101112")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.6)), (0, (6, 2, 1, 2)))
@@ -84,7 +85,7 @@ def _figure(size: tuple[float, float] = _SIZE) -> Iterator[tuple[Figure, Axes]]:
 def curves(
     name: str, title: str, across: Any, lines: Mapping[str, Any], labels: tuple[str, str]
 ) -> Markup:
-    """Lines over one axis, each with its name if there are several."""
+    """Draw lines over one axis, each with its name if there are several."""
     with _figure() as (figure, axes):
         axes.grid(visible=True)
         for place, (says, values) in enumerate(lines.items()):
@@ -96,7 +97,7 @@ def curves(
 
 
 def heat(name: str, title: str, values: Any, start: int, labels: tuple[str, str]) -> Markup:
-    """A table of numbers as colours; rows and columns both count from ``start``."""
+    """Draw a table of numbers as colours; rows and columns both count from ``start``."""
     with _figure() as (figure, axes):
         low, high = start - 0.5, start + len(values) - 0.5
         shown = axes.imshow(
@@ -108,7 +109,7 @@ def heat(name: str, title: str, values: Any, start: int, labels: tuple[str, str]
         )
         bar = figure.colorbar(shown, shrink=0.9)
         if bar.solids is not None:
-            bar.solids.set_rasterized(True)  # an image, where else each shade were a path
+            bar.solids.set_rasterized(True)  # an image, or else each shade is a path
         axes.set(xlabel=labels[0], ylabel=labels[1])
         return _svg(figure, name, title)
 
@@ -122,10 +123,11 @@ def errors(
     *,
     few: bool = False,
 ) -> Markup:
-    """Errors on two logarithmic scales, with their bounds dashed; circles at collisions.
+    """Draw errors on two logarithmic scales, with dashed bounds; circles mark collisions.
 
-    The first position that falls together with the one before is a full circle.  An error that is
-    0 or no number is left out.  Of ``few`` places each has a mark and its number below the axis.
+    The first position that coincides with the previous one gets a filled circle.  An error that is
+    0 or not a number is left out.  With ``few`` places, each has a marker, and its number below the
+    axis.
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
@@ -182,22 +184,22 @@ def errors(
 
 
 def _positive(values: Any) -> Any:
-    """The values that a logarithmic scale has."""
+    """Return the values that a logarithmic scale can show; NaN for others."""
     return np.where(np.isfinite(values) & (values > 0), values, np.nan)
 
 
 def _name_lines(axes: Axes, columns: int = 4) -> None:
-    """The names of the lines, above the drawing, where they hide nothing."""
+    """Put the names of the lines above the drawing, where they hide nothing."""
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.1)
 
 
 def _power(value: float, _: object) -> str:
-    """10⁻³ in letters, which need no formula inside the drawing."""
+    """Format a power of ten as 10⁻³, without a formula inside the drawing."""
     return "10" + str(round(np.log10(value))).translate(_POWERS) if value > 0 else ""
 
 
 def _svg(figure: Figure, name: str, title: str) -> Markup:
-    """The drawing as part of a page: its own ids, the page's colours and font, no style sheet."""
+    """Return the drawing as part of a page: with ids of its own, the page's colours and font."""
     written = StringIO()
     figure.savefig(written, format="svg", metadata={"Date": None})
     text = written.getvalue()
@@ -210,7 +212,7 @@ def _svg(figure: Figure, name: str, title: str) -> Markup:
     text = re.sub(r'\bid="', f'id="{escape(name)}-', text)
     text = re.sub(r'xlink:href="#', f'href="#{escape(name)}-', text).replace("xlink:href", "href")
     text = text.replace("url(#", f"url(#{escape(name)}-")
-    text = re.sub(r" font-family: [^;\"]*;", "", text)  # the page's own
+    text = re.sub(r" font-family: [^;\"]*;", "", text)  # use the page's font
     for drawn, meant in _INKS.items():
         text = text.replace(drawn, meant)
     text = re.sub(r' (?:d|x|y)="[^"]*"', _shorter, text)
@@ -220,7 +222,7 @@ def _svg(figure: Figure, name: str, title: str) -> Markup:
 
 
 def _shorter(places: re.Match[str]) -> str:
-    """Coordinates to a hundredth of a point."""
+    """Round coordinates to a hundredth of a point."""
     return re.sub(r"(?<=\.\d{2})\d+", "", places[0])
 
 
@@ -228,7 +230,7 @@ _LOW, _HIGH = -4.0, 4.0
 
 
 def ratio(m: MeasuredEvidence) -> float | None:
-    """Error over tolerance; None where there is no such number."""
+    """Return error over tolerance; None if there is no such number."""
     error, bound = m.error, m.tolerance
     if not isinstance(error, float) or not isinstance(bound, float) or bound <= 0:
         return None
@@ -236,10 +238,10 @@ def ratio(m: MeasuredEvidence) -> float | None:
 
 
 def ratio_bar(m: MeasuredEvidence) -> Markup:
-    """A bar as long as the error, and a line at the bound, on one logarithmic scale.
+    """Draw a bar as long as the error, and a line at the bound, on one logarithmic scale.
 
     The scale runs from a ten-thousandth of the bound to ten thousand times it; a bar with an open
-    end stands for everything beyond.
+    end stands for anything beyond.
     """
     value = ratio(m)
     if value is None:
@@ -260,14 +262,14 @@ def ratio_bar(m: MeasuredEvidence) -> Markup:
     )
 
 
-WIDE, HIGH, STEP = 13, 22, 18  # of a tile, and from one to the next
+WIDE, HIGH, STEP = 13, 22, 18  # size of a tile, and the step to the next
 ROW, LETTER, PAD, GAP = 30, 7.4, 9, 54  # of the graph: a row, a letter, a margin, between columns
 FALSE = ("refuted", "ill-typed")
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A theorem in the picture: where it leads, its title, its verdict, what the evidence says."""
+    """A theorem in the overview: its link, title, verdict, and what the evidence says."""
 
     href: str
     title: str
@@ -276,7 +278,7 @@ class Tile:
 
 
 def tiles(held: Sequence[Tile], title: str) -> Markup:
-    """The theorems of one subject, a tile each, in one row."""
+    """Draw the theorems of one subject as tiles in a row."""
     wide = STEP * len(held)
     count = f"{len(held)} theorem{'' if len(held) == 1 else 's'}"
     drawn = "".join(
@@ -292,7 +294,7 @@ def tiles(held: Sequence[Tile], title: str) -> Markup:
 
 
 def drawn_tile(word: str) -> Markup:
-    """One tile by itself, twice as large, for a legend."""
+    """Draw one tile by itself, twice as large, for a legend."""
     inside = _inside(word, ("for",) * 4 if word != "wrong" else ("against", "for", "none", "none"))
     return Markup(
         f'<svg class="tiles" viewBox="0 0 {WIDE} {HIGH}" width="{2 * WIDE}" height="{2 * HIGH}" '
@@ -301,7 +303,7 @@ def drawn_tile(word: str) -> Markup:
 
 
 def _inside(word: str, states: Sequence[str]) -> str:
-    """A block for the verdict, with a mark that needs no colour, and a bar for each other kind."""
+    """Draw a block for the verdict, marked without colour too, and a bar for each other kind."""
     mark = ""
     if word in FALSE:
         mark = '<path d="M3.5 2l6 6m0-6l-6 6"/>'
@@ -334,9 +336,9 @@ def uses_drawn(
     claims: Mapping[str, str],
     root: str = "",
 ) -> Markup:
-    """A theorem between the definitions it names, those inside them, and what rests on it.
+    """Draw a theorem between the definitions it uses and the claims that rest on it.
 
-    ``uses`` has for each definition those inside it; an arrow leads to what uses.
+    ``uses`` has, for each definition, those inside it; an arrow points to the user.
     """
     if not uses and not claims:
         return Markup("")
@@ -364,7 +366,7 @@ def uses_drawn(
     pairs += [(nodes["definition", word], this) for word in direct]
     pairs += [(this, nodes["claim", claim]) for claim in claims]
     told = f"It uses {', '.join(direct) or 'no definition'}; "
-    told += f"on it rest {', '.join(claims)}." if claims else "no claim rests on it."
+    told += f"claims that rest on it: {', '.join(claims)}." if claims else "no claim rests on it."
     wide = x - GAP + 2
     return Markup(
         f'<svg class="graph" viewBox="0 0 {wide:g} {high:g}" width="{wide:g}" height="{high:g}" '
@@ -376,7 +378,7 @@ def uses_drawn(
 
 
 def _depth(word: str, uses: Mapping[str, Sequence[str]], found: dict[str, int]) -> int:
-    """How many definitions stand inside one another there; one inside itself counts once."""
+    """Return how deeply definitions are nested in it; one inside itself counts once."""
     if word not in found:
         found[word] = 0
         inner = [_depth(part, uses, found) for part in uses[word]]

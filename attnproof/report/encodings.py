@@ -1,4 +1,4 @@
-"""The pages of a table: at a glance, a page for each encoding, and as parts of a notebook."""
+"""The pages of a table: the overview, a page for each encoding, and parts for a notebook."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from .plots import Plot, plots
 
 VERDICTS: tuple[str, ...] = get_args(CellVerdict)
 CONTRARY = {"proved": "refuted", "refuted": "proved"}
-PACKAGE = "attnproof/"  # how the file of an encoding of the package begins
+PACKAGE = "attnproof/"  # prefix of the files of the package's encodings
 WIDE = 46
 SHORTER = ((KERNEL, 0, False), (3, 0, False), (0, 0, False), (0, 0, True), (0, 500, True))
-"""Kernel steps, characters of LaTeX from which a formula is text (0: never), normal forms as text:
-less and less, until a page is small enough."""
+"""Settings tried in turn until a page is small enough: kernel steps, the LaTeX length from
+which a formula is shown as text (0: never), and whether normal forms are shown as text."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A law of an encoding, with what the page shows of it."""
+    """A law of an encoding, with what the page shows about it."""
 
     law: LawRecord
     record: CellRecord
@@ -65,13 +65,13 @@ class Cell:
 
     @cached_property
     def decided(self) -> CellRecord:
-        """The record, its verdict that of the statement that was decided."""
+        """The record, with the verdict on the statement that was decided."""
         verdict = CONTRARY.get(self.record.verdict) if self.contrary else None
         return self.record.model_copy(update={"verdict": verdict}) if verdict else self.record
 
     @property
     def as_stated(self) -> bool:
-        """Whether its proof is the statement itself, in one equation: no need to print it twice."""
+        """Whether its proof is just the statement, as one equation: no need to print it twice."""
         stated = self.record.statement.text if self.record.statement else ""
         lines = [
             f"{link.says}: {link.left.text} {link.relation} {link.right.text}".removeprefix(": ")
@@ -83,13 +83,13 @@ class Cell:
 
     @property
     def longest(self) -> int:
-        """The length of the longest formula of its proof, as LaTeX."""
+        """The length of the longest formula of its proof, in LaTeX."""
         sides = [f for link in self.record.chain for f in (link.left, link.right)]
         return max((len(side.latex) for side in sides), default=0)
 
     @property
     def vouched(self) -> list[ProvedEvidence]:
-        """Proofs that are not a chain of equations: what vouches for them."""
+        """The proofs that are not chains of equations, with what vouches for them."""
         proofs = [e for e in self.record.evidence if isinstance(e, ProvedEvidence)]
         return [] if self.record.chain else proofs
 
@@ -100,18 +100,18 @@ class Cell:
 
     @property
     def reason(self) -> str:
-        """Why in a line, unless the witness in full says the same."""
+        """The reason in a line; empty if the witness shown in full says the same."""
         return "" if self.witnesses else self.record.why
 
 
 def in_words(witness: WitnessRecord) -> bool:
-    """Whether a witness is told in words alone, with no values."""
+    """Whether a witness is described in words only, without values."""
     return not (witness.values or witness.left)
 
 
 @dataclass(frozen=True)
 class Place:
-    """What an encoding does at one place, in words and as a formula; as text where that fails."""
+    """What an encoding does at one place, in words and as a formula; as text if that fails."""
 
     says: str
     rows: tuple[str, ...]
@@ -143,14 +143,14 @@ class Required:
 
     @property
     def under(self) -> bool:
-        """Whether it is met under a condition only."""
+        """Whether it is met only under a condition."""
         settled = [cell for cell, _, _ in self.because if cell is not None]
         return self.requirement.verdict == "met" and any(cell.record.conditions for cell in settled)
 
 
 @dataclass(frozen=True)
 class Page:
-    """An encoding with its cells, by the groups of the laws."""
+    """An encoding with its cells, grouped as the laws are."""
 
     encoding: EncodingRecord
     cells: tuple[Cell, ...]
@@ -168,12 +168,12 @@ class Page:
 
     @property
     def groups(self) -> list[tuple[str, list[Cell]]]:
-        """The cells by the groups of their laws."""
+        """The cells, grouped as their laws are."""
         return [(group, list(held)) for group, held in groupby(self.cells, lambda c: c.law.group)]
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """How many cells have which verdict."""
+        """How many cells have each verdict."""
         return tally(cell.record for cell in self.cells)
 
     @property
@@ -183,12 +183,12 @@ class Page:
         return [Required(requirement, known) for requirement in self.requirements]
 
     def cell(self, law: LawRecord) -> Cell | None:
-        """The cell of a law, if the run reached it."""
+        """Return the cell of a law, if the run reached it."""
         return next((cell for cell in self.cells if cell.law.id == law.id), None)
 
 
 def tally(cells: Iterable[CellRecord]) -> list[tuple[str, int]]:
-    """How many cells have which verdict, those that occur."""
+    """Return how many cells have each verdict, among those that occur."""
     found = counts((cell.verdict for cell in cells), VERDICTS)
     return [(word, count) for word, count in found if count]
 
@@ -217,12 +217,12 @@ def _by(key: str, records: Sequence[LawRecord | EncodingRecord]) -> list[tuple[s
 def render_encodings(
     table: TableRecord, kinds: Mapping[str, type[Encoding]], root: str = ""
 ) -> dict[str, str]:
-    """The pages by the names of their files; ``index.html`` has the table.
+    """Return the pages by the names of their files; ``index.html`` has the table.
 
-    ``kinds`` has the classes by their ids, from which drawings are made; one that is missing has
-    a page without drawings.  ``root`` leads to the report of the theorems, if they are part of it.
-    A page that would be too large shows fewer kernel steps, then its normal forms as text, then
-    all long formulas.
+    ``kinds`` has the classes by their ids, from which drawings are made; without its class, an
+    encoding has a page without drawings.  ``root`` leads to the report of the theorems, if the
+    pages are part of it.  A page that would be too large shows fewer kernel steps, then normal
+    forms as text, then all long formulas as text.
     """
     pages = _pages(table)
     shared: dict[str, object] = {
@@ -259,7 +259,7 @@ def render_encodings(
 
 
 def commands(encoding: EncodingRecord) -> Iterator[tuple[str, str]]:
-    """How the card is made again, and what each command shows."""
+    """Yield the commands that reproduce the card, and what each of them shows."""
     name = encoding.id if encoding.file.startswith(PACKAGE) else encoding.file or encoding.id
     yield f"attnproof card {name}", "the card in the terminal"
     yield f"attnproof card {name} --numeric", "the same with numbers"
@@ -267,21 +267,21 @@ def commands(encoding: EncodingRecord) -> Iterator[tuple[str, str]]:
 
 
 def _lean(text: str) -> str:
-    """The same without what a formula can spare: its source, and rows of one letter."""
+    """Return the same without what a formula can spare: its source, and rows of one letter."""
     text = re.sub(r' alttext="[^"<>]*"', "", text)
     return re.sub(r"<mrow>(<(m[in])>[^<>]*</\2>)</mrow>", r"\1", text)
 
 
 def write_encodings(table: TableRecord, kinds: Mapping[str, type[Encoding]], folder: Path) -> Path:
-    """Write the pages of a table into a folder; the path of its ``index.html``.
+    """Write the pages of a table into a folder; return the path of its ``index.html``.
 
-    Raises :class:`~attnproof.report.ReportError` when the folder cannot be made or written to.
+    Raises :class:`~attnproof.report.ReportError` if the folder cannot be created or written to.
     """
     return written(render_encodings(table, kinds), folder)
 
 
 def card_html(record: TableRecord) -> str:
-    """The card of one encoding."""
+    """Return the card of one encoding."""
     laws = {law.id: law for law in record.laws}
     groups = [
         (group, [(laws[cell.law], cell) for cell in cells])
@@ -291,13 +291,13 @@ def card_html(record: TableRecord) -> str:
 
 
 def table_html(record: TableRecord) -> str:
-    """Encodings × laws, as signs that say why when they are pointed at."""
+    """Return encodings × laws, as signs that show their reason on hover."""
     cells = {(cell.encoding, cell.law): cell for cell in record.cells}
     return _rendered("table", record, cells=cells)
 
 
 def _rendered(part: str, record: TableRecord, **more: object) -> str:
-    """A part of a notebook: a macro, which is told what it is about."""
+    """Return a part for a notebook: a macro, called with what it is about."""
     told = {"reasons": _reasons, "counted": counted, "faults": faults, "because": because, **more}
     module: Any = environment().get_template("notebook.html.j2").make_module(told)
     macro: Callable[[TableRecord], str] = getattr(module, part)

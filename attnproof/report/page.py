@@ -1,4 +1,4 @@
-"""What every page shares: where it stands, templates, style, the one script, how it is written."""
+"""What all pages share: their addresses, templates, style and script, and how they are written."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from .words import conclusion, formula_html, inputs
 DEFINITIONS = "definitions.html"
 GROWTHS = "scale.html"
 ENCODINGS = "encodings"
-"""The folder of the pages of encodings, where they stand beside theorems."""
+"""Folder of the pages of encodings in a report that has theorems too."""
 
 
 def slug(name: str) -> str:
-    """A name as part of an address.
+    """Return a name as part of an address.
 
     >>> slug("a/b c-1")
     'a_b_c-1'
@@ -43,26 +43,26 @@ def slug(name: str) -> str:
 
 
 def theorem_file(theorem: str) -> str:
-    """The page of a theorem."""
+    """Return the address of the page of a theorem."""
     return f"theorem/{slug(theorem)}.html"
 
 
 def definition_place(name: str) -> str:
-    """A definition, among the others."""
+    """Return the address of a definition, among the others."""
     return f"{DEFINITIONS}#{slug(name)}"
 
 
 def document_file(document: str) -> str:
-    """The page of a document."""
+    """Return the address of the page of a document."""
     return f"document-{slug(document)}.html"
 
 
 def encoding_file(encoding: str) -> str:
-    """The page of an encoding, in the folder of its table."""
+    """Return the address of the page of an encoding, in the folder of its table."""
     return f"encoding-{slug(encoding)}.html"
 
 
-LARGE = 480_000  # bytes of a page; beyond that something is told in short
+LARGE = 480_000  # bytes of a page; a larger one is abridged
 
 
 class ReportError(OSError):
@@ -70,9 +70,9 @@ class ReportError(OSError):
 
 
 def assets() -> dict[str, str]:
-    """The files beside the pages, by name; everything that a page loads is among them.
+    """Return the files beside the pages, by name; they include everything that a page loads.
 
-    Fonts stand inside the style sheets: some browsers load none from a folder.  The one for
+    Fonts are embedded in the style sheets, as some browsers load none from a folder.  The font for
     formulas has a sheet of its own, so that a page without formulas need not wait for it.
     """
     sheets = [asset(name).decode("utf-8") for name in ("page.css", "encodings.css")]
@@ -85,7 +85,7 @@ def assets() -> dict[str, str]:
 
 @cache
 def environment() -> Environment:
-    """The templates, with what they may call; what a page is about, it is told by itself."""
+    """Return the templates with what they may call; a page is passed what it is about."""
     made = Environment(
         loader=PackageLoader("attnproof.report"),
         autoescape=True,
@@ -142,25 +142,25 @@ def environment() -> Environment:
 
 
 def rendered(name: str, root: str = "", **more: object) -> str:
-    """A template, filled; ``root`` leads from the page to the folder of the report.
+    """Fill a template; ``root`` leads from the page to the folder of the report.
 
-    Raises :class:`MissingAsset` if it is not there.
+    Raises :class:`MissingAsset` if the template is missing.
     """
     try:
         template = environment().get_template(name)
     except TemplateNotFound as error:
         raise MissingAsset(
-            f"the report needs its template {error.name}, which is not there; the installation "
-            "is incomplete: install attnproof again"
+            f"the report needs its template {error.name}, which is missing; the installation "
+            "is incomplete: reinstall attnproof"
         ) from error
     return template.render(root=root, **more)
 
 
 def written(pages: Mapping[str, str], folder: Path) -> Path:
-    """Write pages, and the files beside them, by their names; the path of ``index.html``.
+    """Write pages, and the files beside them, by name; return the path of ``index.html``.
 
-    Folders are made if need be.  A reader sees an old page or a new one, never half of it.
-    Raises :class:`ReportError` when the folder cannot be made or written to.
+    Folders are created as needed.  A reader sees an old page or a new one, never half of it.
+    Raises :class:`ReportError` if the folder cannot be created or written to.
     """
     first = folder / "index.html"
     try:
@@ -192,7 +192,7 @@ TEXT_FACES: tuple[Face, ...] = (
 MATH_FACES: tuple[Face, ...] = (("STIX Two Math", "normal", 400, MATH),)
 FACES = (*TEXT_FACES, *MATH_FACES)
 
-# What formulas and running text may use, as code point ranges.
+# The characters of formulas and running text, as code point ranges.
 _RANGES = (
     (0x0020, 0x007E), (0x00A0, 0x00FF), (0x02C6, 0x02DD), (0x0391, 0x03C9), (0x03D1, 0x03D6),
     (0x03F5, 0x03F5), (0x2010, 0x2026), (0x2032, 0x2034), (0x203E, 0x203E), (0x2061, 0x2064),
@@ -214,23 +214,23 @@ _ALPHABETS = (
 
 
 class MissingAsset(RuntimeError):
-    """A file of the report's package is not there."""
+    """A file of the report's package is missing."""
 
 
 def asset(name: str) -> bytes:
-    """A file of ``assets``.  Raises :class:`MissingAsset` with what to do."""
+    """Return a file of ``assets``.  Raises :class:`MissingAsset` with what to do."""
     place = files(__package__) / "assets" / name
     try:
         return place.read_bytes()
     except OSError as error:
         raise MissingAsset(
             f"the report needs {name}, and {place} cannot be read ({error.strerror}); the "
-            "installation is incomplete: install attnproof again"
+            "installation is incomplete: reinstall attnproof"
         ) from error
 
 
 def face_css(faces: Iterable[Face]) -> str:
-    """The @font-face rules, with the fonts inside them."""
+    """Return the @font-face rules, with the fonts embedded."""
     rules = []
     for family, style, weight, name in faces:
         data = b64encode(asset(name)).decode("ascii")
@@ -242,7 +242,7 @@ def face_css(faces: Iterable[Face]) -> str:
 
 
 def italic(character: str) -> str:
-    """The letter that a browser draws for a one-letter identifier: mathematical italic.
+    """Return the letter that a browser draws for a one-letter identifier: mathematical italic.
 
     >>> [hex(ord(italic(letter))) for letter in "xh"]
     ['0x1d465', '0x210e']
@@ -258,18 +258,18 @@ def italic(character: str) -> str:
 
 
 def wanted() -> list[int]:
-    """Every code point the subset is asked to hold."""
+    """Return every code point that the font subset should contain."""
     return [code for first, last in _RANGES for code in range(first, last + 1)]
 
 
 def subset(source: Path, target: Path) -> int:
-    """Write the subset of a full font; the number of bytes written."""
+    """Write the subset of a full font; return the number of bytes written."""
     from fontTools import subset as tool
 
     options = tool.Options()
     options.flavor = "woff2"
     options.layout_features = ["ccmp", "dtls", "flac", "kern", "mark", "mkmk", "ssty"]
-    options.name_IDs = [0, 1, 2, 3, 4, 5, 6, 13, 14]  # copyright and licence travel along
+    options.name_IDs = [0, 1, 2, 3, 4, 5, 6, 13, 14]  # copyright and licence are kept
     font = tool.load_font(str(source), options)
     worker = tool.Subsetter(options)
     worker.populate(unicodes=wanted())

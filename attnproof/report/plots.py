@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 SPAN = 64  # positions in a heat map, and offsets to either side
-TOLD = 8  # every eighth row and column of a heat map is told as numbers
-CONTENT = f"Query and key have one content, drawn at random (seed {SEED})."
+LISTED = 8  # every eighth row and column of a heat map is listed as numbers
+CONTENT = f"Query and key have the same content, drawn at random (seed {SEED})."
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,13 @@ class Plot:
 
 
 def plots(kind: type[Encoding]) -> list[Plot]:
-    """The drawings of an encoding with its default numbers.
+    """Return the drawings of an encoding with its default numbers.
 
-    Its code is its author's: where it raises there is a note with what it raised, and the
-    other drawings are made.
+    If its code raises, a note says what it raised, and the other drawings are made.
     """
     try:
         numeric = kind.with_defaults()
-    except Exception as error:  # noqa: BLE001 (whatever its code raises is told)
+    except Exception as error:  # noqa: BLE001 (whatever its code raises is reported)
         return [Plot("numbers", "In numbers", "", why_not=_told(error))]
     found = []
     for name, (title, make) in _KINDS.items():
@@ -69,22 +68,22 @@ def _told(error: Exception) -> str:
 
 
 def _offsets(numeric: Encoding, name: str, title: str) -> Plot:
-    """The score against the offset, of two queries: alike if only the offset counts."""
+    """Draw the score against the offset for two queries: equal if only the offset counts."""
     end, _ = reach(numeric, 5 * SPAN)
     span = min(SPAN, max(end // 2, 1))
     first, second = span, max(min(4 * span, end - span), span)
     offsets = np.arange(-span, span + 1)
-    every = at(numeric, np.arange(second + span + 1))  # others may count, and where they stand
+    every = at(numeric, np.arange(second + span + 1))  # other tokens and their positions may count
     table = scores(numeric, every, every)
     found = {f"query at {m}": table[m, m + offsets] for m in dict.fromkeys((first, second))}
     one, *others = found.values()
     alike = all(np.allclose(one, other, rtol=1e-9, atol=1e-9, equal_nan=True) for other in others)
     says = CONTENT
     if others:
-        told = "fall on one line" if alike else "differ"
+        told = "coincide" if alike else "differ"
         says += f" The scores of queries at {first} and at {second} {told}."
     if np.isnan(one).any():
-        says += " Where the mask hides the key there is no score."
+        says += " Where the mask hides the key, there is no score."
     lines = {"score": one} if alike else found
     drawn = drawing.curves(name, title, offsets, lines, ("offset of the key, n − m", "score"))
     rows = [
@@ -97,23 +96,23 @@ def _offsets(numeric: Encoding, name: str, title: str) -> Plot:
 def _map(numeric: Encoding, name: str, title: str) -> Plot:
     places = np.arange(min(SPAN, reach(numeric, SPAN - 1)[0] + 1))
     found = scores(numeric, at(numeric, places), at(numeric, places))
-    hidden = " Where the mask hides the key nothing is drawn." if np.isnan(found).any() else ""
+    hidden = " Where the mask hides the key, nothing is drawn." if np.isnan(found).any() else ""
     return _heat(name, title, CONTENT + hidden, found, 0, ("key at n", "query at m"))
 
 
 def _codes(numeric: Encoding, name: str, title: str) -> Plot:
     places = np.arange(min(SPAN, reach(numeric, SPAN - 1)[0] + 1))
     if numeric.defines("add"):
-        says, codes = "The dot products of what is added at each position.", numeric.add
+        says, codes = "Dot products of the vectors added at each position.", numeric.add
     elif numeric.defines("rotate", "key"):
-        says = f"The dot products of one key, encoded at each position. {CONTENT}"
+        says = f"Dot products of one key, encoded at each position. {CONTENT}"
         codes = lambda p: numeric.key(content(numeric, len(places)), p)  # noqa: E731
     else:
         return Plot(
             name,
             title,
             "",
-            why_not="it leaves the tokens, queries and keys as they are, "
+            why_not="it does not change tokens, queries or keys, "
             "so that there are no codes to compare",
         )
     made = np.asarray(codes(at(numeric, places)), dtype=float)
@@ -122,7 +121,7 @@ def _codes(numeric: Encoding, name: str, title: str) -> Plot:
 
 
 def _plane(numeric: Encoding, name: str, title: str) -> Plot:
-    """The score by the offset along the first two axes."""
+    """Draw the score by the offset along the first two axes."""
     half = SPAN // 4
     steps = np.arange(-half, half + 1)
     across, up = np.meshgrid(steps, steps)
@@ -137,7 +136,7 @@ def _plane(numeric: Encoding, name: str, title: str) -> Plot:
 def _heat(
     name: str, title: str, says: str, found: Any, start: int, labels: tuple[str, str]
 ) -> Plot:
-    told = range(0, len(found), TOLD)
+    told = range(0, len(found), LISTED)
     head = (labels[1], *(_whole(start + k) for k in told))
     rows = tuple((_whole(start + j), *(_number(found[j, k]) for k in told)) for j in told)
     drawn = drawing.heat(name, title, found, start, labels)
@@ -145,7 +144,7 @@ def _heat(
 
 
 def _rounding(numeric: Encoding, name: str, title: str) -> Plot:
-    """The error of the score of a key with the query one position on, computed in each format."""
+    """Draw the error of the score of a query with the key one position before it, by format."""
     found = rounding(numeric)
     labels = ("position of the query", "error of the score")
     drawn = drawing.errors(name, title, found.places, found.lines, labels)
@@ -168,7 +167,7 @@ def _whole(value: Any) -> str:
 
 
 def _number(value: Any) -> str:
-    """Four digits; a dash where there is no number."""
+    """Format with four digits; a dash if there is no number."""
     return f"{value:.4g}".replace("-", "−") if np.isfinite(value) else "–"
 
 
@@ -182,15 +181,15 @@ _KINDS: dict[str, tuple[str, Callable[[Encoding, str, str], Plot]]] = {
 
 
 READ = (
-    "A line is the error at the entry where it is the largest part of its bound; of all "
-    "implementations, conclusions and input distributions the worst stands for each number of "
-    "tokens. An error of 0 is not drawn."
+    "Each line shows the error at the entry where it is largest relative to its bound. For each "
+    "number of tokens, the worst of all implementations, conclusions and input distributions is "
+    "shown. An error of 0 is not drawn."
 )
 LABELS = ("tokens", "error")
 
 
 def plots_of(records: Iterable[Measured]) -> dict[str, list[Plot]]:
-    """A drawing of each statement or kernel of these records, by what it is about."""
+    """Return the drawings for each statement or kernel of these records, by its name."""
     found: dict[str, list[Plot]] = {}
     for record in records:
         for growth in growths(record):
@@ -211,11 +210,11 @@ def _plot(name: str, growth: Growth) -> Plot:
         head += [dtype, f"bound, {dtype}", "in", "looked at", "s"]
         for k, n in enumerate(tokens):
             rows[k] += _cells(at[n]) if n in at else ["–"] * 5
-    says = growth.told
+    says = growth.summary
     if growth.control:
         every = [p for held in growth.lines.values() for p in held]
         seen = sum(p.status != "held" for p in every)
-        says += f" The statement is false; that is seen in {seen} of {len(every)} points."
+        says += f" The statement is false, which shows at {seen} of {len(every)} points."
     numbers = (tuple(head), tuple(map(tuple, rows)))
     if not any(_drawable(p) for points in growth.lines.values() for p in points):
         return Plot(name, growth.about, says, "", *numbers, why_not="every error and bound is 0")
@@ -224,7 +223,7 @@ def _plot(name: str, growth: Growth) -> Plot:
 
 
 def _drawable(p: Point) -> bool:
-    """Whether a logarithmic scale has its error or its bound."""
+    """Whether a logarithmic scale can show its error or its bound."""
     return any(isinstance(x, float) and x > 0 for x in (p.error, p.bound))
 
 
@@ -239,7 +238,7 @@ def _value(at: Mapping[int, Point], tokens: int, name: str) -> float:
 
 
 def render_growths(records: Sequence[Measured], *, led: bool = False) -> str:
-    """The page of all of them; ``led``: it is part of a report, whose index leads to it."""
+    """Return the page of all of them; ``led``: it is part of a report, with a link back."""
     drawn = [plot for held in plots_of(records).values() for plot in held]
     made = dict.fromkeys(map(_made, records))
     return rendered("growths.html.j2", "", plots=drawn, says=READ, made=list(made), led=led)
@@ -256,8 +255,8 @@ def _made(record: Measured) -> str:
 
 
 def write_growths(records: Sequence[Measured], folder: Path) -> Path:
-    """Write the page alone into a folder, as ``index.html``; its path.
+    """Write only this page into a folder, as ``index.html``; return its path.
 
-    Raises :class:`~attnproof.report.ReportError` when the folder cannot be made or written to.
+    Raises :class:`~attnproof.report.ReportError` if the folder cannot be created or written to.
     """
     return written({"index.html": render_growths(records)}, folder)

@@ -1,12 +1,13 @@
 """Arithmetic in a short number format: arrays that round after every operation.
 
-numpy has float16 and float32 and no bfloat16.  Here all three are arrays of one kind: an operation
-is computed as numpy does it, and its result rounded to the format, to the nearest number, and of
-two that are equally near to the one whose last bit is 0.  Products and sums of many terms round
-once at their end, as hardware does that accumulates in float32.
+numpy has float16 and float32 but no bfloat16.  Here all three are arrays of one kind: an operation
+is computed as numpy does it, and its result rounded to the nearest number of the format, with ties
+to even.  Products and sums of many terms are rounded once, at their end, like hardware that
+accumulates in float32.
 
-A format may keep positions, frequencies and angles wider than the data, as rotary code does: what
-meets such an array is as wide, and cosines, sines and products of matrices are stored as data.
+A format may keep positions, frequencies and angles wider than the data, as rotary code does:
+results that involve such an array are as wide, while cosines, sines and products of matrices are
+stored as data.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ STORED = ("cos", "sin", "matmul")  # operations whose results are data
 
 
 def brain(values: Any) -> Numbers:
-    """Rounded to bfloat16, 8 bits of precision, kept as float32.
+    """Return the values rounded to bfloat16, 8 bits of precision, kept as float32.
 
-    By way of float32, as torch does it.
+    They are rounded to float32 first, as in torch.
 
     >>> brain([1.00390625, 1.01171875, 257.0]).tolist()  # ties go to the even neighbour
     [1.0, 1.015625, 256.0]
@@ -32,7 +33,7 @@ def brain(values: Any) -> Numbers:
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(values, dtype=np.float32)
     bits = single.view(np.uint32)
-    # Half of the last kept place, less one where that place is even: a tie then stays below it.
+    # Half of the last kept bit, less one if that bit is even: a tie then stays below it.
     up = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
     with np.errstate(over="ignore"):
         kept = ((bits + up) & np.uint32(0xFFFF0000)).view(np.float32)
@@ -40,56 +41,56 @@ def brain(values: Any) -> Numbers:
 
 
 class Rounded(np.ndarray[Any, np.dtype[Any]]):
-    """An array whose operations round; a subclass says to what."""
+    """An array whose operations round; a subclass defines the format."""
 
     __array_priority__ = 100.0
     dtype_name: ClassVar[str] = ""
-    stored: ClassVar[type[Rounded] | None] = None  # of a wide array, the kind of the data
+    stored: ClassVar[type[Rounded] | None] = None  # for a wide array: the kind of the data
 
     @classmethod
     def wide(cls) -> type[Rounded]:
-        """The kind of positions, frequencies and angles."""
+        """Return the kind of positions, frequencies and angles."""
         return cls
 
     @staticmethod
     def nearest(values: Any) -> Numbers:
-        """The values in the format."""
+        """Return the values in the format."""
         raise NotImplementedError
 
     @classmethod
     def of(cls, values: Any) -> Any:
-        """Real values rounded, as an array of this kind; truth values and integers as they are."""
+        """Return real values rounded, as an array of this kind; booleans and integers unchanged."""
         plain = np.asarray(values)
         return cls.nearest(plain).view(cls) if plain.dtype.kind == "f" else plain
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Compute on plain arrays, then round."""
-        options.pop("out", None)  # what an operation would write in place is made anew
+        options.pop("out", None)  # in-place results become new arrays
         result = getattr(ufunc, method)(*_plain(inputs), **_plain(options))
         return _meeting(type(self), inputs, ufunc.__name__).every(result)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        """The same for functions that are not an element-wise operation."""
+        """Do the same for functions that are not element-wise."""
         del types
         kind = _meeting(type(self), (*args, *options.values()), function.__name__)
         return kind.every(function(*_plain(args), **_plain(options)))
 
     def __getitem__(self, key: Any) -> Any:
-        """An entry is an array of this kind as well, so that it goes on rounding."""
+        """Return an entry as an array of this kind, so that it goes on rounding."""
         return self.of(self.view(np.ndarray)[_plain(key)])
 
     @classmethod
     def every(cls, result: Any) -> Any:
-        """A result of numpy rounded: each array of it."""
+        """Return a result of numpy with each of its arrays rounded."""
         if isinstance(result, tuple | list):
             return type(result)(cls.every(part) for part in result)
         return cls.of(result) if isinstance(result, np.ndarray | np.generic) else result
 
 
 def _meeting(kind: type[Rounded], operands: Any, operation: str) -> type[Rounded]:
-    """The kind of a result: wide if an array among its operands is, or one of whole numbers.
+    """Return the kind of a result: wide if some operand is a wide array, or one of integers.
 
-    A single number takes the kind of the arrays that it meets.
+    A single number takes the kind of the arrays that it is combined with.
     """
     data = kind.stored or kind
     if data.wide() is data:
@@ -111,7 +112,7 @@ def _arrays(operands: Any) -> Iterator[Numbers]:
 
 
 def _plain(value: Any) -> Any:
-    """The same without arrays that round."""
+    """Return the same with plain arrays in place of those that round."""
     if isinstance(value, Rounded):
         return value.view(np.ndarray)
     if isinstance(value, tuple | list):
@@ -128,7 +129,7 @@ class Single(Rounded):
 
     @classmethod
     def nearest(cls, values: Any) -> Numbers:
-        """The values in this dtype of numpy's."""
+        """Return the values in this dtype of numpy."""
         with np.errstate(over="ignore"):
             return np.asarray(values, dtype=cls.dtype_name)
 
@@ -146,7 +147,7 @@ class Brain(Rounded):
 
     @staticmethod
     def nearest(values: Any) -> Numbers:
-        """The values in bfloat16, kept as float32."""
+        """Return the values in bfloat16, kept as float32."""
         return brain(values)
 
 
@@ -155,7 +156,7 @@ class WideAngles(Brain):
 
     @classmethod
     def wide(cls) -> type[Rounded]:
-        """float32."""
+        """Return the float32 kind."""
         return Angle
 
 
@@ -179,7 +180,7 @@ def wide_kind(kind: str) -> bool:
 
 
 def encoding_in(numeric: Any, form: type[Rounded]) -> Any:
-    """An encoding with numbers, computing in a format: its parameters are rounded to it."""
+    """Return an encoding with numbers that computes in a format, its parameters rounded to it."""
     given = type(numeric).declared()
     rounded = {
         name: _parameter(value, form.wide() if wide_kind(given[name].kind) else form)
@@ -197,7 +198,7 @@ def _parameter(value: Any, form: type[Rounded]) -> Any:
 
 
 def _rounding(function: Callable[..., Any], form: type[Rounded]) -> Callable[..., Any]:
-    """A function, its results rounded."""
+    """Return a function whose results are rounded."""
 
     def rounded(*values: Any) -> Any:
         return form.of(function(*map(_plain, values)))

@@ -1,9 +1,10 @@
-"""How the score of an encoding rounds, position by position, format by format, with its bound.
+"""How the score of an encoding rounds, for each position and format, with its bound.
 
 How far a score may be off is derived from the code of the encoding, run on symbols: the term is
-read with a rounding error for every operation (``numeric.torch_reading.BoundReading``), from the
-errors of storing parameters, content and positions in the format.  Which keys are hidden and which
-branch is taken is read exactly.  This needs torch, which is imported when a bound is asked for.
+evaluated with a rounding error for every operation (``numeric.torch_reading.BoundReading``), from
+the errors of storing parameters, content and positions in the format.  Which keys are hidden and
+which branch is taken is evaluated exactly.  This needs torch, which is imported when a bound is
+asked for.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from ..numeric.torch_reading import BoundReading
 
 
-SECONDS = 0.3  # for one line: code that takes a step for each position is followed so far
+SECONDS = 0.3  # for one line; code that takes a step per position gets no further
 FUNCTION = 8.0  # of exp, log, cos, sin and powers in float32, in units of roundoff: 4 ulp, which
-# is what numpy holds its own to (release notes 1.17: exp 2.52 ulp, log 3.83)
-FULL = 64  # positions that are read at once
+# is what numpy promises (release notes 1.17: exp 2.52 ulp, log 3.83)
+FULL = 64  # positions that are evaluated at once
 
 
 class NotBounded(Exception):
@@ -40,22 +41,22 @@ class NotBounded(Exception):
 
 
 def bounds(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
-    """How far the score of a query at each place with the key before it may be off: (n,).
+    """Return how far the score of a query at each place with the previous key may be off: (n,).
 
-    NaN from where reading takes too long, infinity where nothing is left of the score.  Raises
-    :class:`NotBounded` where torch is missing, or where the term cannot be read.
+    NaN from where evaluation takes too long, infinity where nothing is left of the score.  Raises
+    :class:`NotBounded` if torch is missing, or if the term cannot be evaluated.
     """
     try:
         import_module("torch")
     except ImportError as error:
-        raise NotBounded("torch, which computes bounds, is not installed") from error
+        raise NotBounded("bounds need torch, which is not installed") from error
     try:
         return _read(numeric, np.asarray(places), form)
     except NotBounded:
         raise
-    except Exception as error:  # whatever its code or its numbers raise is told
+    except Exception as error:  # whatever its code or its numbers raise is reported
         told = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
-        raise NotBounded(f"its score cannot be read with bounds ({told})") from error
+        raise NotBounded(f"its score cannot be evaluated with bounds ({told})") from error
 
 
 def _read(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
@@ -65,7 +66,7 @@ def _read(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
     sizes = _sizes(numeric)
     found = np.full(len(places), np.nan)
     wanted = np.arange(len(places))
-    if not numeric.whole:  # of a position that the format does not have nothing is left
+    if not numeric.whole:  # a position outside the format leaves nothing
         there = np.isfinite(_kept(places, form.wide()))
         found[~there] = np.inf
         wanted = wanted[there]
@@ -83,7 +84,7 @@ def _read(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
 
 
 def _score(kind: type[Encoding]) -> tuple[Term, dict[str, Given]]:
-    """The score of any queries with any keys as a term, and what it is given."""
+    """Return the score of any queries with any keys as a term, and its givens."""
     encoding = kind()
     givens, values = dict(kind.declared()), []
     for name in ("Q", "K", "u", "p"):
@@ -94,7 +95,7 @@ def _score(kind: type[Encoding]) -> tuple[Term, dict[str, Given]]:
 
 
 def _sizes(numeric: Encoding) -> dict[str, int]:
-    """The lengths behind the sizes of its parameters and of its width."""
+    """Return the lengths behind the sizes of its parameters and of its width."""
     axes: list[tuple[Term, int]] = []
     for name, given in type(numeric).declared().items():
         value = numeric.parameters[name]
@@ -117,7 +118,7 @@ def _reading(
     places: Any,
     form: type[Rounded],
 ) -> BoundReading:
-    """The reading of a term at these positions of the queries, the keys one before."""
+    """Return the evaluation of a term at these positions of queries, with keys one before."""
     from ..numeric.arithmetic import Arithmetic
     from ..numeric.implementations.eager import SOFTMAX_BOUND
     from ..numeric.torch_reading import BoundReading
@@ -141,7 +142,7 @@ def _reading(
 def _stored(
     reading: BoundReading, value: Any, given: Given, form: type[Rounded], *, whole: bool
 ) -> Any:
-    """A value with the error of storing it in the format; it is known, as the value is."""
+    """Return a value with the error of storing it in the format, which is known exactly."""
     import torch
 
     from ..numeric.rounded import Rounded as Bounded
@@ -161,14 +162,14 @@ def _stored(
 
 
 def _kept(value: Any, form: type[Rounded]) -> Any:
-    """A value as a format stores it, in float64."""
+    """Return a value as a format stores it, in float64."""
     return np.asarray(form.of(np.asarray(value, dtype=np.float64)), dtype=np.float64)
 
 
 def _function(
     reading: BoundReading, function: Callable[..., Any], *, whole: bool
 ) -> Callable[..., Any]:
-    """A function whose result is rounded: its code with errors, or its values at exact numbers.
+    """Return a function with rounded results: its code with errors, or its values at exact numbers.
 
     Whole positions are indices, and exact.
     """
@@ -187,9 +188,9 @@ def _function(
 
 
 def _profile(form: type[Rounded]) -> Profile:
-    """The roundings of a format of :mod:`.precision`.
+    """Return the roundings of a format of :mod:`.precision`.
 
-    Sums and products of numpy are added up in float32 at least, in any order; its functions are
+    Sums and products of numpy accumulate in float32 at least, in any order; its functions are
     within FUNCTION units of that.
     """
     import torch
@@ -223,7 +224,7 @@ SEED = 0
 
 
 def at(numeric: Encoding, places: Any, form: type[Rounded] | None = None) -> Any:
-    """Positions at whole numbers; those of several coordinates along the first axis."""
+    """Return positions at whole numbers; those with several coordinates along the first axis."""
     if numeric.whole:
         return np.asarray(places, dtype=np.int64)  # an index: no format rounds it
     line = np.asarray(places, dtype=np.float64)
@@ -233,14 +234,14 @@ def at(numeric: Encoding, places: Any, form: type[Rounded] | None = None) -> Any
 
 
 def content(numeric: Encoding, count: int, form: type[Rounded] | None = None) -> Any:
-    """The same content so many times."""
+    """Return one content, repeated so many times."""
     one = np.random.default_rng(SEED).normal(size=numeric.width)
     tokens = np.tile(one, (count, 1))
     return tokens if form is None else form.of(tokens)
 
 
 def scores(numeric: Encoding, m: Any, n: Any) -> Any:
-    """The scores of that content at m with itself at n; NaN where a mask hides the key."""
+    """Return the scores of that content at m with itself at n; NaN where a mask hides the key."""
     found = numeric.scores(content(numeric, len(m)), content(numeric, len(n)), m, n)
     found = np.broadcast_to(np.asarray(found, dtype=float), (len(m), len(n)))
     if numeric.defines("sees"):
@@ -249,17 +250,17 @@ def scores(numeric: Encoding, m: Any, n: Any) -> Any:
 
 
 def reach(numeric: Encoding, far: int, slow: float = float("inf")) -> tuple[int, bool]:
-    """The last position up to ``far`` to draw, and whether it is defined further on.
+    """Return the last position up to ``far`` to draw, and whether it is defined beyond that.
 
-    Code that makes one step for each position is followed, in powers of ten, as far as one score
-    takes less than ``slow`` seconds.  Raises what it raises at 0.
+    Code that takes a step per position is followed, in powers of ten, as long as one score takes
+    less than ``slow`` seconds.  Raises what the code raises at 0.
     """
 
     def took(place: int) -> float | None:
         start = thread_time()
         try:
             scores(numeric, at(numeric, [place]), at(numeric, [place]))
-        except Exception:  # noqa: BLE001 (the question is whether it raises)
+        except Exception:  # noqa: BLE001 (whether it raises is what is asked)
             return None
         return thread_time() - start
 
@@ -277,7 +278,7 @@ def reach(numeric: Encoding, far: int, slow: float = float("inf")) -> tuple[int,
     return low, False
 
 
-FAR = 10**6
+LAST_POSITION = 10**6
 PER_DECADE = 8
 SLOW = 0.02  # seconds for one score
 
@@ -286,8 +287,8 @@ SLOW = 0.02  # seconds for one score
 class Line:
     """The error of the score at each place in one format, and its bound if there is one.
 
-    ``together`` says where a position and the one before it are one number; ``first`` is the
-    first position where they are, 0 if there is none.
+    ``together`` says where a position and the previous one round to the same number; ``first`` is
+    the first such position, 0 if there is none.
     """
 
     error: Any
@@ -298,7 +299,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Rounding:
-    """The places, a line for each format, and what is said of them."""
+    """The places, a line for each format, and the text about them."""
 
     places: Any
     lines: dict[str, Line]
@@ -306,13 +307,13 @@ class Rounding:
 
 
 def rounding(numeric: Encoding) -> Rounding:
-    """The error of the score of a query with the key before it, in each format, to position 10⁶."""
+    """Return the error of a query's score with the previous key, in each format, up to 10⁶."""
     with np.errstate(all="ignore"):
         return _rounding(numeric)
 
 
 def _rounding(numeric: Encoding) -> Rounding:
-    end, further = reach(numeric, FAR, SLOW)
+    end, further = reach(numeric, LAST_POSITION, SLOW)
     formats = dict(FORMATS)
     kinds = {given.kind for given in type(numeric).declared().values()}
     if numeric.whole and not any(map(wide_kind, kinds)):
@@ -337,12 +338,12 @@ def _rounding(numeric: Encoding) -> Rounding:
         except NotBounded as why:
             unbounded[says] = str(why)
         lines[says] = Line(error, _together(numeric, places, form), bound, firsts[says])
-    kept = "; with angles in float32, positions and frequencies are as well" * (
+    kept = "; with angles in float32, so are positions and frequencies" * (
         len(formats) == len(FORMATS)
     )
     told = (
-        f"The score of a query with the key one position before it, computed in each format, "
-        f"against float64; parameters{'' if numeric.whole else ', positions'} and every "
+        f"The score of a query with the key one position before it, computed in each format "
+        f"and compared with float64; parameters{'' if numeric.whole else ', positions'} and every "
         f"operation are rounded{kept}.{_ended(end, further=further)}"
         f"{_bounded(unbounded, lines)} {' '.join(_remarks(places, lines))}"
     )
@@ -350,16 +351,16 @@ def _rounding(numeric: Encoding) -> Rounding:
 
 
 def _ended(end: int, *, further: bool) -> str:
-    """Where the drawing ends before its time, and why."""
-    if end == FAR:
+    """Return where the drawing ends early, and why."""
+    if end == LAST_POSITION:
         return ""
     if further:
-        return f" Drawn up to position {end}, as its code takes a step for each position."
+        return f" Drawn up to position {end}, because its code takes a step per position."
     return f" It is defined up to position {end}."
 
 
 def _bounded(unbounded: dict[str, str], lines: dict[str, Line]) -> str:
-    """What is to be known of the bounds."""
+    """Return what a reader must know about the bounds."""
     if len(unbounded) == len(lines):
         return f" No bounds are drawn: {next(iter(unbounded.values()))}."
     told = (
@@ -368,27 +369,27 @@ def _bounded(unbounded: dict[str, str], lines: dict[str, Line]) -> str:
     )
     drawn = [line.bound for line in lines.values() if line.bound is not None]
     if any(np.isinf(bound).any() for bound in drawn):
-        told += " Where it ends no digit of the score is left by it, or nothing finite."
+        told += " Where it ends, it leaves no correct digit of the score, or is not finite."
     if any(np.isnan(bound).any() for bound in drawn):
-        told += " It is not computed for positions that would take too long."
+        told += " It is not computed at positions where this would take too long."
     for says, why in unbounded.items():
         told += f" None is drawn in {says}: {why}."
     return told
 
 
 def _neighbours(numeric: Encoding, place: int, form: type[Rounded] | None = None) -> float:
-    """The score of a query at a position with the key one before it."""
+    """Return the score of a query at a position with the previous key."""
     token = content(numeric, 1, form)
     m, n = (at(numeric, [p], form) for p in (place, place - 1))
     return float(np.asarray(numeric.scores(token, token, m, n))[0, 0])
 
 
 def _remarks(places: Any, lines: dict[str, Line]) -> Iterator[str]:
-    """What lines of errors cannot show, each remark once for all formats of which it is true."""
+    """Yield what lines of errors cannot show, each remark once for all formats it is true of."""
     found: dict[str, list[str]] = {}
     for says, line in lines.items():
         if line.first:
-            told = f"neighbours fall together from {line.first} on (circles)"
+            told = f"neighbouring positions coincide from {line.first} on (circles)"
             found.setdefault(told, []).append(says)
         if not np.isfinite(line.error).all():
             first = places[~np.isfinite(line.error)][0]
@@ -401,6 +402,6 @@ def _remarks(places: Any, lines: dict[str, Line]) -> Iterator[str]:
 
 
 def _together(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
-    """Where a position and the one before it are one number in a format."""
+    """Return where a position and the previous one are the same number in a format."""
     keys, queries = at(numeric, places - 1, form), at(numeric, places, form)
     return np.asarray(keys == queries).reshape(len(places), -1).all(axis=1)

@@ -1,4 +1,4 @@
-"""The pages of a run: the index, one page for each theorem, the definitions, and the documents."""
+"""The pages of a run: the index, a page for each theorem, the definitions, and the documents."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 KERNEL = (60, 30, 10, 0)  # kernel steps of a link that a page shows, fewer while it is too large
 KINDS = {
-    "kernel": "decided by the kernel, a witness or the shapes",
+    "kernel": "decided by the kernel, by a witness or by the shapes",
     "sympy": "derived by SymPy, or refused where it is false",
     "exact": "the same without rounding, in finite fields",
     "measured": "the same measured on real code",
@@ -54,7 +54,7 @@ KINDS = {
 
 
 def seen(t: TheoremRecord) -> dict[str, str]:
-    """For each kind of evidence: "for" what was expected, "against" it, or "none"."""
+    """Return, for each kind of evidence, "for" what was expected, "against" it, or "none"."""
     parts: dict[str, list[Evidence]] = {kind: [] for kind in KINDS}
     for e in t.evidence:
         if isinstance(e, DerivedEvidence) and e.status != "not derived":
@@ -77,7 +77,7 @@ Shared = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Sheet:
-    """A theorem with its place among the others, and what rests on it."""
+    """A theorem with its place among the others, and the claims that rest on it."""
 
     record: TheoremRecord
     number: int
@@ -95,19 +95,19 @@ class Sheet:
 
     @property
     def kinds(self) -> str:
-        """The kinds of evidence for it, as words of an attribute."""
+        """The kinds of evidence for it, as words of an HTML attribute."""
         return " ".join(kind for kind, state in self.seen.items() if state == "for")
 
     @property
     def measurements(self) -> int:
-        """How many numbers of it were measured."""
+        """How many measurements it has."""
         return sum(
             isinstance(e, MeasuredEvidence) and e.status != "skipped" for e in self.record.evidence
         )
 
     @property
     def tile(self) -> Tile:
-        """It in the picture of the whole."""
+        """Its tile in the overview."""
         t = self.record
         return Tile(
             self.file, t.title, "wrong" if not t.ok else slug(t.verdict), tuple(self.seen.values())
@@ -115,7 +115,7 @@ class Sheet:
 
 
 def sheets(results: Results) -> list[Sheet]:
-    """The theorems in the order in which one would teach them."""
+    """Return the theorems in the order in which one would teach them."""
     resting: dict[str, list[ClaimRecord]] = {}
     for claim in results.claims:
         for name in dict.fromkeys(deciding.id for deciding in claim.statements):
@@ -125,7 +125,7 @@ def sheets(results: Results) -> list[Sheet]:
 
 
 def by_subject(found: Sequence[Sheet]) -> list[tuple[str, list[Sheet]]]:
-    """The theorems of each subject."""
+    """Return the theorems of each subject."""
     groups: dict[str, list[Sheet]] = {}
     for sheet in found:
         groups.setdefault(sheet.record.subject, []).append(sheet)
@@ -133,8 +133,8 @@ def by_subject(found: Sequence[Sheet]) -> list[tuple[str, list[Sheet]]]:
 
 
 def commands(t: TheoremRecord, options: OptionsRecord) -> Iterator[tuple[str, str]]:
-    """How it is run again, and what each command shows."""
-    yield f"attnproof show {t.id}", "statement, proof, numbers and control in the terminal"
+    """Yield the commands that run it again, and what each of them shows."""
+    yield f"attnproof show {t.id}", "statement, proof, measurements and control in the terminal"
     if t.chain:
         yield f"attnproof show {t.id} --steps", "the same with the kernel steps"
     yield f"attnproof show {t.id} --sympy", "both sides as SymPy expressions"
@@ -143,22 +143,22 @@ def commands(t: TheoremRecord, options: OptionsRecord) -> Iterator[tuple[str, st
         numbers = (
             f" --scale {options.scale} --device {options.device}{dtypes} --seed {options.seed}"
         )
-        yield f"attnproof run {t.id}{numbers}", "what this page was made from"
+        yield f"attnproof run {t.id}{numbers}", "the command that produced this page"
     else:
-        yield f"attnproof run {t.id} --no-numeric", "what this page was made from"
+        yield f"attnproof run {t.id} --no-numeric", "the command that produced this page"
         yield f"attnproof run {t.id}", "the same with numbers"
 
 
 def further(t: TheoremRecord) -> Iterator[tuple[str, str]]:
-    """How it is measured further than in a run, and how that is shown here."""
+    """Yield the commands that measure it further than a run, and that show the result here."""
     yield f"attnproof scale {t.id} --json scale.json", "at growing numbers of tokens, to 1,048,576"
-    yield "attnproof report report/results.json scale.json", "this report, with what was found"
+    yield "attnproof report report/results.json scale.json", "this report, with those results"
 
 
 def _shared(
     results: Results, encodings: TableRecord | None = None, far: Sequence[Measured] = ()
 ) -> dict[str, object]:
-    """What every page of a run may speak of."""
+    """Return what every page of a run may refer to."""
     pages = list(document_pages(results))
     return {
         "mends": MENDS,
@@ -175,7 +175,7 @@ def _shared(
 
 
 def render(results: Results, encodings: TableRecord | None = None) -> str:
-    """The index.  Raises :class:`MissingAsset` if a file of the package is missing."""
+    """Return the index.  Raises :class:`MissingAsset` if a file of the package is missing."""
     return _index(_shared(results, encodings), results)
 
 
@@ -203,7 +203,7 @@ def _index(shared: Shared, results: Results) -> str:
 
 
 def render_theorems(results: Results) -> dict[str, str]:
-    """The page of each theorem, by the name of its file."""
+    """Return the page of each theorem, by the name of its file."""
     return _theorems(_shared(results), results, {})
 
 
@@ -235,7 +235,7 @@ def _theorems(
 
 
 def _graph(sheet: Sheet, known: Mapping[str, DefinitionRecord]) -> Markup:
-    """What it uses and what uses it, drawn; nothing where there is neither."""
+    """Draw what it uses and what uses it; nothing if there is neither."""
     uses: dict[str, tuple[str, ...]] = {}
     left = [name for name in sheet.record.uses if name in known]
     while left:
@@ -264,10 +264,10 @@ def _definitions(shared: Shared, results: Results) -> str:
 def render_all(
     results: Results, encodings: TableRecord | None = None, far: Sequence[Measured] = ()
 ) -> dict[str, str]:
-    """Every page of a run, by the name of its file; ``index.html`` leads to all of them.
+    """Return every page of a run, by the name of its file; ``index.html`` leads to all of them.
 
-    ``far`` are records of sweeps and kernels: their growth stands on the pages of theorems, and on
-    one page together.
+    ``far`` are records of sweeps and kernels: their growth is shown on the pages of theorems, and
+    together on one page.
     """
     shared = _shared(results, encodings, far)
     return {
@@ -290,11 +290,11 @@ def write_report(
     kinds: Mapping[str, type[Encoding]] | None = None,
     far: Sequence[Measured] = (),
 ) -> Path:
-    """Write ``index.html`` and the pages beside it, and return the path of the first.
+    """Write ``index.html`` and the pages beside it; return the path of the first.
 
-    The pages of a table of encodings, if there is one, stand in a folder there; ``kinds`` has the
-    classes by their ids, from which drawings are made; ``far`` is as in :func:`render_all`.
-    Raises :class:`ReportError` when the directory cannot be made or written to.
+    The pages of a table of encodings, if there is one, are in a folder there; ``kinds`` has the
+    classes by their ids, from which drawings are made; ``far`` is as in :func:`render_all`.  Raises
+    :class:`ReportError` if the directory cannot be created or written to.
     """
     pages = render_all(results, encodings, far)
     if encodings is not None:
@@ -306,9 +306,9 @@ def write_report(
 
 
 def proof_html(record: ProofRecord) -> str:
-    """The page of a statement in a notebook: its verdict with every condition, and its proof.
+    """Return a statement for a notebook: its verdict with every condition, and its proof.
 
-    Nothing is fetched, and no style leaves it.
+    Nothing is fetched, and no style leaks out of it.
     """
     from ..page import against_it
 

@@ -1,4 +1,4 @@
-"""What the page says of a record: counts, sentences, groups of measurements."""
+"""What the pages show of a record: counts, sentences, groups of measurements."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _WITH = r" \quad \text{with }"
 
 
 def counts(results: Results) -> dict[str, int]:
-    """How many theorems there are, with each verdict and as expected, and how many numbers."""
+    """Return how many theorems there are, by verdict and as expected, and how many measurements."""
     told = Counter(t.verdict for t in results.theorems)
     measurements = sum(
         isinstance(e, MeasuredEvidence) and e.status != "skipped"
@@ -64,9 +64,9 @@ def counts(results: Results) -> dict[str, int]:
 
 
 def subjects(results: Results) -> list[tuple[str, list[TheoremRecord]]]:
-    """The theorems by subject, in the order in which one would teach them.
+    """Return the theorems by subject, in the order in which one would teach them.
 
-    Subjects that are not among these (those of a folder of one's own) come last, as recorded.
+    Other subjects (those of a user's own folder) come last, as recorded.
     """
     by_subject: dict[str, list[TheoremRecord]] = {}
     for theorem in results.theorems:
@@ -76,7 +76,7 @@ def subjects(results: Results) -> list[tuple[str, list[TheoremRecord]]]:
 
 
 def subject_title(subject: str) -> str:
-    """A subject as a heading.
+    """Return a subject as a heading.
 
     >>> subject_title("rotary"), subject_title("my_own")
     ('Rotary encoding', 'My own')
@@ -86,13 +86,13 @@ def subject_title(subject: str) -> str:
 
 
 def steps(statement: Statement) -> int:
-    """The kernel steps of its proof."""
+    """Return the number of kernel steps of its proof."""
     return sum(e.steps for e in statement.evidence if e.kind == "proved")
 
 
 @dataclass(frozen=True)
 class Part:
-    """Links that lead from one term on, each from where the last one ended."""
+    """Links that lead on from one term, each from where the previous one ended."""
 
     opens: str
     first: str
@@ -107,15 +107,15 @@ class Part:
 
     @property
     def meeting(self) -> tuple[MeetingRecord, ...]:
-        """The common normal form, where it is one link."""
+        """The common normal form, if it is a single link."""
         return self.links[0].meeting if len(self.links) == 1 else ()
 
     def wide(self, link: LinkRecord) -> bool:
-        """Whether a link needs the whole width of the page, its reason below it."""
+        """Whether a link needs the whole width of the page, with its reason below."""
         return width(self.line or self.right(link)) > 52
 
     def right(self, link: LinkRecord) -> str:
-        """The right side of a link; what a layer of a stack is, is told when it changes."""
+        """Return the right side of a link; the definition of a layer is shown when it changes."""
         place = self.links.index(link)
         before = self.links[place - 1].right.latex if place else self.first
         text, mark, told = link.right.latex.partition(_WITH)
@@ -134,7 +134,7 @@ class Derivation:
 
 
 def derivations(statement: Statement) -> list[Derivation]:
-    """The chain, cut where one conclusion ends, and where a part of a proof begins."""
+    """Return the chain, split where a conclusion ends and where a part of a proof begins."""
     uses = {e.says: e.uses for e in statement.evidence if isinstance(e, ProvedEvidence)}
     found: list[Derivation] = []
     for says, links in groupby(statement.chain, key=lambda link: link.says):
@@ -154,15 +154,17 @@ class Reason:
 
     says: str
     opens: str
-    told: str
+    text: str
     steps: int
 
 
 def reasons(statement: Statement) -> list[Reason]:
-    """The chain in words alone."""
+    """Return the chain in words only."""
     found, says = [], None
     for link in statement.chain:
-        told = link.reason or ("both sides have one normal form" if link.proved else "not proved")
+        told = link.reason or (
+            "both sides have the same normal form" if link.proved else "not proved"
+        )
         found.append(Reason(link.says if link.says != says else "", link.opens, told, link.steps))
         says = link.says
     return found
@@ -173,21 +175,21 @@ class Measured:
     """Measurements that share their conclusion, device, sizes, seed and sample."""
 
     says: str
-    told: Markup
+    conditions: Markup
     rows: tuple[MeasuredEvidence, ...]
     skipped: tuple[MeasuredEvidence, ...]
 
     @property
     def implementations(self) -> list[tuple[MeasuredEvidence, ...]]:
-        """The rows, those of one implementation together."""
+        """The rows, grouped by implementation."""
         groups = groupby(self.rows, key=lambda e: e.implementation)
         return [tuple(rows) for _, rows in groups]
 
 
 def measured(statement: Statement, *, by_inputs: bool = False) -> list[Measured]:
-    """The measurements of a statement, in groups of like conditions.
+    """Return the measurements of a statement, grouped by their conditions.
 
-    ``by_inputs``: those for which other input distributions were tried are groups of their own.
+    ``by_inputs``: those for which other input distributions were tried form groups of their own.
     """
     groups: dict[tuple[str, Markup], list[MeasuredEvidence]] = {}
     for e in statement.evidence:
@@ -220,13 +222,13 @@ def _conditions(e: MeasuredEvidence, by_inputs: bool) -> Markup:
 
 
 def distributions(e: MeasuredEvidence) -> str:
-    """The input distribution that decided, and how many were tried."""
+    """Return the input distribution that decided, and how many were tried."""
     tried = len(e.distributions)
     return f"{e.distribution}, of {tried}" if tried > 1 else e.distribution
 
 
 def scientific(value: Number | None) -> Markup:
-    """A number as a person writes it: 7.5 × 10⁻⁷."""
+    """Format a number as people write it: 7.5 × 10⁻⁷."""
     text = short(value, "not measured")
     found = re.fullmatch(r"(.*)e([+-])0*(\d+)", text)
     if found is None:
@@ -237,24 +239,24 @@ def scientific(value: Number | None) -> Markup:
 
 
 def axis_latex(text: str) -> str:
-    """An axis length of a record, ``2·B + 1``, as LaTeX."""
+    """Return an axis length of a record, ``2·B + 1``, as LaTeX."""
     named = re.sub(r"[A-Za-zα-ω_]\w*", lambda m: name_latex(m.group()), text)
     return named.replace("·", r"\,")
 
 
 def given_html(given: GivenRecord) -> Markup:
-    """What a given is, as a formula; a function by its name alone."""
+    """Return what a given is, as a formula; a function only by name."""
     shape = [axis_latex(axis) for axis in given.shape]
     return formula_html(membership(given.name, given.kind, shape, axis_latex(given.below)))
 
 
 def sizes_html(theorem: TheoremRecord) -> Markup:
-    """The quantified sizes: n, ℓ ≥ 1."""
+    """Return the quantified sizes: n, ℓ ≥ 1."""
     return formula_html(sizes_latex(s.name for s in theorem.sizes))
 
 
 def tally(statement: Statement) -> tuple[int, str]:
-    """The kernel steps of a proof, or of what was tried, and the rules, most used first."""
+    """Return the kernel steps of a proof, or of an attempt, and the rules, most used first."""
     proofs = [e.rules for e in statement.evidence if isinstance(e, ProvedEvidence)]
     tried = [link.rules for link in statement.chain]
     rules = proofs if statement.verdict == "proved" else tried
@@ -263,9 +265,9 @@ def tally(statement: Statement) -> tuple[int, str]:
 
 
 def assumptions(statement: Statement) -> list[str]:
-    """What its proof used, each once, with Greek letters for Greek names.
+    """Return what its proof used, each item once, with Greek letters for Greek names.
 
-    The hypotheses stand in the statement and are not written out again.
+    The hypotheses are part of the statement and are not written out again.
     """
     used = [a for e in statement.evidence if e.kind == "proved" for a in e.assumptions]
     names = [a for a in used if not _SAID.search(a)]
@@ -273,17 +275,17 @@ def assumptions(statement: Statement) -> list[str]:
 
 
 def limits(statement: Statement) -> list[str]:
-    """The clauses of its verdict: under what it is proved."""
+    """Return the clauses of its verdict: the conditions of the proof."""
     return greek(clauses(statement.conditions))
 
 
 def readings(statement: Statement) -> list[str]:
-    """How its divisors are to be read, in words."""
+    """Return how its divisors are to be read, in words."""
     return greek(r for e in statement.evidence if e.kind == "proved" for r in e.readings)
 
 
 def statuses(statement: Statement) -> str:
-    """What its measurements came to: 12 violated, 1 skipped, 2 exact: violated."""
+    """Return the outcome of its measurements: 12 violated, 1 skipped, 2 exact: violated."""
     told = Counter(e.status for e in statement.evidence if isinstance(e, MeasuredEvidence))
     exact = Counter(line.status for line in exact_lines(statement.evidence))
     parts = [f"{count} {status}" for status, count in told.most_common()]

@@ -28,7 +28,7 @@ _BOTH = re.compile(rf"{_LOW}(?P<low>{_INDEX})(?:\^(?P<also>{_INDEX}))?|{_HIGH}")
 
 
 def prose(text: str) -> Markup:
-    """Words in which u_i, W_Q^h, R_{n−m} and ℝ^{n×d} have real indices.
+    """Return text in which u_i, W_Q^h, R_{n−m} and ℝ^{n×d} have real indices.
 
     >>> prose("x_i ∈ ℝ^{d}, i <= n, a_name")
     Markup('x<sub>i</sub> ∈ ℝ<sup>d</sup>, i ≤ n, a_name')
@@ -56,12 +56,12 @@ def _inner(index: str) -> str:
 
 
 def paragraphs(text: str) -> list[Markup]:
-    """Words cut at empty lines; other line ends are spaces."""
+    """Return text split at empty lines; other line ends become spaces."""
     return [prose(" ".join(part.split())) for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
 def breakable(name: str) -> Markup:
-    """A name of code that may break after a dot or an underscore.
+    """Return a name from code that may break after a dot or an underscore.
 
     >>> breakable("nn.a_b<")
     Markup('nn.<wbr>a_<wbr>b&lt;')
@@ -70,18 +70,18 @@ def breakable(name: str) -> Markup:
 
 
 def minus(text: str) -> str:
-    """A hyphen that stands for a minus, as a minus."""
+    """Replace a hyphen that stands for a minus by a minus sign."""
     return re.sub(r"(?<![\w)])-(?=\d)|(?<= )-(?= )", "−", text)
 
 
 def greek(told: Iterable[str]) -> list[str]:
-    """Lines, each once, with Greek letters for Greek names."""
+    """Return the lines, each once, with Greek letters for Greek names."""
     words = r"\b(" + "|".join(_LETTERS) + r")\b"
     return [re.sub(words, lambda m: _LETTERS[m.group()], a) for a in dict.fromkeys(told)]
 
 
 def linked(text: str) -> Markup:
-    """Text in which an address of the web is a link."""
+    """Return text in which web addresses are links."""
     parts = re.split(r"(https?://[^\s<>\"']+)", text)
     return Markup("").join(
         Markup('<a href="{0}">{0}</a>').format(part) if k % 2 else escape(part)
@@ -90,13 +90,13 @@ def linked(text: str) -> Markup:
 
 
 SPACE = "Ω"
-"""How the name of a probability space begins."""
+"""Prefix of the names of probability spaces."""
 
 _NUMBER = re.compile(r"-?\d+(/\d+)?|True|False")
 
 
 def value_latex(text: str) -> str | None:
-    r"""An exact value of a record as LaTeX; None if it is not made of numbers.
+    r"""Return an exact value of a record as LaTeX; None if it is not made of numbers.
 
     >>> value_latex("[[0, 1/2]]"), value_latex("[1, 0]"), value_latex("b(x) = x²")
     ('\\begin{pmatrix}0 & \\frac{1}{2}\\end{pmatrix}', '(1, 0)', None)
@@ -131,7 +131,7 @@ def _nested(value: list[Any]) -> bool:
 
 
 def inputs(witness: WitnessRecord) -> list[Markup]:
-    """Sizes and values, one formula each; sizes of 1 are told together."""
+    """Return sizes and values, one formula each; sizes of 1 are combined."""
     sizes = {name: n for name, n in witness.sizes.items() if not name.startswith(SPACE)}
     large = {name: n for name, n in sizes.items() if n != 1}
     found = [formula_html(f"{name_latex(name)} = {n}") for name, n in large.items()]
@@ -154,7 +154,7 @@ def inputs(witness: WitnessRecord) -> list[Markup]:
 
 
 def conclusion(witness: WitnessRecord) -> str:
-    """What the witness shows, where that is more than two different sides."""
+    """Return what the witness shows, if that is more than two different sides."""
     tail = witness.text.rpartition(": ")[2]
     return "" if tail.startswith(f"left {witness.left},") or tail == witness.text else tail
 
@@ -179,7 +179,7 @@ class BadFormula(ValueError):
 
 
 def _balanced(latex: str) -> bool:
-    """Whether every brace that opens a group is closed, and in order."""
+    """Whether every brace that opens a group is closed, in order."""
     depth = 0
     for brace in re.findall(r"(?<!\\)(?:\\\\)*([{}])", latex):
         depth += 1 if brace == "{" else -1
@@ -196,12 +196,12 @@ def _opens(element: ET.Element) -> bool:
 
 @lru_cache(maxsize=4096)
 def mathml(latex: str, display: bool = False, large: bool = False) -> str:
-    r"""One ``<math>`` element, with the LaTeX as its alternative text.
+    r"""Return one ``<math>`` element, with the LaTeX as its alternative text.
 
-    ``display`` sets it on a line of its own, ``large`` in a line but with fractions in full size.
+    ``display`` puts it on a line of its own, ``large`` in a line but with fractions in full size.
 
-    latex2mathml passes on what it does not know (``<mi>\unknown</mi>``) and does not escape
-    text, so its answer is parsed again, checked, and written anew.  Raises :class:`BadFormula`.
+    latex2mathml passes on what it does not know (``<mi>\unknown</mi>``) and does not escape text,
+    so its output is parsed again, checked, and rewritten.  Raises :class:`BadFormula`.
     """
     if not _balanced(latex):
         raise BadFormula("a brace is not closed")
@@ -227,7 +227,7 @@ def mathml(latex: str, display: bool = False, large: bool = False) -> str:
 
 
 def _dress(element: ET.Element) -> None:
-    """What browsers need and latex2mathml leaves out."""
+    """Add what browsers need and latex2mathml leaves out."""
     children = list(element)
     before = None
     for child in children:
@@ -259,7 +259,7 @@ def _dress(element: ET.Element) -> None:
 
 
 def formula_html(latex: str, display: bool = False, large: bool = False) -> Markup:
-    """The formula, or its LaTeX source with a word that says so."""
+    """Return the formula, or its LaTeX source with a note that it could not be set."""
     try:
         return Markup(mathml(latex, display, large))
     except BadFormula as error:

@@ -1,1 +1,1 @@
-"""Finished work that is kept, and sweeps over everything a statement can be measured in."""
+"""Sweeps over everything that a statement can be measured in, and the store of finished work."""

@@ -1,8 +1,8 @@
-"""Sending batches to workers: processes, threads or a Ray cluster, through one call of joblib.
+"""Send batches to workers: processes, threads or a Ray cluster, through one call of joblib.
 
-A process that dies takes its pool with it.  What had been sent and not come back is then sent
-again in ever smaller parts, at last cell by cell, each alone: the cell that kills is known by
-that, and no other is lost.
+A process that dies takes its pool with it.  What was sent and did not come back is then sent again
+in ever smaller parts, in the end cell by cell, each alone: this identifies the cell that kills its
+worker, and no other is lost.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import islice
 from time import perf_counter
 from typing import Any, Literal
 
-from .limits import LAST, given_up
+from .limits import TIMEOUT_EXIT, given_up
 from .records import CellRecord, CellStatus
 from .store import Key
 from .work import Batch, Terms, record_of, work
@@ -24,14 +24,14 @@ from .work import Batch, Terms, record_of, work
 EngineName = Literal["loky", "threading", "ray"]
 Found = tuple[Key, CellRecord, str]
 WAVE = 8
-"""Batches for each worker that are sent to a Ray cluster at once."""
+"""Number of batches per worker that are sent to a Ray cluster at once."""
 
 
 @dataclass(frozen=True)
 class Engine:
     """Where batches are measured.
 
-    ``address`` is that of a Ray cluster; without one Ray is started on this machine.
+    ``address`` is that of a Ray cluster; without one, Ray is started on this machine.
     """
 
     name: EngineName = "loky"
@@ -45,7 +45,7 @@ class Engine:
         return self.name != "threading"
 
     def start(self) -> None:
-        """Make ready; raises ``ImportError`` where Ray is not installed."""
+        """Prepare the engine; raises ``ImportError`` if Ray is not installed."""
         if self.name != "ray":
             return
         import ray
@@ -58,16 +58,16 @@ class Engine:
         register_ray()
 
     def stop(self) -> None:
-        """Let go of what was started."""
+        """Release what was started."""
         if self.name == "ray":
             import ray
 
             ray.shutdown()
 
     def sent(self, batches: Iterator[Batch], terms: Terms) -> Generator[list[Found]]:
-        """What was found in each batch, as it comes; from a Ray cluster, wave by wave.
+        """Yield what was found in each batch, as it comes; from a Ray cluster, wave by wave.
 
-        One worker is a process too: that of the sweep must not die of a cell.
+        Even a single worker is a process of its own: the sweep's process must not die with a cell.
         """
         from joblib import Parallel, delayed, parallel_config
 
@@ -76,7 +76,7 @@ class Engine:
             more["ray_remote_args"] = {"num_gpus": 1}
         jobs = max(2, self.jobs) if self.alone else self.jobs
         with parallel_config(self.name, n_jobs=jobs, **more):
-            if self.name == "ray":  # joblib takes no results from it before all are there
+            if self.name == "ray":  # joblib returns its results only when all are there
                 while wave := list(islice(batches, WAVE * self.jobs)):
                     yield from Parallel(batch_size=1)(delayed(work)(b, terms) for b in wave)
                 return
@@ -84,18 +84,21 @@ class Engine:
             parallel = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=ahead)
             results = parallel(delayed(work)(batch, terms) for batch in batches)
             try:
-                for found in results:  # noqa: UP028 (closing them is left to what follows)
+                for found in results:  # noqa: UP028 (they are closed below)
                     yield found
             finally:
-                with warnings.catch_warnings():  # that not all was waited for is told elsewhere
+                with warnings.catch_warnings():  # unfinished work is reported elsewhere
                     warnings.simplefilter("ignore", UserWarning)
                     results.close()
 
 
-def found_in(
-    batches: Sequence[Batch], engine: Engine, terms: Terms, kept: Callable[[Key], CellRecord | None]
+def measured_batches(
+    batches: Sequence[Batch],
+    engine: Engine,
+    terms: Terms,
+    stored: Callable[[Key], CellRecord | None],
 ) -> Generator[list[Found]]:
-    """What was found in every cell, as it comes; ``kept`` knows what a worker left in the store."""
+    """Yield what was found in each cell, as it comes; ``stored`` looks up what workers stored."""
     waiting = [list(batches)]
     while waiting:
         coming = waiting.pop()
@@ -118,7 +121,7 @@ def found_in(
             waiting.append(coming[len(out) :])
             left = []
             for batch in lost:
-                found, rest = _left_over(batch, kept)
+                found, rest = _left_over(batch, stored)
                 yield found
                 left += rest
             waiting += _parts(left, engine.jobs)
@@ -126,24 +129,24 @@ def found_in(
 
 
 def _noting(coming: Iterable[Batch], out: list[Batch]) -> Iterator[Batch]:
-    """The batches, each noted as it is sent."""
+    """Yield the batches, noting each as it is sent."""
     for batch in coming:
         out.append(batch)
         yield batch
 
 
 def _left_over(
-    batch: Batch, kept: Callable[[Key], CellRecord | None]
+    batch: Batch, stored: Callable[[Key], CellRecord | None]
 ) -> tuple[list[Found], list[Batch]]:
-    """What a worker that died had left in the store, and the batch without it."""
-    records = [(cell, key, kept(key)) for cell, key in batch.cells]
+    """Return what a worker stored before it died, and the batch without that."""
+    records = [(cell, key, stored(key)) for cell, key in batch.cells]
     found = [(key, record, "") for _, key, record in records if record is not None]
     rest = tuple((cell, key) for cell, key, record in records if record is None)
     return found, [Batch(batch.claimed, rest)] if rest else []
 
 
 def _parts(lost: list[Batch], jobs: int) -> list[list[Batch]]:
-    """What is sent again by itself: halves of many batches, each of some, each cell of one."""
+    """Return what is sent again by itself: halves of many batches, each of some, or each cell."""
     if len(lost) > 2 * jobs:
         half = len(lost) // 2
         return [lost[half:], lost[:half]]
@@ -155,7 +158,7 @@ def _parts(lost: list[Batch], jobs: int) -> list[list[Batch]]:
 def _convicted(
     batch: Batch, error: Exception, terms: Terms, seconds: float
 ) -> tuple[Key, CellRecord]:
-    """The cell that was alone with the worker that died."""
+    """Return the record of the cell that was alone with the worker that died."""
     ((cell, key),) = batch.cells
     status, why = _cause(error, terms, seconds)
     return key, record_of(cell, terms.surroundings, status, why, seconds=seconds)
@@ -178,14 +181,14 @@ def _died(error: Exception) -> bool:
 
 
 def _cause(error: Exception, terms: Terms, seconds: float) -> tuple[CellStatus, str]:
-    """How the worker of one cell ended."""
+    """Return how the worker of one cell ended."""
     codes = re.search(r"exit codes of the workers are \{([^}]*)\}", str(error))
     told = codes.group(1) if codes else " ".join(str(error).split())[:300]
-    if terms.limit is not None and f"({LAST})" in told:
+    if terms.limit is not None and f"({TIMEOUT_EXIT})" in told:
         return "out of time", f"a kernel did not return within {given_up(terms.limit):g} s"
     if type(error).__name__ == "OutOfMemoryError":
         return "out of memory", told
-    hint = "; the system may have wanted its memory" if "SIGKILL" in told else ""
+    hint = "; the system may have killed it for its memory" if "SIGKILL" in told else ""
     if terms.limit is not None and seconds >= given_up(terms.limit) and not codes:
         hint = f"; a kernel may not have returned within {given_up(terms.limit):g} s"
     return "died", f"its worker ended with {told}{hint}"

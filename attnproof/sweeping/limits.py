@@ -1,4 +1,4 @@
-"""The time and the memory that a process which measures may take, and what it keeps."""
+"""Limits on the time and memory of a process that measures, and the memory that it retains."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-AGAIN = 1.0  # seconds until it is said again, if what was running swallowed the first
-LAST = 75  # the exit status of a process that ends itself: EX_TEMPFAIL of sysexits.h
-PATIENCE = 5.0  # seconds more, and as long again as the limit, for a kernel to return
+AGAIN = 1.0  # seconds until the signal repeats, if the running code swallowed it
+TIMEOUT_EXIT = 75  # the exit status of a process that ends itself: EX_TEMPFAIL of sysexits.h
+PATIENCE = 5.0  # seconds beyond twice the limit, for a kernel to return
 
 
 class OutOfTime(BaseException):
-    """The limit has passed.  No ``Exception``: code that survives those must not survive this."""
+    """The limit has passed.  Not an ``Exception``: code that catches those must not survive it."""
 
 
 def given_up(limit: float) -> float:
-    """Seconds after which a process ends itself, because a kernel of it does not return."""
+    """Return after how many seconds a process ends itself, as its kernel does not return."""
     return 2 * limit + PATIENCE
 
 
 @contextmanager
 def limited_time(limit: float | None) -> Iterator[str]:
-    """Raise :class:`OutOfTime` in the block after so many seconds; yields why that cannot be.
+    """Raise :class:`OutOfTime` in the block after so many seconds; yield why that is impossible.
 
-    Python hears of a signal between two instructions; where a kernel does not return for long
-    after, the process ends itself, and whoever waits for it sees it die.
+    Python handles a signal between two instructions.  If a kernel does not return for long after,
+    the process ends itself, and whoever waits for it sees it die.
     """
     if limit is None:
         yield ""
         return
     if threading.current_thread() is not threading.main_thread() or os.name != "posix":
-        yield "a limit of time needs a process of its own"
+        yield "a time limit needs a separate process"
         return
     inside = True
 
@@ -46,7 +46,7 @@ def limited_time(limit: float | None) -> Iterator[str]:
             raise OutOfTime
 
     before = signal.signal(signal.SIGALRM, over)
-    last = threading.Timer(given_up(limit), os._exit, (LAST,))
+    last = threading.Timer(given_up(limit), os._exit, (TIMEOUT_EXIT,))
     last.daemon = True
     last.start()
     signal.setitimer(signal.ITIMER_REAL, limit, AGAIN)
@@ -68,11 +68,11 @@ SIGNS = (
     "MemoryError",
     "std::bad_alloc",
 )
-"""What PyTorch, NumPy, Python and C++ say; PyTorch on a CPU raises no error of its own kind."""
+"""Messages of PyTorch, NumPy, Python and C++; PyTorch on a CPU has no exception class for this."""
 
 
 def spent_memory(text: str) -> bool:
-    """Whether a text tells that memory was spent.
+    """Whether a text says that memory ran out.
 
     >>> spent_memory("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 TB")
     True
@@ -82,10 +82,10 @@ def spent_memory(text: str) -> bool:
 
 @contextmanager
 def limited_memory(gibibytes: float | None) -> Iterator[str]:
-    """Let this process take so much memory more, while the block lasts; yields why it cannot.
+    """Let this process take so much more memory in the block; yield why that is impossible.
 
-    The limit is of address space, what the process has now and so much more, and is kept by the
-    kernel: what goes above it raises, and nobody else is disturbed.
+    The limit is on address space (what the process has now, and so much more) and is enforced by
+    the operating system: exceeding it raises, and no other process is affected.
     """
     if gibibytes is None:
         yield ""
@@ -93,7 +93,7 @@ def limited_memory(gibibytes: float | None) -> Iterator[str]:
     try:
         import resource
     except ImportError:
-        yield "this system keeps no limit of memory"
+        yield "this system does not support memory limits"
         return
     before = resource.getrlimit(resource.RLIMIT_AS)
     wanted = _address_space() + int(gibibytes * 2**30)
@@ -109,21 +109,21 @@ def limited_memory(gibibytes: float | None) -> Iterator[str]:
 
 
 def _address_space() -> int:
-    """The address space of this process, in bytes."""
+    """Return the address space of this process, in bytes."""
     import resource
 
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     return pages * resource.getpagesize()
 
 
-_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # as malloc.h of glibc has them
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # as in malloc.h of glibc
 
 
 def keep_memory() -> None:
-    """What large arrays leave is kept for the next ones of this process, where malloc can do so.
+    """Retain freed memory of large arrays for the next ones of this process, if malloc can do so.
 
-    Given back to the system it would come again page by page, each cleared, which was up to a third
-    of the time of a theorem at the default scale.
+    Given back to the system it would return page by page, each cleared, which took up to a third of
+    the time of a theorem at the default scale.
     """
     with suppress(OSError, AttributeError, TypeError):  # another C library, or another system
         mallopt = ctypes.CDLL(None).mallopt

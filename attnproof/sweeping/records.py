@@ -1,4 +1,4 @@
-"""The record of a sweep, every cell and how it ended; and what the terminal shows of it."""
+"""The record of a sweep, with every cell and how it ended; and what the terminal shows of it."""
 
 from __future__ import annotations
 
@@ -26,41 +26,47 @@ CellStatus = Literal[
     "held", "violated", "non-finite", "skipped", "out of memory", "out of time", "died", "failed"
 ]
 BAD: Final = ("violated", "non-finite")
-"""What speaks against a statement, where it is expected to hold."""
+"""Statuses that contradict a statement that is expected to hold."""
 LOST: Final = ("out of memory", "out of time", "died", "failed")
-"""Cells that came to no end; the store keeps none of them, so that they are tried again."""
+"""Statuses of cells that did not finish; these are not stored, so that they are tried again."""
 
 
 class CellRecord(Record):
     """One statement in one implementation, dtype, size, distribution, seed and device."""
 
     theorem: str
-    control: bool = Field(description="Whether it is the theorem's control.")
+    control: bool = Field(description="Whether it is the theorem's negative control.")
     implementation: str
     dtype: str
     scale: str
-    tokens: int | None = Field(description="The length asked for; null for that of the scale.")
+    tokens: int | None = Field(
+        description="The requested number of tokens; null for that of the scale."
+    )
     distribution: str
     seed: int
-    device: str = Field(description="As it was asked for, and what it is.")
+    device: str = Field(description="The requested device, and its name.")
     status: CellStatus = Field(
-        description="The worst of its conclusions, or how the cell ended without one: held if any "
-        "conclusion held and none was violated."
+        description="The worst outcome of its conclusions, or how the cell ended without one; "
+        "held if "
+        "some conclusion held and none was violated."
     )
-    reason: str = Field(description="Why it was skipped or lost; empty otherwise.")
+    reason: str = Field(description="Why it was skipped or lost; otherwise empty.")
     traceback: str = Field(
-        default="", description="Of an error of attnproof itself; empty where there was none."
+        default="",
+        description="Traceback of an error of attnproof itself; empty if there was none.",
     )
     ratio: Number | None = Field(
-        description="The largest error over its bound, or |z| over its limit; null if none."
+        description="The largest ratio of error to bound, or of |z| to its limit; null if there "
+        "is none."
     )
-    policy: str = Field(description="The policy of that ratio; empty if none.")
-    says: str = Field(description="The conclusion of that ratio; empty if there is only one.")
+    policy: str = Field(description="The policy with that ratio; empty if there is none.")
+    says: str = Field(description="The conclusion with that ratio; empty if there is only one.")
     measured: tuple[MeasuredEvidence, ...] = Field(description="Each conclusion.")
     seconds: float = Field(ge=0)
     stored: AwareDatetime | None = Field(
         default=None,
-        description="When it was measured, if it was found in the store; null if this sweep did.",
+        description="When it was measured, if taken from the store; null if measured in this "
+        "sweep.",
     )
 
 
@@ -70,42 +76,45 @@ class UnusableRecord(Record):
     theorem: str
     control: bool
     why: str
-    broken: bool = Field(description="Whether it should have had cells.")
+    broken: bool = Field(description="Whether cells were expected for it.")
     traceback: str = Field(
-        default="", description="Of an error of attnproof itself; empty where there was none."
+        default="",
+        description="Traceback of an error of attnproof itself; empty if there was none.",
     )
 
 
 class SweepRecord(Record):
-    """One sweep."""
+    """The record of one sweep."""
 
     schema_version: Literal[3] = SWEEP_SCHEMA_VERSION
-    attnproof: str = Field(description="The version that wrote it.")
+    attnproof: str = Field(description="The version of attnproof that wrote it.")
     created: AwareDatetime
     seconds: float = Field(ge=0)
     machine: Machine
     engine: Literal["loky", "threading", "ray"]
     jobs: int = Field(ge=1)
-    limit: float | None = Field(description="Seconds that a cell might take.")
-    memory: float | None = Field(description="GiB that a cell might take.")
+    limit: float | None = Field(description="Time limit per cell, in seconds.")
+    memory: float | None = Field(description="Memory limit per cell, in GiB.")
     expected: dict[str, Literal["proved", "refuted"]] = Field(
-        description="What each theorem is expected to be; its negative control is the other. One "
-        "that is ill-typed is not here, and its negative control holds."
+        description="The expected verdict of each theorem; its negative control has the opposite "
+        "one. "
+        "An ill-typed theorem is not listed; its negative control is expected to hold."
     )
     cells: tuple[CellRecord, ...]
     unusable: tuple[UnusableRecord, ...]
     unfinished: int = Field(ge=0, description="Cells that an interrupted sweep did not reach.")
     ok: bool = Field(
-        description="No cell of a statement that is expected to hold speaks against it, none was "
-        "lost, no statement is unusable, and nothing is unfinished."
+        description="No cell contradicts a statement that is expected to hold, no cell was lost, "
+        "no "
+        "statement is unusable, and nothing is unfinished."
     )
 
 
 def holds(expected: dict[str, Literal["proved", "refuted"]], cell: CellRecord) -> bool:
     """Whether the statement of a cell is expected to hold.
 
-    A negative control is the opposite; that of a theorem with nothing to measure is the theorem's
-    truth.
+    For a negative control it is the opposite of the theorem; the control of a theorem with nothing
+    to measure is expected to hold.
     """
     return (
         expected.get(cell.theorem) != "refuted"
@@ -123,7 +132,7 @@ LINE, LINES = 300, 20
 
 
 def sweep_page(record: SweepRecord) -> Iterator[Part]:
-    """The table, what speaks against it or was lost, and one line that sums up."""
+    """Yield the table, what speaks against it or was lost, and a summary."""
     shown = headed()
     shown.add_column("statement", overflow="ellipsis", no_wrap=True, ratio=1)
     shown.add_column("dtype", no_wrap=True)
@@ -151,9 +160,9 @@ def sweep_page(record: SweepRecord) -> Iterator[Part]:
 
 
 def sweep_faults(record: SweepRecord) -> list[str]:
-    """What speaks against a statement or was lost, in short."""
+    """Return what speaks against a statement or was lost, abridged."""
     lines = [shorten(line, LINE, placeholder=" …") for line in _against(record)]
-    more = [f"! and {len(lines) - LINES} more; --json has all of them"]
+    more = [f"! and {len(lines) - LINES} more; --json FILE has all of them"]
     return lines[:LINES] + more * (len(lines) > LINES)
 
 
@@ -183,7 +192,7 @@ def _against(record: SweepRecord) -> Iterator[str]:
 
 
 def sweep_summary(record: SweepRecord) -> str:
-    """One line: how many cells, how they ended, and how many came from the store."""
+    """Return a summary: how many cells, how they ended, and how many came from the store."""
     counted = [cell.status for cell in record.cells]
     told = tally(counted, sorted(set(counted))) or "none"
     times = [cell.stored for cell in record.cells if cell.stored is not None]
@@ -193,12 +202,12 @@ def sweep_summary(record: SweepRecord) -> str:
     if not times:
         return line
     found = f"{len(times)} of {len(counted)} found in the store, measured {when(times)}"
-    return f"{line}\n{found}; --fresh measures anew"
+    return f"{line}\n{found}; --fresh measures again"
 
 
 @contextmanager
 def sweep_progress(console: Console, total: int) -> Iterator[Callable[[CellRecord], None]]:
-    """A bar while a sweep lasts; yields what to tell of each cell."""
+    """Show a bar during a sweep; yield the function to call with each cell."""
     with bar(console) as shown:
         task = shown.add_task("", total=total)
 

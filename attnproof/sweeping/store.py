@@ -1,8 +1,8 @@
-"""The store: what was finished, kept in one sqlite file under the digest of all it depends on.
+"""The store: finished work in one sqlite file, under the digest of all that it depends on.
 
-Writers may be many: every row is written in one transaction, and sqlite's write-ahead log keeps
-what was committed when a process is killed.  A file that is broken, or no store, is never read:
-it is set aside under another name and told.
+There may be many writers: every row is written in one transaction, and sqlite's write-ahead log
+keeps what was committed when a process is killed.  A file that is damaged, or is not a store, is
+never read: it is set aside under another name, and this is reported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Self, TypeVar
 APPLICATION = int.from_bytes(b"attn", "big")
 VERSION = 1
 WAIT = 60.0  # seconds for another writer to end its transaction
-TRIES = 10  # to open a store that others are making
+TRIES = 10  # to open a store that others are creating
 SIDES = ("", "-wal", "-shm")
 T = TypeVar("T")
 TABLE = """
@@ -33,18 +33,18 @@ CREATE TABLE IF NOT EXISTS finished (
 
 
 class StoreError(Exception):
-    """The store cannot be used; what was wanted, what came, and what to do."""
+    """The store cannot be used; says what was wanted, what came, and what to do."""
 
 
-class Foreign(StoreError):
-    """The file that is named as the store is something else."""
+class NotAStore(StoreError):
+    """The file that was named as the store is something else."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """Finished work by what it depends on: ``identity`` is all of it as JSON, ``digest`` its hash.
+    """Finished work by what it depends on: ``identity`` is all of it, ``digest`` its hash.
 
-    ``kind`` is theorem, demonstration or cell; ``name`` is for readers.
+    ``identity`` is JSON; ``kind`` is theorem, demonstration or cell; ``name`` is for readers.
     """
 
     kind: str
@@ -66,7 +66,7 @@ class Stored:
 
 
 def default_place() -> Path:
-    """``$XDG_CACHE_HOME/attnproof/store.sqlite``, by default in ``~/.cache``."""
+    """Return ``$XDG_CACHE_HOME/attnproof/store.sqlite``, by default in ``~/.cache``."""
     home = os.environ.get("XDG_CACHE_HOME", "")
     root = Path(home) if Path(home).is_absolute() else Path.home() / ".cache"
     return root / "attnproof" / "store.sqlite"
@@ -75,9 +75,9 @@ def default_place() -> Path:
 class Store:
     """The store in a file.
 
-    ``told`` are the lines a user must hear: what was set aside, and rows that were no good.
-    Raises :class:`StoreError` where no store can be kept, and :class:`Foreign`, with ``named``,
-    for a file that is something else and that the user named.
+    ``messages`` are lines that the user must see: what was set aside, and damaged rows.  Raises
+    :class:`StoreError` if no store can be kept, and :class:`NotAStore`, with ``named``, if the file
+    that the user named is something else.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp()) / "store.sqlite"
@@ -89,7 +89,7 @@ class Store:
     """
 
     def __init__(self, place: Path, *, named: bool = False, examine: bool = True) -> None:
-        self.place, self.told = place, list[str]()
+        self.place, self.messages = place, list[str]()
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             if examine:
@@ -113,7 +113,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     def _examine(self, named: bool) -> None:
@@ -123,7 +123,7 @@ class Store:
         if not why:
             return
         if named and not ours:
-            raise Foreign(f"wanted a store, got {self.place}, which {why}; name another file")
+            raise NotAStore(f"wanted a store, got {self.place}, which {why}; name another file")
         aside = next(
             path
             for k in range(1, 1_000_000)
@@ -135,24 +135,26 @@ class Store:
             old = self.place.with_name(self.place.name + side)
             if old.exists():
                 old.rename(aside.with_name(aside.name + side))
-        self.told.append(f"the store {self.place} {why}; set aside as {aside.name}, begun anew")
+        self.messages.append(
+            f"the store {self.place} {why}; it was renamed to {aside.name}, and a new store begun"
+        )
 
     def get(self, key: Key) -> Stored | None:
-        """What is kept under a key, unless its row was damaged."""
+        """Return what is stored under a key, unless its row is damaged."""
         row = self._one("SELECT made, record, digest FROM finished WHERE key = ?", key.digest)
         if row is None:
             return None
         made, record, digest = row
         if digest != _row_digest(key.digest, made, record):
-            self.told.append(f"the row of {key.name} in {self.place} is damaged; not used")
+            self.messages.append(f"the row of {key.name} in {self.place} is damaged and not used")
             self._write("DELETE FROM finished WHERE key = ?", key.digest)
             return None
         return Stored(record, datetime.fromisoformat(made))
 
     def put(self, key: Key, record: str, *, replace: bool = False) -> bool:
-        """Keep a record, in one transaction; what is there stays unless it is replaced.
+        """Store a record, in one transaction; an existing one stays unless it is replaced.
 
-        Says whether it was written.
+        Returns whether it was written.
         """
         made = datetime.now(UTC).isoformat()
         values = (
@@ -169,7 +171,7 @@ class Store:
         return self._write(told, *values) == 1
 
     def known(self, keys: Iterable[Key]) -> set[str]:
-        """The digests of those keys that have a row."""
+        """Return the digests of those keys that have a row."""
         wanted = {key.digest for key in keys}
         return {row[0] for row in self._rows("SELECT key FROM finished") if row[0] in wanted}
 
@@ -179,7 +181,7 @@ class Store:
         return int(row[0])
 
     def __iter__(self) -> Iterator[tuple[str, str, str, str]]:
-        """Kind, name, key and time of every row, in the order they were made."""
+        """Yield kind, name, key and time of every row, in the order of creation."""
         told = "SELECT kind, name, key, made FROM finished ORDER BY made, key"
         for row in self._rows(told):
             kind, name, key, made = row
@@ -201,18 +203,18 @@ class Store:
             raise StoreError(f"the store {self.place} cannot be written: {error}") from error
 
 
-def opened(place: Path | None) -> tuple[Store | None, list[str]]:
-    """The store of a command, and what the user must hear of it; without one the command goes on.
+def open_store(place: Path | None) -> tuple[Store | None, list[str]]:
+    """Return the store of a command, or None to go on without, and what the user must see.
 
-    Raises :class:`Foreign` for a named file that is something else.
+    Raises :class:`NotAStore` if the named file is something else.
     """
     try:
         store = Store(place or default_place(), named=place is not None)
-    except Foreign:
+    except NotAStore:
         raise
     except StoreError as error:
-        return None, [f"{error}; nothing is kept"]
-    return store, store.told
+        return None, [f"{error}; nothing is stored"]
+    return store, store.messages
 
 
 def _row_digest(key: str, made: str, record: str) -> str:
@@ -224,9 +226,9 @@ def _inode(place: Path) -> int | None:
 
 
 def _again(how: Callable[[], T]) -> T:
-    """What is asked of sqlite; asked again where another connection is changing the journal.
+    """Call sqlite; call it again if another connection is changing the journal.
 
-    Sqlite then says "disk I/O error", as it does of a bad disk.
+    Sqlite then says "disk I/O error", as it does for a bad disk.
     """
     for _ in range(TRIES - 1):
         try:
@@ -239,7 +241,7 @@ def _again(how: Callable[[], T]) -> T:
 
 
 def _made(place: Path) -> sqlite3.Connection:
-    """A connection to a store that is made if it is not there; each statement commits by itself."""
+    """Return a connection to a store, created if missing; each statement commits by itself."""
     connection = sqlite3.connect(place, timeout=WAIT, isolation_level=None, check_same_thread=False)
     try:
         _patiently(connection, "PRAGMA journal_mode = WAL")
@@ -257,7 +259,7 @@ def _made(place: Path) -> sqlite3.Connection:
 
 
 def _patiently(connection: sqlite3.Connection, sql: str) -> None:
-    """Sqlite does not wait for others where the journal is changed; so we do."""
+    """Execute a statement, waiting for others, as sqlite does not while the journal changes."""
     until = time.monotonic() + WAIT
     while True:
         try:
@@ -274,30 +276,30 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
 
 
 def _fault(place: Path) -> tuple[str, bool]:
-    """Why a file cannot be used, or nothing, and whether it is a store of ours."""
+    """Return why a file cannot be used, or nothing, and whether it is a store of ours."""
     if not place.exists() or (place.is_file() and place.stat().st_size == 0):
         return "", True
     if not place.is_file():
-        return "is no file", False
+        return "is not a regular file", False
     ours = False
     try:
         connection = sqlite3.connect(place, timeout=WAIT, isolation_level=None)
         try:
-            connection.execute("BEGIN")  # one moment: another may be making the table
+            connection.execute("BEGIN")  # one snapshot: another process may be creating the table
             mark, version = (_number(connection, p) for p in ("application_id", "user_version"))
             empty = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if empty and mark in (0, APPLICATION):
-                return "", True  # a process was killed before it had made the table
+                return "", True  # a process was killed before it created the table
             ours = mark == APPLICATION
             if not ours:
-                return "is a database of something else", False
+                return "is a database of another program", False
             if version != VERSION:
-                return f"has version {version}, and {VERSION} is read here", True
+                return f"has version {version}, but this attnproof reads version {VERSION}", True
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             return ("" if found == "ok" else f"is broken ({found})"), True
         finally:
             connection.close()
     except sqlite3.OperationalError:
-        raise  # locked, or not to be read: no reason to set it aside
+        raise  # locked or unreadable: no reason to set it aside
     except sqlite3.DatabaseError as error:
         return f"is broken ({error})", ours

@@ -15,9 +15,9 @@ from ..catalogue import Entry
 from ..errors import broken_by
 from ..judgement import opposite
 from ..records import Machine
-from .engines import Engine, found_in
-from .kept import Kept, left, statement_digest, surroundings
+from .engines import Engine, measured_batches
 from .records import LOST, CellRecord, SweepRecord, UnusableRecord, is_against
+from .run_store import RunStore, statement_digest, store_record, surroundings
 from .store import Key, Store
 from .work import Cell, Claimed, Grid, Measure, Terms, batches, cell_key, cells_of
 
@@ -29,8 +29,8 @@ Tell = Callable[[CellRecord], None]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """How a sweep is asked for; without ``implementations`` all that serve a statement."""
+class SweepRequest:
+    """The request for a sweep; without ``implementations``, all that serve a statement."""
 
     grid: Grid
     implementations: tuple[str, ...] = ()
@@ -51,8 +51,8 @@ class Plan:
     surroundings: dict[str, dict[str, object]] = field(default_factory=dict)
 
 
-def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
-    """The cells that are asked for; raises what the numeric side raises for an absent device."""
+def planned(entries: Iterable[Entry], asked: SweepRequest) -> Plan:
+    """Return the cells of a request; raises what the numeric side raises for an absent device."""
     plan = Plan(surroundings={device: surroundings(device) for device in asked.grid.devices})
     for entry in entries:
         expected = cast("Expected", entry.theorem.expected)
@@ -83,31 +83,33 @@ def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
     return plan
 
 
-def _serving(statement: Statement, asked: Asked) -> list[str]:
-    """The implementations that compute some definition of a statement, or are the definition."""
+def _serving(statement: Statement, asked: SweepRequest) -> list[str]:
+    """Return the implementations that compute a definition in a statement, or are that."""
     from ..numeric.devices import chosen
-    from ..numeric.implementations import named
+    from ..numeric.implementations import implementations_named
     from ..numeric.task import definitions_of
 
     claims = statement.claims.values()
     used = {name for claim in claims for name in definitions_of(claim.at_witness())}
     wanted = asked.implementations or None
-    every = [i for device in asked.grid.devices for i in named(wanted, chosen(device))]
+    every = [
+        i for device in asked.grid.devices for i in implementations_named(wanted, chosen(device))
+    ]
     return list(dict.fromkeys(i.name for i in every if not i.replaced or i.serves(used)))
 
 
 def sweep(
     plan: Plan,
-    asked: Asked,
+    asked: SweepRequest,
     store: Store | None = None,
     tell: Tell | None = None,
-    heard: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
     measure: Measure | None = None,
 ) -> SweepRecord:
-    """Measure every cell that the store does not hold.
+    """Measure every cell that the store does not hold, and return the record.
 
-    ``tell`` hears of each cell as it comes, ``heard`` of what the user should know.  An interrupt
-    ends it early, and what was finished is in the record and in the store.
+    ``tell`` is called with each cell as it comes, ``report`` with messages for the user.  An
+    interrupt ends it early; what was finished is in the record and in the store.
     """
     started = perf_counter()
     tell = tell or (lambda _: None)
@@ -124,35 +126,35 @@ def sweep(
         measure,
     )
 
-    home = Kept(store, asked.fresh) if store is not None else None
+    home = RunStore(store, asked.fresh) if store is not None else None
 
-    def kept(key: Key) -> CellRecord | None:
-        return None if home is None else home.found(key, CellRecord)
+    def stored(key: Key) -> CellRecord | None:
+        return None if home is None else home.get(key, CellRecord)
 
     try:
         for _, key in plan.cells:
-            record = kept(key)
+            record = stored(key)
             if record is not None:
                 found[key] = record
                 tell(record)
         rest = [pair for pair in plan.cells if pair[1] not in found]
         if rest:
             engine.start()
-        with closing(found_in(batches(rest, engine.jobs), engine, terms, kept)) as coming:
+        with closing(measured_batches(batches(rest, engine.jobs), engine, terms, stored)) as coming:
             for key, record, told in chain.from_iterable(coming if rest else ()):
                 lines = [told]
                 if store is not None and not reaches and record.status not in LOST:
-                    lines.append(left(store, key, record, fresh=asked.fresh))
+                    lines.append(store_record(store, key, record, fresh=asked.fresh))
                 for line in filter(None, lines):
-                    heard(line)
+                    report(line)
                 found[key] = record
                 tell(record)
     except KeyboardInterrupt:
         pass
     finally:
         engine.stop()
-        for line in home.told if home is not None else ():
-            heard(line)
+        for line in home.messages if home is not None else ():
+            report(line)
     cells = tuple(found[key] for _, key in plan.cells if key in found)
     unfinished = len(plan.cells) - len(cells)
     broken = any(statement.broken for statement in plan.unusable)

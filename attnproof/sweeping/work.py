@@ -1,8 +1,8 @@
-"""The cells of a sweep, and what a worker does: it measures those of a batch, and stores each.
+"""The cells of a sweep, and what a worker does: measure those of a batch, and store each.
 
-Cells that differ only in implementation and dtype share draws and exact values: they form a
-group, which one worker measures.  A batch is some groups of one statement, so that a worker
-builds the statement once.
+Cells that differ only in implementation and dtype share draws and exact values: they form a group,
+which one worker measures.  A batch is some groups of one statement, so that a worker builds the
+statement once.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 from ..catalogue import Source
 from ..evidence import MeasuredEvidence
 from ..symbolic.faults import fault_of
-from .kept import CHANGED, attached, code, left, statement_digest, surroundings
 from .limits import OutOfTime, limited_memory, limited_time, spent_memory
 from .records import LOST, CellRecord, CellStatus
+from .run_store import SOURCES_CHANGED, attached, code, statement_digest, store_record, surroundings
 from .store import Key
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 PARTS = 8
-"""Batches for each worker: fewer, and the last worker is waited for."""
-LARGEST = 64
-"""Cells in a batch: what is done again, at most, where a worker of another machine dies."""
+"""Number of batches per worker; with fewer, the others wait for the last worker."""
+MAX_BATCH = 64
+"""Largest number of cells in a batch, which is repeated if a worker on another machine dies."""
 
 
 @dataclass(frozen=True)
 class Claimed:
-    """A statement of a sweep: the file it stands in, and which of its two it is."""
+    """A statement of a sweep: its file, and whether it is the theorem or its negative control."""
 
     source: Source
     control: bool
@@ -71,13 +71,13 @@ class Cell:
 
     @property
     def group(self) -> tuple[object, ...]:
-        """What cells have in common that share draws and exact values."""
+        """What cells that share draws and exact values have in common."""
         return self.claimed, self.scale, self.tokens, self.distribution, self.seed, self.device
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Everything that a statement is measured in, but the implementations, which depend on it."""
+    """Everything that a statement is measured in, except implementations, which depend on it."""
 
     dtypes: tuple[str, ...]
     scales: tuple[str, ...] = ("small",)
@@ -89,14 +89,14 @@ class Grid:
 
 @dataclass(frozen=True)
 class Batch:
-    """Cells of one statement, with the keys they are kept under, group by group."""
+    """Cells of one statement, with their keys in the store, group by group."""
 
     claimed: Claimed
     cells: tuple[tuple[Cell, Key], ...]
 
 
 def cells_of(claimed: Claimed, grid: Grid, implementations: Sequence[str]) -> Iterator[Cell]:
-    """The cells of a statement, those of one group together."""
+    """Yield the cells of a statement, those of one group together."""
     sizes = product(grid.scales, grid.tokens, grid.distributions, grid.seeds, grid.devices)
     for scale, tokens, distribution, seed, device in sizes:
         for dtype, implementation in product(grid.dtypes, implementations):
@@ -104,8 +104,8 @@ def cells_of(claimed: Claimed, grid: Grid, implementations: Sequence[str]) -> It
 
 
 def batches(cells: Sequence[tuple[Cell, Key]], jobs: int) -> list[Batch]:
-    """The cells in batches of whole groups, enough of them for every worker."""
-    wanted = min(LARGEST, max(1, ceil(len(cells) / (jobs * PARTS))))
+    """Return the cells in batches of whole groups, enough of them for every worker."""
+    wanted = min(MAX_BATCH, max(1, ceil(len(cells) / (jobs * PARTS))))
     found: list[Batch] = []
     for claimed, own in groupby(cells, lambda pair: pair[0].claimed):
         waiting: list[tuple[Cell, Key]] = []
@@ -125,10 +125,10 @@ ORDER = ("violated", "non-finite", "held", "skipped")
 
 @dataclass(frozen=True)
 class Terms:
-    """How cells are measured: where each is left, its limits, and what all must agree on.
+    """How cells are measured: where each is stored, its limits, and what all must agree on.
 
-    ``place`` is None where workers cannot reach the store, and then whoever sent them writes.
-    ``measure`` stands in for the numeric side.
+    ``place`` is None if workers cannot reach the store; whoever sent them then writes to it.
+    ``measure`` replaces the numeric side.
     """
 
     place: Path | None
@@ -141,7 +141,7 @@ class Terms:
 
 
 def cell_key(cell: Cell, around: dict[str, object]) -> Key:
-    """The key of a cell."""
+    """Return the key of a cell."""
     claimed = cell.claimed
     told = {
         "statement": claimed.digest,
@@ -161,7 +161,7 @@ def cell_key(cell: Cell, around: dict[str, object]) -> Key:
 
 
 def work(batch: Batch, terms: Terms) -> list[tuple[Key, CellRecord, str]]:
-    """Measure the cells of a batch; each with its key, and why it could not be kept."""
+    """Measure the cells of a batch; return each with its key, and why it could not be stored."""
     if terms.alone:
         import torch
 
@@ -176,27 +176,27 @@ def work(batch: Batch, terms: Terms) -> list[tuple[Key, CellRecord, str]]:
             else:
                 shared = shared or Shared()
                 record = _limited(statement, cell, shared, terms)
-            done.append((key, record, _left(key, record, terms)))
+            done.append((key, record, _store(key, record, terms)))
     return done
 
 
-def _left(key: Key, record: CellRecord, terms: Terms) -> str:
-    """Leave a record in the store, if this worker can; why it could not be."""
+def _store(key: Key, record: CellRecord, terms: Terms) -> str:
+    """Store a record, if this worker can; return why it could not be stored."""
     if terms.place is None or record.status in LOST:
         return ""
     if not code().unchanged:
-        return CHANGED
-    return left(attached(terms.place), key, record, fresh=terms.fresh)
+        return SOURCES_CHANGED
+    return store_record(attached(terms.place), key, record, fresh=terms.fresh)
 
 
 def _ready(batch: Batch, terms: Terms) -> tuple[str, Statement | None]:
-    """The statement, or why this worker cannot measure what was meant."""
+    """Return why this worker cannot measure what was meant, or else the statement."""
     for device in dict.fromkeys(cell.device for cell, _ in batch.cells):
         own, wanted = surroundings(device), terms.surroundings[device]
         differ = [name for name, value in wanted.items() if own[name] != value]
         if differ:
             told = "; ".join(f"{name}: {own[name]}, not {wanted[name]}" for name in differ)
-            return f"this worker is another than the sweep was planned for: {told}", None
+            return f"this worker does not match the sweep's plan: {told}", None
     try:
         statement = _statement(batch.claimed)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (one file stops no other)
@@ -215,13 +215,13 @@ def _statement(claimed: Claimed) -> Statement:
 
 @lru_cache(maxsize=64)
 def _theorem(source: Source, *stamp: int) -> Theorem:
-    """A theorem, loaded once in a process while its file stays as it is."""
+    """Return a theorem, loaded once per process while its file is unchanged."""
     del stamp
     return source.load()
 
 
 def _limited(statement: Statement, cell: Cell, measure: Measure, terms: Terms) -> CellRecord:
-    """One cell within its limits."""
+    """Measure one cell within its limits."""
     started = perf_counter()
 
     def lost(status: CellStatus, why: str, traceback: str = "") -> CellRecord:
@@ -238,7 +238,7 @@ def _limited(statement: Statement, cell: Cell, measure: Measure, terms: Terms) -
         with limited_memory(terms.memory), limited_time(terms.limit):
             found = list(measure(statement, cell))
     except OutOfTime:
-        return lost("out of time", f"no end after {terms.limit:g} s")
+        return lost("out of time", f"not finished after {terms.limit:g} s")
     except Exception as error:  # noqa: BLE001 (one cell stops no other)
         told = " ".join(f"{type(error).__name__}: {error}".split())
         gc.collect()
@@ -258,7 +258,7 @@ def _found(cell: Cell, found: Sequence[Measurement], terms: Terms, seconds: floa
     statuses = [m.status for m in found]
     status: CellStatus = next((s for s in ORDER if s in statuses), "skipped")  # type: ignore[misc]
     reasons = dict.fromkeys(m.reason for m in found if m.status == "skipped")
-    why = "; ".join(reasons) or "it computes no definition of this statement"
+    why = "; ".join(reasons) or "it implements no definition of this statement"
     ratio, policy, says = max(_ratios(found), key=lambda told: told[0], default=(None, "", ""))
     return record_of(
         cell,
@@ -274,7 +274,7 @@ def _found(cell: Cell, found: Sequence[Measurement], terms: Terms, seconds: floa
 
 
 def _ratios(found: Sequence[Measurement]) -> Iterator[tuple[float, str, str]]:
-    """Ratio, policy and conclusion of everything that was judged."""
+    """Yield ratio, policy and conclusion of everything that was judged."""
     for m in found:
         if m.status == "skipped":
             continue
@@ -290,7 +290,7 @@ def record_of(
     reason: str = "",
     **more: object,
 ) -> CellRecord:
-    """The record of a cell."""
+    """Return the record of a cell."""
     told = {"ratio": None, "policy": "", "says": "", "measured": (), "seconds": 0.0, **more}
     return CellRecord.of(
         cell,
@@ -303,8 +303,8 @@ def record_of(
     )
 
 
-FEWER = (1.0, 5 / 8, 5 / 16, 3 / 16)
-"""What further axes of tokens have of the tokens asked for, about as in the scales."""
+LENGTH_RATIOS = (1.0, 5 / 8, 5 / 16, 3 / 16)
+"""Lengths of the axes of tokens, relative to the requested number, about as in the scales."""
 
 
 @dataclass
@@ -318,18 +318,18 @@ class Shared:
     kept: tuple[list[tuple[str, Claim, Statement]], Measuring] | None = None
 
     def __call__(self, statement: Statement, cell: Cell) -> Sequence[Measurement]:
-        """One cell.  Raises ``ReadingError`` if a reading failed."""
-        from ..numeric.check import ReadingError, able_for
+        """Measure one cell.  Raises ``ReadingError`` if a reading failed."""
+        from ..numeric.check import ReadingError, implementations_for
         from ..numeric.devices import dtype_named
-        from ..numeric.implementations import named
+        from ..numeric.implementations import implementations_named
         from ..numeric.task import parts_of
 
         if self.kept is None:
             self.kept = list(parts_of(statement)), _measuring(cell)
         parts, measuring = self.kept
         measuring.results, measuring.failed = [], []
-        (one,) = named([cell.implementation], measuring.device)
-        asked = [(says, part, able_for(claim, [one])) for says, claim, part in parts]
+        (one,) = implementations_named([cell.implementation], measuring.device)
+        asked = [(says, part, implementations_for(claim, [one])) for says, claim, part in parts]
         measuring.claims([claim for claim in asked if claim[2]], [dtype_named(cell.dtype)])
         if measuring.failed:
             says, cause = measuring.failed[0]
@@ -349,11 +349,11 @@ def _measuring(cell: Cell) -> Measuring:
 
 
 def scaled(name: str, tokens: int | None) -> Scale:
-    """A scale, with so many tokens where they are asked for."""
+    """Return a scale, with so many tokens if they are given."""
     from ..numeric.scale import scale_named
 
     scale = scale_named(name)
     if tokens is None:
         return scale
-    lengths = tuple(max(2, int(tokens * part)) for part in FEWER)
+    lengths = tuple(max(2, int(tokens * part)) for part in LENGTH_RATIOS)
     return replace(scale, lengths=scale.lengths | {"tokens": lengths})

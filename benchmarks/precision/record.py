@@ -68,9 +68,9 @@ def _word(value: Any) -> Any:
 
 FORMATS = (
     "A format is named by the dtype of the data; positions, frequencies and angles are float32 "
-    "where the name says nothing else. TF32 is emulated: the operands of q·k are rounded to 10 "
-    "bits of fraction. Products are summed in float64, so that what is seen is the error of "
-    "the rotation."
+    "unless the name says otherwise. TF32 is emulated: the operands of q·k are rounded to 10 "
+    "fraction bits. Products are summed in float64, so that the tables show the error of the "
+    "rotation."
 )
 
 
@@ -97,8 +97,8 @@ def sheets(record: PrecisionRecord) -> Iterator[Grid]:
     yield _bounds(record)
     yield _sheet(
         "Where scores break",
-        "The first position drawn, two to an octave, from which the error is above the limit: "
-        "a query there, keys less than 256 before it.",
+        "The first position, of two per octave, from which the error is above the limit, for a "
+        "query there and keys less than 256 positions before it.",
         ("format", "base", "limit", "root mean square", "largest"),
         tuple(
             (
@@ -114,8 +114,8 @@ def sheets(record: PrecisionRecord) -> Iterator[Grid]:
         ),
     )
     yield _sheet(
-        "Positions that fall together",
-        "The first of 0, 1, 2, .. that a dtype keeps as the one before, found by looking at each.",
+        "Positions that collide",
+        "The first of 0, 1, 2, .. that a dtype rounds to its predecessor, found by trying each.",
         ("dtype", "first", "infinite from", "looked at up to"),
         tuple(
             (c.dtype, _or(c.first), _or(c.infinite), _count(c.searched)) for c in record.collisions
@@ -123,8 +123,8 @@ def sheets(record: PrecisionRecord) -> Iterator[Grid]:
     )
     yield _sheet(
         "Frequencies that drift",
-        "Of the float32 formula, kept in a dtype, against float64: the largest relative error, "
-        "and the first position at which some angle is off by that alone.",
+        "The float32 formula, stored in a dtype, against float64: the largest relative error, and "
+        "the first position at which this error alone makes some angle off by so much.",
         ("dtype", "base", "relative error", "off by", "from position", "subnormal"),
         tuple(
             (
@@ -139,10 +139,11 @@ def sheets(record: PrecisionRecord) -> Iterator[Grid]:
         ),
     )
     yield _sheet(
-        "What two laws find of rotary code",
-        "score(m + s, n + s) = score(m, n), and layout and frequencies as declared; in brackets "
-        "the largest error over what rounding explains. The first cannot see frequencies that are "
-        "wrong alike for queries and keys, and neither sees which way code rotates.",
+        "What two laws find in rotary code",
+        "The laws are score(m + s, n + s) = score(m, n), and layout and frequencies as declared; "
+        "in brackets is the largest error divided by what rounding explains. The first law cannot "
+        "detect frequencies that are wrong in the same way for queries and keys, and neither law "
+        "detects the direction of rotation.",
         ("code", "data in", "relative", "as declared"),
         tuple(
             (

@@ -320,7 +320,7 @@ def _number(x: float) -> Number:
 NOTHING = "–"
 BRACKETS = (
     "Share of alarms; in brackets the upper {:.0%} confidence bound of Clopper and Pearson, as if "
-    "cases were independent (those of one draw share it)."
+    "cases were independent (the cases of one draw share it)."
 )
 WHOSE = (
     "deterministic, probabilistic, residual and bitwise are attnproof's policies; assert_close is "
@@ -328,12 +328,12 @@ WHOSE = (
     "float16, twice eager the rule of flash-attention's tests."
 )
 EFFECT = (
-    "effect: what the fault does exactly, over the deterministic bound at the worst entry; largest "
-    "over distributions, smallest over seeds."
+    "effect: the exact effect of the fault divided by the deterministic bound, at the worst entry; "
+    "largest over distributions, smallest over seeds."
 )
 LEAST = (
-    "least ratio: of the policy that sees most, the smallest over seeds of error over bound, or "
-    "|z| over its limit, and the distribution that shows it best."
+    "least ratio: for the policy that sees most, the smallest ratio over seeds of error to bound, "
+    "or of |z| to its limit, and the distribution that shows it best."
 )
 
 

@@ -27,7 +27,7 @@ from attnproof.programs.subjects import Layer, Rotary, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.records import CodeRecord
-from attnproof.real_code.request import Asked, raised
+from attnproof.real_code.request import CodeRequest, raised
 
 Maker = Callable[[], Subject]
 METHODS = ("identity", "measured", "exact", "traced")  # what a class is, first: it costs least
@@ -77,11 +77,11 @@ def _loaded(methods: tuple[str, ...]) -> None:
     small = Layer(name="small", call=lambda x: torch.softmax(x @ x.mT, -1) @ x, embed=2)
     rotated = Rotary(name="small", rotate=lambda x, p: x * (p[:, None, :, None] + 1.0), width=2)
     for subject in (small, rotated):
-        look(subject, Asked(target="small", methods=methods), lambda _: None)
+        look(subject, CodeRequest(target="small", methods=methods), lambda _: None)
 
 
 def _begun(name: str, maker: Maker, methods: tuple[str, ...]) -> _Running:
-    asked = Asked(target=name, methods=methods)
+    asked = CodeRequest(target=name, methods=methods)
     there, here = multiprocessing.Pipe(duplex=False)
     context = multiprocessing.get_context("fork")  # makers need not be pickled
     with warnings.catch_warnings():
@@ -92,7 +92,7 @@ def _begun(name: str, maker: Maker, methods: tuple[str, ...]) -> _Running:
     return _Running(Collected(asked), process, there, monotonic())
 
 
-def _child(name: str, maker: Maker, asked: Asked, told: Connection) -> None:
+def _child(name: str, maker: Maker, asked: CodeRequest, told: Connection) -> None:
     """Look at one subject; what it prints is dropped."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
@@ -136,7 +136,7 @@ def _over(at_work: list[_Running], limit: float) -> Iterator[tuple[_Running, str
         why = ""
         if one.listening in ready:
             try:
-                one.heard.hear(one.listening.recv())
+                one.heard.receive(one.listening.recv())
             except EOFError:
                 one.process.join(5)
                 why = f"its process ended with exit code {one.process.exitcode}"
@@ -155,7 +155,7 @@ def _record(one: _Running, why: str) -> CodeRecord:
         method = heard.at[0]
         heard.lost(why)
         if heard.kind and method not in ("", "measured"):
-            heard.hear({"event": "method", "method": method, "why": why, "seconds": 0.0})
+            heard.receive({"event": "method", "method": method, "why": why, "seconds": 0.0})
             why = ""  # the others are complete
         elif not heard.kind:
             heard.why, why = f"it could not be built: {why}", ""

@@ -85,11 +85,11 @@ def overview(libraries: Sequence[tuple[Row, Mapping[str, Row]]], known: Sequence
         lines.append(cells([f"[{name}](zoo/{name}.md)", version, str(subjects), *counts]))
     names = "\n".join(f"zoo/{told['library']}" for told, _ in libraries)
     return (
-        "# The zoo\n\nThe attention and position code that libraries ship, each class and function "
-        "with its laws. Written by `python -m benchmarks.zoo --pages` from the results beside the "
-        "pages. The last columns count violations by sort, as a person judged them; what is real "
-        "has [a page of its own](finds.md). [Code that it had never seen](zoo/trial.md) was chosen "
-        "before any of it was run.\n\n" + "\n".join(lines) + "\n\n"
+        "# The zoo\n\nThe attention and position code that libraries ship, with the laws of each "
+        "class and function. Written by `python -m benchmarks.zoo --pages` from the results beside "
+        "the pages. The last columns count kinds of violations, as judged by a person; most real "
+        "ones have [a page of their own](finds.md). [Code that attnproof had never "
+        "seen](zoo/trial.md) was chosen before any of it was run.\n\n" + "\n".join(lines) + "\n\n"
         f"```{{toctree}}\n:hidden:\n\n{names}\nzoo/trial\n```\n"
     )
 
@@ -111,8 +111,8 @@ def _same(stands: Mapping[str, Sequence[str]]) -> Iterator[str]:
         count = sum(map(len, stands.values()))
         yield "## The same code"
         yield (
-            f"{count} further classes were not run. Their code is that of one above, but for "
-            "names; what it is may differ in what their configs set: width, base, scaling."
+            f"{count} further classes were not run. Their code is that of a class above, except "
+            "for names; their configs may set another width, base or scaling."
         )
         yield "\n".join(
             f"- `{name}` stands for {_names(others)}" for name, others in stands.items()
@@ -137,10 +137,10 @@ def _summary(rows: Mapping[str, Row], groups: Sequence[_Group]) -> str:
     told = f"{len(rows)} subjects, {lost} of which could not be run. Laws: {counts}."
     cases = sum(len(g.cases) for g in groups)
     if groups:
-        told += f" {cases} violations of {len(groups)} sorts: {named}."
+        told += f" {cases} violations of {len(groups)} kinds: {named}."
     return (
-        f"{told} *Proved*: of the traced graph, for all sizes within its guards; *exact*: the "
-        "code run over finite fields; *measured*: run on drawn inputs, with a derived bound."
+        f"{told} *Proved*: for the traced graph, at all sizes within its guards; *exact*: by "
+        "running the code over finite fields; *measured*: on drawn inputs, with a derived bound."
     )
 
 
@@ -245,7 +245,7 @@ def _untraced(rows: Mapping[str, Row]) -> Iterator[str]:
         if row["traced"].get("why"):
             whose.setdefault(f"traced: {short(row['traced']['why'])}", []).append(name)
     if whose:
-        yield "## Ways of looking that came to no end"
+        yield "## Methods that gave no result"
         yield "\n".join(f"- {why} – {_names(names)}" for why, names in sorted(whose.items()))
 
 

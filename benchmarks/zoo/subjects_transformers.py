@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from attnproof.programs.pretrained import rotary_classes, the_class
+from attnproof.programs.pretrained import load_class, rotary_classes
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
 
@@ -104,7 +104,7 @@ def _rotary(module: str, name: str) -> Subject:
 
 
 def _class(kind: str, module: str, name: str, **more: Any) -> Subject:
-    return adapted_as(the_class(module, name), kind=kind, name=name, **more)
+    return adapted_as(load_class(module, name), kind=kind, name=name, **more)
 
 
 @cache

@@ -153,7 +153,7 @@ def page(
     """The page in Markdown: numbers, a table of the targets, every broken law, every refusal."""
     known = [one for one in known if one.target in rows]
     parts = [
-        "# Code that it had never seen",
+        "# Code that attnproof had never seen",
         _numbers(rows, known, said),
         _made(told),
         "## Targets",
@@ -169,8 +169,8 @@ def _made(told: Row) -> str:
     return (
         f"Made by `{told['command']}` on {told['made']}: {versions}; attnproof "
         f"{told['attnproof']}, Python {told['python']}, {told['machine']}, {told['processors']} "
-        "processors. The targets, and what their sources are, were written down before any of them "
-        "was run; none of these libraries was used while attnproof was built."
+        "processors. The targets, and descriptions of their sources, were written down before any "
+        "of them was run; none of these libraries was used while attnproof was built."
         f"\n\n{told.get('note', '')}"
     ).rstrip()
 
@@ -218,12 +218,11 @@ def _numbers(rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Ju
     return (
         f"{len(known)} targets of {libraries} libraries. Called: "
         f"{ways['bare'] + ways['line'] + ways['corrected']} ({ways['bare']} by the bare name, "
-        f"{ways['line']} with a line, {ways['corrected']} with a line after a call that is not the "
-        f"code's); {ways['misread']} called in a way that is not the code's, {ways['refused']} "
-        "refused. Laws: "
-        f"{', '.join(f'{laws[v]} {v}' for v in COLUMNS)}. Broken: {breaks or 'none'}. Proved of "
-        f"code for which it does not hold: {wrong}. User seconds of a check: median "
-        f"{statistics.median(seconds):.1f}, at most {max(seconds):.1f}."
+        f"{ways['line']} with a line, {ways['corrected']} with a line after a wrong call); "
+        f"{ways['misread']} called wrongly, {ways['refused']} refused. Laws: "
+        f"{', '.join(f'{laws[v]} {v}' for v in COLUMNS)}. Broken: {breaks or 'none'}. Proved, but "
+        f"false: {wrong}. User time of a check: median {statistics.median(seconds):.1f} s, at most "
+        f"{max(seconds):.1f} s."
     )
 
 
@@ -254,18 +253,18 @@ def _notes(rows: Mapping[str, Row], known: Sequence[Target]) -> Iterator[str]:
     """Every refusal, every call that is not the code's, every wrong proof and undecided law."""
     told = {
         "Refused": [(t, rows[t.target]["why"]) for t in known if not rows[t.target]["called"]],
-        "Called in a way that is not the code's": [
+        "Called wrongly": [
             (t, f"{rows[t.target]['adapted']}: {t.misread}{_mended(t, rows[t.target])}")
             for t in known
             if t.misread and rows[t.target]["called"]
         ],
-        "Proved, and does not hold": [(t, ", ".join(t.wrong)) for t in known if t.wrong],
+        "Proved, but false": [(t, ", ".join(t.wrong)) for t in known if t.wrong],
         "Undecided": [
             (t, f"{law}: {why}")
             for t, ran, _ in _runs(rows, known)
             for law, why in ran["undecided"].items()
         ],
-        "Not seen, or said wrongly": [(t, t.missed) for t in known if t.missed],
+        "Missed, or described wrongly": [(t, t.missed) for t in known if t.missed],
     }
     for title, cases in told.items():
         if cases:
@@ -279,7 +278,7 @@ def _mended(one: Target, row: Row) -> str:
         return ""
     if why := row["corrected"]["why"]:
         return f"; refused with its line: {why}"
-    return f"; with its line: {one.still or 'called as the code is'}"
+    return f"; with its line: {one.still or 'called correctly'}"
 
 
 def main(arguments: list[str] | None = None) -> None:

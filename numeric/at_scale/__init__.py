@@ -1,6 +1,6 @@
-"""Fused attention kernels at the sizes their users run, in little more than one forward.
+"""Check fused attention kernels at production sizes, at little more than the cost of one forward.
 
-``call`` says what is asked, and draws it; ``sampled`` looks at some rows, ``clusters`` at every row
-on keys of few distinct values, ``residual`` at single keys; ``comparison`` says what was found, and
-``methods`` chooses among the ways by size.
+``call`` describes the checked call and draws its inputs; ``sampled`` compares some rows,
+``clusters`` compares every row on keys of few distinct values, ``residual`` tests single keys;
+``comparison`` reports the findings, and ``methods`` chooses the method by size.
 """

@@ -1,4 +1,4 @@
-"""A kernel at scale: its sizes, its code, its inputs, the memory it takes, how rows are run."""
+"""A kernel call at scale: its sizes, code and inputs, the memory it takes, and how rows are run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..implementations.scaled_dot_product import backends, whole_rows
 from ..profile import Profile, profile_of
 from ..scale import scale_named
 
-# What is asked of a kernel at scale: the sizes, the kernel, and how its rows are run
+# The checked call: the sizes, the kernel, and how its rows are run
 
 T = TypeVar("T")
 Attend = Callable[[Tensor, Tensor, Tensor, bool], Tensor]
@@ -30,8 +30,8 @@ Attend = Callable[[Tensor, Tensor, Tensor, bool], Tensor]
 class Kernel:
     """Attention as code: (heads, r, d), (heads, n, d), (heads, n, d), causal -> (heads, r, d).
 
-    ``quadratic``: it holds all scores at once.  ``blocks``: rows, and whole blocks of rows, are
-    computed alike whatever stands beside them, so that they can be compared bit for bit.
+    ``quadratic``: it holds all scores at once.  ``blocks``: single rows and whole blocks of rows do
+    not depend on the other rows of the call, so that they can be compared bit for bit.
     """
 
     name: str
@@ -56,9 +56,9 @@ def kernels(device: torch.device) -> dict[str, Kernel]:
 
 
 def kernel_named(name: str | Kernel, device: torch.device) -> Kernel:
-    """The kernel of a short name; the first that is fused for "auto".
+    """Return the kernel with a short name, or the first fused one for "auto".
 
-    Raises :class:`UnknownImplementation`, naming all, for a name that none has.
+    Raises :class:`UnknownImplementation`, naming all, for an unknown name.
     """
     if isinstance(name, Kernel):
         return name
@@ -96,23 +96,23 @@ class Call:
         return profile_of(self.dtype, self.device)
 
     def bound(self, queries: int) -> AttentionBound:
-        """The bound of the kernel where each call has so many queries."""
+        """The bound of the kernel for calls with this number of queries."""
         return replace(self.kernel.bound, queries=queries)
 
     @property
     def pairs(self) -> int:
-        """How many scores a whole forward has."""
+        """The number of scores of a whole forward."""
         return self.heads * self.tokens * self.tokens
 
     def run(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """All rows in one forward; what the kernel reads and writes is on the device."""
+        """Compute all rows in one forward; inputs and output are on the device."""
         with torch.no_grad():
             return self.kernel.attend(query, key, value, self.causal)
 
     def rows(self, query: Tensor, key: Tensor, value: Tensor, places: Tensor) -> Tensor:
-        """The rows whose queries (heads, r, width) stand at some places, alone.
+        """Compute the rows of queries (heads, r, width) at some places, alone.
 
-        A causal row i is run by itself over the first i + 1 keys, as decoding does.
+        A causal row i is run by itself over the first i + 1 keys, as in decoding.
         """
         with torch.no_grad():
             if not self.causal:
@@ -125,7 +125,7 @@ class Call:
 
 
 def timed(work: Callable[[], T], device: torch.device) -> tuple[T, float]:
-    """The result and the wall seconds, once the device is done."""
+    """Return the result and the wall seconds, including the work of the device."""
     synchronize(device)
     started = perf_counter()
     result = work()
@@ -136,8 +136,8 @@ def timed(work: Callable[[], T], device: torch.device) -> tuple[T, float]:
 # Queries, keys and values of a call, from its seed, written in the dtype piece by piece
 
 PIECE = 1 << 20  # entries drawn in float32 at once, before they are stored
-STREAMS = 16  # of random numbers of one head
-SPREAD = scale_named("default").spread  # scores then spread 3: a few keys stand out in every row
+STREAMS = 16  # most streams of random numbers of one head
+SPREAD = scale_named("default").spread  # scores spread 3: a few keys stand out in every row
 
 
 class Arrays(NamedTuple):
@@ -149,7 +149,7 @@ class Arrays(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """What they hold together."""
+        """The total number of bytes."""
         return sum(x.numel() * x.element_size() for x in self)
 
 
@@ -161,7 +161,7 @@ class Clusters(NamedTuple):
     label: Tensor
 
     def head(self, h: int) -> Clusters:
-        """One head of them."""
+        """The clusters of one head."""
         one = Arrays(*(part[h : h + 1] for part in self.arrays))
         return Clusters(one, self.centres[h : h + 1], self.label)
 
@@ -179,13 +179,13 @@ def filled(
     heads: range | None = None,
     plus: Callable[[int, int, int], Tensor] | None = None,
 ) -> Tensor:
-    """(heads, rows, width) normal entries times a scale, drawn in float32, stored in the dtype.
+    """Draw (heads, rows, width) normal entries times a scale, in float32, stored in the dtype.
 
     The scale is one number, or one for each row.
 
-    Every head has its own random numbers, so that some heads alone are what they are among all;
-    so has every piece of a head, so that threads share out the work.
-    ``plus(head, a, b)`` is added to rows a to b before they are stored.
+    Every head has its own random numbers, so that it is the same alone as among all heads; so has
+    every piece of a head, so that threads can divide the work.  ``plus(head, a, b)`` is added to
+    rows a to b before they are stored.
     """
     heads = range(call.heads) if heads is None else heads
     found = torch.empty((len(heads), rows, call.width), dtype=call.dtype, device=call.device)
@@ -205,9 +205,9 @@ def filled(
 
 
 def arrays(call: Call, rows: int | None = None, heads: range | None = None) -> Arrays:
-    """Independent normal tokens; ``rows`` queries, for some of the heads.
+    """Draw independent normal tokens; ``rows`` queries, for some of the heads.
 
-    Every other query is calm, its scores of spread 1: there no key of 10⁵ is lost among others.
+    Every second query has scores of spread 1 only, so that none of 10⁵ keys is negligible for it.
     """
     n = call.tokens
     rows = n if rows is None else rows
@@ -221,9 +221,9 @@ def arrays(call: Call, rows: int | None = None, heads: range | None = None) -> A
 
 
 def clustered(call: Call, count: int) -> Clusters:
-    """Keys of ``count`` distinct values, a mean of values for each, and independent normal parts.
+    """Draw keys of ``count`` distinct values, and values that vary around a mean for each cluster.
 
-    The clusters are of uneven sizes, each of one key at least, in random order.
+    The clusters are of uneven sizes, each of at least one key, in random order.
     """
     n, source = call.tokens, generator(call, 4)
     label = torch.randint(count, (n,), generator=source)
@@ -237,16 +237,16 @@ def clustered(call: Call, count: int) -> Clusters:
     return Clusters(Arrays(queries, centres[:, label], values), centres, label)
 
 
-# The most memory that a piece of work holds at once, beyond what was held before
+# The peak memory of a piece of work, beyond what was held before
 
 OWN = Path("/proc/self")
 MACHINE = Path("/proc/meminfo")
-FORGET_PEAK = "5"  # what Linux is told in clear_refs, so that VmHWM starts again
+FORGET_PEAK = "5"  # written to clear_refs on Linux to reset VmHWM
 
 
 @dataclass
 class Peak:
-    """The peak in bytes, once the work is done; None where the system does not tell."""
+    """The peak in bytes after the work; None if the system does not report it."""
 
     beyond: int | None = None
 
@@ -269,7 +269,7 @@ def peak(device: torch.device) -> Iterator[Peak]:
 
 
 def available(device: torch.device) -> int | None:
-    """The bytes that can still be taken, or None where the system does not tell."""
+    """The number of free bytes, or None if the system does not report it."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     return _kibibytes(MACHINE, "MemAvailable")

@@ -1,34 +1,35 @@
-"""Every row of one forward against float64, on keys that take few distinct values.
+"""Compare every row of one forward with float64, on keys that take few distinct values.
 
-Where keys take c distinct values k_c, all keys of a cluster have one weight in each row, and
+If keys take c distinct values k_c, all keys of a cluster have the same weight in each row, and
 
     o_i = Σ_c w_ic S_c / Σ_c w_ic N_c,     w_ic = exp(q_i·k_c/√ℓ − m_i),
 
 with S_c the sum of the values of the cluster and N_c their number; Σ p v², Σ p e and Σ p e² of the
-bound collapse alike, for e_j depends on j through the score alone.  The left-to-right maxima of a
-row are those of the clusters in the order of their first keys.  Causal, row i sees the sums over
-keys up to i: the sums before its group of rows, and the keys of the group one by one.
+bound collapse in the same way, since e_j depends on j only through the score.  The left-to-right
+maxima of a row are those of the clusters in the order of their first keys.  In causal calls, row i
+has the sums over keys up to i: the sums before its group of rows, plus the keys of the group one by
+one.
 
-The sums S_c are taken in float64, with an error below 2^-40 of Σ |v| for n up to 10⁴ keys and
-more, which the share of the tolerance that is left for the reference covers.
+The sums S_c are computed in float64, with an error below 2^-40 of Σ |v| for n up to 10⁴ keys and
+more, which the share of the tolerance reserved for the reference covers.
 
-One key of a cluster treated otherwise than the rest (left out, counted twice) moves row i by
-κ p_i (v_j − o_i).  Every error that depends on a key through its score alone, among them a wrong
-scale and the rounding of weights, is the same for all keys of a cluster and moves o_i within the
-span of the cluster means of V.  So project the residuals e_i = ô_i − o_i of all rows on the
-complement of that span and add them up with the weight p_ic of one key of cluster c,
+One key of a cluster treated differently from the others (left out, counted twice) moves row i by κ
+p_i (v_j − o_i).  Any error that depends on a key only through its score, such as a wrong scale or
+the rounding of weights, is the same for all keys of a cluster and moves o_i within the span of the
+cluster means of V.  So project the residuals e_i = ô_i − o_i of all rows on the complement of that
+span and sum them with the weight p_ic of one key of cluster c,
 
     G_c = Σ_b G_cb,     G_cb = Σ_{i in block b} p_ic P e_i.
 
-What is left of an honest kernel is the rounding of sums and of the output: with signs that are
-independent from block to block, Pinelis (1994, Theorem 3.5) gives for sums in a Hilbert space
+For a correct kernel only the rounding of sums and of the output remains.  If signs are independent
+between blocks, Pinelis (1994, Theorem 3.5) gives for sums in a Hilbert space
 
     P(‖G_c‖ ≥ r (Σ_b ‖G_cb‖²)^½) ≤ 2 exp(−r²/2).
 
-A key left out adds −κ Σ p_ic² P v_j to G_c, the same direction in every block, and r grows toward
-the root of the number of blocks.  The limit is r = 7: 5e-11 for each cluster of each head.  It
-needs roundings to nearest (the CPU's), more features than clusters, and rows that all see the
-same keys: elsewhere it is skipped, and says so.
+A key left out adds −κ Σ p_ic² P v_j to G_c, in the same direction in every block, and r approaches
+the root of the number of blocks.  The limit is r = 7: 5e-11 for each cluster of each head.  The
+test needs roundings to nearest (as on the CPU), more features than clusters, and rows that all see
+the same keys; otherwise it is skipped with a reason.
 """
 
 from __future__ import annotations
@@ -43,19 +44,19 @@ from torch import Tensor
 from ..attention_bound import Reference, Sums, closed, mapped, weight_error
 from ..measurement import Judged
 from .call import Call, Clusters
-from .comparison import Worst, against, worse
+from .comparison import Worst, compare, worse
 
 # The exact value of every row of attention over clustered keys, in time n · c · d
 
-ENTRIES = 1 << 16  # of the output at once, in all heads: they stay in the cache
+ENTRIES = 1 << 16  # of the output per block, in all heads, so that they stay in the cache
 KEYS = 2_048  # summed at once
-CAUSAL_ROWS = 32  # whose keys are weighed one by one
-LATER = 4  # blocks, after which the keys of one more block are few
+CAUSAL_ROWS = 32  # a group of rows whose own keys are weighed one by one
+LATER = 4  # blocks after which the keys of one more block are few in comparison
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows a to b of every head: their reference, and the weights of a key of each cluster."""
+    """Rows a to b of every head: their reference, and the weight of one key of each cluster."""
 
     a: int
     b: int
@@ -65,21 +66,21 @@ class Block:
 
 @dataclass(frozen=True)
 class Totals:
-    """Of some keys: Σ v and Σ v² of each cluster (heads, clusters, width), and how many."""
+    """Sums over keys: Σ v and Σ v² of each cluster (heads, clusters, width), and their number."""
 
     sums: Tensor
     squares: Tensor
     number: Tensor
 
     @staticmethod
-    def of_none(x: Clusters) -> Totals:
-        """No keys yet."""
+    def empty(x: Clusters) -> Totals:
+        """The sums over no keys."""
         heads, count, width = x.centres.shape
         none = torch.zeros(heads, count, width, dtype=torch.float64, device=x.centres.device)
         return Totals(none, none.clone(), none.new_zeros(count))
 
     def add(self, members: Tensor, values: Tensor) -> None:
-        """More keys, by the cluster each is a member of."""
+        """Add keys, given the cluster of each."""
         self.sums.add_(members.mT @ values)
         self.squares.add_(members.mT @ (values * values))
         self.number.add_(members.sum(0))
@@ -92,7 +93,7 @@ class Totals:
 
 def totals(x: Clusters) -> Totals:
     """The sums over all keys, in float64, in one pass."""
-    found = Totals.of_none(x)
+    found = Totals.empty(x)
     members_of = _Members(x)
     for a in range(0, len(x.label), KEYS):
         found.add(members_of(a, a + KEYS), x.arrays.value[:, a : a + KEYS].double())
@@ -100,7 +101,7 @@ def totals(x: Clusters) -> Totals:
 
 
 class _Members:
-    """(keys, clusters): 1 where the key is of the cluster."""
+    """The membership matrix (keys, clusters): 1 if the key belongs to the cluster."""
 
     def __init__(self, x: Clusters) -> None:
         self.label = x.label
@@ -112,7 +113,7 @@ class _Members:
 
 
 def blocks(call: Call, x: Clusters, of: Totals) -> Iterator[Block]:
-    """Every row of the call, block by block; ``of`` all keys."""
+    """Yield every row of the call, block by block; ``of``: the sums over all keys."""
     if call.causal:
         yield from _causal(call, x)
         return
@@ -137,7 +138,7 @@ def blocks(call: Call, x: Clusters, of: Totals) -> Iterator[Block]:
 
 
 def _causal(call: Call, x: Clusters) -> Iterator[Block]:
-    scores_of, members_of, before = _Scores(call, x), _Members(x), Totals.of_none(x)
+    scores_of, members_of, before = _Scores(call, x), _Members(x), Totals.empty(x)
     step = max(CAUSAL_ROWS, ENTRIES // (call.heads * call.width) // CAUSAL_ROWS * CAUSAL_ROWS)
     for a in range(0, call.tokens, step):
         b = min(call.tokens, a + step)
@@ -154,11 +155,11 @@ def _causal(call: Call, x: Clusters) -> Iterator[Block]:
 def _up_to_each(
     weights: Tensor, members: Tensor, values: Tensor, before: Totals, *, exact: bool
 ) -> tuple[Tensor, Tensor]:
-    """Σ w v and Σ w v² of each row over the keys up to it; ``before`` then has all these keys.
+    """Σ w v and Σ w v² of each row over the keys up to it; all these keys are added to ``before``.
 
-    Groups of CAUSAL_ROWS rows: the totals before each group times the weights, and a triangle of
-    the keys of the group one by one.  Of Σ w v², which only widens the radius, all these keys are
-    counted in every row unless ``exact``.
+    Rows are processed in groups of CAUSAL_ROWS: the totals before each group times the weights,
+    plus a triangle of the keys of the group.  For Σ w v², which only widens the radius, every row
+    counts all these keys unless ``exact``.
     """
     rows = values.shape[1]
     spare = -rows % CAUSAL_ROWS
@@ -197,7 +198,7 @@ def _block(
     squares: Tensor,
     sizes: Tensor,
 ) -> Block:
-    """The reference from the sums; ``many`` is the weight of a cluster, all its keys together."""
+    """The reference from the sums; ``many`` is the total weight of all keys of a cluster."""
     once = many * error
     total = many.sum(-1, keepdim=True)
     sums = Sums(
@@ -226,7 +227,7 @@ class _Scores:
         self.norms = self.centres.norm(dim=-1)[:, None] * self.of_norms
 
     def __call__(self, a: int, b: int, seen: Tensor | None) -> tuple[Tensor, ...]:
-        """Of rows a to b; ``seen`` (rows, clusters) where a row sees some key of the cluster."""
+        """Compute rows a to b; ``seen`` (rows, clusters): the row sees some key of the cluster."""
         query = self.query[:, a:b].double() * self.scale
         scores = query @ self.centres.mT
         if seen is not None:
@@ -260,15 +261,15 @@ def _order_of_first(label: Tensor, count: int) -> Tensor:
     return first.scatter_reduce(0, label, place, "amin").argsort()
 
 
-# Residual tests of single keys, on clustered keys: what no bound in bfloat16 can see
+# Residual tests of single keys, on clustered keys: faults below any bound in bfloat16
 
 LIMIT = 7.0
-PARTS = 512  # blocks of rows, or one row each: r can reach 22
+PARTS = 512  # blocks of one or more rows: r can reach 22
 
 
 @dataclass(frozen=True)
 class KeyTest:
-    """The largest r of all clusters, the key that explains it best, or why there is none."""
+    """The largest r of all clusters and the key that explains it best, or why there is no test."""
 
     ratio: float = 0.0
     head: int = 0
@@ -276,7 +277,7 @@ class KeyTest:
     why_not: str = ""
 
     def judged(self) -> Judged:
-        """As a policy."""
+        """The result as that of a policy."""
         if self.why_not:
             return Judged("residual", "skipped", 0.0, self.why_not)
         told = f"r = {self.ratio:.2g} of at most {LIMIT:g} over all clusters"
@@ -287,7 +288,7 @@ class KeyTest:
 
 
 class Residuals:
-    """The residuals of one call, added up block by block; nothing is kept for each row."""
+    """The residuals of one call, summed block by block; nothing is kept for single rows."""
 
     def __init__(self, call: Call, x: Clusters, of: Totals) -> None:
         self.x, self.size = x, max(1, call.tokens // PARTS)
@@ -299,7 +300,7 @@ class Residuals:
         self.squares = of.sums.new_zeros(of.sums.shape[:2])
 
     def add(self, rows: Tensor, block: Block) -> None:
-        """The residuals of a block, with the weights of a key of each cluster."""
+        """Add the residuals of a block, given the weight of one key of each cluster."""
         if self.why_not:
             return
         residual, weights = rows.double() - block.reference.output, block.weights
@@ -315,7 +316,7 @@ class Residuals:
             self.squares += sums.square().sum((1, -1))
 
     def test(self) -> KeyTest:
-        """The largest coherence of all clusters, and the key it points to."""
+        """The largest coherence of all clusters, and the key that it points to."""
         if self.why_not:
             return KeyTest(why_not=self.why_not)
         coherence = (self.total.norm(dim=-1) / self.squares.sqrt()).nan_to_num_(nan=math.inf)
@@ -331,31 +332,31 @@ def _why_not(call: Call, count: int, width: int) -> str:
     if call.causal:
         return "rows of a causal call see different keys of a cluster"
     if call.device.type != "cpu":
-        return "it needs roundings to nearest, which the matrix units of a GPU do not do"
+        return "it assumes rounding to nearest, which the matrix units of a GPU do not use"
     if width < 2 * count:
-        return f"{count} clusters span too much of {width} features"
+        return f"{count} clusters span too large a subspace of {width} features"
     if call.tokens < PARTS // 4:
         return f"{call.tokens} rows are too few"
     return ""
 
 
-# Every row of one forward against float64, on keys that take few distinct values
+# The check of every row
 
 CLUSTERS = 16
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The worst entry of all rows, and what the residual tests of single keys say."""
+    """The worst entry of all rows, and the residual tests of single keys."""
 
     worst: Worst
     keys: KeyTest
 
 
 def check_every_row(call: Call, x: Clusters, output: Tensor) -> Checked:
-    """Compare every row with its exact value; keep the residuals that single keys would cause.
+    """Compare every row with its exact value, and test the residuals that single keys would cause.
 
-    Head by head, in threads.
+    Heads are processed one by one, in threads.
     """
     one = replace(call, heads=1)
 
@@ -371,11 +372,11 @@ def check_every_row(call: Call, x: Clusters, output: Tensor) -> Checked:
 
 def _head(call: Call, x: Clusters, output: Tensor, head: int) -> Checked:
     worst: Worst | None = None
-    of = Totals.of_none(x) if call.causal else totals(x)  # causal, blocks add them up
+    of = Totals.empty(x) if call.causal else totals(x)  # causal blocks sum on their own
     residuals = Residuals(call, x, of)
     for block in blocks(call, x, of):
         rows = output[:, block.a : block.b]
-        one = against(rows, block.reference, call.profile)
+        one = compare(rows, block.reference, call.profile)
         if worst is None or one.status != "held" or one.ratio > worst.ratio:
             _, row, column = one.place
             worst = worse(worst, replace(one, place=(head, block.a + row, column)))

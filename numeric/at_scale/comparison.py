@@ -1,25 +1,25 @@
-"""Computed rows against a reference with its radius, and the residuals of single keys on them.
+"""Compare computed rows with a reference and its radius, and test the residuals of single keys.
 
-A residual is the error, projected on what is lost with a key.  A key j that is left out, or counted
-twice, moves row i by κ D_ij, D_ij = p_ij (v_j − o_i).  So for every key the
-errors e = computed − exact of the rows that see it are added up,
+A residual is the error projected on the effect of a defective key.  A key j that is left out, or
+counted twice, moves row i by κ D_ij with D_ij = p_ij (v_j − o_i).  So for every key the errors
+e = computed − exact of the rows that see it are summed,
 
     N_j = Σ_i c_i D_ij·e_i = Σ_i c_i p_ij (v_j·e_i − o_i·e_i),
 
-in a few products of matrices for each chunk of keys; c_i is one over the mean of τ² + κ² below, so
-that rows with large outputs do not drown the others.  The deviation of N_j is that of
+in a few matrix products for each chunk of keys; c_i is one over the mean of τ² + κ² below, so that
+rows with large outputs do not dominate the others.  The deviation of N_j is that of
 :mod:`~attnproof.numeric.policies.residual`, where g_i = c_i D_ij and w_ik = p_ik (v_k − o_i)·g_i
 
     σ² = Σ (w σ_s)² + u_P² Σ (p_ik v_k·g_i)² + Σ (τ² + κ²) g² + Σ (κ_0 o_i·g_i)²
 
 (σ_s of a score, τ half the gap at the output, κ = κ_0 √(Σ p v²) ≥ κ_0 Σ p |v| of the sums,
-κ_0 = √(N + 2R + 4) u) and what may be biased is a fixed part: 3/2 Σ |w| σ_s², 3 u |Σ w s| for the
-number 1/√ℓ, small weights that float16 loses.  For all keys only a part of σ² is computed, of
-storing, of sums and of the key's own weight: a shorter deviation makes z larger, so what is then
-below half the limit needs no more.  For the keys that stand out most it is computed in full.
+κ_0 = √(N + 2R + 4) u), and possible biases are a fixed part: 3/2 Σ |w| σ_s², 3 u |Σ w s| for the
+number 1/√ℓ, and small weights that float16 loses.  For all keys only a part of σ² is computed:
+storing, sums and the key's own weight.  A smaller deviation makes z larger, so keys that stay below
+half the limit need no more.  For the keys that stand out most it is computed in full.
 
-The test says no if |N_j| > 7 σ + fixed, by chance with probability at most 5e-11 for a key.  Heads
-are tested each and, by the places of their keys, together.
+The test fails if |N_j| > 7 σ + fixed, by chance with probability at most 5e-11 per key.  Heads are
+tested one by one and, combining keys at equal places, together.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ import torch
 from torch import Tensor
 
 from ..attention_bound import CHUNK, AttentionBound, Reference, mapped, stored_weight
-from ..devices import called, name_of
+from ..devices import device_label, name_of
 from ..measurement import RANK, REFERENCE_SHARE, STATUSES, Comparison, Judged, place_in
 from ..policies.residual import CANDIDATES, KEY_LIMIT, Projected, standing_out
 from ..policies.weights import SCALE_ERROR, spacing
 from ..profile import Profile
 from .call import Call
 
-# What one way of checking a kernel at scale found, as plain data
+# The result of one method, as plain data
 
-SHARE = 0.1  # the fraction of wrong rows that the chance is written out for
+SHARE = 0.1  # the fraction of wrong rows for which the probability is printed
 
 
 @dataclass(frozen=True)
-class Found:
-    """One way, on one kernel, device, dtype and size.
+class KernelCheck:
+    """The result of one method, on one kernel, device, dtype and size.
 
     ``error`` and ``tolerance`` are those of the entry ``worst`` = (head, row, column), where error
     over tolerance is largest; ``looked`` says in words which rows were compared, and ``misses``
-    what could pass all the same.  ``seconds`` is all that the check takes, the kernel included,
-    and ``forwards`` the same in forwards over all rows (0 where none was run); ``bytes_beyond`` is
-    the peak of memory beyond the inputs, None where it is not known.
+    what could pass undetected.  ``seconds`` is the time of the whole check, including the kernel,
+    and ``forwards`` the same in units of a forward over all rows (0 if none was run);
+    ``bytes_beyond`` is the peak memory beyond the inputs, None if unknown.
     """
 
     way: str
@@ -88,46 +88,46 @@ class Found:
             raise ValueError("a check that was skipped must say why")
 
 
-def chance(random: int, chosen: int = 0, wrong: str = "all rows is wrong") -> str:
-    """What a sample of rows can say, in words; ``wrong`` says of which rows, and what.
+def sampling_words(random: int, chosen: int = 0, wrong: str = "all rows is wrong") -> str:
+    """Say what a sample of rows can miss; ``wrong`` says which rows have which fault.
 
     m rows drawn without replacement all miss a set that holds a fraction e of the rows with
-    probability at most (1−e)^m.  Drawn m/H from each of H heads the same holds: the product of
+    probability at most (1−e)^m.  The same holds for m/H rows from each of H heads: the product of
     (1−e_h)^(m/H) is at most (1−e)^m for e the mean of the e_h, since log(1−e) is concave.
 
-    >>> chance(48)[:62]
+    >>> sampling_words(48)[:62]
     'if a fraction e of all rows is wrong, the 48 random rows miss '
     """
     text = (
         f"if a fraction e of {wrong}, the {random} random rows miss them all with "
         f"probability at most (1−e)^{random}: {(1 - SHARE) ** random:.1e} for e = {SHARE:.0%}; "
-        f"of a single wrong row they say nothing"
+        f"a single wrong row may go undetected"
     )
     if chosen:
         text += f" ({chosen} more rows are the two ends of each head)"
     return text
 
 
-# Computed rows against a reference with its radius: the worst entry, and what it says
+# Computed rows against a reference with its radius: the worst entry
 
-NOT_A_NUMBER = "what the kernel computed is not a number there"
-NO_REFERENCE = "the float64 reference is not a number there"
+NOT_A_NUMBER = "the kernel's output is not a finite number there"
+NO_REFERENCE = "the float64 reference is NaN there"
 NO_DIGITS = "the rounding bound is as large as the values: nothing could be told apart"
-WRONG = "farther from the value in float64 than rounding can bring it"
+WRONG = "farther from the float64 value than rounding can explain"
 
 
 @dataclass(frozen=True)
 class Worst(Comparison):
-    """The entry where error over tolerance is largest, and whether all are within.
+    """The entry where error over tolerance is largest, and whether all are within tolerance.
 
-    ``further`` is what other policies say of the same rows.
+    ``further`` holds the results of other policies on the same rows.
     """
 
     further: tuple[Judged, ...] = ()
 
 
 def worse(a: Worst | None, b: Worst) -> Worst:
-    """The one that says more against the kernel; of other policies too."""
+    """Return the worse of two results, also for each further policy."""
     if a is None:
         return b
     both = (*a.further, *b.further)
@@ -141,7 +141,7 @@ def _weight(judged: Judged) -> tuple[int, float]:
 
 
 def with_residual(worst: Worst, residual: Judged) -> Worst:
-    """What is found in the end: violated if the residual test says so."""
+    """Combine the comparison with the residual test: violated if the latter fails."""
     found = replace(worst, further=(residual,))
     if residual.status == "violated" and worst.status in ("held", "skipped"):
         return replace(found, status="violated", reason=f"residual: {residual.told}")
@@ -149,15 +149,15 @@ def with_residual(worst: Worst, residual: Judged) -> Worst:
 
 
 def allowance(profile: Profile) -> float:
-    """The tolerance in radii: the reference is code with the same bound, in float64.
+    """The tolerance in radii, since the reference is code with the same bound, in float64.
 
-    Against lower dtypes that is a share below 2^-12; against float64 it is the radius once more.
+    For lower dtypes its share is below 2^-12; for float64 it is another full radius.
     """
     return 2.0 if profile.dtype == torch.float64 else 1 + REFERENCE_SHARE
 
 
-def against(computed: Tensor, reference: Reference, profile: Profile) -> Worst:
-    """Rows (heads, r, width) against their reference; the place counts within these rows."""
+def compare(computed: Tensor, reference: Reference, profile: Profile) -> Worst:
+    """Compare rows (heads, r, width) with their reference; the place refers to these rows."""
     error = (computed.double() - reference.output).abs_()
     tolerance = reference.radius
     relative = error / tolerance
@@ -179,8 +179,8 @@ def against(computed: Tensor, reference: Reference, profile: Profile) -> Worst:
     return Worst(*found, "held")
 
 
-def judged(worst: Worst, told: str) -> Judged:
-    """What the deterministic bound says."""
+def judge(worst: Worst, told: str) -> Judged:
+    """The result of the deterministic bound."""
     relative = min(worst.ratio, torch.finfo(torch.float64).max)
     if worst.reason.startswith("residual: "):
         if not worst.tolerance:
@@ -189,14 +189,14 @@ def judged(worst: Worst, told: str) -> Judged:
     return Judged("deterministic", worst.status, relative, worst.reason or told)
 
 
-def found_of(
+def kernel_check(
     call: Call, way: str, worst: Worst, looked: str, misses: str, policies: tuple[Judged, ...]
-) -> Found:
-    """What was found of a call in this way; how long it took is added by whoever measured that."""
-    return Found(
+) -> KernelCheck:
+    """Build the record of one method on a call; the caller adds its duration."""
+    return KernelCheck(
         way,
         call.kernel.name,
-        called(call.device),
+        device_label(call.device),
         name_of(call.dtype),
         call.tokens,
         call.heads,
@@ -220,7 +220,7 @@ PARTS = 4
 
 @dataclass(frozen=True)
 class _Head:
-    """The rows of one head, in float64: queries over √ℓ, errors, and what they know of all keys."""
+    """The rows of one head in float64: queries over √ℓ, errors, and statistics over all keys."""
 
     query: Tensor
     key: Tensor
@@ -230,8 +230,8 @@ class _Head:
     top: Tensor
     log_sum: Tensor
     rises: Tensor
-    own: Tensor  # τ² + κ², an entry
-    share: Tensor  # c, a row
+    own: Tensor  # τ² + κ², per entry
+    share: Tensor  # c, per row
     denominator: Tensor  # κ_0
     last: Tensor | None
 
@@ -245,7 +245,7 @@ class _Head:
         return scores, weights
 
 
-def keys_judged(
+def judge_keys(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -255,7 +255,7 @@ def keys_judged(
     bound: AttentionBound,
     last: Tensor | None = None,
 ) -> Judged:
-    """What the residuals of ``rows`` (heads, r, width) say of every single key."""
+    """Test the residuals of ``rows`` (heads, r, width) for every single key."""
     why_not = _why_not(query, profile, bound)
     if not bool(rows.isfinite().all() and reference.output.isfinite().all()):
         why_not = "something computed is not a finite number"
@@ -276,7 +276,7 @@ def keys_judged(
         variance = sum(short[h] for h in group)
         assert isinstance(total, Tensor)
         assert isinstance(variance, Tensor)
-        one_head = partial(_along, profile=profile, bound=bound)
+        one_head = partial(_key_projection, profile=profile, bound=bound)
         whole = [partial(one_head, heads[h], least=least[h]) for h in group]
         many = CANDIDATES if len(group) == len(heads) else 1
         for place, one, sign in standing_out(total, variance, whole, many):
@@ -296,10 +296,10 @@ def _why_not(query: Tensor, profile: Profile, bound: AttentionBound) -> str:
     if profile.dtype == torch.float64:
         return "the reference is in float64 itself, and its errors are as large"
     if query.device.type != "cpu":
-        return "it needs roundings to nearest, which the matrix units of a GPU do not do"
+        return "it assumes rounding to nearest, which the matrix units of a GPU do not use"
     measured = profile.kernel(bound.kernel)
     if bound.scores_stored or measured.scores_stored or profile.operand:
-        return "queries, keys or scores are stored once more on the way, which it has no model of"
+        return "queries, keys or scores are rounded once more in between, which it does not model"
     return ""
 
 
@@ -328,7 +328,7 @@ def _heads(
 
 
 def _keys(x: _Head, start: int, stop: int, stored: float) -> tuple[Tensor, Tensor]:
-    """N and the short variance of keys start to stop."""
+    """N and the partial variance of keys start to stop."""
     sums = x.query.new_zeros(stop - start)
     variance = torch.zeros_like(sums)
     error, entry = x.share * x.error, x.share.square() * x.own
@@ -353,7 +353,7 @@ def _keys(x: _Head, start: int, stop: int, stored: float) -> tuple[Tensor, Tenso
 
 
 def _column_norms(heads: Sequence[_Head], profile: Profile) -> list[Tensor | None]:
-    """Of the values, where small weights are lost: √Σ v², a column."""
+    """√Σ v² of each column of the values, if the dtype loses small weights."""
     if profile.least <= 2.0**-100:
         return [None] * len(heads)
     found: list[Tensor | None] = []
@@ -365,10 +365,10 @@ def _column_norms(heads: Sequence[_Head], profile: Profile) -> list[Tensor | Non
     return found
 
 
-def _along(
+def _key_projection(
     x: _Head, place: int, profile: Profile, bound: AttentionBound, least: Tensor | None
 ) -> Projected:
-    """The projection on what is lost with one key, its deviation in full."""
+    """Project on the effect of one key, with its full deviation."""
     u, width, stored = profile.accumulate, x.query.shape[-1], stored_weight(profile, bound)
     _, p = x.weights(place, place + 1)
     g = x.share * p * (x.value[place].double() - x.output)

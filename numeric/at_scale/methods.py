@@ -1,7 +1,7 @@
-"""The ways to check a kernel at scale, chosen by size, each with what it costs.
+"""The methods to check a kernel at scale, chosen by size, each with its cost.
 
-Where a forward over all rows is possible, one forward serves sampled rows and rows alone, and one
-on clustered keys has every row compared; else a few rows reach over all keys.
+If a forward over all rows is possible, one forward serves sampled rows and rows run alone, and
+another on clustered keys has every row compared; otherwise a few rows are run over all keys.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ..devices import synchronize
 from ..implementations import DoesNotFit
 from .call import Arrays, Call, arrays, available, clustered, peak, timed
 from .clusters import CLUSTERS, check_every_row
-from .comparison import Found, Worst, found_of, judged
-from .sampled import NoRoom, alone, keys_permuted, queries_permuted, reach, sampled
+from .comparison import KernelCheck, Worst, judge, kernel_check
+from .sampled import NoMemory, alone, keys_permuted, queries_permuted, reach, sampled
 
-# The ways to check a kernel at scale, chosen by size, each with what it costs
+# The methods by name
 
 Tell = Callable[[str, int, int], None]
 Check = Callable[[Call, Arrays, Tensor], tuple[Worst, str, str]]
@@ -32,20 +32,20 @@ ON_ONE_FORWARD: dict[str, Check] = {
     "keys": keys_permuted,
 }
 BITWISE = ("alone", "queries")
-WAYS = {
+METHODS = {
     "sampled": "sampled rows of one forward against float64",
     "clustered": "every row of one forward against float64, on keys of few distinct values",
-    "alone": "rows run alone, the same bits as among all rows",
-    "queries": "permuted queries, the same rows bit for bit (a second forward)",
+    "alone": "rows run alone, bitwise equal to those of the whole forward",
+    "queries": "permuted queries, rows bitwise equal (a second forward)",
     "keys": "permuted keys and values on some rows, within two rounding bounds",
     "reach": "a few rows over all keys, against float64",
 }
-USUAL = ("sampled", "clustered", "alone")
-PAIRS = 1 << 34
-"""The most scores a whole forward may have: 45,000 tokens in 8 heads, half a minute of 2 cores."""
-HELD_PAIRS = 1 << 28
-"""The same for a kernel that holds them all."""
-COPIES = 6  # of the inputs: drawn, permuted, the output and its copy in float64 in pieces
+DEFAULT_METHODS = ("sampled", "clustered", "alone")
+FORWARD_SCORES = 1 << 34
+"""The most scores of a whole forward pass: 45,000 tokens in 8 heads, half a minute on 2 cores."""
+STORED_SCORES = 1 << 28
+"""The same for a kernel that keeps all scores in memory."""
+COPIES = 6  # of one input: inputs drawn and permuted, the output, and float64 pieces of it
 
 
 def whole_forward(call: Call) -> bool:
@@ -53,79 +53,81 @@ def whole_forward(call: Call) -> bool:
     item = torch.empty((), dtype=call.dtype).element_size()
     free = available(call.device)
     room = free is None or COPIES * call.heads * call.tokens * call.width * item < free
-    return room and call.pairs <= (HELD_PAIRS if call.kernel.quadratic else PAIRS)
+    return room and call.pairs <= (STORED_SCORES if call.kernel.quadratic else FORWARD_SCORES)
 
 
-def chosen_ways(call: Call) -> tuple[str, ...]:
-    """What is done by default at this size."""
-    return USUAL if whole_forward(call) else ("reach",)
+def default_methods(call: Call) -> tuple[str, ...]:
+    """The default methods at this size."""
+    return DEFAULT_METHODS if whole_forward(call) else ("reach",)
 
 
 def check_at_scale(
-    call: Call, ways: Sequence[str] = (), tell: Tell | None = None
-) -> Iterator[Found]:
-    """Check a kernel in these ways, or in those its size allows; a record of each, as it is done.
+    call: Call, methods: Sequence[str] = (), tell: Tell | None = None
+) -> Iterator[KernelCheck]:
+    """Check a kernel by these methods, or by those its size allows, yielding a record of each.
 
-    What the kernel refuses, and what memory has no room for, is skipped with that reason.  Raises
-    ``ValueError`` for a way that is not there, naming all.
+    What the kernel refuses, or memory cannot hold, is skipped with that reason.  Raises
+    ``ValueError`` for an unknown method, naming all.
     """
-    wanted = tuple(dict.fromkeys(ways)) or chosen_ways(call)
-    for way in wanted:
-        if way not in WAYS:
-            raise ValueError(f"way {way!r} was asked for; there are {', '.join(WAYS)}")
+    wanted = tuple(dict.fromkeys(methods)) or default_methods(call)
+    for method in wanted:
+        if method not in METHODS:
+            raise ValueError(f"way {method!r} was asked for; there are {', '.join(METHODS)}")
     shared = _Shared(call)
-    for k, way in enumerate(wanted):
+    for k, method in enumerate(wanted):
         if tell is not None:
-            tell(way, k, len(wanted))
+            tell(method, k, len(wanted))
         started = perf_counter()
         try:
             with torch.no_grad():
-                yield _one(call, way, shared)
-        except (DoesNotFit, NoRoom) as reason:
+                yield _run_method(call, method, shared)
+        except (DoesNotFit, NoMemory) as reason:
             skipped = Worst(0.0, 0.0, (), "skipped", str(reason))
-            yield found_of(call, way, skipped, "nothing", "", ())
+            yield kernel_check(call, method, skipped, "nothing", "", ())
         except RuntimeError as error:
-            if not _memory(error):
+            if not _is_out_of_memory(error):
                 raise
             told = f"memory ran out after {perf_counter() - started:.1f} s: {error}"
-            yield found_of(call, way, Worst(0.0, 0.0, (), "skipped", told), "nothing", "", ())
+            yield kernel_check(
+                call, method, Worst(0.0, 0.0, (), "skipped", told), "nothing", "", ()
+            )
 
 
-def _memory(error: RuntimeError) -> bool:
+def _is_out_of_memory(error: RuntimeError) -> bool:
     return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
 
 
 @dataclass
 class _Shared:
-    """Arrays and one forward that several ways look at; its time counts for each of them."""
+    """Arrays and one forward that several methods share; its time counts for each of them."""
 
     call: Call
-    made: list[tuple[Arrays, Tensor, float, int | None]] = field(default_factory=list)
+    results: list[tuple[Arrays, Tensor, float, int | None]] = field(default_factory=list)
 
     def forward(self) -> tuple[Arrays, Tensor, float, int | None]:
         """Inputs, output, seconds and peak memory of the one forward."""
-        if not self.made:
+        if not self.results:
             x = arrays(self.call)
             with peak(self.call.device) as memory:
                 output, seconds = timed(lambda: self.call.run(*x), self.call.device)
-            self.made.append((x, output, seconds, memory.beyond))
-        return self.made[0]
+            self.results.append((x, output, seconds, memory.beyond))
+        return self.results[0]
 
 
-def _one(call: Call, way: str, shared: _Shared) -> Found:
-    if way == "reach":
-        return _reached(call)
+def _run_method(call: Call, method: str, shared: _Shared) -> KernelCheck:
+    if method == "reach":
+        return _check_reached_rows(call)
     if not whole_forward(call):
-        raise NoRoom(
+        raise NoMemory(
             f"wanted a forward over all rows, which at {call.heads} × {call.tokens:,} tokens takes "
             f"{call.pairs:.1e} scores; ask for fewer tokens, or for the way 'reach'"
         )
-    if way == "clustered":
-        return _clustered(call)
+    if method == "clustered":
+        return _check_clustered(call)
     x, output, forward, held = shared.forward()
     started = perf_counter()
     with peak(call.device) as memory:
-        worst, looked, misses = ON_ONE_FORWARD[way](call, x, output)
+        worst, looked, misses = ON_ONE_FORWARD[method](call, x, output)
         synchronize(call.device)
     seconds = forward + perf_counter() - started
     beyond = (
@@ -133,10 +135,10 @@ def _one(call: Call, way: str, shared: _Shared) -> Found:
         if memory.beyond is None or held is None
         else max(held, memory.beyond + output.numel() * output.element_size())
     )
-    policy = judged(worst, looked)
-    if way in BITWISE:
+    policy = judge(worst, looked)
+    if method in BITWISE:
         policy = replace(policy, policy="bitwise")
-    found = found_of(call, way, worst, looked, misses, (policy, *worst.further))
+    found = kernel_check(call, method, worst, looked, misses, (policy, *worst.further))
     return replace(
         found,
         seconds=seconds,
@@ -147,7 +149,7 @@ def _one(call: Call, way: str, shared: _Shared) -> Found:
     )
 
 
-def _clustered(call: Call) -> Found:
+def _check_clustered(call: Call) -> KernelCheck:
     x = clustered(call, min(CLUSTERS, call.tokens))
     with peak(call.device) as memory:
         started = perf_counter()
@@ -156,10 +158,10 @@ def _clustered(call: Call) -> Found:
         seconds = perf_counter() - started
     worst, keys = checked.worst, checked.keys.judged()
     looked = f"every row against float64, keys of {x.centres.shape[1]} distinct values"
-    policies = (judged(worst, looked), keys)
+    policies = (judge(worst, looked), keys)
     if keys.status == "violated" and worst.status in ("held", "skipped"):
         worst = replace(worst, status="violated", reason=keys.told)
-    found = found_of(call, "clustered", worst, looked, "", policies)
+    found = kernel_check(call, "clustered", worst, looked, "", policies)
     return replace(
         found,
         seconds=seconds,
@@ -170,18 +172,18 @@ def _clustered(call: Call) -> Found:
     )
 
 
-def _reached(call: Call) -> Found:
+def _check_reached_rows(call: Call) -> KernelCheck:
     started = perf_counter()
     with peak(call.device) as memory:
         found = reach(call)
     beyond = None if memory.beyond is None else max(0, memory.beyond - found.bytes_of_inputs)
-    one = found_of(
+    one = kernel_check(
         call,
         "reach",
         found.worst,
         found.looked,
-        "of rows that were not computed it says nothing",
-        (judged(found.worst, found.looked), *found.worst.further),
+        "rows that were not computed are not checked",
+        (judge(found.worst, found.looked), *found.worst.further),
     )
     return replace(
         one,

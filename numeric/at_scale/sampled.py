@@ -1,27 +1,27 @@
-"""Some rows of a kernel: against float64, over more keys, with keys permuted, bit for bit.
+"""Check some rows of a kernel: against float64, over more keys, with keys permuted, bit for bit.
 
-The reference of m rows over n keys takes m/n of the work of a forward in float64, in memory for
-m rows of one chunk of keys.
+The reference of m rows over n keys takes m/n of the work of a forward in float64, and memory for m
+rows of one chunk of keys.
 
-As many queries as are asked for attend to all keys, as decoding does, and are compared with the
-float64 reference, a chunk of keys at a time.  Heads are made and run together while they fit in a
-share of the memory that is free, else one group after the other.
+For ``reach``, a few queries attend to all keys, as in decoding, and are compared with the float64
+reference one chunk of keys at a time.  Heads are drawn and run together while they fit in a share
+of the free memory, otherwise in groups.
 
-Permuted keys are added up in another order, so the rows agree within two rounding bounds.  To
-bound every row in time n · d, what the bound asks of a row is replaced by what is larger: with
+Permuted keys are summed in another order, so the rows agree within two rounding bounds.  To bound
+every row in time n · d, the sums over keys in the bound are replaced by upper bounds: with
 A = ‖q_i‖ max_j ‖k_j‖ / √ℓ every |s_j| ≤ A and m − s_j ≤ 2A, so that
 
     η ≤ η_max = (γ(ℓ+4) + u_S) A + 2 u A + c u (1 + R),      Σ p e² ≤ e_max²,    Σ p v² ≤ max_j v_j²
 
-and R, the number of left-to-right maxima, is at most RISES for keys in random order: the j-th key
-is a maximum with probability 1/j, independently, so R has mean H_n ≤ 1 + ln n, and Chernoff's
-bound P(R ≥ r) ≤ exp(r − μ − r ln(r/μ)) over all rows and both orders is below 1e-12.
+and R, the number of left-to-right maxima, is at most ``most_rises`` for keys in random order: the
+j-th key is a maximum with probability 1/j, independently, so R has mean H_n ≤ 1 + ln n, and
+Chernoff's bound P(R ≥ r) ≤ exp(r − μ − r ln(r/μ)) over all rows and both orders is below 1e-12.
 
-On the CPU's flash kernel, queries permuted or computed in a smaller set give the same rows to the
-last bit (measured for float32, bfloat16 and float16), as long as no block of queries has only a
-few: those are summed in another order, so that whole blocks of 32 queries are run, and rows past
-the last whole block are left out.  Causal, the rows up to a whole block of keys are the same
-without the rest of the sequence.  No tolerance is needed: any row from another place shows.
+In the CPU's flash kernel, queries that are permuted or computed in a smaller set give the same rows
+to the last bit (measured for float32, bfloat16 and float16), unless a block of queries has only a
+few, which are summed in another order.  Therefore whole blocks of 32 queries are run, and rows past
+the last whole block are left out.  In causal calls, the rows up to a whole block of keys are the
+same without the rest of the sequence.  No tolerance is needed, and any misplaced row shows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ..measurement import place_in
 from ..rounded import gamma
 from ..walk import ends_and_between
 from .call import Arrays, Call, arrays, available, generator, timed
-from .comparison import WRONG, Worst, against, chance, keys_judged, with_residual, worse
+from .comparison import WRONG, Worst, compare, judge_keys, sampling_words, with_residual, worse
 
 # Sampled rows: one forward over all rows, then some of them against float64
 
@@ -47,9 +47,9 @@ ENDS = 2
 
 
 def places(call: Call, rows: int = ROWS) -> Tensor:
-    """(heads, r) rows of each head, in order: both ends and random ones between.
+    """Choose rows (heads, r) of each head, in order: both ends and random ones between.
 
-    ``rows`` in all, at least one random row a head; all rows where there are no more.
+    ``rows`` in total, with at least one random row per head; all rows if there are no more.
     """
     n, each = call.tokens, max(ENDS + 1, rows // call.heads)
     if each >= n:
@@ -59,7 +59,7 @@ def places(call: Call, rows: int = ROWS) -> Tensor:
 
 
 def check_rows(call: Call, x: Arrays, output: Tensor, at: Tensor) -> Worst:
-    """The rows ``at`` (heads, r) of the output against float64; the place is in the whole."""
+    """Compare rows ``at`` (heads, r) of the output with float64; the place is in the whole."""
     here = at.to(call.device)[..., None]
     query = x.query.gather(1, here.expand(-1, -1, x.query.shape[-1]))
     rows = output.gather(1, here.expand(-1, -1, output.shape[-1]))
@@ -76,15 +76,15 @@ def _exactly(
     queries: int,
     last: Tensor | None = None,
 ) -> Worst:
-    """Rows of calls of so many queries against float64, and what their residuals say."""
+    """Compare rows of calls with this number of queries with float64, and test their residuals."""
     bound = call.bound(queries)
     reference = streamed(*x, call.profile, bound, last)
-    residual = keys_judged(*x, rows, reference, call.profile, bound, last)
-    return with_residual(against(rows, reference, call.profile), residual)
+    residual = judge_keys(*x, rows, reference, call.profile, bound, last)
+    return with_residual(compare(rows, reference, call.profile), residual)
 
 
 def sampled(call: Call, x: Arrays, output: Tensor, rows: int = ROWS) -> tuple[Worst, str, str]:
-    """The worst entry of the sampled rows; which rows they are and what they miss, in words."""
+    """Return the worst entry of the sampled rows, and words for which rows and what they miss."""
     at = places(call, rows)
     worst = check_rows(call, x, output, at)
     each = at.shape[1]
@@ -93,23 +93,23 @@ def sampled(call: Call, x: Arrays, output: Tensor, rows: int = ROWS) -> tuple[Wo
     looked = f"{at.numel()} of {call.heads * call.tokens:,} rows against float64, both ends of each"
     looked += f" head and {each - ENDS} random rows of it; every row was computed"
     ends = ENDS * call.heads
-    return worst, looked, chance(at.numel() - ends, ends)
+    return worst, looked, sampling_words(at.numel() - ends, ends)
 
 
-# Reach: the kernel on a few rows over more keys than any forward could take all rows of
+# Reach: the kernel on a few rows, over more keys than a forward of all rows could handle
 
 REACH_ROWS = 64  # of each head
-CAUSAL_ROWS = 16  # each of them a call of its own
-TAKEN = 0.6  # the share of free memory that keys and values may take
+CAUSAL_ROWS = 16  # each in its own call
+MEMORY_SHARE = 0.6  # the share of free memory that keys and values may take
 
 
-class NoRoom(ValueError):
+class NoMemory(ValueError):
     """The keys and values of one head do not fit in memory."""
 
 
 @dataclass(frozen=True)
 class Reached:
-    """The worst entry, what was looked at, and what it took."""
+    """The worst entry, what was compared, and its cost."""
 
     worst: Worst
     looked: str
@@ -118,17 +118,17 @@ class Reached:
 
 
 def group_of_heads(call: Call, free: int | None) -> int:
-    """How many heads fit at once.
+    """The number of heads that fit at once.
 
-    Raises :class:`NoRoom`, with the bytes wanted and those that are free, where one does not.
+    Raises :class:`NoMemory`, with the bytes needed and free, if one head does not fit.
     """
     item = torch.empty((), dtype=call.dtype).element_size()
     one = 2 * call.tokens * call.width * item
     if free is None:
         return call.heads
-    room = int(free * TAKEN)
+    room = int(free * MEMORY_SHARE)
     if one > room:
-        raise NoRoom(
+        raise NoMemory(
             f"wanted room for the keys and values of one head, {one / 2**30:.1f} GiB in "
             f"{str(call.dtype).removeprefix('torch.')}; {room / 2**30:.1f} GiB may be taken of "
             f"{free / 2**30:.1f} GiB that are free; ask for fewer tokens, or for bfloat16"
@@ -139,7 +139,7 @@ def group_of_heads(call: Call, free: int | None) -> int:
 def reach(
     call: Call, rows: int | None = None, tell: Callable[[str, int, int], None] | None = None
 ) -> Reached:
-    """The kernel on ``rows`` rows of each head, over all tokens; ``tell`` is told of progress."""
+    """Run the kernel on ``rows`` rows of each head, over all tokens; ``tell`` gets the progress."""
     rows = (CAUSAL_ROWS if call.causal else REACH_ROWS) if rows is None else rows
     rows = min(rows, call.tokens)
     group = group_of_heads(call, available(call.device))
@@ -165,7 +165,7 @@ def reach(
 
 
 def _heads(call: Call, rows: int, heads: range) -> tuple[Worst, float, int]:
-    """Some heads: draw them, run the kernel, compare.  Causal, both ends are among the rows."""
+    """Draw some heads, run the kernel and compare; causal rows include both ends."""
     x = arrays(call, rows, heads)
     if not call.causal:
         output, seconds = timed(lambda: call.run(*x), call.device)
@@ -181,23 +181,23 @@ def _heads(call: Call, rows: int, heads: range) -> tuple[Worst, float, int]:
 
 # Equivariance under permuted keys: the kernel again on some rows, keys and values permuted
 
-SHARE = 16  # one row in so many
-LEAST = 16
+SHARE = 16  # one row in this many
+LEAST_ROWS = 16
 PIECE = 1_024
-FAILS = 1e-12  # the probability that some row rises more often
+RISES_FAILURE = 1e-12  # the probability that some row rises more often
 
 
 def keys_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
-    """The kernel on n/16 random rows with permuted keys and values, against the same rows."""
+    """Run the kernel on n/16 random rows with permuted keys and values, and compare the rows."""
     n = call.tokens
     if call.causal:
         return (
-            Worst(0.0, 0.0, (), "skipped", "a causal row sees other keys once they move"),
+            Worst(0.0, 0.0, (), "skipped", "a causal row would see other keys after a permutation"),
             ("nothing"),
             "",
         )
     source = generator(call, 13)
-    places = torch.randperm(n, generator=source)[: min(n, max(LEAST, n // SHARE))]
+    places = torch.randperm(n, generator=source)[: min(n, max(LEAST_ROWS, n // SHARE))]
     order = torch.randperm(n, generator=source).to(call.device)
     here = places.to(call.device)
     again = call.run(x.query[:, here], x.key[:, order], x.value[:, order])
@@ -207,29 +207,29 @@ def keys_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, st
         at = here[a : a + PIECE]
         rows = output[:, at]
         radius = 2 * _radius(call, x, x.query[:, at], rows, most, math.gcd(n, len(places)))
-        one = against(again[:, a : a + PIECE], Reference(rows.double(), radius), call.profile)
+        one = compare(again[:, a : a + PIECE], Reference(rows.double(), radius), call.profile)
         head, row, column = one.place
         place = (head, int(at[row]), column)
-        reason = one.reason.replace(WRONG, "permuted keys give another value")
+        reason = one.reason.replace(WRONG, "permuting the keys changes the value")
         one = Worst(one.error, one.tolerance, place, one.status, reason)
         worst = one if worst is None or one.ratio > worst.ratio else worst
     assert worst is not None
     looked = f"{len(places):,} random rows of each of {call.heads} heads, run again with permuted"
-    return worst, f"{looked} keys and values", f"{chance(len(places))}; {SHARED}"
+    return worst, f"{looked} keys and values", f"{sampling_words(len(places))}; {SHARED_FAULTS}"
 
 
-SHARED = "a fault that permuted keys share, such as a wrong scale, is not seen"
+SHARED_FAULTS = "a fault unaffected by the order of keys, such as a wrong scale, is not detected"
 
 
 def most_rises(n: int, rows: int) -> int:
-    """What R stays below in all of these rows, but with probability 1e-12.
+    """A bound on R in all of these rows, valid except with probability 1e-12.
 
     >>> most_rises(16_384, 1_000)
     47
     """
     mean = sum(1 / j for j in range(1, min(n, 1_000) + 1)) + max(0.0, math.log(n / 1_000))
     r = math.ceil(mean) + 1
-    while rows * math.exp(r - mean - r * math.log(r / mean)) > FAILS and r < n:
+    while rows * math.exp(r - mean - r * math.log(r / mean)) > RISES_FAILURE and r < n:
         r += 1
     return r
 
@@ -237,7 +237,7 @@ def most_rises(n: int, rows: int) -> int:
 def _radius(call: Call, x: Arrays, query: Tensor, rows: Tensor, most: int, queries: int) -> Tensor:
     """A bound on the error of every entry of some rows, from norms alone.
 
-    ``queries`` divides their number in both calls of the kernel.
+    ``queries`` divides the number of queries in both calls of the kernel.
     """
     profile, bound, n = call.profile, call.kernel.bound, call.tokens
     u, store = profile.accumulate, profile.store
@@ -267,26 +267,26 @@ def _longest(key: Tensor) -> Tensor:
     return torch.stack(pieces).amax(0)[:, None, None]
 
 
-# Rows that do not depend on what stands beside them, compared bit for bit
+# Rows that do not depend on other rows, compared bit for bit
 
-QUERIES = 32  # a block of fewer takes another path of the kernel
+QUERIES = 32  # a smaller block takes another path of the kernel
 BLOCK = 512
-ELSEWHERE = "that rows are equal to the last bit is known of the CPU's flash kernel alone"
-DIFFERS = "not the same bits as among all rows"
+ONLY_ON_CPU = "bitwise equality of rows is known only for the CPU's flash kernel"
+OTHER_BITS = "other bits than in the forward over all rows"
 
 
 def alone(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
-    """One row in 16 again, in random order; causal, the first quarter without the rest."""
+    """Run one row in 16 again, in random order; causal, the first quarter without the rest."""
     n = call.tokens
     if not call.kernel.blocks:
-        return _skipped(ELSEWHERE)
+        return _skipped(ONLY_ON_CPU)
     if call.causal:
         first = n // 4 // BLOCK * BLOCK
         if not first:
-            return _skipped(f"{n} tokens have no quarter of whole blocks of {BLOCK}")
+            return _skipped(f"a quarter of {n} tokens holds no whole block of {BLOCK}")
         again = call.run(*(part[:, :first] for part in x))
         worst = _equal(again, output, torch.arange(first))
-        return worst, f"the first {first:,} rows of each head, without what follows", ""
+        return worst, f"the first {first:,} rows of each head, without the rest of the sequence", ""
     if n < QUERIES:
         return _skipped(f"{n} rows are fewer than a block of {QUERIES} queries")
     count = QUERIES * max(1, n // SHARE // QUERIES)
@@ -294,16 +294,16 @@ def alone(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
     worst = _equal(call.run(x.query[:, places], x.key, x.value), output, places)
     looked = f"{count:,} random rows, the same in each of {call.heads} heads, run alone"
     which = "all rows" if _in_blocks(n) == n else f"the first {_in_blocks(n):,} rows"
-    misses = chance(count, wrong=f"{which} has other bits than when run alone")
+    misses = sampling_words(count, wrong=f"{which} has different bits when run alone")
     return worst, f"{looked}, bit for bit", misses
 
 
 def queries_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
-    """All queries permuted, in a second forward: the rows are permuted, bit for bit."""
+    """Permute all queries in a second forward: the rows are permuted, bit for bit."""
     if call.causal:
-        return _skipped("a causal row moved to another place sees other keys")
+        return _skipped("a causal row sees other keys at another position")
     if not call.kernel.blocks:
-        return _skipped(ELSEWHERE)
+        return _skipped(ONLY_ON_CPU)
     n = call.tokens
     if n < QUERIES:
         return _skipped(f"{n} rows are fewer than a block of {QUERIES} queries")
@@ -314,7 +314,7 @@ def queries_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str,
 
 
 def _in_blocks(n: int) -> int:
-    """The rows of whole blocks of queries."""
+    """The number of rows in whole blocks of queries."""
     return n // QUERIES * QUERIES
 
 
@@ -323,7 +323,7 @@ def _skipped(why: str) -> tuple[Worst, str, str]:
 
 
 def _equal(again: Tensor, output: Tensor, places: Tensor) -> Worst:
-    """``again`` against the rows of the output at some places of every head."""
+    """Compare ``again`` with the rows of the output at some places of every head."""
     for k, piece in enumerate(torch.split(again, BLOCK, 1)):
         at = places[k * BLOCK : k * BLOCK + BLOCK].to(output.device)
         same = output[:, at]
@@ -335,5 +335,5 @@ def _equal(again: Tensor, output: Tensor, places: Tensor) -> Worst:
         largest = float(error.max())
         if math.isinf(largest):
             return Worst(largest, 0.0, place, "non-finite", "not a number there")
-        return Worst(largest, 0.0, place, "violated", DIFFERS)
+        return Worst(largest, 0.0, place, "violated", OTHER_BITS)
     return Worst(0.0, 0.0, (), "held")

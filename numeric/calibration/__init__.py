@@ -1,5 +1,5 @@
-"""Constants of rounding that belong to a backend: measured, stored with its name, never guessed.
+"""Rounding constants of a backend: measured, stored under its name, never guessed.
 
-``functions`` measures errors, ``order`` reveals the order of sums, ``measuring`` does all of it;
-``record`` says what is kept, and ``store`` keeps and finds it.
+``functions`` measures errors, ``order`` infers the order of sums, ``measuring`` runs everything;
+``record`` defines what is kept, and ``store`` saves and finds it.
 """

@@ -1,13 +1,13 @@
-"""Errors of elementary functions and of attention kernels, against the same numbers in float64.
+"""Measure errors of elementary functions and of attention kernels against float64.
 
 With v the exact value, u the roundoff inside the function and U that of the dtype, the constant c
-is the least with |computed − v| ≤ c u |v| + (U − u) |v| + least on what was sampled.  In bfloat16
-and float16 every number was tried, which is not a sample; float32 has its exponents and mantissas
-drawn uniformly, float64 is held against balls of python-flint.
+is the least with |computed − v| ≤ c u |v| + (U − u) |v| + least on the sample.  In bfloat16 and
+float16 every number is tried, so there is no sampling; float32 samples exponents and mantissas
+uniformly; float64 is compared with balls of python-flint.
 
-An attention kernel is called as it is, on queries and keys whose scores are exact: with width 16
-the scale is 1/4, queries are (4 a, 0, …), keys (b, 0, …) with few digits, so that
-score a b is not rounded.
+An attention kernel is called unchanged, on queries and keys whose scores are exact: with width 16
+the scale is 1/4, queries are (4 a, 0, …) and keys (b, 0, …) with few digits, so that the score a b
+is not rounded.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from torch import Tensor
 from ..devices import name_of, unit_roundoff, wide_dtype
 from .record import FunctionRecord, KernelRecord, least_of, normal_of
 
-# Errors of elementary functions: computed in a dtype, against the same numbers in float64
+# Errors of elementary functions in a dtype, against float64
 
 MARGIN = 1.25
-"""Over the largest error of a sample; where every number was tried it is 1."""
+"""Factor on the largest error of a sample; 1 if every number of the dtype was tried."""
 DRAWS, BALLS, ROWS, PRECISION = 1 << 18, 3_000, 1 << 12, 120
 Softmax = Callable[[Tensor, int], Tensor]
 USELESS = 2.0**60
-"""In the place of an infinite error, which a record cannot hold."""
+"""Recorded instead of an infinite error, which JSON cannot represent."""
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function with the range that is sampled, and the same function of balls.
+    """A function with its sampled range, and the same function on balls.
 
-    ``absolute`` errors are those of sines: an angle's error carries over whole.
+    ``absolute``: the error is absolute, as for sines, which keep the error of an angle.
     """
 
     name: str
@@ -65,13 +65,13 @@ FUNCTIONS = (
 
 
 def _every(dtype: torch.dtype) -> Tensor:
-    """Every finite number of a dtype of 16 bits."""
+    """Every finite number of a 16-bit dtype."""
     numbers = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int32).to(torch.int16).view(dtype)
     return numbers[numbers.isfinite()]
 
 
 def _drawn(function: Function, dtype: torch.dtype, count: int) -> Tensor:
-    """Half with exponents drawn uniformly, half drawn uniformly from what does not overflow."""
+    """Draw half with uniform exponents, and half uniformly from a range without overflow."""
     generator = torch.Generator().manual_seed(len(function.name))
     info = torch.finfo(dtype)
     mantissa = 1 + torch.rand(count // 2, generator=generator, dtype=torch.float64)
@@ -81,7 +81,7 @@ def _drawn(function: Function, dtype: torch.dtype, count: int) -> Tensor:
     if function.low < 0:
         spread = spread * (1 - 2 * torch.randint(2, (count // 2,), generator=generator))
     low, high = max(function.low, -64.0), min(function.high, 64.0)
-    if function.name == "exp":  # to where the results are below normal numbers
+    if function.name == "exp":  # down to subnormal results
         low, high = math.log(info.smallest_normal) - 20, min(function.high, math.log(info.max))
     even = low + (high - low) * torch.rand(count - count // 2, generator=generator).double()
     return torch.cat((spread, even)).to(dtype)
@@ -151,7 +151,7 @@ def beyond_storing(
 ) -> tuple[float, float]:
     """The error of ratios of weights that storing both does not explain, in units inside.
 
-    And the largest error of a weight that is below normal numbers.
+    Also the largest error of a weight below the normal numbers.
     """
     u, low = unit_roundoff(wide_dtype(dtype)), unit_roundoff(dtype)
     stored = (4.04 * low if low > u else 0.0) * exact
@@ -164,9 +164,9 @@ def beyond_storing(
 
 
 def ratios(scores: Tensor, weights: Tensor, *, balls: bool) -> tuple[Tensor, Tensor]:
-    """exp(s_j), the weights over the largest one, and how far one is from the other at most.
+    """exp(s_j), and a bound on the error of the weights divided by the largest one.
 
-    The largest score is 0.  The sum of the weights cancels, which has a bound of its own.
+    The largest score is 0.  The sum of the weights cancels; it has its own bound.
     """
     ratio = weights / weights.amax(-1, keepdim=True)
     exact = scores.exp()
@@ -178,7 +178,7 @@ def ratios(scores: Tensor, weights: Tensor, *, balls: bool) -> tuple[Tensor, Ten
 
 
 def _against_balls(function: Function, numbers: Tensor, computed: Tensor) -> tuple[Tensor, Tensor]:
-    """The exact values in float64, and how far the computed ones are from them at most."""
+    """The exact values in float64, and bounds on the errors of the computed ones."""
     from flint import arb, ctx
 
     before, ctx.prec = ctx.prec, PRECISION
@@ -195,7 +195,7 @@ def _against_balls(function: Function, numbers: Tensor, computed: Tensor) -> tup
 def function_errors(
     dtypes: tuple[torch.dtype, ...], device: torch.device
 ) -> Iterator[FunctionRecord]:
-    """One record for each function and dtype, as they come."""
+    """Yield a record for each function and dtype, as it is measured."""
     for dtype in dtypes:
         for function in FUNCTIONS:
             yield measured_error(function, dtype, device)
@@ -205,13 +205,13 @@ def function_errors(
 # Attention kernels, end to end: the error of a weight, the order of the sum, what is stored
 
 Kernel = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(1, heads, r, ℓ), (1, heads, n, ℓ), (1, heads, n, d) to (1, heads, r, d)."""
+"""Maps (1, heads, r, ℓ), (1, heads, n, ℓ), (1, heads, n, d) to (1, heads, r, d)."""
 WIDTH, COLUMNS, KEYS = 16, 64, 64
-FAR = 0.25  # of a roundoff: whether a number was stored is told by much more
+FAR = 0.25  # of a roundoff: storing a number causes a much larger difference
 
 
 def first_only(numbers: Tensor) -> Tensor:
-    """Vectors of the width, zero but for their first entry."""
+    """Vectors of the width, zero except for their first entry."""
     vectors = torch.zeros((*numbers.shape, WIDTH), dtype=numbers.dtype, device=numbers.device)
     vectors[..., 0] = numbers
     return vectors
@@ -220,10 +220,10 @@ def first_only(numbers: Tensor) -> Tensor:
 def weights_error(
     kernel: Kernel, dtype: torch.dtype, device: torch.device, heads: int = 64
 ) -> tuple[float, float, int]:
-    """The largest error of the weight of one of 64 keys, that of tiny ones, and how many.
+    """The largest error of the weight of one of 64 keys, that of tiny weights, and their number.
 
-    The largest score is 0, values are the unit vectors, so that the outputs are the weights.  In
-    units of the accumulation, without what storing weights and outputs in the dtype may do.
+    The largest score is 0 and values are the unit vectors, so that the outputs are the weights.  In
+    units of the accumulation, minus the error of storing weights and outputs in the dtype.
     """
     generator = torch.Generator().manual_seed(7)
     digits = 2 ** min(11, round(-math.log2(unit_roundoff(dtype))) - 1)
@@ -244,9 +244,9 @@ def weights_error(
 
 
 def scores_stored(kernel: Kernel, dtype: torch.dtype, device: torch.device) -> bool:
-    """Whether scores are rounded to the dtype: 64 and a little more have one weight then.
+    """Whether scores are rounded to the dtype: then 64 and 64 plus a little have the same weight.
 
-    "No" is said only if the weights are those of the exact scores.
+    False only if the weights are those of the exact scores.
     """
     little = 64 * unit_roundoff(dtype) * torch.tensor([0.2, 0.4, 0.7])
     query = torch.zeros((3, 1, WIDTH), dtype=dtype)
@@ -261,11 +261,11 @@ def scores_stored(kernel: Kernel, dtype: torch.dtype, device: torch.device) -> b
 
 
 def weights_stored(kernel: Kernel, dtype: torch.dtype, device: torch.device) -> bool:
-    """Whether weights are rounded to the dtype before they meet the values.
+    """Whether weights are rounded to the dtype before they are multiplied with the values.
 
     With values −w and 1, w the weight of the second key relative to the first one rounded to the
-    dtype, the output is what the rounding took from it, and 0 if the kernel rounded it itself.
-    "No" is said only if the outputs are those of exact weights.
+    dtype, the output is the rounding error, and 0 if the kernel rounded the weight itself.  False
+    only if the outputs are those of exact weights.
     """
     x = torch.linspace(0.25, 4, 61, dtype=torch.float64).to(dtype)
     weight = torch.exp(-x.double())
@@ -302,7 +302,7 @@ def summed_by(
 def weight_of(
     kernel: Kernel, rows: int, leaf: int, device: torch.device
 ) -> Callable[[Tensor], Tensor]:
-    """The kernel as a softmax: for scores (cases, n) the weight of one key."""
+    """The kernel as a softmax: for scores (cases, n), the weight of one key."""
 
     def weight(scores: Tensor) -> Tensor:
         query = first_only(torch.full((1,), 4.0, dtype=scores.dtype, device=device))
@@ -321,7 +321,7 @@ def weight_of(
 def kernel_record(
     name: str, kernel: Kernel, dtype: torch.dtype, device: torch.device
 ) -> KernelRecord:
-    """What one kernel does in one dtype."""
+    """Measure one kernel in one dtype."""
     heads = 8 if dtype == torch.float64 else 64
     error, lost, count = weights_error(kernel, dtype, device, heads)
     low = torch.finfo(dtype).bits == 16

@@ -1,4 +1,4 @@
-"""Measuring a backend: every function, sum, product and attention kernel, one after the other."""
+"""Measure a backend: all functions, sums, products and attention kernels in turn."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from .record import (
 Tell = Callable[[str], None]
 Measured = TypeVar("Measured", FunctionRecord, OrderRecord | KernelRecord)
 LENGTHS = (64, 512, 2_048)
-LONGER = (64, 512, 4_096, 16_384, 65_536)
-LONG = ("threads: 1", "64 × k × 64")  # the operations that are followed that far
-SHORTER = (64, 512, 1_024)  # of kernels and 16-bit dtypes, whose sums are counted in parts
-MANY = 100  # queries: one length less
+THOROUGH_LENGTHS = (64, 512, 4_096, 16_384, 65_536)
+MEASURED_LONGER = ("threads: 1", "64 × k × 64")  # the operations measured up to those lengths
+LOW_LENGTHS = (64, 512, 1_024)  # for kernels and 16-bit dtypes, whose sums are counted in parts
+SHORTENED_QUERIES = 100  # queries from which on the first length is left out
 SOFTMAX_LENGTHS = (64, 512, 4_096, 16_384)
-SOFTMAX_LONGER = (*SOFTMAX_LENGTHS, 65_536)
+THOROUGH_SOFTMAX_LENGTHS = (*SOFTMAX_LENGTHS, 65_536)
 
 
 def dtypes_measured(device: torch.device) -> tuple[torch.dtype, ...]:
@@ -60,17 +60,17 @@ def dtypes_measured(device: torch.device) -> tuple[torch.dtype, ...]:
 def calibrated(
     device: torch.device, *, thorough: bool = False, tell: Tell | None = None
 ) -> Calibration:
-    """The constants of the backend of a device, measured now.
+    """Measure the constants of the backend of a device.
 
     ``thorough`` measures orders at more terms.  Orders are measured with one thread and with all
-    that the process has.
+    threads of the process.
     """
     started = perf_counter()
     backend, count = backend_of(device), torch.get_num_threads()
     dtypes = dtypes_measured(device)
-    with torch.no_grad(), tf32(on=False):  # else a setting of the process, no trait of the backend
-        functions = _told(function_errors(dtypes, device), tell)
-        found = _told(_of_dtypes(dtypes, device, thorough=thorough), tell)
+    with torch.no_grad(), tf32(on=False):  # TF32 is a setting of the process, not of the backend
+        functions = _reported(function_errors(dtypes, device), tell)
+        found = _reported(_of_dtypes(dtypes, device, thorough=thorough), tell)
         operands = {name_of(d): operand_unit(d, device) for d in dtypes}
     orders = tuple(r for r in found if isinstance(r, OrderRecord))
     kernels = tuple(r for r in found if isinstance(r, KernelRecord))
@@ -90,7 +90,7 @@ def calibrated(
     )
 
 
-def _told(records: Iterable[Measured], tell: Tell | None) -> tuple[Measured, ...]:
+def _reported(records: Iterable[Measured], tell: Tell | None) -> tuple[Measured, ...]:
     found = []
     for record in records:
         found.append(record)
@@ -109,30 +109,35 @@ def _words(record: FunctionRecord | OrderRecord | KernelRecord) -> str:
 def _of_dtypes(
     dtypes: Iterable[torch.dtype], device: torch.device, *, thorough: bool
 ) -> Iterator[OrderRecord | KernelRecord]:
-    """The orders of every operation, and the kernels."""
+    """Yield the orders of every operation, and the kernels."""
     from ..implementations import DoesNotFit
 
     for dtype in dtypes:
         low = torch.finfo(dtype).bits == 16
-        lengths: tuple[int, ...] = SHORTER if low else LENGTHS
+        lengths: tuple[int, ...] = LOW_LENGTHS if low else LENGTHS
         whole = thorough or dtype == torch.float32
         for operation, width, summed, count in _sums_and_products(device, dtype):
             with threads(count):
-                long = thorough and dtype == torch.float32 and operation.endswith(LONG)
+                long = thorough and dtype == torch.float32 and operation.endswith(MEASURED_LONGER)
                 if width is None or whole:
                     yield order_record(
-                        operation, summed, dtype, device, LONGER if long else lengths, width
+                        operation,
+                        summed,
+                        dtype,
+                        device,
+                        THOROUGH_LENGTHS if long else lengths,
+                        width,
                     )
                 else:
                     yield _digits_only(operation, summed, dtype, device, width)
-        with one_thread():  # many small calls wait for each other on several
+        with one_thread():  # threads would mostly wait in many small calls
             if not low:
                 yield softmax_record(
                     SOFTMAX,
                     _torch_softmax,
                     dtype,
                     device,
-                    SOFTMAX_LONGER if thorough else SOFTMAX_LENGTHS,
+                    THOROUGH_SOFTMAX_LENGTHS if thorough else SOFTMAX_LENGTHS,
                 )
             for name, kernel in kernels_of(device):
                 try:
@@ -145,7 +150,7 @@ def _of_dtypes(
 def _sums_and_products(
     device: torch.device, dtype: torch.dtype
 ) -> Iterator[tuple[str, int | None, Summed, int]]:
-    """What sums on one thread, and again what may share its work among all there are."""
+    """Yield what sums on one thread, and again what may split its work among all threads."""
     every = torch.get_num_threads() if device.type == "cpu" else 1
     for operation, summed in sums():
         for count in sorted({1, every}):
@@ -161,7 +166,7 @@ def _sums_and_products(
 def _orders_of_kernel(
     name: str, kernel: Kernel, dtype: torch.dtype, device: torch.device, *, thorough: bool
 ) -> Iterator[OrderRecord]:
-    """In bfloat16 those of full blocks alone, which calls with many keys are made with."""
+    """Yield the orders of a kernel; in bfloat16 only full blocks, as in calls with many keys."""
     whole = thorough or dtype == torch.float32
     if dtype == torch.float16 or not (whole or dtype == torch.bfloat16):
         summed = summed_by(kernel, 1, 0, dtype, device)
@@ -169,7 +174,7 @@ def _orders_of_kernel(
     else:
         for operation, rows, summed in attention_sums(name, kernel, dtype, device):
             if whole or FULL in operation:
-                lengths = SHORTER if rows < MANY else SHORTER[1:]
+                lengths = LOW_LENGTHS if rows < SHORTENED_QUERIES else LOW_LENGTHS[1:]
                 yield order_record(operation, summed, dtype, device, lengths, leaves=2)
         if not whole:
             summed = summed_by(kernel, 1, 0, dtype, device)
@@ -188,10 +193,10 @@ def _digits_only(
     device: torch.device,
     width: int | None = None,
 ) -> OrderRecord:
-    """The digits of partial sums; of their order it promises nothing, since none is deeper than n.
+    """Record the digits of partial sums; the order is unknown, but no sum is deeper than n.
 
-    That costs little where sums keep far more digits than the dtype stores, or the dtype is
-    float64; and in float16 no term is large enough to swallow many others.
+    That costs little if sums keep far more digits than the dtype stores, or the dtype is float64;
+    and in float16 no term is large enough to absorb many others.
     """
     bits, nearest = digits_kept(summed, 64, dtype, device)
     return OrderRecord(
@@ -224,7 +229,7 @@ def order_record(
     width: int | None = None,
     leaves: int = 3,
 ) -> OrderRecord:
-    """The order of one operation: its depth at each length, and the digits it keeps."""
+    """Measure the order of one operation: its depth at each length, and the digits it keeps."""
     depths = tuple(
         max(depth_of(summed, n, leaf, dtype, device) for leaf in leaves_of(n)[:leaves])
         for n in lengths
@@ -251,7 +256,10 @@ def softmax_record(
     device: torch.device,
     lengths: tuple[int, ...] = SOFTMAX_LENGTHS,
 ) -> OrderRecord:
-    """The order in which a softmax sums its weights; ``weight_at`` gives that of one place."""
+    """Measure the order in which a softmax sums its weights.
+
+    ``weight_at`` maps a place to the function from scores to its weight.
+    """
     depths = tuple(
         max(softmax_depth(weight_at(leaf), n, dtype, device, leaf) for leaf in (0, 1, n // 2))
         for n in lengths
@@ -269,7 +277,7 @@ def softmax_record(
 
 
 def operand_unit(dtype: torch.dtype, device: torch.device) -> float:
-    """The unit roundoff of what a product of matrices reads: 0 if it is the dtype itself."""
+    """The unit roundoff of the operands of a matrix product: 0 if it reads the dtype itself."""
     bits = bits_of(dtype)
     powers = 2.0 ** -torch.arange(1, bits, dtype=torch.float64)
     left = torch.zeros((len(powers), 64), dtype=dtype)

@@ -1,16 +1,16 @@
-"""In which order sums, products and attention kernels add, read off their results.
+"""Infer the order in which sums, products and attention kernels add, from their results.
 
-Put M in place i, −M in place j and 1 everywhere else, M so large that it swallows every 1 it
-meets before −M: the result is the number of terms outside the smallest subtree of the sum that
-holds both i and j.  Over all j the subtrees are those on the way from leaf i to the root, so
-their number is the number of roundings that term i meets.  (FPRev, arXiv 2411.00442.)
+Put M at place i, −M at place j and 1 everywhere else, with M so large that it absorbs every 1 added
+to it before −M: the result is the number of terms outside the smallest subtree of the sum that
+contains both i and j.  Over all j the subtrees are those on the path from leaf i to the root, so
+their number is the number of roundings of term i.  (FPRev, arXiv 2411.00442.)
 
-Results of few digits cannot count to n.  There the 1s are put in place a part at a time, and a
-subtree is told by all its counts together.
+Results with few digits cannot count to n.  There the 1s are inserted one part at a time, and a
+subtree is identified by all its counts together.
 
-A softmax adds weights, which have no sign.  With weight 1 in place i and δ = u (1 + ε) at a
-random half of the others, a part of the sum with m weights adds round(m/2 (1 + ε)) units: m/2 if m
-is even, (m + 1)/2 if it is odd, which it is half the time.  So the excess over m/2, over many
+A softmax sums weights, which have no sign.  With weight 1 at place i and δ = u (1 + ε) at a random
+half of the others, a part of the sum with m weights adds round(m/2 (1 + ε)) units: m/2 if m is
+even, (m + 1)/2 if it is odd, which is the case half of the time.  So the excess over m/2, over many
 random halves, is a quarter of the number of roundings.
 """
 
@@ -28,17 +28,17 @@ from ..devices import unit_roundoff, wide_dtype
 from .functions import Kernel, summed_by
 from .record import ATTENTION, FULL, PRODUCT, SUM, bits_of
 
-# In which order an operation sums, read off its results
+# The order in which an operation sums
 
 Summed = Callable[[Tensor], Tensor]
-"""Sums over the last axis of (cases, n)."""
-HELD = 1 << 25
-MANY = 20_000
+"""A sum over the last axis of an array (cases, n)."""
+STORED_ENTRIES = 1 << 25
+PROBED_IN_FULL = 20_000
 HALVES = 96
 
 
 def magnitude(dtype: torch.dtype) -> tuple[float, float]:
-    """M and the number in the place of 1, both exact in the dtype and far enough apart."""
+    """M and the number used for 1, both exact in the dtype and far enough apart."""
     return (2.0**15, 2.0**-24) if dtype == torch.float16 else (2.0**100, 1.0)
 
 
@@ -50,12 +50,12 @@ def chunks_of(n: int, dtype: torch.dtype) -> int:
 
 
 def patterns(n: int, leaf: int, dtype: torch.dtype, device: torch.device) -> Iterator[Tensor]:
-    """The sums of one leaf, so many at once as are held: (places j, parts, n)."""
+    """Yield the sums for one leaf, as many at once as fit: (places j, parts, n)."""
     large, one = magnitude(dtype)
     part = chunks_of(n, dtype)
     places = torch.tensor([j for j in range(n) if j != leaf])
     starts = range(0, n, part)
-    for some in torch.split(places, max(1, HELD // (n * len(starts)))):
+    for some in torch.split(places, max(1, STORED_ENTRIES // (n * len(starts)))):
         cases = torch.zeros((len(some), len(starts), n), dtype=dtype, device=device)
         for k, start in enumerate(starts):
             cases[:, k, start : start + part] = one
@@ -66,10 +66,10 @@ def patterns(n: int, leaf: int, dtype: torch.dtype, device: torch.device) -> Ite
 
 
 def depth_of(summed: Summed, n: int, leaf: int, dtype: torch.dtype, device: torch.device) -> int:
-    """How many roundings leaf ``leaf`` of a sum of n terms meets.
+    """The number of roundings of leaf ``leaf`` in a sum of n terms.
 
-    Raises ``ValueError`` where no 1s are swallowed by the whole sum: it is then no sum, and
-    nothing can be read off.
+    Raises ``ValueError`` if no result shows all 1s absorbed: then it is not a sum, and nothing can
+    be inferred.
     """
     seen: set[tuple[float, ...]] = set()
     for cases in patterns(n, leaf, dtype, device):
@@ -84,18 +84,18 @@ def depth_of(summed: Summed, n: int, leaf: int, dtype: torch.dtype, device: torc
 
 
 def leaves_of(n: int) -> tuple[int, ...]:
-    """The first term, which sums from left to right bury deepest, and others; of many it alone."""
-    return (0,) if n > MANY else (0, n // 2, n - 1)
+    """The first term, which is deepest in sums from left to right, and others unless n is large."""
+    return (0,) if n > PROBED_IN_FULL else (0, n // 2, n - 1)
 
 
 def digits_kept(
     summed: Summed, n: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[int, bool]:
-    """How many binary digits partial sums keep, and whether they are rounded to nearest.
+    """The number of binary digits of partial sums, and whether they are rounded to nearest.
 
-    2ᵗ + 1 − 2ᵗ is 1 as long as partial sums have more than t digits.  Each of some terms is
-    taken for the 1, with 2ᵗ and −2ᵗ at both ends of the order.  2ᵗ + 3/4 of its last digit is
-    2ᵗ where digits are cut off.
+    2ᵗ + 1 − 2ᵗ is 1 as long as partial sums have more than t digits.  Each of some terms takes the
+    place of 1, with 2ᵗ and −2ᵗ at both ends of the order.  If digits are truncated, 2ᵗ plus 3/4 of
+    its last digit is 2ᵗ.
     """
     one = 2.0**-10 if dtype == torch.float16 else 1.0
     last = _opposite(summed, n, dtype, device)
@@ -121,7 +121,7 @@ def _to_nearest(
     terms: list[int],
     last: int,
 ) -> bool:
-    """Whether 2ᵗ + 3/2 with a last digit of 2 becomes 2ᵗ + 2, and so minus 2ᵗ is 2."""
+    """Whether 2ᵗ + 3/2, with a last digit of 2, becomes 2ᵗ + 2, so that subtracting 2ᵗ gives 2."""
     top = 2.0**bits * one
     if top > torch.finfo(dtype).max:
         return True
@@ -129,11 +129,11 @@ def _to_nearest(
     for row, k in enumerate(terms):
         cases[row, 0], cases[row, last], cases[row, k] = top, -top, 1.5 * one
     left = summed(cases).to("cpu", torch.float64) / one
-    return bool(((left == 2) | (left == 1.5)).all())  # 1.5: it met neither of the two
+    return bool(((left == 2) | (left == 1.5)).all())  # 1.5: it was added to neither of the two
 
 
 def _opposite(summed: Summed, n: int, dtype: torch.dtype, device: torch.device) -> int:
-    """A place whose smallest subtree with place 0 has the most terms of those that are tried."""
+    """The tried place whose smallest subtree with place 0 has the most terms."""
     large, one = (2.0**15, 2.0**-10) if dtype == torch.float16 else magnitude(dtype)
     places = sorted({n - 1, n - 2, n // 2, n // 2 + 1, n // 3, 1, 2} - {0})
     few = 1 << (bits_of(dtype) - 2) if torch.finfo(dtype).bits == 16 else n
@@ -148,10 +148,10 @@ def _opposite(summed: Summed, n: int, dtype: torch.dtype, device: torch.device) 
 def softmax_depth(
     softmax: Summed, n: int, dtype: torch.dtype, device: torch.device, leaf: int = 0
 ) -> int:
-    """About how many roundings one weight meets in the sum of n weights; at least so many.
+    """Estimate the number of roundings of one weight in the sum of n weights.
 
-    ``softmax`` gives, for scores (cases, n), the weight of place ``leaf``, in which score 0 stands.
-    The number is a mean over random halves with two standard errors added.
+    ``softmax`` maps scores (cases, n) to the weight of place ``leaf``, whose score is 0.  The
+    result is a mean over random halves plus two standard errors, so that it tends to be too large.
     """
     u = unit_roundoff(wide_dtype(dtype))
     generator = torch.Generator().manual_seed(n)
@@ -159,7 +159,7 @@ def softmax_depth(
     half[:, leaf] = False
     scores = torch.where(half, log(u * (1 + 2.0**-12)), -float("inf")).to(dtype)
     scores[:, leaf] = 0
-    parts = torch.split(scores, HELD // n)
+    parts = torch.split(scores, STORED_ENTRIES // n)
     weight = torch.cat([softmax(part.to(device)).to("cpu", torch.float64) for part in parts])
     units = ((1 - weight) / weight / (2 * u)).round()
     odd = (2 * units - half.sum(1)).clamp(min=0)
@@ -171,21 +171,21 @@ def softmax_depth(
 
 WIDTHS = (1, 8, 16, 33, 64)
 QUERIES = ((1, 0), (33, 0), (33, 32))
-"""Numbers of queries, and the one that is looked at; the last of 33 may be alone in its block."""
+"""Number of queries and the row that is examined; the last of 33 may be alone in its block."""
 FULL_QUERIES = ((32, 0), (288, 287), (800, 799))
-"""Multiples of 32, with every size of block of queries that the kernels of torch choose by them."""
+"""The same for multiples of 32, which cover every query block size that torch's kernels choose."""
 
 
 def sums() -> Iterator[tuple[str, Summed]]:
-    """``torch.sum`` over the last axis and over the first."""
+    """Yield ``torch.sum`` over the last axis and over the first."""
     yield f"{SUM}, last axis", lambda x: x.sum(-1)
     yield f"{SUM}, first axis", lambda x: x.mT.contiguous().sum(0)
 
 
 def products() -> Iterator[tuple[str, int, Summed]]:
-    """Products with a matrix of ones: (rows, k) @ (k, columns), its narrower side, the sum.
+    """Yield products with a matrix of ones, (rows, k) @ (k, columns), their narrower side, the sum.
 
-    Small and large, both stored either way, and in a batch.
+    Small and large, with both storage orders, and batched.
     """
     for width in WIDTHS:
         for rows, columns in dict.fromkeys(((64, width), (width, 64))):
@@ -198,7 +198,7 @@ def products() -> Iterator[tuple[str, int, Summed]]:
 def _product(
     rows: int, columns: int, cases: Tensor, *, rotated: bool = False, batched: bool = False
 ) -> Tensor:
-    """Sums over the last axis of (cases, n), so many rows of a product at once; the last column."""
+    """Sum over the last axis of (cases, n) by products of ``rows`` rows each; the last column."""
     n = cases.shape[-1]
     ones = torch.ones((n, columns), dtype=cases.dtype, device=cases.device)
     if rotated:
@@ -218,7 +218,7 @@ def _product(
 
 
 def kernels_of(device: torch.device) -> Iterator[tuple[str, Kernel]]:
-    """Every backend of ``scaled_dot_product_attention`` that accepts calls on the device."""
+    """Yield every backend of ``scaled_dot_product_attention`` that accepts calls on the device."""
     from ..implementations.scaled_dot_product import backends, with_backend
 
     for name, backend in backends(device).items():
@@ -235,7 +235,7 @@ def _kernel(
 def attention_sums(
     name: str, kernel: Kernel, dtype: torch.dtype, device: torch.device
 ) -> Iterator[tuple[str, int, Summed]]:
-    """The sum over keys in some query of calls with some queries."""
+    """Yield the sum over keys for some query, in calls with several numbers of queries."""
     for rows, row in (*QUERIES, *FULL_QUERIES):
         full = f"{FULL}, " if (rows, row) in FULL_QUERIES else ""
         what = f"{ATTENTION} {name}, {full}query {row + 1} of {rows}"

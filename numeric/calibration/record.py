@@ -1,11 +1,12 @@
 """The record of a calibration: what was measured, and the constants that follow from it.
 
 Two runs have the same backend if they have the same build of torch (``2.13.0+cpu`` and
-``2.13.0+cu129`` bring other libraries), the same kind and model of device, the same vector
-instructions, and the same variables in the environment that choose among kernels.  All must match:
-on one capability, say AVX-512, the libraries behind torch choose other kernels for another maker
-of processors, and other block lengths for another size of cache.  The number of threads is no part
-of it: orders are measured with one thread and with all, and more threads cut a sum into more parts.
+``2.13.0+cu129`` include different libraries), the same kind and model of device, the same vector
+instructions, and the same environment variables that choose among kernels.  All must match: with
+the same capability, such as AVX-512, the libraries behind torch choose other kernels for another
+maker of processors, and other block lengths for another cache size.  The number of threads is not
+part of it: orders are measured with one thread and with all, and more threads split a sum into more
+parts.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from ..devices import name_of, unit_roundoff, wide_dtype
 
-# The base of the records of a calibration: strict, frozen, nothing unknown, no NaN
+# The base of the records of a calibration: strict, frozen, no unknown fields, no NaN
 
 
 class Record(BaseModel):
@@ -33,7 +34,7 @@ class Record(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-# Small facts about dtypes, which need no profile
+# Properties of dtypes that need no profile
 
 
 def normal_of(dtype: torch.dtype) -> float:
@@ -47,17 +48,18 @@ def least_of(dtype: torch.dtype) -> float:
 
 
 def bits_of(dtype: torch.dtype) -> int:
-    """The binary digits of the mantissa, the leading one among them."""
+    """The number of binary digits of the mantissa, including the leading one."""
     return 1 - round(log2(torch.finfo(dtype).eps))
 
 
-# How many roundings one term meets in a sum, as a function of the number of terms
+# The number of roundings of one term in a sum, as a function of the number of terms
 
 
 class Depth(Record):
-    """At most ``inner`` roundings inside a block, one for each of the blocks of ``outer`` terms.
+    """At most ``inner`` roundings inside a block, and one for each block of ``outer`` terms.
 
-    A sum of k terms has k − 1 roundings at most in any order; ``outer`` = 1 promises no more.
+    A sum of k terms has at most k − 1 roundings in any order; ``outer`` = 1 assumes no more than
+    that.
     """
 
     inner: int
@@ -75,11 +77,11 @@ class Depth(Record):
 
     @property
     def sequential(self) -> bool:
-        """Whether the roundings grow with the terms themselves."""
+        """Whether the number of roundings grows about as fast as the number of terms."""
         return self.outer <= 4
 
     def dominates(self, lengths: Sequence[int], depths: Sequence[int]) -> bool:
-        """Whether no depth that was measured is above the model."""
+        """Whether no measured depth exceeds the model."""
         return all(d <= self.terms(k) for k, d in zip(lengths, depths, strict=True))
 
 
@@ -87,11 +89,11 @@ SEQUENTIAL = Depth(inner=0, outer=1)
 
 
 def fitted(lengths: Sequence[int], depths: Sequence[int]) -> Depth:
-    """The model over depths measured at growing lengths, with its margins.
+    """Fit the model, with margins, to depths measured at growing lengths.
 
-    Beyond the last length the depth is taken to grow no faster than between the last two:
-    1/``outer`` is that, rounded up to a power of two.  ``inner`` is what is left of the largest
-    depth, rounded up to a power of two: the leaves that were tried are not all.
+    Beyond the last length the depth is assumed to grow no faster than between the last two: this
+    rate, rounded up to a power of two, is 1/``outer``.  ``inner`` is the rest of the largest depth,
+    rounded up to a power of two, since not all leaves were tried.
 
     >>> fitted((512, 4_096, 16_384), (511, 519, 543))
     Depth(inner=512, outer=512)
@@ -106,13 +108,13 @@ def fitted(lengths: Sequence[int], depths: Sequence[int]) -> Depth:
 
 
 def widest(models: Sequence[Depth]) -> Depth:
-    """The model that is above all of these; above none if there are none."""
+    """The model that dominates all of these; the sequential one if there are none."""
     if not models:
         return SEQUENTIAL
     return Depth(inner=max(m.inner for m in models), outer=min(m.outer for m in models))
 
 
-# What constants of rounding depend on: the code that runs and the hardware it runs on
+# What rounding constants depend on: the code that runs and its hardware
 
 FEATURES = ("avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16")
 SETTINGS = (
@@ -146,7 +148,7 @@ class Backend(Record):
 
 
 def backend_of(device: torch.device) -> Backend:
-    """The backend of a device as this process is set up.
+    """The backend of a device in the current process.
 
     >>> backend_of(torch.device("cpu")).device
     'cpu'
@@ -171,7 +173,7 @@ def backend_of(device: torch.device) -> Backend:
 
 @cache
 def _processor() -> tuple[str, tuple[str, ...]]:
-    """The model of the processor, and the matrix and low-precision instructions it has."""
+    """The model of the processor, and its matrix and low-precision instructions."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -186,7 +188,7 @@ def _processor() -> tuple[str, tuple[str, ...]]:
 # The record of a calibration: what was measured, and the constants that follow from it
 
 FORMAT: Final = 1
-"""Goes up with every change of what is measured or how: older files are then measured again."""
+"""Increased whenever the measurements change, so that older files are measured again."""
 
 
 class FunctionRecord(Record):
@@ -201,7 +203,7 @@ class FunctionRecord(Record):
 
 
 class OrderRecord(Record):
-    """In which order one operation sums: its depth at some lengths."""
+    """The order in which one operation sums: its depth at some lengths."""
 
     operation: str
     dtype: str
@@ -222,7 +224,7 @@ class OrderRecord(Record):
 
 
 class KernelRecord(Record):
-    """One attention kernel: its exponential, end to end, and what it stores."""
+    """One attention kernel: the error of its exponential, end to end, and what it stores."""
 
     kernel: str
     dtype: str
@@ -293,10 +295,10 @@ class Calibration(Record):
         return f"{self.backend.label} of {self.created:%Y-%m-%d}"
 
 
-# The constants of rounding bounds that follow from what was measured
+# The constants of rounding bounds that follow from the measurements
 
 SUM, SOFTMAX, PRODUCT, ATTENTION = "sum", "softmax", "product", "attention"
-"""With these words the operations of order records begin."""
+"""The first word of the operation in an order record."""
 FULL, WEIGHTS = "full blocks", "the sum of weights"
 
 
@@ -307,7 +309,7 @@ def constants_of(
     kernels: Sequence[KernelRecord],
     operand: float,
 ) -> Constants:
-    """The constants in a dtype; functions and sums of 16-bit dtypes are those of float32 as well.
+    """The constants in a dtype; 16-bit dtypes include the functions and sums of float32.
 
     Of several measurements the worst counts.
     """
@@ -345,7 +347,7 @@ def constants_of(
 def _kernel(
     record: KernelRecord, exponential_error: float, orders: Sequence[OrderRecord]
 ) -> KernelConstants:
-    """Of a kernel in a 16-bit dtype, the exponential is that of float32 as well."""
+    """The constants of a kernel; in 16-bit dtypes the exponential includes that of float32."""
     own = [r for r in orders if r.operation.startswith(f"{ATTENTION} {record.kernel},")]
     own = [r for r in own if r.dtype == record.dtype or WEIGHTS in r.operation]
     full = [r.model for r in own if FULL in r.operation or WEIGHTS in r.operation]
@@ -360,13 +362,13 @@ def _kernel(
 
 
 def _of(orders: Sequence[OrderRecord], operation: str) -> Depth:
-    """The worst order among those of an operation; one that was not measured promises nothing."""
+    """The worst order of an operation; sequential if it was not measured."""
     models = [r.model for r in orders if r.operation.startswith(operation)]
     return widest(models) if models else SEQUENTIAL
 
 
 def _narrow(products: Sequence[OrderRecord]) -> int | None:
-    """The least width from which on every product measured sums in blocks."""
+    """The least width from which on every measured product sums in blocks."""
     widths = sorted({r.width for r in products if r.width is not None}, reverse=True)
     found = None
     for width in widths:

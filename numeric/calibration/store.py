@@ -1,13 +1,13 @@
-"""Where calibrations are kept, and which of them is in force.
+"""Where calibrations are kept, and which one applies.
 
-The user's own stand in ``$XDG_DATA_HOME/attnproof/calibrations`` (``~/.local/share`` where the
-variable is not set) and go before those of the package.  A file that is not a calibration, or
-whose constants do not follow from what it says was measured, is told and not used.
+The user's own are in ``$XDG_DATA_HOME/attnproof/calibrations`` (``~/.local/share`` if the variable
+is not set) and take precedence over those of the package.  A file that is not a calibration, or
+whose constants do not follow from its measurements, is reported and ignored.
 
-Nothing is taken over from another backend.  A backend that nothing is stored for is measured
-once, some seconds long, told in one line, and stored.  Where measuring is switched off
-(``ATTNPROOF_CALIBRATE=never``) or fails, :class:`NotCalibrated` says what to run, and what needs
-the constants is skipped with that reason.
+Calibrations of other backends are never used.  A backend without a stored calibration is measured
+once; this takes some seconds and is announced in one line, and the result is stored.  If measuring
+is disabled (``ATTNPROOF_CALIBRATE=never``) or fails, :class:`NotCalibrated` says what to run, and
+whatever needs the constants is skipped with that reason.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from ..implementations import DoesNotFit
 from .measuring import calibrated
 from .record import Backend, Calibration, Constants, backend_of, constants_of
 
-# Where calibrations are kept: those of the package, and the user's own
+# Stored calibrations: those of the package, and the user's own
 
 KNOWN = Path(__file__).parent / "known"
 logger = logging.getLogger(__name__)
 
 
 class BrokenCalibration(ValueError):
-    """A file is no calibration that can be used; the text says why."""
+    """A file is not a usable calibration; the message says why."""
 
 
 def folder() -> Path:
-    """Where the user's own are."""
+    """The folder of the user's own calibrations."""
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "attnproof" / "calibrations"
 
 
 def read(file: Path) -> Calibration:
-    """The calibration in a file.
+    """Read the calibration in a file.
 
-    Raises :class:`BrokenCalibration` if it is none, or if its constants were altered.
+    Raises :class:`BrokenCalibration` if it is not one, or if its constants were altered.
     """
     wanted = "wanted a calibration as `attnproof calibrate --json FILE` writes it"
     try:
@@ -78,8 +78,8 @@ def read(file: Path) -> Calibration:
     return found
 
 
-def stored(backend: Backend) -> Calibration | None:
-    """The calibration of exactly this backend, or None; unusable files are told on the way."""
+def stored_calibration(backend: Backend) -> Calibration | None:
+    """The calibration of exactly this backend, or None; unusable files are reported on the way."""
     for file in _files(backend):
         try:
             found = read(file)
@@ -100,7 +100,7 @@ def _files(backend: Backend) -> Iterator[Path]:
 
 
 def write(found: Calibration, file: Path | None = None) -> Path:
-    """Store a calibration as the user's own, or in a file; whole or not at all."""
+    """Store a calibration as the user's own, or in a file, atomically."""
     file = file or folder() / f"{found.backend.label}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     half = file.with_name(f"{file.name}.{os.getpid()}")
@@ -109,26 +109,26 @@ def write(found: Calibration, file: Path | None = None) -> Path:
     return file
 
 
-# The calibration in force: the one stored for this backend, or one measured now and stored
+# The calibration that applies: stored for this backend, or measured now and stored
 
 SWITCH = "ATTNPROOF_CALIBRATE"
 
 
 class NotCalibrated(DoesNotFit):
-    """The constants of a backend are not known, and were not guessed."""
+    """The constants of a backend are unknown, and are not guessed."""
 
 
 def calibration_of(device: torch.device) -> Calibration:
-    """The calibration in force for a device of this process.
+    """The calibration that applies to a device of this process.
 
-    Raises :class:`NotCalibrated` where there is none.
+    Raises :class:`NotCalibrated` if there is none.
     """
     switch = os.environ.get(SWITCH, "auto")
-    return _found(backend_of(device), str(device), folder(), switch)
+    return _calibrate(backend_of(device), str(device), folder(), switch)
 
 
 def constants_for(dtype: torch.dtype, device: torch.device) -> tuple[Constants, str]:
-    """The constants in a dtype on a device, and the name of the calibration they are from."""
+    """The constants in a dtype on a device, and the name of their calibration."""
     calibration = calibration_of(device)
     found = calibration.of(name_of(dtype))
     if found is None:
@@ -141,9 +141,9 @@ def constants_for(dtype: torch.dtype, device: torch.device) -> tuple[Constants, 
 
 
 def calibrate_missing(devices: Iterable[torch.device]) -> None:
-    """Measure what is not stored yet, before work is handed to several processes.
+    """Measure what is not stored yet, before work is distributed to several processes.
 
-    What cannot be measured is told where it is missing.
+    Failures are reported later, where the constants are needed.
     """
     for device in dict.fromkeys(devices):
         with suppress(NotCalibrated):
@@ -151,9 +151,9 @@ def calibrate_missing(devices: Iterable[torch.device]) -> None:
 
 
 @cache
-def _found(backend: Backend, device: str, place: Path, switch: str) -> Calibration:
-    """Looked up once in a process for all that it depends on; ``place`` is where it is stored."""
-    found = stored(backend)
+def _calibrate(backend: Backend, device: str, place: Path, switch: str) -> Calibration:
+    """Find the calibration once per process for all its dependencies; ``place`` is its folder."""
+    found = stored_calibration(backend)
     if found is not None:
         return found
     run = f"run `attnproof calibrate --device {torch.device(device).type}`"

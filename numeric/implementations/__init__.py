@@ -1,7 +1,7 @@
-"""Real code that a named definition may be swapped for: one file, one implementation.
+"""Implementations that can replace named definitions, one file each.
 
-A file of this folder defines ``implementations(device)``, which gives the implementations that
-device can run.  Files are found by being here.
+A file of this folder defines ``implementations(device)``, which returns the implementations that
+the device can run.  All files of the folder are found automatically.
 """
 
 from __future__ import annotations
@@ -16,20 +16,26 @@ import torch
 
 from ..walk import Replacement
 
-__all__ = ["DoesNotFit", "Implementation", "UnknownImplementation", "found", "named"]
+__all__ = [
+    "DoesNotFit",
+    "Implementation",
+    "UnknownImplementation",
+    "implementations_named",
+    "implementations_on",
+]
 
 
 class DoesNotFit(Exception):
-    """The call is not accepted; the text says what about it."""
+    """The call is not accepted; the message says why."""
 
 
 @dataclass(frozen=True)
 class Implementation:
     """One way to compute some named definitions.
 
-    ``replaced`` gives for each definition the code on tensors, ``bounds`` the exact value and
-    the radius of that code.  A ``fused`` kernel is fast enough to be run on several heads where
-    the statement has one.  Without ``replaced`` it is the definition itself.
+    ``replaced`` maps each definition to code on tensors, ``bounds`` to the exact value and the
+    radius of that code.  A ``fused`` kernel is fast enough to run on several heads if the statement
+    has one.  Without ``replaced`` it is the definition itself.
     """
 
     name: str
@@ -38,16 +44,16 @@ class Implementation:
     fused: bool = False
 
     def serves(self, definitions: Iterable[str]) -> bool:
-        """Whether one of these definitions is swapped."""
+        """Whether one of these definitions is replaced."""
         return any(name in self.replaced for name in definitions)
 
 
 class UnknownImplementation(ValueError):
-    """No implementation has the name asked for."""
+    """No implementation has the requested name."""
 
 
-def found(device: torch.device) -> tuple[Implementation, ...]:
-    """Every implementation for a device, those of one file together, in the files' order."""
+def implementations_on(device: torch.device) -> tuple[Implementation, ...]:
+    """All implementations for a device, grouped by file, in the order of the files."""
     every: list[Implementation] = []
     for module in sorted(iter_modules(__path__), key=lambda m: m.name):
         source: Any = import_module(f"{__name__}.{module.name}")
@@ -56,14 +62,14 @@ def found(device: torch.device) -> tuple[Implementation, ...]:
     return tuple(every)
 
 
-def named(
+def implementations_named(
     wanted: Iterable[str | Implementation] | None, device: torch.device
 ) -> tuple[Implementation, ...]:
-    """The implementations asked for, all if none are named.
+    """The requested implementations, or all if none are named.
 
-    Raises :class:`UnknownImplementation`, naming all, for a name that none has.
+    Raises :class:`UnknownImplementation`, naming all, for an unknown name.
     """
-    every = found(device)
+    every = implementations_on(device)
     if wanted is None:
         return every
     known = {implementation.name: implementation for implementation in every}

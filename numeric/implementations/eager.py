@@ -1,7 +1,7 @@
-"""The definition itself, operation by operation, softmax by ``torch.softmax``.
+"""The definition itself, operation by operation, with softmax by ``torch.softmax``.
 
-The softmax of the sources, exp(s_j) / Σ exp(s_k), overflows in float32 beyond s = 88; every
-program subtracts the row maximum first, which changes nothing exactly.
+The softmax of the sources, exp(s_j) / Σ exp(s_k), overflows in float32 beyond s = 88; every program
+first subtracts the row maximum, which changes nothing in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ SOFTMAX_BOUND = {"softmax": Replacement(softmax_bound, (-2,), never)}
 
 
 def implementations(_device: torch.device) -> Sequence[Implementation]:
-    """One, on every device."""
+    """Return one implementation, on every device."""
     return [Implementation("eager")]

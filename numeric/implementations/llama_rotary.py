@@ -1,7 +1,7 @@
 """The rotary embedding of transformers' Llama, if transformers is installed.
 
-Its table of cosines is float32 for every dtype of the data: positions and frequencies are cast,
-multiplied and rotated there, then stored in the dtype.
+Its table of cosines is computed in float32 for every dtype of the data: positions and frequencies
+are cast and multiplied there, and cosines and sines are then stored in the dtype.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROW_AXIS = (-2, -1, None)
 
 
 def implementations(_device: torch.device) -> Sequence[Implementation]:
-    """One, where transformers can be imported; it is imported when first called."""
+    """Return one implementation if transformers is installed; the first call imports it."""
     if find_spec("transformers") is None:
         return []
     return [
@@ -39,7 +39,7 @@ def _rotate_half(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
     from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
     if positions.ndim != 1:
-        raise DoesNotFit(f"positions of shape {tuple(positions.shape)}: one for each row is needed")
+        raise DoesNotFit(f"wanted one position for each row, got shape {tuple(positions.shape)}")
     width = x.shape[-1]
     config = LlamaConfig(
         hidden_size=width,
@@ -62,7 +62,7 @@ def _bound(x: Rounded, positions: Rounded, frequencies: Rounded) -> Rounded:
     arithmetic = x.arithmetic
     p, w = _as_float32(positions), _as_float32(frequencies)
     product = p[..., None] * w
-    # As one radius: a cosine and its sine, and every call at one position, are off alike.
+    # One shared radius: a cosine and its sine, and all calls at a position, have the same error.
     angles = Rounded(arithmetic, product.value, product.radius, product.unit)
     half = frequencies.shape[0]
     cos, sin = (

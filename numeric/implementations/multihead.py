@@ -10,22 +10,22 @@ from torch import Tensor, nn
 from ..attention_bound import AttentionBound
 from ..walk import Lengths
 from . import DoesNotFit, Implementation
-from .scaled_dot_product import HELD_PAIRS, WALKED_PAIRS, bounded, four_axes, pairs, replacing
+from .scaled_dot_product import FUSED_SCORES, STORED_SCORES, bounded, four_axes, pairs, replacing
 
 
 def implementations(_device: torch.device) -> Sequence[Implementation]:
-    """One, on every device."""
+    """Return one implementation, on every device."""
     name = "torch.nn.MultiheadAttention"
     return [Implementation(name, replacing(_call, _whole), bounded(AttentionBound()))]
 
 
 def _whole(lengths: Sequence[Lengths]) -> bool:
     held = pairs(lengths) if len(lengths) > 3 else 0
-    return held <= HELD_PAIRS and pairs(lengths) <= WALKED_PAIRS
+    return held <= STORED_SCORES and pairs(lengths) <= FUSED_SCORES
 
 
 def _module(width: int, columns: int, like: Tensor) -> nn.MultiheadAttention:
-    """The module whose projections are identities, values padded with zeros to the width."""
+    """The module with identity projections; values are padded with zeros to the width."""
     if columns > width:
         raise DoesNotFit(
             f"values of width {columns} do not fit: the module gives outputs as wide as its "
@@ -47,7 +47,7 @@ def _module(width: int, columns: int, like: Tensor) -> nn.MultiheadAttention:
 
 
 def _call(query: Tensor, key: Tensor, value: Tensor, *mask: Tensor) -> Tensor:
-    """One head for each leading place; a mask is True here where a key is not seen."""
+    """Use one head for each leading index; True in the mask of the module means hidden."""
     module = _module(query.shape[-1], value.shape[-1], query)
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *seen: Tensor) -> Tensor:

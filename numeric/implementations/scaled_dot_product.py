@@ -1,4 +1,4 @@
-"""``torch.nn.functional.scaled_dot_product_attention``, with each backend the device has."""
+"""``torch.nn.functional.scaled_dot_product_attention``, with each backend of the device."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ ROW_AXIS = {
     "biased_attention": (-2, None, None, -2),
 }
 NOT_KERNELS = ("ERROR", "OVERRIDEABLE")
-HELD_PAIRS = 1 << 25
-"""The most scores or mask entries that are held at once."""
-WALKED_PAIRS = 1 << 33
-"""The most scores a fused kernel is asked to walk through: one head of 65,536 tokens twice."""
+STORED_SCORES = 1 << 25
+"""The most scores or mask entries in memory at once."""
+FUSED_SCORES = 1 << 33
+"""The most scores that a fused kernel is called for: two heads of 65,536 tokens."""
 REFUSALS = ("No available kernel", "No viable backend")
-_CHOSEN = threading.Lock()
-"""torch keeps one choice of backends for all threads: one call at a time has its own."""
+_BACKEND_LOCK = threading.Lock()
+"""The choice of backends in torch is shared by all threads, so calls are made one at a time."""
 
 
 class Backend(NamedTuple):
@@ -43,7 +43,7 @@ class Backend(NamedTuple):
 
 def backends(device: torch.device) -> dict[str, Backend]:
     """The backends that accept some call on this device, by short names; found by trying."""
-    allowed = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed  # else float32 inside
+    allowed = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed  # otherwise float32 inside
     found = {}
     for name, kind in SDPBackend.__members__.items():
         if name not in NOT_KERNELS and _accepts(kind, device):
@@ -54,7 +54,7 @@ def backends(device: torch.device) -> dict[str, Backend]:
 
 
 def implementations(device: torch.device) -> Sequence[Implementation]:
-    """One for each backend of this device."""
+    """Return one implementation for each backend of this device."""
     return [_implementation(name, backend) for name, backend in backends(device).items()]
 
 
@@ -83,25 +83,25 @@ def _implementation(name: str, backend: Backend) -> Implementation:
 def replacing(
     code: Callable[..., Any], whole: Callable[[Sequence[Lengths]], bool] = never
 ) -> dict[str, Replacement]:
-    """Code for every definition of attention; for the selected rows alone, if nothing is said."""
+    """Replace every definition of attention by code, by default for the selected rows only."""
     return {name: Replacement(code, axes, whole) for name, axes in ROW_AXIS.items()}
 
 
 def bounded(bound: AttentionBound) -> dict[str, Replacement]:
-    """A bound for every definition of attention."""
+    """Assign a bound to every definition of attention."""
     return {name: Replacement(bound, axes, never, pairs) for name, axes in ROW_AXIS.items()}
 
 
 def pairs(lengths: Sequence[Lengths]) -> int:
-    """How many scores the call has, in all heads."""
+    """The number of scores of the call, in all heads."""
     query, key = lengths[0], lengths[1]
     return math.prod(query[:-1]) * key[-2]
 
 
 def _whole(quadratic: bool, lengths: Sequence[Lengths]) -> bool:
-    """All rows at once, unless the scores or the mask would not fit."""
+    """Compute all rows at once, unless the scores or the mask would not fit."""
     held = pairs(lengths) if quadratic or len(lengths) > 3 else 0
-    return held <= HELD_PAIRS and pairs(lengths) <= WALKED_PAIRS
+    return held <= STORED_SCORES and pairs(lengths) <= FUSED_SCORES
 
 
 def _call(
@@ -117,7 +117,7 @@ def _call(
 def whole_rows(
     backend: SDPBackend, query: Tensor, key: Tensor, value: Tensor, causal: bool
 ) -> Tensor:
-    """All rows of (heads, tokens, width); a causal row sees the keys up to its own place.
+    """Compute all rows of (heads, tokens, width); a causal row sees the keys up to its own place.
 
     No mask is held: the kernel counts places from the first row and the first key.
     """
@@ -136,7 +136,7 @@ def leading(*arrays: Tensor) -> torch.Size:
 def four_axes(
     kernel: Callable[..., Tensor], query: Tensor, key: Tensor, value: Tensor, *mask: Tensor
 ) -> Tensor:
-    """The kernel on (batch, heads, tokens, width), leading axes broadcast and put back."""
+    """Call the kernel on (batch, heads, tokens, width), and restore the leading axes."""
     lead = leading(query, key, value)
     arrays = [
         x.expand(*lead, *x.shape[-2:]).reshape(1, -1, *x.shape[-2:]) for x in (query, key, value)
@@ -146,7 +146,7 @@ def four_axes(
 
 
 def as_mask(mask: Tensor, query: Tensor, key: Tensor, lead: torch.Size) -> Tensor:
-    """A mask or bias of shape (1, heads or 1, r, n) in the dtype of the query."""
+    """A mask or bias of shape (1, heads or 1, r, n); a bias has the dtype of the query."""
     pair = (query.shape[-2], key.shape[-2])
     mask = mask if mask.dtype == torch.bool else mask.to(query.dtype)
     if mask.ndim <= 2:
@@ -163,9 +163,9 @@ def with_backend(
     *,
     causal: bool = False,
 ) -> Tensor:
-    """One call with one backend, the scale 1/√ℓ of the unpadded width given to it.
+    """Make one call with one backend, with scale 1/√ℓ of the unpadded width.
 
-    Fused kernels want one width, a multiple of 8 for queries, keys and values: zeros are
+    Fused kernels require queries, keys and values of one width, a multiple of 8: zeros are
     appended, which change no score and no output.  Raises :class:`DoesNotFit` if refused.
     """
     width, columns = query.shape[-1], value.shape[-1]
@@ -176,7 +176,7 @@ def with_backend(
             for x in (query, key, value)
         )
     try:
-        with _CHOSEN, sdpa_kernel(backend), warnings.catch_warnings(record=True) as told:
+        with _BACKEND_LOCK, sdpa_kernel(backend), warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             output = F.scaled_dot_product_attention(
                 query, key, value, attn_mask=mask, is_causal=causal, scale=1 / math.sqrt(width)

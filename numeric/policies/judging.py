@@ -1,12 +1,11 @@
-"""All policies on one measurement, head by head.
+"""Apply all policies to one measurement, head by head.
 
-On a CPU the output of fused attention for one query is the same whatever the other queries are, and
-in whatever order they come (measured for all dtypes: ``torch.equal``).  So the sides of a claim
-that differ only by the order of the queries are equal bit for bit, and so are rows computed alone
-and in the whole.
-Permuted keys are added in another order and are not.  The last queries of a block that is cut
-short may be taken another way (measured: 1, 2 or 3 over in float32, any number that is no
-multiple of 4 in float64), so only whole blocks are held to it.
+On a CPU the output of fused attention for one query does not depend on the other queries or on
+their order (measured for all dtypes: ``torch.equal``).  So sides of a claim that differ only by the
+order of the queries are equal bit for bit, and so are rows computed alone and in the whole.
+Permuted keys are summed in another order and are not.  The last queries of a partial block may take
+another path (measured: 1, 2 or 3 remaining in float32, any number that is not a multiple of 4 in
+float64), so only whole blocks are compared bit for bit.
 """
 
 from __future__ import annotations
@@ -44,38 +43,40 @@ from ..profile import FULL_BLOCK, Profile
 from ..rounded import Rounded
 from ..spread import LAMBDA
 from ..walk import Where
-from .residual import Generic, Seen, Strongest, seen, spoken
+from .residual import CallErrors, SideErrors, Strongest, errors_of_side, strongest_test
 
 if TYPE_CHECKING:
     from ..task import Task
 
 
-# The comparison with the radius that independent rounding errors exceed hardly ever
+# The comparison with the radius that independent rounding errors hardly ever exceed
 
 
 def probable(
     computed: Sequence[Tensor], bounds: Sequence[Rounded], *, equal: bool
 ) -> Comparison | None:
-    """Each side against the exact value of its term and, of an equation, against the other.
+    """Compare each side with the exact value of its term and, in an equation, with the other side.
 
-    None where a side is not a number, which the deterministic policy tells.
+    None if a side is not a number, which the deterministic policy reports.
     """
     sides = wide(*computed)
     if unusable(sides, bounds) is not None:
         return None
-    radii = [bound.likely() for bound in bounds]
-    told = "the {} side is off its definition in float64 by more than its errors spread"
+    radii = [bound.smallest_radius() for bound in bounds]
+    told = (
+        "the {} side differs from its definition in float64 by more than the spread of its errors"
+    )
     found = each(sides, bounds, [radius * (1 + REFERENCE_SHARE) for radius in radii], told)
     if equal:
         one = worst(sides[0], sides[1], radii[0] + radii[1])
         wrong = one[0] > one[1]
-        told = "the sides differ by more than their errors spread" if wrong else ""
+        told = "the sides differ by more than the spread of their errors" if wrong else ""
         found.append(Comparison(*one, "violated" if wrong else "held", told))
     return worse(*found)
 
 
 def chance(entries: int) -> float:
-    """The probability that some of so many entries exceeds it, errors being independent.
+    """The probability that any of so many entries exceeds the radius if errors are independent.
 
     >>> f"{chance(4096):.0e}"
     '2e-07'
@@ -83,29 +84,29 @@ def chance(entries: int) -> float:
     return min(1.0, 2 * entries * math.exp(-LAMBDA * LAMBDA / 2))
 
 
-# Where not a bit may differ: fused attention on a CPU answers every query by itself
+# Bitwise equality: fused attention on a CPU computes every query independently
 
 Compared = tuple[str, Tensor, Tensor, Where]
 
 
-def answers_each_alone(implementation: Implementation, device: torch.device) -> bool:
-    """Whether it is a kernel whose rows do not know of each other: the fused one of a CPU."""
+def rows_are_independent(implementation: Implementation, device: torch.device) -> bool:
+    """Whether the rows of a kernel are independent of each other: the fused kernel of a CPU."""
     name = implementation.name.startswith("scaled_dot_product_attention")
     return device.type == "cpu" and implementation.fused and name
 
 
-def none_is_alone(queries: int, dtype: torch.dtype = torch.float32) -> bool:
-    """Whether every block of queries is whole; a single one may be short, but in float64."""
+def blocks_are_whole(queries: int, dtype: torch.dtype = torch.float32) -> bool:
+    """Whether every block of queries is whole; a single block may be short except in float64."""
     single = dtype != torch.float64 and queries < FULL_BLOCK
     return queries > 0 and (single or queries % FULL_BLOCK == 0)
 
 
-def reads_as_given(side: Term) -> bool:
-    """Whether a side is one call, whose queries are given and not computed.
+def queries_are_given(side: Term) -> bool:
+    """Whether a side is one call whose queries are given rather than computed.
 
-    Products of matrices and functions may round a row otherwise among other rows.
+    Matrix products and functions may round a row differently depending on the other rows.
     """
-    found = _by_query(side)
+    found = _call_by_query(side)
     return found is not None and all(
         part[0].op == "var"
         for part, axis in zip(found[1:], ROW_AXIS[found[0]], strict=True)
@@ -113,16 +114,16 @@ def reads_as_given(side: Term) -> bool:
     )
 
 
-def queries_moved(claim: Claim) -> bool:
+def queries_are_permuted(claim: Claim) -> bool:
     """Whether call(Q[τ], K, V, ..) = call(Q, K, V, ..)[τ], or the other way round."""
     if claim.relation != "=" or claim.right is None:
         return False
-    left, right = _by_query(claim.left), _by_query(claim.right)
-    return left is not None and left == right and reads_as_given(claim.left)
+    left, right = _call_by_query(claim.left), _call_by_query(claim.right)
+    return left is not None and left == right and queries_are_given(claim.left)
 
 
-def _by_query(side: Term) -> tuple[Any, ...] | None:
-    """A call with the gathers of its rows told of each argument that has them."""
+def _call_by_query(side: Term) -> tuple[Any, ...] | None:
+    """A call, with the gathers of its rows attributed to each argument that has rows."""
     t, outer = side, list[Term]()
     while t.op == "gather" and t.data == t.ndim - 2:
         outer.append(t.args[1])
@@ -140,8 +141,8 @@ def _by_query(side: Term) -> tuple[Any, ...] | None:
     return tuple(parts)
 
 
-def judged_bits(found: list[Compared], why: str) -> Judged:
-    """Every pair of tensors, equal or not; without any, why not."""
+def judge_bits(found: list[Compared], why: str) -> Judged:
+    """Compare pairs of tensors bit for bit; without any, say why."""
     if not found:
         return Judged("bitwise", "skipped", 0.0, why)
     for what, one, other, where in found:
@@ -157,8 +158,8 @@ def judged_bits(found: list[Compared], why: str) -> Judged:
 # All policies on one measurement, head by head
 
 
-def not_independent(task: Task, dtype: torch.dtype) -> str | None:
-    """Why errors cannot be taken as independent, or told from those of the reference; or None."""
+def why_not_independent(task: Task, dtype: torch.dtype) -> str | None:
+    """Return why errors are not independent, or as large as those of the reference, or None."""
     if dtype == torch.float64:
         return "the reference is in float64 itself, and its errors are as large"
     distribution = task.scale.distribution
@@ -169,7 +170,7 @@ def not_independent(task: Task, dtype: torch.dtype) -> str | None:
 
 @dataclass
 class Judging:
-    """The policies of one claim, implementation and profile."""
+    """The policies for one claim, implementation and profile."""
 
     task: Task
     claim: Claim
@@ -178,22 +179,22 @@ class Judging:
     nearest: float = 0.0
     likely: Comparison | None = None
     entries: int = 0
-    looked: dict[str, list[Seen | Generic]] = field(default_factory=dict)
+    looked: dict[str, list[CallErrors | SideErrors]] = field(default_factory=dict)
     bits: list[Compared] = field(default_factory=list)
-    broken: str = ""
+    why_unusable: str = ""
 
     @property
     def alone(self) -> bool:
-        """Whether rows computed alone must be those of the whole, bit for bit."""
-        return answers_each_alone(self.implementation, self.task.device)
+        """Whether rows computed alone must equal those of the whole bit for bit."""
+        return rows_are_independent(self.implementation, self.task.device)
 
-    def follows(self, head: int) -> bool:
-        """Whether the spread of independent errors is followed in a head."""
-        if head >= HEADS or self._signs():
+    def tracks_spread(self, head: int) -> bool:
+        """Whether the spread of independent errors is tracked in a head."""
+        if head >= HEADS or self._is_sign_claim():
             return False
-        return not_independent(self.task, self.profile.dtype) is None
+        return why_not_independent(self.task, self.profile.dtype) is None
 
-    def meet(
+    def add_head(
         self,
         head: int,
         computed: Sequence[Tensor],
@@ -203,29 +204,29 @@ class Judging:
         codes: Sequence[Implementation],
         own: tuple[Tensor, Tensor] | None = None,
     ) -> None:
-        """The sides of one head; ``again`` is the first one with its rows computed alone.
+        """Add the sides of one head; ``again`` is the first side with its rows computed alone.
 
-        ``codes`` is the implementation with the bounds of each side, ``own`` what the references
-        may be off.
+        ``codes`` is the implementation with the bounds of each side, ``own`` the error of the
+        references.
         """
         side = self.claim.left
         whole = length_value(side.shape[-2], self.task.sizes) if side.ndim > 1 else 1
         alone = computed[0].shape[-2] if side.ndim > 1 else 1
-        regular = all(none_is_alone(count, self.profile.dtype) for count in (whole, alone))
-        if again is not None and regular and reads_as_given(side):
+        regular = all(blocks_are_whole(count, self.profile.dtype) for count in (whole, alone))
+        if again is not None and regular and queries_are_given(side):
             self.bits.append(("rows computed alone and in the whole", computed[0], again, where))
-        if self.alone and regular and len(computed) == 2 and queries_moved(self.claim):
+        if self.alone and regular and len(computed) == 2 and queries_are_permuted(self.claim):
             self.bits.append(("queries in another order", computed[0], computed[1], where))
-        if self._signs():
+        if self._is_sign_claim():
             return
         for k, (values, bound) in enumerate(zip(wide(*computed), bounds, strict=True)):
             allowed = of_definition(bound, None if own is None else own[k])
             error, tolerance, _ = worst(values, bound.value, allowed)
             self.nearest = max(self.nearest, error / tolerance if tolerance else 0.0)
-        if self.follows(head):
-            self._follow(head, computed, bounds, where, codes)
+        if self.tracks_spread(head):
+            self._add_spread(head, computed, bounds, where, codes)
 
-    def _follow(
+    def _add_spread(
         self,
         head: int,
         computed: Sequence[Tensor],
@@ -233,7 +234,7 @@ class Judging:
         where: Where,
         codes: Sequence[Implementation],
     ) -> None:
-        """How far the errors of one head spread, in some columns where there are many."""
+        """Compare the errors of one head with their spread, in some columns if there are many."""
         few = self.task.columns(self.claim.left, where, head)
         if few is not where:
             assert few[-1] is not None
@@ -245,11 +246,11 @@ class Judging:
             ]
             where = few
         if any(b.arithmetic.overflowed and bool(b.error().isinf().any()) for b in bounds):
-            self.broken = "a number may have left the range of the dtype on the way"
+            self.why_unusable = "an intermediate number may have left the range of the dtype"
             return
         one = probable(computed, bounds, equal=self.claim.relation == "=")
         if one is None:
-            self.broken = "a side is not a number"
+            self.why_unusable = "a side is not a number"
             return
         place = place_of(one.place, where)
         one = Comparison(
@@ -257,28 +258,28 @@ class Judging:
         )
         self.likely = one if self.likely is None else worse(self.likely, one)
         self.entries += sum(side.numel() for side in computed)
-        moved = self.task.moved(head)
+        moved = self.task.perturbed(head)
         sides = zip(SIDES, self.claim.sides, computed, bounds, codes, strict=False)
         for name, side, values, bound, code in sides:
             reading = self.task.reading(head, self.profile, code.bounds, spread=True)
-            found = seen(reading, moved, side, where, values, bound, code)
+            found = errors_of_side(reading, moved, side, where, values, bound, code)
             if found:
                 self.looked.setdefault(name, []).extend(found)
 
-    def _signs(self) -> bool:
+    def _is_sign_claim(self) -> bool:
         return self.claim.right is None
 
     def judged(self, certain: Comparison) -> tuple[Judged, ...]:
-        """What each policy says; ``certain`` is what the deterministic one found."""
+        """The result of each policy; ``certain`` is that of the deterministic comparison."""
         told = certain.reason or f"entry {certain.place}"
         ratio = max(certain.ratio, self.nearest) if certain.status == "held" else certain.ratio
         first = Judged("deterministic", certain.status, ratio, told)
         return (first, self._probabilistic(), self._residual(), self._bitwise())
 
     def _why_not(self) -> str:
-        if self._signs():
-            return "a sign alone is claimed"
-        return not_independent(self.task, self.profile.dtype) or self.broken
+        if self._is_sign_claim():
+            return "only a sign is claimed"
+        return why_not_independent(self.task, self.profile.dtype) or self.why_unusable
 
     def _probabilistic(self) -> Judged:
         why, one = self._why_not(), self.likely
@@ -291,8 +292,8 @@ class Judging:
     def _residual(self) -> Judged:
         why = self._why_not()
         if why or not self.looked:
-            return Judged("residual", "skipped", 0.0, why or "no side of which the spread is known")
-        found: Strongest = spoken(self.looked)
+            return Judged("residual", "skipped", 0.0, why or "no side has a known spread")
+        found: Strongest = strongest_test(self.looked)
         status = "violated" if found.ratio > 1 else "held"
         return Judged("residual", status, found.ratio, found.told)
 
@@ -300,4 +301,4 @@ class Judging:
         why = "the same code for the same queries is not promised to round alike"
         if self.alone:
             why = "no rows were computed both ways"
-        return judged_bits(self.bits, why)
+        return judge_bits(self.bits, why)

@@ -1,26 +1,28 @@
-"""Residual tests: the error of the output, projected on what a defect would do to it.
+"""Residual tests: project the error of the output on the effect of a possible defect.
 
 For e = computed − exact and a direction D, the projection N = Σ D e has in the rounding model mean
-zero and a deviation σ (to first order, sub-Gaussian) that the adjoint of attention gives::
+zero and a deviation σ (to first order, sub-Gaussian) given by the adjoint of attention::
 
     w_ij = p_ij (v_j − o_i)·D_i
     σ² = Σ (w σ_s)² + u_P² Σ (p_ij v_j·D_i)² + Σ (u_out 2^⌊log₂|o|⌋ D)² + Σ (κ D)²
          + Σ (σ_q · w K/√ℓ)² + Σ (σ_k · wᵀ Q/√ℓ)² + Σ (σ_v · pᵀ D)²
 
-What may be biased (errors of any dependence, second-order terms 3/2 Σ |w| σ_s²) adds ``fixed``,
-a bound.  A test says no if |N| > limit·σ + fixed: by chance with probability at most
-2 exp(−limit²/2), 2e-6 for one of the four directions and 5e-11 for one key.
+Possible biases (errors of any dependence, second-order terms 3/2 Σ |w| σ_s²) add ``fixed``, a
+bound.  A test fails if |N| > limit·σ + fixed, by chance with probability at most 2 exp(−limit²/2):
+2e-6 for one of the four directions and 5e-11 for one key.
 
     scale        D = ∂o/∂log(1/√ℓ)      normaliser  D = o
     base         D = ∂o/∂log(base)      query shift D = ∂o/∂(position of the queries)
-    one key      D_i = p_ij (v_j − o_i), for every key j: what is lost with it
+    one key      D_i = p_ij (v_j − o_i), for every key j: the effect of losing it
 
-Where rows or weights occur m times their errors are equal, not independent: σ² is m times as large.
+If rows or weights occur m times, their errors are equal, not independent, and σ² is m times as
+large.
 
-Rows and heads add up in N and σ², which is why one key in 10⁵ shows itself in bfloat16.
+Rows and heads add up in N and σ², which is why one defective key in 10⁵ can be detected in
+bfloat16.
 
-A side that is a call of attention, or rows of one, is looked at inside the call: exact weights,
-exact derivatives of the scores.  Any other side is looked at as a whole, in the directions in
+A side that is a call of attention, or rows of one, is tested inside the call, with exact weights
+and exact derivatives of the scores.  Any other side is tested as a whole, in the directions in
 which it moves with its frequencies and positions, by differences of its float64 reading.
 """
 
@@ -44,25 +46,25 @@ from ..implementations.scaled_dot_product import ROW_AXIS
 from ..reading import RowReading
 from ..rounded import Rounded
 from ..sample import Sample
-from ..spread import ALIKE, copies, multiplicity, sources
+from ..spread import MOST_EQUAL, multiplicity, sources, whole_multiplicity
 from ..torch_reading import BoundReading, TorchReading
 from ..walk import Rows, Where, forgetting
 from .weights import Attended, attended, eager_kernel, in_every_kernel, kernel_of, size_square
 
-# Residual tests: the error of the output, projected on what a defect would do to it
+# The tests
 
 LIMIT = 5.3
 KEY_LIMIT = 7.0
 CANDIDATES = 3
-"""The keys whose deviation is computed in full: those that stand out most in a shorter one."""
-WORTH = 0.5  # of the limit: a shorter deviation makes z larger, so below nothing need be done
+"""The number of keys whose deviation is computed in full, chosen by a partial deviation."""
+WORTH = 0.5  # of the limit: a partial deviation makes z larger, so smaller z need no more work
 NEGLIGIBLE = 1e-60
-"""A weight so small is left out of the direction of its key: nothing could tell it from 0."""
+"""Smaller weights are omitted from the direction of their key: they are zero for every test."""
 
 
 @dataclass(frozen=True)
 class Projected:
-    """A projection of the error: N, its variance, and what may be biased in it."""
+    """A projection of the error: N, its variance, and a bound on its possible bias."""
 
     sum: float = 0.0
     variance: float = 0.0
@@ -74,7 +76,7 @@ class Projected:
         )
 
     def z(self, limit: float) -> float:
-        """|N| in deviations; what is biased counts with its share of the limit."""
+        """|N| in deviations; the bias counts with its share of the limit."""
         if self.sum == 0:
             return 0.0
         scale = sqrt(self.variance) + self.fixed / limit
@@ -83,9 +85,9 @@ class Projected:
 
 
 class Adjoint:
-    """What a direction of the output says of the scores and inputs of a call, in any kernel.
+    """The effect of a direction of the output on the scores and inputs of a call, in any kernel.
 
-    ``weights`` are w, ``dots`` and ``stored`` what they make of errors that all kernels have,
+    ``weights`` are w, ``dots`` and ``stored`` its products with errors that all kernels share,
     ``square`` and ``size`` are Σ w² and Σ |w| of every row.
     """
 
@@ -98,20 +100,20 @@ class Adjoint:
         self.weights = (values - self.middle).mul_(p)
         self.stored = _square(values.mul_(p))
         self.dots = abs(_dot(self.weights, x.dots))
-        self.of_inputs: dict[str, Tensor] = {}
+        self.input_effects: dict[str, Tensor] = {}
         self.square = self.weights.square().sum(-1, keepdim=True)
         self.size = self.weights.abs().sum(-1, keepdim=True)
 
-    def over(self, what: object, squares: Tensor) -> tuple[float, float]:
+    def weighted_squares(self, what: object, squares: Tensor) -> tuple[float, float]:
         """Σ w² σ² and Σ |w| σ² for the squares of this name, of every score."""
         if what not in self.known:
             w = self.weights
             self.known[what] = _dot(w.square(), squares), _dot(w.abs(), squares)
         return self.known[what]
 
-    def of_input(self, name: str, x: Scores) -> Tensor:
-        """What a unit error of the query, key or value adds to the projection."""
-        if name not in self.of_inputs:
+    def input_effect(self, name: str, x: Scores) -> Tensor:
+        """The effect of a unit error of the query, key or value on the projection."""
+        if name not in self.input_effects:
             w = self.weights
             if name == "value":
                 found = x.weights.mT @ self.direction
@@ -119,51 +121,51 @@ class Adjoint:
                 found = x.scale * (w @ x.key.value)
             else:
                 found = x.scale * (w.mT @ x.query.value)
-            self.of_inputs[name] = found
-        return self.of_inputs[name]
+            self.input_effects[name] = found
+        return self.input_effects[name]
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """One call of attention at some rows: its errors, and the directions asked of them."""
+class CallErrors:
+    """One call of attention at some rows: its errors, and the directions to test."""
 
     call: Attended
     error: Tensor
     directions: Mapping[str, Adjoint]
     alike: int = 1
 
-    def on(self, name: str) -> Projected:
+    def projection_on(self, name: str) -> Projected:
         """The projection on a direction by its name."""
-        return self.along(self.directions[name])
+        return self.projection_along(self.directions[name])
 
-    def along(self, to: Adjoint) -> Projected:
-        """The projection on one direction, with the deviation that its adjoint gives."""
+    def projection_along(self, to: Adjoint) -> Projected:
+        """The projection on one direction, with the deviation given by its adjoint."""
         call, g = self.call, to.direction
-        variance, second_order = to.over("every kernel", in_every_kernel(call.scores))
+        variance, second_order = to.weighted_squares("every kernel", in_every_kernel(call.scores))
         variance += _dot(call.rows, to.square)
         second_order += _dot(call.rows, to.size)
         if call.stored_score:
-            stored, also = to.over("stored", size_square(call.scores))
+            stored, also = to.weighted_squares("stored", size_square(call.scores))
             variance += call.stored_score * stored
             second_order += call.stored_score * also
-        for name, more in (("keys", call.of_keys), ("queries", call.of_queries)):
+        for name, more in (("keys", call.key_errors), ("queries", call.query_errors)):
             if more is not None:
-                second_order += to.over((name, call.read), more)[1]
+                second_order += to.weighted_squares((name, call.read), more)[1]
         variance += _square(g * call.spacing) + _square(g * call.sums)
         variance += call.stored_weight**2 * to.stored
         variance += _square(to.middle * call.denominator)
         inputs = {
             "query": (call.query, call.own_query),
             "key": (call.key, call.own_key),
-            "value": (call.value, _whole(call.value, call.value.own())),
+            "value": (call.value, _whole(call.value, call.value.sigma())),
         }
         sigmas, fixed = [], 0.0
         for name, (x, own) in inputs.items():
             if own is not None:
-                sigmas.append(float((own * to.of_input(name, call.scores)).norm()))
+                sigmas.append(float((own * to.input_effect(name, call.scores)).norm()))
             if x.shared is not None:
-                fixed += _dot(x.shared.expand(x.shape), to.of_input(name, call.scores).abs())
-        together = sum(sigmas) ** 2 if _meet(call) else sum(s * s for s in sigmas)
+                fixed += _dot(x.shared.expand(x.shape), to.input_effect(name, call.scores).abs())
+        together = sum(sigmas) ** 2 if _have_common_sources(call) else sum(s * s for s in sigmas)
         fixed += call.scale_error * to.dots
         fixed += 1.5 * second_order
         if call.bias is not None:
@@ -173,9 +175,9 @@ class Seen:
         return Projected(_dot(g, self.error), variance + together, fixed)
 
     def keys(self) -> tuple[Tensor, Tensor]:
-        """For every key N and a short variance: of storing, of sums and of its own weight."""
+        """N for every key, and a partial variance: storing, sums and its own weight."""
         call, e = self.call, self.error
-        p, v, o = self.told_apart, call.value.value, call.output
+        p, v, o = self.separable_weights, call.value.value, call.output
         lost = p.mT @ torch.cat((e, (o * e).sum(-1, keepdim=True)), -1)
         sums = (lost[..., :-1] * v).sum(-1) - lost[..., -1]
         tau = call.spacing.square() + call.sums.square()
@@ -195,27 +197,29 @@ class Seen:
         return sums, self.alike * variance
 
     @property
-    def told_apart(self) -> Tensor:
-        """The weights without those whose squares would be lost in float64."""
+    def separable_weights(self) -> Tensor:
+        """The weights without those whose squares would underflow in float64."""
         p = self.call.weights
         return self.call.scores.once("told apart", lambda: torch.where(p < NEGLIGIBLE, 0.0, p))
 
     def key_direction(self, key: int) -> Adjoint:
-        """What is lost with one key."""
+        """The effect of losing one key."""
         x = self.call.scores
-        lost = self.told_apart[..., key, None] * (x.value.value[..., key, None, :] - x.output)
+        lost = self.separable_weights[..., key, None] * (
+            x.value.value[..., key, None, :] - x.output
+        )
         return Adjoint(x, lost)
 
 
 def _own_weights(squares: Tensor, v: Tensor, o: Tensor) -> Tensor:
-    """What the square of the error of one weight adds to the variance of its key."""
+    """The contribution of the squared error of one weight to the variance of its key."""
     square = v.square().sum(-1)[..., None, :] - 2 * (o @ v.mT)
     square = (square + (o * o).sum(-1, keepdim=True)).clamp(min=0)
     return square.mul_(squares).square_()
 
 
 def _dot(a: Tensor, b: Tensor) -> float:
-    """Σ a b over the entries of two arrays, of which one may be repeated."""
+    """Σ a b over the entries of two arrays, of which one may be broadcast."""
     if a.shape != b.shape:
         return float((a * b).sum())
     return float(torch.dot(a.reshape(-1), b.reshape(-1)))
@@ -229,21 +233,21 @@ def _whole(x: Rounded, errors: Tensor | None) -> Tensor | None:
     return None if errors is None else errors.expand(x.value.shape)
 
 
-def _meet(call: Attended) -> bool:
-    """Whether queries, keys or values have errors of a common source."""
+def _have_common_sources(call: Attended) -> bool:
+    """Whether queries, keys or values have errors from a common source."""
     each = [sources(x) for x in (call.query, call.key, call.value)]
     return sum(map(len, each)) != len(frozenset[int]().union(*each))
 
 
 def scores_moved(weights: Tensor, values: Tensor, change: Tensor) -> Tensor:
-    """What a change of the scores does to the output: Σ_j p_j (ds_j − Σ p ds) v_j."""
+    """The effect of a change of the scores on the output: Σ_j p_j (ds_j − Σ p ds) v_j."""
     seen = torch.where(weights == 0, 0.0, change)
     return (weights * (seen - (weights * seen).sum(-1, keepdim=True))) @ values
 
 
 @dataclass(frozen=True, eq=False)
-class Generic:
-    """Any side: its error, its directions, and how its entries spread."""
+class SideErrors:
+    """Any side: its error, its directions, and the spread of its entries."""
 
     bound: Rounded
     error: Tensor
@@ -251,16 +255,16 @@ class Generic:
 
     @cached_property
     def alike(self) -> int:
-        """How often one number occurs, anywhere: a difference, along every diagonal."""
-        return max(1, copies(self.bound.value))
+        """How often one number occurs anywhere, as a difference does along every diagonal."""
+        return max(1, whole_multiplicity(self.bound.value))
 
-    def on(self, name: str) -> Projected:
+    def projection_on(self, name: str) -> Projected:
         """The projection on a direction by its name."""
-        return self.along(self.directions[name])
+        return self.projection_along(self.directions[name])
 
-    def along(self, direction: Tensor) -> Projected:
-        """What is independent entry by entry in quadrature, the rest linearly."""
-        own, shared = _whole(self.bound, self.bound.own()), _whole(self.bound, self.bound.shared)
+    def projection_along(self, direction: Tensor) -> Projected:
+        """The projection, adding independent errors in quadrature and the others linearly."""
+        own, shared = _whole(self.bound, self.bound.sigma()), _whole(self.bound, self.bound.shared)
         variance = 0.0 if own is None else self.alike * float((own * direction).square().sum())
         fixed = 0.0 if shared is None else float((shared * direction.abs()).nan_to_num().sum())
         return Projected(float((self.error * direction).sum()), variance, fixed)
@@ -268,14 +272,14 @@ class Generic:
 
 @dataclass
 class Strongest:
-    """The test nearest to its limit."""
+    """The test closest to its limit."""
 
     ratio: float = -1.0
     told: str = ""
     applied: list[str] = field(default_factory=list)
 
-    def meet(self, name: str, z: float, limit: float, sign: str = "=") -> None:
-        """One more test; of z only a bound may be known."""
+    def add(self, name: str, z: float, limit: float, sign: str = "=") -> None:
+        """Add a test; z may be only a bound."""
         if name not in self.applied:
             self.applied.append(name)
         if z / limit > self.ratio:
@@ -283,23 +287,23 @@ class Strongest:
             self.told = f"|z| {sign} {z:.3g} along {name}, limit {limit:g}"
 
 
-def spoken(sides: Mapping[str, Sequence[Seen | Generic]]) -> Strongest:
-    """All tests of all sides, the heads of each together."""
+def strongest_test(sides: Mapping[str, Sequence[CallErrors | SideErrors]]) -> Strongest:
+    """Run all tests of all sides, with the heads of each side combined."""
     found = Strongest()
     for side, heads in sides.items():
         names = dict.fromkeys(name for head in heads for name in head.directions)
         for name in names:
-            parts = (head.on(name) for head in heads if name in head.directions)
+            parts = (head.projection_on(name) for head in heads if name in head.directions)
             z = reduce(add, parts, Projected()).z(LIMIT)
-            found.meet(f"{name} of the {side} side", z, LIMIT)
-        seen = [head for head in heads if isinstance(head, Seen)]
+            found.add(f"{name} of the {side} side", z, LIMIT)
+        seen = [head for head in heads if isinstance(head, CallErrors)]
         if seen and seen[0].call.value.ndim == 2:
             _keys(found, side, seen)
     return found
 
 
-def _keys(found: Strongest, side: str, heads: Sequence[Seen]) -> None:
-    """Every key of one side; the full deviation for those that stand out."""
+def _keys(found: Strongest, side: str, heads: Sequence[CallErrors]) -> None:
+    """Test every key of one side, with the full deviation for those that stand out."""
     sums: Tensor | float = 0.0
     variance: Tensor | float = 0.0
     for head in heads:
@@ -307,9 +311,11 @@ def _keys(found: Strongest, side: str, heads: Sequence[Seen]) -> None:
         sums, variance = sums + one, variance + square
     assert isinstance(sums, Tensor)
     assert isinstance(variance, Tensor)
-    whole = (lambda key, head=head: head.along(head.key_direction(key)) for head in heads)
+    whole = (
+        lambda key, head=head: head.projection_along(head.key_direction(key)) for head in heads
+    )
     for key, z, sign in standing_out(sums, variance, list(whole)):
-        found.meet(f"key {key:,} of the {side} side", z, KEY_LIMIT, sign)
+        found.add(f"key {key:,} of the {side} side", z, KEY_LIMIT, sign)
 
 
 def standing_out(
@@ -318,9 +324,9 @@ def standing_out(
     whole: Sequence[Callable[[int], Projected]],
     many: int = CANDIDATES,
 ) -> Iterator[tuple[int, float, str]]:
-    """The keys that stand out most in a short variance: each with its z, or a bound on it.
+    """Yield the keys that stand out most in a partial variance, with z or a bound on it.
 
-    ``whole`` are the projections on what is lost with a key, one for each head, in full.
+    ``whole`` are the full projections on the effect of losing a key, one for each head.
     """
     short = (sums.abs() / variance.sqrt()).nan_to_num(posinf=inf)
     for key in short.topk(min(many, len(short))).indices.tolist():
@@ -330,17 +336,17 @@ def standing_out(
         yield key, z, sign
 
 
-# Which directions a side has, read off its term
+# The directions of a side, found in its term
 
 CPU = torch.device("cpu")
 LARGEST = 1 << 24
-"""The most weights that are held at once; of more, the first rows are looked at."""
+"""The most weights in memory at once; if there are more, only the first rows are tested."""
 BASE_STEP, POSITION_STEP = 1e-7, 1e-4
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of attention with the rows of it that are asked for."""
+    """A call of attention with its requested rows."""
 
     term: Term
     rows: Rows | None
@@ -351,7 +357,7 @@ class Call:
         return str(self.term.data[0])
 
     def arguments(self, reading: Any, first: int) -> list[Any] | None:
-        """Queries at the first of the rows, keys, values, mask; None if they do not fit."""
+        """Queries at the first of the rows, keys, values, mask; None if shapes do not fit."""
         t, rows = self.term, self.rows
         if rows is not None and len(rows.places) > first:
             rows = Rows(rows.places[:first])
@@ -362,13 +368,13 @@ class Call:
                 if arg.ndim != t.ndim or arg.shape[axis] is not t.shape[-2]:
                     return None
                 where[axis] = rows
-            reading.kept_rows(arg, tuple(where))  # and not what it is computed from
+            reading.kept_rows(arg, tuple(where))  # without its intermediates
             found.append(reading.array(arg, tuple(where)))
         return found if all(x.ndim == t.ndim for x in found[:3]) else None
 
 
 def call_of(reading: RowReading, side: Term, where: Where) -> Call | None:
-    """The call that a side is, or whose rows it is in some order; None if it is more."""
+    """The call that a side is, or whose rows it contains in some order; None for anything else."""
     if side.ndim < 2 or any(w is not None for k, w in enumerate(where) if k != side.ndim - 2):
         return None
     t, rows = side, where[-2]
@@ -384,8 +390,8 @@ def call_of(reading: RowReading, side: Term, where: Where) -> Call | None:
 
 
 @dataclass
-class Moved:
-    """One sample in float64 with some givens moved a little.
+class Perturbed:
+    """One sample in float64 with some givens slightly moved.
 
     A direction need not be exact, so all dtypes and implementations share it.
     """
@@ -393,7 +399,7 @@ class Moved:
     sample: Sample
     readings: dict[tuple[str, ...], TorchReading] = field(default_factory=dict)
     known: dict[tuple[object, ...], Tensor] = field(default_factory=dict)
-    """The changes that were computed so far."""
+    """The changes computed so far."""
 
     def names(self, kind: str, *terms: Term) -> tuple[str, ...]:
         """The givens of a kind that terms read."""
@@ -423,7 +429,7 @@ class Moved:
         what: tuple[object, ...],
         read: Callable[[TorchReading], Any],
     ) -> Tensor:
-        """The derivative of what is read by the givens of these names; ``what`` names that."""
+        """The derivative of a result with respect to these givens; ``what`` is its cache key."""
         key = (kind, names, *what)
         if key not in self.known:
             step = BASE_STEP if kind == "frequency" else POSITION_STEP
@@ -433,41 +439,41 @@ class Moved:
         return self.known[key]
 
 
-def seen(
+def errors_of_side(
     reading: BoundReading,
-    moved: Moved,
+    moved: Perturbed,
     side: Term,
     where: Where,
     computed: Tensor,
     bound: Rounded,
     implementation: Implementation,
-) -> Sequence[Seen | Generic]:
-    """The side with its error and its directions, in pieces; nothing if its spread is not known."""
+) -> Sequence[CallErrors | SideErrors]:
+    """The side with its error and its directions, in pieces; nothing if its spread is unknown."""
     if not bound.arithmetic.spreads or not bool(bound.value.isfinite().all()):
         return ()
     error = computed.detach().to(CPU, torch.float64) - bound.value
-    inside = _inside_call(reading, moved, side, where, error, implementation)
+    inside = _calls_of_side(reading, moved, side, where, error, implementation)
     if inside:
-        alike = _alike([one.call.scores for one in inside])
-        if alike <= ALIKE:
+        alike = _repeats([one.call.scores for one in inside])
+        if alike <= MOST_EQUAL:
             return [replace(one, alike=alike) for one in inside]
-    return (Generic(bound, error, _whole_side(moved, side, where, bound)),)
+    return (SideErrors(bound, error, _whole_side(moved, side, where, bound)),)
 
 
-def _inside_call(
+def _calls_of_side(
     reading: BoundReading,
-    moved: Moved,
+    moved: Perturbed,
     side: Term,
     where: Where,
     error: Tensor,
     implementation: Implementation,
-) -> list[Seen]:
-    """The call of attention that a side is, or whose rows it is, in the pieces that were read."""
-    found: list[Seen] = []
+) -> list[CallErrors]:
+    """The attention call that a side is, or whose rows it contains, in the pieces read."""
+    found: list[CallErrors] = []
     begin = 0
     for part in reading.pieces(side, where):
         call = call_of(reading, side, part)
-        how = False if call is None else _known(call.name, implementation)
+        how = False if call is None else _bound_of(call.name, implementation)
         if call is None or not how:
             return []
         first = max(1, LARGEST // max(1, reading.length(call.term.args[2].shape[-2]))) - begin
@@ -480,12 +486,12 @@ def _inside_call(
         kernel = eager_kernel(query, key) if how is True else kernel_of(how, query, key)
         here = attended(scores_of(query, key, value, *mask), query, kernel)
         end = begin + query.shape[-2]
-        found.append(_inside(call, here, moved, error[..., begin:end, :], first))
+        found.append(_errors_of_call(call, here, moved, error[..., begin:end, :], first))
         begin = end
     return found
 
 
-def _alike(every: Sequence[Scores]) -> int:
+def _repeats(every: Sequence[Scores]) -> int:
     """How often a weight or an entry of the output occurs; a weight of 1 is never rounded."""
 
     def count() -> int:
@@ -495,8 +501,8 @@ def _alike(every: Sequence[Scores]) -> int:
     return every[0].once("alike", count)
 
 
-def _known(name: str, implementation: Implementation) -> AttentionBound | bool:
-    """The bound of the code of a definition; whether it runs by itself, or is not known."""
+def _bound_of(name: str, implementation: Implementation) -> AttentionBound | bool:
+    """The bound of the code of a definition; True if it is not replaced, False if unknown."""
     if name not in implementation.replaced:
         return True
     bound = implementation.bounds.get(name)
@@ -511,7 +517,9 @@ def _fits(arguments: list[Any]) -> bool:
     return bool(query.shape[:-2] == key.shape[:-2] == value.shape[:-2])
 
 
-def _inside(call: Call, found: Attended, moved: Moved, error: Tensor, first: int) -> Seen:
+def _errors_of_call(
+    call: Call, found: Attended, moved: Perturbed, error: Tensor, first: int
+) -> CallErrors:
     x = found.scores
 
     def moved_by(change: Tensor) -> Adjoint:
@@ -542,10 +550,10 @@ def _inside(call: Call, found: Attended, moved: Moved, error: Tensor, first: int
         places = b"" if call.rows is None else call.rows.places.numpy().tobytes()
         change = moved.change(kind, names, (call.term, places, first, both), scores)
         directions[label] = x.once(label, partial(moved_by, change.nan_to_num()))
-    return Seen(found, error, directions)
+    return CallErrors(found, error, directions)
 
 
-def _whole_side(moved: Moved, side: Term, where: Where, bound: Rounded) -> Mapping[str, Tensor]:
+def _whole_side(moved: Perturbed, side: Term, where: Where, bound: Rounded) -> Mapping[str, Tensor]:
     directions = {"size": bound.value}
     for label, kind in (("base", "frequency"), ("position", "position")):
         for name in moved.names(kind, side):

@@ -1,25 +1,25 @@
-"""Attention and softmax at some rows: exact weights, and how far each source of error spreads.
+"""Exact weights of attention and softmax at some rows, and the spread of each source of error.
 
 Scores s, weights p, output o, A = ‖q‖‖k‖/√ℓ, R left-to-right maxima, u of the accumulation.  The
-roundings inside one score, each its own::
+independent roundings inside one score are::
 
     σ_j² = (√(ℓ+4) u A_j)² + (u_S s_j)² + (u (m − s_j))² + (c u (1 + R))²
 
-u_S is 0 where scores are never stored.  The error e of the output and its adjoint, for any g::
+u_S is 0 if scores are never stored.  The error e of the output and its adjoint, for any g::
 
     g·e = Σ_j p_j ε_j (v_j − o)·g + Σ_j p_j π_j v_j·g + Σ_d (τ_d + κ_d) g_d
 
 ε of the scores (σ), π of stored weights (u_P), τ of storing the output (u_out |o|), κ of the sums
-over keys (√(N + 2R) u Σ p|v|, as no partial sum is larger than Σ p|v|).
+over keys (√(N + 2R) u Σ p|v|, as no partial sum exceeds Σ p|v|).
 
 With these errors, to first order and entry by entry::
 
     attention  λ √( Σ p² σ² (v − o)² + u_P² Σ p² v² + κ² ) + √(Σ p ρ²) √(Σ p v² − o²)  and storing
     softmax    p_j (ε_j − Σ_k p_k ε_k + δ): the first term is the entry's own, the rest shared
 
-ρ is what the scores of a row are off together.  Both grow by 1/(1 − Σ p e), e = exp(λσ + ρ) − 1,
-and λσ stands as exp(λσ) − 1, for what is beyond first order; where nothing is left of the 1, the
-deterministic radius stands.
+ρ bounds the common errors of the scores of a row.  Both grow by 1/(1 − Σ p e), e = exp(λσ + ρ) − 1,
+and exp(λσ) − 1 replaces λσ, to cover higher orders; if nothing remains of the 1, the deterministic
+radius is used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ..rounded import Rounded
 from ..spread import LAMBDA, Part, radius_of, root, sources
 from ..walk import Replacement
 
-# Attention at some rows: exact weights, and how far each source of error spreads
+# Attention at some rows: exact weights, and the spread of each source of error
 
 SCALE_ERROR = 3.0  # in units of the accumulation: 1/√ℓ, and log₂ e where exp is a power of 2
 
@@ -48,8 +48,8 @@ SCALE_ERROR = 3.0  # in units of the accumulation: 1/√ℓ, and log₂ e where 
 class Kernel:
     """What a kernel does to numbers: how often a score is stored in the dtype, and the rest.
 
-    ``scaled_first`` says that queries and keys are scaled and stored before; ``terms`` is the
-    depth of its sums over keys, ``exponential_error`` that of exp in units of the accumulation.
+    ``scaled_first``: queries and keys are scaled and stored before; ``terms`` is the depth of its
+    sums over keys, ``exponential_error`` that of exp in units of the accumulation.
     """
 
     scores_stored: int
@@ -60,7 +60,7 @@ class Kernel:
 
 
 def kernel_of(bound: AttentionBound, query: Rounded, key: Rounded) -> Kernel:
-    """The kernel that a deterministic bound is of."""
+    """The kernel to which a deterministic bound applies."""
     profile, keys = query.arithmetic.profile, key.shape[-2]
     measured = profile.kernel(bound.kernel)
     stored = bound.scores_stored or measured.scores_stored
@@ -74,7 +74,7 @@ def kernel_of(bound: AttentionBound, query: Rounded, key: Rounded) -> Kernel:
 
 
 def eager_kernel(query: Rounded, key: Rounded) -> Kernel:
-    """The definition operation by operation: scores stored as they are, and scaled."""
+    """The definition operation by operation: scores are stored, scaled, and stored again."""
     profile = query.arithmetic.profile
     terms = max(profile.product_terms(key.shape[-2], 1, 1), profile.softmax_terms(key.shape[-2]))
     return Kernel(2, True, False, profile.function_error, terms)
@@ -82,11 +82,11 @@ def eager_kernel(query: Rounded, key: Rounded) -> Kernel:
 
 @dataclass(frozen=True, eq=False)
 class Attended:
-    """One call in one kernel: how far its errors spread, with axes (.., rows, keys) or columns.
+    """The spread of errors of one call in one kernel, with axes (.., rows, keys) or columns.
 
-    The square of the parameter of a score is that of all kernels, ``rows`` for every score of its
-    row, and ``stored_score`` times s².  ``read`` is the roundoff with which queries and keys are
-    read, ``own_query`` and ``own_key`` what is independent in them then.
+    The squared parameter of a score is that of all kernels, plus ``rows`` for every score of its
+    row, plus ``stored_score`` times s².  ``read`` is the roundoff with which queries and keys are
+    read, and ``own_query`` and ``own_key`` their independent errors after that.
     """
 
     scores: Scores
@@ -128,23 +128,23 @@ class Attended:
 
     @property
     def square(self) -> Tensor:
-        """The square of the parameter of a score, without the errors of its query and key."""
+        """The squared parameter of a score, without the errors of its query and key."""
         square = in_every_kernel(self.scores) + self.rows
         if self.stored_score:
             square.add_(size_square(self.scores), alpha=self.stored_score)
         return square
 
     @property
-    def of_keys(self) -> Tensor | None:
-        """What the errors of its key add: independent along a row."""
+    def key_errors(self) -> Tensor | None:
+        """The contribution of the errors of the key, independent along a row."""
         x, own = self.scores, _read_square(self.key, self.read)
         if own is None:
             return None
         return x.once(("keys", self.read), lambda: x.scale**2 * (self.query.square @ own.mT))
 
     @property
-    def of_queries(self) -> Tensor | None:
-        """What the errors of its query add: together along a row."""
+    def query_errors(self) -> Tensor | None:
+        """The contribution of the errors of the query, shared along a row."""
         x, own = self.scores, _read_square(self.query, self.read)
         if own is None:
             return None
@@ -153,28 +153,28 @@ class Attended:
 
     @property
     def bias(self) -> Tensor | None:
-        """How far a bias is likely to be off."""
+        """The likely error of a bias."""
         bias = self.scores.bias
-        return None if bias is None else bias.likely()
+        return None if bias is None else bias.smallest_radius()
 
     @property
     def scale_error(self) -> float:
-        """How far the number 1/√ℓ may be off, the same in every score."""
+        """The error of the number 1/√ℓ, the same in every score."""
         return SCALE_ERROR * self.profile.accumulate
 
     @property
     def stored(self) -> Tensor:
-        """What storing the output may cost."""
+        """The error bound of storing the output."""
         return self.profile.store * self.output.abs() + self.profile.least
 
     @property
     def spacing(self) -> Tensor:
-        """Half the gap between neighbours of the output in its dtype: at most that much."""
+        """Half the gap between neighbors of the output in its dtype: its storing error at most."""
         return self.scores.once("spacing", lambda: spacing(self.output, self.profile))
 
 
 def spacing(output: Tensor, profile: Profile) -> Tensor:
-    """Half the gap between neighbours of numbers that are stored."""
+    """Half the gap between neighbors of stored numbers."""
     power = torch.ldexp(torch.full_like(output, 0.5), torch.frexp(output).exponent)
     return profile.store * power + profile.least
 
@@ -223,7 +223,7 @@ def _square(x: Scores) -> Tensor:
 
 
 def in_every_kernel(x: Scores) -> Tensor:
-    """The square of the parameter of a score, of what rounds in every kernel."""
+    """The part of the squared parameter of a score that all kernels share."""
     return x.once("square", lambda: _square(x))
 
 
@@ -238,8 +238,8 @@ def squared(x: Scores) -> Tensor:
 
 
 def _read(x: Rounded, unit: float) -> Tensor | None:
-    """What is independent entry by entry once a factor is read, or stored, with this roundoff."""
-    own = x.own()
+    """The independent errors after a factor is read, or stored, with this roundoff."""
+    own = x.sigma()
     own = None if own is None else own.expand(x.value.shape)
     if not unit:
         return own
@@ -251,8 +251,8 @@ def _read(x: Rounded, unit: float) -> Tensor | None:
 
 
 def _read_square(x: Rounded, unit: float) -> Tensor | None:
-    """The square of what :func:`_read` gives."""
-    own = x.own_square()
+    """The square of the result of :func:`_read`."""
+    own = x.sigma_square()
     if not unit:
         return own
     return x.once(
@@ -263,9 +263,9 @@ def _read_square(x: Rounded, unit: float) -> Tensor | None:
 
 
 def common(call: Attended) -> Tensor:
-    """A radius of what the scores of a row are off together.
+    """A radius of the errors that the scores of a row have in common.
 
-    It comes from the number 1/√ℓ, from queries, from shared errors of keys, and from a bias.
+    They come from the number 1/√ℓ, from queries, from shared errors of keys, and from a bias.
     """
     x, q, k = call.scores, call.query, call.key
     total: Any = call.scale_error * x.dots.abs()
@@ -283,22 +283,22 @@ def common(call: Attended) -> Tensor:
 
 
 def _together(call: Attended) -> tuple[Tensor, Tensor]:
-    """Σ p e and √Σ p e² for what the scores of a row are off together."""
+    """Σ p e and √Σ p e² for the errors that the scores of a row have in common."""
     x = call.scores
     e = common(call).expm1_().masked_fill_(x.unseen, 0.0)
     off = x.weights * e
     return off.sum(-1, keepdim=True), off.mul_(e).sum(-1, keepdim=True).sqrt()
 
 
-# How independent errors spread through attention and softmax, each computed as one kernel
+# The spread of independent errors through attention and softmax, each computed as one kernel
 
 
 def _of_scores(call: Attended) -> tuple[Tensor, Tensor]:
-    """1 − Σ p e, and Σ p² (e/λ)² (v − o)², for what is independent in the scores."""
+    """1 − Σ p e and Σ p² (e/λ)² (v − o)², for the independent errors of scores."""
     x, v, o = call.scores, call.value, call.output
     square = call.square
-    if call.of_keys is not None:
-        square.add_(call.of_keys)
+    if call.key_errors is not None:
+        square.add_(call.key_errors)
     off = square.sqrt_().mul_(LAMBDA).expm1_().masked_fill_(x.unseen, 0.0).mul_(x.weights)
     left = 1 - off.sum(-1, keepdim=True)
     ours = off.mul_(1 / LAMBDA).square_()
@@ -321,11 +321,11 @@ def attention_spread(
     if call.stored_weight:
         square = square + call.stored_weight**2 * squared(x)
     square = square + call.sums.square()
-    own = value.own_square()
+    own = value.sigma_square()
     theirs = None
     if own is not None:
         theirs = x.once("values", lambda: p.square() @ own)
-    if theirs is not None and sources(key) & sources(value):  # keys that are values: no quadrature
+    if theirs is not None and sources(key) & sources(value):  # common sources: no quadrature
         shared = LAMBDA * (square.sqrt() + theirs.sqrt())
     else:
         shared = LAMBDA * (square if theirs is None else square + theirs).sqrt()
@@ -337,7 +337,7 @@ def attention_spread(
     if call.flushed is not None:
         shared = shared + call.flushed @ v.size
     shared = torch.where(left > 0, shared / left, inf)
-    return result.settled([], call.stored, also=shared)
+    return result.set_errors([], call.stored, also=shared)
 
 
 def softmax_spread(s: Rounded) -> Rounded:
@@ -360,16 +360,16 @@ def softmax_spread(s: Rounded) -> Rounded:
     factor = e.div_(far.clamp(min=1e-300)).div_(left).masked_fill_(~(left > 0), inf)
     weight = factor.mul_(p).masked_fill_(unseen, 0.0)
     kept = [Part(x.sources, x.view, weight * x.sigma, x.single) for x in parts]
-    result.varied = s.varied
+    result.distinct = s.distinct
     also = weight * (rows if shared is None else shared + rows)
     also.masked_fill_(unseen, 0.0)
-    return result.holding(kept, also, result.storing(result.unit))
+    return result.set_parts(kept, also, result.storing(result.unit))
 
 
-def probable(replaced: Replacement) -> Replacement:
-    """The bound with the spread of its errors, where a formula for it is known.
+def with_spread(replaced: Replacement) -> Replacement:
+    """Add the spread of errors to a bound, if a formula for it is known.
 
-    Any other bound is taken as it is: its deterministic radius is then shared.
+    Any other bound is returned unchanged, and its deterministic radius is then shared.
     """
     compute = replaced.compute
     if isinstance(compute, AttentionBound):

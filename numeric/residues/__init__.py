@@ -1,1 +1,1 @@
-"""Statements read in finite fields: exact numbers, exponentials and angles included."""
+"""Evaluate statements in finite fields: exact numbers, including exponentials and angles."""

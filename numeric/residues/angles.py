@@ -1,4 +1,4 @@
-"""The reading of whole numbers and of angles, whole multiples of frequencies on the circle."""
+"""The readings of integers, and of angles as integer multiples of frequencies on the circle."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from .reading import ResidueReading
 
 
-# Whole numbers in terms: which are some by their form, and their values; exponentials in them
+# Integers in terms: by form, and by value; exponentials in terms
 
 WHOLE_KINDS = ("natural", "position", "permutation", "injection", "index map")
 
 
 class Whole(Integers):
-    """Whole numbers of 64 bits that refuse to overflow."""
+    """Integers of 64 bits that raise ``TooLarge`` instead of overflowing."""
 
     def rows_elementwise(self, t: Term, where: Where) -> Any:
-        """An operation entry by entry."""
+        """Apply an operation entry by entry."""
         if t.op in ("add", "mul", "power"):
             sizes = [_most(self.rows(arg, where)) for arg in t.args]
             reached = {"add": sum(sizes), "mul": prod(sizes)}.get(t.op)
@@ -44,7 +44,7 @@ class Whole(Integers):
         return super().rows_elementwise(t, where)
 
     def product(self, left: Any, right: Any) -> Any:
-        """The product of two matrices of whole numbers."""
+        """The product of two integer matrices."""
         if _most(left) * _most(right) * left.shape[-1] >= 1 << 62:
             raise TooLarge("whole numbers of more than 62 bits")
         return super().product(left, right)
@@ -58,7 +58,7 @@ def _most(value: Any) -> int:
 
 @cache
 def whole(term: Term) -> bool:
-    """Whether a term is a whole number by its form."""
+    """Whether a term is an integer by its form."""
     for part in postorder(term):
         if part.op == "var" and part.data[1] not in WHOLE_KINDS:
             return False
@@ -85,30 +85,30 @@ def whole(term: Term) -> bool:
 
 
 def positions_in(*terms: Term) -> list[str]:
-    """The positions that terms read: drawn whole, and claimed of all real numbers."""
+    """The positions that terms read: drawn as integers, but claimed for all real numbers."""
     found = frozenset[Term]().union(*map(free, terms))
     return sorted(str(v.data[0]) for v in found if v.op == "var" and v.data[1] == "position")
 
 
 @cache
 def depth_of(term: Term) -> int:
-    """How many exponentials stand inside one another."""
+    """The nesting depth of exponentials."""
     inner = max((depth_of(arg) for arg in term.args), default=0)
     return inner + (term.op == "exp")
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number, or an array of some."""
+    """Whether a value is an integer, or an array of integers."""
     return isinstance(value, int) or (isinstance(value, Tensor) and not value.is_floating_point())
 
 
-# The reading of angles: sums of whole multiples of frequencies, as points of the circle
+# The reading of angles: sums of integer multiples of frequencies, as points of the circle
 
 MOVES = (CARRIES - {"entry", "row"}) | {"tabulate"}
 
 
 class PointArithmetic(Moves):
-    """Structure alone: points in other places, cosines and sines alike."""
+    """Structural operations only: moving points, cosines and sines together."""
 
     __name__ = "attnproof.numeric.residues.angles"
 
@@ -116,7 +116,7 @@ class PointArithmetic(Moves):
         self.inner = inner
 
     def joined(self, parts: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Any:
-        """Several arrays as one."""
+        """Combine several arrays into one."""
         if not isinstance(parts[0], Points):
             return self.inner.joined(parts, how)
         cosines, sines = ([getattr(p, name) for p in parts] for name in ("cos", "sin"))
@@ -124,7 +124,7 @@ class PointArithmetic(Moves):
 
 
 class AngleReading(RowReading):
-    """A term that is an angle, modulo the prime of one level."""
+    """Evaluate a term that is an angle, modulo the prime of one level."""
 
     def __init__(self, outer: ResidueReading, draws: Draws) -> None:
         super().__init__(PointArithmetic(outer.arithmetic), outer.sizes, {})
@@ -191,7 +191,7 @@ class AngleReading(RowReading):
         return points.times(torch.as_tensor(count).expand(shape))
 
     def rows(self, term: Term, where: Where) -> Any:
-        """Everything is read as points."""
+        """Evaluate everything as points."""
         if term.op in MOVES:
             method = self.method(term)
             assert method is not None
@@ -202,15 +202,15 @@ class AngleReading(RowReading):
         return self.array(term, (None,) * term.ndim)
 
     def move(self, variable: Term, value: Any) -> None:
-        """A bound variable takes its next value; nothing is kept here, so it is told outside."""
+        """Move a bound variable in the outer reading, since nothing is cached here."""
         self.outer.move(variable, value)
 
     def places(self, map_: Term) -> Tensor:
-        """A map of indices."""
+        """An index map."""
         return self.outer.places(map_)
 
     def select(self, value: Any, where: Where) -> Any:
-        """The places of a value that is already there."""
+        """Select places of a computed value."""
         if not isinstance(value, Points):
             return super().select(value, where)
         for axis, rows in enumerate(where):
@@ -219,28 +219,28 @@ class AngleReading(RowReading):
         return value
 
     def integer(self, term: Term) -> int:
-        """A whole number, as the reading of residues has it."""
+        """An integer, as in the reading of residues."""
         return self.outer.integer(term)
 
     def integers(self) -> Integers:
-        """Whole numbers, exact."""
+        """The exact reading of integers."""
         return self.outer.integers()
 
     def full(self, shape: Sequence[int], value: Any) -> Any:
-        """One angle, repeated."""
+        """Raise ``NoResidue``: a literal number is not an angle here."""
         del shape
         raise NoResidue(f"the angle {value}")
 
     def numbers(self, integers: Tensor) -> Points:
-        """Whole multiples of one radian."""
+        """Integer multiples of one radian."""
         return self.unit.times(integers)
 
     def truth(self, condition: Tensor) -> Any:
-        """Truth values are no angles."""
+        """Raise ``NoResidue``: truth values are not angles."""
         del condition
         raise NoResidue("an angle made of truth values")
 
     def product(self, left: Any, right: Any) -> Any:
-        """A product of matrices is no angle here."""
+        """Raise ``NoResidue``: a matrix product is not an angle here."""
         del left, right
         raise NoResidue("an angle computed by a product of matrices")

@@ -1,7 +1,7 @@
-"""Random values for a statement in a tower of fields.
+"""Draw random values for a statement in a tower of fields.
 
-Numbers are drawn anew at every level: by the Chinese remainder theorem they are the residues of
-one whole number.  Whole numbers, maps of indices and masks are the same at all levels.
+Numbers are drawn independently at every level: by the Chinese remainder theorem they are the
+residues of one integer.  Integers, index maps and masks are the same at all levels.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ NUMBERS = ("real", "positive", "nonnegative", "angle", "frequency")
 LARGEST_NATURAL = 12  # also a number of layers
 POWER = 65_537
 REFLECTIONS = 64
-LARGEST_MATRIX = 1 << 22  # of an unknown function
-TRIES = 400  # of whole numbers that hypotheses speak of
+LARGEST_MATRIX = 1 << 22  # entries, for an unknown function
+TRIES = 400  # draws of integers in hypotheses
 
 
 class Draws:
-    """The values of the givens: whole ones once, numbers for each field when they are asked for."""
+    """The values of the givens: integers drawn once, numbers drawn for each field when needed."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Draws:
         self._frames: dict[str, int] = {}
 
     def again(self) -> Draws:
-        """The same values, with notes of its own on what is drawn from now on."""
+        """The same values, with separate records of later draws."""
         other, known = copy(self), self.hypotheses
         own = {name: copy(x) for name, x in vars(self).items() if isinstance(x, dict | set)}
         vars(other).update(own)
@@ -63,10 +63,10 @@ class Draws:
         return other
 
     def _all_whole(self) -> dict[str, Any]:
-        """Whole values of all that have some; those that hypotheses speak of until they obey."""
+        """Draw all integer values, repeatedly for those in hypotheses until they obey them."""
         found: dict[str, Any] = {}
         broken: dict[str, str] = {}
-        spoken = None if self.hypotheses is None else self.hypotheses.whole_names
+        spoken = None if self.hypotheses is None else self.hypotheses.integer_names
         for k in range(TRIES):
             for name, given in self.givens.items():
                 if not k or (spoken and name in spoken):
@@ -74,7 +74,7 @@ class Draws:
                     found |= {} if value is None else {name: value}
             if not spoken or self.hypotheses is None:
                 return found
-            broken = self.hypotheses.breaks_whole(found, self.sizes)
+            broken = self.hypotheses.broken_integer_hypotheses(found, self.sizes)
             if not broken or self.hypotheses.too_large:
                 break
         if self.hypotheses is not None:
@@ -82,7 +82,7 @@ class Draws:
         return found
 
     def values(self, arithmetic: FieldArithmetic) -> dict[str, Any]:
-        """Every given, in one field."""
+        """The values of all givens in one field."""
         found = dict(self.whole)
         for name, given in self.givens.items():
             shape, _ = given.measured(self.sizes)
@@ -95,7 +95,7 @@ class Draws:
         return found
 
     def angle(self, arithmetic: FieldArithmetic, name: str, shape: Sequence[int]) -> Points:
-        """Random angles under a name; none is a short cycle."""
+        """Random angles under a name, none of small order."""
         key = (arithmetic.prime, name)
         if key not in self._angles:
             self._angles[key] = random_points(
@@ -111,9 +111,9 @@ class Draws:
     def function(
         self, arithmetic: FieldArithmetic, name: str, args: Sequence[Residue], batch: int
     ) -> Residue:
-        """c + Σ a x + (e + Σ b x)^k of all that it reads, with random a, b, c, e for each entry.
+        """c + Σ a x + (e + Σ b x)^k of all its inputs, with random a, b, c, e for each entry.
 
-        The power k is so high that it obeys no identity of small polynomials by itself.
+        The power k is so high that the function satisfies no identity of low degree by itself.
         """
         given = self.givens[name]
         if given.traits:
@@ -146,7 +146,7 @@ class Draws:
     ) -> Residue:
         """x_i A + (x_i B + c)^k for every row x_i, where c = Σ_j (x_j D + e)³ + Σ y E.
 
-        All rows of the first argument are treated alike; y are the other arguments.
+        All rows of the first argument are treated the same; y are the other arguments.
         """
         given, x = self.givens[name], args[0]
         if set(given.traits) != {"equivariant"} or given.out is not None or x.ndim < batch + 2:
@@ -187,7 +187,7 @@ class Draws:
         given: Given | None,
         shape: Sequence[int] | None = None,
     ) -> Residue:
-        """Random numbers under a name, of the shape of a given or another."""
+        """Random numbers under a name, of the shape of a given or another shape."""
         if shape is None:
             assert given is not None
             shape, _ = given.measured(self.sizes)
@@ -196,11 +196,11 @@ class Draws:
     def frame(self, arithmetic: FieldArithmetic, name: str, n: int, columns: int) -> Residue:
         """Orthonormal columns (n, k): those of a product of random reflections 1 − 2 v vᵀ / (v·v).
 
-        Every orthogonal matrix is such a product.  In one tower there are n of them, in the next
-        n − 1: one of the two has determinant −1.  Of two matrices the second begins with n − 1, so
-        that their determinants are not those of one matrix.  Some k + 1 reflections take the first
-        columns of the identity to any others; of a wide square matrix there are fewer than n, as n
-        of them would take n³ steps, and no bound is claimed then.
+        Every orthogonal matrix is such a product.  One tower uses n of them and the next n − 1, so
+        that one of the two has determinant −1.  The second of two matrices starts with n − 1, so
+        that their determinants are not tied to each other.  Some k + 1 reflections take the first k
+        columns of the identity to any others; wide square matrices use fewer than n, as n of them
+        would take n³ steps, and then no bound is claimed.
         """
         found = arithmetic.of(torch.eye(n, columns, dtype=torch.int64))
         most = n if columns == n else min(n, columns + 1)
@@ -222,7 +222,7 @@ class Draws:
         return found
 
     def _whole(self, name: str, given: Given, k: int = 0) -> Any:
-        """The k-th try; every second one is small numbers, and maybe the identity."""
+        """The k-th try; every second one uses small numbers, and possibly the identity."""
         random = self._random(f"{name} {k}" if k else name)
         shape, below = given.measured(self.sizes)
         simple = k % 2 == 1
@@ -244,5 +244,5 @@ class Draws:
             if not shape:
                 return mask
             seen = torch.randint(shape[-1], (*shape[:-1], 1), generator=generator)
-            return mask | (torch.arange(shape[-1]) == seen)  # no row sees nothing
+            return mask | (torch.arange(shape[-1]) == seen)  # every row sees something
         return None

@@ -1,16 +1,16 @@
 """Check a statement exactly: both sides in finite fields, entry by entry.
 
-Schwartz–Zippel: a polynomial of degree D that is not 0 modulo p is 0 at random residues with
-probability at most D/p.  It speaks of differences that are not 0 as functions modulo p, at the
-whole numbers that were drawn (until they obeyed the hypotheses about them).
+Schwartz–Zippel: a polynomial of degree D that is nonzero modulo p vanishes at random residues with
+probability at most D/p.  This applies to differences that are nonzero as functions modulo p, at the
+integers that were drawn (until they obeyed the hypotheses about them).
 
-Under hypotheses the bound is kept where every value that obeys them is reached from uniform
-numbers by rational functions, whose degrees are counted: a given replaced by what an equation says
-of it, a row likewise (a value that obeys is its own image), an inverse, orthonormal columns as a
-product of reflections.  A difference that is not 0 at some value that obeys is then not 0 as a
-function of those numbers.  Solutions of equations are not uniform, and no bound is claimed.  One
-draw that fails to obey a "!=" is no draw: it is not repeated, so that the bound on "obeys, differs
-and agrees" stands.
+Under hypotheses the bound remains valid if every value that obeys them is reached from uniform
+numbers by rational functions, whose degrees are counted: a given replaced by the other side of an
+equation, likewise a row (a value that obeys is its own image), an inverse, orthonormal columns as a
+product of reflections.  A difference that is nonzero at some value that obeys is then nonzero as a
+function of those numbers.  Solutions of equations are not uniform, and no bound is claimed.  A draw
+that violates a "!=" is not repeated, so that the bound on "obeys, differs and agrees" remains
+valid.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from .reading import ResidueReading
 from .residue import CONSTANT, NoResidue, Residue
 from .towers import NoTower, Tower, choices, tower
 
-# How likely a false equation passes: a bound, where an argument for one is known, in words
+# The probability that a false equation passes: a bound, if an argument for one is known
 
 DRAWN_ONCE = (*WHOLE_KINDS, "index", "boolean")
 
 
 @dataclass(frozen=True)
 class Chance:
-    """A bound on the probability that a false equation passes, or None; and why."""
+    """A bound on the probability that a false equation passes, or None, and the argument."""
 
     error: Fraction | None
     argument: str
@@ -75,18 +75,20 @@ def chance_of(
 
 
 def _of_determinants(chance: Chance, signs: dict[str, int]) -> Chance:
-    """What was drawn has one determinant, and in the next tower the other."""
+    """Restrict a bound to the drawn determinants; the next tower has the opposite ones."""
     if chance.error is None or not signs:
         return chance
     told = ", ".join(f"det {name} = {sign:+d}" for name, sign in sorted(signs.items()))
-    other = "the other sign is seen in the other tower"
+    other = "the other sign is checked in the other tower"
     if len(signs) > 1:
-        other = "all the other signs are seen in the other tower, and no other combination of them"
+        other = (
+            "the opposite signs are checked in the other tower, but no other combination of signs"
+        )
     return Chance(chance.error, f"{chance.argument}; for {told} ({other})")
 
 
 def _at_whole(chance: Chance, sides: tuple[Term, Term]) -> Chance:
-    """What is whole, a map or a mask was drawn once; nothing bounds what others would show."""
+    """Restrict a bound to the integers, index maps and masks, which were drawn only once."""
     read = frozenset[Term]().union(*map(free, sides))
     drawn = {v.data for v in read if v.op == "var"}
     drawn |= {(v.data, "index") for v in read if v.op == "index"}
@@ -99,7 +101,7 @@ def _at_whole(chance: Chance, sides: tuple[Term, Term]) -> Chance:
 def _rational(values: tuple[Residue, Residue], read: ResidueReading) -> Chance:
     degree = values[0].degree.plus(values[1].degree)
     if degree == CONSTANT:
-        return Chance(None, "no bound is known: nothing is drawn but whole numbers")
+        return Chance(None, "no bound is known: only integers are drawn")
     reached, pool = sum(degree), _pool(read)
     if reached >= pool:
         return Chance(None, f"no bound: the degree is {reached} and there are {pool} choices")
@@ -126,32 +128,36 @@ def _one_softmax(
     V, factors = left
     known = read.draws.hypotheses
     if known is not None and V.data[0] in known.names:
-        return Chance(None, f"no bound is known: a hypothesis speaks of {V.data[0]}")
+        return Chance(None, f"no bound is known: a hypothesis involves {V.data[0]}")
     prime, name = read.arithmetic.prime, V.data[0]
     columns = 1 if factors else values[0].shape[-1]
-    share = Fraction(1 + _over(factors, read), prime) if factors else Fraction(1, prime**columns)
+    share = (
+        Fraction(1 + _product_degree(factors, read), prime)
+        if factors
+        else Fraction(1, prime**columns)
+    )
     said = f"{prime}^−{columns}" if not factors else f"{share.numerator}/{prime}"
     return Chance(
         Fraction(reached, pool) + share,
-        f"x ↦ w^x is injective: different weights stay different but for {reached} of {pool} "
+        f"x ↦ w^x is injective: distinct weights stay distinct except for {reached} of {pool} "
         f"choices of the scores, and then a row that is compared agrees with probability at most "
         f"{said}, as {name} is random and independent of the scores",
     )
 
 
-def _over(factors: tuple[Term, ...], read: ResidueReading) -> int:
-    """The degree of a product of matrices, with its denominators."""
+def _product_degree(factors: tuple[Term, ...], read: ResidueReading) -> int:
+    """The degree of a matrix product, including denominators."""
     return sum(sum(read.arithmetic.of(read(factor)).degree) for factor in factors)
 
 
 def _pool(read: ResidueReading) -> int:
-    """The number of choices of the numbers of which there are fewest."""
+    """The smallest number of choices of any drawn number."""
     prime, draws = read.arithmetic.prime, read.draws
     return min(prime, choices(prime, draws.above)) if draws.rotates else prime
 
 
 def _weighted(t: Term) -> tuple[Term, tuple[Term, ...]] | None:
-    """V and what it is multiplied by from the right, in softmax(..) V A B .. and rows of it."""
+    """V and its right factors in softmax(..) V A B .., or in rows of it."""
     if t.op == "named":
         return _weighted(t.args[0])
     if t.op in ("gather", "pick", "slice") and _place(t) < t.args[0].ndim - 1:
@@ -174,14 +180,14 @@ def _place(t: Term) -> int:
 
 
 def _softmax(t: Term) -> bool:
-    """A softmax, or rows of one."""
+    """Whether a term is a softmax, or rows of one."""
     while t.op in ("gather", "pick", "slice") and _place(t) < t.args[0].ndim - 1:
         t = t.args[0]
     return t.op == "named" and t.data[0] == "softmax" and depth_of(t) == 1
 
 
 def _values(t: Term) -> tuple[Term, tuple[Term, ...]] | None:
-    """V with its rows in any order, and what it is multiplied by."""
+    """V, with its rows in any order, and its right factors."""
     if t.op == "var":
         return (t, ()) if t.data[1] == "real" and t.ndim == 2 else None
     if t.op == "gather" and _place(t) == t.ndim - 2:
@@ -194,9 +200,9 @@ def _values(t: Term) -> tuple[Term, tuple[Term, ...]] | None:
     return None
 
 
-# Check a statement exactly: both sides in finite fields, entry by entry
+# The check of one statement
 
-PLACES = (0, 1)  # two towers: what is true modulo one prime by chance is not so modulo another
+TOWERS = (0, 1)  # two towers: an equation true by chance modulo one prime fails modulo another
 
 
 @dataclass(frozen=True)
@@ -204,9 +210,9 @@ class ExactCheck:
     """One conclusion in one tower of fields.
 
     ``status`` is held, violated or skipped; ``compared`` counts entries, ``undefined`` those left
-    out because a denominator was 0.  ``error`` bounds the probability that a false equation
-    passes, where an argument for such a bound is known, and ``argument`` is it, or says that
-    there is none.  ``worst`` is the first entry that differs.
+    out because a denominator was 0.  ``error`` bounds the probability that a false equation passes,
+    if an argument for such a bound is known; ``argument`` states it, or why there is none.
+    ``worst`` is the first entry that differs.
     """
 
     says: str
@@ -231,13 +237,14 @@ def exact(
     rows: int = ROWS,
     device: str = "cpu",
 ) -> list[ExactCheck]:
-    """Every equation among the conclusions, in two towers of fields.
+    """Check every equation among the conclusions, in two towers of fields.
 
-    What has no reading there (an order, a maximum, a root of what is not whole) is skipped and
-    says why, and so is what does not hold for values that are not known to obey a hypothesis.
-    There are fewer tokens than the scale has where the work would be too much.  The field sees
-    the algorithm, not the arithmetic: no rounding, no overflow.  Raises
-    :class:`~attnproof.symbolic.gate.Misread` for a statement whose code is not what its term says.
+    Anything without a meaning in a field (an order, a maximum, a root of a number that is not an
+    integer) is skipped with a reason, as is a claim that fails for values not known to obey a
+    hypothesis.  There are fewer tokens than in the scale if the work would be too much.  A field
+    checks the algorithm, not the floating-point arithmetic: there is no rounding and no overflow.
+    Raises :class:`~attnproof.symbolic.gate.Misread` for a statement whose code disagrees with its
+    term.
 
     >>> from attnproof.symbolic.givens import permutation, real, sizes
     >>> from attnproof.symbolic.claim import equal
@@ -249,7 +256,7 @@ def exact(
     ['held', 'held']
     """
     found = []
-    begun: Begun = {}
+    readings: DrawnReadings = {}
     for says, claim, whole in parts_of(statement):
         start, asked_for = perf_counter(), claim.at_witness()
         why = _no_equation(asked_for)
@@ -258,15 +265,15 @@ def exact(
         if why:
             found.append(_skipped(says, lengths, seed, why, start))
             continue
-        for place in PLACES:
+        for place in TOWERS:
             try:
                 levels = tower(max(map(depth_of, _sides(told))), place)
-                how = (levels, place, seed, rows, device, unsure, begun)
+                how = (levels, place, seed, rows, device, unsure, readings)
                 try:
-                    one = checked(alone, says, told, lengths, *how)
+                    one = check_equation(alone, says, told, lengths, *how)
                 except TooLarge:
                     lengths = lengths_at(alone, told, scale_named("small"), rows)
-                    one = checked(alone, says, told, lengths, *how)
+                    one = check_equation(alone, says, told, lengths, *how)
             except (NoResidue, NoTower, TooLarge, TypeError) as reason:
                 one = _skipped(says, lengths, seed, str(reason), start)
             found.append(one)
@@ -275,11 +282,11 @@ def exact(
     return found
 
 
-Begun = dict[tuple[object, ...], tuple[Statement, ResidueReading]]
+DrawnReadings = dict[tuple[object, ...], tuple[Statement, ResidueReading]]
 
 
-def _begun(
-    kept: Begun,
+def _drawn_reading(
+    kept: DrawnReadings,
     statement: Statement,
     sizes: dict[str, int],
     levels: Tower,
@@ -289,8 +296,8 @@ def _begun(
     rotated: frozenset[str],
     unsure: tuple[str, ...],
 ) -> ResidueReading:
-    """A reading in which nothing was looked at but hypotheses, at values that obey them."""
-    whose = (id(statement.givens), statement.assume, statement.laws)  # the givens are kept
+    """A reading in which only hypotheses were evaluated, at values that obey them."""
+    whose = (id(statement.givens), statement.assume, statement.laws)  # kept alive below
     key = (whose, tuple(sizes.items()), levels, place, seed, device, rotated, unsure)
     if key not in kept:
         known = Hypotheses(statement, rotated)
@@ -304,7 +311,7 @@ def _begun(
     return kept[key][1].again()
 
 
-def checked(
+def check_equation(
     statement: Statement,
     says: str,
     claim: Claim,
@@ -315,17 +322,18 @@ def checked(
     rows: int = ROWS,
     device: str = "cpu",
     unsure: Sequence[str] = (),
-    begun: Begun | None = None,
+    readings: DrawnReadings | None = None,
 ) -> ExactCheck:
-    """One equation in one tower.  Raises :class:`NoResidue` for what has no meaning there.
+    """Check one equation in one tower.
 
-    ``unsure`` are further hypotheses that are not known to be obeyed, ``begun`` the readings of
-    other equations under the same hypotheses, whose values are drawn and obey them.
+    ``unsure`` lists further hypotheses that are not known to be obeyed.  ``readings`` caches, for
+    other equations under the same hypotheses, readings whose values are drawn and obey them.
+    Raises :class:`NoResidue` for anything without a meaning there.
     """
     start, sides = perf_counter(), _sides(claim)
     sizes, rotated = with_roots(sides, lengths, levels), _rotated(sides)
-    read = _begun(
-        {} if begun is None else begun,
+    read = _drawn_reading(
+        {} if readings is None else readings,
         statement,
         sizes,
         levels,
@@ -348,9 +356,11 @@ def checked(
         return _skipped(says, sizes, seed, "every entry has a denominator that is 0", start)
     violated = bool(wrong.any())
     if violated and known.unmet and known.too_large:
-        raise TooLarge("values that obey the hypotheses are looked for at small sizes")
+        raise TooLarge("values that obey the hypotheses are searched for at small sizes only")
     if violated and known.unmet:
-        why = f"it does not hold without what is not known to be obeyed: {known.told()}"
+        why = (
+            f"it fails at values that are not known to obey every hypothesis: {known.unmet_words()}"
+        )
         return _skipped(says, sizes, seed, why, start)
     chance = chance_of(sides, (left, right), read)
     return ExactCheck(
@@ -362,14 +372,14 @@ def checked(
         compared,
         undefined,
         chance.error,
-        chance.argument + known.without(),
+        chance.argument + known.without_words(),
         tuple(int(k) for k in wrong.nonzero()[0]) if violated else (),
         perf_counter() - start,
     )
 
 
 def _differences(left: Residue, right: Residue) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where two values differ, and where one of them is undefined; −inf is −inf alone."""
+    """Where two values differ, and where one of them is undefined; −inf equals only −inf."""
     wrong, lost = left.value != right.value, torch.zeros_like(left.value, dtype=torch.bool)
     hidden = [torch.zeros_like(lost) if x.hidden is None else x.hidden for x in (left, right)]
     wrong = torch.where(hidden[0] | hidden[1], hidden[0] ^ hidden[1], wrong)
@@ -393,11 +403,11 @@ def _sides(claim: Claim) -> tuple[Term, Term]:
 
 
 def _no_equation(claim: Claim) -> str:
-    """Why a claim is nothing that a field can say, or nothing."""
+    """Return why a claim cannot be checked in a field, or ""."""
     if claim.relation == "!=":
-        return "the claim says that something differs for all values; random ones show no others"
+        return "the claim says that the sides differ for all values, which random ones cannot show"
     if claim.relation == "exists":
-        return "the claim names nothing that exists, and nothing is looked for in a field"
+        return "the claim names no witness, and none is searched for in a field"
     if claim.relation != "=":
         return f"a field has no order, and the claim says {claim.relation!r}"
     return ""

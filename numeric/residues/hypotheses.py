@@ -1,15 +1,15 @@
-"""Values in a field that obey the hypotheses of a statement, from values that need not.
+"""Find values in a field that obey the hypotheses of a statement.
 
-They are met in this order.  A given number alone on one side of an equation is replaced by the
-other side, in the claim and in every other hypothesis.  Hypotheses about whole numbers and maps
-are tried on other small ones.  Then, in every field: a product of two givens that is the
-identity (orthonormal columns as a product of reflections, or an inverse); a row of a given alone
-on one side; equations that are linear in one given, by elimination; quadratic equations in one
-entry of every row.
+Hypotheses are handled in this order.  A given number alone on one side of an equation is replaced
+by the other side, in the claim and in every other hypothesis.  Integers and index maps in
+hypotheses are redrawn, every second time as small ones.  Then, in every field: a product of two
+givens that is the identity (orthonormal columns as a product of reflections, or an inverse); a row
+of a given alone on one side; equations that are linear in one given, by elimination; quadratic
+equations in one entry of every row.
 
-Every hypothesis is looked at in the end, entry by entry.  One that is not obeyed, or says
-something that has no meaning in a field (an order), makes no value wrong: a claim that holds
-without it holds with it.  Only nothing that contradicts the claim is then believed.
+Finally every hypothesis is checked, entry by entry.  One that is not obeyed, or has no meaning in a
+field (an order), invalidates no value: a claim that holds without it holds with it.  But a
+counterexample is then not trusted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from attnproof.symbolic.derive import Contraction, contraction
 from attnproof.symbolic.givens import NUMBERS, SIGNED, Given
 from attnproof.symbolic.statement import Statement
 
-from ..hypotheses import Unsatisfiable, index_values, spot_of, written
+from ..hypotheses import Unsatisfiable, given_and_place, index_values, written
 from ..walk import TooLarge
 from .angles import depth_of
 from .hypothesis import NO_ORDER, Hypothesis
@@ -36,20 +36,21 @@ if TYPE_CHECKING:
     from .reading import ResidueReading
 
 
-# Numbers of one field that obey equations: formed from others, or solutions
+# Numbers of one field that obey equations
 
-DRAWN = ("real", *SIGNED)
-UNKNOWNS = 256  # of a system of linear equations
-SOLVED, LOOKED = 12, 4  # points at which a law about all real numbers is solved, and looked at
-TRIES = 40  # of rows for which a quadratic equation has no root
+REAL_KINDS = ("real", *SIGNED)
+UNKNOWNS = 256  # at most, in a system of linear equations
+SOLVED_POINTS = 12  # at which a law about all real numbers is solved
+CHECKED_POINTS = 4  # at which it is then checked
+TRIES = 40  # redraws of rows for which a quadratic equation has no root
 
 
-class Obeying:
+class LevelValues:
     """Values at one level of a tower.
 
-    ``solved`` says that some are solutions of equations, ``too_large`` that smaller systems of
-    equations would have been solved.  ``unsure`` tells what real numbers have and these need not:
-    a sign of what was changed, and a real root.
+    ``solved``: some are solutions of equations; ``too_large``: smaller systems of equations would
+    have been solved.  ``unsure`` lists properties of real numbers that these values may lack: the
+    sign of a changed value, and a real root.
     """
 
     def __init__(self, read: ResidueReading, givens: Mapping[str, Given]) -> None:
@@ -57,10 +58,10 @@ class Obeying:
         self.solved = self.too_large = False
         self.unsure: dict[str, str] = {}
 
-    def broken(self, h: Hypothesis, values: Mapping[str, Any]) -> str:
-        """Why a hypothesis is not obeyed by these values, or nothing."""
+    def why_broken(self, h: Hypothesis, values: Mapping[str, Any]) -> str:
+        """Return why a hypothesis is not obeyed by these values, or ""."""
         try:
-            for at in self.places(h):
+            for at in self.variable_values(h):
                 left, right = self.sides(h, {**values, **at})
                 marks = [side.undefined for side in (left, right)]
                 if any(mark is not None and bool(mark.any()) for mark in marks):
@@ -74,23 +75,23 @@ class Obeying:
             return str(error)
         return ""
 
-    def places(self, h: Hypothesis, *, solving: bool = False) -> Iterator[dict[str, Any]]:
-        """The values of a law's own variables: of real ones, random; of indices, all."""
+    def variable_values(self, h: Hypothesis, *, solving: bool = False) -> Iterator[dict[str, Any]]:
+        """The values of the variables of a law: random for real ones, all for indices."""
         variables = h.claim.variables
         if variables and any(depth_of(side) for side in h.claim.sides):
-            raise NoResidue("a law about exponentials is not looked at")
+            raise NoResidue("a law about exponentials is not supported")
         if all(given.kind == "index" for _, given in variables):
             return iter(index_values(h.claim, self.read.sizes))
-        strange = [name for name, given in variables if given.kind not in DRAWN]
+        strange = [name for name, given in variables if given.kind not in REAL_KINDS]
         if strange:
-            raise NoResidue(f"it speaks of all {strange[0]}")
+            raise NoResidue(f"it quantifies over all {strange[0]}")
         drawn = self.read.draws.numbers
         return (
             {
                 name: drawn(self.read.arithmetic, f"{name} of a law {k} {solving}", given)
                 for name, given in variables
             }
-            for k in range(SOLVED if solving else LOOKED)
+            for k in range(SOLVED_POINTS if solving else CHECKED_POINTS)
         )
 
     def sides(self, h: Hypothesis, values: Mapping[str, Any]) -> tuple[Residue, Residue]:
@@ -100,20 +101,20 @@ class Obeying:
             return left, at.arithmetic.of(0)
         return left, at.arithmetic.of(_number(at(h.claim.right)))
 
-    def form(self, h: Hypothesis, values: dict[str, Any]) -> None:
-        """What one equation says of a product, or of a row."""
+    def satisfy(self, h: Hypothesis, values: dict[str, Any]) -> None:
+        """Satisfy one equation that states a product or a row."""
         if h.claim.variables:
             return
         left, right = h.claim.sides
         form = contraction(left, right)
-        if form is not None and form.first.data[1] in DRAWN:
+        if form is not None and form.first.data[1] in REAL_KINDS:
             self._product(form, values)
             return
         for target, source in ((left, right), (right, left)):
-            name, spot = spot_of(target)
+            name, spot = given_and_place(target)
             if not spot or not isinstance(values.get(name), Residue):
                 continue
-            if self.givens[name].kind == "orthogonal":  # it would not be any more
+            if self.givens[name].kind == "orthogonal":  # it would no longer be orthogonal
                 continue
             try:
                 read, old = self.read.at(values), values[name]
@@ -128,13 +129,13 @@ class Obeying:
             return
 
     def _changed(self, name: str) -> None:
-        """A given has another value, of which no sign is known."""
+        """Record that a given has a new value, whose sign is unknown."""
         kind = self.givens[name].kind
         if kind in SIGNED:
             self.unsure[f"{name} is {kind}"] = NO_ORDER
 
     def _product(self, form: Contraction, values: dict[str, Any]) -> None:
-        """A matrix with orthonormal columns or rows; a matrix and its inverse."""
+        """Satisfy an equation for orthonormal columns or rows, or for an inverse."""
         name = str(form.first.data[0])
         rows, columns = values[name].shape
         arithmetic = self.read.arithmetic
@@ -153,7 +154,7 @@ class Obeying:
         values[name] = frame if form.kind == "columns" else frame.moved(lambda x: x.mT.contiguous())
         self._changed(name)
 
-    # equations that nothing stands alone in
+    # equations in which nothing stands alone
 
     def solve(
         self,
@@ -161,9 +162,9 @@ class Obeying:
         equations: list[Hypothesis],
         values: dict[str, Any],
     ) -> None:
-        """One given is changed until all equations that speak of it hold, if one will do."""
+        """Change one given, if that suffices, until all equations that contain it hold."""
         spoken = sorted(frozenset[str]().union(*(h.names for h in broken)))
-        spoken = [k for k in spoken if self.givens[k].kind in DRAWN]
+        spoken = [k for k in spoken if self.givens[k].kind in REAL_KINDS]
         for way in (self._linear, self._quadratic):
             for name in sorted(spoken, key=lambda k: (-len(values[k].shape), k)):
                 system = [h for h in equations if name in h.names]
@@ -177,16 +178,16 @@ class Obeying:
                 if changed is None:
                     continue
                 tried = {**values, name: changed}
-                if not any(self.broken(h, tried) for h in system):
+                if not any(self.why_broken(h, tried) for h in system):
                     values[name], self.solved = changed, True
                     self._changed(name)
                     if way == self._quadratic and not self._real(name, system[0], equations):
                         self.unsure[str(system[0])] = "its roots in a field need not be real"
-                    if not any(self.broken(h, values) for h in broken):
+                    if not any(self.why_broken(h, values) for h in broken):
                         return
 
     def _real(self, name: str, h: Hypothesis, equations: list[Hypothesis]) -> bool:
-        """Whether a quadratic equation is known to have real roots where all others hold."""
+        """Whether a quadratic equation is known to have real roots whenever all others hold."""
         if any(h.names & other.names for other in equations if other is not h):
             return False
         return real_roots(h, name, self.givens, self.read.sizes, self.read.draws.whole)
@@ -194,7 +195,7 @@ class Obeying:
     def _gaps(self, system: list[Hypothesis], values: Mapping[str, Any]) -> Tensor:
         gaps = []
         for h in system:
-            for at in self.places(h, solving=True):
+            for at in self.variable_values(h, solving=True):
                 left, right = self.sides(h, {**values, **at})
                 gap = left + right * -1
                 if gap.undefined is not None and bool(gap.undefined.any()):
@@ -209,7 +210,9 @@ class Obeying:
         arithmetic, shape = self.read.arithmetic, values[name].shape
         width = max(1, values[name].value.numel())
         if width > UNKNOWNS:
-            raise TooLarge(f"{width} numbers that obey equations are looked for at small sizes")
+            raise TooLarge(
+                f"{width} numbers that obey equations are searched for at small sizes only"
+            )
 
         def gaps(x: Tensor) -> Tensor:
             one = Residue(arithmetic, x.reshape(shape))
@@ -235,7 +238,7 @@ class Obeying:
     def _quadratic(
         self, name: str, system: list[Hypothesis], values: Mapping[str, Any]
     ) -> Residue | None:
-        """The first number of every row, from one quadratic equation for each row."""
+        """Solve one quadratic equation per row for the first number of the row."""
         if len(system) != 1 or system[0].claim.variables:
             return None
         arithmetic, old = self.read.arithmetic, values[name]
@@ -284,16 +287,16 @@ def _number(value: Any) -> Any:
     )
 
 
-# Values in a field that obey the hypotheses of a statement, from values that need not
+# All hypotheses of a statement
 
 
 @dataclass
 class Hypotheses:
-    """What a statement takes for granted, and what became of it in the fields of one tower.
+    """The hypotheses of a statement, and their status in the fields of one tower.
 
-    ``unmet`` says of each hypothesis that is not known to be obeyed why; ``solved`` that some
-    values are solutions of equations, and not uniform in what they may be; ``partly`` that some
-    are obeyed in some of the fields, maybe; ``too_large`` that smaller sizes might do.
+    ``unmet`` maps each hypothesis that is not known to be obeyed to the reason; ``solved``: some
+    values are solutions of equations, and so not uniform; ``partly``: some hypotheses may be obeyed
+    in only some of the fields; ``too_large``: smaller sizes might succeed.
     """
 
     statement: Statement
@@ -305,34 +308,34 @@ class Hypotheses:
 
     @property
     def all(self) -> list[Hypothesis]:
-        """Equations first."""
+        """All hypotheses, equations first."""
         return [Hypothesis(claim) for claim in self.statement.hypotheses]
 
     @property
     def names(self) -> frozenset[str]:
-        """The givens they speak of."""
+        """The givens in the hypotheses."""
         return frozenset[str]().union(*(h.names for h in self.all))
 
-    def told(self) -> str:
-        """What is not known to be obeyed, and why."""
+    def unmet_words(self) -> str:
+        """Say what is not known to be obeyed, and why."""
         whys = dict.fromkeys(self.unmet.values())
         groups = {why: [k for k, v in self.unmet.items() if v == why] for why in whys}
         return "; ".join(f"{', '.join(what)} ({why})" for why, what in groups.items())
 
-    def without(self) -> str:
-        """That the claim held without some of them, in words."""
+    def without_words(self) -> str:
+        """Say that the claim held without some of them."""
         return f"; it holds without the hypothesis {' and '.join(self.unmet)}" if self.unmet else ""
 
-    def obeyed(self, read: ResidueReading) -> dict[str, Any]:
-        """Values of one level that obey the hypotheses; those that they do not are noted.
+    def obeying_values(self, read: ResidueReading) -> dict[str, Any]:
+        """Return values of one level that obey the hypotheses, and record those they do not obey.
 
-        What is not obeyed in the end has no part in the values.
+        Hypotheses that fail in the end do not influence the values.
         """
-        able = [h for h in self.all if not h.whole and not self._foreign(h)]
+        able = [h for h in self.all if not h.whole and not self._is_unsupported(h)]
         while True:
-            obeying = Obeying(read, self.statement.givens)
+            obeying = LevelValues(read, self.statement.givens)
             values = self._changed(able, obeying)
-            whys = {str(h): why for h in able if (why := obeying.broken(h, values))}
+            whys = {str(h): why for h in able if (why := obeying.why_broken(h, values))}
             self.solved |= obeying.solved
             self.too_large |= obeying.too_large
             if not whys:
@@ -342,19 +345,21 @@ class Hypotheses:
             self.partly = True
             able = [h for h in able if str(h) not in whys]
 
-    def _changed(self, able: list[Hypothesis], obeying: Obeying) -> dict[str, Any]:
-        """The values as drawn, changed so that these equations hold, if that can be done."""
+    def _changed(self, able: list[Hypothesis], obeying: LevelValues) -> dict[str, Any]:
+        """The drawn values, changed so that these equations hold if possible."""
         values = dict(obeying.read.values)
         equations = [h for h in able if h.claim.relation == "="]
         for h in equations:
-            obeying.form(h, values)
-        broken = [h for h in equations if obeying.broken(h, values)]
+            obeying.satisfy(h, values)
+        broken = [h for h in equations if obeying.why_broken(h, values)]
         if broken:
             obeying.solve(broken, equations, values)
         return values
 
-    def breaks_whole(self, values: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, str]:
-        """The hypotheses about whole numbers that these do not obey, and why."""
+    def broken_integer_hypotheses(
+        self, values: Mapping[str, Any], sizes: Mapping[str, int]
+    ) -> dict[str, str]:
+        """The hypotheses about integers that these values do not obey, and why."""
         found = {}
         for h in (h for h in self.all if h.whole):
             try:
@@ -369,12 +374,12 @@ class Hypotheses:
         return found
 
     @property
-    def whole_names(self) -> frozenset[str]:
-        """The givens that hypotheses about whole numbers speak of."""
+    def integer_names(self) -> frozenset[str]:
+        """The givens in hypotheses about integers."""
         return frozenset[str]().union(*(h.names for h in self.all if h.whole))
 
-    def _foreign(self, h: Hypothesis) -> bool:
-        """Whether nothing can be done for a hypothesis here."""
+    def _is_unsupported(self, h: Hypothesis) -> bool:
+        """Whether a hypothesis cannot be handled here."""
         kinds = {name: self.statement.givens[name].kind for name in h.names}
         why = ""
         if h.claim.relation in (">", ">="):
@@ -382,9 +387,9 @@ class Hypotheses:
         elif any(kind == "function" for kind in kinds.values()):
             why = "functions that obey a law are not drawn"
         elif rotated := sorted(self.angles & {k for k, kind in kinds.items() if kind in NUMBERS}):
-            why = f"{rotated[0]} is an angle, and those are drawn by themselves"
+            why = f"{rotated[0]} is an angle, and angles are drawn independently"
         elif h.claim.relation == "exists":
-            why = "nothing is looked for in a field"
+            why = "no witness is searched for in a field"
         if why:
             self.unmet[str(h)] = why
         return bool(why)

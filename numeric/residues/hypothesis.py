@@ -1,4 +1,4 @@
-"""One hypothesis: what it says of which givens; those that only say the value of a given."""
+"""One hypothesis and its givens; elimination of hypotheses that only define a given."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Hypothesis:
 
     @property
     def names(self) -> frozenset[str]:
-        """The givens it speaks of."""
+        """The givens in it."""
         own = {name for name, _ in self.claim.variables}
         return frozenset(_names(self.claim.sides) - own)
 
     @property
     def whole(self) -> bool:
-        """Whether whole numbers alone decide it."""
+        """Whether it is decided by integers alone."""
         own = all(given.kind == "index" for _, given in self.claim.variables)
         return own and all(whole(side) for side in self.claim.sides)
 
     def holds(self, values: Mapping[str, Any], sizes: Mapping[str, int]) -> bool:
-        """Whether one about whole numbers holds for these."""
+        """Whether a hypothesis about integers holds for these values."""
         read, right = Whole(sizes, values), self.claim.right
         a = torch.as_tensor(read(self.claim.left))
         b = torch.as_tensor(0 if right is None else read(right))
@@ -59,9 +59,9 @@ def _names(terms: Iterable[Term]) -> set[str]:
 
 
 def replaced(statement: Statement, claim: Claim) -> tuple[Statement, Claim, list[str]]:
-    """Givens that an equation says the value of, replaced by it; and what is not known of them.
+    """Replace givens that an equation defines, and list what is then not known to hold.
 
-    What is positive by a hypothesis on a given that is no longer there is not known.
+    That is the positivity of a given that was replaced.
     """
     equations, laws = list(statement.assume), list(statement.laws)
     unsure: list[str] = []

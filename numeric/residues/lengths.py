@@ -1,4 +1,4 @@
-"""The sizes of an exact check, the rows that it looks at, and how much work they are."""
+"""The sizes of an exact check, its sampled rows, and an estimate of the work."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from .residue import NoResidue
 from .roots import has_root
 from .towers import Tower
 
-# How much work some rows of a term are: entries that are computed, and products of matrices
+# The work for some rows of a term: computed entries, and matrix products
 
 BUDGET = 1 << 22
-"""The entries of one side; some 10 ns each on one core."""
-MULTIPLIED = 256
-"""The multiplications of a product of matrices that take as long as one entry."""
+"""The most entries computed for one side, at about 10 ns each on one core."""
+MULTIPLICATIONS_PER_ENTRY = 256
+"""The multiplications in a matrix product that take as long as one entry."""
 
-ROTATED, RAISED, REFLECTED = 32, 16, 64
-"""What a multiple of an angle, an unknown function and a reflected matrix cost in entries."""
-DEPTH = 12
-"""What a natural number or an index counts for, as a depth."""
+ROTATION_COST, FUNCTION_COST, REFLECTION_COST = 32, 16, 64
+"""The costs, in entries, of an angle multiple, an unknown function and a reflected matrix."""
+ASSUMED_DEPTH = 12
+"""The number of steps that a natural number or an index counts as when it is a depth."""
 
 Wanted = tuple[int | None, ...]
-"""How many places of every axis are wanted; None is all."""
+"""The number of places wanted on each axis; None means all."""
 
 
 def work(term: Term, sizes: Mapping[str, int], wanted: Wanted) -> int:
-    """The entries that are computed for these places, each once, as the walk pushes them down."""
+    """The number of entries that the walk computes for these places, each counted once."""
     return _Work(dict(sizes)).of(term, wanted)
 
 
 def unselected(term: Term, sizes: Mapping[str, int], wanted: Wanted) -> int:
-    """The entries of the largest array over tokens of which every place is needed for these."""
+    """The size of the largest array over tokens of which these places need every entry."""
     reached = _Work(dict(sizes))
     reached.of(term, wanted)
     return reached.unselected
@@ -52,14 +52,14 @@ class _Work:
         self.unselected = 0
 
     def length(self, n: Term) -> int:
-        if any(part.op == "entry" for part in postorder(n)):  # a depth that is read off an array
-            return DEPTH
+        if any(part.op == "entry" for part in postorder(n)):  # a depth read from an array
+            return ASSUMED_DEPTH
         if n.loose:
             return 1
         try:
             return length_value(n, self.sizes)
-        except (KeyError, TypeError):  # a depth that is computed from whole numbers
-            return DEPTH
+        except (KeyError, TypeError):  # a depth computed from integers
+            return ASSUMED_DEPTH
 
     def count(self, term: Term, wanted: Wanted) -> int:
         return prod(
@@ -73,28 +73,28 @@ class _Work:
         self.seen.add((t, wanted))
         if t.op in ("var", "index", "num", "size"):
             drawn = t.op == "var" and t.data[1] == "orthogonal"
-            return prod(self.length(n) for n in t.shape) * (REFLECTED if drawn else 1)
+            return prod(self.length(n) for n in t.shape) * (REFLECTION_COST if drawn else 1)
         moved = t.op in ("named", "broadcast", "permute", "new axis")
         own = 0 if moved else self.count(t, wanted)
         if wanted == (None,) * t.ndim and any(map(tokens, t.shape)):
             self.unselected = max(self.unselected, own)
         if t.op in ("cos", "sin"):
-            own *= ROTATED
+            own *= ROTATION_COST
         if t.op == "matmul":
-            own += own * self.length(t.args[0].shape[-1]) // MULTIPLIED
+            own += own * self.length(t.args[0].shape[-1]) // MULTIPLICATIONS_PER_ENTRY
         if t.op in ("tabulate", "iterate"):
             return own + self._repeated(t, wanted)
         if t.op == "call":
             read = sum(self._core(arg, t.data[1]) for arg in t.args)
             made = prod(self.length(n) for n in t.shape[t.data[1] :])
-            own = own * RAISED + read * made + own * read // MULTIPLIED
+            own = own * FUNCTION_COST + read * made + own * read // MULTIPLICATIONS_PER_ENTRY
         return own + sum(self.of(arg, at) for arg, at in self._inner(t, wanted))
 
     def _core(self, arg: Term, batch: int) -> int:
         return prod(self.length(n) for n in arg.shape[batch:])
 
     def _repeated(self, t: Term, wanted: Wanted) -> int:
-        """What is computed row by row or layer by layer."""
+        """The work computed row by row or layer by layer."""
         body = t.args[-1]
         if t.op == "iterate":
             start = self.of(t.args[1], (None,) * t.ndim)
@@ -103,11 +103,11 @@ class _Work:
         return rows * self.of(body, wanted[1:])
 
     def _inner(self, t: Term, wanted: Wanted) -> list[tuple[Term, Wanted]]:
-        """The arguments, and what of them is wanted."""
+        """The arguments, with the number of places needed of each."""
 
         def asked(arg: Term, source: Source) -> int | None:
             if source == "one":
-                return None if arg.op == "var" else 1  # a variable is there as a whole
+                return None if arg.op == "var" else 1  # variables are stored whole
             axis = source[0] if isinstance(source, tuple) else source
             return wanted[axis] if isinstance(axis, int) else None
 
@@ -118,17 +118,17 @@ class _Work:
         ]
 
 
-# The sizes of an exact check, and the rows that it looks at
+# The sizes of an exact check, and its sampled rows
 
 ROWS = 64
-STEPS = 64  # of a stack
-ABOVE = 1 << 15  # positions are below a quarter of it, and none aliases
+STEPS = 64  # at most, of a stack
+MOST_STEPS = 1 << 15  # positions are below a quarter of it, and none aliases
 
 
 def lengths_at(statement: Statement, claim: Claim, scale: Scale, rows: int) -> dict[str, int]:
-    """The sizes at a scale; with fewer tokens, or small, where the work would be too much.
+    """The sizes at a scale, with fewer tokens, or small, if the work would be too much.
 
-    Who asks for more rows than usual means them at these sizes.
+    A request for more rows than the default keeps the sizes.
     """
     scale, asked = replace(scale, steps=min(scale.steps, STEPS)), dict[str, int]()
 
@@ -136,16 +136,16 @@ def lengths_at(statement: Statement, claim: Claim, scale: Scale, rows: int) -> d
         if rows > ROWS or sizes == asked:
             return False
         asked.update(sizes)
-        return _heavy(statement, claim, sizes, rows)
+        return _is_too_much_work(statement, claim, sizes, rows)
 
     found = sizes_of(statement, scale, too_much)
-    if rows <= ROWS and scale.name != "small" and _heavy(statement, claim, found, rows):
+    if rows <= ROWS and scale.name != "small" and _is_too_much_work(statement, claim, found, rows):
         return lengths_at(statement, claim, scale_named("small"), rows)
     return found
 
 
-def _heavy(statement: Statement, claim: Claim, sizes: dict[str, int], rows: int) -> bool:
-    """Whether one side, or one of a hypothesis, is more work than there is time for."""
+def _is_too_much_work(statement: Statement, claim: Claim, sizes: dict[str, int], rows: int) -> bool:
+    """Whether one side, of the claim or of a hypothesis, is too much work."""
     wanted = tuple(
         None if at is None else len(at.places) for at in rows_at(claim.left, sizes, rows, 0)
     )
@@ -158,26 +158,26 @@ def steps_apart(sizes: dict[str, int], levels: Tower) -> int:
     """A number of steps within which no index, size or position may alias."""
     needed, least = 2 * max(sizes.values(), default=1), levels.primes[0]
     if least <= needed:
-        raise NoResidue(f"indices modulo {least}, where some would be the same")
-    return max(needed, min(ABOVE, least // 8))
+        raise NoResidue(f"indices modulo {least}, where some would coincide")
+    return max(needed, min(MOST_STEPS, least // 8))
 
 
 def with_roots(sides: tuple[Term, ...], lengths: dict[str, int], levels: Tower) -> dict[str, int]:
-    """Sizes as near as can be for which every root of a size exists in all fields."""
+    """Reduce sizes as little as possible such that every root of a size exists in all fields."""
     roots = {part.args[0] for side in sides for part in postorder(side) if part.op == "sqrt"}
     roots = {x for x in roots if all(v.op == "size" for v in free(x)) and not x.shape}
     sizes = dict(lengths)
     for root in sorted(roots, key=lambda x: x.key):
         names = sorted(str(v.data[0]) for v in free(root))
-        while names and not _settled(root, names[0], sizes, levels):
+        while names and not _root_exists(root, names[0], sizes, levels):
             sizes[names[0]] -= 1
             if sizes[names[0]] < 1:
                 raise NoResidue("no size has a root in these fields")
     return sizes
 
 
-def _settled(root: Term, name: str, sizes: dict[str, int], levels: Tower) -> bool:
-    """Whether the root exists at every level, and no other size is the same."""
+def _root_exists(root: Term, name: str, sizes: dict[str, int], levels: Tower) -> bool:
+    """Whether the root exists at every level, and no other size is equal."""
     others = [n for other, n in sizes.items() if other != name]
     exists = all(has_root(length_value(root, sizes), p) for p in levels.primes)
     return exists and sizes[name] not in others

@@ -1,8 +1,8 @@
-"""The reading of a term in a tower of fields.
+"""Evaluate a term in a tower of fields.
 
-At level L every number is a residue modulo p_L; what stands inside an exponential is read at
+At level L every number is a residue modulo p_L; the argument of an exponential is evaluated at
 level L − 1; an angle is a point of the circle modulo p_L.  Indices, natural numbers and positions
-are whole numbers, the same at every level.
+are integers, the same at every level.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .residue import Degree, FieldArithmetic, NoResidue, Residue
 from .roots import roots
 from .towers import Tower, power
 
-ENTRIES = 1 << 21  # small pieces: large ones leave the cache, tiny ones repeat the work of products
+ENTRIES = 1 << 21  # a compromise: large pieces leave the cache, small ones repeat products
 COMPARED = ("equal", "less", "less_equal")
 DIVIDED = ("floor_divide", "remainder")
-OF_WHOLE = ("abs", "maximum", *DIVIDED)
+INTEGER_OPERATIONS = ("abs", "maximum", *DIVIDED)
 WHY_NOT = {
     "log": "a logarithm",
     "tanh": "a hyperbolic tangent",
@@ -39,7 +39,7 @@ WHY_NOT = {
 
 
 class ResidueReading(RowReading):
-    """A term modulo the prime of one level."""
+    """Evaluate a term modulo the prime of one level."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ResidueReading(RowReading):
         device: torch.device | None = None,
         values: Mapping[str, Any] | None = None,
     ) -> None:
-        """Without ``values`` those that were drawn, changed so that they obey the hypotheses."""
+        """Use ``values``, or by default those drawn, changed so that they obey the hypotheses."""
         self.tower, self.level, self.draws = tower, level, draws
         self.arithmetic = FieldArithmetic(tower.primes[level], device)
         drawn = draws.values(self.arithmetic) if values is None else values
@@ -59,7 +59,7 @@ class ResidueReading(RowReading):
         self._below: ResidueReading | None = None
         self.exponents: list[Degree] = []
         if values is None and draws.hypotheses is not None:
-            self.values.update(draws.hypotheses.obeyed(self))
+            self.values.update(draws.hypotheses.obeying_values(self))
 
     def at(self, values: Mapping[str, Any]) -> ResidueReading:
         """The reading of the same level at other values."""
@@ -70,7 +70,7 @@ class ResidueReading(RowReading):
         return other
 
     def again(self) -> ResidueReading:
-        """The same reading at the same values, of which nothing was read yet."""
+        """The same reading at the same values, with an empty cache."""
         other = ResidueReading(
             self.tower,
             self.level,
@@ -84,10 +84,10 @@ class ResidueReading(RowReading):
 
     @property
     def below(self) -> ResidueReading:
-        """The reading of what stands inside an exponential."""
+        """The reading for the arguments of exponentials."""
         if self._below is None:
             if not self.level:
-                raise NoResidue("more exponentials inside one another than the tower has levels")
+                raise NoResidue("more nested exponentials than the tower has levels")
             self._below = ResidueReading(
                 self.tower, self.level - 1, self.sizes, self.draws, self.arithmetic.device
             )
@@ -97,9 +97,9 @@ class ResidueReading(RowReading):
         return self._below
 
     def move(self, variable: Term, value: Any) -> None:
-        """A bound variable takes its next value here and in the levels below."""
+        """Set a bound variable to its next value, here and in the levels below."""
         super().move(variable, value)
-        self.composed.clear()  # places of the old value
+        self.composed.clear()  # it holds places for the old value
         if self._below is not None:
             self._below.move(variable, value)
 
@@ -110,18 +110,18 @@ class ResidueReading(RowReading):
         return value
 
     def places(self, map_: Term) -> Tensor:
-        """A map of indices."""
+        """An index map."""
         found: Tensor = self.integers().array(map_, (None,) * map_.ndim)
         return found
 
-    # what the walk asks for
+    # methods that the walk requires
 
     def constant(self, value: Any) -> Residue:
         """A literal number."""
         return self.arithmetic.of(value)
 
     def full(self, shape: Sequence[int], value: Any) -> Residue:
-        """One number, repeated."""
+        """An array filled with one number."""
         repeated: Residue = self.arithmetic.broadcast_to(self.arithmetic.of(value), tuple(shape))
         return repeated
 
@@ -134,11 +134,11 @@ class ResidueReading(RowReading):
         return self.arithmetic.of(condition.to(torch.int64))
 
     def product(self, left: Any, right: Any) -> Residue:
-        """The product of matrices."""
+        """A matrix product."""
         return self.arithmetic.of(left) @ self.arithmetic.of(right)
 
     def integers(self) -> Integers:
-        """Whole numbers, exact."""
+        """The exact reading of integers."""
         return Whole(self.sizes, {k: v for k, v in self.values.items() if is_whole(v)})
 
     def op_minus_infinity(self, _: Term) -> Residue:
@@ -151,21 +151,21 @@ class ResidueReading(RowReading):
         raise NoResidue("an expectation")
 
     def averaged(self, total: Any, axis: Term) -> Any:
-        """A sum over an axis; expectations have no reading here."""
+        """A sum over an axis; expectations are not supported."""
         if axis.op == "space":
             raise NoResidue("an expectation")
         return total
 
     def method(self, term: Term) -> Callable[[Term, Where], Any] | None:
-        """How to compute selected rows of a term."""
+        """Return the function that computes selected rows of a term."""
         found = super().method(term)
         return self.rows_elementwise if found == self.rows_of_integers else found
 
     # elementwise
 
     def rows_elementwise(self, t: Term, where: Where) -> Any:
-        if t.op in COMPARED or (t.op in OF_WHOLE and whole(t)):
-            return self._of_whole(t, where)
+        if t.op in COMPARED or (t.op in INTEGER_OPERATIONS and whole(t)):
+            return self._integer_operation(t, where)
         if t.op == "exp":
             return self._exp(t, where)
         if t.op in ("cos", "sin"):
@@ -180,15 +180,15 @@ class ResidueReading(RowReading):
         return self.repeated(result, self.counts(t, where)) if result.ndim < t.ndim else result
 
     def rows_isin(self, t: Term, where: Where) -> Any:
-        """Whole numbers alone are looked for in a list of indices."""
+        """Whether integers are in a list of indices."""
         return self.integers().rows_isin(t, where)
 
     def _field(self, value: Any) -> Any:
-        """Whole numbers as residues; truth values as they are."""
+        """Integers as residues; truth values unchanged."""
         truth = isinstance(value, Tensor) and value.dtype == torch.bool
         return value if truth else self.arithmetic.of(value)
 
-    def _of_whole(self, t: Term, where: Where) -> Any:
+    def _integer_operation(self, t: Term, where: Where) -> Any:
         if not all(whole(arg) for arg in t.args):
             raise NoResidue("a comparison of numbers that need not be whole: a field has no order")
         if t.op in DIVIDED and (found := positions_in(t)):
@@ -199,7 +199,7 @@ class ResidueReading(RowReading):
         return self.repeated(self.arithmetic.of(exact), self.counts(t, where))
 
     def _exp(self, t: Term, where: Where) -> Residue:
-        """w^x; at −inf it is 0."""
+        """w^x, and 0 at −inf."""
         below = self.below
         x = below.arithmetic.of(below.array(t.args[0], where))
         self.exponents.append(x.degree)
@@ -209,7 +209,7 @@ class ResidueReading(RowReading):
         return Residue(self.arithmetic, value, x.undefined)
 
     def _root(self, t: Term, where: Where) -> Residue:
-        """The root of whole numbers; see ``roots``."""
+        """The root of integers; see ``roots``."""
         if not whole(t.args[0]):
             raise NoResidue("a root of numbers that need not be whole")
         exact = torch.as_tensor(self.integers().array(t.args[0], where), dtype=torch.int64)

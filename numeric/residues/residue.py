@@ -16,38 +16,37 @@ from ..walk import Moves
 
 
 class NoResidue(Exception):
-    """A term has no meaning in a finite field; the text says which part and why."""
+    """A term has no meaning in a finite field; the message says which part and why."""
 
 
 class Degree(NamedTuple):
-    """Bounds on the degrees of a numerator and a denominator in all that was drawn.
+    """Bounds on the degrees of a numerator and a denominator in all drawn numbers.
 
-    The denominator has every number that was divided by as a factor: where it is not 0, the
-    value is defined.
+    The denominator has every divisor as a factor, so the value is defined if it is not 0.
     """
 
     above: int
     below: int
 
     def plus(self, other: Degree) -> Degree:
-        """Of a sum."""
+        """The degree of a sum."""
         above = max(self.above + other.below, other.above + self.below)
         return Degree(above, self.below + other.below)
 
     def times(self, other: Degree) -> Degree:
-        """Of a product."""
+        """The degree of a product."""
         return Degree(self.above + other.above, self.below + other.below)
 
     def inverse(self) -> Degree:
-        """Of 1/(a/b) = b²/(a b): both a and b must not be 0."""
+        """The degree of 1/(a/b) = b²/(a b), where both a and b must not be 0."""
         return Degree(2 * self.below, self.above + self.below)
 
     def either(self, other: Degree) -> Degree:
-        """Of an array some of whose entries are of one degree, and some of the other."""
+        """The degree of an array whose entries have one degree or the other."""
         return Degree(max(self.above, other.above), max(self.below, other.below))
 
     def summed(self, count: int) -> Degree:
-        """Of a sum of so many."""
+        """The degree of a sum of ``count`` terms."""
         return Degree(self.above + (count - 1) * self.below, count * self.below)
 
 
@@ -55,8 +54,8 @@ CONSTANT = Degree(0, 0)
 
 
 EXACT = 2**53
-ONCE = 2**50
-"""The largest numbers that one reduction takes between −p/2 and p/2; see ``arithmetic``."""
+REDUCED_LIMIT = 2**50
+"""The largest numbers that one reduction brings between −p/2 and p/2; see ``arithmetic``."""
 
 
 def _either(a: Tensor | None, b: Tensor | None) -> Tensor | None:
@@ -64,23 +63,23 @@ def _either(a: Tensor | None, b: Tensor | None) -> Tensor | None:
 
 
 def common(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that all of these are broadcast to."""
+    """The shape to which all of these broadcast."""
     ndim = max(map(len, shapes))
     columns = zip(*((1,) * (ndim - len(shape)) + shape for shape in shapes), strict=True)
     return tuple(next((n for n in lengths if n != 1), 1) for lengths in columns)
 
 
 class Residue:
-    """Entries between −p/2 and p/2, stored as whole numbers in float64.
+    """Entries between −p/2 and p/2, stored as integers in float64.
 
-    ``undefined`` marks entries that a division by 0 spoiled, ``hidden`` those that are −inf.
+    ``undefined`` marks entries spoiled by a division by 0, ``hidden`` those that are −inf.
     ``degree`` is that of every entry as a function of the numbers drawn at this level.
 
-    What is cheaper later is put off until somebody reads ``value``: numbers are drawn then, as many
-    are read nowhere; a sum is reduced, a product of matrices computed, so that a number it is
-    multiplied by goes into its left factor; and a factor that is the same along the last axis (1
-    over the denominators of a softmax) goes past a sum or a product over that axis.  All of it is
-    exact, so nothing else changes.
+    Work is deferred until ``value`` is read, if it may become cheaper: numbers are drawn then,
+    since many are never read; a sum is reduced and a matrix product computed, so that a scalar
+    factor can be applied to its left factor; and a factor that is constant along the last axis (1
+    over the denominators of a softmax) is moved past a sum or a product over that axis.  All of
+    this is exact, so nothing else changes.
     """
 
     __slots__ = (
@@ -112,10 +111,10 @@ class Residue:
         drawn: Callable[[], Tensor] | None = None,
         shape: tuple[int, ...] = (),
     ) -> None:
-        """``bound`` is that of the entries of ``value`` where they are not reduced yet.
+        """``bound``: a bound on the entries of ``value`` if they are not reduced yet.
 
-        The entries are those of ``value``, of the product of the ``factors``, times ``rows``, or
-        what is ``drawn``.
+        The entries are those of ``value`` or of the product of the ``factors``, times ``rows``, or
+        the result of ``drawn``.
         """
         self.arithmetic, self.degree, self._drawn = arithmetic, degree, drawn
         self._raw, self._rows, self._factors = value, rows, factors
@@ -132,7 +131,7 @@ class Residue:
 
     @property
     def undefined(self) -> Tensor | None:
-        """The entries that a division by 0 spoiled."""
+        """The entries spoiled by a division by 0."""
         lost = None if self._rows is None else self._rows.undefined
         return _either(self._undefined, None if lost is None else lost.expand(self.shape))
 
@@ -147,7 +146,7 @@ class Residue:
         return raw
 
     def _entries(self) -> tuple[Tensor, Residue | None]:
-        """The entries, reduced, but for the factor of every row."""
+        """The entries, reduced, without the factor of every row."""
         raw, bound = self.unreduced()
         half = self.arithmetic.prime // 2
         if bound > half:
@@ -156,7 +155,7 @@ class Residue:
         return self._raw, self._rows
 
     def unreduced(self) -> tuple[Tensor, int]:
-        """Entries that are the same modulo p, but for the factor of every row, and their bound."""
+        """Entries that are equal modulo p, without the factor of every row, and their bound."""
         if self._drawn is not None:
             self._raw, self._drawn = self._drawn(), None
         if self._raw is None:
@@ -178,18 +177,18 @@ class Residue:
         b = self.arithmetic.of(other)
         undefined, hidden = self._spread(b, "undefined"), self._spread(b, "hidden")
         (x, most), (y, more) = (part.total() for part in (self, b))
-        if most + more > ONCE:
+        if most + more > REDUCED_LIMIT:
             x, y, most = self.value, b.value, self.arithmetic.prime
             more = 0
         degree = self.degree.plus(b.degree)
         return Residue(self.arithmetic, x + y, undefined, hidden, degree, bound=most + more)
 
     def total(self) -> tuple[Tensor, int]:
-        """Entries that are the same modulo p, and their bound."""
+        """Entries that are equal modulo p, and their bound."""
         return self.unreduced() if self._rows is None else (self.value, self._bound)
 
-    def glance(self) -> tuple[Tensor, int]:
-        """As :meth:`total`, for one look: a product of matrices is computed in scratch memory."""
+    def total_once(self) -> tuple[Tensor, int]:
+        """As :meth:`total`, for a single use: a matrix product is computed in scratch memory."""
         if self._factors is None or self._rows is not None:
             return self.total()
         assert self._factors is not None
@@ -202,15 +201,15 @@ class Residue:
             raise NoResidue("a multiple of −inf has no meaning in a field")
         degree = self.degree.times(b.degree)
         for x, y in ((self, b), (b, self)):
-            if (late := x._late(y, degree)) is not None:
+            if (late := x._deferred_product(y, degree)) is not None:
                 return late
         product = self.arithmetic.reduced(self.value * b.value)
         return Residue(self.arithmetic, product, self._spread(b, "undefined"), None, degree)
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def _late(self, b: Residue, degree: Degree) -> Residue | None:
-        """The product with one number, or with one for every row, where it can be put off."""
+    def _deferred_product(self, b: Residue, degree: Degree) -> Residue | None:
+        """The product with one number, or with one per row, if it can be deferred."""
         if not b.ndim and self._factors is not None and b.undefined is None:
             left = self.arithmetic.reduced(self._factors[0] * b.value)
             return Residue(
@@ -316,16 +315,16 @@ class Residue:
 
 
 def _shape_of(left: Tensor, right: Tensor) -> tuple[int, ...]:
-    """The shape of a product of matrices."""
+    """The shape of a matrix product."""
     lead = common(tuple(left.shape[:-2]), tuple(right.shape[:-2]))
     rows = left.shape[-2:-1]
     columns = right.shape[-1:] if right.ndim > 1 else ()
     return (*lead, *rows, *columns)
 
 
-# The functions of arrays of residues, under the names of the array API standard
+# The array API functions on residues
 
-FEW = 64  # numbers that are inverted one by one
+INVERTED_SINGLY = 64  # numbers that are inverted individually
 
 
 class FieldArithmetic(Moves):
@@ -338,30 +337,30 @@ class FieldArithmetic(Moves):
         self._scratch: dict[tuple[torch.dtype, int], Tensor] = {}
 
     def scratch(self, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
-        """Room for an array that nobody keeps; new memory costs more than a pass over it."""
+        """Memory for a temporary array; allocating costs more than a pass over it."""
         key = (dtype, prod(shape))
         if key not in self._scratch:
             self._scratch = {k: v for k, v in self._scratch.items() if k[0] != dtype}
             self._scratch[key] = torch.empty(key[1], dtype=dtype, device=self.device)
         return self._scratch[key].view(tuple(shape))
 
-    def reduced(self, x: Tensor, bound: int = ONCE) -> Tensor:
-        """Whole numbers as residues between −p/2 and p/2: x − p·round(x/p).
+    def reduced(self, x: Tensor, bound: int = REDUCED_LIMIT) -> Tensor:
+        """Reduce integers to residues between −p/2 and p/2: x − p·round(x/p).
 
         x/p is computed with a relative error below 2^−52 (of 1/p, and of the product).  Its
-        distance from the half between two whole numbers is at least 1/(2p), so that it is rounded
-        to the right one where |x| · 2^−52 < 1/2, as up to 2^50.  Up to 2^53 it may be rounded to
-        the other neighbour, which leaves a number below p in size: once more mends that.
+        distance from the midpoint between two integers is at least 1/(2p), so that it is rounded
+        correctly if |x| · 2^−52 < 1/2, as up to 2^50.  Up to 2^53 it may be rounded to the other
+        neighbor, which leaves a number below p in size; a second reduction corrects that.
         """
         quotient = torch.mul(x, 1 / self.prime).round_()
         found = torch.sub(x, quotient, alpha=self.prime, out=quotient)
-        return found if bound <= ONCE else self.reduced(found)
+        return found if bound <= REDUCED_LIMIT else self.reduced(found)
 
     def product(self, left: Tensor, right: Tensor, out: Tensor | None = None) -> tuple[Tensor, int]:
-        """A product of matrices of residues, not reduced, and a bound on its entries.
+        """A matrix product of residues, not reduced, and a bound on its entries.
 
-        So few products of two residues are added at once that every partial sum, in whatever
-        order, is a whole number below 2^53.
+        The number of products added at once is so small that every partial sum, in any order, is an
+        integer below 2^53.
         """
         half, length = self.prime // 2, left.shape[-1]
         block = EXACT // (half + 1) ** 2 - 1
@@ -376,9 +375,9 @@ class FieldArithmetic(Moves):
         return total, len(starts) * half
 
     def inverted(self, x: Tensor) -> Tensor:
-        """1/x for residues that are not 0: of x y first, then y/(x y) and x/(x y)."""
+        """1/x for nonzero residues: first 1/(x y), then y/(x y) and x/(x y)."""
         flat = x.reshape(-1)
-        if len(flat) <= FEW:
+        if len(flat) <= INVERTED_SINGLY:
             few = [float(pow(int(v), -1, self.prime)) for v in flat.tolist()]
             one = torch.tensor(few, dtype=torch.float64, device=x.device)
             return self.reduced(one).reshape(x.shape)
@@ -390,7 +389,7 @@ class FieldArithmetic(Moves):
         return found.reshape(x.shape)
 
     def of(self, value: Any) -> Residue:
-        """A residue, a whole number, a fraction, or an array of whole numbers, in the field."""
+        """Convert a residue, an integer, a fraction, or an array of integers to the field."""
         if isinstance(value, Residue):
             return value
         if isinstance(value, Tensor):
@@ -409,7 +408,7 @@ class FieldArithmetic(Moves):
         return torch.tensor(float(value), dtype=torch.float64, device=self.device)
 
     def joined(self, parts: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Any:
-        """Several arrays as one."""
+        """Combine several arrays into one."""
         if not any(isinstance(part, Residue) for part in parts):
             return how(list(parts))
         residues = [self.of(part) for part in parts]
@@ -444,6 +443,6 @@ class FieldArithmetic(Moves):
         return Residue(self, value, masks[0], masks[1], a.degree.either(b.degree))
 
     def minus_infinity(self) -> Residue:
-        """−inf, which only an exponential takes away."""
+        """−inf, which only an exponential can remove."""
         hidden = torch.ones((), dtype=torch.bool, device=self.device)
         return Residue(self, self.tensor(0), None, hidden)

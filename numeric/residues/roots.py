@@ -1,8 +1,8 @@
 """Square roots and equations modulo a prime.
 
-√m = s · √l₁ · √l₂ .. for m = s² l₁ l₂ .. with different primes l.  Once each prime has one root
-chosen, √a √b = √(ab) and √(a²) = a hold for all whole numbers; the root that is itself a square
-would not do, as √4 would be −2 wherever 2 is none.
+√m = s · √l₁ · √l₂ .. for m = s² l₁ l₂ .. with different primes l.  Once each prime has one chosen
+root, √a √b = √(ab) and √(a²) = a hold for all integers.  Choosing the root that is itself a square
+would not work, since √4 would be −2 whenever 2 is not a square.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .towers import prime_factors
 
 
 class Solutions:
-    """x + any sum of multiples of the columns of ``kernel``; the columns are all solutions of 0."""
+    """x plus any combination of the columns of ``kernel``, which solve the homogeneous system."""
 
     def __init__(self, one: Tensor, kernel: Tensor) -> None:
         self.one, self.kernel = one, kernel
 
 
 def linear(field: FieldArithmetic, matrix: Tensor, right: Tensor) -> Solutions | None:
-    """All x with matrix @ x = right, or None where there is none.
+    """All x with matrix @ x = right, or None if there is none.
 
     >>> field = FieldArithmetic(23)
     >>> matrix, right = torch.tensor([[1.0, 2.0]]).double(), torch.tensor([5.0]).double()
@@ -83,9 +83,9 @@ def _eliminated(field: FieldArithmetic, rows: Tensor, width: int) -> tuple[Tenso
 
 
 def square_roots(field: FieldArithmetic, x: Tensor) -> tuple[Tensor, Tensor]:
-    """A root of every entry, and where there is one, for a prime that is 3 modulo 4.
+    """A root of every entry, and where one exists, for a prime that is 3 modulo 4.
 
-    x^((p + 1)/4) squared is x times x^((p − 1)/2), and that is 1 for every square but 0.
+    x^((p + 1)/4) squared is x times x^((p − 1)/2), which is 1 for every nonzero square.
     """
     power, left = torch.ones_like(x), (field.prime + 1) // 4
     square = x
@@ -96,12 +96,12 @@ def square_roots(field: FieldArithmetic, x: Tensor) -> tuple[Tensor, Tensor]:
     return power, field.reduced(power * power) == x
 
 
-# Square roots of whole numbers in a field, so that they multiply as those of real numbers do
+# Square roots of integers in a field that multiply like those of real numbers
 
 
 @cache
 def root(m: int, prime: int) -> int | None:
-    """√m modulo a prime that is 3 modulo 4, or None where it does not exist.
+    """√m modulo a prime that is 3 modulo 4, or None if it does not exist.
 
     >>> root(4, 23), root(18, 23) ** 2 % 23, root(5, 23)
     (2, 18, None)
@@ -123,12 +123,12 @@ def root(m: int, prime: int) -> int | None:
 
 
 def has_root(m: int, prime: int) -> bool:
-    """Whether √m exists, with those of all primes that m needs."""
+    """Whether √m exists, with the roots of all primes that it needs."""
     return root(m, prime) is not None
 
 
 def roots(numbers: Tensor, prime: int) -> Tensor:
-    """√m for every whole number of an array."""
+    """√m for every integer of an array."""
     different, place = torch.unique(numbers, return_inverse=True)
     found = [root(int(m), prime) for m in different]
     missing = [int(m) for m, one in zip(different, found, strict=True) if one is None]
@@ -137,9 +137,9 @@ def roots(numbers: Tensor, prime: int) -> Tensor:
     return torch.tensor(found, dtype=torch.int64)[place]
 
 
-SCALES = (1.0, 0.1, 0.01)  # of the given that is solved for: its row may have to be short
+SCALES = (1.0, 0.1, 0.01)  # of the given that is solved for: its row may need to be short
 DRAWS = 4
-ROUNDED = 1e-6  # of a discriminant, that it may be off
+ROUNDED = 1e-6  # relative rounding error allowed for a discriminant
 NUMBERS = ("real", "frequency", "angle", *SIGNED)
 
 
@@ -157,7 +157,7 @@ def real_roots(
             generator = torch.Generator().manual_seed(1_000 * k + len(drawn))
             value = _number(givens[other], sizes, generator)
             drawn |= {} if value is None else {other: value}
-        if any(_there(h, name, {**drawn, name: drawn[name] * s}, sizes) for s in SCALES):
+        if any(_roots_exist(h, name, {**drawn, name: drawn[name] * s}, sizes) for s in SCALES):
             return True
     return False
 
@@ -173,7 +173,9 @@ def _number(given: Given, sizes: Mapping[str, int], generator: torch.Generator) 
     return value.abs() if given.kind in SIGNED else value
 
 
-def _there(h: Hypothesis, name: str, values: Mapping[str, Any], sizes: Mapping[str, int]) -> bool:
+def _roots_exist(
+    h: Hypothesis, name: str, values: Mapping[str, Any], sizes: Mapping[str, int]
+) -> bool:
     def gaps(first: float) -> Tensor:
         new = values[name].clone()
         new[place] = first

@@ -1,9 +1,9 @@
 """Towers of primes, between which an exponential maps, and angles as points of a circle.
 
 The exponential takes sums to products.  From Z_q to Z_p that is x ↦ w^x for an element w of order
-q, so q must divide p − 1.  A term with exponentials inside exponentials needs a tower of primes
-p_0, p_1, .., each dividing the next less one.  Every term is read at the top; what stands inside
-an exponential is read one level lower.
+q, so q must divide p − 1.  A term with nested exponentials needs a tower of primes p_0, p_1, ..,
+where each p_k divides p_(k+1) − 1.  Every term is evaluated at the top, and the argument of an
+exponential one level lower.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .residue import ONCE, Degree, FieldArithmetic, NoResidue, Residue, common
+from .residue import REDUCED_LIMIT, Degree, FieldArithmetic, NoResidue, Residue, common
 
 # Angles as points of the circle c² + s² = 1 modulo a prime: adding angles multiplies points
 
 Circle = tuple[Tensor, Tensor]
-"""Cosines and sines, as whole numbers in float64."""
+"""Cosines and sines, as integers in float64."""
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """An array of angles, each known by its cosine and sine."""
+    """An array of angles, each given by its cosine and sine."""
 
     cos: Residue
     sin: Residue
@@ -67,17 +67,17 @@ class Points:
         return self._of(added(self.arithmetic, self.values, other.values), degree)
 
     def times(self, count: Any) -> Points:
-        """Whole multiples of angles."""
+        """Integer multiples of angles."""
         order = self.arithmetic.prime + 1
         left = torch.remainder(torch.as_tensor(count, dtype=torch.int64), order)
         left = left.to(self.arithmetic.device)
-        # k times a point of degree d has degree k d, as has its opposite
+        # k times a point of degree d, like its opposite, has degree k d
         most = int(torch.minimum(left, order - left).max()) if left.numel() else 0
         found = multiplied(self.arithmetic, self.values, left)
         return self._of(found, most * self.cos.degree.above)
 
     def known(self, degree: int) -> Points:
-        """The same points, of a known degree.
+        """The same points, with a known degree.
 
         A sum of cosines and sines of at most k θ has at most 2k zeros on the circle, as a
         polynomial of degree 2k would; the denominator (1 + t²)^k has none.
@@ -89,12 +89,12 @@ class Points:
 
 
 def added(field: FieldArithmetic, a: Circle, b: Circle) -> Circle:
-    """cos(α + β) and sin(α + β), of the cosines and sines of both."""
+    """cos(α + β) and sin(α + β), from the cosines and sines of both."""
     return field.reduced(a[0] * b[0] - a[1] * b[1]), field.reduced(a[1] * b[0] + a[0] * b[1])
 
 
 def multiplied(field: FieldArithmetic, one: Circle, count: Tensor) -> Circle:
-    """cos(kα) and sin(kα) for whole k, by doubling: the circle has p + 1 points."""
+    """cos(kα) and sin(kα) for integers k, by doubling: the circle has p + 1 points."""
     left = torch.remainder(count, field.prime + 1)
     shape = common(tuple(left.shape), tuple(one[0].shape))
     cos, sin = one[0].new_ones(shape), one[0].new_zeros(shape)
@@ -107,16 +107,16 @@ def multiplied(field: FieldArithmetic, one: Circle, count: Tensor) -> Circle:
 
 
 def point_of(t: int, prime: int) -> tuple[int, int]:
-    """Cosine and sine of the angle whose half has the tangent t.
+    """The cosine and sine of the angle whose half has tangent t.
 
-    1 + t² is not 0, as the prime is 3 modulo 4.
+    1 + t² is not 0, since the prime is 3 modulo 4.
     """
     scale = pow(1 + t * t, -1, prime)
     return (1 - t * t) * scale % prime, 2 * t * scale % prime
 
 
 def order_of(point: tuple[int, int], prime: int) -> int:
-    """How often a point is added until it comes back to angle 0."""
+    """The order of a point: the least multiple of its angle that is 0."""
     order = prime + 1
     for factor in prime_factors(order):
         while order % factor == 0 and _power(point, order // factor, prime) == (1, 0):
@@ -148,7 +148,7 @@ def _power(point: tuple[int, int], count: int, prime: int) -> tuple[int, int]:
 def random_points(
     arithmetic: FieldArithmetic, shape: Sequence[int], random: Random, above: int
 ) -> Points:
-    """Random angles, none of which comes back to 0 within ``above`` steps."""
+    """Random angles, none of which returns to 0 within ``above`` steps."""
     prime = arithmetic.prime
     cos: list[int] = []
     sin: list[int] = []
@@ -167,7 +167,7 @@ def random_points(
 
 
 def choices(prime: int, above: int) -> int:
-    """How many points :func:`random_points` draws from: those of an order that is large."""
+    """The number of points from which :func:`random_points` draws: those of large order."""
     order = prime + 1
     small = [e for e in range(1, isqrt(order) + 1) if order % e == 0]
     divisors = {*small, *(order // e for e in small)}
@@ -175,7 +175,7 @@ def choices(prime: int, above: int) -> int:
 
 
 def _coprime(n: int) -> int:
-    """How many numbers below n have no factor in common with it."""
+    """The number of integers below n that are coprime to it."""
     for factor in prime_factors(n):
         n -= n // factor
     return n
@@ -183,11 +183,11 @@ def _coprime(n: int) -> int:
 
 # Towers of primes: fields between which an exponential maps
 
-TOP = 1 << 22  # products of two residues stay far below 2^53, sums of 2,000 of them as well
+LARGEST_PRIME = 1 << 22  # products of two residues, and sums of 2,000 of them, stay far below 2^53
 
 
 class NoTower(Exception):
-    """So many exponentials inside one another are too many."""
+    """The nesting of exponentials is too deep."""
 
 
 def is_prime(n: int) -> bool:
@@ -203,8 +203,8 @@ def is_prime(n: int) -> bool:
 class Tower:
     """Primes p_0, .., p_L, each 3 modulo 4, and elements w_1, .., w_L: w_k has order p_{k−1}.
 
-    Modulo a prime that is 3 modulo 4 exactly one of two opposite numbers has a root, and the
-    circle c² + s² = 1 has p + 1 points.
+    Modulo a prime that is 3 modulo 4 exactly one of two opposite nonzero numbers has a root, and
+    the circle c² + s² = 1 has p + 1 points.
     """
 
     primes: tuple[int, ...]
@@ -212,19 +212,19 @@ class Tower:
 
     @property
     def depth(self) -> int:
-        """How many exponentials may stand inside one another."""
+        """How deep exponentials may be nested."""
         return len(self.bases)
 
 
 @cache
 def tower(depth: int, place: int = 0) -> Tower:
-    """The tower of this depth with the largest primes below ``TOP``; or the next ones.
+    """The tower of this depth with the largest primes below ``LARGEST_PRIME``, or one of the next.
 
     >>> tower(1).primes
     (2097143, 4194287)
     """
     found = 0
-    for first in range(TOP >> (depth + 2 * max(0, depth - 1)), 2, -1):
+    for first in range(LARGEST_PRIME >> (depth + 2 * max(0, depth - 1)), 2, -1):
         if first % 4 != 3 or not is_prime(first):
             continue
         primes = [first]
@@ -233,22 +233,22 @@ def tower(depth: int, place: int = 0) -> Tower:
                 p for k in count(1) if (p := 2 * k * primes[-1] + 1) % 4 == 3 and is_prime(p)
             )
             primes.append(above)
-        if primes[-1] >= TOP:
+        if primes[-1] >= LARGEST_PRIME:
             continue
         if found == place:
             return Tower(tuple(primes), tuple(map(_of_order, primes[:-1], primes[1:])))
         found += 1
-    raise NoTower(f"{depth} exponentials inside one another: no tower of primes below {TOP}")
+    raise NoTower(f"{depth} nested exponentials: no tower of primes below {LARGEST_PRIME}")
 
 
 def _of_order(order: int, prime: int) -> int:
-    """The least element of this prime order in the multiplicative group."""
+    """The first element found with this prime order in the multiplicative group."""
     return next(w for a in count(2) if (w := pow(a, (prime - 1) // order, prime)) != 1)
 
 
 @lru_cache(maxsize=6)
 def powers(base: int, order: int, prime: int, device: str = "cpu") -> Tensor:
-    """1, w, w², .., w^order = 1, each half of the list from the half before it.
+    """1, w, w², .., w^order = 1, computed by doubling the list.
 
     Residues below 2^23 in size are exact in float32, of which more stay in the cache.
     """
@@ -262,16 +262,16 @@ def powers(base: int, order: int, prime: int, device: str = "cpu") -> Tensor:
 
 
 def power(x: Residue, base: int, prime: int) -> Tensor:
-    """w^x for w of the order q that x is a residue modulo.
+    """w^x for w of order q, where x is a residue modulo q.
 
-    Its place in the table is x − q·⌊x/q⌋.  As x/q is computed with an error below 1/(2q) for
-    |x| ≤ 2^50, the floor is right unless q divides x; then it may be one less, and the place q,
-    where w^q = 1 stands as well.
+    Its place in the table is x − q·⌊x/q⌋.  Since x/q is computed with an error below 1/(2q) for
+    |x| ≤ 2^50, the floor is right unless q divides x; then it may be one less, and the place is q,
+    where the table also has w^q = 1.
     """
     arithmetic = x.arithmetic
     order = arithmetic.prime
-    entries, bound = x.glance()
-    entries = x.value if bound > ONCE else entries
+    entries, bound = x.total_once()
+    entries = x.value if bound > REDUCED_LIMIT else entries
     found = torch.mul(entries, 1 / order).floor_()
     torch.sub(entries, found, alpha=order, out=found)
     places = arithmetic.scratch(torch.int32, found.shape).copy_(found).view(-1)

@@ -1,11 +1,11 @@
-"""One check shared out over the processes of ``torchrun``, a device each.
+"""Run one check distributed over the processes of ``torchrun``, one device each.
 
-``shares`` says which part of the arrays a process has, as DTensors; ``attention`` runs the kernel
-on that part, compares it, and brings the worst of all processes together; ``statements`` reads
-any equation on such parts, ``reading`` operation by operation.
+``attention`` runs a kernel on the part of the arrays that a process holds, compares it, and
+combines the worst results of all processes; ``statements`` evaluates any equation on such parts,
+held as DTensors, operation by operation.
 """
 
 __all__ = ["SIDES_DIFFER"]
 
 SIDES_DIFFER = "the sides differ"
-"""The reason of a violated equation whose sides are both what their definitions say."""
+"""The reason for a violated equation whose sides both agree with their definitions."""

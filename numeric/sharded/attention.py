@@ -1,11 +1,11 @@
-"""Sampled rows of a kernel whose heads or rows are shared out over processes.
+"""Check sampled rows of a kernel whose heads or rows are distributed over processes.
 
-Whole heads go to each process where there are as many heads as processes; otherwise rows of the
-queries do, in whole blocks, and every process holds all keys and values.
+If the number of heads is a multiple of that of processes, each process holds whole heads; otherwise
+it holds whole blocks of query rows, and all keys and values.
 
-Every process runs the kernel on its share and compares the sampled rows it has with its own
-float64 reference; the worst of all is the result.  Head by head, the reference of a row does not
-depend on how the rest is shared out: the result is that of one process, to the last bit.
+Every process runs the kernel on its part and compares its sampled rows with its own float64
+reference; the worst comparison is the result.  References are computed head by head and do not
+depend on the distribution, so the result equals that of one process to the last bit.
 """
 
 from __future__ import annotations
@@ -23,26 +23,34 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 from ..at_scale.call import Call, arrays
-from ..at_scale.comparison import Found, Worst, against, chance, found_of, judged, worse
+from ..at_scale.comparison import (
+    KernelCheck,
+    Worst,
+    compare,
+    judge,
+    kernel_check,
+    sampling_words,
+    worse,
+)
 from ..at_scale.sampled import ENDS, ROWS, places
 from ..attention_bound import Reference, streamed
-from ..devices import called, synchronize
+from ..devices import device_label, synchronize
 
-# Queries, keys and values shared out over processes, as DTensors
+# Queries, keys and values distributed over processes, as DTensors
 
 BLOCK = 32
-"""Queries in whole blocks of so many are computed alike, whatever stands beside them."""
+"""Whole blocks of this many queries give the same bits whatever the other queries are."""
 
 
 class CannotShare(ValueError):
-    """The call cannot be cut into equal parts for the processes; the text says why."""
+    """The call cannot be split into equal parts for the processes; the message says why."""
 
 
 @contextmanager
 def processes(device: torch.device) -> Iterator[DeviceMesh]:
-    """The processes that ``torchrun`` started, as a mesh: gloo on the CPU, NCCL on CUDA.
+    """The processes started by ``torchrun``, as a mesh: gloo on the CPU, NCCL on CUDA.
 
-    Raises ``ValueError`` where this process was not started by ``torchrun``.
+    Raises ``ValueError`` if this process was not started by ``torchrun``.
     """
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
         raise ValueError(
@@ -60,7 +68,7 @@ def processes(device: torch.device) -> Iterator[DeviceMesh]:
 
 @dataclass(frozen=True)
 class Shared:
-    """The arrays of a call, and the heads and rows that this process has of the output."""
+    """The arrays of a call, and the heads and rows of the output that this process computes."""
 
     query: DTensor
     key: DTensor
@@ -70,14 +78,14 @@ class Shared:
     by: str
 
     def output(self, local: Tensor, mesh: DeviceMesh) -> DTensor:
-        """What this process computed, as its share of the whole."""
+        """The result of this process, as its part of the whole."""
         return DTensor.from_local(local, mesh, self.query.placements)
 
 
 def share(call: Call, mesh: DeviceMesh) -> Shared:
-    """Draw the arrays, each process what it needs, and lay them out over the mesh.
+    """Draw what each process needs of the arrays, and distribute them over the mesh.
 
-    Raises :class:`CannotShare` where neither heads nor blocks of rows go round.
+    Raises :class:`CannotShare` if neither heads nor blocks of rows can be split equally.
     """
     count, rank, n = mesh.size(), mesh.get_local_rank(), call.tokens
     if call.heads % count == 0:
@@ -104,12 +112,12 @@ def share(call: Call, mesh: DeviceMesh) -> Shared:
     return Shared(query, key, value, range(call.heads), rows, "rows")
 
 
-# Sampled rows of a kernel whose heads or rows are shared out over processes
+# The check of one process, and the combination of all
 
 
 @dataclass(frozen=True)
 class _Part:
-    """What one process found: its worst entry, how many rows it compared, its device, its time."""
+    """The result of one process: worst entry, number of rows compared, device, time."""
 
     worst: Worst | None
     rows: int
@@ -117,8 +125,8 @@ class _Part:
     kernel_seconds: float
 
 
-def check_sharded(call: Call, mesh: DeviceMesh, rows: int = ROWS) -> Found:
-    """The same record in every process; its reason names the process whose rows were worst."""
+def check_sharded(call: Call, mesh: DeviceMesh, rows: int = ROWS) -> KernelCheck:
+    """Return the same record in every process; its reason names the process with the worst rows."""
     started = perf_counter()
     x = share(call, mesh)
     at = places(call, rows)
@@ -132,7 +140,7 @@ def check_sharded(call: Call, mesh: DeviceMesh, rows: int = ROWS) -> Found:
     if tuple(output.shape) != wanted:
         raise ValueError(f"wanted shares of {wanted}, got {tuple(output.shape)} from the kernel")
     mine = _compared(call, x, output.to_local(), at)
-    part = _Part(*mine, called(call.device), seconds)
+    part = _Part(*mine, device_label(call.device), seconds)
     parts: list[_Part | None] = [None] * mesh.size()
     dist.all_gather_object(parts, part)
     return _joined(call, x, at, parts, perf_counter() - started)
@@ -141,7 +149,7 @@ def check_sharded(call: Call, mesh: DeviceMesh, rows: int = ROWS) -> Found:
 def _compared(
     call: Call, x: Shared, output: torch.Tensor, at: torch.Tensor
 ) -> tuple[Worst | None, int]:
-    """The sampled rows of this share against float64; the place is in the whole."""
+    """Compare the sampled rows of this process with float64; the place refers to the whole."""
     query = x.query.full_tensor() if x.by == "rows" else x.query.to_local()
     key, value = x.key.to_local(), x.value.to_local()
     worst, compared = None, 0
@@ -161,7 +169,7 @@ def _compared(
             continue
         rows = every[own] - x.rows.start
         exact = Reference(reference.output[:, own], reference.radius[:, own])
-        one = against(output[k : k + 1, rows.to(output.device)], exact, call.profile)
+        one = compare(output[k : k + 1, rows.to(output.device)], exact, call.profile)
         _, row, column = one.place
         worst = worse(worst, replace(one, place=(head, int(every[own[row]]), column)))
         compared += len(own)
@@ -170,7 +178,7 @@ def _compared(
 
 def _joined(
     call: Call, x: Shared, at: torch.Tensor, parts: list[_Part | None], seconds: float
-) -> Found:
+) -> KernelCheck:
     worst: Worst | None = None
     known = [part for part in parts if part is not None]
     for k, part in enumerate(known):
@@ -185,9 +193,11 @@ def _joined(
     looked += f"out over {len(known)} processes, of which each compared "
     looked += ", ".join(str(part.rows) for part in known)
     ends = min(ENDS * call.heads, at.numel())
-    misses = chance(at.numel() - ends, ends) if at.numel() < call.heads * call.tokens else ""
+    misses = (
+        sampling_words(at.numel() - ends, ends) if at.numel() < call.heads * call.tokens else ""
+    )
     return replace(
-        found_of(call, "sampled", worst, looked, misses, (judged(worst, looked),)),
+        kernel_check(call, "sampled", worst, looked, misses, (judge(worst, looked),)),
         device=devices,
         seconds=seconds,
         kernel_seconds=max(part.kernel_seconds for part in known),

@@ -1,17 +1,17 @@
-"""Any equation, read on arrays that are shared out: PyTorch's DTensor carries the shares along.
+"""Evaluate any equation on distributed arrays, using PyTorch's DTensor.
 
-Rows on an axis that is shared out are selected after that axis is gathered: each process has other
-places of it.  An operation that DTensor has no sharding rule for is computed on gathered arrays,
-every process alike, and its name is kept, so that what was not shared out is told.
+Rows on a distributed axis are selected after gathering that axis, since each process holds other
+places of it.  An operation without a sharding rule in DTensor runs on gathered arrays in every
+process, and its name is reported.
 
-A given with an axis of heads is shared out along it, else along its first axis of tokens; others
-are held by every process.  The equation is read operation by operation on these.  Each process
-compares what it has of the sampled rows, its share or its own copy, with float64, and the worst
-is told with the process that has it.  (What one process computes wrongly others may read.)
+A given with an axis of heads is distributed along it, otherwise along its first axis of tokens;
+other givens are replicated.  The equation is evaluated operation by operation.  Each process
+compares its part, or its own copy, of the sampled rows with float64, and the worst result is
+reported together with its process.  (Other processes may read a wrong result of one.)
 
-A sum over an axis that is shared out is summed in each share, then over the p processes: a term
-meets at most p − 1 roundings more than the k ≥ 1 of the profile, and k + p − 1 ≤ k p.  So every
-radius is taken p times.  What is not an equation is skipped, and says so.
+A sum over a distributed axis is summed in each process, then over the p processes: a term undergoes
+at most p − 1 more roundings than the k ≥ 1 of the profile, and k + p − 1 ≤ k p.  So every radius is
+multiplied by p.  Claims other than equations are skipped with a reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from attnproof.symbolic.statement import Claim, Statement
 
 from ..check import Measuring
-from ..devices import called, name_of
+from ..devices import device_label, name_of
 from ..distributions import NORMAL
 from ..hypotheses import Unsatisfiable, number_array
 from ..implementations import DoesNotFit
@@ -47,21 +47,21 @@ from ..task import Task, parts_of
 from ..torch_reading import TorchReading
 from ..walk import Replacement, TooLarge, Where
 
-# A term read on arrays that are shared out, where DTensor has rules; elsewhere on whole arrays
+# Evaluation of a term on distributed arrays, or on gathered ones if DTensor has no rule
 
 PLACES = {torch.index_select, torch.take_along_dim, torch.gather}
-"""They pick places of an axis, of which each process has a part."""
+"""Functions that select places of an axis, of which each process holds a part."""
 
 PRODUCTS = ("matmul", "__matmul__", "__rmatmul__")
 NO_RULE = ("does not have a sharding strategy", "unevenly sharded tensor")
-"""What DTensor says where it has no rule; it tells so from shapes, in every process alike."""
+"""DTensor's errors if it has no rule; they depend on shapes only, so all processes raise them."""
 
 
 class SharedReading(TorchReading):
-    """A reading whose selections of rows are right on axes that are shared out."""
+    """A reading that selects rows correctly on distributed axes."""
 
     def select(self, value: Any, where: Where) -> Any:
-        """The places of a value; an axis that is shared out is gathered first."""
+        """Select places of a value; a distributed axis is gathered first."""
         if not isinstance(value, DTensor):
             return super().select(value, where)
         axes = [axis for axis, rows in enumerate(where) if rows is not None]
@@ -88,7 +88,7 @@ class SharedReading(TorchReading):
 
 
 class GatheredWithoutRule(TorchFunctionMode):
-    """Operations that DTensor has no rule for run on whole arrays; ``names`` are those that did."""
+    """Run operations without a DTensor rule on gathered arrays; ``names`` records them."""
 
     def __init__(self, mesh: DeviceMesh) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class GatheredWithoutRule(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Sequence[type], args: Any = (), kwargs: Any = None
     ) -> Any:
-        """The operation as it is, or on gathered arrays."""
+        """Run the operation unchanged, or on gathered arrays."""
         kwargs = kwargs or {}
         given = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, DTensor)]
         if not given:
@@ -126,9 +126,10 @@ def _called(function: Any) -> str:
 
 
 def _product(x: Tensor, y: Tensor) -> Tensor:
-    """A product with a vector as one of matrices.
+    """Multiply with vectors as matrices.
 
-    PyTorch squeezes the result of a vector in place, of which a DTensor's shape knows nothing.
+    PyTorch squeezes the result for a vector in place, which the shape of a DTensor does not
+    reflect.
     """
     if min(x.ndim, y.ndim) > 1:
         return x @ y
@@ -139,7 +140,7 @@ def _product(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _cuts(value: Tensor, index: Any) -> bool:
-    """Whether an index cuts an axis that is shared out, or is more than slices and numbers."""
+    """Whether an index cuts a distributed axis, or contains more than slices and numbers."""
     index = index if isinstance(index, tuple) else (index,)
     if not isinstance(value, DTensor) or not all(isinstance(i, slice | int) for i in index):
         return True
@@ -148,11 +149,11 @@ def _cuts(value: Tensor, index: Any) -> bool:
 
 
 def gathered(value: Any) -> Any:
-    """The whole of an array that is shared out; anything else as it is."""
+    """Gather a distributed array; return anything else unchanged."""
     return value.full_tensor() if isinstance(value, DTensor) else value
 
 
-# Any equation, read on arrays that are shared out: PyTorch's DTensor carries the shares along
+# Measurement of equations on distributed arrays
 
 
 def measure_sharded(
@@ -166,10 +167,11 @@ def measure_sharded(
     replaced: Mapping[str, Replacement] | None = None,
     expected: str = "proved",
 ) -> list[Measurement]:
-    """Every conclusion of a statement, read on shares; the same list in every process.
+    """Measure every conclusion of a statement on distributed arrays.
 
-    Of one that is ``expected`` to be "refuted" a side that is not the value of its definition is
-    told before sides that differ.  Raises what DTensor raises beyond a missing rule.
+    All processes return the same list.  If a statement is ``expected`` to be "refuted", a side that
+    differs from its definition is reported before sides that differ.  Exceptions of DTensor other
+    than a missing rule propagate.
     """
     size, found = scale_named(scale), []
     tasks = Measuring(size, device, seed, expected, None, (NORMAL,), False)
@@ -197,7 +199,7 @@ def _bare(task: Task, says: str, mesh: DeviceMesh, dtype: torch.dtype) -> Measur
     return Measurement(
         says,
         f"eager on DTensor, {mesh.size()} processes",
-        called(task.device),
+        device_label(task.device),
         name_of(dtype),
         task.sizes,
         task.seed,
@@ -213,7 +215,7 @@ def _bare(task: Task, says: str, mesh: DeviceMesh, dtype: torch.dtype) -> Measur
 
 
 def _shares(task: Task, mesh: DeviceMesh, dtype: torch.dtype) -> tuple[dict[str, Any], list[str]]:
-    """The values, laid out over the mesh, and the names of those that are shared out."""
+    """The values, distributed over the mesh, and the names of those that are split."""
     found, shared = dict(task.sample(0).in_dtype(dtype, task.device)), []
     for name, value in found.items():
         if not isinstance(value, Tensor) or not value.is_floating_point():
@@ -290,7 +292,7 @@ def _compared(
     mesh: DeviceMesh,
     expected: str,
 ) -> Comparison | None:
-    """What this process has of both sides; all of its own copy where one is not shared out."""
+    """Compare the part of both sides that this process holds, or its copy if one is replicated."""
     axis = axes[0] if axes[0] == axes[1] else None
     offset = 0
     if axis is not None:
@@ -319,13 +321,13 @@ def _narrowed(bound: Rounded, axis: int, mine: list[int]) -> Rounded:
 
 
 def _shared_axis(value: Any) -> int | None:
-    """The axis of a result of which each process has a part."""
+    """The axis along which a result is distributed."""
     placed = value.placements[0] if isinstance(value, DTensor) else None
     return placed.dim if isinstance(placed, Shard) else None
 
 
 def _owner(place: int, n: int, count: int) -> int:
-    """The process that has a place of an axis of n: shares are those of ``torch.chunk``."""
+    """The process that holds a place of an axis of length n, split as by ``torch.chunk``."""
     return place // -(-n // count)
 
 

@@ -1,1 +1,1 @@
-"""Whether two programs are one function: proved for all sizes, or where they differ."""
+"""Decide whether two programs are the same function, by proof or by counterexample."""

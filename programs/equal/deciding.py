@@ -1,9 +1,9 @@
-"""Whether two programs are one function, and many programs in classes of equal ones.
+"""Decide whether two programs are the same function, and sort programs into classes of equal ones.
 
-From cheap to dear.  Two programs that differ on some numbers are not one function, and nothing else
-is asked.  What agrees is proved if it can be: with every length free first, then with those of
-features fixed, of heads, of rows.  What is not proved says at which two steps of the programs it
-stopped (:mod:`.matching`).
+Cheap methods come first.  If two programs differ on some numbers they are different functions, and
+nothing else is tried.  Otherwise a proof is attempted: first with every length symbolic, then with
+those of features fixed, of heads, of rows.  Without a proof, the verdict names the first steps at
+which the programs could not be matched (:mod:`.matching`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, Literal
 from attnproof.verdict_line import Condition
 
 from ...numeric.devices import one_thread
-from ..calling import given_back
+from ..calling import restored_settings
 from ..code import DoesNotFit
 from ..exact import exact
-from ..finding import UNLIKE, Finding, Seen
+from ..finding import DIFFERS_FROM_GRAPH, Counterexample, Finding
 from ..prove import prove
 from ..prove.comparison import CHANGES
 from ..prove.gate import OVERWRITES
@@ -29,7 +29,7 @@ from ..signature import SignatureError
 from ..subjects import Pair
 from .inputs import ANY, tables_for
 from .matching import Parted, parted
-from .measure import Looked, at_hidden_rows, look
+from .measure import Looked, beside, look
 from .pair import Two, two, worst
 from .sides import Told
 from .specification import WrongSpecification, read
@@ -39,26 +39,26 @@ SameVerdict = Literal[
 ]
 SECONDS = 20.0
 NO_FUNCTION = (
-    UNLIKE,
+    DIFFERS_FROM_GRAPH,
     CHANGES,
     OVERWRITES,
-)  # what is said of code that is no function of its inputs
+)  # reasons given for code that is not a function of its inputs
 FEATURES = "DEFCPVd"  # letters of lengths that code often fixes
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found, why, and under which conditions.
+    """The verdict, its reason, and its conditions.
 
-    ``seen``: the counterexample.  ``parted``: the first two steps of the programs that could not be
-    shown to be the same.  ``remarks``: what was seen beside the question.
+    ``seen``: the counterexample.  ``parted``: the first steps of the programs that could not be
+    shown equal.  ``remarks``: other observations.
     """
 
     two: Two
     verdict: SameVerdict
     why: str
     assuming: tuple[Condition, ...] = ()
-    seen: Seen | None = None
+    seen: Counterexample | None = None
     parted: Parted | None = None
     looked: Looked = field(default_factory=Looked)
     operations: int = 0
@@ -69,7 +69,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _How:
-    """A seed, how many seconds a proof is looked for, and who hears of each method."""
+    """A seed, the time limit of a proof in seconds, and a callback for each method."""
 
     seed: int
     seconds: float
@@ -86,13 +86,13 @@ def compare(
     seconds: float = SECONDS,
     begin: Callable[[str], None] = lambda _: None,
 ) -> Verdict:
-    """Whether two programs are one function.
+    """Decide whether two programs are the same function.
 
-    ``where`` says what stands for arguments of the second, ``weights`` for its parameters;
-    ``seconds`` is how long a proof is looked for; ``begin`` hears of each method that is begun.
+    ``where`` defines arguments of the second program, ``weights`` its parameters; ``seconds``
+    limits the search for a proof; ``begin`` is called with the name of each method as it starts.
 
-    Raises :class:`~attnproof.programs.signature.SignatureError` where the two cannot be called on
-    the same arrays.
+    Raises :class:`~attnproof.programs.signature.SignatureError` if the two cannot be called on the
+    same arrays.
 
     >>> made = compare(Told(lambda x: x * 2, "twice", "x: B n E -> B n E"),
     ...                Told(lambda x: x + x, "added", "x: B n E -> B n E"))
@@ -101,22 +101,22 @@ def compare(
     """
     start = perf_counter()
     both = two(first, second, where, weights)
-    with one_thread(), given_back():
+    with one_thread(), restored_settings():
         begin("run")
         both, looked = _with_tables(both, seed)
         found = _found(both, looked, _How(seed, seconds, begin))
-    # of float32, where that says it
+    # preferably of float32
     kinds = next(filter(None, reversed(looked.kinds.values())), "")
     remarks = [*both.notes, looked.raises, kinds, looked.overflows]
     if found.verdict != "counterexample":
-        remarks.append(at_hidden_rows(both))
+        remarks += beside(both)
     return replace(
         found, seconds=perf_counter() - start, remarks=tuple(dict.fromkeys(filter(None, remarks)))
     )
 
 
 def _with_tables(both: Two, seed: int) -> tuple[Two, Looked]:
-    """The pair with the most general tables of which both give the same, and what was seen."""
+    """Return the pair with the most general tables on which both agree, and what was observed."""
     found: list[tuple[Two, Looked]] = []
     for table in tables_for(both.shared):
         tried = replace(both, table=table)
@@ -132,7 +132,7 @@ def _with_tables(both: Two, seed: int) -> tuple[Two, Looked]:
             found.append((tried, looked))
     if not found:
         return both, look(both, seed)
-    return found[min(1, len(found) - 1)]  # halves alike, where there are tables of angles
+    return found[min(1, len(found) - 1)]  # with equal halves, if there are tables of angles
 
 
 def _found(both: Two, looked: Looked, how: _How) -> Verdict:
@@ -166,16 +166,19 @@ def _found(both: Two, looked: Looked, how: _How) -> Verdict:
     if any(told in why for told in NO_FUNCTION):
         return Verdict(both, "undecided", why, **more)
     more["parted"] = parted(both)
+    upto = f"lengths up to {looked.longest}"
     how.begin("finite fields")
     (field,) = exact(subject, seed=how.seed)
     if field.verdict == "broken":
         return Verdict(both, "counterexample", field.why, seen=field.witness, **more)
     if field.verdict == "holds":
-        told = f"{field.why}; not proved: {why}"
+        told = f"{field.why}; the same in floating point at {upto}; not proved: {why}"
         return Verdict(both, "exact", told, _conditions(both), **more)
     formats = " and ".join(looked.formats)
     rounding = f"up to rounding{CANCELS if looked.cancels else ''}"
-    told = f"the same in {looked.tried} calls, in {formats}, {rounding}; not proved: {why}"
+    told = (
+        f"the same in {looked.tried} calls, at {upto}, in {formats}, {rounding}; not proved: {why}"
+    )
     return Verdict(both, "measured", told, _conditions(both), **more)
 
 
@@ -184,11 +187,11 @@ CANCELS = f", where numbers cancel up to {CANCELLED} {SEEN}"
 
 
 def _proof(both: Two, subject: Pair, how: _How) -> tuple[Traced, Finding | None]:
-    """What tracing and proving came to, with as few lengths fixed as lead to a proof."""
+    """Trace and prove with as few lengths fixed as lead to a proof; return the best outcome."""
     kept: tuple[Traced, Finding | None] | None = None
     for fixed in ways(both):
         if kept is not None and kept[1] is not None and not kept[0].free & set(fixed):
-            continue  # none of these is symbolic as it is
+            continue  # none of these is symbolic in that trace
         tried = prove(subject, seconds=how.seconds / 2, fixed=(fixed,))
         made = worst(tried.findings) if len(tried.findings) == both.count else None
         if made is not None and made.verdict in ("holds", "broken", "internal error"):
@@ -200,7 +203,7 @@ def _proof(both: Two, subject: Pair, how: _How) -> tuple[Traced, Finding | None]
 
 
 def ways(both: Two) -> Sequence[str]:
-    """Letters whose lengths are fixed: none, those of features, of heads as well, of rows."""
+    """Return choices of letters to fix: none, features, heads as well, rows as well."""
     letters = [c for one in both.given for c in one.letters if c.isalpha()]
     features = "".join(c for c in dict.fromkeys(letters) if c in FEATURES)
     heads = "".join(c for c in dict.fromkeys(letters) if c in "HG")
@@ -209,8 +212,8 @@ def ways(both: Two) -> Sequence[str]:
 
 
 def _conditions(both: Two, *, proved: bool = False) -> tuple[Condition, ...]:
-    """What is the same of both beside the arrays: a proof is of all weights, a call of its own."""
-    found = []
+    """Return conditions on what both share besides the arrays: a proof covers any weights."""
+    found = [Condition(told, "for") for told in both.equated]
     if both.table is not ANY:
         found.append(Condition(both.table.says, "where"))
     if both.weights:
@@ -245,22 +248,22 @@ SAME = ("proved", "exact", "measured")
 
 @dataclass
 class Class:
-    """Programs that are one function: the first, and the others with how each is known to be it."""
+    """Programs that are the same function: the first, and the others with the verdict for each."""
 
     first: Told
     others: list[tuple[Told, Verdict]] = field(default_factory=list)
 
     @property
     def members(self) -> list[Told]:
-        """All of them."""
+        """All programs of the class."""
         return [self.first, *(one for one, _ in self.others)]
 
 
 @dataclass
 class Classes:
-    """The classes, the largest first, and why two firsts are not one function.
+    """The classes, largest first, and why their first members are not known to be equal.
 
-    ``apart``: two programs, and the verdict; or why they cannot be called on the same arrays.
+    ``apart``: two programs, and the verdict, or why they cannot be called on the same arrays.
     """
 
     found: list[Class]
@@ -274,10 +277,10 @@ def classes(
     seconds: float = SECONDS,
     begin: Callable[[str], None] = lambda _: None,
 ) -> Classes:
-    """Programs in classes of equal ones.
+    """Sort programs into classes of equal ones.
 
-    What is undecided, or cannot be called on the same arrays, is in another class.  Specifications
-    come first, and are not compared with one another.
+    If equality is undecided, or the two cannot be called on the same arrays, they are in different
+    classes.  Specifications come first and are not compared with each other.
 
     Raises :class:`WrongSpecification` for what is not a specification.
 
@@ -289,7 +292,7 @@ def classes(
     """
     found: list[Class] = []
     apart: list[tuple[Told, Told, Verdict | str]] = []
-    # A specification is called as the other program is, so that it can only be the second.
+    # A specification adopts the call of the other program, so that it can only be the second.
     specified = [one for one in programs if isinstance(one.thing, str)]
     for one in specified:
         read(one.thing)
@@ -313,7 +316,7 @@ def classes(
 
 
 def said_of(error: Exception) -> str:
-    """Why two programs could not be compared: what the code raised has its type before it.
+    """Return why two programs could not be compared; errors of the code are prefixed by type.
 
     >>> said_of(SignatureError("k is missing")), said_of(KeyError("heads"))
     ('k is missing', "KeyError: 'heads'")

@@ -1,11 +1,11 @@
-"""What stands for an argument or a weight: an expression in the arrays of the other program.
+"""Expressions for an argument or a weight in terms of the arrays of the other program.
 
     wq = q_proj.weight[0:16].T
     k = cat(k1, k2, dim=2)
     K, V: joined of 2 shards along n
 
-Names may have dots in them; what is known are ``cat``, indices and slices, lists of places,
-``.T`` (of a matrix), ``.mT``, sums, products and quotients.
+Names may contain dots; the language has ``cat``, indices and slices, lists of indices, ``.T`` (of a
+matrix), ``.mT``, sums, products and quotients.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression as it is written, and the names that stand in it."""
+    """An expression as written, and the names in it."""
 
     text: str
     tree: ast.expr
     names: tuple[str, ...]
 
     def of(self, values: Mapping[str, Any]) -> Any:
-        """Its value for these arrays."""
+        """Evaluate the expression on these arrays."""
         return _value(self.tree, self.names, values)
 
 
 def expressions(text: str) -> dict[str, Expression]:
-    """Names to what stands for them.  Raises :class:`SignatureError`.
+    """Parse definitions; return expressions by name.  Raises :class:`SignatureError`.
 
     >>> made = expressions("wq = qkv.weight[:2].T, wo = o.weight")
     >>> made["wq"].names, made["wq"].of({"qkv.weight": torch.ones(6, 3)}).shape
@@ -71,7 +71,7 @@ def expressions(text: str) -> dict[str, Expression]:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between commas that are in no brackets."""
+    """Split a text at commas outside brackets."""
     found, depth, start = [], 0, 0
     for at, letter in enumerate(text):
         depth += (letter in "([") - (letter in ")]")
@@ -86,7 +86,7 @@ def _read(told: str) -> Expression:
 
     def placed(match: re.Match[str]) -> str:
         if match[0] in ("T", "mT") and told[match.start() - 1 : match.start()] == ".":
-            return match[0]  # of what stands before it
+            return match[0]  # a transpose, not a name
         name, tail = match[0], ""
         while (ending := name.rpartition("."))[2] in ("T", "mT"):
             name, tail = ending[0], f".{ending[2]}{tail}"
@@ -130,7 +130,7 @@ def _value(tree: ast.AST, names: tuple[str, ...], values: Mapping[str, Any]) -> 
 
 
 def _place(tree: ast.AST, of: Callable[[ast.AST | None], Any]) -> Any:
-    """What stands in the brackets of an index."""
+    """Return the value of an index expression."""
     match tree:
         case ast.Slice(lower=low, upper=high, step=step):
             return slice(of(low), of(high), of(step))
@@ -142,9 +142,9 @@ def _place(tree: ast.AST, of: Callable[[ast.AST | None], Any]) -> Any:
 
 
 def joined(text: str, known: Collection[str]) -> tuple[dict[str, tuple[str, ...]], str] | None:
-    """Names to the parts of which they are joined, and the letter of the axis; else None.
+    """Return the parts that each name is joined from, and the letter of the axis; else None.
 
-    ``known``: the names of the arrays that there are, among which those of shards are looked for.
+    ``known``: the names of the available arrays, among which shards are searched for.
     Raises :class:`SignatureError`.
 
     >>> joined("K, V: joined of 2 shards along n", ["q", "K1", "K2", "V1", "V2"])
@@ -208,10 +208,10 @@ FUSED = re.compile(
 def weights_of(
     module: nn.Module, heads: int | None = None, groups: int | None = None
 ) -> dict[str, Expression]:
-    """Which parameter of a module is which weight of a layer, by their names.
+    """Identify the weights of a layer among the parameters of a module, by name.
 
-    ``heads``, ``groups``: of queries, of keys and values.  Fused weights are cut where queries,
-    keys and values follow each other.
+    ``heads``, ``groups``: numbers of heads of queries, and of keys and values.  Fused weights are
+    cut into consecutive blocks of queries, keys and values.
     """
     known = dict(module.named_parameters())
     found: dict[str, str] = {}

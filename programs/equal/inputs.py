@@ -1,15 +1,15 @@
-"""What both programs are given: arrays of what they are for, and tables that are of angles.
+"""The inputs of both programs: arrays according to their roles, and tables computed from angles.
 
-Most arrays are any numbers.  A mask lets every row see a key, positions are whole, and cosines and
-sines may have to belong together: code that reads one half of a table is no other function than
-code that reads both, where the halves are alike.  At which lengths, and on which unusual numbers,
-both are run stands below.
+Most arrays have arbitrary numbers.  A mask lets every row see a key, positions are integers, and
+cosines and sines may have to be related: code that reads one half of a table is the same function
+as code that reads both, if the halves are equal.  The lengths, and the unusual numbers, on which
+both are run are also defined here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,19 +18,19 @@ from torch import Tensor
 
 from ..grammar import parse
 from ..roles import SIZES
-from ..source_numbers import constants_in, numbers_of
+from ..source_numbers import constants_in, names_in, numbers_of
 from .sides import LENGTH, Shared
 
 if TYPE_CHECKING:
     from .pair import Two
 
-OTHERS = (6, 9, 11, 13, 10, 12, 15, 17)  # of letters that have no size of their own: all differ
+OTHERS = (6, 9, 11, 13, 10, 12, 15, 17)  # lengths of letters without a usual size, all different
 MOST_POSITION, WORDS = 40, 10
 
 
 @dataclass(frozen=True)
 class Table:
-    """How tables of cosines and sines belong together; ``says`` is a condition, empty for any."""
+    """How tables of cosines and sines are related; ``says`` is a condition, empty if unrelated."""
 
     says: str
 
@@ -41,20 +41,34 @@ PAIRS = Table("cosines and sines are those of angles, each twice side by side")
 
 
 def tables_for(shared: Sequence[Shared]) -> tuple[Table, ...]:
-    """The ways in which these arrays can belong together, the most general first."""
-    both = {one.kind for one in shared} >= {"cos", "sin"}
-    return (ANY, HALVES, PAIRS) if both else (ANY,)
+    """Return the ways in which these arrays can be related, the most general first."""
+    axes = {one.name: one.letters for one in shared}
+    belong = _belonging(shared)
+    alike = all(axes[cosines] == axes[sines] for cosines, sines in belong.items())
+    return (ANY, HALVES, PAIRS) if belong and alike else (ANY,)
+
+
+def _belonging(shared: Sequence[Shared]) -> dict[str, str]:
+    """Map each array of cosines to its sines, by name or else in order; empty if one is alone."""
+    cosines, sines = ([one.name for one in shared if one.kind == kind] for kind in ("cos", "sin"))
+    if len(cosines) != len(sines):
+        return {}
+    named = {name: name.replace("cos", "sin") for name in cosines}
+    in_order = dict(zip(cosines, sines, strict=True))
+    return named if sorted(named.values()) == sorted(sines) else in_order
 
 
 def of_angles(shared: Sequence[Shared], table: Table) -> tuple[Shared, ...]:
-    """What is shared where cosines and sines are made: angles in their place, half as many."""
+    """Replace cosines and sines by the angles they are computed from, half as many."""
     if table is ANY:
         return tuple(shared)
     found = []
+    several = [one.kind for one in shared].count("cos") > 1
     for one in shared:
         if one.kind == "cos":
             letters = (*one.letters[:-1], f"{one.letters[-1]}/2")
-            found.append(Shared("angles", letters, "angles"))
+            name = f"angles_of_{one.name}" if several else "angles"
+            found.append(Shared(name, letters, "angles"))
         elif one.kind != "sin":
             found.append(one)
     return tuple(found)
@@ -63,11 +77,12 @@ def of_angles(shared: Sequence[Shared], table: Table) -> tuple[Shared, ...]:
 def with_tables(
     shared: Sequence[Shared], table: Table, values: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    """The shared arrays, cosines and sines among them, of arrays with angles in their place."""
+    """Return the shared arrays, with cosines and sines computed from the angles in their place."""
     if table is ANY:
         return tuple(values)
     given = iter(values)
     made: dict[str, Tensor] = {}
+    sines = _belonging(shared)
     for one in shared:
         if one.kind == "cos":
             angles = next(given)
@@ -76,15 +91,14 @@ def with_tables(
                 if table is HALVES
                 else torch.stack((angles, angles), -1).flatten(-2)
             )
-            made["cos"], made["sin"] = twice.cos(), twice.sin()
-            made[one.name] = made["cos"]
+            made[one.name], made[sines[one.name]] = twice.cos(), twice.sin()
         elif one.kind != "sin":
             made[one.name] = next(given)
-    return tuple(made["sin"] if one.kind == "sin" else made[one.name] for one in shared)
+    return tuple(made[one.name] for one in shared)
 
 
 def size_of(letter: str, lengths: Mapping[str, int]) -> int:
-    """The length of an axis by its letter, which may be a number, a quotient or a sum.
+    """Return the length of an axis from its letter, which may be a number, quotient or sum.
 
     >>> size_of("D/2", {"D": 8}), size_of("(n+m)", {"n": 2, "m": 3})
     (4, 5)
@@ -96,7 +110,7 @@ def size_of(letter: str, lengths: Mapping[str, int]) -> int:
 
 
 def lengths_for(shared: Sequence[Shared], known: Mapping[str, int]) -> dict[str, int]:
-    """A length for every letter, all different but for those that are known."""
+    """Return a length for every letter, all different except those that are known."""
     names = [c for one in shared for letter in one.letters for c in _letters_of(letter)]
     free = iter(n for n in OTHERS if n not in known.values())
     found: dict[str, int] = {}
@@ -119,7 +133,7 @@ def drawn(
     *,
     small: bool = False,
 ) -> tuple[Tensor, ...]:
-    """An array for each that is shared; ``small``: few small whole numbers, as a witness has."""
+    """Return an array for each shared one; ``small``: of small integers, for a readable witness."""
     generator = torch.Generator().manual_seed(seed)
 
     def one(what: Shared) -> Tensor:
@@ -153,17 +167,20 @@ def _whole(kind: str, shape: list[int], lengths: Mapping[str, int], generator: A
     return torch.randint(0, WORDS, shape, generator=generator)
 
 
-LONG = (16, 33, 70)  # tokens; code may do otherwise from a length on
-NAMED, LONGEST = 24, 600  # lengths of the source that are tried
-HEADS = 64  # of which code may have some of its own
+LONG = (16, 33, 70)  # numbers of tokens; code may change its path at some length
+NAMED, LONGEST = 24, 600  # number and bound of lengths from the source that are tried
+HEADS = 64  # numbers of heads up to which lengths of the source are tried
 NUMBERS, MOST_INPUT = 8, 1e30  # numbers of the source that are tried as inputs
 TOKENS = "nrm"
-FILLS = (1e3, 1e6)  # what hides keys as long as no score is as large
+WHOLE, MASKS = ("positions", "ids", "index"), ("keep", "ones", "hide")
+FILLS = (1e3, 1e6)  # fills that hide keys as long as no score is as large
+TIMES = (1, -1, 2, -2, 1 / 16)  # multiples: code may compare the norm of a few entries
 LARGE, ZEROS = "large inputs", "inputs that are 0"
+SHORT = {"int8": 7, "char": 7, "uint8": 8, "byte": 8, "int16": 15, "short": 15}  # bits of numbers
 
 
 def lengths_tried(both: Two) -> list[dict[str, int]]:
-    """Lengths at which both are run: as they stand, small, equal, and long; short ones first."""
+    """Return the lengths at which both are run: as given, small, equal, long; shortest first."""
     base = dict(both.lengths)
     letters = [c for c in base if any(c in one.letters for one in both.given)]
     tokens = [c for c in letters if c in TOKENS]
@@ -193,41 +210,102 @@ def lengths_tried(both: Two) -> list[dict[str, int]]:
 
 
 def _constants(both: Two) -> list[float]:
-    """The numbers of the source of either program."""
-    return constants_in([side.program.call for side in (both.first, both.second)])
+    """Return the numbers in the source of either program, and where its short integers overflow."""
+    calls = [side.program.call for side in (both.first, both.second)]
+    wraps = [2.0 ** SHORT[name] for name in SHORT if name in names_in(calls)]
+    return [*constants_in(calls), *wraps]
 
 
 def _named(both: Two) -> list[int]:
-    """Lengths that the source of either program names, and their neighbours."""
+    """Return lengths named in the source of either program, and their neighbours."""
     named = dict.fromkeys(n + k for n in numbers_of(_constants(both)) for k in (-1, 0, 1))
     return [n for n in named if 3 < n <= LONGEST][:NAMED]
 
 
 def unusual(both: Two, given: Sequence[Tensor]) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
-    """Inputs of which code may do otherwise, and what they are, where they are no ordinary ones."""
+    """Yield unusual inputs, which code may treat specially, each with its description or ""."""
     yield ZEROS, scaled(given, 0.0)
     for place, x in enumerate(given):
         if x.is_floating_point():
             yield ZEROS, (*given[:place], torch.zeros_like(x), *given[place + 1 :])
     constants = _constants(both)
-    fills = any(FILLS[0] <= abs(c) < FILLS[1] for c in constants)
+    fills = any(map(_fills, constants))
     yield LARGE, scaled(given, 16.0 if fills else 100.0)
     yield "small inputs", scaled(given, 1e-3)
-    reals = [c for c in constants if 0 < abs(c) < MOST_INPUT and c != int(c)]
-    for number in (1.0, -1.0, *reals[:NUMBERS]):
+    numbers = [c for c in constants if 0 < abs(c) < MOST_INPUT]
+    reals = [c for c in numbers if c != int(c)]
+    near = [times * c for c in numbers if not (fills and _fills(c)) for times in TIMES]
+    for number in dict.fromkeys((1.0, -1.0, *reals[:NUMBERS], *near[: len(TIMES) * NUMBERS])):
         yield (
             "inputs that are all one number",
             tuple(torch.full_like(x, number) if x.is_floating_point() else x for x in given),
         )
-    for n in [n for n in numbers_of(constants) if n > LONG[-1]][:NUMBERS]:
-        moved = tuple(
-            x + n if one.kind == "positions" else x
-            for one, x in zip(both.given, given, strict=True)
-        )
-        if any(one.kind == "positions" for one in both.given):
-            yield "", moved
+    yield from _of_kinds(both, given, WHOLE, [_in_no_order])
+    large = [n for n in numbers_of(constants) if n >= WORDS][:NUMBERS]
+    yield from _of_kinds(both, given, WHOLE, map(_adding, large))
+    if any(one.kind in MASKS for one in both.given):
+        yield "", _masked(both, given, lambda _: None)
+
+
+def _adding(number: int) -> Callable[[Tensor], Tensor]:
+    """Return the map that adds a number."""
+    return lambda x: x + number
+
+
+def _fills(number: float) -> bool:
+    """Whether a number may stand for −∞ in a mask that is added or filled in."""
+    return FILLS[0] <= abs(number) < FILLS[1]
+
+
+def first_hidden(both: Two, given: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return the same inputs with masks that hide only the first key, as left padding does."""
+
+    def hiding(keep: Tensor) -> None:
+        keep[..., :1] = 0
+
+    return _masked(both, given, hiding)
+
+
+def _masked(
+    both: Two, given: Sequence[Tensor], change: Callable[[Tensor], None]
+) -> tuple[Tensor, ...]:
+    """Return the same inputs with masks that show all keys, after a change of these, 1 for seen."""
+    found = []
+    for one, x in zip(both.given, given, strict=True):
+        if one.kind in MASKS:
+            keep = torch.ones_like(x)
+            change(keep)
+            found.append(~keep if one.kind == "hide" else keep)
+        else:
+            found.append(x)
+    return tuple(found)
+
+
+def _in_no_order(x: Tensor) -> Tensor:
+    """Draw entries of an integer array at random: with gaps, repeats, and unordered."""
+    generator = torch.Generator().manual_seed(9)
+    places = torch.randint(0, max(x.numel(), 1), (x.numel(),), generator=generator)
+    return x.flatten()[places].reshape(x.shape)
+
+
+def _of_kinds(
+    both: Two,
+    given: Sequence[Tensor],
+    kinds: Collection[str],
+    ways: Iterable[Callable[[Tensor], Tensor]],
+) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
+    """Yield the inputs with arrays of these kinds changed in each way, if there are any."""
+    if any(one.kind in kinds for one in both.given):
+        for way in ways:
+            yield (
+                "",
+                tuple(
+                    way(x) if one.kind in kinds else x
+                    for one, x in zip(both.given, given, strict=True)
+                ),
+            )
 
 
 def scaled(values: Sequence[Tensor], scale: float) -> tuple[Tensor, ...]:
-    """The numbers among some arrays times a number; positions and masks as they are."""
+    """Return the floating-point arrays times a number; positions and masks unchanged."""
     return tuple(x * scale if x.is_floating_point() else x for x in values)

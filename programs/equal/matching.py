@@ -1,10 +1,10 @@
-"""Where two programs part: the first step of each that no step of the other does.
+"""Locate where two programs diverge: the first step of each that the other does not perform.
 
-Both are run on the same numbers, each call of torch that they make is kept, and is looked for among
-those of the other: two steps are the same if their numbers are, in whatever order and shape.  What
-only moves entries of an input, or of a weight, is a step of both.  The first that is not found is
-where a program begins to do otherwise; one that makes an array of numbers that are written down is
-named only where there is no other, as what is done with it says more.
+Both are run on the same numbers, and the result of each call of torch is recorded and searched for
+among those of the other program: two steps match if they have the same numbers, in any order and
+shape.  A step that only moves entries of an input or a weight always matches.  The first step
+without a match is where a program begins to differ; a step that creates an array of constants is
+named only if there is no other, since its use says more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..response import leaves
 from .inputs import drawn
 from .pair import Two
 
-NEAR = 1e-4  # of the largest number: what two orders of summation leave in float32
+NEAR = 1e-4  # relative to the largest number: float32 sums in different orders
 TORCH, OURS = (str(Path(f).parent) for f in (torch.__file__, __file__))
 LONGEST = 80
 MADE = re.compile(
@@ -36,7 +36,7 @@ MADE = re.compile(
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a program: the operation, where it is written, and the line itself."""
+    """A step of a program: the operation, its place in the source, and the source line."""
 
     operation: str
     place: str
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Parted:
-    """The first step of each program that the other does not do; None where it does all."""
+    """The first step of each program that the other does not perform, or None."""
 
     first: Step | None
     second: Step | None
@@ -57,14 +57,14 @@ class Parted:
 
 @dataclass(frozen=True)
 class _Made:
-    """A call: where it stands, None where a program does not make it, and its sorted numbers."""
+    """A call: its step, None for inputs and weights, and its sorted numbers."""
 
     step: Step | None
     numbers: Tensor
 
 
 class _Watching(TorchFunctionMode):
-    """Keeps what each call of torch gives."""
+    """Record the results of all calls of torch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,9 +74,9 @@ class _Watching(TorchFunctionMode):
         found = func(*args, **(kwargs or {}))
         if isinstance(found, torch.Size | int | bool):
             return found
-        frame = _outside(sys._getframe(1))  # noqa: SLF001 (who calls is not told otherwise)
+        frame = _outside(sys._getframe(1))  # noqa: SLF001 (the only way to find the caller)
         step = None if frame is None else self._step(func, frame)
-        with torch._C.DisableTorchFunction():  # noqa: SLF001 (what is looked at here is no step)
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 (what is done here is not a step)
             self.made += [_Made(step, _sorted(x)) for x in leaves(found) if isinstance(x, Tensor)]
         return found
 
@@ -95,7 +95,7 @@ class _Watching(TorchFunctionMode):
 
 
 def _outside(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame that is not of torch; None where that is one of ours."""
+    """Return the innermost frame outside torch; None if that is a frame of this package."""
     while frame is not None and frame.f_code.co_filename.startswith(TORCH):
         frame = frame.f_back
     return None if frame is None or frame.f_code.co_filename.startswith(OURS) else frame
@@ -109,7 +109,7 @@ def _sorted(x: Tensor) -> Tensor:
 
 
 def parted(both: Two) -> Parted | None:
-    """Where the two programs begin to do otherwise; None where that cannot be seen."""
+    """Return where two programs diverge; None if that cannot be determined."""
     made = []
     values = drawn(both.given, both.lengths, 0)
     state = [x for module in both.modules for x in (*module.parameters(), *module.buffers())]
@@ -128,7 +128,7 @@ def parted(both: Two) -> Parted | None:
 
 
 def _alone(steps: Sequence[_Made], others: Sequence[_Made]) -> Step | None:
-    """The first step that is not among the others."""
+    """Return the first step without a match, preferring steps that do not create constants."""
     strange = [
         step.step
         for step in steps

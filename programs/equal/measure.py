@@ -1,14 +1,14 @@
-"""Both programs run on the same numbers: where they differ by more than rounding explains.
+"""Run both programs on the same numbers, and find where they differ by more than rounding explains.
 
-What rounding may do is derived for each program by itself (:mod:`..response`): how many operations
-round, how many terms are summed, and how far the result moves when the inputs move by a unit.  Two
-programs may be apart by the sum of what both are allowed.
+What rounding may do is derived for each program separately (:mod:`..response`): from the number of
+operations that round, the number of summands, and how far the result moves if the inputs move by
+one unit in the last place.  Two programs may differ by the sum of both allowances.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -20,47 +20,48 @@ from torch import Tensor, nn
 from ...numeric.devices import name_of
 from ..calling import arranged
 from ..draw import Draw
-from ..finding import Seen
+from ..finding import Counterexample
+from ..prove.call_variants import HOW, called_in, given_in, trained, weights_drawn, zeroed
 from ..prove.running import seen_of, shrunk
-from ..prove.ways import HOW, called_in, flat_weights_drawn, given_in, trained, zeroed
 from ..response import (
     CANCELLED,
-    Unsteady,
+    NotDeterministic,
     allowance,
     differences,
     moved_inside,
     place_of_largest,
 )
 from ..running import in_a_line
-from .inputs import LARGE, TOKENS, drawn, lengths_tried, scaled, unusual
+from .inputs import LARGE, MASKS, TOKENS, drawn, first_hidden, lengths_tried, scaled, unusual
 from .pair import Two
 from .sides import LENGTH, Shared
 
 FORMATS = (torch.float64, torch.float32)
-WEIGHTS = 12  # of which each is 0 by itself
+WEIGHTS = 12  # weights that are set to 0 one at a time
 
 
 @dataclass
 class Looked:
-    """What was seen: the largest difference and its bound, and where they differ, if they do.
+    """What was observed: the largest difference, its bound, and where the programs differ.
 
-    ``how``: in which way they were called there, or with which weights, where that is no plain one.
-    ``tried``: how many calls of both were compared, ``formats`` in which.  ``raises``: lengths at
-    which one program alone raises, and what.  ``overflows``: which one alone gives what is no
-    number of large inputs, which says nothing of the function.  ``kinds``: of numbers of
-    each format what the results are of, where that is not the same; True is 1 as a number.
-    ``cancels``: somewhere numbers cancel, and a difference was met that is explained by what
-    rounding was seen to do alone.
+    ``how``: the way of calling there, or the choice of weights, if not ordinary.  ``tried``: the
+    number of calls that were compared, ``longest``: their largest length, ``formats``: their
+    dtypes.  ``raises``: lengths at which only one program raises, and the error.  ``overflows``:
+    where results are non-finite at different entries on large inputs, which does not count as a
+    difference.  ``kinds``: for inputs of each format, the dtypes of the results, if they differ.
+    ``cancels``: a difference was met that only the observed effect of rounding explains, since
+    numbers cancel.
     """
 
     error: float = 0.0
     bound: float = 0.0
-    seen: Seen | None = None
+    seen: Counterexample | None = None
     at: dict[str, int] = field(default_factory=dict)
     dtype: str = ""
     how: str = ""
     result: int = 0
     tried: int = 0
+    longest: int = 0
     formats: tuple[str, ...] = ()
     raises: str = ""
     overflows: str = ""
@@ -71,18 +72,19 @@ class Looked:
 
 @dataclass(frozen=True)
 class Both:
-    """One result of both programs, on arrays by name; what a witness is made small with.
+    """One result of both programs, on arrays by name, as needed for shrinking a witness.
 
-    ``way``: how both are called.
+    ``way``: how both are called.  ``last``: an axis of which only the last place is compared.
     """
 
     two: Two
     k: int
     draw: Draw
     way: str = "plain"
+    last: int | None = None
 
     def sides(self, values: Mapping[str, Tensor]) -> tuple[Tensor, Tensor] | None:
-        """Both results; None where one raises."""
+        """Return both results; None if one program raises."""
         found = []
         for side in ("first", "second"):
             try:
@@ -93,7 +95,7 @@ class Both:
         return found[0], found[1]
 
     def gap(self, values: Mapping[str, Tensor]) -> tuple[float, float, tuple[int, ...]] | None:
-        """The largest difference, what rounding allows, and its place; None where one raises."""
+        """Return the largest difference, what rounding allows, and its place; None on errors."""
         both = self.sides(values)
         if both is None or not both[0].numel():
             return None
@@ -104,10 +106,11 @@ class Both:
         return most, self.allowed(values, most)[0], place_of_largest(off)
 
     def allowed(self, values: Mapping[str, Tensor], off: float) -> tuple[float, bool]:
-        """How far rounding may take the two results apart, which are ``off``.
+        """Return how far rounding may separate results that are ``off`` apart.
 
-        Where that is more, it is asked what each operation's own rounding does: numbers may cancel.
-        Also whether that alone explains it: it is seen, and not derived.
+        If ``off`` exceeds the derived allowance, the effect of each operation's own rounding is
+        observed, because numbers may cancel.  The second result tells whether only that explains
+        the difference: it is observed, not derived.
         """
         given = self._given(values)
         moved = [n for n, x in enumerate(given) if x.is_floating_point()]
@@ -128,14 +131,22 @@ class Both:
         return max(total, inside), total < off <= inside
 
     def _result(self, side: str, given: Sequence[Tensor]) -> Tensor:
-        return results_in(self.way, self.two, side, given)[self.k]
+        return self.compared(results_in(self.way, self.two, side, given)[self.k])
+
+    def compared(self, x: Tensor) -> Tensor:
+        """Return a result with 0 where it is not compared, and complex numbers as pairs."""
+        x = torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
+        if self.last is None:
+            return x
+        places = torch.arange(x.shape[self.last]).reshape(-1, *[1] * (x.ndim - 1 - self.last))
+        return torch.where(places == len(places) - 1, x, torch.zeros_like(x))
 
     def _given(self, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         return tuple(x.to(self.draw.dtype) if x.is_floating_point() else x for x in values.values())
 
 
 def results_in(way: str, both: Two, side: str, values: Sequence[Tensor]) -> list[Tensor]:
-    """All results of one program, called in some way; it may write into what it is given."""
+    """Return the results of one program, called in some way; it may write into its inputs."""
     if way == "plain":
         return both.results_of_copies(side, values)
     given = given_in(way, values, rows_of(both))
@@ -143,20 +154,20 @@ def results_in(way: str, both: Two, side: str, values: Sequence[Tensor]) -> list
 
 
 def rows_of(both: Two) -> list[int | None]:
-    """Along which axis of each array the rows of a batch lie."""
+    """Return the batch axis of each array, if it has one."""
     return [one.letters.index("B") if "B" in one.letters else None for one in both.given]
 
 
 def apart(here: Tensor, there: Tensor) -> Tensor:
-    """How far entries are apart; what is NaN, or the same infinity, on both sides not at all."""
+    """Return the differences of entries; NaN on both sides, or equal infinities, differ by 0."""
     return differences(here, there).masked_fill(here.isnan() & there.isnan(), 0.0)
 
 
 def look(both: Two, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS) -> Looked:
-    """Run both at many lengths in each format, then on what code may ask for by itself.
+    """Run both at many lengths in each format, then on inputs that code may treat specially.
 
-    That is inputs and weights that are 0 or numbers of the source, far larger or smaller ones, and
-    calls in other ways.  Kept are the smallest inputs at which they differ.
+    These are inputs and weights that are 0 or numbers of the source, far larger or smaller inputs,
+    and other ways of calling.  The smallest inputs at which the programs differ are kept.
     """
     found = Looked()
     for dtype in formats:
@@ -178,10 +189,10 @@ def look(both: Two, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS) -> 
 
 
 def _drawn(both: Two, at: Mapping[str, int], draw: Draw) -> tuple[Tensor, ...]:
-    """Arrays of these lengths; none where the lengths do not go together."""
+    """Return arrays of these lengths; none if the lengths are inconsistent."""
     try:
         return drawn(both.given, at, draw.seed, draw.dtype)
-    except Exception:  # noqa: BLE001 (a half of an odd length)
+    except Exception:  # noqa: BLE001 (such as half of an odd length)
         return ()
 
 
@@ -190,17 +201,22 @@ def _arranged(both: Two, dtype: torch.dtype) -> AbstractContextManager[float]:
 
 
 def _look_closer(both: Two, seed: int, dtype: torch.dtype, found: Looked) -> None:
-    """Run both at one length on inputs, with weights and in ways that are no ordinary ones."""
+    """Run both at one length on unusual inputs, with unusual weights, and in unusual ways."""
     at, draw = dict(both.lengths), Draw(seed, dtype)
     given = _drawn(both, at, draw)
     for of, values in unusual(both, given):
         _at(both, at, values, draw, found, of=of)
         if found.seen is not None:
             return
+    if any(one.kind in MASKS for one in both.given):
+        _at(both, at, first_hidden(both, given), draw, found, last=True)
+        if found.seen is not None:
+            found.how = "with the first key hidden"
+            return
     tokens = [c for c in at if c in TOKENS]
     square = {**at, **dict.fromkeys(tokens, min((at[c] for c in tokens), default=0))}
     for way in dict.fromkeys(("apart", *HOW)):
-        lengths = square if way == "one" else at  # inputs that are one array have one shape
+        lengths = square if way == "one" else at  # shared inputs need equal shapes
         values = _drawn(both, lengths, draw)
         if values:
             values = given_in(way, values, rows_of(both))
@@ -208,11 +224,11 @@ def _look_closer(both: Two, seed: int, dtype: torch.dtype, found: Looked) -> Non
         if found.seen is not None:
             found.how = HOW[way]
             return
-    with flat_weights_drawn(both.modules) as drawn_anew:
+    with weights_drawn(both.modules) as drawn_anew:
         if drawn_anew:
             _at(both, at, given, draw, found)
     if found.seen is not None:
-        found.how = "with other weights where these are all one number"
+        found.how = "with other weights"
         return
     weights = trained(both.modules)
     for some in (weights, *([one] for one in weights[:WEIGHTS])) if weights else ():
@@ -236,10 +252,12 @@ def _at(
     *,
     of: str = "",
     way: str = "plain",
+    last: bool = False,
 ) -> None:
-    """Compare on these values, called in some way; the first difference is made small and kept.
+    """Compare on these values, called in some way; shrink and keep the first difference.
 
-    ``of``: what the values are where they are no ordinary ones: there what is not finite is noted.
+    ``of`` describes unusual values, on which non-finite results are recorded instead.  ``last``:
+    compare only the last token of each result, which sees most keys.
     """
     if not values:
         return
@@ -258,19 +276,21 @@ def _at(
             found.raises = f"the {side} alone raises at {where}: {in_a_line(raised, 160)}"
         return
     found.tried += 1
+    found.longest = max(found.longest, *at.values(), 0)
     name = name_of(draw.dtype)
     if way == "plain" and name not in found.kinds:
         with torch.no_grad():
             found.kinds[name] = _kinds(both, values, name)
-    for k, (here, there) in enumerate(zip(results["first"], results["second"], strict=True)):
-        run = Both(both, k, draw, way)
+    for k, pair in enumerate(zip(results["first"], results["second"], strict=True)):
+        run = Both(both, k, draw, way, both.tokens_of(k) if last else None)
+        here, there = map(run.compared, pair)
         if _overflows(both, here, there, draw.dtype, of, found):
             continue
         told = _gap(run, _values(both.given, values), here.double(), there.double(), found)
         if told is not None:
             try:
                 seen = _smallest(run, both, at, told)
-            except Unsteady as error:
+            except NotDeterministic as error:
                 found.unsteady = str(error)
                 return
             found.result, found.at, found.dtype = k, dict(at), name_of(draw.dtype)
@@ -279,7 +299,7 @@ def _at(
 
 
 def _kinds(both: Two, values: Sequence[Tensor], given: str) -> str:
-    """That the results of one call are of two formats, if they are."""
+    """State that the results of one call have two dtypes, if they do."""
     kinds = [both.formats(side, values) for side in ("first", "second")]
     for here, there in zip(*kinds, strict=False):
         if here != there:
@@ -293,10 +313,10 @@ def _kinds(both: Two, values: Sequence[Tensor], given: str) -> str:
 def _overflows(
     both: Two, here: Tensor, there: Tensor, dtype: torch.dtype, of: str, found: Looked
 ) -> bool:
-    """Whether the results are not finite at different entries because of what numbers they are of.
+    """Whether the results are non-finite at different entries because of the size of the numbers.
 
-    So it is of large inputs, and where a finite entry is larger than what can be squared, as in a
-    recurrence that grows.  It is noted which program's it is.
+    This is assumed on unusual inputs, and if some finite entry is too large to be squared, as in a
+    growing recurrence.  The program concerned is recorded.
     """
     if here.shape != there.shape or not here.is_floating_point():
         return False
@@ -318,7 +338,7 @@ def _overflows(
 
 
 def _largest(x: Tensor) -> float:
-    """The largest finite entry, by its absolute value."""
+    """Return the largest absolute value of finite entries."""
     finite = x[x.isfinite()].abs()
     return float(finite.max()) if finite.numel() else 0.0
 
@@ -326,7 +346,7 @@ def _largest(x: Tensor) -> float:
 def _gap(
     run: Both, values: dict[str, Tensor], here: Tensor, there: Tensor, found: Looked
 ) -> dict[str, Tensor] | None:
-    """The values at which both differ by more than rounding, or None; what is near is noted."""
+    """Return the values if the results differ by more than rounding; else None, noting the gap."""
     if here.shape != there.shape:
         return values
     off = float(apart(here, there).max()) if here.numel() else 0.0
@@ -334,7 +354,7 @@ def _gap(
         return None
     try:
         allowed, cancels = run.allowed(values, off)
-    except Unsteady as error:
+    except NotDeterministic as error:
         found.unsteady = str(error)
         return None
     if off > allowed:
@@ -345,8 +365,10 @@ def _gap(
     return None
 
 
-def _smallest(run: Both, both: Two, at: Mapping[str, int], values: dict[str, Tensor]) -> Seen:
-    """The witness with as many zeros as can be, in small whole numbers where those show it."""
+def _smallest(
+    run: Both, both: Two, at: Mapping[str, int], values: dict[str, Tensor]
+) -> Counterexample:
+    """Return the witness with as many zeros as possible, in small integers if those suffice."""
     for attempt in range(3):
         small = _values(
             both.given, drawn(both.given, at, run.draw.seed + attempt, run.draw.dtype, small=True)
@@ -357,7 +379,7 @@ def _smallest(run: Both, both: Two, at: Mapping[str, int], values: dict[str, Ten
             break
     shapes = run.sides(values)
     if shapes is not None and shapes[0].shape != shapes[1].shape:
-        seen = Seen(
+        seen = Counterexample(
             dict(at),
             ("left side", list(shapes[0].shape)),
             ("right side", list(shapes[1].shape)),
@@ -365,7 +387,7 @@ def _smallest(run: Both, both: Two, at: Mapping[str, int], values: dict[str, Ten
         )
     else:
         least = shrunk(run, values)
-        given = given_in(run.way, list(least.values()), rows_of(both))  # inputs that are one array
+        given = given_in(run.way, list(least.values()), rows_of(both))  # shared inputs
         seen = seen_of(run, _values(both.given, given))
     one, other = both.first.program.name, both.second.program.name
     place = seen.here[0].removeprefix("left side")
@@ -380,16 +402,53 @@ def _smallest(run: Both, both: Two, at: Mapping[str, int], values: dict[str, Ten
     )
 
 
-def at_hidden_rows(both: Two) -> str:
-    """What the two programs give a query that sees no key, where that is not alike; else ""."""
-    masks = [k for k, one in enumerate(both.given) if one.kind in ("keep", "hide", "ones")]
-    if not masks:
-        return ""
-    values = list(drawn(both.given, both.lengths, 5))
-    for k in masks:
-        hidden = both.given[k].kind == "hide"
-        values[k] = values[k].clone()
-        values[k][0] = int(hidden)
+def beside(both: Two) -> list[str]:
+    """Describe where the programs differ on inputs that no compared call has.
+
+    These are a query that sees no key, a row of length 0, a position below 0, and −∞ among numbers
+    that are added to the scores.
+    """
+    found = []
+    values = drawn(both.given, both.lengths, 5)
+    for says, kinds, change in BESIDE:
+        if any(one.kind in kinds for one in both.given):
+            given = [
+                change(x, one.kind) if one.kind in kinds else x
+                for one, x in zip(both.given, values, strict=True)
+            ]
+            found.append(_parting(both, given, says))
+    return [one for one in found if one]
+
+
+def _none_seen(x: Tensor, kind: str) -> Tensor:
+    x = x.clone()
+    x[:1] = int(kind == "hide")
+    return x
+
+
+def _nothing(x: Tensor, _: str) -> Tensor:
+    return torch.cat((torch.zeros_like(x[:1]), x[1:])) if x.ndim else torch.zeros_like(x)
+
+
+def _below(x: Tensor, _: str) -> Tensor:
+    return -1 - x
+
+
+def _infinite(x: Tensor, _: str) -> Tensor:
+    hidden = torch.arange(x.shape[-1]) % 2 == 1 if x.ndim else torch.tensor(False)
+    return x.masked_fill(hidden, -torch.inf)
+
+
+BESIDE: tuple[tuple[str, tuple[str, ...], Callable[[Tensor, str], Tensor]], ...] = (
+    ("a query that sees no key reads", MASKS, _none_seen),
+    ("a row of length 0 is", ("lengths",), _nothing),
+    ("positions below 0 give", ("positions",), _below),
+    ("with −∞ among what is added to the scores there are", ("add",), _infinite),
+)  # the text, the kinds of arrays it concerns, and how these are changed
+
+
+def _parting(both: Two, values: Sequence[Tensor], says: str) -> str:
+    """Describe what each program gives at the first row that differs, or return ""."""
     try:
         with torch.no_grad():
             here, there = (both.results_of_copies(side, values)[0] for side in ("first", "second"))
@@ -397,10 +456,9 @@ def at_hidden_rows(both: Two) -> str:
         return ""
     if here.shape != there.shape or torch.allclose(here, there, 1e-3, 1e-3, equal_nan=True):
         return ""
-    return (
-        f"a query that sees no key reads {_said(here[0])} of the first and "
-        f"{_said(there[0])} of the second"
-    )
+    one, other = _said(here[:1]), _said(there[:1])
+    told = f"{one} of the first and {other} of the second"
+    return f"{says} {told if one != other else f'other {one} of the two'}"
 
 
 def _said(x: Tensor) -> str:

@@ -23,7 +23,7 @@ from ..names import parameters
 from ..no_adapter import NoAdapter
 from ..program import Program
 from ..prove.exporting import modules_in
-from ..roles import said
+from ..roles import as_described
 from ..running import fault_in, in_a_line
 from ..signature import Signature, SignatureError
 from ..subject import adapted_as
@@ -35,8 +35,10 @@ from .sides import (
     Side,
     Told,
     as_in_first,
+    axes_of,
     equated,
     lengths_alone,
+    letters_in,
     matched,
     renamed,
     shared_of,
@@ -57,9 +59,10 @@ GIVEN = {
 
 @dataclass(frozen=True)
 class Two:
-    """Two programs, what is shared, and lengths at which both can be called.
+    """Two programs, their shared arrays, and lengths at which both can be called.
 
-    ``table``: how cosines and sines belong together.  ``weights``: parameters that both have.
+    ``table``: how cosines and sines are related.  ``weights``: parameters that both have.
+    ``equated``: letters of the first line that are one letter of the second, as "n = r".
     """
 
     first: Side
@@ -69,27 +72,28 @@ class Two:
     table: Table = ANY
     weights: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    equated: tuple[str, ...] = ()
 
     @cached_property
     def given(self) -> tuple[Shared, ...]:
-        """What is drawn: angles in the place of tables that are made of them."""
+        """The arrays that are drawn, with angles in place of tables computed from them."""
         return of_angles(self.shared, self.table)
 
     @property
     def count(self) -> int:
-        """How many results are compared."""
+        """The number of results that are compared."""
         return min(len(self.first.results), len(self.second.results))
 
     @property
     def modules(self) -> tuple[nn.Module, ...]:
-        """The modules of both, those whose weights are used first."""
+        """The modules of both programs, starting with those whose weights are used."""
         own = [self.second.source, self.first.source, self.first.module, self.second.module]
         for side in (self.first, self.second):
             own += modules_in(side.program.call)
         return tuple(dict.fromkeys(one for one in own if one is not None))
 
     def results(self, side: str, values: Sequence[Tensor]) -> list[Tensor]:
-        """All results of one program, in the axes of the first; True is 1."""
+        """Return the results of one program, in the axes of the first program; True becomes 1."""
         given = with_tables(self.shared, self.table, values)
         own = self.first if side == "first" else self.second
         found = [_number(x) for x in own.run(given)[: self.count]]
@@ -98,27 +102,32 @@ class Two:
         return [as_in_first(self.first, self.second, k, x) for k, x in enumerate(found)]
 
     def results_of_copies(self, side: str, values: Sequence[Tensor]) -> list[Tensor]:
-        """The same of copies, for a program may write into what it is given."""
+        """Return the results on copies, since a program may write into its inputs."""
         return self.results(side, [x.clone() for x in values])
 
     def formats(self, side: str, values: Sequence[Tensor]) -> list[torch.dtype]:
-        """The format of each result as the program gives it, of copies."""
+        """Return the dtype of each result as the program returns it, on copies."""
         own = self.first if side == "first" else self.second
         given = with_tables(self.shared, self.table, [x.clone() for x in values])
         return [x.dtype for x in own.run(given)[: self.count]]
 
     def result(self, side: str, k: int) -> Callable[..., Tensor]:
-        """One result of one program as a function of what is given."""
+        """Return one result of one program as a function of the given arrays."""
         return lambda *values: self.results(side, values)[k]
 
+    def tokens_of(self, k: int) -> int | None:
+        """The axis of a result along which its queries lie, or its tokens; None if it has none."""
+        letters = [letters_in((axis,)) for axis in axes_of(self.first, k)]
+        return next((letters.index((c,)) for c in "rn" if (c,) in letters), None)
+
     def _hide_keys(self) -> list[bool]:
-        """Of each result, whether −inf stands in it."""
+        """Return for each result whether it contains −∞."""
         with torch.no_grad():
             found = self.results("first", drawn(self.given, self.lengths, 0))
         return [bool(x.isneginf().any()) if x.is_floating_point() else False for x in found]
 
     def subject(self) -> Pair:
-        """The pair as code of which a law is asked."""
+        """Return the pair as a subject of a law."""
         given = {
             one.name: " ".join((GIVEN.get(one.kind, "real"), *one.letters)) for one in self.given
         }
@@ -143,12 +152,12 @@ class Two:
 
 
 def _number(x: Tensor) -> Tensor:
-    """Truth values as 0 and 1."""
+    """Return truth values as 0 and 1."""
     return x.float() if x.dtype == torch.bool else x
 
 
 def _formula(k: int, given: Mapping[str, str], *, hides: bool) -> Formula:
-    """That the k-th results are one; what ``hides`` keys by −inf is, if its exponential is."""
+    """State that the k-th results are equal; their exponentials, if they hide keys by −∞."""
 
     def sides(calls: Any, **values: Any) -> tuple[Any, Any]:
         found = (getattr(calls, f"{side}_{k}")(*values.values()) for side in ("first", "second"))
@@ -167,7 +176,7 @@ def _formula(k: int, given: Mapping[str, str], *, hides: bool) -> Formula:
 
 @dataclass(frozen=True)
 class _Read:
-    """A program with its line, and what is known of lengths."""
+    """A program with its call line, and known lengths."""
 
     code: Code
     signature: Signature
@@ -176,7 +185,7 @@ class _Read:
 
 
 def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
-    """Two programs on the same arrays, and lengths at which both run.
+    """Return two programs on the same arrays, with lengths at which both run.
 
     Raises :class:`WrongSpecification`, :class:`SignatureError`, :class:`DoesNotFit`, or what the
     code raises.
@@ -184,7 +193,7 @@ def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
     maps = expressions(weights) if weights else {}
     left: tuple[str, ...] = ()
     if isinstance(second.thing, str):
-        read(second.thing)  # what it lacks is said before what is wrong with the call
+        read(second.thing)  # report errors in it before errors in the call
         one = _read(first)
         second, known_weights = specified(second.thing, one.signature, one.code.module)
         maps, other = {**known_weights, **maps}, _read(second)
@@ -211,11 +220,12 @@ def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
     shared = renamed(shared, same)
     here, there = replace(here, shared=shared), replace(there, shared=shared)
     both = Two(here, there, shared, {}, weights=names, notes=(*_notes(one, other), *left))
+    both = replace(both, equated=tuple(f"{c} = {d}" for c, d in same.items() if c != d))
     return _sized(both, {same.get(c, c): n for c, n in known.items()})
 
 
 def _both(first: Told, second: Told) -> tuple[_Read, _Read]:
-    """Both programs with their lines: one that nobody tells is guessed, else it is the other's."""
+    """Return both programs with their lines: a missing line is guessed, or taken from the other."""
     try:
         one = _read(first)
     except (SignatureError, DoesNotFit):
@@ -232,7 +242,7 @@ def _both(first: Told, second: Told) -> tuple[_Read, _Read]:
 
 
 def _read(told: Told) -> _Read:
-    """A program with its line: that which is told, or a guess."""
+    """Return a program with its line, as given or guessed."""
     call = told.call
     if isinstance(told.thing, Program) and not call:
         call = str(told.thing.signature)
@@ -250,7 +260,7 @@ def _read(told: Told) -> _Read:
                 f"how {told.name} is called does not follow from its names; write it in axes, "
                 "as --call 'q: B H r D, k: B H n D, v: B H n D -> B H r D'"
             ) from None
-    except Exception:  # it may be of no kind that is known, and be called all the same
+    except Exception:  # of no known kind, but perhaps callable by its line
         if not call:
             raise
     line = call or (subject.line if subject is not None else "")
@@ -263,7 +273,7 @@ def _read(told: Told) -> _Read:
             "a function that calls both"
         )
     thing, built = resolved(thing, subject.kind if subject else "", dict(told.settings))
-    code = said(code_of(thing, told.name, Options(settings=built)), signature)
+    code = as_described(code_of(thing, told.name, Options(settings=built)), signature)
     for letter, name in (("D", "width"), ("E", "embed"), ("H", "heads"), ("G", "groups")):
         size = getattr(subject, name, 0) or 0
         if size and letter in signature.letters:
@@ -272,7 +282,7 @@ def _read(told: Told) -> _Read:
 
 
 def _takes(told: Told, line: str) -> bool:
-    """Whether code has parameters of the names that stand in a line."""
+    """Whether code has parameters with the names in a line."""
     thing = told.thing
     with suppress(Exception):
         known = {one.name for one in parameters(getattr(thing, "forward", thing))}
@@ -281,7 +291,7 @@ def _takes(told: Told, line: str) -> bool:
 
 
 def _stands_for(where: str, known: Sequence[str]) -> dict[str, Any]:
-    """What stands for arguments of the second program, in arrays of the first."""
+    """Return expressions for arguments of the second program in arrays of the first."""
     found: dict[str, Any] = {}
     for part in filter(None, (p.strip() for p in where.split(";"))):
         both = joined(part, known)
@@ -305,7 +315,7 @@ def _side(
         )
     sized = {one.name: one.at(lengths) for one in signature.built if one.lengths}
     if sized:
-        code = said(code.again(**sized), replace(signature, built=()))
+        code = as_described(code.again(**sized), replace(signature, built=()))
     program = Program(code.call, signature, code.name)
     named = [one.name or str(k) for k, one in enumerate(signature.results) if one.axes is not None]
     return Side(program, code.module, str(signature), code.place, shared, made, known, tuple(named))
@@ -314,7 +324,7 @@ def _side(
 def _weighted(
     first: Side, second: Side, maps: Mapping[str, Expression]
 ) -> tuple[Side, Side, tuple[str, ...]]:
-    """Both sides with one set of weights: those of the first, of the second where told so."""
+    """Return both sides with one set of weights: the first's, or the second's if so defined."""
     own, theirs = _state(first), _state(second)
     if not maps:
         if first.module is None or second.module is None:
@@ -337,9 +347,9 @@ def _state(side: Side) -> dict[str, Tensor]:
 
 
 def _of_one_name(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict[str, Expression]:
-    """The parameters of the second by the names of the first.
+    """Map each parameter of the second program to the one of the same name in the first.
 
-    Raises :class:`SignatureError` where one has none.
+    Raises :class:`SignatureError` if there is none.
     """
     alone = [name for name in other if name not in one]
     if alone:
@@ -355,7 +365,7 @@ def _of_one_name(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict
 def _left_out(
     module: nn.Module | None, maps: Mapping[str, Expression], name: str
 ) -> tuple[str, ...]:
-    """A remark on the weights of a module that a specification has no use for."""
+    """Remark on the weights of a module that a specification does not use."""
     used = {name for how in maps.values() for name in how.names}
     left = [] if module is None else [n for n, _ in module.named_parameters() if n not in used]
     return (f"{name} uses none of {', '.join(left)}",) if left and maps else ()
@@ -377,7 +387,7 @@ def _notes(one: _Read, other: _Read) -> tuple[str, ...]:
 
 
 def _sized(both: Two, known: Mapping[str, int]) -> Two:
-    """The pair at lengths at which both programs run.  Raises what they raise."""
+    """Return the pair at lengths at which both programs run.  Raises what they raise."""
     base = lengths_for(both.shared, known)
     first: Exception | None = None
     for change in ({}, {"G": base.get("H", 0)}, dict.fromkeys("rm", base.get("n", 0))):
@@ -402,7 +412,7 @@ def _sized(both: Two, known: Mapping[str, int]) -> Two:
 
 
 def shapes(both: Two, side: str, values: Sequence[Tensor]) -> list[tuple[int, ...]]:
-    """The shapes of the results.  Raises :class:`SignatureError` with the call, where it raises."""
+    """Return the shapes of the results; ``SignatureError``, with the call, if the code raises."""
     told = both.first if side == "first" else both.second
     try:
         return [tuple(x.shape) for x in both.results(side, values)]
@@ -421,6 +431,6 @@ def shapes(both: Two, side: str, values: Sequence[Tensor]) -> list[tuple[int, ..
 
 
 def worst(findings: Sequence[Finding]) -> Finding:
-    """The finding that says most against two programs being one."""
+    """Return the finding that speaks most against the two programs being equal."""
     order = ("internal error", "broken", "undecided", "not asked", "holds")
     return min(findings, key=lambda one: order.index(one.verdict))

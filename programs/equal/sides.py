@@ -1,9 +1,8 @@
-"""Both programs on the same arrays: which argument is which, in which order of axes.
+"""Call both programs on the same arrays: match their arguments, and the order of their axes.
 
-The arrays that the first program takes are the ones that are shared.  An argument of the second is
-the one of its name, else the one of its role, else the one at its place; letters say in which
-order its axes come, what True means in either mask is told by its kind, and what is neither is
-written down as an expression.
+The arrays that the first program takes are the shared ones.  An argument of the second is matched
+by name, else by role, else by position; letters tell the order of its axes, the kind of a mask
+tells what True means in it, and anything else is written as an expression.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from ..signature import Argument, Axis, Signature, SignatureError, State
 from .expressions import Expression
 
 Arrays = Mapping[str, Tensor]
-LENGTH = "length"  # what an array is for that is there for its length alone
+LENGTH = "length"  # role of an array that only conveys a length
 KEPT = ("keep", "hide", "ones", "add")  # kinds of masks
 
 
 @dataclass(frozen=True)
 class Told:
-    """What is told of a program: what is called, its line, the settings that it is built of.
+    """What the user states about a program: the object, its call line, its settings.
 
-    ``thing`` of the second program may be a specification.
+    ``thing`` may be a specification for the second program.
     """
 
     thing: Any
@@ -45,9 +44,10 @@ class Told:
 
 @dataclass(frozen=True)
 class Shared:
-    """An array that both programs are given: its name, the letter of each axis, what it is.
+    """An array that both programs are given: its name, the letter of each axis, its role.
 
-    An axis that no product of letters says, as ``D/2`` or a number, has that for its letter.
+    An axis that is not a product of letters, such as ``D/2`` or a number, has that text as its
+    letter.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Shared:
 
 
 def letters_in(axes: Sequence[Axis]) -> tuple[str, ...]:
-    """The letters of axes, those of a product one after the other; axes of length 1 have none.
+    """Return the letters of axes, with products spelt out; axes of length 1 have none.
 
     >>> from ..grammar import parse
     >>> letters_in(parse("x: B n (H D), cos: 1 n D/2 -> x").arrays[0].axes)
@@ -79,7 +79,7 @@ def letters_in(axes: Sequence[Axis]) -> tuple[str, ...]:
 
 
 def shared_of(signature: Signature) -> tuple[Shared, ...]:
-    """The arrays that a program takes, as they are shared: a mask of ones as one of truth values.
+    """Return the arrays of a program as shared arrays; a mask of ones becomes one of booleans.
 
     >>> from ..grammar import parse
     >>> [(one.name, one.kind) for one in shared_of(parse("mask: B n ones -> B n"))]
@@ -104,7 +104,7 @@ def shared_of(signature: Signature) -> tuple[Shared, ...]:
 def lengths_alone(
     shared: Sequence[Shared], signatures: Sequence[Signature], known: Collection[str]
 ) -> tuple[Shared, ...]:
-    """An array of each length that programs are told and no array has: its length is all it says.
+    """Return an array for each length that is an argument but not an axis of any array.
 
     >>> from ..grammar import parse
     >>> list(map(str, lengths_alone((), [parse("count = n -> n n")], ())))
@@ -124,11 +124,11 @@ def _letters_of(one: Shared) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Side:
-    """One program: how each of its arrays is made of the shared ones, and of weights.
+    """One program: how its arrays are computed from the shared ones, and its weights.
 
-    ``made``: the name of an argument -> the shared array that it is, or what stands for it.
-    ``lengths``: of letters that no shared array has.  ``weights``: names of its parameters, or of
-    arguments, to expressions in the parameters of ``source``, a module of the other program.
+    ``made``: the name of an argument -> the shared array that it is, or an expression for it.
+    ``lengths``: lengths of letters that no shared array has.  ``weights``: names of its parameters,
+    or of arguments, to expressions in the parameters of ``source``, a module of the other program.
     """
 
     program: Program
@@ -143,7 +143,7 @@ class Side:
     source: nn.Module | None = None
 
     def run(self, values: Sequence[Tensor]) -> list[Tensor]:
-        """Its results for the shared arrays, in their order; each in the axes of its line."""
+        """Return the results for the shared arrays, in order, each in the axes of its line."""
         given = dict(zip((one.name for one in self.shared), values, strict=True))
         sizes = self._sizes(given)
         arrays = {name: made(given, sizes) for name, made in self._makers}
@@ -151,7 +151,7 @@ class Side:
         weights = self._weights()
         arrays |= {name: weights.pop(name) for name in self._named & set(weights)}
         program = self.program
-        if weights and self.module is None:  # of a function they are further arguments
+        if weights and self.module is None:  # weights of a function are further arguments
             program = Program(_with(program.call, weights), program.signature, program.name)
             found = program.run(arrays, sizes)
         elif weights:
@@ -172,12 +172,12 @@ class Side:
 
     @cached_property
     def _makers(self) -> list[tuple[str, Callable[[Arrays, Mapping[str, Any]], Tensor]]]:
-        """How each argument is made; what is handed on as it is, without a look at it."""
+        """For each argument, a function that makes it; arrays passed unchanged are not examined."""
         return [(one.name, self._maker(one)) for one in self._arguments]
 
     @cached_property
     def _lettered(self) -> list[tuple[str, int, str]]:
-        """Letters of this program's line: of which shared array, and which of its axes, each is."""
+        """Letters in this program's line, with the shared array and axis that determine each."""
         found = []
         for one in self._arguments:
             shared = self._shared_by(one)
@@ -188,14 +188,14 @@ class Side:
         return found + [(name, 0, name.removeprefix(f"{LENGTH}_")) for name in alone]
 
     def _weights(self) -> dict[str, Tensor]:
-        """What stands for parameters of the module, or for arguments, now."""
+        """Evaluate the expressions for parameters of the module, or for arguments."""
         if self.source is None:
             return {}
         known = dict(self.source.named_parameters()) | dict(self.source.named_buffers())
         return {name: told.of(known) for name, told in self.weights.items()}
 
     def _sizes(self, given: Arrays) -> dict[str, Any]:
-        """The lengths of the letters of this program's line, for these arrays."""
+        """Return the lengths of the letters in this program's line, for these arrays."""
         found: dict[str, Any] = dict(self.lengths)
         for name, axis, letter in self._lettered:
             found[letter] = given[name].shape[axis]
@@ -228,7 +228,7 @@ class Side:
 
 
 def _with(call: Callable[..., Any], weights: Mapping[str, Tensor]) -> Callable[..., Any]:
-    """A function with some of its arguments given by name; the others are called as before."""
+    """Return a function with some arguments given by name; the others are passed as before."""
 
     def called(*given: Any, **named: Any) -> Any:
         return call(*given, **named, **weights)
@@ -240,7 +240,7 @@ def _with(call: Callable[..., Any], weights: Mapping[str, Tensor]) -> Callable[.
 
 
 class _Holder(nn.Module):
-    """A module under which another one is called with other weights."""
+    """A module inside which another module is called with other weights."""
 
     def __init__(self, inner: nn.Module | None, program: Program) -> None:
         super().__init__()
@@ -251,13 +251,13 @@ class _Holder(nn.Module):
 
 
 def _begun(state: Argument) -> Any:
-    """What a state is before the first call."""
+    """Return the initial value of a state."""
     start = state.value.start if isinstance(state.value, State) else ""
     return {"{}": dict, "[]": list}.get(start, lambda: None)()
 
 
 def _placed(own: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    """The own letter for each of the letters of another order; as they stand, where they differ."""
+    """Return the own letter of each axis of another order; by position if the letters differ."""
     if Counter(own) == Counter(theirs) or len(own) != len(theirs):
         return list(theirs)
     return list(own)
@@ -266,9 +266,9 @@ def _placed(own: Sequence[str], theirs: Sequence[str]) -> list[str]:
 def arranged(
     x: Tensor, letters: Sequence[str], axes: Sequence[Axis], sizes: Mapping[str, Any]
 ) -> Tensor:
-    """An array with an axis for each letter, in these axes: permuted, then joined.
+    """Return an array, one axis per letter, in these axes: permuted, then merged.
 
-    Where the axes have other letters, and are as many, it is handed on as it is.
+    If the axes have other letters but the same number, the array is returned unchanged.
     """
     wanted = letters_in(axes)
     if Counter(wanted) == Counter(letters):
@@ -289,7 +289,7 @@ def arranged(
 
 
 def _order(letters: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Where each wanted letter stands; the first of two that are alike comes first."""
+    """Return the position of each wanted letter; equal letters keep their order."""
     left = list(enumerate(letters))
     found = []
     for letter in wanted:
@@ -299,12 +299,12 @@ def _order(letters: Sequence[str], wanted: Sequence[str]) -> list[int]:
 
 
 def _format(given: Arrays) -> torch.dtype:
-    """The format of the numbers of a call."""
+    """Return the floating-point dtype of a call."""
     return next((x.dtype for x in given.values() if x.is_floating_point()), torch.float32)
 
 
 def as_kind(x: Tensor, kind: str, wanted: str, dtype: torch.dtype = torch.float32) -> Tensor:
-    """A mask of one kind as one of another, numbers in this format; else what it is."""
+    """Convert a mask from one kind to another, with numbers in this dtype; else return it as is."""
     if kind == wanted or kind not in KEPT or wanted not in KEPT or kind == "add":
         return x
     keeps = (
@@ -326,10 +326,10 @@ def as_kind(x: Tensor, kind: str, wanted: str, dtype: torch.dtype = torch.float3
 def matched(
     shared: Sequence[Shared], signature: Signature, told: Mapping[str, Any], name: str
 ) -> dict[str, Any]:
-    """For each array of a program the shared array that it is, or what is told to stand for it.
+    """Return for each array of a program its shared array, or the expression given for it.
 
-    By name; else by role, where one alone has it; else in their order.  Raises
-    :class:`SignatureError` for an array that has none.
+    Arrays match by name, else by role if it is unique, else in order.  Raises
+    :class:`SignatureError` for an array without a match.
     """
     found: dict[str, Any] = {
         one.name: told[one.name] for one in signature.arrays if one.name in told
@@ -358,7 +358,7 @@ def matched(
 
 
 def _of_kind(kind: str) -> str:
-    """What is made of one another is of one kind: masks of either polarity, and of integers."""
+    """Return a common kind for masks that convert to each other: either polarity, or integers."""
     return "keep" if kind in ("hide", "ones") else kind
 
 
@@ -373,8 +373,8 @@ def _used(values: Any) -> Iterator[str]:
 
 
 def as_in_first(first: Side, second: Side, k: int, there: Tensor) -> Tensor:
-    """A result of the second program in the axes of the first, where they have the same letters."""
-    own, theirs = (_axes_of(side, k) for side in (first, second))
+    """Return a result of the second program in the axes of the first, if the letters agree."""
+    own, theirs = (axes_of(side, k) for side in (first, second))
     one, other = letters_in(own), letters_in(theirs)
     if Counter(one) != Counter(other) or (one == other and len(own) == len(theirs)):
         return there
@@ -382,13 +382,14 @@ def as_in_first(first: Side, second: Side, k: int, there: Tensor) -> Tensor:
     return arranged(there.reshape(_flat(theirs, sizes, there)), other, own, sizes)
 
 
-def _axes_of(side: Side, k: int) -> tuple[Axis, ...]:
+def axes_of(side: Side, k: int) -> tuple[Axis, ...]:
+    """Return the axes of a result as written in the signature of a program."""
     back = [one for one in side.program.signature.results if one.axes is not None]
     return back[k].axes or ()
 
 
 def _flat(axes: Sequence[Axis], sizes: Mapping[str, Any], x: Tensor) -> list[Any]:
-    """The lengths of all letters of a result: of a product, the first from its own size."""
+    """Return the lengths of all letters of a result; the first of a product is computed."""
     found: list[Any] = []
     for axis, size in zip(axes, x.shape, strict=True):
         letters = letters_in((axis,))
@@ -401,7 +402,7 @@ def _flat(axes: Sequence[Axis], sizes: Mapping[str, Any], x: Tensor) -> list[Any
 
 
 def equated(shared: Sequence[Shared], sides: Sequence[Side]) -> dict[str, str]:
-    """Letters that stand for one length, because a program's own line has one letter for them."""
+    """Map letters to a common letter if a program's line uses one letter for both."""
     same: dict[str, str] = {}
 
     def root(letter: str) -> str:
@@ -432,7 +433,7 @@ def equated(shared: Sequence[Shared], sides: Sequence[Side]) -> dict[str, str]:
 
 
 def renamed(shared: Sequence[Shared], names: Mapping[str, str]) -> tuple[Shared, ...]:
-    """The arrays with other letters."""
+    """Return the arrays with other letters."""
     return tuple(
         replace(one, letters=tuple(names.get(c, c) for c in one.letters)) for one in shared
     )

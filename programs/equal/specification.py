@@ -1,18 +1,19 @@
-"""Specifications in the place of a second program: ``attention:causal,window=4096,softcap=50``.
+"""Specifications in place of a second program: ``attention:causal,window=4096,softcap=50``.
 
-What is specified is a composition of the references of :mod:`attnproof.theorems.definitions`.  It
-takes what the other program takes, by its roles: queries, keys and values, or tokens with weights.
+A specification denotes a composition of the references in :mod:`attnproof.theorems.definitions`.
+It takes the same inputs as the other program, by their roles: queries, keys and values, or tokens
+with weights.
 
 =============  ===================================================================================
-name           is
+name           meaning
 =============  ===================================================================================
-``attention``  softmax attention, of queries, keys and values, or a layer of tokens
-``rope``       rotary encoding by tables of cosines and sines, of positions, or of 0, 1, ..; it is
+``attention``  softmax attention, of queries, keys and values, or as a layer on tokens
+``rope``       rotary encoding by tables of cosines and sines, of positions, or of 0, 1, ..; takes
                what ``check --declare`` takes: base, layout, width and scaling
-``linear``     causal linear attention; ``step`` as a recurrence
-``delta``      the delta rule; with a decay it is gated
+``linear``     causal linear attention; ``step``: as a recurrence
+``delta``      the delta rule, gated if there is a decay
 ``mla``        attention over latent vectors
-``bias``       what ALiBi or T5 add to the scores, as ``check --declare`` says it
+``bias``       what ALiBi or T5 add to the scores, in the notation of ``check --declare``
 =============  ===================================================================================
 """
 
@@ -43,15 +44,15 @@ from .sides import KEPT, Told, letters_in
 
 @dataclass(frozen=True, kw_only=True)
 class Specified:
-    """What attention or a rotation is specified to be.
+    """The specified settings of attention or of a rotation.
 
-    ``heads``, ``kv``: of queries, of keys and values.  ``scale``: what q·k is multiplied with, else
-    1/√D.  ``rope``: half or interleaved, with ``base`` where the program is given no tables, and
-    ``width`` channels that rotate; ``scaling`` and what follows it are those of ``rope:``.
-    ``alibi``: slopes as published.  ``buckets``: T5's bias, which has so many learned numbers for
-    each head, up to ``distance``; ``bidirectional``: half of them are for keys after the query.
-    ``qk_norm``: each head's queries and keys are normed with ``eps``; ``alignment``: at the end, or
-    at the start, where the first query stands at the first key.
+    ``heads``, ``kv``: numbers of heads of queries, and of keys and values.  ``scale``: the factor
+    of q·k, by default 1/√D.  ``rope``: half or interleaved, with ``base`` if the program is given
+    no tables, and ``width`` rotated channels; ``scaling`` and the fields after it are those of
+    ``rope:``.  ``alibi``: the published slopes.  ``buckets``: T5's bias, with this many learned
+    numbers per head, up to ``distance``; ``bidirectional``: half of them are for keys after the
+    query.  ``qk_norm``: queries and keys of each head are normalised with ``eps``.  ``alignment``:
+    the last query is at the last key (end), or the first query at the first key (start).
     """
 
     heads: int | None = None
@@ -84,13 +85,13 @@ class Specified:
 
 @dataclass(frozen=True, kw_only=True)
 class SpecifiedBias(DeclaredBias):
-    """A bias as ``check --declare`` says it, with the ``alignment`` of ``attention:``."""
+    """A bias in the notation of ``check --declare``, with the ``alignment`` of ``attention:``."""
 
     alignment: str = "end"
 
 
 class WrongSpecification(ValueError):
-    """What is not a specification, or does not fit the program: what was wanted, and what came."""
+    """Not a specification, or one that does not fit the program: what was expected and given."""
 
 
 SPECIFIED = ("attention", "rope", "linear", "delta", "mla", "bias")
@@ -98,7 +99,7 @@ LAYOUTS = ("half", "interleaved")
 
 
 def is_specification(text: str) -> bool:
-    """Whether a target is a specification.
+    """Whether a target is a specification, not a program.
 
     >>> is_specification("attention:causal"), is_specification("attention.py::attend")
     (True, False)
@@ -109,10 +110,10 @@ def is_specification(text: str) -> bool:
 def specified(
     text: str, signature: Signature, module: nn.Module | None = None
 ) -> tuple[Told, dict[str, Expression]]:
-    """The reference, called as the other program is, and which of its weights is which.
+    """Return the reference, called as the other program is, and expressions for its weights.
 
     Raises :class:`WrongSpecification` for what is not a specification, and :class:`SignatureError`
-    where the other program does not take what it needs.
+    if the other program does not take what it needs.
     """
     name, one = read(text)
     roles: dict[str, Argument] = {}
@@ -144,9 +145,9 @@ def specified(
 
 
 def read(text: str) -> tuple[str, Any]:
-    """The name of a specification, and what it says.
+    """Return the name of a specification and its settings.
 
-    Raises :class:`WrongSpecification` for what is not one.
+    Raises :class:`WrongSpecification` for what is not a specification.
 
     >>> read("attention:window=7")[1].window
     7
@@ -232,32 +233,32 @@ def _rope(one: DeclaredRotary, roles: Roles, signature: Signature, module: Any) 
 
 
 def _in_order(x: Argument) -> list[str]:
-    """The letters with the tokens last but one, as references have them."""
+    """Return the letters in the order of the references, with tokens last but one."""
     letters = list(letters_in(x.axes or ()))
     order = [c for c in letters if c == "B"] + [c for c in letters if c in "HG"]
     return order + [c for c in letters if c not in order]
 
 
 def _three(roles: Roles) -> tuple[str, str]:
-    """Queries, keys and values as references have them, and what comes back."""
+    """Return queries, keys and values in the order of the references, and the result's axes."""
     axes = {name: _in_order(roles[name]) for name in ("query", "key", "value")}
     given = ", ".join(f"{name}: {' '.join(own)} {name}" for name, own in axes.items())
     return given, " ".join([*axes["query"][:-1], axes["value"][-1]])
 
 
 def _wide(table: Tensor, x: Tensor) -> Tensor:
-    """A table (.., n, D) for vectors (B, H, n, D): rows of the batch are not heads."""
+    """Give a table (.., n, D) a head axis for vectors (B, H, n, D); its first axis is the batch."""
     return table[:, None] if table.ndim == x.ndim - 1 and x.ndim > 3 else table
 
 
 def _declared(one: Specified) -> DeclaredRotary:
-    """The rotation of a layer."""
+    """Return the rotation of a layer as a declaration."""
     names = {field.name for field in fields(DeclaredRotary)} & set(vars(one))
     return DeclaredRotary(**{name: getattr(one, name) for name in names}, layout=one.rope)
 
 
 def _tables(positions: Tensor, one: DeclaredRotary, width: int) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of positions times frequencies, in float32 as code computes them."""
+    """Return cosines and sines of positions times frequencies, in float32 as code computes them."""
     omega = next(iter(ladders_of(one, one.width or width, 0).values()))
     longer = one.length or (attention_factor(one.factor) if one.scaling == "yarn" else 1.0)
     angles = positions[..., None] * omega.float()
@@ -284,27 +285,27 @@ def _how(one: Specified, heads: int) -> dict[str, Any]:
 
 
 def _offset(queries: int, keys: int, *, start: bool) -> Tensor:
-    """Key less query, (r, n); the last query stands at the last key, or the first at the first."""
+    """Return key minus query (r, n), aligned at the last query and key, or at the first ones."""
     here = torch.arange(queries)[:, None] + (0 if start else keys - queries)
     return torch.arange(keys)[None, :] - here
 
 
 def _learned(one: Specified, table: Tensor, queries: int, keys: int) -> Tensor:
-    """T5's bias: (H, r, n)."""
+    """Return T5's bias (H, r, n)."""
     offset = _offset(queries, keys, start=one.alignment == "start")
     found: Tensor = references.t5_bias(table, offset, one.distance, both=one.bidirectional)
     return found
 
 
 def _table(signature: Signature) -> Argument | None:
-    """The learned numbers of T5, where the program is given them: (buckets, H)."""
+    """Return the learned table (buckets, H) of T5, if it is an argument of the program."""
     found = [a for a in signature.arrays if re.search(r"table|bias|emb|weight", a.name)]
     found = [a for a in found if len(a.axes or ()) == 2 and role(a) not in KEPT]
     return found[0] if len(found) == 1 else None
 
 
 def _masked(mask: Argument | None) -> tuple[str, str]:
-    """The kind of a mask as the references take it, and its part of the line."""
+    """Return the kind of a mask as the references take it, and its part of the call line."""
     if mask is None:
         return "", ""
     kind = "mask" if role(mask) == "add" else "keep"
@@ -393,9 +394,9 @@ def _of_tokens(one: Specified, roles: Roles, signature: Signature, module: Any) 
 
 
 def _groups(one: Specified, module: nn.Module | None) -> int:
-    """Heads of keys and values: as told, else as the weights have them.
+    """Return the number of heads of keys and values: as specified, else from the weights.
 
-    Raises :class:`WrongSpecification` where the weights have others.
+    Raises :class:`WrongSpecification` if the weights have another number.
     """
     assert one.heads is not None
     known = weights_of(module, one.heads, one.kv) if module is not None else {}
@@ -418,7 +419,7 @@ def mapped(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def in_heads(x: Tensor, weight: Tensor, bias: Tensor | None, heads: int) -> Tensor:
-    """x Wᵀ + b, in heads."""
+    """x Wᵀ + b, split into heads."""
     found: Tensor = references.in_heads(mapped(x, weight, bias), heads)
     return found
 
@@ -443,7 +444,7 @@ def _delta(one: Specified, roles: Roles, signature: Signature, module: Any) -> M
     betas = [a for a in gates if re.search("beta", a.name)]
     if not 1 <= len(gates) <= 2:
         raise SignatureError(f"the delta rule takes beta, and maybe a decay; got {signature}")
-    if len(betas) == 1:  # else they come in this order
+    if len(betas) == 1:  # otherwise beta comes first
         gates.sort(key=lambda a: a is not betas[0])
 
     def delta(**given: Tensor) -> Tensor:
@@ -476,7 +477,7 @@ def _mla(one: Specified, roles: Roles, signature: Signature, module: Any) -> Mad
 
 
 def _bias(one: SpecifiedBias, roles: Roles, signature: Signature, module: Any) -> Made:
-    """ALiBi or T5 of counts of queries and keys, and of T5 a table, given or a weight."""
+    """Return ALiBi or T5 from counts of queries and keys; T5's table is an argument or a weight."""
     del roles
     back = [c for c in letters_in(signature.results[0].axes or ()) if c != "1"]
     if len(back) != len("Hrn"):

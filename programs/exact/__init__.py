@@ -1,9 +1,9 @@
-"""Code run over finite fields: a tensor that carries residues beside its numbers.
+"""Exact checks of code over finite fields, by tensors that carry residues beside their numbers.
 
-The user's code runs unmodified, once for each side of a law.  What goes in is drawn at random in
-a tower of fields (scores in Z_q, what an exponential gives in Z_p with q | p − 1), so that two
-sides that agree, agree without rounding.  The numbers run along: what breaks in the field is
-reported only if it breaks in the numbers of the same run as well.
+The user's code runs unmodified, once for each side of a law.  The inputs are drawn at random in a
+tower of fields (scores in Z_q, their exponentials in Z_p with q | p − 1), so the two sides can be
+compared without rounding.  The same run also computes floating-point numbers: a law that fails in
+the field is reported as broken only if these numbers differ as well.
 """
 
 from .asking import exact

@@ -1,4 +1,4 @@
-"""Ask the laws of some code over finite fields, by running the code itself."""
+"""The check of laws over finite fields, by running the code itself."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from attnproof.theorems.laws import laws_of
 from ...numeric.devices import name_of, one_thread
 from ...numeric.residues.towers import NoTower
 from ..applicable_laws import promised
-from ..finding import Finding, Seen, speaks_of_gradients
+from ..finding import Counterexample, Finding, involves_gradients
 from ..identify.calls import NotAsked
-from ..running import fault_in, told_of
+from ..running import describe_error, fault_in
 from ..subjects import Pair, Rotary, Subject
-from .comparing import Asked, Compared, compared, doubt, judged, same
+from .comparing import Comparison, Observations, compared, doubt, judged, same
 from .laws import Lab, Sides, formulas, sides_of
-from .running import Running, kept, snapshots
+from .running import Running, restored_module, with_copied_results
 from .session import NoMeaning, Session, TooDeep
 
 DEEPEST, TOWERS = 3, 2
-OTHERS = 5000  # more than any law draws: from there on other numbers are drawn
-OF_ANGLES = frozenset(
+OTHER_DRAWS = 5000  # more draws than any law makes: an offset for independent draws
+ANGLE_LAWS = frozenset(
     (
         "relative",
         "norm",
@@ -35,15 +35,15 @@ OF_ANGLES = frozenset(
         "cache-keeps-its-positions",
     )
 )
-"""Laws that hold by relations of cosines and sines, which plain numbers have lost."""
+"""Laws that rest on relations between cosines and sines, which plain numbers do not keep."""
 
-CHOOSES = (
-    "the code chooses by its positions ({}): at others than those that ran it may take another way"
+CHOOSES = "the code branches on its positions ({}): at positions not run it may take another branch"
+LARGE = 16  # times the rounding bound: above it, agreement in the field may be by chance
+NUMBERS_DIFFER = (
+    "the sides agree in the field, but their numbers differ by {:.1e}, more than rounding"
 )
-LARGE = 16  # times the bound of rounding: beyond it, what agrees in a field by chance is told
-APART = "the sides agree in the field, and their numbers differ by {:.1e}, more than rounding"
-FIXED = "both sides are the same whatever goes in: the law says nothing of this code"
-STATE = "the same call gives something else after other calls"
+FIXED = "both sides are the same for all inputs: the law holds vacuously for this code"
+STATE = "the same call returns another result after other calls"
 
 
 def exact(
@@ -54,18 +54,17 @@ def exact(
     *,
     named: bool = True,
 ) -> tuple[Finding, ...]:
-    """What finite fields say of these laws (all they know, if none is named), in their order.
+    """Check these laws over finite fields (by default all that have a formula there), in order.
 
-    Both sides of a law are computed by the code itself, over two towers of fields, with every
-    number that goes in drawn at random; sides that agree there "holds", and ``why`` says how
-    likely a false law is to pass, where that is known.  That is said of the lengths, positions
-    and weights that ran, and of the branches which the code took there: code that compares or
-    cuts the positions it is given, or gives something else when the same is asked again, is
-    "undecided".  A law is "broken" only if the sides differ
-    in the numbers of the same run by more than rounding explains.  Code that does what has no
-    meaning in a field is "not asked", with the operation.  ``tell`` hears of each finding as soon
-    as it is made.  ``named``: who asks for ``laws`` says that the code should obey them, which of
-    some, such as the order of keys, nothing else may say.
+    Both sides of a law are computed by the code itself over two towers of fields, with random
+    inputs.  If they agree, the law "holds", and ``why`` bounds the probability that a false law
+    passes, if that is known.  This is a statement about the lengths, positions and weights that
+    ran, and the branches taken there.  The law is "undecided" if the code compares or truncates
+    its positions, or gives another result when the same call is repeated.  It is "broken" only if
+    the sides also differ in the numbers of the same run by more than rounding explains, and "not
+    asked", with the operation, if the code does something that has no meaning in a field.
+    ``tell`` is called with each finding as soon as it is made.  ``named``: the user expects the
+    code to obey ``laws``, which for some of them, such as the order of keys, nothing else implies.
 
     >>> import torch
     >>> from attnproof.programs.subjects import Layer
@@ -75,33 +74,35 @@ def exact(
     """
     if isinstance(subject, Pair):
         with one_thread():
-            return (_found(subject, subject.formulas[0].id, seed, True, True, 1)[0],)
+            return (_finding(subject, subject.formulas[0].id, seed, True, True, 1)[0],)
     found, depth = [], 1
     for law in laws_of(subject.kind):
         known = bool(formulas(law.id, subject))
         if (laws and law.id not in laws) or not (known or laws):
             continue
         if not known:
-            why = "this law is not asked in finite fields: it is measured"
+            why = "this law is not checked in finite fields: it is measured"
             made = Finding(law.id, "exact", "not asked", why, seed=seed)
         else:
             wanted = named and law.id in laws
             meant = promised(law.id, subject, named=wanted)
             with one_thread():
-                made, depth = _found(subject, law.id, seed, meant, wanted, depth)
+                made, depth = _finding(subject, law.id, seed, meant, wanted, depth)
         found.append(made)
         if tell is not None:
             tell(made)
     return tuple(found)
 
 
-def _found(
+def _finding(
     subject: Subject, law: str, seed: int, meant: bool, wanted: bool, depth: int
 ) -> tuple[Finding, int]:
-    """What is found, and how many exponentials stood inside one another."""
+    """Return the finding on one law, and how deeply exponentials were nested."""
     start = perf_counter()
 
-    def made(verdict: str, why: str, seen: Seen | None = None, **more: Any) -> tuple[Finding, int]:
+    def made(
+        verdict: str, why: str, seen: Counterexample | None = None, **more: Any
+    ) -> tuple[Finding, int]:
         return Finding(
             law,
             "exact",
@@ -122,7 +123,7 @@ def _found(
             if depth < DEEPEST:
                 depth += 1
                 continue
-            return made("not asked", f"more than {DEEPEST} exponentials inside one another")
+            return made("not asked", f"more than {DEEPEST} nested exponentials")
         except Exception as error:  # noqa: BLE001 (any code may raise anything)
             if not building and subject.make is not None and not isinstance(error, NotAsked):
                 building = True
@@ -132,7 +133,7 @@ def _found(
             fault = fault_in(subject, error)
             if fault is not None:
                 return made("internal error", fault.told, traceback=fault.traceback)
-            return made("undecided", told_of(error, 200))
+            return made("undecided", describe_error(error, 200))
         if asked.doubt and not building and subject.make is not None:
             building = True
             continue
@@ -143,30 +144,30 @@ def _found(
     if meant:
         why = f"{here} and {there} differ, in the field and in {broken.dtype}"
         return made("broken", why, broken.seen(), error=broken.error, bound=broken.bound)
-    why = f"{here} and {there} differ, and nothing says that they should agree"
+    why = f"{here} and {there} differ, and nothing requires that they agree"
     return made("not asked", why)
 
 
 def _asked(
     subject: Subject, law: str, seed: int, depth: int, wanted: bool, building: bool
-) -> tuple[Asked, Compared | None]:
-    asked = Asked()
+) -> tuple[Observations, Comparison | None]:
+    asked = Observations()
     for place in range(TOWERS):
         session = Session(seed * TOWERS + place, depth, place)
         lab = Lab(session, _dtype(subject), wanted=wanted, given=subject)
         ran: list[Sides] = []
         try:
-            with kept(subject.module):
-                code = snapshots(_built(subject, session) if building else subject)
-                broken: Compared | None = _tower(code, law, lab, asked, ran)
+            with restored_module(subject.module):
+                code = with_copied_results(_built(subject, session) if building else subject)
+                broken: Comparison | None = _tower(code, law, lab, asked, ran)
             if not place and ran and broken is None and not asked.doubt:
-                with kept(subject.module):
-                    code = snapshots(_built(subject, session) if building else subject)
+                with restored_module(subject.module):
+                    code = with_copied_results(_built(subject, session) if building else subject)
                     asked.doubt, asked.open = _again(code, law, lab, ran)
         except (NotAsked, NoMeaning):
             raise
         except Exception as error:
-            if session.refused is not None:  # the code, or who calls it, raised another of it
+            if session.refused is not None:  # the code or its caller replaced our exception
                 raise session.refused from error
             raise
         finally:
@@ -177,12 +178,12 @@ def _asked(
 
 
 def _again(subject: Subject, law: str, lab: Lab, ran: list[Sides]) -> tuple[str, bool]:
-    """What is wrong where the first calls, after others, do not give what they gave.
+    """Return what is wrong if results depend on earlier calls or on no input; "" if neither.
 
-    And whether the law was asked at all: not of code that gives the same for the others.
+    Also return whether the law was asked at all: it was not if the sides depend on no input.
     """
     with torch.no_grad(), Running(lab.session):
-        lab.again(OTHERS)
+        lab.again(OTHER_DRAWS)
         others = iter(sides_of(law, subject, lab))
         if _are_fixed(ran, others, lab.session):
             return f"{ran[0].here[0]}: {FIXED}", False
@@ -194,33 +195,38 @@ def _again(subject: Subject, law: str, lab: Lab, ran: list[Sides]) -> tuple[str,
 
 
 def _are_fixed(ran: list[Sides], others: Iterator[Sides], session: Session) -> bool:
-    """Whether no side depends on what the code was given; the others are run until one does."""
+    """Whether no side depends on its inputs; runs with other inputs stop at one that does."""
     for before, other in zip(ran, others, strict=False):
-        if not before.given or not same(before, other, session):
+        if not before.from_inputs or not same(before, other, session):
             return False
     return True
 
 
-def _tower(subject: Subject, law: str, lab: Lab, asked: Asked, ran: list[Sides]) -> Compared | None:
+def _tower(
+    subject: Subject, law: str, lab: Lab, asked: Observations, ran: list[Sides]
+) -> Comparison | None:
     session = lab.session
     with torch.no_grad(), Running(session):
         for sides in sides_of(law, subject, lab):
             ran.append(sides)
             seen = compared(sides, session)
             asked.error, asked.bound = max(asked.error, seen.error), max(asked.bound, seen.bound)
-            plain = law in OF_ANGLES and isinstance(subject, Rotary) and not session.angles
+            plain = law in ANGLE_LAWS and isinstance(subject, Rotary) and not session.angles
             if seen.differ and seen.error > seen.bound and not plain:
                 return seen
             if seen.differ or seen.unknown or not seen.entries:
                 asked.doubt, asked.open = doubt(sides.here[0], seen, plain)
                 return None
             if seen.error > LARGE * max(seen.bound, 2.0**-40):
-                asked.doubt, asked.open = f"{sides.here[0]}: {APART.format(seen.error)}", True
+                asked.doubt, asked.open = (
+                    f"{sides.here[0]}: {NUMBERS_DIFFER.format(seen.error)}",
+                    True,
+                )
                 return None
             asked.entries += seen.entries
             if asked.chance is not None:
                 asked.chance = None if seen.chance is None else max(asked.chance, seen.chance)
-        if session.refused is not None:  # the code went another way after it was refused one
+        if session.refused is not None:  # the code caught our exception and took another path
             raise session.refused
         if session.chosen:
             asked.doubt, asked.open = CHOOSES.format(", ".join(sorted(session.chosen))), True
@@ -228,7 +234,7 @@ def _tower(subject: Subject, law: str, lab: Lab, asked: Asked, ran: list[Sides])
     sizes = {k: v for sides in ran for k, v in sides.inputs.items() if isinstance(v, int)}
     asked.sizes = " and ".join(f"{n} {name}" for name, n in sizes.items())
     asked.shapes, asked.places = tuple(lab.shapes), lab.places
-    gradients = ("gradients",) if speaks_of_gradients(law, subject.kind) else ()
+    gradients = ("gradients",) if involves_gradients(law, subject.kind) else ()
     asked.unsaid = (*lab.unsaid, *gradients)
     asked.primes = (*asked.primes, session.tower.primes[-1])
     asked.functions = tuple(sorted({*asked.functions, *session.functions}))
@@ -237,14 +243,14 @@ def _tower(subject: Subject, law: str, lab: Lab, asked: Asked, ran: list[Sides])
 
 
 def _dtype(subject: Subject) -> torch.dtype:
-    """That of the parameters; float32 where none are known."""
+    """The dtype of the parameters or buffers; float32 if there are none."""
     module = subject.module
     parts = [] if module is None else [*module.parameters(), *module.buffers()]
     return next((x.dtype for x in parts if x.is_floating_point()), torch.float32)
 
 
 def _remade(make: Callable[..., Any], base: float | None) -> Any:
-    """Built anew; where a base is declared it is given, as code without one may be copied only."""
+    """Build anew; pass a declared base, as without settings the code may just be copied."""
     if base is not None:
         with suppress(Exception):
             return make(base=base)
@@ -252,7 +258,7 @@ def _remade(make: Callable[..., Any], base: float | None) -> Any:
 
 
 def _built(subject: Subject, session: Session) -> Subject:
-    """The same code built anew, so that positions in tables made beforehand are followed."""
+    """Build the code anew, so that positions in tables made by the constructor are followed."""
     assert subject.make is not None
     with torch.random.fork_rng(devices=[]), Running(session, building=True), torch.no_grad():
         made = _remade(subject.make, getattr(getattr(subject, "declared", None), "base", None))

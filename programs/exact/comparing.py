@@ -1,4 +1,4 @@
-"""Two sides compared, in the fields and in numbers with a bound, and what is said of a law."""
+"""Comparison of the two sides of a law, in the fields and in numbers, and the verdict on it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import name_of
-from ..finding import LEFT_OPEN, Seen
+from ..finding import LEFT_OPEN, Counterexample
 from ..response import place_of_largest
 from ..subjects import Subject
 from .laws import Sides
 from .session import Field, Lost, NoMeaning, Pair, Session
-from .tensor import Duck, apart
+from .tensor import Duck, not_intercepted
 
-PER_ENTRY = 64  # roundings that code of this size may make for each term of a sum
+PER_ENTRY = 64  # allowed roundings for each term of a sum
 
 
 @dataclass(frozen=True)
-class Compared:
-    """``differ``: entries that differ in the field, of ``entries`` that are defined there.
+class Comparison:
+    """The result of comparing two sides.
 
-    ``error``: the largest difference of the numbers; ``bound``: what rounding may leave of it.
-    ``chance``: a bound on the probability that an entry that differs agrees, if one is known.
+    ``differ``: how many entries differ in the field, of ``entries`` defined there.  ``error``: the
+    largest difference of the numbers; ``bound``: what rounding may account for.  ``chance``: a
+    bound on the probability that unequal entries agree by chance, if one is known.
     """
 
     sides: Sides
@@ -39,11 +40,11 @@ class Compared:
     at: tuple[int, ...] = ()
     values: tuple[Any, Any] = (0.0, 0.0)
     unknown: int = 0
-    """Entries that are numbers, and are not defined in the field."""
+    """How many entries are undefined in the field only, NaN, or not finite on one side only."""
 
-    def seen(self) -> Seen:
-        """The witness."""
-        return Seen(
+    def seen(self) -> Counterexample:
+        """Return the counterexample."""
+        return Counterexample(
             {**self.sides.inputs, "entry": list(self.at)},
             (self.sides.here[0], self.values[0]),
             (self.sides.there[0], self.values[1]),
@@ -52,11 +53,11 @@ class Compared:
         )
 
 
-@apart
-def compared(sides: Sides, session: Session) -> Compared:
+@not_intercepted
+def compared(sides: Sides, session: Session) -> Comparison:
     """Compare both sides in every field and in numbers.
 
-    Raises ``NoMeaning`` where a side was lost on its way, ``ValueError`` for different shapes.
+    Raises ``NoMeaning`` if the payload of a side was lost, ``ValueError`` for different shapes.
     """
     a, b = sides.here[1], sides.there[1]
     if a.shape != b.shape:
@@ -82,12 +83,12 @@ def compared(sides: Sides, session: Session) -> Compared:
     unknown += int((numbers[0].isnan() | numbers[1].isnan()).sum())
     error, bound, at, values = _measured(*numbers, session)
     dtype = name_of(a.dtype)
-    return Compared(sides, entries, differ, error, bound, chance, dtype, at, values, unknown)
+    return Comparison(sides, entries, differ, error, bound, chance, dtype, at, values, unknown)
 
 
-@apart
+@not_intercepted
 def same(before: Sides, after: Sides, session: Session) -> bool:
-    """Whether the same calls gave the same, in the field, at another time."""
+    """Whether two runs of the same calls agree in the field at the top level."""
     for (_, a), (_, b) in ((before.here, after.here), (before.there, after.there)):
         if a.shape != b.shape:
             return False
@@ -114,13 +115,16 @@ def _numbers(x: Tensor) -> Tensor:
 
 
 def _counted(x: Tensor, y: Tensor) -> tuple[int, int]:
-    """Entries that are defined on both sides, and those that differ."""
+    """Count the entries that are defined on both sides, and those of them that differ."""
     fine = ~x.isnan() & ~y.isnan()
     return int(fine.sum()), int((fine & (x != y)).sum())
 
 
 def _chance(x: Field, y: Field, session: Session) -> Fraction | None:
-    """An equation of degree d that is false holds for at most d of p choices."""
+    """Bound the chance of agreement: a false equation of degree d holds for at most d of p values.
+
+    None if no degree is known.
+    """
     if x.degree is None or y.degree is None or session.written:
         return None
     reached = sum(x.degree.plus(y.degree))
@@ -131,11 +135,11 @@ def _chance(x: Field, y: Field, session: Session) -> Fraction | None:
 def _measured(
     a: Tensor, b: Tensor, session: Session
 ) -> tuple[float, float, tuple[int, ...], tuple[Any, Any]]:
-    """The largest difference, and a bound on what rounding makes of equal values.
+    """Return the largest difference, a bound on what rounding explains, its index and both values.
 
-    Each entry is a sum of at most a few hundred products of numbers of size 1, each rounded to
-    u; angles of size P are rounded to P u.  Code may compute its tables in float32 whatever goes
-    in, so u is never smaller than 2^−24.
+    Each entry is taken for a sum of at most a few hundred products of numbers of size 1, each
+    rounded to u; angles of size P are rounded to P u.  Code may compute its tables in float32
+    whatever its inputs, so u is at least 2^−24.
     """
     if not a.numel():
         return 0.0, 0.0, (), (0.0, 0.0)
@@ -151,8 +155,8 @@ def _measured(
 
 
 @dataclass
-class Asked:
-    """What was seen of one law, in all its sides and both towers."""
+class Observations:
+    """The observations for one law, over all its equations and both towers."""
 
     entries: int = 0
     error: float = 0.0
@@ -167,20 +171,20 @@ class Asked:
     sizes: str = ""
     places: tuple[int, int] | None = None
     unsaid: tuple[str, ...] = ()
-    """What the sentence of the law says and was not asked."""
+    """The parts of the law's sentence that were not checked."""
 
 
-def judged(asked: Asked, subject: Subject) -> tuple[str, str]:
-    """The verdict of sides that do not differ, and why."""
+def judged(asked: Observations, subject: Subject) -> tuple[str, str]:
+    """Return the verdict for sides that do not differ, and the reason."""
     if asked.doubt:
         return "undecided" if asked.open else "not asked", asked.doubt
     fields = " and ".join(str(p) for p in asked.primes)
     why = f"{asked.entries} entries agree exactly, modulo {fields}, {_scope(asked, subject)}"
     if asked.hidden > -inf:
-        why += f", {asked.hidden:g} taken for −inf where it is added or stands in for a score"
+        why += f", {asked.hidden:g} taken for −inf where it is added to a score or replaces one"
     if asked.chance:
         why += (
-            f"; one that differs agrees with probability at most {float(asked.chance):.1e} "
+            f"; unequal entries agree with probability at most {float(asked.chance):.1e} "
             "(Schwartz–Zippel)"
         )
     elif asked.functions:
@@ -194,23 +198,23 @@ def judged(asked: Asked, subject: Subject) -> tuple[str, str]:
     return "holds", why
 
 
-def _scope(asked: Asked, subject: Subject) -> str:
-    """Of what it is said."""
+def _scope(asked: Observations, subject: Subject) -> str:
+    """Describe the scope of a verdict: shapes, positions, weights and branches."""
     shapes = " and ".join(str(shape) for shape in asked.shapes[:2])
     parts = [f"of arrays {shapes}"] if shapes else [f"of {asked.sizes}"] if asked.sizes else []
     if asked.places is not None:
         parts.append("at positions {} to {}".format(*asked.places))
     if subject.module is not None:
-        parts.append("at its weights in evaluation")
+        parts.append("with its weights in evaluation mode")
     return " ".join([*parts, "on the branches taken there"])
 
 
-def doubt(name: str, seen: Compared, plain: bool) -> tuple[str, bool]:
-    """Why neither is said, and whether the law was asked at all."""
+def doubt(name: str, seen: Comparison, plain: bool) -> tuple[str, bool]:
+    """Return why there is no verdict, and whether the law was asked at all."""
     if not seen.entries:
         return f"{name}: no entry is defined in the field", False
     if plain:
-        return "its cosines came as plain numbers: the field knows no angles in them", False
+        return "its cosines are plain numbers, whose angles are not known in the field", False
     if seen.unknown and not seen.differ:
         told = (
             "an entry that is a number in one run is undefined in the field, or on the other side"

@@ -1,8 +1,8 @@
-"""What is carried is held against the numbers beside it, and what code does with positions is told.
+"""Checks of payloads against the numbers beside them, and a record of operations on positions.
 
-A rule gives what an operation is in exact arithmetic.  Where torch gives something else (whole
-numbers wrap, a cast cuts, a number that was taken for −inf comes back), what is carried is read
-off the numbers again, or refused, so that nothing is said of other code than that which ran.
+A rule states what an operation is in exact arithmetic.  If torch computes something else (integers
+overflow, a cast truncates, a number taken for −inf becomes finite again), the payload is read off
+the numbers anew, or refused, so that results hold for the code that actually ran.
 """
 
 from __future__ import annotations
@@ -17,33 +17,36 @@ from ...numeric.residues.residue import common
 from .session import HIDDEN, Field, Lost, NoMeaning, Number, Pair, Payload, Session
 
 POSITION = 1
-"""The source of whole numbers that were given to the code as positions; 0 of all others."""
+"""The source of integers that the code received as positions; it is 0 for all other numbers."""
 SMOOTH = frozenset((
     "index", "index_select", "gather", "embedding", "take", "div", "true_divide", "reciprocal",
     "pow", "log", "log2", "log10", "log1p", "exp", "exp2", "expm1", "sqrt", "rsqrt", "mean", "sum",
     "cumsum", "mm", "bmm", "matmul", "dot", "mv", "tan", "tanh", "sigmoid", "sinh", "cosh", "atan",
     "scalar_tensor", "new_zeros", "new_ones", "new_full", "new_empty",
 ))  # fmt: skip
-"""What is done to positions alike at all of them.  All else may differ beyond those that ran."""
-LOOKS = ("isnan", "isinf", "isneginf", "nan_to_num")
+"""Operations that act in the same way at all positions; others may differ at positions not run."""
+FINITENESS_TESTS = ("isnan", "isinf", "isneginf", "nan_to_num")
 CLOSE = 2.0**-20
 
 
 def whole(numbers: Tensor) -> Number:
-    """Whole numbers as what a tensor carries."""
+    """Return whole numbers as a payload."""
     return Number(((numbers.long(), torch.ones(numbers.shape, dtype=torch.float64)),))
 
 
 def as_numbers(numbers: Tensor) -> Number:
-    """Known numbers as what a tensor carries."""
+    """Return known numbers as a payload."""
     if numbers.is_floating_point():
         value = numbers.double()
         return Number(((torch.ones_like(value, dtype=torch.int64), value),))
     return whole(numbers)
 
 
-def settled(found: Payload, numbers: Tensor, name: str) -> Payload:
-    """What is carried, where it agrees with the numbers; else it is read off them, or refused."""
+def reconciled(found: Payload, numbers: Tensor, name: str) -> Payload:
+    """Return the payload if it agrees with the numbers; else read it off them, or refuse.
+
+    Raises ``NoMeaning``.
+    """
     real = not numbers.dtype.is_complex
     if isinstance(found, Pair) and real:
         found = found.real  # a cast to real numbers keeps the real part
@@ -60,17 +63,20 @@ def settled(found: Payload, numbers: Tensor, name: str) -> Payload:
         if not _above_hidden(found.top) and bool(
             ((found.top == -torch.inf) & (numbers > HIDDEN / 2)).any()
         ):
-            raise NoMeaning(f"a number taken for −inf came back (torch.{name})")
+            raise NoMeaning(f"a number taken for −inf became finite again (torch.{name})")
     return found
 
 
 def _above_hidden(top: Tensor) -> bool:
-    """Whether nothing is −inf, as nearly everywhere: told by the least entry, unless one is NaN."""
+    """Whether no entry is −inf, by the least one; False if an entry is NaN."""
     return not top.numel() or float(top.amin()) > -torch.inf
 
 
 def _number(found: Number, numbers: Tensor) -> Number:
-    """Whole numbers are those that torch has; others may differ by rounding."""
+    """Return known numbers; those of torch instead if they differ by more than rounding.
+
+    Whole numbers must agree exactly.
+    """
     if numbers.dtype.is_complex:
         return found
     n, f = found.terms[0]
@@ -90,16 +96,16 @@ def _number(found: Number, numbers: Tensor) -> Number:
 
 
 def same_in_numbers(name: str, x: Any, carried: Any) -> None:
-    """Raise ``NoMeaning`` where code asks for NaN or inf, and the field has others than numbers."""
-    if name not in LOOKS or not isinstance(carried, Field):
+    """Raise ``NoMeaning`` if the code tests for NaN or inf, and field and numbers differ there."""
+    if name not in FINITENESS_TESTS or not isinstance(carried, Field):
         return
     for look in (torch.isnan, torch.isinf):
         if not bool((look(carried.top) == look(x)).all()):
-            raise NoMeaning(f"torch.{name}: what is not finite is another in the field")
+            raise NoMeaning(f"torch.{name}: other entries are not finite in the field")
 
 
 def narrow(dtype: torch.dtype, most: int) -> bool:
-    """Whether a format has not every whole number up to ``most``."""
+    """Whether a dtype cannot represent every whole number up to ``most``."""
     if dtype.is_complex or dtype == torch.bool:
         return dtype == torch.bool
     if dtype.is_floating_point:
@@ -107,10 +113,12 @@ def narrow(dtype: torch.dtype, most: int) -> bool:
     return torch.iinfo(dtype).max < most
 
 
-def chosen(session: Session, name: str, carried: Any, results: Any, most: Sequence[int]) -> None:
-    """Note what was done to positions that may be something else at others.
+def record_choice(
+    session: Session, name: str, carried: Any, results: Any, most: Sequence[int]
+) -> None:
+    """Record an operation on positions whose effect may differ at positions that did not run.
 
-    ``most``: what kind of whole numbers went in.
+    ``most``: the sources of the inputs.
     """
     if POSITION not in most:
         return

@@ -1,4 +1,4 @@
-"""The laws over finite fields: what they draw, and both sides as the code itself computes them."""
+"""The laws over finite fields: random inputs, and both sides as the code itself computes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attnproof.theorems.laws import Formula
 from ...numeric.residues.residue import Degree
 from ..draw import counting
 from ..identify.applicability import no_formula
-from ..identify.calls import REFUSALS, Hand, NotAsked, calls_of
+from ..identify.calls import REFUSALS, Adapter, NotAsked, calls_of
 from ..rotary_matrices import MADE, require_shape_of
 from ..subjects import (
     Additive,
@@ -29,22 +29,25 @@ from ..subjects import (
 )
 from .guards import POSITION, as_numbers, whole
 from .session import Field, NoMeaning, Session
-from .tensor import Duck, apart, numbers_of
+from .tensor import Duck, not_intercepted, numbers_of
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Two results that should agree, each with what it is in words, and what went in."""
+    """Two results that should agree, each with a description, and their inputs."""
 
     here: tuple[str, Tensor]
     there: tuple[str, Tensor]
     inputs: Mapping[str, Any]
-    given: bool = True
-    """Whether the code is given what is drawn; else the sides are what it makes of sizes."""
+    from_inputs: bool = True
+    """Whether the code takes the drawn inputs; else both sides depend on sizes only."""
 
 
 class Lab:
-    """Random values of one session, in a dtype; ``given`` is the code as it came."""
+    """The source of random inputs of one session, in a dtype.
+
+    ``given``: the code as the user gave it; ``wanted``: the law was asked for by name.
+    """
 
     def __init__(
         self, session: Session, dtype: torch.dtype, *, wanted: bool = False, given: Any = None
@@ -59,21 +62,21 @@ class Lab:
 
     @property
     def unsaid(self) -> tuple[str, ...]:
-        """What the sentence of a law says, and none of its formulas that were asked here does."""
+        """The parts of the law's sentence that no formula checked here covers."""
         left = dict.fromkeys(one.unsaid for one in self.asked.values())
         return () if "" in left else tuple(left)
 
     def again(self, start: int = 0) -> None:
-        """What is drawn from here on is what was drawn from the start, or from elsewhere."""
+        """Restart the sequence of draws, from the beginning or from another offset."""
         self._drawn = start
 
     def _next(self) -> torch.Generator:
         self._drawn += 1
         return torch.Generator().manual_seed(self.session.seed * 1009 + self._drawn)
 
-    @apart
+    @not_intercepted
     def numbers(self, *shape: int) -> Duck:
-        """Independent random numbers."""
+        """Draw independent random numbers, with independent residues."""
         if shape not in self.shapes and len(shape) > 1:
             self.shapes.append(shape)
         numbers = torch.randn(shape, generator=self._next(), dtype=torch.float64).to(self.dtype)
@@ -82,60 +85,60 @@ class Lab:
         )
         return Duck(numbers, Field(levels, Degree(1, 0)), self.session)
 
-    @apart
+    @not_intercepted
     def positions(self, x: Tensor) -> Duck:
-        """Whole numbers that are followed."""
+        """Return positions as whole numbers that are followed."""
         if x.numel():
             low, high = self.places or (int(x.min()), int(x.max()))
             self.places = min(low, int(x.min())), max(high, int(x.max()))
         return Duck(x, whole(x), self.session, POSITION)
 
-    @apart
+    @not_intercepted
     def followed(self, x: Tensor) -> Duck:
-        """Positions; or numbers that are what they are in the field as well: 0, 1, and the like."""
+        """Return whole numbers as positions, and real ones (0, 1 and the like) as known numbers."""
         if not x.is_floating_point():
             return self.positions(x)
         numbers = x.to(self.dtype)
         return Duck(numbers, as_numbers(numbers), self.session)
 
-    @apart
+    @not_intercepted
     def whole_numbers(self, most: int, *shape: int, first: int = 0) -> Tensor:
-        """Plain random whole numbers from ``first`` to ``most``."""
+        """Draw plain whole numbers from ``first`` to ``most``."""
         return torch.randint(first, most + 1, shape, generator=self._next())
 
-    @apart
+    @not_intercepted
     def order(self, n: int) -> Tensor:
-        """A permutation of n > 1 that moves every entry."""
+        """Draw a permutation of n > 1 entries that moves every entry."""
         generator, found = self._next(), torch.arange(n)
         while bool((found == torch.arange(n)).any()):
             found = torch.randperm(n, generator=generator)
         return found
 
 
-# All different, so that no axis is taken for another; of rotary code as little as shows it.
+# All different, so that axes cannot be confused; small for rotary code.
 LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2}
 ROTATED = {"n": 3, "r": 4, "c": 8}
 SHIFT, SPAN = 5, 11
-ANGLES = "its table holds plain numbers: the field knows no angles in it"
-PLAIN_BIAS = "the bias is made of plain numbers: the field knows no positions in it"
-OF_WINDOWS = ("windowed", "indexed", "gridded")  # calls of which each is told its sizes
-VANISHES = "channels vanish, or change their sign: the law says nothing about those"
+ANGLES = "its table holds plain numbers, whose angles are not known in the field"
+PLAIN_BIAS = "the bias is made of plain numbers, whose positions are not known in the field"
+OF_WINDOWS = ("windowed", "indexed", "gridded")  # calls that take sizes
+VANISHES = "channels vanish, or change their sign: the law does not apply to those"
 Calls = SimpleNamespace
 
 
 def formulas(law: str, subject: Subject) -> tuple[Formula, ...]:
-    """The formulas of a law of this code that finite fields may have a meaning for."""
+    """Return the formulas of a law for this code that may have a meaning in finite fields."""
     return tuple(
         f for f in formulas_of(subject) if f.id == law and f.kind != "mask" and not f.floats
     )
 
 
 def sides_of(law: str, subject: Any, lab: Lab) -> Iterator[Sides]:
-    """Both sides of each equation that a law says of some code, at each of its lengths.
+    """Yield both sides of each equation that a law states for the code, at each of its lengths.
 
-    A formula that the code refuses is left out where another one of the same call says less, as
-    of later tokens that change, where code of one length does not let them be left out.  Raises
-    ``NotAsked`` where none is said, with the reason.
+    A formula that the code refuses is skipped if another formula of the same call was evaluated:
+    code of one length, for example, lets later tokens be changed but not removed.  Raises
+    ``NotAsked`` with a reason if no formula was evaluated.
     """
     whys: list[str] = []
     said: set[str] = set()
@@ -162,14 +165,14 @@ def sides_of(law: str, subject: Any, lab: Lab) -> Iterator[Sides]:
         if call not in said:
             raise raised
     if not said:
-        raise NotAsked(whys[0] if whys else "the law says nothing of this code")
+        raise NotAsked(whys[0] if whys else "the law does not apply to this code")
 
 
-@apart
+@not_intercepted
 def _why_not(formula: Formula, lab: Lab) -> str:
-    """Why a formula is not asked of the code as it came; each reason is looked for once."""
+    """Return why a formula does not apply to the code as given; "" if it does.  Cached."""
     if formula.call in OF_WINDOWS:
-        return "it is asked of windows, at some of their sizes, where the code is measured"
+        return "it is checked for some sizes of windows, by measurement"
     place = id(formula)
     if place not in lab.whys:
         lab.whys[place] = no_formula(formula, lab.given, named=lab.wanted)
@@ -190,7 +193,7 @@ def _at_all_lengths(formula: Formula, calls: Calls, subject: Any, lab: Lab) -> I
                 or (lengths["n"] == lengths["r"] or formula.call != "attend")
             ):
                 raise
-            # code of as many queries as keys
+            # the code may need equally many queries and keys
             found = _equations(formula, calls, subject, lab, {**lengths, "r": lengths["n"]})
         yield from found
         _above_zero(formula, calls, subject, lab, lengths)
@@ -209,17 +212,19 @@ def _equations(
     left, right = formula.equations(calls, **values)
     pairs = list(zip(left, right, strict=True)) if isinstance(left, list) else [(left, right)]
     names = formula.names or (("the left side", "the right side"),)
-    given = not formula.of_sizes
     return [
         Sides(
-            (names[k % len(names)][0], here), (names[k % len(names)][1], there), inputs, given=given
+            (names[k % len(names)][0], here),
+            (names[k % len(names)][1], there),
+            inputs,
+            from_inputs=not formula.of_sizes,
         )
         for k, (here, there) in enumerate(pairs)
     ]
 
 
 def _above_zero(formula: Formula, calls: Calls, subject: Any, lab: Lab, at: dict[str, int]) -> None:
-    """Raise ``NotAsked`` where what should be above 0 is not: equations of zeros say nothing."""
+    """Raise ``NotAsked`` if the formula's positivity condition fails: its equations are vacuous."""
     if formula.positive is None:
         return
     values = {name: _drawn(told, subject, lab, at) for name, told in formula.given.items()}
@@ -228,7 +233,7 @@ def _above_zero(formula: Formula, calls: Calls, subject: Any, lab: Lab, at: dict
 
 
 def _shown(value: Any) -> Any:
-    """What a witness says of what was given: positions, orders and steps, no random numbers."""
+    """Return an input as shown in a counterexample: whole numbers; None for real ones."""
     if isinstance(value, int):
         return value
     numbers = numbers_of(value)
@@ -236,7 +241,7 @@ def _shown(value: Any) -> Any:
 
 
 def _words(formula: Formula, lengths: Mapping[str, int]) -> dict[str, Any]:
-    """The lengths, of each letter; of a bias how many tokens there are."""
+    """Return the shapes of the real inputs as shown in a counterexample; for a bias, its tokens."""
     if formula.kind == "bias":
         return {"tokens": lengths["n"] + lengths["r"]}
     shapes = [told.split()[1:] for told in formula.given.values() if told.startswith("real ")]
@@ -244,7 +249,7 @@ def _words(formula: Formula, lengths: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _lengths(subject: Subject) -> dict[str, int]:
-    """The length of each letter."""
+    """Return the length of each letter."""
     if isinstance(subject, Pair):
         return subject.lengths
     found = {**LENGTHS, **lengths_of_code(subject)}
@@ -256,12 +261,12 @@ def _lengths(subject: Subject) -> dict[str, int]:
 
 
 def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any:
-    """What is given of this kind and of these axes."""
+    """Draw an input of the given kind with these axes."""
     kind, *letters = told.split()
     shape = [lengths[c] for c in letters]
     if kind == "real":
         if "E" in letters and not lengths["E"]:
-            raise NotAsked("how wide a token is, is not known")
+            raise NotAsked("the width of a token is not known")
         return lab.numbers(*shape)
     if kind == "permutation":
         return lab.order(*shape) if shape[0] > 1 else torch.arange(1)
@@ -285,7 +290,7 @@ def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any
     else:
         shape += [axes] * bool(axes)
         drawn = lab.whole_numbers(subject.first + span, *shape, first=subject.first)
-        if len(shape) > 1 and shape[1] > 1:  # not all at one place
+        if len(shape) > 1 and shape[1] > 1:  # not all at the same position
             drawn[0, 1] = (drawn[0, 0] - subject.first + 1) % (span + 1) + subject.first
         if letters[0] in "AB" and getattr(subject, "shared", False):
             drawn = drawn[:1].expand(drawn.shape).clone()  # so that rows are rotated together
@@ -293,16 +298,19 @@ def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any
 
 
 def _calls(subject: Any, lab: Lab) -> Calls:
-    """The calls of some code on arrays of the field."""
-    checks: dict[str, Callable[..., Any]] = {"biased": _of_positions, "added": _of_angles}
+    """Return the calls of the code, adapted to arrays of the field."""
+    checks: dict[str, Callable[..., Any]] = {
+        "biased": _require_followed_bias,
+        "added": _require_followed_table,
+    }
     rotary = isinstance(subject, Rotary)
 
     def call(name: str, code: Callable[..., Any]) -> Callable[..., Any]:
-        """The call, given tensors that lie in one piece of memory."""
+        """Return the call, made with contiguous copies of its tensors."""
         check = checks.get(name)
 
         def made(*given: Any) -> Any:
-            # copies, which the code may write into
+            # the code may write into its arguments
             whole = [x.contiguous().clone() if isinstance(x, Tensor) else x for x in given]
             found = code(*whole)
             if rotary and name in MADE:
@@ -311,23 +319,23 @@ def _calls(subject: Any, lab: Lab) -> Calls:
 
         return made
 
-    return calls_of(subject, Hand(call, lab.followed, numbers_of, lab.dtype))
+    return calls_of(subject, Adapter(call, lab.followed, numbers_of, lab.dtype))
 
 
-def _of_positions(lab: Lab, found: Any, x: Tensor, y: Tensor) -> Any:
-    """A bias that the field follows; raises where it is made of plain numbers, or of one."""
+def _require_followed_bias(lab: Lab, found: Any, x: Tensor, y: Tensor) -> Any:
+    """Return the bias; raise if it is made of plain numbers, or is the same number everywhere."""
     del lab, y
     if not isinstance(found, Duck):
         raise NoMeaning(PLAIN_BIAS)
     numbers = numbers_of(found)
     if x.shape[0] > 1 and bool((numbers == numbers.flatten()[0]).all()):
         told = f"the bias is {float(numbers.flatten()[0]):g} everywhere"
-        raise NotAsked(f"{told}: the law says nothing about that")
+        raise NotAsked(f"{told}: the law holds vacuously")
     return found
 
 
-def _of_angles(lab: Lab, found: Any, x: Tensor) -> Any:
-    """Tokens with a table whose angles the field follows; raises where only the table is asked."""
+def _require_followed_table(lab: Lab, found: Any, x: Tensor) -> Any:
+    """Return the result; raise if it is a table alone, of which the field follows no angle."""
     if not bool(numbers_of(x).any()) and lab.session.angles == 0:
         raise NoMeaning(ANGLES)
     return found

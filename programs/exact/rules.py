@@ -1,7 +1,7 @@
-"""What is done to the payloads at each operation of ATen: rows of the table, and what has none.
+"""Rules for ATen operations on payloads: rows of the table, and operations that have no row.
 
-Moves of entries are the operation itself, done to each array of residues; some functions of one
-value are unknown to a field; a few operations have a rule of their own.
+An operation that only moves entries is applied to each array of residues; some functions of one
+variable are left uninterpreted; a few operations have a rule of their own.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ import torch
 from torch import Tensor
 
 from ..aten import ROWS
-from .residues import KnownAlone, Residues, Value, axes_of, plain, shape_of
+from .residues import OnlyKnownNumbers, Residues, Value, axes_of, is_number, shape_of, unwrapped
 from .session import Field, Lost, NoMeaning, Pair, Payload, Session
 
 Rule = Callable[..., Any]
 R = TypeVar("R", bound=Rule)
 RULES: dict[str, Rule] = {}
-"""By the name of the operation: (xp, *arguments with payloads in place of tensors).
+"""The rules by name of operation, called as rule(xp, *arguments) with payloads for tensors.
 
-A rule gives a payload or a value, or as many as there are results, or None where there is none.
+A rule returns a payload or a value, a sequence of them for several results, or None if all inputs
+are known numbers.
 """
 
 MOVES = frozenset((
@@ -32,7 +33,7 @@ MOVES = frozenset((
     "repeat_interleave", "view_as", "resolve_conj", "resolve_neg", "rot90", "take_along_dim",
     "unsafe_split", "unsafe_chunk", "diagonal_copy", "view_copy", "expand_copy", "pixel_shuffle",
 ))  # fmt: skip
-"""Operations that put entries in other places, or zeros in some."""
+"""Operations that move entries, or set some to zero."""
 
 UNKNOWN = frozenset((
     "relu", "gelu", "silu", "tanh", "sigmoid", "erf", "erfc", "softplus", "log", "log2", "log10",
@@ -42,7 +43,7 @@ UNKNOWN = frozenset((
     "trunc", "frac", "tan", "logit", "threshold", "relu6", "softshrink", "tanhshrink",
     "special_expit",
 ))  # fmt: skip
-"""Functions of one value that are taken as unknown: equal values give equal values."""
+"""Functions of one variable left uninterpreted: equal values give equal values."""
 
 FROM_TABLE = (
     "add", "sub", "mul", "div", "neg", "reciprocal", "pow", "exp", "cos", "sin", "where",
@@ -51,7 +52,7 @@ FROM_TABLE = (
     "softmax", "_softmax", "_safe_softmax", "mm", "bmm", "dot", "mv", "convolution",
     "scaled_dot_product_attention",
 )  # fmt: skip
-"""What is read as the table has it; the other operations of the table torch takes apart."""
+"""Operations defined by a row of the table; torch decomposes the other operations of the table."""
 
 RULES |= {
     _name: _row.function
@@ -63,23 +64,23 @@ TABLED = frozenset(RULES)
 
 
 def ruled(name: str, session: Session, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """What an operation gives for these payloads; None where all that goes in is known.
+    """Return the payload of the result of an operation; None if all inputs are known numbers.
 
-    Of known numbers torch has computed what a row of the table refuses as well.
+    For known numbers torch has computed the result, even if a row of the table refuses it.
     """
     try:
         found = RULES[name](Residues(session), *args, **keywords)
-    except KnownAlone:
+    except OnlyKnownNumbers:
         return None
     except NoMeaning:
         if name not in TABLED or any(isinstance(x, (Field, Pair)) for x in args):
             raise
         return None
-    return [plain(x) for x in found] if isinstance(found, (list, tuple)) else plain(found)
+    return [unwrapped(x) for x in found] if isinstance(found, (list, tuple)) else unwrapped(found)
 
 
 def attended(session: Session, q: Any, k: Any, v: Any, *rest: Any, **settings: Any) -> Any:
-    """Attention of residues, as torch documents ``scaled_dot_product_attention``."""
+    """Return attention on residues, as torch documents ``scaled_dot_product_attention``."""
     given = (*map(session.field, (q, k, v)), *rest)
     return ruled("scaled_dot_product_attention", session, given, settings)
 
@@ -122,7 +123,7 @@ def _index(_: Residues, x: Any, places: Any) -> Payload | None:
 @rule("embedding")
 def _embedding(_: Residues, table: Any, places: Any, *__: Any, **___: Any) -> Any:
     if not isinstance(places, Tensor):
-        raise NoMeaning("torch.embedding at places that are not integers")
+        raise NoMeaning("torch.embedding at indices that are not integers")
     return None if isinstance(table, Tensor) else table.moved(lambda v: v[places])
 
 
@@ -155,7 +156,7 @@ def _zero(_: Residues, x: Any, *__: Any, **___: Any) -> Payload:
 
 @rule("empty_like")
 def _unwritten(_: Residues, x: Any, *__: Any, **___: Any) -> Payload:
-    """What stands in memory is not known: it is not defined until something is written there."""
+    """Uninitialised memory is undefined (NaN) until something is written there."""
 
     def how(v: Tensor) -> Tensor:
         return torch.full_like(v, torch.nan) if v.is_floating_point() else torch.zeros_like(v)
@@ -176,11 +177,21 @@ def _new(*_: Any, **__: Any) -> Any:
 
 @rule("index_put")
 def _index_put(xp: Residues, x: Any, places: Any, value: Any, accumulate: bool = False) -> Value:
-    def how(parts: list[Tensor]) -> Tensor:
-        put: Tensor = torch.ops.aten.index_put(parts[0], places, parts[1], accumulate)
-        return put  # the operator takes None for a whole axis, torch.index_put does not
+    def put(base: Tensor, values: Tensor) -> Tensor:  # None, a whole axis, is the operator's alone
+        found: Tensor = torch.ops.aten.index_put(base, places, values, accumulate)
+        return found
 
-    return xp.joined([x, value], how)
+    if not accumulate:
+        return xp.joined([x, value], lambda parts: put(*parts))
+    if is_number(unwrapped(x)) and is_number(unwrapped(value)):
+        raise OnlyKnownNumbers
+    fields, zeros = xp.session.fields, torch.zeros(shape_of(x), dtype=torch.float64)
+    times = put(zeros, torch.ones(shape_of(value), dtype=torch.float64)).amax()
+    added = xp.number(value).field.at_levels(
+        lambda level, values: fields[level].reduced(put(zeros, values)),
+        lambda degree: degree.summed(max(1, int(times))),
+    )
+    return xp.number(x) + xp.number(added)
 
 
 @rule("slice_scatter", "select_scatter")
@@ -215,16 +226,16 @@ def _nan_to_num(xp: Residues, x: Any, nan: float | None = 0.0, *_: Any) -> Value
 
 @rule("lerp")
 def _lerp(xp: Residues, a: Any, b: Any, weight: Any) -> Value:
-    """Torch's own reading chooses between two forms of it by the size of the weight."""
+    """a + weight·(b − a); torch's decomposition chooses between two forms by the weight's size."""
     start = xp.number(a)
     return start + (xp.number(b) - start) * xp.number(weight)
 
 
 def _largest(xp: Residues, x: Field, dims: tuple[int, ...], keep: bool, name: str) -> Value:
-    """An unknown function of the entries in any order, but for those that are −inf."""
+    """Return an uninterpreted symmetric function of the entries that are not −inf."""
     visible = xp.unknown(f"{name}/entry", x).moved(lambda v: torch.where(v.isfinite(), v, 0.0))
     found = xp.unknown(name, visible.sum(dims, keep))
-    # where all are taken for −inf the largest of them is not known, nor where one is not defined
+    # undefined: one entry is, or all are −inf (for a minimum: any), as −inf may be a finite number
     over = dims or tuple(range(x.top.ndim))
     none = (x.top == -torch.inf).all(over, keepdim=keep) if name == "max" else None
     lost = x.top.isnan().any(over, keepdim=keep)

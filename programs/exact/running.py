@@ -1,4 +1,4 @@
-"""While code is asked: its whole numbers are followed, and what it leaves is taken out again."""
+"""Contexts for running code in finite fields: follow its whole numbers, restore its state."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from torch.overrides import TorchFunctionMode
 
 from ..response import leaves
 from ..subjects import Subject
-from .guards import as_numbers, settled, whole
+from .guards import as_numbers, reconciled, whole
 from .rules import attended
 from .session import Field, NoMeaning, Number, Pair, Session, TooDeep
-from .tensor import Duck, each, numbers_of, payload_of
+from .tensor import Duck, map_nested, numbers_of, payload_of
 
 FACTORIES = (torch.zeros, torch.empty)
 CASTS = (
@@ -49,9 +49,9 @@ PRODUCTS = (
 
 
 class Running(TorchFunctionMode):
-    """Code that runs inside has its whole numbers followed, and attention read as documented.
+    """Follow the whole numbers of code that runs inside, and read attention as documented.
 
-    ``building``: only what a table of positions is made from is followed.
+    ``building``: memory from ``torch.empty`` is not followed, as while a module is built.
     """
 
     def __init__(self, session: Session, *, building: bool = False) -> None:
@@ -78,17 +78,17 @@ class Running(TorchFunctionMode):
             return Duck(found, whole(args[0]), session)
         if func in FACTORIES[: 1 if self.building else 2] and found.is_floating_point():
             found = found.zero_()
-            empty = func is torch.empty  # what stands there is not known: it is NaN in the field
+            empty = func is torch.empty  # uninitialised memory: NaN in the field
             known = as_numbers(found.double() + torch.nan if empty else found)
             return Duck(found, known, session)
         return found
 
     def _followed(self, args: Any) -> Any:
-        """Whole numbers that meet numbers of a dtype are positions that meet frequencies."""
+        """Follow whole numbers in a product with real ones: positions times frequencies."""
         tensors = [x for x in leaves(args) if isinstance(x, Tensor)]
         if not any(x.is_floating_point() for x in tensors):
             return args
-        return each(lambda x: Duck(x, whole(x), self.session) if _counts(x) else x, args)
+        return map_nested(lambda x: Duck(x, whole(x), self.session) if _counts(x) else x, args)
 
     def _attended(self, func: Any, args: Any, kwargs: Any) -> Any:
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
@@ -113,7 +113,7 @@ class Running(TorchFunctionMode):
             self.session.refused = error
             raise
         numbers = func(**{k: numbers_of(v) for k, v in given.items()})
-        return Duck(numbers, settled(carried, numbers, func.__name__), self.session)
+        return Duck(numbers, reconciled(carried, numbers, func.__name__), self.session)
 
 
 def _counts(x: Any) -> bool:
@@ -125,7 +125,7 @@ def _is_whole(x: Tensor) -> bool:
 
 
 def _prepared(into: Duck, value: Duck, session: Session) -> None:
-    """What is written into turns into residues first, if what is written are residues."""
+    """Convert the target of a write from numbers to residues if residues are written into it."""
     if isinstance(into.carried, Number) and isinstance(value.carried, (Field, Pair)):
         change = session.pair if isinstance(value.carried, Pair) else session.field
         into.carried = change(into.carried).moved(torch.clone)
@@ -135,8 +135,8 @@ S = TypeVar("S", bound=Subject)
 
 
 @contextmanager
-def kept(module: nn.Module | None) -> Iterator[None]:
-    """What the code leaves in its module is taken out again, and evaluation is where it ran."""
+def restored_module(module: nn.Module | None) -> Iterator[None]:
+    """Put a module into evaluation mode, and restore its state and its tensors afterwards."""
     parts = [] if module is None else list(module.modules())
     before = [(part, {k: _copied(v) for k, v in vars(part).items()}) for part in parts]
     held = [] if module is None else [*module.buffers(), *module.parameters()]
@@ -155,8 +155,8 @@ def kept(module: nn.Module | None) -> Iterator[None]:
                     x.copy_(value)
 
 
-def snapshots(subject: S) -> S:
-    """The same code, each result a copy: what later calls write into it is not compared."""
+def with_copied_results(subject: S) -> S:
+    """Return the same code with results copied, so that later calls cannot overwrite them."""
     calls = {f.name: getattr(subject, f.name) for f in fields(subject) if f.name != "make"}
     found: dict[str, Any] = {
         name: _copies(call) for name, call in calls.items() if callable(call) and name != "module"

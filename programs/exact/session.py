@@ -1,4 +1,4 @@
-"""What a tensor carries, and one tower of fields with everything that was drawn in it."""
+"""The payloads that tensors carry, and the session: one tower of fields and all drawn in it."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ Move = Callable[[Tensor], Tensor]
 
 
 class NoMeaning(Exception):
-    """Something that the code did has no meaning in a finite field; the text says what."""
+    """The code did something that has no meaning in a finite field; the message says what."""
 
 
 class TooDeep(Exception):
-    """There are more exponentials inside one another than the tower has fields above another."""
+    """Exponentials are nested more deeply than the tower has fields."""
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """Residues at each level of the tower, None where an exponential has left that level.
+    """Residues at each level of the tower; None at a level that an exponential has left.
 
-    They stand as whole numbers between −p/2 and p/2 in float64, with NaN where a number was
-    divided by 0, and −inf for what is hidden from a softmax.  ``degree`` is that of every entry in
-    all that was drawn, None where no degree is known.
+    They are stored as whole numbers between −p/2 and p/2 in float64, with NaN for undefined
+    entries such as quotients by 0, and −inf for what is hidden from a softmax.  ``degree`` bounds
+    that of every entry in the drawn values; None if no degree is known.
     """
 
     levels: tuple[Tensor | None, ...]
     degree: Degree | None = CONSTANT
 
     def moved(self, how: Move) -> Field:
-        """The same entries in other places."""
+        """Apply an operation that only moves entries."""
         return Field(tuple(None if x is None else how(x) for x in self.levels), self.degree)
 
     def at_levels(
         self, how: Callable[[int, Tensor], Tensor], degree: Callable[[Degree], Degree | None]
     ) -> Field:
-        """What is done to the residues at each level that is there, and to the degree."""
+        """Apply a function to the residues at each existing level, and one to the degree."""
         levels = (None if x is None else how(level, x) for level, x in enumerate(self.levels))
         return Field(tuple(levels), None if self.degree is None else degree(self.degree))
 
@@ -58,40 +58,40 @@ class Field:
 
 @dataclass(frozen=True, eq=False)
 class Number:
-    """Known numbers Σ n_j f_j: whole n_j (int64), and any f_j (float64), such as frequencies."""
+    """Known numbers Σ n_j f_j with whole n_j (int64) and real f_j (float64), as for frequencies."""
 
     terms: tuple[tuple[Tensor, Tensor], ...]
 
     def moved(self, how: Move) -> Number:
-        """The same entries in other places."""
+        """Apply an operation that only moves entries."""
         return Number(tuple((how(n), how(f)) for n, f in self.terms))
 
     @property
     def whole(self) -> bool:
-        """Whether these are whole numbers."""
+        """Whether all f_j are 1, so that the numbers are whole."""
         return all(bool((f == 1).all()) for _, f in self.terms)
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """A complex number of two residues."""
+    """Complex numbers, as residues of their real and imaginary parts."""
 
     real: Field
     imag: Field
 
     def moved(self, how: Move) -> Pair:
-        """The same entries in other places."""
+        """Apply an operation that only moves entries."""
         return Pair(self.real.moved(how), self.imag.moved(how))
 
 
 @dataclass(frozen=True, eq=False)
 class Lost:
-    """Something that nothing may be done with, and why."""
+    """A result that has no residues and must not be used, with the reason."""
 
     why: str
 
     def moved(self, how: Move) -> Lost:  # noqa: ARG002 (as the others)
-        """It stays that."""
+        """Return it unchanged."""
         return self
 
 
@@ -99,37 +99,38 @@ Payload = Field | Number | Pair | Lost
 
 
 def either(a: Degree | None, b: Degree | None) -> Degree | None:
-    """The degree of an array with entries of both."""
+    """Return the degree of an array with entries of both degrees; None if one is not known."""
     return None if a is None or b is None else a.either(b)
 
 
 HIDDEN = -1e4
-"""Numbers at or below this are −inf: e^−10000 is 0 in every format."""
+"""Numbers at or below this are taken for −inf: e^−10000 is 0 in every format."""
 DYADIC, PARTS = 1024, 360
-FEW = 1 << 14
-QUARTERS = 64  # beyond so many, every number in float32 is near one
-DRAWN = Degree(1, 0)
-SIGNED = 1 << 63
+SMALL_ARRAY = 1 << 14
+QUARTERS = 64  # multiples of a quarter turn are recognised up to this one
+RANDOM_DEGREE = Degree(1, 0)
+SIGN_BIT = 1 << 63
 
 
 def _signed(n: int) -> int:
-    return (n + SIGNED) % (2 * SIGNED) - SIGNED
+    return (n + SIGN_BIT) % (2 * SIGN_BIT) - SIGN_BIT
 
 
 def mixed(x: Tensor) -> Tensor:
-    """Bits of int64 mixed so that nothing is seen of where they came from (SplitMix64)."""
+    """Mix the bits of int64 numbers by the finaliser of SplitMix64."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         x = (x ^ ((x >> shift) & ((1 << (64 - shift)) - 1))) * _signed(factor)
     return x
 
 
 class Session:
-    """The fields of one run.
+    """The fields of one run, and the residues assigned to the numbers that occurred in it.
 
-    A number that the field does not know (a weight, d^−1/2) is one random residue for each of its
-    values, and its opposite for the opposite value; whole numbers and simple fractions are
-    themselves.  A frequency is one random point of the circle for each of its values, so that
-    cosines and sines of its whole multiples obey the addition theorems exactly.
+    Whole numbers and simple fractions are represented by themselves.  Any other real number (a
+    weight, d^−1/2) is represented by a random residue, the same for equal values and the opposite
+    for the opposite value.  A frequency is represented by a random point of the circle, the same
+    for equal values, so that cosines and sines of whole multiples obey the addition theorems
+    exactly.
     """
 
     def __init__(self, seed: int = 0, depth: int = 1, place: int = 0) -> None:
@@ -146,13 +147,13 @@ class Session:
         self._values: dict[tuple[torch.Size, bytes], Field] = {}
         self._points: dict[tuple[int, float], tuple[int, int]] = {}
         self._rotated: list[tuple[Number, tuple[int, ...], tuple[Field, Field]]] = []
-        self.chosen: set[str] = set()  # done to positions, and maybe otherwise to others
-        self.most = 1 << 20  # the positions that the code has
+        self.chosen: set[str] = set()  # operations on positions that may differ at other positions
+        self.most = 1 << 20  # the largest position of the code
 
-    # what was drawn
+    # random residues
 
     def hashed(self, level: int, x: Tensor, salt: str) -> Tensor:
-        """A random residue for each int64, by a function named ``salt``."""
+        """Return a random residue for each int64, by a hash function chosen by ``salt``."""
         start = int.from_bytes(f"{self.seed}/{salt}".encode()[-64:], "big") % (1 << 61)
         key = mixed(torch.tensor([_signed(start * 0x9E3779B97F4A7C15 + level)]))
         found = mixed(mixed(x ^ key) + key) & ((1 << 62) - 1)
@@ -160,36 +161,36 @@ class Session:
         return self.fields[level].reduced((found % prime).double())
 
     def drawn(self, level: int, shape: tuple[int, ...], salt: int) -> Tensor:
-        """Random residues."""
+        """Draw random residues."""
         arithmetic = self.fields[level]
         generator = torch.Generator().manual_seed(self.seed * 7919 + 31 * salt + level)
         found = torch.randint(arithmetic.prime, shape, generator=generator)
         return arithmetic.reduced(found.double())
 
-    # numbers in the field
+    # known numbers as residues
 
     def constant(self, value: Any) -> Field:
-        """Numbers of torch or Python in the field."""
+        """Return plain numbers of torch or Python as residues."""
         x = torch.as_tensor(value)
         if x.is_complex():
             raise NoMeaning("complex numbers where real ones were expected")
         if x.is_inference() or not x.ndim:
             return self._of_values(x)
-        # the tensor is kept, so that no other one comes to stand in its place
+        # the tensor is kept alive, so that no other one can reuse its address
         key = (x.data_ptr(), x._version, x.dtype, x.shape, x.stride())  # noqa: SLF001
-        # its values as well: a write through ``.data`` leaves no trace in the version
+        # its values are kept too: a write through ``.data`` does not change the version
         known = self._constants.get(key)
         if known is None or not torch.equal(known[1], x):
             known = self._constants[key] = x, x.clone(), self._of_values(x)
         return known[2]
 
     def _of_values(self, x: Tensor) -> Field:
-        """The same of other tensors with these values, such as the numbers that code writes down.
+        """Return a copy of the residues of these values, which the code may write into.
 
-        A copy, which may be written into.
+        Small arrays are cached by value, such as the literals of the code.
         """
         x = x.detach().to(torch.float64).contiguous()
-        if x.numel() > FEW:
+        if x.numel() > SMALL_ARRAY:
             return self._constant(x)
         key = (x.shape, x.numpy().tobytes())
         known = self._values.get(key)
@@ -207,15 +208,15 @@ class Session:
                 found = torch.where(some, random, found)
             if bool((x <= HIDDEN).any()):
                 some_number = x[(x <= HIDDEN) & x.isfinite()]
-                if some_number.numel():  # −inf itself is what it is
+                if some_number.numel():  # a finite number is taken for −inf
                     self.hidden = max(self.hidden, float(some_number.max()))
                 found = torch.where(x <= HIDDEN, -torch.inf, found)
             bad = x.isnan() | (x == torch.inf)
             levels.append(torch.where(bad, torch.nan, found))
-        return Field(tuple(levels), CONSTANT if some is None else DRAWN)
+        return Field(tuple(levels), CONSTANT if some is None else RANDOM_DEGREE)
 
     def _known(self, x: Tensor) -> tuple[list[Tensor], Tensor | None]:
-        """Whole numbers and simple fractions themselves; where there are others."""
+        """Return the residues of whole numbers and simple fractions, and a mask of the others."""
         finite = torch.where(x.isfinite(), x, 0.0)
         parts, thirds = finite * DYADIC, (finite * PARTS).round()
         dyadic = (parts == parts.round()) & ((finite.abs() < DYADIC) | (finite == finite.round()))
@@ -231,7 +232,10 @@ class Session:
         return found, some if bool(some.any()) else None
 
     def field(self, payload: Payload | Tensor | float) -> Field:
-        """Anything that was computed, as residues."""
+        """Return any payload or plain number as residues.
+
+        Raises ``NoMeaning`` for complex numbers and for ``Lost``.
+        """
         if isinstance(payload, Field):
             return payload
         if isinstance(payload, Number):
@@ -254,16 +258,16 @@ class Session:
                 part = arithmetic.reduced(torch.remainder(n, arithmetic.prime) * known)
                 hides = (known == -torch.inf) & (n > 0)
                 part = torch.where(n == 0, 0.0, torch.where(hides, -torch.inf, part))
-                total[level] = self.kept(level, total[level] + part)
+                total[level] = self.reduced(level, total[level] + part)
         return Field(tuple(total), degree)
 
-    def kept(self, level: int, raw: Tensor) -> Tensor:
-        """A sum, reduced, where −inf stays what it is."""
+    def reduced(self, level: int, raw: Tensor) -> Tensor:
+        """Reduce a sum modulo the prime of the level, keeping −inf."""
         found = self.fields[level].reduced(raw)
         return torch.where(raw == -torch.inf, raw, found)
 
     def pair(self, payload: Payload | Tensor | complex) -> Pair:
-        """Anything that was computed, as complex numbers."""
+        """Return any payload or plain number as a pair of residues."""
         if isinstance(payload, Pair):
             return payload
         if isinstance(payload, (Field, Number, Lost)):
@@ -276,14 +280,14 @@ class Session:
     # angles
 
     def rotated(self, x: Number) -> tuple[Field, Field]:
-        """Cosines and sines of Σ n_j f_j."""
+        """Return the cosines and sines of Σ n_j f_j."""
         versions = tuple(
             0 if part.is_inference() else part._version  # noqa: SLF001
             for term in x.terms
             for part in term
         )
         for known, at, found in self._rotated:
-            if known is x and at == versions:  # angles that were written into are others
+            if known is x and at == versions:  # a write in place makes other angles
                 return found
         self.angles += 1
         self.largest = max(
@@ -306,7 +310,7 @@ class Session:
         return multiplied(self.fields[level], (cos, sin), n)
 
     def _known_points(self, level: int, frequencies: list[float]) -> list[tuple[int, int]]:
-        """The points of the circle for some frequencies; what is new is hashed in one call."""
+        """Return the points of the circle for some frequencies; new ones are hashed in one call."""
         new = [f for f in frequencies if (level, f) not in self._points]
         bits = torch.tensor([abs(f) for f in new], dtype=torch.float64).view(torch.int64)
         for f, drawn in zip(new, self.hashed(level, bits, "frequency").tolist(), strict=True):
@@ -314,7 +318,7 @@ class Session:
         return [self._points[level, f] for f in frequencies]
 
     def _point(self, level: int, frequency: float, drawn: int) -> tuple[int, int]:
-        """The point of the circle for one frequency; quarters of a turn are themselves."""
+        """Return the point of the circle for a frequency; exact for multiples of a quarter turn."""
         p = self.fields[level].prime
         quarters = round(frequency / (pi / 2))
         near = abs(frequency - quarters * pi / 2) <= 2.0**-23 * abs(frequency)
@@ -326,13 +330,13 @@ class Session:
     # exponentials and unknown functions
 
     def power(self, level: int, x: Tensor) -> Tensor:
-        """w^x at the next level; 0 for −inf."""
+        """Return w^x at the next level; 0 for −inf."""
         order, above = self.tower.primes[level], self.tower.primes[level + 1]
         finite = torch.where(x.isfinite(), x, 0.0)
         left, factor = torch.remainder(finite, order).long(), self.tower.bases[level]
-        if left.numel() > FEW:
+        if left.numel() > SMALL_ARRAY:
             found = powers(factor, order, above)[left].double()
-        else:  # by squaring: the table of all powers takes longer
+        else:  # for few entries, squaring is faster than a table of all powers
             found = torch.ones_like(finite)
             for k in range(order.bit_length()):
                 step = torch.where((left >> k) % 2 == 1, float(factor), 1.0)
@@ -342,7 +346,7 @@ class Session:
         return torch.where(x.isnan(), torch.nan, found)
 
     def unknown_function(self, name: str, x: Field) -> Field:
-        """A function of which nothing is known but that equal values give equal values."""
+        """Apply an uninterpreted function: all that is known is that equal values agree."""
         self.functions.add(name.partition("/")[0])
 
         def at(level: int, part: Tensor) -> Tensor:

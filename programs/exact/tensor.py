@@ -1,8 +1,8 @@
-"""A tensor of torch that carries residues beside its numbers, through any code.
+"""A tensor subclass that carries residues beside its numbers through unmodified code.
 
-Every operation of ATen that reaches it is done twice: on the numbers, by torch, so that shapes,
-dtypes, views and errors are those of the user's code; and on what it carries, by a rule.  What
-has no rule is refused, unless all that goes in are known numbers.
+Every ATen operation on it is done twice: on the numbers, by torch, so that shapes, dtypes, views
+and errors are those of the user's code; and on the payload, by a rule.  An operation without a rule
+is refused, unless all its inputs are known numbers.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch._decomp import decomposition_table
 
-from ..response import HELD, leaves
-from .guards import POSITION, as_numbers, chosen, same_in_numbers, settled, whole
+from ..response import CONTAINERS, leaves
+from .guards import POSITION, as_numbers, reconciled, record_choice, same_in_numbers, whole
 from .residues import is_number
 from .rules import MOVES, RULES, UNKNOWN, ruled
 from .session import Field, Lost, NoMeaning, Number, Pair, Payload, Session, TooDeep
@@ -28,14 +28,17 @@ RANDOM = frozenset(
     ("bernoulli", "native_dropout", "rand_like", "randn_like", "multinomial", "normal", "uniform")
 )
 OUTSIDE = (Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.data_ptr)
-SHORT = (torch.float16, torch.bfloat16)
-PLACES = frozenset(
+SHORT_DTYPES = (torch.float16, torch.bfloat16)
+INDEXING = frozenset(
     ("index", "index_put", "gather", "index_select", "embedding", "masked_fill", "where")
 )
 
 
 class Duck(Tensor):
-    """``numbers``: what torch computes; ``carried``: the same in the fields of a session."""
+    """A tensor with its ``numbers``, as torch computes them, and its payload ``carried``.
+
+    ``source``: ``POSITION`` if it derives from positions, else 0.
+    """
 
     numbers: Tensor
     carried: Payload
@@ -71,12 +74,12 @@ class Duck(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in OUTSIDE:  # these look at memory, which is that of the numbers
+        if func in OUTSIDE:  # these read the memory of a tensor
             if args[0].session.open and not isinstance(args[0].carried, Number):
                 told = "reading numbers out of a tensor has no meaning in a finite field"
                 args[0].session.refused = NoMeaning(told)
                 raise args[0].session.refused
-            chosen(args[0].session, "_local_scalar_dense", None, None, [args[0].source])
+            record_choice(args[0].session, "_local_scalar_dense", None, None, [args[0].source])
             return func(args[0].numbers, *args[1:], **(kwargs or {}))
         with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001
             return func(*args, **(kwargs or {}))
@@ -87,8 +90,8 @@ class Duck(Tensor):
     ) -> Any:
         kwargs = kwargs or {}
         ducks = [x for x in leaves((args, kwargs)) if isinstance(x, Duck)]
-        if not all(x.session.open for x in ducks):  # some were left behind by another run
-            args, kwargs = each(_current, args), each(_current, kwargs)
+        if not all(x.session.open for x in ducks):  # left over from an earlier run
+            args, kwargs = map_nested(_current, args), map_nested(_current, kwargs)
             return func(*args, **kwargs)
         session = ducks[0].session
         name = func._schema.name.split("::")[1]  # noqa: SLF001
@@ -98,12 +101,12 @@ class Duck(Tensor):
             parts = _parts(func, name)
             if parts is not None:
                 return parts(*args, **kwargs)
-            numbers = func(*each(numbers_of, args), **each(numbers_of, kwargs))
+            numbers = func(*map_nested(numbers_of, args), **map_nested(numbers_of, kwargs))
             same_in_numbers(name, numbers_of(args[0]), getattr(args[0], "carried", None))
             carried = _carried(func, name, session, args, kwargs, ducks)
             sources = [x.source for x in ducks]
             told = "floor_divide" if kwargs.get("rounding_mode") else name
-            chosen(session, told, carried, numbers, sources)
+            record_choice(session, told, carried, numbers, sources)
             source = 0 if name in CONSTANTS else max(sources)
             return _wrapped(session, numbers, carried, name, source)
         except (NoMeaning, TooDeep) as error:
@@ -111,8 +114,8 @@ class Duck(Tensor):
             raise
 
 
-def apart(how: Callable[P, R]) -> Callable[P, R]:
-    """A function of this package: what it calls of torch is not followed."""
+def not_intercepted(how: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function of this package so that its own torch calls are not intercepted."""
 
     @wraps(how)
     def quiet(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -122,17 +125,17 @@ def apart(how: Callable[P, R]) -> Callable[P, R]:
     return quiet
 
 
-def each(how: Callable[[Any], Any], x: Any) -> Any:
-    """The same with every entry of lists and dictionaries replaced."""
+def map_nested(how: Callable[[Any], Any], x: Any) -> Any:
+    """Apply a function to the value, or to each entry of nested lists, tuples and dictionaries."""
     if isinstance(x, (tuple, list)):
-        return type(x)([each(how, v) if isinstance(v, HELD) else how(v) for v in x])
+        return type(x)([map_nested(how, v) if isinstance(v, CONTAINERS) else how(v) for v in x])
     if isinstance(x, dict):
-        return {k: each(how, v) for k, v in x.items()}
+        return {k: map_nested(how, v) for k, v in x.items()}
     return how(x)
 
 
 def numbers_of(x: Any) -> Any:
-    """What torch computes with."""
+    """Return the plain numbers of a ``Duck``, and anything else unchanged."""
     return x.numbers if isinstance(x, Duck) else x
 
 
@@ -141,7 +144,10 @@ def _current(x: Any) -> Any:
 
 
 def payload_of(x: Any) -> Any:
-    """What is carried, or a plain value."""
+    """Return the payload of a ``Duck``, and anything else unchanged.
+
+    Raises ``NoMeaning`` if the payload is lost.
+    """
     if not isinstance(x, Duck):
         return x
     if isinstance(x.carried, Lost):
@@ -157,10 +163,10 @@ def _carried(
     kwargs: Mapping[str, Any],
     ducks: Sequence[Duck],
 ) -> Any:
-    """What the result carries, or each of several; None where only numbers are known."""
+    """Return the payload of each result; None if the result is just known numbers."""
     constant = all(isinstance(x.carried, Number) for x in ducks)
-    if name in PLACES:
-        args = (*args[:1], *(each(_place, a) for a in args[1:]))
+    if name in INDEXING:
+        args = (*args[:1], *(map_nested(_place, a) for a in args[1:]))
     elif name == "_to_copy":
         return _cast(args[0], kwargs)
     if name in MOVES:
@@ -179,15 +185,15 @@ def _carried(
         return session.unknown_function(told, session.field(payload_of(args[0])))
     if name not in RULES:
         return _settled(None, constant, name)
-    given = each(payload_of, args), _known(each(payload_of, kwargs))
+    given = map_nested(payload_of, args), _known(map_nested(payload_of, kwargs))
     return _settled(ruled(name, session, *given), constant, name)
 
 
 def _parts(func: Any, name: str) -> Callable[..., Any] | None:
-    """The operations that torch says it consists of, where no rule says what it is."""
+    """Return torch's decomposition of an operation without a rule; None if there is none."""
     if name in RULES or name in MOVES or name in UNKNOWN or name in RANDOM:
         return None
-    if name == "_to_copy" or name in PLACES:
+    if name == "_to_copy" or name in INDEXING:
         return None
     if func._can_decompose():  # noqa: SLF001
         composed: Callable[..., Any] = func.decompose
@@ -204,7 +210,7 @@ def _settled(found: Any, constant: bool, name: str) -> Any:
     if found is NotImplemented:
         return NotImplemented
     if name in RANDOM:
-        raise NoMeaning(f"it draws random numbers (torch.{name}): ask it in evaluation")
+        raise NoMeaning(f"it draws random numbers (torch.{name}): check it in evaluation mode")
     if found is None and not constant:
         read = name == "_local_scalar_dense"
         told = "reading a number out of a tensor" if read else f"torch.{name}"
@@ -213,14 +219,14 @@ def _settled(found: Any, constant: bool, name: str) -> Any:
 
 
 def _place(x: Any) -> Any:
-    """Places are whole numbers, or truth values, and known."""
+    """Return known indices or booleans as plain numbers, and anything else unchanged."""
     if isinstance(x, Duck) and isinstance(x.carried, Number) and not x.dtype.is_floating_point:
         return x.numbers
     return x
 
 
 def _cast(x: Duck, kwargs: Mapping[str, Any]) -> Payload | None:
-    """A cast is exact, but one to whole numbers only where they are whole."""
+    """Return the payload of a cast, which is exact; to integers, only for whole known numbers."""
     dtype = kwargs.get("dtype") or x.dtype
     if dtype.is_complex and not isinstance(x.carried, Pair):
         return x.session.pair(x.carried)
@@ -261,7 +267,7 @@ def _moved(func: Any, name: str, payload: Payload, args: Any, kwargs: Any) -> An
 
 
 def _in_place_of_bits(func: Any, args: Any) -> None:
-    """Raise ``NoMeaning`` for moves that depend on how numbers lie in memory."""
+    """Raise ``NoMeaning`` for moves that depend on the memory layout of the numbers."""
     if func._overloadname == "dtype":  # noqa: SLF001
         raise NoMeaning("reading the bits of a number as another has no meaning in a finite field")
     if "as_strided" in func._schema.name and isinstance(args[0], Duck):  # noqa: SLF001
@@ -271,7 +277,10 @@ def _in_place_of_bits(func: Any, args: Any) -> None:
 
 
 def _wrapped(session: Session, numbers: Any, carried: Any, name: str, source: int = 0) -> Any:
-    """Numbers with what they carry; known numbers stay plain, but for whole ones."""
+    """Wrap results with their payloads; known numbers stay plain unless they must be followed.
+
+    Followed are whole numbers, and real numbers computed from positions.
+    """
     if isinstance(numbers, (tuple, list)):
         parts = carried if isinstance(carried, (tuple, list)) else [carried] * len(numbers)
         return type(numbers)(
@@ -281,17 +290,17 @@ def _wrapped(session: Session, numbers: Any, carried: Any, name: str, source: in
         return numbers
     if isinstance(carried, Tensor):
         return carried
-    if numbers.dtype in SHORT:
+    if numbers.dtype in SHORT_DTYPES:
         session.short = max(session.short, torch.finfo(numbers.dtype).eps / 2)
     if carried is NotImplemented:
         return Duck(numbers, session.constant(numbers), session)
     if carried is None:
         if numbers.dtype in (torch.int64, torch.int32):
             return Duck(numbers, whole(numbers), session, source)
-        if source == POSITION and numbers.is_floating_point() and name not in PLACES:
+        if source == POSITION and numbers.is_floating_point() and name not in INDEXING:
             return Duck(numbers, as_numbers(numbers), session, source)
         return numbers
-    return Duck(numbers, settled(carried, numbers, name), session, source)
+    return Duck(numbers, reconciled(carried, numbers, name), session, source)
 
 
 def _in_place(
@@ -304,18 +313,18 @@ def _in_place(
     if not isinstance(target, Duck):
         if not constant:
             raise NoMeaning(f"torch.{name} writes into a tensor that holds plain numbers")
-        func(*each(numbers_of, args), **each(numbers_of, kwargs))
+        func(*map_nested(numbers_of, args), **map_nested(numbers_of, kwargs))
         kept_apart = [x.source for x in ducks if name not in ("index_put_", "masked_fill_")]
-        chosen(session, name, None, None, kept_apart)
+        record_choice(session, name, None, None, kept_apart)
         return target
     found = _carried(func, name.rstrip("_"), session, args, kwargs, ducks)
-    func(*each(numbers_of, args), **each(numbers_of, kwargs))
+    func(*map_nested(numbers_of, args), **map_nested(numbers_of, kwargs))
     sources = [x.source for x in ducks]
-    chosen(session, name.rstrip("_"), found, None, sources)
+    record_choice(session, name.rstrip("_"), found, None, sources)
     target.source = max(sources)
     if found is None or found is NotImplemented:
         found = as_numbers(target.numbers)
-    found = settled(found, target.numbers, name)
+    found = reconciled(found, target.numbers, name)
     _write(target, found, session)
     return target
 

@@ -1,8 +1,8 @@
-"""What code is, read off what it does: layout, base, scaling, precision, masks, heads, slopes.
+"""Identify what code is from its behavior: layout, base, scaling, precision, masks, heads, slopes.
 
-Nothing of an identity is read from source code or from names: a part of it is what calls showed,
-with how it was read and how far it may be off.  What code says of itself is read apart from that
-(:mod:`.suggestions`), and :mod:`.remarks` compares the two.
+Nothing in an identity comes from source code or from names: each part is derived from the results
+of calls, together with how it was read and how accurate it is.  What the code says about itself is
+collected separately (:mod:`.suggestions`), and :mod:`.remarks` compares the two.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from ...numeric.devices import one_thread
 from ..draw import Draw
 from ..finding import Identity, Part
 from ..finite import NotFinite, watching
-from ..running import fault_in, told_of
+from ..running import describe_error, fault_in
 from ..subjects import Subject
 
 __all__ = ["identify"]
 
 
 def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (frozen)
-    """What the code of a subject is: its parts in words, with evidence, and plain answers.
+    """Identify the code of a subject: parts in words, with their evidence, and plain answers.
 
-    What the code raises is told in a part named "unread"; what cannot be read is said to be so.
+    An exception of the code becomes a part named "unread"; whatever cannot be read is marked as
+    such.
 
     >>> from attnproof.programs.subjects import Mask
     >>> import torch
@@ -41,7 +42,7 @@ def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (
         return Identity(subject.kind, (part,), (f"No: {told}.",))
     except Exception as error:  # noqa: BLE001 (any code may raise anything)
         fault = fault_in(subject, error)
-        told = told_of(error)
+        told = describe_error(error)
         part = Part(
             "unread",
             None,
@@ -64,4 +65,4 @@ READERS = {
     "mask": "masks",
     "layer": "influence",
 }
-"""The module that reads each kind of code."""
+"""The module that identifies each kind of code."""

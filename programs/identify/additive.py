@@ -1,4 +1,4 @@
-"""What code that adds positions to tokens adds: base, layout, order, scale, or a table."""
+"""Identify what positional code adds to tokens: base, layout, order and scale, or a table."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
-from ..finding import Identity, Part, simplest, told
+from ..finding import Identity, Part, format_number, simplest
 from ..grids import along_each_axis
 from ..subjects import Additive
-from .ladders import Known, fit, ladder_parts
+from .ladders import MeasuredFrequencies, fit, ladder_parts
 from .rotations import Followed, follow
 
-MOST = 1025
+MOST_ROWS = 1025
 ELSEWHERE = "from another position than 0"
 
 
 def identify_additive(code: Additive, draw: Draw) -> Identity:
-    """Read the table as what is added to tokens that are 0, and the scale from other tokens."""
+    """Read the table off tokens that are 0, and the scale off random tokens."""
     if code.grid is not None:
         return _of_grid(code, draw)
-    n = min(MOST, code.most)
+    n = min(MOST_ROWS, code.most)
     with torch.no_grad():
         zero = torch.zeros(1, n, code.width, dtype=draw.dtype, device=draw.device)
         table = code.added(zero)[0].double().cpu()
@@ -35,12 +35,12 @@ def identify_additive(code: Additive, draw: Draw) -> Identity:
         parts = [_scale(x[0].double().cpu(), scaled, draw)]
         numbers: dict[str, tuple[float, ...]] = {}
         if float((table - table[:1]).abs().max()) == 0:
-            seen = f"{n} tokens that are 0 come out alike"
+            seen = f"{n} tokens that are 0 give equal outputs"
             blind = Part("positions", False, "without positions", seen)
             return Identity("additive", (blind, *parts))
         noise = 4 * unit_roundoff(draw.dtype)
         pairs = table[:, : table.shape[1] // 2 * 2]
-        length = float((2 * pairs.square().mean()).sqrt())  # of each sine with its cosine, if alike
+        length = float((2 * pairs.square().mean()).sqrt())  # of each sine-cosine pair, if equal
         if abs(length - 1) > noise:
             parts.insert(0, _length(length, noise, code.width))
         waves = table / length
@@ -63,7 +63,7 @@ def identify_additive(code: Additive, draw: Draw) -> Identity:
 
 
 def _of_grid(code: Additive, draw: Draw) -> Identity:
-    """The table along each axis of a grid, where each changes channels of its own."""
+    """Identify the table along each axis of a grid, if each axis changes channels of its own."""
     axes = Part("axes", code.axes, f"{code.axes} axes", "the axes of its call")
     with torch.no_grad():
         each = along_each_axis(code)
@@ -106,7 +106,7 @@ def _of_grid(code: Additive, draw: Draw) -> Identity:
 
 
 def _scale(x: Tensor, scaled: Tensor, draw: Draw) -> Part:
-    """By what tokens are multiplied."""
+    """The factor by which tokens are multiplied."""
     value = float((x * scaled).sum() / (x * x).sum())
     off = float((scaled - value * x).abs().max())
     tol = 16 * unit_roundoff(draw.dtype) * max(1.0, abs(value)) * (1 + float(x.abs().max()))
@@ -114,24 +114,24 @@ def _scale(x: Tensor, scaled: Tensor, draw: Draw) -> Part:
         return Part("scale", None, "tokens that are not only scaled", f"off by {off:.2g}")
     near = simplest(value - tol, value + tol)
     root = math.sqrt(x.shape[-1])
-    words = "" if near == 1 else f"tokens times {told(near)}"
+    words = "" if near == 1 else f"tokens times {format_number(near)}"
     if abs(value - root) <= tol and near != 1:
         words = f"tokens times √{x.shape[-1]}"
     return Part("scale", value, words, f"the difference of two calls, within {tol:.1g}")
 
 
 def _length(length: float, noise: float, width: int) -> Part:
-    """By what sines and cosines are multiplied."""
+    """The factor by which sines and cosines are multiplied."""
     tol = 4 * noise * length
     near = simplest(length - tol, length + tol)
-    words = f"sines and cosines times {told(near)}"
+    words = f"sines and cosines times {format_number(near)}"
     if width % 2 == 0 and abs(length - math.sqrt(2 / width)) <= tol:
         words = "rows of length 1"
     return Part("amplitude", length, words, "the root of twice the mean square of the table")
 
 
 def _start(omega: Tensor, first: Tensor, noise: float) -> str:
-    """The position of the first row, where all its angles are multiples of one."""
+    """The position of the first row, if all its angles are multiples of one position."""
     slow = int(omega.abs().argmin())
     place = round(float(first[slow] / omega[slow]))
     off = torch.remainder(first - place * omega + math.pi, 2 * math.pi) - math.pi
@@ -140,7 +140,10 @@ def _start(omega: Tensor, first: Tensor, noise: float) -> str:
 
 
 def _columns(table: Tensor, noise: float) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Layouts that go with 0 for sines and 1 for cosines at position 0: name, sines, cosines."""
+    """Yield layouts consistent with sine 0 and cosine 1 in the first row: name, sines, cosines.
+
+    A layout whose first row holds other sines and cosines is yielded as starting elsewhere.
+    """
     width = table.shape[1] - table.shape[1] % 2
     B = width // 2
     b = torch.arange(B)
@@ -155,18 +158,21 @@ def _columns(table: Tensor, noise: float) -> Iterator[tuple[str, Tensor, Tensor]
 
 
 def _waves(way: Followed, layout: str, n: int, over: float | None) -> Iterator[Part]:
-    """The ladder; ``over``: half of an odd width, by which exponents may be counted."""
+    """Yield the parts of a sinusoidal table.
+
+    ``over``: half of an odd width, by which exponents may be divided.
+    """
     name, order = layout.split(", ", 1)
-    yield Part("table", "sinusoidal", "sinusoidal", "sines and cosines: sums of squares are alike")
+    yield Part("table", "sinusoidal", "sinusoidal", "sines and cosines: sums of squares are equal")
     yield Part("layout", name, name, "which columns are 0 and which 1 at position 0")
     yield Part("order", order, order, "which columns are 0 and which 1 at position 0")
-    known = Known(way.omega.abs(), way.radius)
+    known = MeasuredFrequencies(way.omega.abs(), way.radius)
     for part in ladder_parts(fit(known, head=over), known, n):
         yield replace(part, words=part.words.replace("the whole head", "the whole width"))
 
 
 def _table(code: Additive, table: Tensor, n: int) -> Part:
-    """A table of no known formula."""
+    """The part for a table without a known formula."""
     lengths = table.norm(dim=-1)
     spread = float((lengths - lengths.mean()).abs().max())
     seen = f"{n} rows; lengths differ by {spread:.2g}; no two columns are a sine and its cosine"
@@ -178,6 +184,6 @@ def _table(code: Additive, table: Tensor, n: int) -> Part:
 def _answers(part: Part) -> Iterator[str]:
     if part.value == "unknown":
         yield (
-            "is it the sinusoidal encoding? no: no sine and cosine of one frequency stand side "
+            "is it the sinusoidal encoding? no: no sine and cosine of one frequency are side "
             "by side or half the width apart"
         )

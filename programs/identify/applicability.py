@@ -1,6 +1,6 @@
-"""Whether the formula of a law says something of some code, and whether what breaks it is a fault.
+"""Decide whether a formula of a law applies to some code, and whether a violation is a fault.
 
-A formula may speak of less than its law, or of other code; a run of the code shows it.
+A formula may cover less than its law, or different code; running the code shows which.
 """
 
 from __future__ import annotations
@@ -14,26 +14,35 @@ from torch import Tensor
 from attnproof.theorems.laws import Formula
 from attnproof.theorems.laws.attention import NO_MORE_QUERIES
 
-from ..applicable_laws import declared_of, in_order, not_asked, read_of_few
+from ..applicable_laws import declared_of, not_asked, why_not_at_fault, why_order_matters
 from ..as_read import IN_ORDER
 from ..draw import Draw
-from ..masks import influences, told_matrix
+from ..masks import format_mask, influences
 from ..response import allowance, gap
-from ..rotary_matrices import order_of
+from ..rotary_matrices import channel_order_at_zero
 from ..running import fault_in
 from ..subjects import Attention, Bias, Layer, Mask, Rotary, Subject
-from .weights import DECLARE, OWN, drawn, no_multiple, no_order, no_softmax, weights_are
+from .weights import (
+    DECLARE,
+    INDEPENDENT_WEIGHTS,
+    drawn,
+    no_multiple,
+    no_order,
+    no_softmax,
+    weights_are,
+)
 
-MOST_KEYS = 300  # that are put into a cache
-LONGER = 16  # rows of a table, beside half as many
-UNIT = 2.0**-23  # of float32: at position 0 nothing but products with 1 and 0 is computed
+MOST_KEYS = 300  # put into a cache
+LONGER = 16  # rows of a table, compared with a table of half as many
+FLOAT32_EPSILON = 2.0**-23  # at position 0 only products with 1 and 0 are computed
 
 
 def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> str:
-    """Why the formula of a law says nothing of this code, or more than the law; "" where it does.
+    """Return why the formula of a law does not apply to this code, or "" if it applies.
 
-    A run of the code shows what weights are that need not add up to one, scores to which no vector
-    adds one number, and keys that have an order where nothing is declared.
+    A formula also does not apply if it demands more of the code than the law does.  Running the
+    code reveals weights that need not sum to one, scores that do not shift by a common number when
+    a vector is added to all keys, and keys that have an order although nothing is declared.
     """
     why = not_asked(formula.id, subject, named=named)
     if why:
@@ -41,50 +50,54 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
     if formula.id == "products-of-offset":
         if formula.call == "gridded":
             return _run(_no_products, subject)
-        return _in_a_grid(subject) or _run(of_its_length, subject)
+        return _why_no_sequence(subject) or _run(depends_on_length, subject)
     declared = declared_of(subject)
     if formula.id == "step-by-step" and not declared.causal:
         return _run(_sees_ahead, subject)
     if formula.id == "alignment" and formula.call == "attend":
         at_end = declared.alignment == "end"
-        return "" if at_end else "it is not declared that the last query stands at the last key"
+        return (
+            "" if at_end else "it is not declared that the last query is aligned with the last key"
+        )
     ratios = formula.id == "true-means-visible" and not formula.floats and formula.kind != "mask"
     if formula.id == "mask-adds" or ratios:
         return _run(_no_ratios, subject)
     if formula.floats:
         return ""
-    if formula.id == "queries-apart" and not formula.unsaid:  # alone they stand at other places
-        return in_order(subject) or _run(no_order, subject)
+    if formula.id == "queries-apart" and not formula.unsaid:  # a query alone has another position
+        return why_order_matters(subject) or _run(no_order, subject)
     if formula.id in IN_ORDER and formula.call == "attend" and not named:
         return _run(no_order, subject)
     if formula.id == "equal-axes-are-one":
         return _no_one_axis(subject)
-    return SHOWN[formula.id](formula, subject) if formula.id in SHOWN else ""
+    return (
+        REASONS_FROM_RUNS[formula.id](formula, subject) if formula.id in REASONS_FROM_RUNS else ""
+    )
 
 
-def _in_a_grid(subject: Any) -> str:
-    """Why rows of a table say nothing as they follow each other; "" where they stand in a row."""
-    return "its tokens stand in a grid" if subject.grid is not None else ""
+def _why_no_sequence(subject: Any) -> str:
+    """Return why rows of a table are not consecutive, or "" if tokens form a sequence."""
+    return "its tokens form a grid" if subject.grid is not None else ""
 
 
 def _no_products(subject: Any, draw: Draw) -> str:
-    """Why nothing is asked of the products of a grid: its rows are not equally long.
+    """Return why the products of a gridded table are not checked: its rows differ in length.
 
-    A table that is declared to be one of sines and cosines is always asked.
+    A table declared to be sinusoidal is always checked.
     """
     if subject.declared is not None:
         return ""
     zero = torch.zeros(1, 9, subject.width, dtype=draw.dtype, device=draw.device)
     lengths = subject.added(zero)[0].double().norm(dim=-1)
     alike = bool((lengths - lengths.mean()).abs().max() <= 1e-3 * lengths.mean())
-    return "" if alike else "its rows are not equally long, so they are not sines and cosines"
+    return "" if alike else "its rows differ in length, so they are not sines and cosines"
 
 
-def of_its_length(subject: Any, draw: Draw) -> str:
-    """Why a row says nothing of its position: it is another where there are more rows.
+def depends_on_length(subject: Any, draw: Draw) -> str:
+    """Return why rows are not functions of their positions: they change with the number of rows.
 
-    So it is of coordinates that go from one end to the other, and of a table that is normalized.  A
-    table that is declared to be one of sines and cosines is always asked.
+    This is the case for coordinates that run from one end to the other and for normalized tables.
+    A table declared to be sinusoidal is always checked.
     """
     if subject.declared is not None or subject.most < LONGER:
         return ""
@@ -93,43 +106,46 @@ def of_its_length(subject: Any, draw: Draw) -> str:
         for n in (LONGER // 2, LONGER)
     )
     off = float((few - many[: LONGER // 2]).abs().max())
-    told = "its rows are others where there are more of them: they are of no position alone"
+    told = "its rows change with their number: they do not depend on the position alone"
     return told if off > 1e-4 * float(few.abs().max()) else ""
 
 
 def _no_ratios(subject: Any, draw: Draw) -> str:
-    """Why the ratio of two weights says nothing of their scores; "" where it does."""
-    own = weights_are(subject, draw) == OWN
-    return "the weights are not a softmax: what a mask adds is not seen in their ratios" * own
+    """Return why the ratio of two weights does not determine their scores, or "" if it does."""
+    own = weights_are(subject, draw) == INDEPENDENT_WEIGHTS
+    return "the weights are not a softmax: their ratios do not show what a mask adds" * own
 
 
 def _sums(formula: Formula, subject: Any) -> str:
-    """Why rows of weights need not add up to 1, of any number of queries or of as many as keys."""
+    """Return why rows of weights need not sum to 1, or "" if they must.
+
+    The formula covers any number of queries, or at most as many queries as keys.
+    """
     hidden = _run(_sees_no_key, subject)
     if formula.given["q"] == NO_MORE_QUERIES:
-        hidden = "" if hidden else "it is asked of any number of queries"
+        hidden = "" if hidden else "the formula for any number of queries is checked"
     return _run(no_softmax, subject) or hidden
 
 
 def _sees_no_key(subject: Any, draw: Draw) -> str:
-    """That the first of more queries than keys read nothing, where the last ones do read."""
+    """Return a reason if, of more queries than keys, the first reads nothing but the last does."""
     if subject.attend is None:
         return ""
     q, k = drawn(subject, draw, KEYS, KEYS - 2, 83)
     read = subject.attend(q, k, torch.ones_like(k), None).nan_to_num().abs().amax((0, 1, 3))
     none = not bool(read[0]) and bool(read[-1])
-    return "of more queries than keys the first see no key" if none else ""
+    return "with more queries than keys, the first see no key" if none else ""
 
 
-def _none_went(subject: Any, draw: Draw) -> str:
-    """Why a cache shows nothing: as many keys as are tried fit into it."""
+def _evicts_nothing(subject: Any, draw: Draw) -> str:
+    """Return why a cache shows nothing: it holds all the keys that are tried."""
     kept, _, _ = subject.evict(draw.normal(1, subject.heads, MOST_KEYS, subject.width, salt=9))
     went = kept.shape[2] < MOST_KEYS
-    return "" if went else f"{MOST_KEYS} keys fit into the cache, and none went"
+    return "" if went else f"{MOST_KEYS} keys fit into the cache, and none was evicted"
 
 
 def _sees_ahead(subject: Any, draw: Draw) -> str:
-    """Why code of which no mask is declared cannot be fed in pieces; "" where it can."""
+    """Return why code without a declared mask cannot be fed in pieces, or "" if it can."""
     layer = subject.call if isinstance(subject, Layer) else subject.layer
     if layer is None:
         return ""
@@ -138,19 +154,22 @@ def _sees_ahead(subject: Any, draw: Draw) -> str:
     at_once = allowance(layer, x, draw=draw)
     away = (at_once.output - layer(other)).abs()[:, :2]
     ahead = bool(away.max() > at_once(2))
-    return "its tokens see later ones: fed in pieces they cannot" if ahead else ""
+    return "its tokens see later ones, which they cannot if fed in pieces" if ahead else ""
 
 
-# Why a run of the code says against asking.
-SHOWN: dict[str, Callable[[Formula, Any], str]] = {
-    "cache-keeps-its-positions": lambda _, subject: _run(_none_went, subject),
+# Reasons against checking a law that are found by running the code.
+REASONS_FROM_RUNS: dict[str, Callable[[Formula, Any], str]] = {
+    "cache-keeps-its-positions": lambda _, subject: _run(_evicts_nothing, subject),
     "rows-sum-to-one": _sums,
     "shift-of-scores": lambda _, subject: _run(no_multiple, subject) or _run(no_softmax, subject),
 }
 
 
 def _no_one_axis(subject: Any) -> str:
-    """Why code of several axes has no rotation by one; sizes that all differ show what it takes."""
+    """Return why code of several axes has no rotation along a single axis, or "" if it has.
+
+    The sizes in the call all differ, so that its axes cannot be confused.
+    """
     x = Draw().normal(2, subject.heads, 5, subject.width)
     ids = torch.tensor([0, 1, 2, 5, 11]).clamp(max=max(1, subject.most - 1 - subject.first))
     ids = torch.stack((ids, ids.flip(0))) + subject.first
@@ -160,15 +179,15 @@ def _no_one_axis(subject: Any) -> str:
             one = subject.rotate(x.clone(), ids)
             single = subject.rotate(x[1:, :, 1:2].clone(), ids[1:, 1:2].contiguous())
         except Exception as error:  # noqa: BLE001 (any code may raise anything)
-            return f"it takes no positions of one axis ({type(error).__name__})"
+            return f"it does not accept positions of one axis ({type(error).__name__})"
         alike = one.shape == x.shape and torch.allclose(one[1:, :, 1:2], single, 1e-4, 1e-4)
     return "" if alike else "what it does with positions (B, T) is not a rotation of each token"
 
 
 def _run(why_not: Callable[[Any, Draw], str], subject: Subject) -> str:
-    """What a run of the code says against asking, "" where it cannot be run so.
+    """Return the reason found by running the code, or "" if the code cannot be run this way.
 
-    A fault of attnproof is raised: it says nothing of the code.
+    Faults of attnproof itself propagate, since they say nothing about the code.
     """
     try:
         return why_not(subject, _draw(subject))
@@ -179,7 +198,7 @@ def _run(why_not: Callable[[Any, Draw], str], subject: Subject) -> str:
 
 
 def _draw(subject: Subject) -> Draw:
-    """Inputs in the format, and on the device, of the weights of the code."""
+    """An input distribution with the dtype and device of the weights of the code."""
     module = getattr(subject, "module", None)
     held = [] if module is None else [p for p in module.parameters() if p.is_floating_point()]
     return Draw(0, held[0].dtype, str(held[0].device)) if held else Draw()
@@ -191,10 +210,11 @@ def channel_order(
     given: Callable[[Tensor], Tensor] = lambda x: x,
     numbers: Callable[[Any], Tensor] = lambda found: found,
 ) -> list[int] | None:
-    """Where each channel comes back at position 0, if that is another order; else None.
+    """The place of each channel in the result at position 0, or None if the order is unchanged.
 
-    Scores do not see a fixed order of the channels, the same for queries and keys.  ``given`` are
-    vectors and positions as a method gives them to the code, and ``numbers`` what comes back.
+    Scores do not depend on a fixed order of the channels that queries and keys share.  ``given``
+    converts vectors and positions to the form in which a method passes them, and ``numbers``
+    converts the result back.
     """
     if subject.first > 0:
         return None
@@ -203,12 +223,12 @@ def channel_order(
     rotate = subject.rotate_key if key else subject.rotate
     with torch.no_grad():
         zero = numbers(rotate(given(unit), given(at if subject.whole else at.float())))[0].double()
-    order = order_of(zero, subject.width * UNIT)
+    order = channel_order_at_zero(zero, subject.width * FLOAT32_EPSILON)
     return None if order is None else order.tolist()
 
 
-def plain_of(subject: Subject) -> dict[str, Any]:
-    """The numbers of some code that laws use."""
+def plain_arguments(subject: Subject) -> dict[str, Any]:
+    """The plain numbers and flags of a subject that laws use."""
     found: dict[str, Any] = {}
     if isinstance(subject, Mask | Attention):
         declared = declared_of(subject)
@@ -230,22 +250,22 @@ SCORES = (
     "what is returned beside the output is not what multiplies the values, and its rows do "
     "not add up to 1: scores may be meant"
 )
-NEAR_ONE = 1e-2  # far above what short formats leave of a sum of weights, far below scores
+NEAR_ONE = 1e-2  # far above the rounding of a sum of weights in short formats, far below scores
 
 
-def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) -> str:
-    """Why code in which order counts need not be at fault; "" where its declaration says it is.
+def why_not_a_fault(law: str, subject: Subject, draw: Draw, floor: float = 0.0) -> str:
+    """Return why code that breaks a law need not be at fault, or "" if its declaration says it is.
 
-    Relative positions leave equal tokens equal outputs; a mask hides some tokens from others.
+    With relative positions equal tokens have equal outputs; a mask hides some tokens from others.
     """
     if law == "true-means-visible" and isinstance(subject, Mask):
         declared = declared_of(subject)
-        told = "some query does not see its own key; declare the mask to have it compared"
+        told = "some query does not see its own key; declare the mask to have it checked"
         said = declared.causal is not None or declared.window or subject.padded is not None
         return "" if said else told
     if law == "weights-as-shown":
-        return _of_scores(subject, draw)
-    if few := read_of_few(law, subject):
+        return _look_like_scores(subject, draw)
+    if few := why_not_at_fault(law, subject):
         return few
     if law not in IN_ORDER:
         return ""
@@ -256,8 +276,8 @@ def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) 
     return no_order(known, draw, KEYS)
 
 
-def _of_scores(subject: Any, draw: Draw) -> str:
-    """Whether what is returned beside the output adds up to no one: scores, by their sums."""
+def _look_like_scores(subject: Any, draw: Draw) -> str:
+    """Return why the second result looks like scores: its rows do not sum to 1."""
     off = (subject.weights(*drawn(subject, draw, KEYS, KEYS, 81)).double().sum(-1) - 1).abs().max()
     return "" if off < NEAR_ONE else SCORES
 
@@ -271,7 +291,7 @@ def _tokens(subject: Any, call: Callable[[Tensor], Tensor], draw: Draw, floor: f
     if not bool(reached.all()):
         hidden = (
             "permuted tokens gave different outputs, and some tokens do not reach others "
-            f"({' '.join(told_matrix(reached))}): a mask that is not declared, or tokens "
+            f"({' '.join(format_mask(reached))}): a mask that is not declared, or tokens "
             f"that are mixed with heads; {DECLARE}"
         )
         return "" if declared.causal is False else hidden

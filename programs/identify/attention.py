@@ -1,4 +1,4 @@
-"""What attention code is: its scale, mask, heads and groups, softmax axis, and what it adds."""
+"""Identify attention code: scale, mask, heads and groups, softmax axis, and additions to scores."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from torch import Tensor
 from ...numeric.devices import unit_roundoff
 from ..calling import evaluating
 from ..draw import Draw
-from ..finding import Identity, Part, told
+from ..finding import Identity, Part, format_number
 from ..response import Recorder
 from ..subjects import Attention
 from .bias import offsets_part
 from .influence import layer_parts
-from .masks import mask_parts, pattern, read_on
+from .masks import mask_parts, pattern, pattern_of_more_keys
 from .weights import Cap, Scale, cap_of, drawn, groups_of, scale_of, weights_of
 
-SMALL, LARGE = 24, 160  # keys with which a mask is looked at; the second where that is quick
-QUICK = 0.05  # seconds that the small one may take
+SMALL, LARGE = 24, 160  # keys for which a mask is read; the second if that is quick
+QUICK = 0.05  # seconds that the small call may take for the large one to be made
 
 
 def identify_attention(code: Attention, draw: Draw) -> Identity:
-    """Read weights with values of one key each; a layer that takes tokens only, by influence."""
+    """Identify attention by reading its weights from one-hot values.
+
+    A layer that takes only tokens is identified by which tokens influence which outputs.
+    """
     with torch.no_grad(), evaluating(code):
         if code.attend is None:
             return Identity("attention", tuple(layer_parts(code, draw)))
@@ -36,13 +39,13 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
                 "unread", None, "so that the rest was not read", again.evidence, certain=False
             )
             return Identity("attention", (again, rest), tuple(_answers([again])))
-        start = time.thread_time()  # a busy machine decides nothing
+        start = time.thread_time()  # independent of the load of the machine
         square = _weights(code, draw, SMALL, SMALL)
         if time.thread_time() - start < QUICK:
             square = _weights(code, draw, LARGE, LARGE)
         try:
             wide = (_weights(code, draw, 3, 7)[0] != 0).any(0)
-        except Exception:  # noqa: BLE001 (code of as many queries as keys)
+        except Exception:  # noqa: BLE001 (code for equal numbers of queries and keys)
             wide = None
         unit = _unit(code, draw)
         axis = _softmax(square, unit)
@@ -52,7 +55,9 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
         chosen = not bool(((square[1] != 0) == (square[0] != 0)).all())
         rule, keys = pattern(seen, wide), square.shape[-1]
         with suppress(Exception):  # code may not take so many keys
-            rule, keys = read_on(rule, lambda n: (_weights(code, draw, n, n)[0] != 0).any(0), keys)
+            rule, keys = pattern_of_more_keys(
+                rule, lambda n: (_weights(code, draw, n, n)[0] != 0).any(0), keys
+            )
         told_keys = (
             f"keys with a weight above 0 for {keys} queries; the first queries see "
             f"{', '.join(map(str, rule.counts[:8]))}"
@@ -88,7 +93,7 @@ def _weights(code: Attention, draw: Draw, T: int, S: int) -> Tensor:
 def _unit(code: Attention, draw: Draw) -> float:
     """The unit roundoff of the coarsest format in which the code computes."""
     attend = code.attend
-    assert attend is not None  # who calls has seen it
+    assert attend is not None  # checked by the caller
     q, k = drawn(code, draw, 3, 3, 13)
     with Recorder() as recorder:
         attend(q, k, k, None)
@@ -97,9 +102,9 @@ def _unit(code: Attention, draw: Draw) -> float:
 
 
 def _softmax(w: Tensor, unit: float) -> Part:
-    """Over which axis the weights add up to 1."""
-    # weights are each off by some roundings of their own size, which add up to 1, and all by that
-    # of the sum they are divided by, kept in float32 at least
+    """The axis over which the weights sum to 1."""
+    # each weight is off by a few roundings of its own size, and these sizes sum to 1; all are off
+    # by the rounding of the denominator, which is kept in float32 at least
     tol = 16 * unit + w.shape[-1] * unit_roundoff(torch.float32)
     if not bool(w.isfinite().all()):
         return Part("softmax", None, "weights that are not finite", "NaN or inf among the weights")
@@ -128,7 +133,9 @@ def _scale(code: Attention, scale: Scale | None, cap: Cap | None, usual: bool) -
         yield Part(
             "scale", cap.scale, f"scale {near.named(code.width, code.embed, code.heads)}", seen
         )
-        yield Part("soft cap", cap.value, f"scores softly capped at {told(cap.value)}", seen)
+        yield Part(
+            "soft cap", cap.value, f"scores softly capped at {format_number(cap.value)}", seen
+        )
         return
     if not scale.linear:
         yield Part(
@@ -166,20 +173,20 @@ def _grouping(code: Attention, groups: list[int] | None, scale: Scale | None) ->
 
 
 def _chosen() -> Part:
-    """Keys with a weight that are others for other numbers, as where the largest are kept."""
+    """The part for keys that are visible by their content, as when only the largest are kept."""
     return Part(
         "mask",
         None,
-        "keys that are seen by what is in them",
+        "keys that are visible depending on their content",
         "two rows of a batch, in which other keys have a weight",
         certain=False,
     )
 
 
 def _added(code: Attention, draw: Draw, unit: float) -> Iterator[Part]:
-    """What is added to scores: from the weights of queries that are 0.
+    """Yield what is added to scores, read off the weights of queries that are 0.
 
-    With equal keys they differ by their places alone; with others also by what is the key's own.
+    For equal keys such weights depend on places alone; for random keys also on terms of each key.
     """
     q = torch.zeros(1, code.heads, 12, code.width, dtype=draw.dtype, device=draw.device)
     keys = draw.normal(1, code.groups, 12, code.width, salt=7)
@@ -193,14 +200,14 @@ def _added(code: Attention, draw: Draw, unit: float) -> Iterator[Part]:
         yield Part(
             "keys",
             True,
-            "scores with a part that is the key's own",
+            "scores with a term that depends on the key alone",
             f"queries that are 0 weigh the other keys differently, by {off:.2g} of the weight",
             certain=False,
         )
 
 
 def _rotates(code: Attention, draw: Draw, scale: Scale | None) -> Iterator[Part]:
-    """Whether scores of equal keys differ by their places, for queries that are not 0."""
+    """Yield a part if scores of equal keys depend on their places, for queries that are not 0."""
     q, k = drawn(code, draw, 12, 1, 8)
     k = k.expand(-1, -1, 12, -1).contiguous()
     w, zero = (weights_of(code, x, k)[0] for x in (q, torch.zeros_like(q)))
@@ -213,23 +220,25 @@ def _rotates(code: Attention, draw: Draw, scale: Scale | None) -> Iterator[Part]
         yield Part(
             "positions",
             True,
-            "queries and keys changed by their positions",
+            "queries and keys that change with their positions",
             f"equal keys get weights whose logarithms differ by {off:.2g}",
         )
 
 
 def _repeats(code: Attention, draw: Draw) -> Part:
-    """Whether two calls in evaluation give the same."""
-    assert code.attend is not None  # who calls has seen it
+    """Whether two calls in evaluation mode give different results."""
+    assert code.attend is not None  # checked by the caller
     q = draw.normal(2, code.heads, 6, code.width, salt=10)
     k, v = (draw.normal(2, code.groups, 6, code.width, salt=s) for s in (11, 12))
     off = float((code.attend(q, k, v, None) - code.attend(q, k, v, None)).abs().nan_to_num().max())
     words = "" if off == 0 else "random in evaluation (dropout stays on)"
-    return Part("dropout in evaluation", off != 0, words, f"two calls differ by {told(off)}")
+    return Part(
+        "dropout in evaluation", off != 0, words, f"two calls differ by {format_number(off)}"
+    )
 
 
 def _answers(parts: list[Part]) -> Iterator[str]:
-    """What is wrong whatever was meant, in a sentence."""
+    """Yield a sentence for each fault that is wrong under any intention."""
     for part in parts:
         if part.name == "softmax" and part.value != "keys":
             yield f"is it softmax over keys? no: {part.words}"

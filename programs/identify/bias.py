@@ -1,6 +1,6 @@
-"""What code that makes a bias makes: slopes, buckets, a table of a window, or another function.
+"""Identify code that makes a bias: slopes, buckets, the table of a window, or another function.
 
-A bias by two or more coordinates, as Swin has it, is read by which offsets share a place.
+A bias over two or more coordinates, as in Swin, is read from which offsets share a table entry.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from torch import Tensor
 from attnproof.theorems.definitions.references import t5_bucket
 
 from ..draw import Draw
-from ..finding import Identity, Part, told
+from ..finding import Identity, Part, format_number
 from ..subjects import Bias
 from .offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of
 
-NEAR, FAR = 40, 600  # keys: enough for slopes; enough for the last bucket of T5
+NEAR_KEYS, FAR_KEYS = 40, 600  # enough for slopes; enough for the last bucket of T5
 
 
 def identify_bias(code: Bias, draw: Draw) -> Identity:
-    """Read a bias as a function of the offset; ``draw`` is not needed."""
+    """Read a bias as a function of the offset; ``draw`` is unused."""
     del draw
     with torch.no_grad():
         if code.bias is None:
             return Identity("bias", tuple(window_parts(code)))
-        raw = code.bias(NEAR, NEAR)
-        bias = heads_of(raw, NEAR, NEAR)
+        raw = code.bias(NEAR_KEYS, NEAR_KEYS)
+        bias = heads_of(raw, NEAR_KEYS, NEAR_KEYS)
         found = by_offset(bias, raw.dtype, causal=code.causal)
         numbers: dict[str, tuple[float, ...]] = {}
         if not found.only:
@@ -37,7 +37,7 @@ def identify_bias(code: Bias, draw: Draw) -> Identity:
             parts = list(_function(code, found, bias.shape[0]))
             if (slopes := slopes_of(found)) is not None:
                 numbers["slopes"] = tuple(slopes[0].tolist())
-        parts += [_rows(found), *_few(code, bias)]
+        parts += [_rows(found), *_alignment(code, bias)]
     return Identity("bias", tuple(parts), tuple(_answers(parts)), numbers)
 
 
@@ -51,7 +51,7 @@ def _not_offsets(found: ByOffset) -> Part:
 
 
 def _function(code: Bias, found: ByOffset, heads: int) -> Iterator[Part]:
-    """Slopes, buckets, or what else."""
+    """Yield the function of the offset: slopes, buckets, or another."""
     slopes = slopes_of(found)
     yield Part("heads", heads, f"{heads} heads", "the first axis")
     if slopes is not None and bool((slopes[0].abs() > slopes[1]).any()):
@@ -63,20 +63,20 @@ def _function(code: Bias, found: ByOffset, heads: int) -> Iterator[Part]:
             "function",
             "none",
             "all zeros before the query: nothing can be read",
-            f"distances up to {NEAR - 1}",
+            f"distances up to {NEAR_KEYS - 1}",
             certain=False,
         )
         return
     try:
-        assert code.bias is not None  # who calls has seen it
-        raw = code.bias(FAR, FAR)
-        far = by_offset(heads_of(raw, FAR, FAR), raw.dtype, causal=code.causal)
+        assert code.bias is not None  # checked by the caller
+        raw = code.bias(FAR_KEYS, FAR_KEYS)
+        far = by_offset(heads_of(raw, FAR_KEYS, FAR_KEYS), raw.dtype, causal=code.causal)
     except Exception as error:  # noqa: BLE001 (a table may be shorter)
         yield Part(
             "function",
             "other",
             "a function of the offset that is not linear",
-            f"{FAR} keys were refused: {type(error).__name__}",
+            f"{FAR_KEYS} keys were refused: {type(error).__name__}",
             certain=False,
         )
         return
@@ -84,10 +84,10 @@ def _function(code: Bias, found: ByOffset, heads: int) -> Iterator[Part]:
 
 
 def _slopes(slope: Tensor, radius: float) -> Part:
-    """Whether slopes are those that were published for this number of heads."""
+    """Compare slopes with those published for this number of heads."""
     have, heads = slope.tolist(), slope.shape[0]
     want = published_slopes(heads)
-    seen = f"{heads} lines through {NEAR} distances; each slope within {radius:.1g}"
+    seen = f"{heads} lines through {NEAR_KEYS} distances; each slope within {radius:.1g}"
     if _near(have, want, radius):
         return Part("slopes", have, f"ALiBi, slopes as published for {heads} heads", seen)
     if _near(sorted(have), sorted(want), radius):
@@ -99,27 +99,30 @@ def _slopes(slope: Tensor, radius: float) -> Part:
         for h in range(heads)
     )
     how = (
-        f"one geometric series from {told(have[0])} by {told(ratio)}"
+        f"one geometric series from {format_number(have[0])} by {format_number(ratio)}"
         if one and heads > 1
-        else (", ".join(told(h) for h in have[:4]))
+        else (", ".join(format_number(h) for h in have[:4]))
     )
     words = f"lines with slopes not as published for {heads} heads ({how})"
     first = next(h for h in range(heads) if not _near(have[h : h + 1], want[h : h + 1], radius))
-    seen += f"; head {first} has {told(have[first])}, published is {told(want[first])}"
+    seen += (
+        f"; head {first} has {format_number(have[first])}, "
+        f"published is {format_number(want[first])}"
+    )
     return Part("slopes", have, words, seen)
 
 
 def _near(have: Sequence[float], want: Sequence[float], radius: float) -> bool:
-    """Equal within what was read and 8 roundings of a power in float32."""
+    """Whether values agree up to their radius and 8 float32 roundings of a power."""
     return all(abs(a - b) <= radius + 8 * 2.0**-24 * b for a, b in zip(have, want, strict=True))
 
 
 def _future(found: ByOffset, slope: Tensor) -> Part:
-    """What keys after the query get."""
+    """The bias of keys after the query."""
     future = found.future()[:, 1:]
     d = torch.arange(1, future.shape[1] + 1, dtype=torch.float64)
     if bool(future.isnan().all()):
-        return Part("after", "hidden", "", "keys after the query are hidden or not asked")
+        return Part("after", "hidden", "", "keys after the query are hidden or were not requested")
     known = future.nan_to_num()
     for sign, name, words in (
         (-1, "falls", "falling to both sides"),
@@ -132,13 +135,13 @@ def _future(found: ByOffset, slope: Tensor) -> Part:
 
 
 def _runs(values: Tensor, tol: float) -> list[int]:
-    """The distances at which a new value begins: of (H, n), all heads together."""
+    """The distances at which a new value begins in any head, for values (H, n)."""
     change = ((values[:, 1:] - values[:, :-1]).abs() > tol).any(0)
     return [0, *(change.nonzero()[:, 0] + 1).tolist()]
 
 
 def _buckets(found: ByOffset) -> Part | None:
-    """T5's buckets, their number and distance, if the bias is constant in just those."""
+    """The number and distance of T5's buckets, if the bias is constant on exactly those."""
     past, future = found.past(), found.future()
     n = past.shape[1]
     before = _runs(past, found.tol)
@@ -176,7 +179,7 @@ def _buckets(found: ByOffset) -> Part | None:
 
 
 def _other(found: ByOffset) -> Part:
-    """A function of the offset that has no name here."""
+    """The part for a function of the offset without a known name."""
     past = found.past()
     starts = _runs(past, found.tol)
     last = starts[-1]
@@ -193,16 +196,16 @@ def _other(found: ByOffset) -> Part:
 
 
 def _rows(found: ByOffset) -> Part:
-    words = "up to a number for each query, which softmax does not see" if found.own else ""
+    words = "up to a number for each query, which softmax ignores" if found.own else ""
     return Part(
         "rows", "own number" if found.own else "none", words, "the entries of the queries' own keys"
     )
 
 
-def _few(code: Bias, square: Tensor) -> Iterator[Part]:
-    """Where queries stand if there are fewer of them than keys."""
-    assert code.bias is not None  # who calls has seen it
-    T, n = 3, NEAR
+def _alignment(code: Bias, square: Tensor) -> Iterator[Part]:
+    """Yield where queries are aligned if there are fewer of them than keys."""
+    assert code.bias is not None  # checked by the caller
+    T, n = 3, NEAR_KEYS
     few = heads_of(code.bias(T, n), T, n)
     visible = few.isfinite() & square[:, -T:].isfinite()
     for name, rows in (("end", square[:, -T:]), ("start", square[:, :T])):
@@ -210,19 +213,21 @@ def _few(code: Bias, square: Tensor) -> Iterator[Part]:
         apart = apart - apart[..., :1]
         scale = max(1.0, float(torch.where(square.isfinite(), square.abs(), 0.0).max()))
         if float(apart.abs().max()) <= 1e-5 * scale:
-            words = "" if name == "end" else "queries that stand at the start where there are fewer"
+            words = (
+                "" if name == "end" else "queries aligned at the start if there are fewer than keys"
+            )
             yield Part("alignment", name, words, f"{T} queries and {n} keys")
             return
     yield Part(
         "alignment",
         "neither",
-        "fewer queries that stand at neither end",
+        "queries aligned at neither end if there are fewer than keys",
         f"{T} queries and {n} keys",
     )
 
 
 def offsets_part(added: Tensor) -> Iterator[Part]:
-    """What attention code adds to scores by itself, from logarithms of weights (H, T, S)."""
+    """Yield the bias that attention code adds itself, given logarithms of weights (H, T, S)."""
     seen = added.isfinite()
     count = seen.sum(-1, keepdim=True).clamp(min=1)
     mean = torch.where(seen, added, 0.0).sum(-1, keepdim=True) / count
@@ -261,7 +266,7 @@ def coordinates(sizes: tuple[int, ...]) -> Tensor:
 
 
 def offsets_in(sizes: tuple[int, ...]) -> tuple[Tensor, int]:
-    """The number of the offset, key less query, of each two places (R, R), and how many there are.
+    """Number the offset, key minus query, of each pair of places: (R, R) and the number of offsets.
 
     >>> offsets_in((3, 5))[1]
     45
@@ -276,10 +281,12 @@ def offsets_in(sizes: tuple[int, ...]) -> tuple[Tensor, int]:
     return number, count
 
 
-def shared(index: Tensor, sizes: tuple[int, ...]) -> tuple[int, tuple[int, int, int, int] | None]:
-    """How many places of a table are used, and two pairs of places of different offsets in one.
+def shared_entries(
+    index: Tensor, sizes: tuple[int, ...]
+) -> tuple[int, tuple[int, int, int, int] | None]:
+    """Count the table entries in use, and find two pairs of places that share one across offsets.
 
-    Raises ``ValueError`` for another shape than (R, R).
+    Raises ``ValueError`` for a shape other than (R, R).
     """
     number, _ = offsets_in(sizes)
     if tuple(index.shape) != tuple(number.shape):
@@ -298,7 +305,7 @@ def shared(index: Tensor, sizes: tuple[int, ...]) -> tuple[int, tuple[int, int, 
 
 
 def window_parts(code: Bias) -> Iterator[Part]:
-    """Parts of code that makes an index, a bias of a window, or both."""
+    """Yield the parts of code that makes an index, the bias of a window, or both."""
     for sizes in SIZES:
         if code.index is None:
             break
@@ -320,7 +327,7 @@ def window_parts(code: Bias) -> Iterator[Part]:
 
 def _index(index: Tensor, sizes: tuple[int, ...]) -> Part:
     number, count = offsets_in(sizes)
-    places, clash = shared(index, sizes)
+    places, clash = shared_entries(index, sizes)
     told = " × ".join(map(str, sizes))
     seen = f"a window of {told}: {count} offsets, {places} places"
     name = f"index of {len(sizes)} axes"
@@ -330,12 +337,15 @@ def _index(index: Tensor, sizes: tuple[int, ...]) -> Part:
     alike = all(len(torch.unique(index[number == o])) == 1 for o in torch.unique(number).tolist())
     if not alike:
         return Part(
-            name, {"offsets": count, "places": places}, "an index of more than the offset", seen
+            name,
+            {"offsets": count, "places": places},
+            "an index that depends on more than the offset",
+            seen,
         )
     sign = (
-        "key less query"
+        "key minus query"
         if torch.equal(index, number)
-        else ("query less key" if torch.equal(index, number.mT) else "in another order")
+        else ("query minus key" if torch.equal(index, number.mT) else "in another order")
     )
     words = f"an index with a place of its own for each offset of {told}, {sign}"
     return Part(name, {"offsets": count, "places": places}, words, seen)

@@ -1,9 +1,9 @@
-"""The calls of some code by the names that laws use, for every method that runs the code itself.
+"""The calls of a subject under the names that laws use, for every method that runs the code itself.
 
-A method says how it hands numbers to code and reads what comes back (:class:`Hand`); which field of
-a subject is which call is said here.  Laws read more off code than what it gives: what it sees, its
-gradients, and its training.  What is seen is whether a number is 0, or the same as before: nothing
-is rounded there, so it is read on floats alone.
+A method states how it passes numbers to code and reads results (:class:`Adapter`); this file maps
+the fields of a subject to calls.  Laws use more than outputs: which inputs are visible, gradients,
+and behavior in training.  Visibility means that a number is 0 or unchanged, which involves no
+rounding, so it is read on floats only.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ..applicable_laws import declared_of
 from ..calling import arranged, modules_of
 from ..draw import Draw
 from ..finite import finite_gradients
-from ..masks import as_it_reads, changes, sees
+from ..masks import changes, mask_visibility, unaffected_queries
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject
-from .applicability import channel_order, plain_of
+from .applicability import channel_order, plain_arguments
 from .weights import read_weights
 
 REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, AssertionError)
@@ -36,127 +36,135 @@ def _same(x: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Hand:
-    """How a method gives numbers to code.
+class Adapter:
+    """How a method passes numbers to code.
 
-    ``call``: the name of a call and the code -> the call on the arrays of the method.
-    ``followed``: plain numbers or positions as the method gives them; ``numbers``: what comes back
-    as plain numbers.  ``dtype``: of the scores, in which −∞ hides a key.
+    ``call``: maps the name of a call and the code to the call on the arrays of the method.
+    ``to_arrays``: converts plain numbers or positions to those arrays; ``to_numbers``: converts
+    results to plain numbers.  ``dtype``: that of the scores, in which −∞ hides a key.
     """
 
     call: Callable[[str, Callable[..., Any]], Callable[..., Any]]
-    followed: Callable[[Tensor], Any] = _same
-    numbers: Callable[[Any], Tensor] = _same
+    to_arrays: Callable[[Tensor], Any] = _same
+    to_numbers: Callable[[Any], Tensor] = _same
     dtype: torch.dtype = torch.float32
 
 
-def calls_of(subject: Subject, hand: Hand) -> SimpleNamespace:
-    """The calls of some code, and its plain numbers, as laws use them."""
+def calls_of(subject: Subject, adapter: Adapter) -> SimpleNamespace:
+    """Return the calls and plain numbers of a subject under the names that laws use."""
     found: dict[str, Any] = {}
     more: dict[str, Any] = {}
     match subject:
         case Pair():
-            found = {name: hand.call(name, code) for name, code in subject.calls.items()}
+            found = {name: adapter.call(name, code) for name, code in subject.calls.items()}
         case Rotary():
-            found = _rotary(subject, hand)
+            found = _rotary(subject, adapter)
         case Attention():
-            found = _attention(subject, hand)
+            found = _attention(subject, adapter)
         case Bias():
-            found = _bias(subject, hand)
+            found = _bias(subject, adapter)
         case Additive():
-            found = {"added": hand.call("added", subject.added)}
+            found = {"added": adapter.call("added", subject.added)}
             if subject.grid is not None:
-                found["gridded"] = hand.call("gridded", subject.grid)
+                found["gridded"] = adapter.call("gridded", subject.grid)
         case Layer():
-            found = {"call": hand.call("call", subject.call), **_of_tokens(subject, "call", hand)}
+            found = {
+                "call": adapter.call("call", subject.call),
+                **_token_calls(subject, "call", adapter),
+            }
             if subject.step is not None:
-                found |= {"step": hand.call("step", subject.step), "at_once": found["call"]}
+                found |= {"step": adapter.call("step", subject.step), "at_once": found["call"]}
         case Mask():
-            found = {"masked": hand.call("masked", _of_lengths(subject.mask))}
+            found = {"masked": adapter.call("masked", _of_lengths(subject.mask))}
             found["seen"] = _of_lengths(_square_or_more(subject))
             more = {"true_means": subject.true_means}
             if subject.padded is not None:
-                found["padded"] = hand.call("padded", partial(_of_rows, subject.padded))
-    return called(found, **plain_of(subject), **more)
+                found["padded"] = adapter.call("padded", partial(_of_rows, subject.padded))
+    return called(found, **plain_arguments(subject), **more)
 
 
-def _rotary(subject: Rotary, hand: Hand) -> dict[str, Any]:
-    found: dict[str, Any] = {"rotate": hand.call("rotate", subject.rotate)}
+def _rotary(subject: Rotary, adapter: Adapter) -> dict[str, Any]:
+    found: dict[str, Any] = {"rotate": adapter.call("rotate", subject.rotate)}
     if subject.key is not None:
-        found["key"] = hand.call("key", subject.key)
-    found["in_order"] = _in_order(subject, hand, False)
-    found["key_in_order"] = _in_order(subject, hand, True)
+        found["key"] = adapter.call("key", subject.key)
+    found["in_order"] = _in_order(subject, adapter, False)
+    found["key_in_order"] = _in_order(subject, adapter, True)
     if subject.axes:
-        found["one_axis"] = _of_one_axis(found["rotate"])
+        found["one_axis"] = _along_one_axis(found["rotate"])
     for name in ("all_three", "shift", "convert", "running"):
         if getattr(subject, name) is not None:
-            found[name] = hand.call(name, getattr(subject, name))
+            found[name] = adapter.call(name, getattr(subject, name))
     if subject.evict is not None:
-        found["evict"] = _evicting(hand.call("evict", subject.evict), hand)
+        found["evict"] = _evicting(adapter.call("evict", subject.evict), adapter)
     other = subject.converts_to
     if other is not None:
-        found["converted"] = (hand.call("rotate", other.rotate), hand.call("key", other.rotate_key))
+        found["converted"] = (
+            adapter.call("rotate", other.rotate),
+            adapter.call("key", other.rotate_key),
+        )
     if subject.paths:
-        found["rotated_paths"] = [hand.call("rotate", path) for path in subject.paths.values()]
+        found["rotated_paths"] = [adapter.call("rotate", path) for path in subject.paths.values()]
     return found
 
 
-def _in_order(subject: Rotary, hand: Hand, key: bool) -> Callable[..., Any]:
-    """The rotating with the channels in their order, which is read where a law asks for it."""
-    rotate = hand.call("key" if key else "rotate", subject.rotate_key if key else subject.rotate)
+def _in_order(subject: Rotary, adapter: Adapter, key: bool) -> Callable[..., Any]:
+    """The rotation with its channels in their original order, which is read when first needed."""
+    rotate = adapter.call("key" if key else "rotate", subject.rotate_key if key else subject.rotate)
     read: list[list[int] | None] = []
 
     def rotated(x: Any, positions: Any) -> Any:
         if not read:
-            read.append(channel_order(subject, key, hand.followed, hand.numbers))
+            read.append(channel_order(subject, key, adapter.to_arrays, adapter.to_numbers))
         found = rotate(x, positions)
         return found if read[0] is None else found[..., read[0]]
 
     return rotated
 
 
-def _of_one_axis(rotate: Callable[..., Any]) -> Callable[..., Any]:
+def _along_one_axis(rotate: Callable[..., Any]) -> Callable[..., Any]:
     def rotated(x: Any, positions: Any) -> Any:
         try:
             return rotate(x, positions)
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
-            told = f"it takes no positions of one axis ({type(error).__name__})"
+            told = f"it does not accept positions of one axis ({type(error).__name__})"
             raise NotAsked(told) from error
 
     return rotated
 
 
-def _evicting(evict: Callable[..., Any], hand: Hand) -> Callable[..., Any]:
+def _evicting(evict: Callable[..., Any], adapter: Adapter) -> Callable[..., Any]:
     def evicted(keys: Any) -> tuple[Any, Any, Any]:
         kept, raw, places = evict(keys)
-        at = hand.numbers(places).long()
-        return kept, raw, hand.followed(at.expand(keys.shape[0], *at.shape[-1:]).contiguous())
+        at = adapter.to_numbers(places).long()
+        return kept, raw, adapter.to_arrays(at.expand(keys.shape[0], *at.shape[-1:]).contiguous())
 
     return evicted
 
 
-def _of_tokens(subject: Attention | Layer, name: str, hand: Hand) -> dict[str, Any]:
-    """A map of tokens on its other paths, in training, and its gradients."""
+def _token_calls(subject: Attention | Layer, name: str, adapter: Adapter) -> dict[str, Any]:
+    """A map of tokens with its other paths, its training mode, and its gradients."""
     code, paths = getattr(subject, name), list(subject.paths.values())
-    found: dict[str, Any] = {f"{name}_pulled": hand.call("pulled", pulled(code, "the layer", 1))}
-    if drops(subject):
-        found[f"{name}_trained"] = hand.call(name, trained(subject, code))
+    found: dict[str, Any] = {
+        f"{name}_pulled": adapter.call("pulled", gradients(code, "the layer", 1))
+    }
+    if has_dropout(subject):
+        found[f"{name}_trained"] = adapter.call(name, in_training(subject, code))
     if subject.module is not None:
-        found[f"{name}_undropped"] = hand.call(name, undropped(subject, code))
+        found[f"{name}_undropped"] = adapter.call(name, without_dropout(subject, code))
     if paths:
-        found[f"{name}_paths"] = [hand.call(name, path) for path in paths]
+        found[f"{name}_paths"] = [adapter.call(name, path) for path in paths]
     return found
 
 
-def _padding(subject: Attention, hand: Hand) -> dict[str, Any]:
-    """Padded rows at once and fed in steps, and rows alone, which are as far from their places."""
+def _padding(subject: Attention, adapter: Adapter) -> dict[str, Any]:
+    """Padded rows, at once and in steps, and the same rows alone at the same relative positions."""
     found: dict[str, Any] = {}
     hide, layer, step = subject.hide, subject.layer, subject.padded_step
     if hide is not None and layer is not None:
-        found["alone"] = hand.call("hide", layer)
+        found["alone"] = adapter.call("hide", layer)
         absolute = subject.positional or declared_of(subject).positions == "absolute"
         if not absolute and not subject.from_start:
-            found["hide_left"] = hand.call("hide", hide)
+            found["hide_left"] = adapter.call("hide", hide)
     if step is not None:
 
         def in_steps(x: Tensor, keep: Tensor) -> Tensor:
@@ -169,54 +177,58 @@ def _padding(subject: Attention, hand: Hand) -> dict[str, Any]:
         def unpadded(x: Tensor) -> Tensor:
             return in_steps(x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device))
 
-        found["padded_steps"] = hand.call("hide", in_steps)
-        found["steps_alone"] = hand.call("hide", unpadded)
+        found["padded_steps"] = adapter.call("hide", in_steps)
+        found["steps_alone"] = adapter.call("hide", unpadded)
     return found
 
 
-def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
-    found: dict[str, Any] = _padding(subject, hand)
+def _attention(subject: Attention, adapter: Adapter) -> dict[str, Any]:
+    found: dict[str, Any] = _padding(subject, adapter)
     if subject.hide is not None and subject.hiding:
-        found["hidden_paths"] = [hand.call("hide", path) for path in subject.hiding.values()]
+        found["hidden_paths"] = [adapter.call("hide", path) for path in subject.hiding.values()]
     for name in ("layer", "hide", "step", "documents", "whole_layer", "reading"):
         if getattr(subject, name) is not None:
-            found[name] = hand.call(name, getattr(subject, name))
+            found[name] = adapter.call(name, getattr(subject, name))
     if subject.step is not None:
         step = subject.step
-        found["at_once"] = found.get("layer") or hand.call("layer", lambda x: step(x, None)[0])
+        found["at_once"] = found.get("layer") or adapter.call("layer", lambda x: step(x, None)[0])
     attend = subject.attend
     if subject.layer is not None:
-        found |= _of_tokens(subject, "layer", hand)
-        found["reached"] = hand.call("reached", reached(subject.layer))
+        found |= _token_calls(subject, "layer", adapter)
+        found["reached"] = adapter.call("reached", reached_tokens(subject.layer))
     if attend is None:
         return found
-    for name in ("layer_paths", "reached"):  # paths are of queries, keys and values; so is a mask
+    for name in ("layer_paths", "reached"):  # paths and masks concern queries, keys and values
         found.pop(name, None)
-    found |= _reading(subject, attend, hand)
-    found["attend"] = _under(hand.call("attend", attend), lambda _: None)
+    found |= _reading(subject, attend, adapter)
+    found["attend"] = _under(adapter.call("attend", attend), lambda _: None)
     if subject.counting is not None:
-        found["counting"] = hand.call("counting", subject.counting)
-        found["heeds"] = hand.call("heeds", partial(as_it_reads, attend, subject.counting))
+        found["counting"] = adapter.call("counting", subject.counting)
+        found["heeds"] = adapter.call(
+            "heeds", partial(unaffected_queries, attend, subject.counting)
+        )
     if subject.paths:
-        paths = (hand.call("attend", path) for path in subject.paths.values())
+        paths = (adapter.call("attend", path) for path in subject.paths.values())
         found["attended_paths"] = [_under(path, lambda _: None) for path in paths]
         pairs = [
-            (hand.call("attend", attend), hand.call("attend", path))
+            (adapter.call("attend", attend), adapter.call("attend", path))
             for path in subject.paths.values()
         ]
         if "bool" in subject.masks:
             found["masked_paths"] = pairs
         if "float" in subject.masks:
             found["added_paths"] = pairs
-    return found | _with_masks(subject, attend, hand)
+    return found | _with_masks(subject, attend, adapter)
 
 
-def _with_masks(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -> dict[str, Any]:
-    """The calls under a mask, in each form that the code takes."""
-    hides, call = torch.tensor(-torch.inf, dtype=hand.dtype), hand.call("attend", attend)
+def _with_masks(
+    subject: Attention, attend: Callable[..., Tensor], adapter: Adapter
+) -> dict[str, Any]:
+    """The calls under a mask, in each form that the code accepts."""
+    hides, call = torch.tensor(-torch.inf, dtype=adapter.dtype), adapter.call("attend", attend)
     found: dict[str, Any] = {}
     forms = {
-        "bool": lambda seen: seen,  # or numbers, as they are
+        "bool": lambda seen: seen,  # numbers pass unchanged
         "float": lambda seen: torch.where(seen, 0, hides.to(seen.device)),
     }
     if subject.masks:
@@ -232,39 +244,39 @@ def _with_masks(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -
     if "bool" in subject.masks:
         found |= {
             "attend_keeping": _under(call, forms["bool"]),
-            "weighs": hand.call("weighs", weighs(attend, anywhere=False)),
+            "weighs": adapter.call("weighs", visible_keys(attend, anywhere=False)),
         }
     return found
 
 
-def _reading(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -> dict[str, Any]:
-    """What is read off code on queries, keys and values: the keys seen, gradients, training."""
+def _reading(subject: Attention, attend: Callable[..., Tensor], adapter: Adapter) -> dict[str, Any]:
+    """What is read from code on queries, keys and values: visible keys, gradients, training."""
 
     def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return attend(q, k, v, None)
 
     found: dict[str, Any] = {
-        "shown": hand.call("shown", weighs(attend, anywhere=True)),
-        "attend_pulled": hand.call("pulled", pulled(plain, "the attention", 2)),
+        "shown": adapter.call("shown", visible_keys(attend, anywhere=True)),
+        "attend_pulled": adapter.call("pulled", gradients(plain, "the attention", 2)),
     }
-    if drops(subject):
-        found["attend_trained"] = hand.call("attend", trained(subject, plain))
+    if has_dropout(subject):
+        found["attend_trained"] = adapter.call("attend", in_training(subject, plain))
     if subject.module is not None:
-        found["attend_undropped"] = hand.call("attend", undropped(subject, plain))
+        found["attend_undropped"] = adapter.call("attend", without_dropout(subject, plain))
     if subject.weights is not None:
-        found["weights"] = hand.call("attend", subject.weights)
+        found["weights"] = adapter.call("attend", subject.weights)
     return found
 
 
 def _under(attend: Callable[..., Any], mask: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Attention under a mask that is made of truth values, or under none."""
+    """Attention under a mask built from truth values, or without a mask."""
     return lambda q, k, v, seen=None: attend(q, k, v, mask(seen))
 
 
-def _bias(subject: Bias, hand: Hand) -> dict[str, Any]:
+def _bias(subject: Bias, adapter: Adapter) -> dict[str, Any]:
     if subject.bias is None:
         name = "windowed" if subject.index is None else "indexed"
-        return {name: hand.call("windowed", _of_window(subject))}
+        return {name: adapter.call("windowed", _window_calls(subject))}
     bias = subject.bias
 
     def biased(queries: int, keys: int) -> Tensor:
@@ -272,17 +284,17 @@ def _bias(subject: Bias, hand: Hand) -> dict[str, Any]:
             return bias(queries, keys)
         except REFUSALS as error:
             told = f"{type(error).__name__} with {keys} keys"
-            raise NotAsked(f"the code makes the bias of one length ({told})") from error
+            raise NotAsked(f"the code computes the bias for one length only ({told})") from error
 
-    found: dict[str, Any] = {"biased": hand.call("biased", _of_lengths(biased))}
+    found: dict[str, Any] = {"biased": adapter.call("biased", _of_lengths(biased))}
     if subject.paths:
         paths = subject.paths.values()
-        found["biased_paths"] = [hand.call("biased", _of_lengths(path)) for path in paths]
+        found["biased_paths"] = [adapter.call("biased", _of_lengths(path)) for path in paths]
     return found
 
 
-def _of_window(subject: Bias) -> Callable[[tuple[int, ...]], Tensor]:
-    """The bias of a window of these lengths, or its index, with the axes of the window apart."""
+def _window_calls(subject: Bias) -> Callable[[tuple[int, ...]], Tensor]:
+    """The bias, or index, of a window of given lengths, with the axes of the window separated."""
 
     def windowed(sizes: tuple[int, ...]) -> Tensor:
         if subject.index is not None:
@@ -297,27 +309,27 @@ def _of_window(subject: Bias) -> Callable[[tuple[int, ...]], Tensor]:
 
 
 def _square_or_more(subject: Mask) -> Callable[[int, int], Tensor]:
-    """What a mask shows, in truth values."""
+    """The visibility matrix of a mask, in truth values."""
 
     def seen(queries: int, keys: int) -> Tensor:
         try:
-            return sees(subject, queries, keys)
+            return mask_visibility(subject, queries, keys)
         except REFUSALS as error:
             if queries == keys:
                 raise
-            told = "the code makes masks of as many queries as keys only"
+            told = "the code computes masks only for as many queries as keys"
             raise NotAsked(told) from error
 
     return seen
 
 
 def _of_lengths(make: Callable[[int, int], Tensor]) -> Callable[..., Any]:
-    """What is made of two lengths, called with arrays that have them."""
+    """Turn a function of two lengths into a call on arrays of those lengths."""
     return lambda x, y: make(x.shape[0], y.shape[0])
 
 
 def _of_rows(padded: Callable[[Tensor, int], Tensor], x: Tensor, y: Tensor) -> list[Tensor]:
-    """What the last tokens of rows see, each of fewer tokens, and what they see in them alone."""
+    """The visibility in padded rows of different lengths, in one batch and each row alone."""
     most = y.shape[0]
     counts = most - torch.arange(x.shape[0]) % most
     alone = [padded(counts[b : b + 1], int(n)) for b, n in enumerate(counts)]
@@ -326,23 +338,24 @@ def _of_rows(padded: Callable[[Tensor, int], Tensor], x: Tensor, y: Tensor) -> l
 
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
-SCALES = (1.0, 0.1, 0.01)  # of tokens: what is large in one may hide another
+SCALES = (1.0, 0.1, 0.01)  # of tokens: a large contribution may hide a small one
 
 
 class NotAsked(Exception):
-    """The law is not asked of this code; the text says why."""
+    """The law does not apply to this code; the message says why."""
 
 
-def weighs(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[..., Tensor]:
-    """Queries and keys, and a mask -> 1 where a weight is not 0 for scores of 0 (B, H, T, S).
+def visible_keys(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[..., Tensor]:
+    """Map queries, keys and a mask to 1 where a weight is not 0 at scores of 0: (B, H, T, S).
 
-    ``anywhere``: the same in any head or row (T, S), without a mask; and with keys in its place
-    those of the last query alone (S,), or with ``every`` of each query.
+    ``anywhere``: combine heads and rows of the batch, without a mask: (T, S).  Then the third
+    argument may list keys, and the result covers only these, for the last query (S,), or with
+    ``every`` for each query.
     """
 
     def found(q: Tensor, k: Tensor, more: Any = None, every: bool = False) -> Tensor:
         mask, keys = (None, more) if anywhere else (more, None)
-        seen = read_weights(attend, torch.zeros_like(q), k, mask, keys) != 0  # NaN is seen
+        seen = read_weights(attend, torch.zeros_like(q), k, mask, keys) != 0  # NaN counts as seen
         if anywhere:
             seen = seen.flatten(0, 1).any(0)
         if keys is None:
@@ -352,10 +365,11 @@ def weighs(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[..., Te
     return found
 
 
-def reached(layer: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    """Tokens x and y -> 1 where an output changes with the token of a place (T, T).
+def reached_tokens(layer: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+    """Map tokens x and y to 1 where an output changes if one token of x becomes that of y: (T, T).
 
-    With places: of these alone, and of the last output alone (T,) unless ``every`` one is asked.
+    If places are given, only those tokens are replaced, and only the last output is compared (T,),
+    unless ``every`` is set.
     """
 
     def found(
@@ -380,10 +394,10 @@ def _at_places(seen: Tensor, keys: Sequence[int], many: int) -> Tensor:
     return found
 
 
-def pulled(call: Callable[..., Tensor], name: str, axis: int) -> Callable[..., Any]:
-    """n and inputs -> the gradients of what the first n outputs are along a fixed vector.
+def gradients(call: Callable[..., Tensor], name: str, axis: int) -> Callable[..., Any]:
+    """Map n and inputs to the gradients of the first n outputs along a fixed vector.
 
-    Raises ``NotFinite`` for one that is not a number: that is not an influence.
+    Raises ``NotFinite`` if a gradient is not finite, since that does not measure an influence.
     """
 
     def found(n: int, *given: Tensor) -> Any:
@@ -405,8 +419,8 @@ def pulled(call: Callable[..., Tensor], name: str, axis: int) -> Callable[..., A
     return found
 
 
-def drops(subject: Attention | Layer) -> bool:
-    """Whether training draws at random, and does not mix rows in a normalisation of the batch."""
+def has_dropout(subject: Attention | Layer) -> bool:
+    """Whether training draws random numbers and no module normalizes over the batch."""
     found = modules_of(subject)
     if any(isinstance(m, NORMS) for m in found):
         return False
@@ -414,8 +428,8 @@ def drops(subject: Attention | Layer) -> bool:
     return bool(found) and (dropout or getattr(subject, "dropout", 0.0) > 0)
 
 
-def trained(subject: Attention | Layer, call: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A call in training, where each call draws the same."""
+def in_training(subject: Attention | Layer, call: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A call in training mode, with the same random numbers in every call."""
 
     def found(*given: Any) -> Tensor:
         with arranged(subject, train=True), torch.random.fork_rng(devices=[]):
@@ -426,7 +440,7 @@ def trained(subject: Attention | Layer, call: Callable[..., Tensor]) -> Callable
 
 
 def set_dropout(subject: Attention | Layer, p: float) -> None:
-    """Dropout of every module that has one; what is set is put back with the arrangement."""
+    """Set the dropout of every module that has it; ``arranged`` restores the old values."""
     for m in modules_of(subject):
         if isinstance(m, nn.Dropout):
             m.p = p
@@ -435,15 +449,18 @@ def set_dropout(subject: Attention | Layer, p: float) -> None:
                 m.__dict__[name] = p
 
 
-def undropped(subject: Attention | Layer, call: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A call in training, with nothing dropped.
+def without_dropout(
+    subject: Attention | Layer, call: Callable[..., Tensor]
+) -> Callable[..., Tensor]:
+    """A call in training mode with dropout disabled.
 
-    Raises ``NotAsked`` where training is meant to be otherwise: it draws, or it norms a batch.
+    Raises ``NotAsked`` if training differs by design: it still draws random numbers, or normalizes
+    over the batch.
     """
 
     def found(*given: Any) -> Tensor:
         if any(isinstance(m, NORMS) for m in modules_of(subject)):
-            raise NotAsked("training takes means over the batch, which evaluation has stored")
+            raise NotAsked("training uses means over the batch, evaluation stored ones")
         made = []
         for seed in (0, 1):
             with arranged(subject, train=True), torch.random.fork_rng(devices=[]):
@@ -451,7 +468,7 @@ def undropped(subject: Attention | Layer, call: Callable[..., Tensor]) -> Callab
                 torch.manual_seed(seed)
                 made.append(call(*given))
         if not torch.equal(*made):
-            raise NotAsked("training draws at random without dropout too")
+            raise NotAsked("training is random even without dropout")
         return made[0]
 
     return found

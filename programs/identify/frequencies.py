@@ -1,4 +1,4 @@
-"""The frequencies of rotary code: on each axis the ladder they are, and whether calls change it."""
+"""Identify the frequencies of rotary code: the ladder on each axis, and changes between calls."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import torch
 from torch import Tensor
 
 from ..draw import Draw
-from ..finding import Part, simplest, told
-from ..rotary_matrices import places
+from ..finding import Part, format_number, simplest
+from ..rotary_matrices import probe_positions
 from ..subjects import Rotary
-from .ladders import Fitted, Known, fit, ladder_parts
+from .ladders import Fitted, MeasuredFrequencies, fit, ladder_parts
 from .rotations import Blocks, follow, images, reading_error, stored_in
 
-SEEN = 4.0  # times its radius: a frequency that is seen at all
+MOVING_RADII = 4.0  # times its radius: the least frequency that counts as a rotation
 
 
 @dataclass(frozen=True)
 class Ladders:
-    """Signed frequencies ``used`` within ``radius``: (B,), and where they come from.
+    """Signed frequencies ``used``, each within its ``radius``: (B,), and their formula.
 
-    ``axis`` of each pair (−1: of several); ``formula`` gives them, signed, if one is known.
-    ``fitted`` is the ladder of all, or of the first axis where ``each`` axis has its own.
+    ``axis``: that of each pair (−1: several); ``formula``: the signed frequencies by formula, if
+    one is known.  ``fitted``: the ladder of all pairs, or of the first axis if ``each`` axis has
+    its own.  ``steady``: whether all angles are position times frequency.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -40,7 +41,7 @@ class Ladders:
     whole: bool = True
 
     def parts(self) -> Iterator[Part]:
-        """Base, scaling, axes."""
+        """Yield the parts for base, scaling and axes."""
         if self.axes > 1:
             yield self._axes()
         if not self.steady:
@@ -53,7 +54,7 @@ class Ladders:
             )
         yield from ladder_parts(
             self.fitted,
-            Known(self.used.abs(), self.radius),
+            MeasuredFrequencies(self.used.abs(), self.radius),
             self.places,
             self.formula,
             whole=self.whole,
@@ -86,30 +87,31 @@ class Ladders:
 def ladders(
     blocks: Sequence[Blocks], pairs: Sequence[tuple[int, int]], noise: float, code: Rotary
 ) -> Ladders:
-    """Frequencies of each pair on the axis it rotates by, and their formula."""
+    """Determine the frequency of each pair on the axis by which it rotates, and their formula."""
     step = 1.0 if code.whole else float(blocks[0].positions[1])
     seen = [follow(one.positions, one.angles, noise, step) for one in blocks]
     omega = torch.stack([one.omega for one in seen])
     radius = torch.stack([one.radius for one in seen])
-    moved = omega.abs() > SEEN * radius
+    moved = omega.abs() > MOVING_RADII * radius
     axis = moved.double().argmax(0)
     at = torch.arange(len(pairs))
     used, off = omega[axis, at], radius[axis, at]
     axis = torch.where(moved.sum(0) > 1, -1, axis)
     head = code.width // 2
     shown = (used.abs() > off).all()
-    whole = fit(Known(used.abs(), off), head=head) if bool(shown) else None
+    whole = fit(MeasuredFrequencies(used.abs(), off), head=head) if bool(shown) else None
     formula, each, fitted = None, False, whole
     if whole is not None:
         formula = whole.omega * used.sign()
     elif len(blocks) > 1 and bool(shown) and bool((axis >= 0).all()):
         parts = {
-            a: fit(Known(used.abs()[axis == a], off[axis == a])) for a in sorted(set(axis.tolist()))
+            a: fit(MeasuredFrequencies(used.abs()[axis == a], off[axis == a]))
+            for a in sorted(set(axis.tolist()))
         }
         if all(parts.values()):
             formula, each = torch.zeros_like(used), True
             for a, one in parts.items():
-                assert one is not None  # all of them are there
+                assert one is not None  # none is missing
                 formula[axis == a] = one.omega * used.sign()[axis == a]
             fitted = next(iter(parts.values()))
     return Ladders(
@@ -129,9 +131,9 @@ def ladders(
 
 @dataclass(frozen=True)
 class Dynamic:
-    """Frequencies are others in calls with more than ``length`` positions.
+    """Frequencies that change in calls with more than ``length`` positions.
 
-    ``factor``: of the rule base·(s·L/length − (s − 1))^(2B/(2B − 2)), dynamic NTK, if it is that.
+    ``factor``: that of base·(s·L/length − (s − 1))^(2B/(2B − 2)), dynamic NTK, if this rule fits.
     """
 
     length: int
@@ -139,10 +141,10 @@ class Dynamic:
     evidence: str
 
     def part(self) -> Part:
-        """What to say of it."""
+        """The part that describes it."""
         known = self.factor is not None
         words = (
-            f"dynamic NTK factor {told(self.factor)}, original length {self.length}"
+            f"dynamic NTK factor {format_number(self.factor)}, original length {self.length}"
             if self.factor is not None
             else f"other frequencies in calls of more than {self.length} positions"
         )
@@ -151,7 +153,7 @@ class Dynamic:
 
 
 def dynamic_of(code: Rotary, draw: Draw, furthest: int) -> Dynamic | None:
-    """Compare position 1 in a short call with position 1 in a long one; find where it changes."""
+    """Find the call length beyond which the rotation at position 1 changes, if any."""
     furthest = min(furthest, code.most - 1)
     if code.axes or not code.whole or furthest < 8 or code.first > 1:
         return None
@@ -162,7 +164,7 @@ def dynamic_of(code: Rotary, draw: Draw, furthest: int) -> Dynamic | None:
 
     short = at_one(2)
     scale = float(short.abs().max())
-    # the same numbers by the same code: only the order of a few operations may differ
+    # the same computation: only the order of a few operations may differ
     noise = 4 * reading_error(draw.dtype) * scale
 
     def same(last: int) -> bool:
@@ -176,17 +178,17 @@ def dynamic_of(code: Rotary, draw: Draw, furthest: int) -> Dynamic | None:
         low, high = (middle, high) if same(middle) else (low, middle)
     length = low + 1
     factor, seen = _factor(code, draw, length, furthest)
-    at_one(2)  # the code may keep the frequencies of the longest call until a short one
+    at_one(2)  # the code may keep the frequencies of the longest call until a short call
     told_at = f"the angles at position 1 change between lengths {low + 1} and {high + 1}"
     return Dynamic(length, factor, "; ".join(filter(None, (told_at, seen))))
 
 
 def _factor(code: Rotary, draw: Draw, length: int, furthest: int) -> tuple[float | None, str]:
-    """The factor of dynamic NTK, from the bases at the original length and at two longer ones."""
+    """Derive the factor of dynamic NTK from the bases at the original and two longer lengths."""
     found = []
     for last in (length - 1, 2 * length - 1, 4 * length - 1):
         if last > furthest:
-            return None, "too few positions to see by which rule"
+            return None, "too few positions to identify the rule"
         images(code, torch.tensor([1]), draw, with_last=2)
         base = _base(code, draw, last)
         if base is None:
@@ -199,7 +201,7 @@ def _factor(code: Rotary, draw: Draw, length: int, furthest: int) -> tuple[float
     slope = (grown[1] - grown[0]) / (2 * length)  # s/length
     factor = slope * length
     off = abs(factor * 2 - (factor - 1) - grown[0]) / grown[0]
-    told_bases = ", ".join(told(base) for base, _ in found)
+    told_bases = ", ".join(format_number(base) for base, _ in found)
     seen = f"the bases at {length}, {2 * length}, {4 * length} positions are {told_bases}"
     if off > 1e-3 or factor <= 0:
         return None, seen
@@ -208,13 +210,13 @@ def _factor(code: Rotary, draw: Draw, length: int, furthest: int) -> tuple[float
 
 
 def _base(code: Rotary, draw: Draw, last: int) -> tuple[float, int] | None:
-    """The base in calls that end at a position, and the count of pairs."""
-    seen = images(code, places(last)[1:], draw, with_last=last)
+    """The base in calls that end at a position, and the number of pairs."""
+    seen = images(code, probe_positions(last)[1:], draw, with_last=last)
     pairs = [(i, min(p)) for i, p in enumerate(seen.partners()) if p and i < min(p)]
     blocks = seen.blocks(pairs)
     noise = reading_error(stored_in(blocks.numbers, draw.dtype))
     way = follow(blocks.positions, blocks.angles, noise)
-    one = fit(Known(way.omega.abs(), way.radius))
+    one = fit(MeasuredFrequencies(way.omega.abs(), way.radius))
     if one is None or one.base is None or one.scaling not in ("", "ntk"):
         return None
     return one.base, len(pairs)

@@ -1,8 +1,9 @@
-"""What a layer that takes tokens looks at: which tokens, whether their places, and chance.
+"""Identify a layer that takes only tokens: its mask, its use of positions, and randomness.
 
-Whether places count is looked at in float64: what permuted tokens change in the last output is held
-against what rounding explains there, first at the weights as they are, then at larger ones, as the
-small weights of a fresh model hide it.  Of code in which nothing is seen no more is said than that.
+The use of positions is tested in float64: the change of the last output under a permutation of the
+other tokens is compared with what rounding explains, first at the given weights, then at larger
+ones, since the small weights of a fresh model hide the effect.  If no effect is found, that is all
+that is reported.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from ..calling import arranged, evaluating
 from ..draw import Draw
 from ..finding import Identity, Part
 from ..masks import changes
-from ..response import Unsteady, Watching, allowance
+from ..response import NotDeterministic, Watching, allowance
 from ..subjects import Attention, Layer
 from .masks import Pattern, pattern
 
 T = TypeVar("T")
-TOKENS, MORE = 12, 40  # the second where a mask hides later or distant tokens
-QUICK = 0.05  # seconds in which more tokens are looked at as well
+TOKENS, MORE_TOKENS = 12, 40  # the second if a mask hides later or distant tokens
+QUICK_SECONDS = 0.05  # that the small call may take for the large one to be made
 SHIFT = 5  # places by which tokens are moved
-LARGER = (1.0, 4.0, 20.0)  # times the weights and the tokens as they are
+WEIGHT_FACTORS = (1.0, 4.0, 20.0)  # factors on weights and tokens
 
 
 def identify_layer(code: Layer, draw: Draw) -> Identity:
-    """The mask of a map of tokens, and whether it looks at positions."""
+    """Identify the mask of a map of tokens, and whether it uses positions."""
     with torch.no_grad(), evaluating(code):
         whole = Attention(
             name=code.name,
@@ -46,8 +47,11 @@ def identify_layer(code: Layer, draw: Draw) -> Identity:
 
 
 def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator[Part]:
-    """Mask, positions and chance of a layer; ``short``: where its inner call was read already."""
-    assert code.layer is not None  # who calls has seen it
+    """Yield mask, positions and randomness of a layer.
+
+    ``short``: omit what its inner call has already shown.
+    """
+    assert code.layer is not None  # checked by the caller
     x = draw.normal(1, TOKENS, code.embed, salt=31)
     here = code.layer(x).double()
     again = code.layer(x).double()
@@ -59,11 +63,11 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
             "two calls of the layer differ",
         )
         return
-    start = time.thread_time()  # a busy machine decides nothing
-    rule, many = _reached(code, draw, TOKENS), TOKENS
-    if time.thread_time() - start < QUICK and rule.name in ("causal", "window"):
+    start = time.thread_time()  # independent of the load of the machine
+    rule, many = _mask_pattern(code, draw, TOKENS), TOKENS
+    if time.thread_time() - start < QUICK_SECONDS and rule.name in ("causal", "window"):
         with suppress(Exception):  # code may not take so many tokens
-            rule, many = _reached(code, draw, MORE), MORE
+            rule, many = _mask_pattern(code, draw, MORE_TOKENS), MORE_TOKENS
     told = f"a change of one token, for each of {many} tokens"
     if not short:
         yield Part(
@@ -78,26 +82,26 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
     if code.whole_layer is not None or code.hide is not None:
         yield _absolute(code, draw)
     if code.hide is not None:
-        yield from _in_front(code, draw)
+        yield from _front_padding(code, draw)
 
 
-def _reached(code: Attention, draw: Draw, tokens: int) -> Pattern:
-    """Which of so many tokens each sees, by what a change of one changes."""
-    assert code.layer is not None  # who calls has seen it
+def _mask_pattern(code: Attention, draw: Draw, tokens: int) -> Pattern:
+    """The mask pattern of the layer, from what a change of one token changes."""
+    assert code.layer is not None  # checked by the caller
     x = draw.normal(1, tokens, code.embed, salt=31)
     other = x + draw.normal(code.embed, salt=32) * 4
     return pattern(changes(code.layer, x, other, range(tokens)) > 0)
 
 
-def _in_front(code: Attention, draw: Draw) -> Iterator[Part]:
-    """Padding before the tokens that sees no key, where it becomes no number."""
-    assert code.hide is not None  # who calls has seen it
+def _front_padding(code: Attention, draw: Draw) -> Iterator[Part]:
+    """Yield a part if padding in front of the tokens, which sees no key, becomes NaN."""
+    assert code.hide is not None  # checked by the caller
     x = draw.normal(1, TOKENS, code.embed, salt=35)
     keep = torch.ones(1, TOKENS, dtype=torch.bool, device=draw.device)
     keep[:, :SHIFT] = False
     try:
         out = code.hide(x, keep)
-    except Exception:  # noqa: BLE001 (it may take no such padding)
+    except Exception:  # noqa: BLE001 (it may not accept such padding)
         return
     if out.shape[:2] == x.shape[:2] and bool(out[:, :SHIFT].isnan().any()):
         words = "padding before the tokens becomes NaN, which a next layer may spread"
@@ -105,7 +109,7 @@ def _in_front(code: Attention, draw: Draw) -> Iterator[Part]:
 
 
 def _mask(code: Attention, rule: Pattern, told: str) -> Part:
-    """Which tokens are seen; whose mask that is, where it is not the code's own."""
+    """The part for the mask, which also says if the mask was given to the code."""
     value: dict[str, Any] = {
         "rule": rule.name,
         "before": rule.before,
@@ -131,26 +135,28 @@ def _mask(code: Attention, rule: Pattern, told: str) -> Part:
     return Part("mask", value, words, told, certain=sure)
 
 
-def _finest(code: Attention, draw: Draw, look: Callable[[Draw, float], T]) -> T:
-    """A look in float64; in the format of the draw where the code takes that alone."""
+def _in_float64(code: Attention, draw: Draw, test: Callable[[Draw, float], T]) -> T:
+    """Run a test in float64, or in the dtype of the draw if the code accepts only that."""
     try:
         with arranged(code, torch.float64) as floor:
-            return look(draw.cast(torch.float64), floor)
-    except Unsteady:
+            return test(draw.cast(torch.float64), floor)
+    except NotDeterministic:
         raise
-    except Exception:  # noqa: BLE001 (code of one format)
+    except Exception:  # noqa: BLE001 (code of one dtype)
         with arranged(code, draw.dtype) as floor:
-            return look(draw, floor)
+            return test(draw, floor)
 
 
 def _positions(code: Attention, rule: Pattern, draw: Draw, *, short: bool) -> Part:
-    """Whether the last output changes where the other tokens are permuted.
+    """Whether the last output changes if the other tokens are permuted.
 
-    Masks of layers upon each other show the order of tokens as well, and so do windows.
+    Masks in stacked layers also reveal the order of tokens, and so do windows.
     """
     try:
-        looks, seen, alone = _finest(code, draw, lambda own, floor: _looks(code, own, floor))
-    except Unsteady as error:
+        looks, seen, alone = _in_float64(
+            code, draw, lambda own, floor: _test_positions(code, own, floor)
+        )
+    except NotDeterministic as error:
         return Part("positions of tokens", None, "", str(error), certain=False)
     if looks:
         plain = rule.name == "none" or (rule.name == "causal" and alone)
@@ -169,10 +175,10 @@ def _positions(code: Attention, rule: Pattern, draw: Draw, *, short: bool) -> Pa
 
 
 def _absolute(code: Attention, draw: Draw) -> Part:
-    """Whether the same tokens further along come out otherwise, with all before them hidden.
+    """Whether the same tokens give other outputs further along, with all tokens before them hidden.
 
-    Offsets alone are the same there.  Code that counts positions by its mask gives the same too:
-    then nothing is told.
+    Relative positions give equal outputs.  So does code that counts positions by its mask, in which
+    case the result is undecided.
     """
     name, placed, hide = "absolute positions", code.whole_layer, code.hide
 
@@ -182,7 +188,7 @@ def _absolute(code: Attention, draw: Draw) -> Part:
             plain = allowance(lambda x: placed(x, 0), x, draw=own, floor=floor)
             here = placed(x, SHIFT)
         else:
-            assert hide is not None  # who calls has seen it
+            assert hide is not None  # checked by the caller
             keep = torch.ones(1, TOKENS, dtype=torch.bool, device=draw.device)
             plain = allowance(lambda x: hide(x, keep), x, draw=own, floor=floor)
             more = torch.cat((x[:, :SHIFT].flip(1), x), 1)
@@ -190,8 +196,8 @@ def _absolute(code: Attention, draw: Draw) -> Part:
         return float((here - plain.output).abs().max()), plain(places=TOKENS + SHIFT)
 
     try:
-        off, allowed = _finest(code, draw, moved)
-    except Exception as error:  # noqa: BLE001 (it may take no such call)
+        off, allowed = _in_float64(code, draw, moved)
+    except Exception as error:  # noqa: BLE001 (it may not accept such a call)
         return Part(name, None, "", str(error), certain=False)
     way = "" if placed is not None else " behind hidden tokens"
     seen = f"the same tokens {SHIFT} places further along{way} differ by {off:.1g}"
@@ -203,13 +209,13 @@ def _absolute(code: Attention, draw: Draw) -> Part:
     return Part(name, False if sure else None, "", seen, certain=sure)
 
 
-def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str, bool]:
-    """True, False (bitwise nothing changes) or None (not told from rounding); and the evidence.
+def _test_positions(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str, bool]:
+    """Return True, False (bitwise unchanged) or None (within rounding), and the evidence.
 
-    Last, whether one softmax alone is computed in a call.  The weights are left larger: who calls
-    puts them back.
+    The last entry says whether one call computes a single softmax.  Weights are left enlarged, and
+    the caller restores them.
     """
-    assert code.layer is not None  # who calls has seen it
+    assert code.layer is not None  # checked by the caller
     layer = code.layer
     last = torch.tensor([TOKENS - 1], device=draw.device)
     order = torch.cat((draw.permutation(TOKENS - 1, salt=33), last))
@@ -217,7 +223,7 @@ def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str,
     with _Softmaxes() as counted:
         layer(x)
     before, offs = 1.0, []
-    for factor in LARGER:
+    for factor in WEIGHT_FACTORS:
         for one in code.module.parameters() if code.module is not None else ():
             if one.dim() > 1:
                 one.data = one.data * (factor / before)
@@ -240,7 +246,7 @@ def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str,
     if offs and not any(offs):
         other = torch.cat((draw.normal(1, TOKENS - 1, code.embed, salt=35).to(x), x[:, -1:]), 1)
         if torch.equal(layer(other)[:, -1], layer(x)[:, -1]):
-            return None, "the last output reads no other token, which would show an order", False
+            return None, "the last output reads no other token, so that no order is visible", False
         return (
             False,
             "with the other tokens permuted the last output is unchanged bit for bit",
@@ -250,14 +256,14 @@ def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str,
         return None, "the last output is not finite", False
     seen = (
         f"with the other tokens permuted the last output changes by {offs[0]:.1g}, and at "
-        f"{LARGER[len(offs) - 1]:g} times the weights and tokens by {offs[-1]:.1g}: rounding "
-        "explains it"
+        f"{WEIGHT_FACTORS[len(offs) - 1]:g} times the weights and tokens by {offs[-1]:.1g}: "
+        "rounding explains it"
     )
     return None, seen, False
 
 
 class _Softmaxes(Watching):
-    """How many softmaxes, or attentions as a whole, one call computes."""
+    """Count the softmaxes, or fused attentions, that one call computes."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -1,12 +1,12 @@
-"""Which formula gives the frequencies that were read: base, scaling, and what else would fit.
+"""Find the formula of frequencies that were read: base, scaling, and what else would fit.
 
-A frequency is known within a radius, so a base is known within an interval; of the numbers in it
-the simplest is taken to be meant.  A formula is accepted where it gives every frequency within its
-radius and the rounding of the code.
+A frequency is known within a radius, so a base is known within an interval, and the simplest number
+of the interval is chosen.  A formula is accepted if it gives every frequency within its radius and
+the rounding of the code.
 
-Of a ladder by parts, as Llama 3.1 and YaRN have them, the pairs that rotate fastest are not scaled,
-and tell the base.  A candidate says how much γ of ω a pair keeps; the factor follows from the pair
-that keeps least.
+In a ladder scaled by parts, as in Llama 3.1 and YaRN, the fastest pairs are not scaled and
+determine the base.  A candidate gives the share γ of ω that each pair keeps; the factor follows
+from the pair that keeps least.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
-from ..finding import Part, simplest, told
+from ..finding import Part, format_number, simplest
 from ..tolerance import formula_error
 from . import scalings
 
 STORED = (torch.float32, torch.float16, torch.bfloat16)
-SURE = 4  # digits: a base with more is not one that is written down
+LONG_BASE_DIGITS = 4  # digits: a base with at least as many is not one that people write down
 
 
-def fit(known: Known, *, head: float | None = None) -> Fitted | None:
-    """The simplest ladder that gives these frequencies, in the finest dtype; None if none does.
+def fit(known: MeasuredFrequencies, *, head: float | None = None) -> Fitted | None:
+    """Return the simplest ladder that fits these frequencies, in the finest dtype, or None.
 
-    ``head``: half the width of the head, where fewer channels rotate, or it is odd: some code
-    counts the exponent over all of it.
+    ``head``: half the width of the head, if fewer channels rotate or it is odd; some code divides
+    exponents by it.
 
     >>> w = scalings.by_parts(scalings.ladder(500_000, 64), 8, 8192, 1, 4)
-    >>> fit(Known(w, w * 1e-7)).words
+    >>> fit(MeasuredFrequencies(w, w * 1e-7)).words
     'Llama 3.1 factor 8, low 1, high 4, original length 8192'
     """
     if not bool((known.omega > known.radius).all()):
@@ -47,18 +47,20 @@ def fit(known: Known, *, head: float | None = None) -> Fitted | None:
             torch.tensor([only], dtype=torch.float64),
             None,
             (math.nan, math.nan),
-            words=f"one frequency {told(only)}, from which no base follows",
+            words=f"one frequency {format_number(only)}, which determines no base",
         )
     for stored in STORED:
         plain = [
-            _ntk(one, known) for over in _over(known, head) for one in _plain(known, stored, over)
+            _ntk(one, known)
+            for over in _exponent_divisors(known, head)
+            for one in _plain(known, stored, over)
         ]
         if plain:
-            return min(plain, key=_complicated)
+            return min(plain, key=_complexity)
     for stored in STORED:
         scaled = [*llama(known, stored), *yarn(known, stored)]
         if scaled:
-            first = min(scaled, key=_complicated)
+            first = min(scaled, key=_complexity)
             others = {one.words for one in scaled if one.scaling != first.scaling}
             return replace(first, others=(*first.others, *sorted(others)))
         if even := _even(known, stored):
@@ -66,8 +68,10 @@ def fit(known: Known, *, head: float | None = None) -> Fitted | None:
     return None
 
 
-def _over(known: Known, head: float | None) -> Iterator[tuple[float, str]]:
-    """By what the exponent b is divided, and what to say of it."""
+def _exponent_divisors(
+    known: MeasuredFrequencies, head: float | None
+) -> Iterator[tuple[float, str]]:
+    """Yield divisors of the exponent b, each with words for it."""
     pairs = known.omega.numel()
     yield pairs, ""
     yield pairs - 1, f"exponents b/{pairs - 1}, to the end of the ladder"
@@ -75,17 +79,17 @@ def _over(known: Known, head: float | None) -> Iterator[tuple[float, str]]:
         yield head, f"exponents counted over the whole head, b/{head:g}"
 
 
-def _complicated(one: Fitted) -> int:
-    """How many digits all its numbers have: the fewer the likelier."""
+def _complexity(one: Fitted) -> int:
+    """The total number of digits of all its numbers; fewer digits are likelier."""
     numbers = [*one.values.values(), *([] if one.base is None else [one.base])]
-    own = sum(_length(v) for v in numbers)
-    if one.scaling == "ntk":  # of 4 pairs a factor of 10 is also a ladder to its end
+    own = sum(_digit_count(v) for v in numbers)
+    if one.scaling == "ntk":  # for 4 pairs, factor 10 equals exponents b/3
         own = 2 if math.log2(one.values["factor"]).is_integer() else 4
     return own + (2 if "exponents" in one.words else 0)
 
 
-def _length(value: float) -> int:
-    """How many digits one writes for a number; a power of two counts as one."""
+def _digit_count(value: float) -> int:
+    """The number of significant digits of a number; a power of two counts as one."""
     return (
         1
         if value > 0 and math.log2(value).is_integer()
@@ -93,8 +97,10 @@ def _length(value: float) -> int:
     )
 
 
-def _plain(known: Known, stored: torch.dtype, how: tuple[float, str]) -> Iterator[Fitted]:
-    """base^(−b/B), and that divided by a factor."""
+def _plain(
+    known: MeasuredFrequencies, stored: torch.dtype, how: tuple[float, str]
+) -> Iterator[Fitted]:
+    """Yield base^(−b/over), possibly divided by a factor."""
     over, says = how
     if over < 1:
         return
@@ -108,7 +114,7 @@ def _plain(known: Known, stored: torch.dtype, how: tuple[float, str]) -> Iterato
     base = simplest(math.exp(low), math.exp(high))
     omega = scalings.ladder(base, len(y), over=over) / factor
     if base > 1 and bool(known.fits(omega, stored)):
-        linear = f"positions divided by {told(factor)}" if factor != 1 else ""
+        linear = f"positions divided by {format_number(factor)}" if factor != 1 else ""
         values = {"factor": factor} if linear else {}
         yield Fitted(
             omega,
@@ -121,18 +127,18 @@ def _plain(known: Known, stored: torch.dtype, how: tuple[float, str]) -> Iterato
         )
 
 
-def _ntk(one: Fitted, known: Known) -> Fitted:
-    """The same, as a known base changed by a factor, where its own base is no number one writes."""
+def _ntk(one: Fitted, known: MeasuredFrequencies) -> Fitted:
+    """Rewrite a base of many digits as a known base changed by an NTK factor, if one fits."""
     pairs = known.omega.numel()
-    if one.base is None or pairs < 2 or _length(one.base) < SURE:
+    if one.base is None or pairs < 2 or _digit_count(one.base) < LONG_BASE_DIGITS:
         return one
     for base in BASES:
         if one.between[0] <= base:
             continue
         ends = [(b / base) ** ((pairs - 1) / pairs) for b in one.between]
         factor = simplest(*ends)
-        if _length(factor) <= 2:
-            words = f"NTK: base {told(base)} changed for factor {told(factor)}"
+        if _digit_count(factor) <= 2:
+            words = f"NTK: base {format_number(base)} changed for factor {format_number(factor)}"
             exact = scalings.ladder(scalings.ntk_base(base, factor, pairs), pairs)
             fits = not one.words and bool(known.fits(exact, one.stored))
             return replace(
@@ -141,24 +147,24 @@ def _ntk(one: Fitted, known: Known) -> Fitted:
                 scaling="ntk",
                 words=", ".join(filter(None, (words, one.words))),
                 values={**one.values, "factor": factor, "base": base},
-                others=(f"a base of {told(one.base)} and no scaling",),
+                others=(f"a base of {format_number(one.base)} and no scaling",),
             )
     return one
 
 
-def _even(known: Known, stored: torch.dtype) -> Fitted | None:
-    """Frequencies evenly spaced."""
+def _even(known: MeasuredFrequencies, stored: torch.dtype) -> Fitted | None:
+    """Fit evenly spaced frequencies."""
     pairs = known.omega.numel()
     if pairs < 3:
         return None
     first, last = float(known.omega[0]), float(known.omega[-1])
     omega = torch.linspace(first, last, pairs, dtype=torch.float64)
-    wide = Known(known.omega, known.radius + known.radius.max())
+    wide = MeasuredFrequencies(known.omega, known.radius + known.radius.max())
     if not bool(wide.fits(omega, stored)):
         return None
-    words = f"frequencies evenly spaced from {told(first)} to {told(last)}"
+    words = f"frequencies evenly spaced from {format_number(first)} to {format_number(last)}"
     if abs(last - first) <= 2 * float(known.radius.max()):
-        words = f"all frequencies alike, {told(first)}"
+        words = f"all frequencies equal, {format_number(first)}"
     return Fitted(
         omega, None, (math.nan, math.nan), "even", {"first": first, "last": last}, words, stored
     )
@@ -166,11 +172,13 @@ def _even(known: Known, stored: torch.dtype) -> Fitted | None:
 
 LENGTHS = tuple(2.0**k for k in range(8, 21))
 PARTS = ((1.0, 4.0), (1.0, 32.0), (1.0, 2.0), (1.0, 8.0), (1.0, 16.0))
-TRIED = 100  # candidates that are looked at closely; the usual ones come first
+TRIED = 100  # candidates that are fully checked; the usual ones come first
 
 
-def _bases(known: Known, stored: torch.dtype) -> Iterator[tuple[float, tuple[float, float]]]:
-    """Bases that the first pairs, not scaled yet, agree on; then the usual ones."""
+def _bases(
+    known: MeasuredFrequencies, stored: torch.dtype
+) -> Iterator[tuple[float, tuple[float, float]]]:
+    """Yield the bases on which the first, unscaled pairs agree, then the usual bases."""
     y, off = known.logarithms(stored)
     if abs(float(y[0])) > float(off[0]):
         return
@@ -184,7 +192,7 @@ def _bases(known: Known, stored: torch.dtype) -> Iterator[tuple[float, tuple[flo
     for end in range(upto, 0, -1):
         low, high = base_interval(y, off, len(y), end)
         base = simplest(math.exp(low), math.exp(high))
-        if base > 1 and base not in seen and len(seen) < 3:  # of 1 nothing is a ladder
+        if base > 1 and base not in seen and len(seen) < 3:  # base 1 gives no ladder
             seen.append(base)
             yield base, (math.exp(low), math.exp(high))
     for base in BASES:
@@ -193,11 +201,11 @@ def _bases(known: Known, stored: torch.dtype) -> Iterator[tuple[float, tuple[flo
 
 
 def _factors(
-    known: Known, pure: Tensor, kept: Tensor, stored: torch.dtype
+    known: MeasuredFrequencies, pure: Tensor, kept: Tensor, stored: torch.dtype
 ) -> Iterator[tuple[int, float, Tensor]]:
-    """Of candidates γ (C, B): which give the frequencies as γω + (1 − γ)ω/s, with s: row, s, ω.
+    """Yield row, s and ω of each candidate γ (C, B) that gives the frequencies as γω + (1 − γ)ω/s.
 
-    s is read from the pair that is scaled most.
+    s is derived from the pair that is scaled most.
     """
     ratio, off = known.omega / pure, known.radius / pure + relative_error(pure, stored)
     if bool((ratio > 1 + off).any()):
@@ -215,8 +223,11 @@ def _factors(
             yield row, s, omega
 
 
-def llama(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
-    """By parts in the rotates: low, high and the length have one common factor that is free."""
+def llama(known: MeasuredFrequencies, stored: torch.dtype) -> Iterator[Fitted]:
+    """Fit ladders scaled by parts of the rotations.
+
+    Low, high and length are determined up to a common factor.
+    """
     pairs = known.omega.numel()
     for base, between in _bases(known, stored):
         pure = scalings.ladder(base, pairs)
@@ -235,8 +246,8 @@ def llama(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
                 between,
                 "llama3",
                 {"factor": s, "low": low, "high": high, "original": n},
-                f"{name} factor {told(s)}, low {told(low)}, high {told(high)}, "
-                f"original length {told(n)}",
+                f"{name} factor {format_number(s)}, low {format_number(low)}, "
+                f"high {format_number(high)}, original length {format_number(n)}",
                 stored,
                 also if len(found) > 1 else (),
             )
@@ -244,8 +255,8 @@ def llama(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
             return
 
 
-def yarn(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
-    """By parts in the index: between which indices, and from which length those may come."""
+def yarn(known: MeasuredFrequencies, stored: torch.dtype) -> Iterator[Fitted]:
+    """Fit ladders scaled by parts of the index: the two indices, and the lengths that give them."""
     pairs = known.omega.numel()
     for base, between in _bases(known, stored):
         pure = scalings.ladder(base, pairs)
@@ -269,8 +280,10 @@ def yarn(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
         for row, s, omega in found[:1]:
             low, high, n = which[row].tolist()
             lengths = sorted({which[r, 2].item() for r, t, _ in found if t == s} - {0.0})
-            also = tuple(f"original length {told(other)}" for other in lengths if other != n)
-            length = f", original length {told(n)}" if n else ""
+            also = tuple(
+                f"original length {format_number(other)}" for other in lengths if other != n
+            )
+            length = f", original length {format_number(n)}" if n else ""
             yield Fitted(
                 omega,
                 base,
@@ -282,7 +295,7 @@ def yarn(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
                     "from_index": low,
                     "to_index": high,
                 },
-                f"YaRN factor {told(s)}{length}",
+                f"YaRN factor {format_number(s)}{length}",
                 stored,
                 also if n else ("any betas and length that give these indices",),
             )
@@ -294,14 +307,14 @@ BASES = (10_000.0, 500_000.0, 1_000_000.0, 150_000.0, 100_000.0, 5_000_000.0, 8_
 
 
 @dataclass(frozen=True)
-class Known:
-    """Frequencies ω_b > 0, each within its radius: (B,), (B,)."""
+class MeasuredFrequencies:
+    """Frequencies ω_b > 0 and their radii: (B,), (B,)."""
 
     omega: Tensor
     radius: Tensor
 
     def fits(self, formula: Tensor, stored: torch.dtype = torch.float32) -> Tensor:
-        """Whether ladders (.., B) give these frequencies, stored in a dtype: (..)."""
+        """Whether ladders (.., B) give these frequencies when stored in a dtype: (..)."""
         slack = formula_error(formula, unit_roundoff(torch.float32))
         if stored == torch.float32:
             off = (self.omega - formula).abs() - slack * formula
@@ -312,18 +325,18 @@ class Known:
         return (off <= self.radius).all(-1)
 
     def logarithms(self, stored: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
-        """ln ω and how far that may be off, rounding of the code among it: (B,), (B,)."""
+        """ln ω and its error bound, including the rounding of the code: (B,), (B,)."""
         part = self.radius / self.omega + relative_error(self.omega, stored)
         return self.omega.log(), -torch.log1p(-part.clamp(max=1 - 1e-15))
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A ladder: ``omega`` by the formula in float64, ``between`` the bases that would fit.
+    """A ladder: ``omega`` by the formula in float64, ``between`` the range of bases that would fit.
 
     ``stored``: the dtype to which the frequencies were rounded.  ``scaling`` is "", linear, ntk,
-    yarn, llama3 or even, with ``values`` of its parameters and ``words``; ``others`` says what
-    fits as well.
+    yarn, llama3 or even, with its parameters in ``values`` and a phrase in ``words``; ``others``
+    lists what fits as well.
     """
 
     omega: Tensor
@@ -337,9 +350,9 @@ class Fitted:
 
 
 def relative_error(omega: Tensor, stored: torch.dtype) -> Tensor:
-    """How far, relatively, one may be off that was computed in float32 and stored in a dtype.
+    """The relative error bound of a frequency computed in float32 and stored in a dtype.
 
-    Numbers below the normal ones lose more.
+    Subnormal numbers lose more.
     """
     computed = formula_error(omega, unit_roundoff(torch.float32))
     if stored == torch.float32:
@@ -349,7 +362,7 @@ def relative_error(omega: Tensor, stored: torch.dtype) -> Tensor:
 
 
 def base_interval(y: Tensor, off: Tensor, over: float, upto: int) -> tuple[float, float]:
-    """The logarithms of bases that give the pairs 1..upto: from, to (empty where from > to)."""
+    """The interval of ln base that fits pairs 1..upto: from, to (empty if from > to)."""
     b = torch.arange(1, upto + 1, dtype=torch.float64) / over
     middle, width = -y[1 : upto + 1] / b, off[1 : upto + 1] / b
     return float((middle - width).max()), float((middle + width).min())
@@ -357,20 +370,20 @@ def base_interval(y: Tensor, off: Tensor, over: float, upto: int) -> tuple[float
 
 def ladder_parts(
     found: Fitted | None,
-    known: Known,
+    known: MeasuredFrequencies,
     places: int,
     formula: Tensor | None = None,
     *,
     whole: bool = True,
 ) -> Iterator[Part]:
-    """Base and scaling of a ladder whose frequencies were read at so many positions.
+    """Yield base and scaling of a ladder whose frequencies were read at ``places`` positions.
 
-    ``formula``: all its frequencies, where ``found`` is that of some; ``whole``: positions are.
+    ``formula``: all frequencies, if ``found`` covers only some; ``whole``: positions are integers.
     """
     read = f"{len(known.omega)} frequencies read at {places} positions"
     if found is None:
         worst = float((known.radius / known.omega.clamp(min=1e-300)).max())
-        first = ", ".join(told(w) for w in known.omega[:3].tolist())
+        first = ", ".join(format_number(w) for w in known.omega[:3].tolist())
         slow = not whole or float(known.omega.max()) <= 1.5
         rotates = "" if slow else ", known up to whole turns a position"
         yield Part(
@@ -383,13 +396,13 @@ def ladder_parts(
         return
     low, high = found.between
     if found.base is None:
-        yield Part("base", None, "", "the frequencies follow from no base", certain=False)
+        yield Part("base", None, "", "no base gives these frequencies", certain=False)
     else:
         exact = found.omega if formula is None else formula.abs()
         yield Part(
             "base",
             found.base,
-            "" if found.scaling == "ntk" else f"base {told(found.base)}",
+            "" if found.scaling == "ntk" else f"base {format_number(found.base)}",
             f"fitted to {read}; bases from {low:.8g} to {high:.8g} would fit; "
             f"largest difference {float((known.omega - exact).abs().max()):.1g}",
             certain=high - low <= 1e-3 * high and not found.others,

@@ -1,7 +1,7 @@
-"""Which keys queries see, as a rule, of code that makes a mask; and what code makes of a mask.
+"""Identify the rule by which a mask shows keys, and how attention code uses the masks it is given.
 
-The rule is causal, a window, blocks, a prefix, or none that is known.  Beside it stand what True
-says, what hides, what numbers do, and what a query reads that sees nothing.
+The rule is causal, a window, blocks, a prefix, or unknown.  Further parts are the meaning of True,
+how keys are hidden, the effect of numbers, and what a query reads that sees nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...numeric.devices import name_of, unit_roundoff
 from ..draw import Draw
-from ..finding import Identity, Part, told
+from ..finding import Identity, Part, format_number
 from ..subjects import Attention, Mask
 from .weights import KEYS, drawn, weights_of
 
@@ -24,7 +24,7 @@ ALIGNED = {
     "neither": "aligned at neither end",
 }
 
-BEYOND = 8  # keys that are looked at beyond twice the width of a window
+BEYOND = 8  # keys that are read beyond twice the width of a window
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,11 @@ class Pattern:
     """A rule for what is visible.
 
     ``name``: none, causal, window, mirrored, inverted, prefix, blocks, chunks, sinks, irregular or
-    empty.
-    ``before`` and ``after``: how far a query sees, None where as far as was asked.  ``own``:
-    whether it sees itself.  ``alignment``: where the last query stands if there are fewer queries
-    than keys, "" where that was not asked or cannot be told.  ``size`` of a prefix, block or sink.
-    ``around``: how many keys before a chunk, and behind it, its queries see; None is all of them.
-    ``counts``: of visible keys, for each query.  ``ahead``: whether any query sees a later key.
+    empty.  ``before`` and ``after``: how far a query sees, None if unlimited in the read range.
+    ``alignment``: where the last query stands if there are fewer queries than keys, "" if not read
+    or ambiguous.  ``size``: of a prefix, block or sink.  ``around``: how many keys before and after
+    a chunk its queries see; None means all.  ``counts``: visible keys per query.  ``ahead``:
+    whether any query sees a later key.
     """
 
     name: str
@@ -51,12 +50,12 @@ class Pattern:
 
     @property
     def window(self) -> int | None:
-        """How many keys a causal query sees, itself among them; None where there is no window."""
+        """The number of keys that a causal query sees, including itself; None without a window."""
         return None if self.before is None or self.after != 0 else self.before + 1
 
     @property
     def words(self) -> str:
-        """As one would say it."""
+        """The rule in words."""
         if self.name == "causal" and self.after == -1:
             return "causal, without the query's own key"
         known = {
@@ -65,7 +64,7 @@ class Pattern:
             "empty": "nothing visible",
             "mirrored": "a query sees itself and later keys only (causal the other way)",
             "inverted": "a query sees later keys only (the inverse of a causal mask)",
-            "prefix": f"causal after a prefix of {self.size} keys that all see",
+            "prefix": f"causal after a prefix of {self.size} keys visible to all queries",
             "blocks": f"blocks of {self.size} keys",
             "irregular": f"{'' if self.ahead else 'causal, '}an irregular mask",
             "causal blocks": f"causal within blocks of {self.size} keys",
@@ -84,7 +83,7 @@ class Pattern:
         return known[self.name]
 
     def parts(self, seen: str, more: str = "") -> Iterator[Part]:
-        """The rule, read in the way that ``seen`` says, and where the last query stands."""
+        """Yield the rule, with ``seen`` as its evidence, and the alignment."""
         value = {
             "rule": self.name,
             "before": self.before,
@@ -104,7 +103,7 @@ def _far(keys: int | None) -> int | str:
 
 
 def pattern(square: Tensor, wide: Tensor | None = None) -> Pattern:
-    """The rule of what is visible in squares (n, n), and where queries stand in (T, S), T < S.
+    """Find the rule of a visibility matrix (n, n), and the alignment of another (T, S) with T < S.
 
     >>> pattern(torch.ones(4, 4).tril().bool(), torch.ones(2, 4).tril(2).bool()).alignment
     'end'
@@ -130,15 +129,17 @@ def pattern(square: Tensor, wide: Tensor | None = None) -> Pattern:
     return Pattern(name, before, after, alignment, counts, size, ahead, around)
 
 
-def read_on(rule: Pattern, see: Callable[[int], Tensor], n: int) -> tuple[Pattern, int]:
-    """The rule, read of more keys where few distances beyond its edge were among those of n keys.
+def pattern_of_more_keys(
+    rule: Pattern, see: Callable[[int], Tensor], n: int
+) -> tuple[Pattern, int]:
+    """Read the rule from more keys if n keys show few distances beyond its edge.
 
-    ``see`` gives what is visible (m, m).  A key that is missing at one distance looks like the edge
-    of a window until the next is seen.  What the code raises at that size is left to who calls.
+    ``see`` gives the visibility matrix (m, m).  A key missing at a single distance looks like the
+    edge of a window until the next key is seen.  Exceptions of the code at that size propagate.
 
     >>> gap = lambda n: (o := torch.arange(n)[:, None] - torch.arange(n)).ge(0) & (o != 7)
     >>> first = pattern(gap(8))
-    >>> first.name, read_on(first, gap, 8)[0].name
+    >>> first.name, pattern_of_more_keys(first, gap, 8)[0].name
     ('window', 'irregular')
     """
     edge = 1 + max(rule.before or 0, rule.after or 0)
@@ -149,7 +150,7 @@ def read_on(rule: Pattern, see: Callable[[int], Tensor], n: int) -> tuple[Patter
 
 
 def _rule(seen: Tensor) -> tuple[str, int | None, int | None, int]:
-    """The name, how far before and after, and a size."""
+    """Return the name, the reach before and after, and a size."""
     n = seen.shape[0]
     t, s = torch.arange(n)[:, None], torch.arange(n)[None, :]
     offset = s - t
@@ -185,9 +186,10 @@ def _rule(seen: Tensor) -> tuple[str, int | None, int | None, int]:
 
 
 def _chunks(seen: Tensor) -> tuple[int, tuple[int | None, int | None]] | None:
-    """How large chunks are whose queries see the same keys, and how far before and behind them.
+    """Return the size of chunks whose queries see the same keys, and their reach before and after.
 
-    A side that fewer than half of the queries reach past could as well have a gap, and is no edge.
+    A side that fewer than half of the queries reach past may just as well have a gap, so it does
+    not count as an edge.
 
     >>> t, s = torch.arange(8)[:, None], torch.arange(8)
     >>> _chunks(s // 2 <= t // 2), _chunks((s // 2 <= t // 2) & (s // 2 >= t // 2 - 1))
@@ -211,12 +213,12 @@ LARGE = 160
 
 
 def identify_mask(code: Mask, draw: Draw) -> Identity:
-    """Look at the masks of squares and of 3 queries with 7 keys; ``draw`` is not needed."""
+    """Identify masks of squares and of 3 queries with 7 keys; ``draw`` is unused."""
     del draw
     square, wide = (_plane(code.mask(T, S)) for T, S in ((LARGE, LARGE), (3, 7)))
     visible, says = _visible(code, square)
     wide_visible, _ = _visible(code, wide)
-    rule, keys = read_on(
+    rule, keys = pattern_of_more_keys(
         pattern(visible, wide_visible), lambda n: _visible(code, _plane(code.mask(n, n)))[0], LARGE
     )
     few = ", ".join(map(str, rule.counts[:8]))
@@ -247,7 +249,7 @@ def _plane(mask: Tensor) -> Tensor:
 
 
 def _visible(code: Mask, mask: Tensor) -> tuple[Tensor, str]:
-    """What is visible, and the words for how that is said."""
+    """Return the visibility matrix, and words for how a mask expresses it."""
     if mask.dtype == torch.bool:
         if code.true_means == "visible":
             return mask, "visible"
@@ -259,12 +261,12 @@ def _visible(code: Mask, mask: Tensor) -> tuple[Tensor, str]:
     if least >= 0:
         return torch.ones_like(added, dtype=torch.bool), "numbers added to scores"
     hidden = added <= min(-1e3, least / 2)
-    how = "−inf" if least == -torch.inf else told(least)
+    how = "−inf" if least == -torch.inf else format_number(least)
     return ~hidden, f"{how} added to what is hidden"
 
 
 def mask_parts(code: Attention, draw: Draw, groups: list[int] | None) -> Iterator[Part]:
-    """Polarity of truth values, what numbers do, and what a query that sees nothing reads."""
+    """Yield what truth values mean, what numbers do, and what a fully masked query reads."""
     if "bool" in code.masks:
         yield _polarity(code, draw)
     if "float" in code.masks:
@@ -274,7 +276,7 @@ def mask_parts(code: Attention, draw: Draw, groups: list[int] | None) -> Iterato
 
 
 def _polarity(code: Attention, draw: Draw) -> Part:
-    """Keys 0 and 1 of a mask are True, and the last query's own key."""
+    """Read the meaning of True from a mask that is True for keys 0 and 1."""
     q, k = drawn(code, draw, KEYS, KEYS, 21)
     mask = torch.zeros(1, 1, KEYS, KEYS, dtype=torch.bool, device=draw.device)
     mask[..., :2] = True
@@ -292,7 +294,7 @@ def _polarity(code: Attention, draw: Draw) -> Part:
 
 
 def _numbers(code: Attention, draw: Draw) -> Part:
-    """Whether numbers are added to scores as they are."""
+    """Whether numbers are added to scores unchanged."""
     q, k = drawn(code, draw, KEYS, KEYS, 21)
     mask = draw.normal(1, 1, KEYS, KEYS, salt=23)
     mask = mask[:, :, -1:].expand_as(mask) if code.by_key else mask
@@ -314,8 +316,8 @@ def _numbers(code: Attention, draw: Draw) -> Part:
 
 
 def _hidden_row(code: Attention, draw: Draw, groups: list[int] | None) -> Part:
-    """What the last query reads if every key is hidden from it, in each way that the code takes."""
-    assert code.attend is not None  # who calls has seen it
+    """What the last query reads if every key is hidden, for each form of mask the code accepts."""
+    assert code.attend is not None  # checked by the caller
     q, k = drawn(code, draw, KEYS, KEYS, 21)
     v = draw.normal(1, code.groups, KEYS, code.width, salt=24)
     ways: dict[str, Tensor] = {}

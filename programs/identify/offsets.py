@@ -1,7 +1,7 @@
-"""A bias as a function of the offset, key less query, up to a number for each query.
+"""Read a bias as a function of the offset, key minus query, up to a constant for each query.
 
-softmax does not see a number that is added to a whole row, so that a bias s·key is the same as
-−s·(query − key) under a causal mask; each row is taken less its value at the query's own key.
+Softmax ignores a number added to a whole row, so under a causal mask a bias s·key is equivalent to
+−s·(query − key).  Each row is therefore taken relative to its value at the query's own key.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
 
-ENTRIES = 1 << 22  # that are looked at together
-HIDING = -1e4  # what is less hides a key and says nothing of its offset
+ENTRIES = 1 << 22  # processed together
+HIDING = -1e4  # smaller values hide a key and do not depend on its offset
 
 
 def heads_of(bias: Tensor, T: int, S: int) -> Tensor:
-    """A bias (.., H, T, S), or one that broadcasts to it, as (H, T, S) in float64.
+    """Return a bias (.., H, T, S), or one that broadcasts to it, as (H, T, S) in float64.
 
     Raises ``ValueError`` for another shape.
     """
@@ -34,9 +34,9 @@ def heads_of(bias: Tensor, T: int, S: int) -> Tensor:
 class ByOffset:
     """f of each head: ``values`` (H, 2n − 1) at offsets −(n − 1) .. n − 1, NaN where hidden.
 
-    ``off``: how far entries of one offset are apart, at most; ``at`` (head, query, key) and
-    ``like`` (query, key) of the same offset where they are.  ``tol`` is what rounding explains.
-    ``own``: whether the number of each row, which was taken off, differs between rows.
+    ``off``: the largest difference between entries of one offset, found between ``at`` (head,
+    query, key) and ``like`` (query, key).  ``tol``: what rounding explains.  ``own``: whether the
+    constant subtracted from each row differs between rows.
     """
 
     values: Tensor
@@ -65,11 +65,11 @@ class ByOffset:
 def by_offset(bias: Tensor, dtype: torch.dtype, *, causal: bool = False) -> ByOffset:
     """Read a square bias (H, n, n) that was computed in a dtype.
 
-    Keys after the query are left out where ``causal``.  Entries b and b′ of one offset, each less
-    the entry of its own row, are four numbers that are rounded, up to three times each: 12 u of
-    the largest.  Each may be a product of two vectors whose angles, position times frequency, up to
-    n, are rounded twice: 16 n u of it, in float32 or finer.  Raises ``ValueError`` where a query
-    does not see its own key.
+    If ``causal``, keys after the query are left out.  Comparing two entries of one offset, each
+    relative to the own-key entry of its row, involves four numbers rounded up to three times each:
+    12 u of the largest.  Each may be a product of two vectors whose angles, position times
+    frequency, up to n, are rounded twice: 16 n u of it, in float32 or finer.  Raises ``ValueError``
+    if a query does not see its own key.
     """
     n = bias.shape[-1]
     t, s = torch.arange(n)[:, None], torch.arange(n)[None, :]
@@ -106,9 +106,9 @@ def by_offset(bias: Tensor, dtype: torch.dtype, *, causal: bool = False) -> ByOf
 
 
 def slopes_of(found: ByOffset) -> tuple[Tensor, float] | None:
-    """m of each head if the bias falls by m with each step into the past, and how far m may be off.
+    """Return the slope m of each head, and its error bound.
 
-    None where the bias is not linear in the distance.
+    The bias falls by m per step into the past; None if the bias is not linear in the distance.
     """
     past = found.past()
     n = past.shape[1]
@@ -124,8 +124,8 @@ def slopes_of(found: ByOffset) -> tuple[Tensor, float] | None:
 def published_slopes(heads: int) -> list[float]:
     """The slopes of ALiBi for any number of heads (Press, Smith and Lewis 2022, and their code).
 
-    For a power of two 2^(−8/H), 2^(−16/H), .., 2^(−8); else those of the next lower power of two,
-    then every other one of the next higher.
+    For a power of two these are 2^(−8/H), 2^(−16/H), .., 2^(−8); otherwise those of the next lower
+    power of two, followed by every other slope of the next higher.
 
     >>> [round(s, 4) for s in published_slopes(6)]
     [0.25, 0.0625, 0.0156, 0.0039, 0.5, 0.125]

@@ -1,7 +1,7 @@
-"""In which precision rotary code computes its angles, and up to which position they are exact.
+"""Find the precision in which rotary code computes its angles, and up to where they are exact.
 
-Once a formula for the frequencies is known, every way of rounding positions, frequencies and angles
-is tried, the finest first, and the first that gives all angles that were read is told.
+Once a formula for the frequencies is known, all ways of rounding positions, frequencies and angles
+are tried, finest first, and the first that reproduces all angles is reported.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from torch import Tensor
 
 from ...numeric.devices import name_of, unit_roundoff
 from ..draw import Draw
-from ..finding import Part, told
-from ..rotary_matrices import places, wrapped
+from ..finding import Part, format_number
+from ..rotary_matrices import probe_positions, wrapped
 from ..subjects import Rotary
 from ..tolerance import formula_error
 from .frequencies import Dynamic, Ladders
-from .rotations import BRAIN, DOUBLE, HALF, SINGLE, Blocks, images
+from .rotations import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Blocks, images
 
 LAST = 1 << 20
-DENSE = 512  # below it every position is asked,
-ENTRIES = 1 << 24  # unless so many numbers would be rotated
+DENSE = 512  # below it every position is tried,
+ENTRIES = 1 << 24  # unless that rotates more numbers than this
 
 
 def precision_parts(
@@ -36,7 +36,7 @@ def precision_parts(
     ids: str,
     dynamic: Dynamic | None,
 ) -> list[Part]:
-    """In which precision angles are computed, and up to where they are exact."""
+    """The parts for the precision of angles and for the position up to which they are exact."""
     if found.formula is None:
         words = "in an unknown precision, as no formula for the frequencies is known"
         return [Part("angles", None, words, "", certain=False)]
@@ -61,7 +61,10 @@ def precision_parts(
         words = ways[0].words
         if ways[0].angles == torch.float64 and not told_apart:
             words = "angles computed in float32 or finer"
-        seen = f"{int(mine.sum())} pairs at {len(positions)} positions up to {told(reach)} radians"
+        seen = (
+            f"{int(mine.sum())} pairs at {len(positions)} positions up to "
+            f"{format_number(reach)} radians"
+        )
         coarse = [
             w.words
             for w in ways
@@ -86,10 +89,13 @@ def _exact(
     ids: str,
     dynamic: Dynamic | None,
 ) -> Part:
-    """Up to which position angles are within 1e-2 of the formula, by doubling."""
+    """Find by doubling up to which position angles stay within 1e-2 of the formula.
+
+    The level is coarser if the reading error of the table is.
+    """
     axis = int(found.axis[0])
     mine = found.axis == axis
-    assert found.formula is not None  # who calls has seen it
+    assert found.formula is not None  # checked by the caller
     omega, furthest = found.formula[mine], int(blocks.positions.max())
     level = LEVEL if 2 * noise <= LEVEL else float(f"{2 * noise:.0e}")
 
@@ -102,11 +108,11 @@ def _exact(
     at = furthest
     while last is None and at < reach:
         at = min(2 * at, reach)
-        more = places(at)
+        more = probe_positions(at)
         last = last_of(more[more > furthest])
         last = furthest if last == -1 else last
         furthest = at
-    left = "" if level == LEVEL else ", what the table's rounding leaves"
+    left = "" if level == LEVEL else ", the accuracy left by the rounding of the table"
     power = f"{level:.0e}".replace("e-0", "e-")  # 1e-2 for 0.01
     at_level = f"at {power}{left}"
     if last is None:
@@ -114,27 +120,27 @@ def _exact(
             "exact to",
             furthest,
             f"exact to position {furthest} {at_level}",
-            "no angle is further off at any place up to the furthest asked",
+            "no angle is further off at any tested position",
         )
-    seen = "1, 2, 4, .. and places between; before the double of it an angle is further off"
+    seen = "tested at 1, 2, 4, .. and between; an angle is further off before twice this position"
     if last >= DENSE:
         last = 1 << (last.bit_length() - 1)
     elif ids == "own" and dynamic is None and last * code.width**2 * code.heads <= ENTRIES:
         some = last_of(torch.arange(max(code.first, 0), min(2 * last + 4, code.most)))
         last = last if some is None else some
-        seen = "every position up to there was asked"
+        seen = "every position up to there was tested"
     return Part("exact to", max(last, 0), f"exact to position {max(last, 0)} {at_level}", seen)
 
 
 def table_part(table: torch.dtype, data: torch.dtype) -> Part:
-    """In which dtype the cosines and sines are."""
+    """The dtype of the cosines and sines."""
     name = name_of(table)
     words = "" if table == data else f"cosines and sines rounded to {name}"
-    return Part("table", name, words, f"all that were met are numbers of {name}")
+    return Part("table", name, words, f"all values read are numbers of {name}")
 
 
 def precise_answer(parts: Sequence[Part]) -> str:
-    """How far the code can be trusted, where a rounding limits it."""
+    """A sentence on how far the code is accurate, if rounding limits it."""
     angles = next((p for p in parts if p.name == "angles"), None)
     exact = next((p for p in parts if p.name == "exact to"), None)
     if angles is None or exact is None or "rounded" not in angles.words:
@@ -150,7 +156,7 @@ LEVEL = 1e-2
 
 @dataclass(frozen=True)
 class Rounding:
-    """In which dtypes positions, frequencies and angles are."""
+    """The dtypes of positions, frequencies and angles."""
 
     positions: torch.dtype
     frequencies: torch.dtype
@@ -158,81 +164,82 @@ class Rounding:
 
     @property
     def words(self) -> str:
-        """As one would say it."""
+        """The rounding in words."""
         short = [
             f"{name} rounded to {name_of(dtype)}"
             for name, dtype in vars(self).items()
-            if dtype in (HALF, BRAIN)
+            if dtype in (FLOAT16, BFLOAT16)
         ]
         if short:
             return " and ".join(short)
         return f"angles computed in {name_of(self.angles)}"
 
     def error(self, positions: Tensor, angles: Tensor, omega: Tensor) -> Tensor:
-        """How far angles that were read are from this way to compute p·ω, what it allows aside.
+        """The distance of angles from p·ω computed in this way, beyond its tolerance.
 
-        ω: (B,) by the formula, signed.  A rounding to a short dtype is taken to either side where
-        the number before it is so near the middle that float32 decides.
+        ω: (B,) by the formula, signed.  If a number is so near the middle of two short floats that
+        float32 errors decide, both roundings are accepted.
         """
         size = omega.abs()
-        unit = unit_roundoff(torch.float32) if self.frequencies != DOUBLE else 0.0
+        unit = unit_roundoff(torch.float32) if self.frequencies != FLOAT64 else 0.0
         slack = formula_error(size, unit)
-        own = 0.0 if self.angles == DOUBLE else unit_roundoff(SINGLE)
-        p = _in(positions.double(), self.positions)[:, None]
+        own = 0.0 if self.angles == FLOAT64 else unit_roundoff(FLOAT32)
+        p = _rounded_to(positions.double(), self.positions)[:, None]
         error = torch.full_like(angles, math.inf)
-        whole = self.frequencies in (SINGLE, DOUBLE)  # then any number within the slack may be
+        # then any number within the slack is accepted
+        whole = self.frequencies in (FLOAT32, FLOAT64)
         for one in (0,) if whole else (-1, 1):
-            stored = _in(omega * (1 + one * slack), self.frequencies)
+            stored = _rounded_to(omega * (1 + one * slack), self.frequencies)
             within = p.abs() * stored.abs() * (own + (slack if whole else 0.0))
-            if self.angles in (SINGLE, DOUBLE):
+            if self.angles in (FLOAT32, FLOAT64):
                 off = (wrapped(angles - p * stored).abs() - within).clamp(min=0)
                 error = torch.minimum(error, off)
                 continue
             for other in (-1, 1):
-                angle = _in(p * stored + other * within, self.angles)
+                angle = _rounded_to(p * stored + other * within, self.angles)
                 error = torch.minimum(error, wrapped(angles - angle).abs())
         return error
 
 
-def _in(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """x as a dtype has it; float32 is left to the slack of who asks."""
-    return x if dtype in (SINGLE, DOUBLE) else x.to(dtype).double()
+def _rounded_to(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Round x to a dtype; float32 is covered by the slack of the caller."""
+    return x if dtype in (FLOAT32, FLOAT64) else x.to(dtype).double()
 
 
 WAYS = tuple(
     Rounding(p, f, a)
     for a, f, p in (
-        (DOUBLE, DOUBLE, DOUBLE),
-        (SINGLE, SINGLE, SINGLE),
-        (SINGLE, SINGLE, HALF),
-        (SINGLE, HALF, SINGLE),
-        (HALF, SINGLE, SINGLE),
-        (SINGLE, HALF, HALF),
-        (HALF, HALF, SINGLE),
-        (HALF, SINGLE, HALF),
-        (HALF, HALF, HALF),
-        (SINGLE, SINGLE, BRAIN),
-        (SINGLE, BRAIN, SINGLE),
-        (BRAIN, SINGLE, SINGLE),
-        (SINGLE, BRAIN, BRAIN),
-        (BRAIN, BRAIN, SINGLE),
-        (BRAIN, SINGLE, BRAIN),
-        (BRAIN, BRAIN, BRAIN),
+        (FLOAT64, FLOAT64, FLOAT64),
+        (FLOAT32, FLOAT32, FLOAT32),
+        (FLOAT32, FLOAT32, FLOAT16),
+        (FLOAT32, FLOAT16, FLOAT32),
+        (FLOAT16, FLOAT32, FLOAT32),
+        (FLOAT32, FLOAT16, FLOAT16),
+        (FLOAT16, FLOAT16, FLOAT32),
+        (FLOAT16, FLOAT32, FLOAT16),
+        (FLOAT16, FLOAT16, FLOAT16),
+        (FLOAT32, FLOAT32, BFLOAT16),
+        (FLOAT32, BFLOAT16, FLOAT32),
+        (BFLOAT16, FLOAT32, FLOAT32),
+        (FLOAT32, BFLOAT16, BFLOAT16),
+        (BFLOAT16, BFLOAT16, FLOAT32),
+        (BFLOAT16, FLOAT32, BFLOAT16),
+        (BFLOAT16, BFLOAT16, BFLOAT16),
     )
 )
 
 
 def roundings(positions: Tensor, angles: Tensor, omega: Tensor, noise: float) -> list[Rounding]:
-    """Every way of rounding that gives the angles (n, B) that were read, the finest first."""
+    """Return all ways of rounding that reproduce the angles (n, B), finest first."""
     return [way for way in WAYS if bool((way.error(positions, angles, omega) <= noise).all())]
 
 
 def exact_to(
     positions: Tensor, angles: Tensor, omega: Tensor, noise: float, level: float = LEVEL
 ) -> int | None:
-    """The last position before an angle is more than the level off p·ω; None if none is.
+    """Return the last position before an angle is off p·ω by more than the level, None if none is.
 
-    What reading an angle leaves open is not held against the code.  −1 where the first is.
+    The reading error is not counted.  −1 if the first angle is already off.
     """
     off = wrapped(angles - positions.double()[:, None] * omega).abs().amax(-1)
     bad = (off > level + noise).nonzero()[:, 0]

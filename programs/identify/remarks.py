@@ -1,9 +1,9 @@
-"""Remarks: what code was found to be beside what its own names, docstring and settings suggest.
+"""Remarks where code differs from what its names, docstrings and settings suggest.
 
-A remark breaks no law and changes no exit code: code may be meant as it is.  It names what was
-expected, which name, line or setting suggests that, and what was found.  Where nothing suggests
-anything, what is found is compared with what published code uses, and only what is known for a
-slip is remarked.  Code that says of itself what it does gets no remark.
+A remark breaks no law and changes no exit code, since the code may be intended that way.  It states
+what was expected, which name, line or setting suggests that, and what was found.  If nothing
+suggests anything, the code is compared with published code, and only known slips are remarked on.
+Code that declares what it does gets no remark.
 """
 
 from __future__ import annotations
@@ -14,38 +14,38 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..finding import Identity, Part, told
+from ..finding import Identity, Part, format_number
 from ..subjects import Attention, Rotary, Subject
 from .suggestions import Suggestions, suggestions_of
 
-CLOSE = 1e-3  # of a value that is read and one that is written
-FEW_DIGITS = 2  # of a base that one writes down; those of published models have one or two
-LEAST_BASE = 100.0  # of published models, for images; texts have 10,000 and more
+RELATIVE_TOLERANCE = 1e-3  # relative tolerance between a value read off and a written value
+FEW_DIGITS = 2  # of a base that people write down; published bases have one or two
+LEAST_BASE = 100.0  # of published models for images; models of text use 10,000 or more
 
-OF_BASE = ("base", "theta", "rope_theta", "rope_base", "rotary_base", "rotary_emb_base")
-OF_WIDTH = ("rotary_dim", "rotary_ndims", "rotary_dims", "rope_dim", "rot_dim")
-OF_SHARE = (
+BASE_NAMES = ("base", "theta", "rope_theta", "rope_base", "rotary_base", "rotary_emb_base")
+WIDTH_NAMES = ("rotary_dim", "rotary_ndims", "rotary_dims", "rope_dim", "rot_dim")
+SHARE_NAMES = (
     "partial_rotary_factor",
     "rotary_pct",
     "rotary_percent",
     "rope_percent",
     "rotary_percentage",
 )
-OF_LAYOUT = (
+LAYOUT_NAMES = (
     "interleaved",
     "is_neox_style",
     "rotary_interleaved",
     "rope_interleave",
     "rope_interleaved",
 )
-OF_SCALING = ("rope_type", "scaling_type", "rope_scaling_type")
-OF_FACTOR = ("factor", "scaling_factor", "rope_scaling_factor")
-OF_SCALE = r"scal|temperature|multiplier|norm_factor|inv_norm"
-OF_HEAD = ("head_dim", "head_size")
-OF_WINDOW = ("window", "window_size", "sliding_window", "local_window")
-OF_CAUSAL = ("causal", "is_causal", "causal_mask")
-OF_DIRECTIONS = ("bidirectional",)
-OF_BUCKETS = ("buckets", "num_buckets", "relative_attention_num_buckets")
+SCALING_NAMES = ("rope_type", "scaling_type", "rope_scaling_type")
+FACTOR_NAMES = ("factor", "scaling_factor", "rope_scaling_factor")
+SCALE_NAMES = r"scal|temperature|multiplier|norm_factor|inv_norm"
+HEAD_NAMES = ("head_dim", "head_size")
+WINDOW_NAMES = ("window", "window_size", "sliding_window", "local_window")
+CAUSAL_NAMES = ("causal", "is_causal", "causal_mask")
+DIRECTION_NAMES = ("bidirectional",)
+BUCKET_NAMES = ("buckets", "num_buckets", "relative_attention_num_buckets")
 CAUSAL = re.compile(r"(?i)(multi-?head )?causal (self-?|multi-?head )*attention\b")
 IS_CAUSAL = re.compile(r"(?<!self\.)\bis_causal=True\b")  # in a call
 FAMILIES = {"yarn": r"\byarn", "llama3": r"\bllama ?3", "linear": r"\blinear scal"}
@@ -53,7 +53,7 @@ FAMILIES = {"yarn": r"\byarn", "llama3": r"\bllama ?3", "linear": r"\blinear sca
 
 @dataclass(frozen=True)
 class Remark:
-    """``about`` names the part of the identity; ``expected``, ``why`` and ``found`` are phrases.
+    """A remark; ``about`` names a part of the identity, the other fields are phrases.
 
     >>> Remark("base", "base 1000000", "base = 1000000.0 of Rope", "base 10000").found
     'base 10000'
@@ -66,9 +66,9 @@ class Remark:
 
 
 def remarks_on(subject: Subject, identity: Identity, thing: Any = None) -> tuple[Remark, ...]:
-    """What is unusual of code: its identity against what it says of itself.
+    """Return what is unusual about code: where its identity differs from what it says about itself.
 
-    ``thing`` is what was adapted; without it the module of the subject.
+    ``thing`` is the object that was adapted, by default the module of the subject.
 
     >>> from attnproof.programs.subjects import Bias
     >>> made = Part("slopes", [1.0], "lines with slopes not as published for 1 heads (1)", "")
@@ -80,14 +80,14 @@ def remarks_on(subject: Subject, identity: Identity, thing: Any = None) -> tuple
     code = thing if thing is not None else subject.module
     said = Suggestions() if code is None else suggestions_of(code, subject.module)
     parts = {part.name: part for part in identity.parts}
-    rule = RULES.get(subject.kind)
+    rule = REMARKS_BY_KIND.get(subject.kind)
     found = tuple(rule(subject, parts, said)) if rule is not None else ()
     known = _declared(getattr(subject, "declared", None))
     return tuple(one for one in found if one.about not in known)
 
 
 def _declared(declared: Any) -> set[str]:
-    """What is declared by the name of a part: a law compares that, whatever the code says."""
+    """The names of declared parts, which a law compares regardless of what the code says."""
     if declared is None:
         return set()
     usual = type(declared)()
@@ -109,7 +109,7 @@ def _rotary(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator
     over = tuple(_over_head(subject, parts, said))
     yield from over
     if not over and not _proportional(said):
-        yield from _base(parts, said, "rotary code", _odd(parts))
+        yield from _base(parts, said, "rotary code", _bases_of_neighboring_widths(parts))
     factor = parts.get("attention factor")
     if factor is not None and factor.words.endswith("applied twice"):
         yield Remark(
@@ -129,13 +129,13 @@ def _rotary(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator
 
 
 def _layout(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """Pairs of the rotation and its table, or pairs and what names say of them."""
+    """Compare the pairs of the rotation with those of its table, or with what names say."""
     rotation = parts.get("rotation")
     if rotation is not None:
         yield Remark(
             "rotation",
             "one pairing of channels for both",
-            "scores depend on the offset alone only then",
+            "only then do scores depend on the offset alone",
             rotation.evidence,
         )
         return
@@ -143,7 +143,7 @@ def _layout(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
     if found is None or not found.certain or found.value not in ("interleaved", "half"):
         return
     wanted, why = "", ""
-    for one in said.under(OF_LAYOUT, bool):
+    for one in said.under(LAYOUT_NAMES, bool):
         interleaved = one.value != (one.name == "is_neox_style")
         wanted, why = "interleaved" if interleaved else "half", str(one)
     for one in said.under(("layout",), str):
@@ -161,15 +161,15 @@ def _layout(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
 
 
 def _width(subject: Rotary, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """How many channels rotate, and by how many the exponent is divided."""
+    """Compare the number of rotated channels with settings."""
     found = parts.get("width")
     if found is None or not found.certain or not isinstance(found.value, int):
         return
     width, wanted = found.value, dict[int, str]()
-    for one in said.under(OF_WIDTH, int):
+    for one in said.under(WIDTH_NAMES, int):
         wanted[one.value] = str(one)
-    heads = [subject.width, *(one.value for one in said.under(OF_HEAD, int))]
-    for one in said.under(OF_SHARE, float):
+    heads = [subject.width, *(one.value for one in said.under(HEAD_NAMES, int))]
+    for one in said.under(SHARE_NAMES, float):
         for whole in heads:
             if 0 < one.value < 1 and not subject.any_width and width < whole:
                 told_of = f"{one}, whose heads have {whole} channels"
@@ -180,21 +180,21 @@ def _width(subject: Rotary, parts: dict[str, Part], said: Suggestions) -> Iterat
 
 
 def _proportional(said: Suggestions) -> bool:
-    """Whether the code names the scaling whose exponents are meant to be over the whole head."""
+    """Whether the code names the scaling whose exponents are intentionally over the whole head."""
     return any("proportional" in str(one.value) for one in said.settings)
 
 
 def _over_head(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """Exponents over the head where fewer channels rotate: base^(−2i/D), which is b^(−2i/width)."""
+    """Report exponents over the head although fewer channels rotate: base^(−2i/D)."""
     base, width, ladder = (parts.get(name) for name in ("base", "width", "scaling"))
     if base is None or width is None or not base.value or not isinstance(width.value, int):
         return
-    heads = [subject.width, *(one.value for one in said.under(OF_HEAD, int))]
+    heads = [subject.width, *(one.value for one in said.under(HEAD_NAMES, int))]
     head = max(heads)
     if not 0 < width.value < head or head % 2 or _proportional(said):
         return
     whole = math.exp(math.log(base.value) * head / width.value)
-    known = {float(one.value): str(one) for one in said.under(OF_BASE, (int, float))}
+    known = {float(one.value): str(one) for one in said.under(BASE_NAMES, (int, float))}
     known = known or dict.fromkeys(
         (n for n in said.numbers if n >= LEAST_BASE), "the number in its source"
     )
@@ -206,8 +206,8 @@ def _over_head(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
         ladder.words
         if read and ladder is not None
         else (
-            f"base {told(base.value)}, which is {told(near or whole)}^({width.value}/{head}): "
-            "exponents are counted over the whole head"
+            f"base {format_number(base.value)}, which is {format_number(near or whole)}^"
+            f"({width.value}/{head}): exponents are counted over the whole head"
         )
     )
     yield Remark(
@@ -218,8 +218,8 @@ def _over_head(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
     )
 
 
-def _odd(parts: dict[str, Part]) -> tuple[float, ...]:
-    """The base where exponents are counted over one channel more or less than rotate."""
+def _bases_of_neighboring_widths(parts: dict[str, Part]) -> tuple[float, ...]:
+    """The bases for exponents that are divided by one channel more or less than rotate."""
     base, width = parts.get("base"), parts.get("width")
     if base is None or width is None or not base.value or not isinstance(width.value, int):
         return ()
@@ -228,20 +228,20 @@ def _odd(parts: dict[str, Part]) -> tuple[float, ...]:
 
 
 def _scaling(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """Whether a scaling that is named, with a factor above 1, is there."""
+    """Check that a scaling that is named, with a factor above 1, is present."""
     found = parts.get("scaling")
     family = found.value.get("family") if found is not None and found.certain else None
-    factor = [one for one in said.under(OF_FACTOR, (int, float)) if one.value > 1]
+    factor = [one for one in said.under(FACTOR_NAMES, (int, float)) if one.value > 1]
     if family != "none" or not factor:
         return
-    named = next((one for one in said.under(OF_SCALING, str) if one.value in FAMILIES), None)
+    named = next((one for one in said.under(SCALING_NAMES, str) if one.value in FAMILIES), None)
     name = next((f for f, pattern in FAMILIES.items() if said.named(pattern)), "")
     if named is not None or name:
         wanted = name if named is None else named.value
         why = f"{named or 'the name ' + said.named(FAMILIES[name])}, {factor[0]}"
         yield Remark(
             "scaling",
-            f"scaling {wanted} by {told(factor[0].value)}",
+            f"scaling {wanted} by {format_number(factor[0].value)}",
             why,
             "frequencies that are not scaled",
         )
@@ -250,9 +250,9 @@ def _scaling(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
 def _base(
     parts: dict[str, Part], said: Suggestions, kind: str, odd: tuple[float, ...] = ()
 ) -> Iterator[Remark]:
-    """The base against settings of that name; else a base that nobody would write down.
+    """Compare the base with settings; without any, report a base that nobody would write down.
 
-    ``odd``: what the base is where exponents are counted over an odd width.
+    ``odd``: the bases for exponents that are divided by an odd width.
     """
     found, scaling = parts.get("base"), parts.get("scaling")
     if found is None:
@@ -261,7 +261,7 @@ def _base(
     family = family.get("family") if isinstance(family, dict) else family
     if found.value is None:
         learned = r"\b(learn|random|gaussian|fourier|freqs?|axial)"
-        # without a formula: of a sinusoidal table alone is one published form known
+        # without a formula: only sinusoidal tables have a single published form
         if kind == "additive code" and found.words and not said.named(learned):
             yield Remark(
                 "frequencies",
@@ -272,19 +272,19 @@ def _base(
         return
     if family not in ("none", "linear", ""):
         return
-    if any(one.value > 1 for one in said.under(OF_FACTOR, (int, float))):
+    if any(one.value > 1 for one in said.under(FACTOR_NAMES, (int, float))):
         return  # a scaling may change the base
     base = float(found.value)
-    stated = [one for one in said.under(OF_BASE, (int, float)) if one.value > 1]
+    stated = [one for one in said.under(BASE_NAMES, (int, float)) if one.value > 1]
     if stated:
         if found.certain and not any(
             _near(power, float(one.value)) for one in stated for power in (base, *odd)
         ):
             yield Remark(
                 "base",
-                f"base {told(float(stated[0].value))}",
+                f"base {format_number(float(stated[0].value))}",
                 str(stated[0]),
-                f"base {told(base)}{_relation(base, float(stated[0].value))}",
+                f"base {format_number(base)}{_relation(base, float(stated[0].value))}",
             )
         return
     if not found.certain or any(_near(base, number) for number in said.numbers):
@@ -293,24 +293,24 @@ def _base(
     if slip:
         yield Remark(
             "base",
-            f"base {told(slip[0])}",
+            f"base {format_number(slip[0])}",
             "the number in its source",
-            f"base {told(base)}{_relation(base, slip[0])}",
+            f"base {format_number(base)}{_relation(base, slip[0])}",
         )
-    elif (_digits(base) > FEW_DIGITS or base < LEAST_BASE) and not said.computes(OF_BASE):
+    elif (_digits(base) > FEW_DIGITS or base < LEAST_BASE) and not said.computes(BASE_NAMES):
         yield Remark(
             "base",
-            "a base of one or two digits such as 10000 or 500000",
+            "a base with one or two significant digits, such as 10000 or 500000",
             f"published {kind} has such a base, and this number is not in the source",
-            f"base {told(base)}",
+            f"base {format_number(base)}",
         )
 
 
 def _relation(found: float, wanted: float) -> str:
-    """What slip would make one base of another."""
+    """Name the slip that turns one base into another."""
     for power, words in ((2.0, "every second frequency"), (0.5, "half of each exponent")):
         if _near(found, wanted**power):
-            return f", which is {told(wanted)} with {words}"
+            return f", which is {format_number(wanted)} with {words}"
     return ""
 
 
@@ -319,7 +319,7 @@ def _digits(number: float) -> int:
 
 
 def _near(a: float, b: float) -> bool:
-    return abs(a - b) <= CLOSE * max(abs(a), abs(b))
+    return abs(a - b) <= RELATIVE_TOLERANCE * max(abs(a), abs(b))
 
 
 def _attention(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
@@ -327,7 +327,7 @@ def _attention(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
     yield from _mask(subject, parts, said)
     softmax = parts.get("softmax")
     axes = ("queries", "heads", "rows of the batch")
-    other = said.named(r"\bslot|\binvert|\bcapsule|\brouting")  # these compete for keys
+    other = said.named(r"\bslot|\binvert|\bcapsule|\brouting")  # in these queries compete for keys
     if softmax is not None and softmax.value in axes and not other:
         yield Remark(
             "softmax",
@@ -349,20 +349,20 @@ def _attention(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
 
 
 def _scale(subject: Attention, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """√D, 1, or 1/√E in place of 1/√D; another number, if the code nowhere has it."""
+    """Report √D, 1 or 1/√E in place of 1/√D, or another number that is nowhere in the code."""
     found = parts.get("scale")
     if found is None or not found.certain or not isinstance(found.value, float):
         return
     D, value = subject.width, found.value
     usual = D**-0.5
-    asked = [name for name in said.parameters if re.search(OF_SCALE, name)]
+    asked = [name for name in said.parameters if re.search(SCALE_NAMES, name)]
     if not D or _near(value, usual) or asked:
         return
     E = subject.embed or D * subject.heads
     stated = [
         one
         for one in said.settings
-        if re.search(OF_SCALE, one.name)
+        if re.search(SCALE_NAMES, one.name)
         and isinstance(one.value, int | float)
         and not isinstance(one.value, bool)
         and (_near(value, one.value) or _near(value * one.value, 1.0))
@@ -372,7 +372,7 @@ def _scale(subject: Attention, parts: dict[str, Part], said: Suggestions) -> Ite
         for one in said.under(("query_pre_attn_scalar",), (int, float))
         if _near(value, one.value**-0.5)
     ]
-    expected = f"scale 1/√D = {told(usual)}"
+    expected = f"scale 1/√D = {format_number(usual)}"
     if _near(value, D**0.5):
         why = "scores are multiplied by √D where they are meant to be divided by it"
     elif E != D and _near(value, E**-0.5) and not scalar:
@@ -381,20 +381,20 @@ def _scale(subject: Attention, parts: dict[str, Part], said: Suggestions) -> Ite
         if stated or said.named(r"t5\b|\bgpt ?neo\b|\bcosine") or "scale" in said.source:
             return
         why = "without a scale scores grow with the width, and the code names none"
-    elif stated or scalar or _written(value, said) or said.named(r"\bmu ?p\b"):
+    elif stated or scalar or _is_in_source(value, said) or said.named(r"\bmu ?p\b"):
         return
     else:
         why = "published attention has this scale, and no number of the code gives another"
     yield Remark("scale", expected, why, found.words)
 
 
-def _written(value: float, said: Suggestions) -> bool:
-    """Whether a number of the source is this scale, or what is divided by."""
+def _is_in_source(value: float, said: Suggestions) -> bool:
+    """Whether a number in the source is this scale or its reciprocal."""
     return any(_near(value, number) or _near(value * number, 1.0) for number in said.numbers)
 
 
 def _mask(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """A causal mask that shows what comes later, or is off by one; a window of one key more."""
+    """Report a causal mask that shows later keys or is off by one, and a window off by one."""
     found = parts.get("mask")
     if found is None or not isinstance(found.value, dict) or subject.given.get("mask"):
         return
@@ -425,7 +425,7 @@ def _mask(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[R
             yield Remark("mask", "causal", causal, f"{found.words}, in which later keys are seen")
     edge = rule == "window" and after == 0 and isinstance(before, int)
     window = value.get("window") or (before + 1 if edge else None)  # type: ignore[operator]
-    stated = [one for one in said.under(OF_WINDOW, int) if one.value > 1]
+    stated = [one for one in said.under(WINDOW_NAMES, int) if one.value > 1]
     if window and stated and not any(one.value == window for one in stated):
         for one in stated:
             if abs(one.value - window) == 1:
@@ -450,9 +450,9 @@ def _takes_mask(subject: Any) -> bool:
 
 
 def _causal(said: Suggestions, name: str) -> str:
-    """What says that code is causal; "" if nothing does, or something says the contrary."""
-    flags = said.under(OF_CAUSAL, bool)
-    if flags and len({one.value for one in flags}) == 1:  # parts may be one and the other
+    """Return what says that code is causal, or "" if nothing does or something contradicts it."""
+    flags = said.under(CAUSAL_NAMES, bool)
+    if flags and len({one.value for one in flags}) == 1:  # parts may disagree
         return str(flags[0]) if flags[0].value else ""
     other = r"\bnon\b|\bnot\b|\bbidirectional\b|\bunmask"
     for known in (*said.names, name):
@@ -474,18 +474,18 @@ def _bias(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[R
         yield from _slopes(subject, slopes, said)
     if buckets is None or not isinstance(buckets.value, dict):
         return
-    for one in said.under(OF_DIRECTIONS, bool):
+    for one in said.under(DIRECTION_NAMES, bool):
         if one.value != buckets.value["bidirectional"]:
             way = "both directions" if one.value else "one direction"
             yield Remark("buckets", f"buckets of {way}", str(one), buckets.words)
             return
-    numbers = said.under(OF_BUCKETS, int)
+    numbers = said.under(BUCKET_NAMES, int)
     if numbers and buckets.value["buckets"] not in {one.value for one in numbers}:
         yield Remark("buckets", f"{numbers[0].value} buckets", str(numbers[0]), buckets.words)
 
 
 def _slopes(subject: Any, found: Part, said: Suggestions) -> Iterator[Remark]:
-    """Slopes of code that is called after ALiBi, and learns none."""
+    """Report unpublished slopes in code that is named after ALiBi and does not learn its slopes."""
     learns = subject.module is not None and any(True for _ in subject.module.parameters())
     name = said.named(r"\bali ?bi|\blinear bias") or (
         "ALiBi" if "alibi" in said.source.lower() else ""
@@ -499,7 +499,7 @@ def _additive(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterat
         yield from _base(parts, said, "additive code")
 
 
-RULES: dict[str, Callable[[Any, dict[str, Part], Suggestions], Iterator[Remark]]] = {
+REMARKS_BY_KIND: dict[str, Callable[[Any, dict[str, Part], Suggestions], Iterator[Remark]]] = {
     "rotary": _rotary,
     "attention": _attention,
     "bias": _bias,
@@ -507,4 +507,4 @@ RULES: dict[str, Callable[[Any, dict[str, Part], Suggestions], Iterator[Remark]]
     "mask": _mask,
     "layer": _mask,
 }
-"""The remarks on each kind of code."""
+"""The function that yields the remarks on each kind of code."""

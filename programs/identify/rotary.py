@@ -1,4 +1,4 @@
-"""What rotary code is: layout, width, base, scaling, length, sign, precision, axes, positions."""
+"""Identify rotary code: layout, width, base, scaling, length, sign, precision, axes, positions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
-from ..finding import Identity, Part, told
-from ..rotary_matrices import may_be_faster, order_of, places, require_shape_of, speeds
+from ..finding import Identity, Part, format_number
+from ..rotary_matrices import (
+    channel_order_at_zero,
+    may_be_faster,
+    probe_positions,
+    require_shape_of,
+    speeds,
+)
 from ..subjects import Rotary
 from .frequencies import Dynamic, Ladders, dynamic_of, ladders
 from .precision import precise_answer, precision_parts, table_part
@@ -29,20 +35,20 @@ from .scalings import attention_factor
 
 FURTHEST = 1 << 16
 SLOW = (
-    3.0  # radians a position: what rotates less is not taken for what rotates by whole turns more
+    3.0  # radians per position: slower pairs are not mistaken for pairs that make whole turns more
 )
-STEP = 2.0**-10  # where positions need not be whole
+STEP = 2.0**-10  # if positions need not be integers
 
 
 def identify_rotary(code: Rotary, draw: Draw) -> Identity:
-    """Read rotary code off what it does to unit vectors at 0, 1, 2, 4, .. and places between."""
+    """Identify rotary code by its action on unit vectors at 0, 1, 2, 4, .. and places between."""
     with torch.no_grad():
-        ids = follows(code, draw)
+        ids = position_ids_followed(code, draw)
         if ids == "none":
             words = "which does not look at positions"
-            seen = "vectors at different positions come out alike"
+            seen = "vectors at different positions give equal results"
             return Identity("rotary", (Part("positions", ids, words, seen),))
-        code = _between(code, draw) if ids == "own" else code
+        code = _with_fractional_positions(code, draw) if ids == "own" else code
         code, order = _in_order(code, draw)
         dynamic = dynamic_of(code, draw, FURTHEST) if ids == "own" else None
         seen_at = _places(code, ids, dynamic)
@@ -61,21 +67,21 @@ def identify_rotary(code: Rotary, draw: Draw) -> Identity:
         part = Part(
             "overflow",
             lost,
-            f"NaN or infinity from position {told(lost)} on",
+            f"NaN or infinity from position {format_number(lost)} on",
             "inf or NaN in the image of a unit vector",
         )
         return replace(found, parts=(*found.parts, part))
 
 
 def _in_order(code: Rotary, draw: Draw) -> tuple[Rotary, list[Part]]:
-    """The code with the channels of its results put back, where it gives them in another order.
+    """Undo a reordering of the channels in the results of the code.
 
-    At position 0 nothing rotates: what is left is the order.  Queries and keys that are reordered
-    alike have the same products.
+    At position 0 nothing rotates, which leaves only the order.  Queries and keys that are reordered
+    in the same way have the same products.
     """
     if code.first > 0:
         return code, []
-    goes, D = order_of(images(code, torch.tensor([0]), draw).at[:1], 0.0), code.width
+    goes, D = channel_order_at_zero(images(code, torch.tensor([0]), draw).at[:1], 0.0), code.width
     if goes is None:
         return code, []
     rotate, key = code.rotate, code.rotate_key
@@ -99,19 +105,19 @@ def _in_order(code: Rotary, draw: Draw) -> tuple[Rotary, list[Part]]:
     return put_back, [part]
 
 
-def follows(code: Rotary, draw: Draw) -> str:
-    """Whose position ids are followed: own, index (the running one), first row, or none."""
+def position_ids_followed(code: Rotary, draw: Draw) -> str:
+    """Return whose position ids are used: own, index (the running index), first row, or none."""
     high, low = (min(p, code.most - 1) for p in (7, 3))
     x = draw.normal(1, code.heads, 1, code.width).expand(2, -1, 3, -1).contiguous()
     ids = torch.tensor([[high] * 3, [low] * 3], device=draw.device)
-    if not code.whole:  # whole coordinates may be whole turns apart
+    if not code.whole:  # integer coordinates may be whole turns apart
         ids = ids.float() / 10
     if code.axes:
         ids = ids[..., None].expand(2, 3, code.axes).contiguous()
     out = code.rotate(x, ids)
     require_shape_of(x, out)
     out = out.double()
-    # two results of the same numbers differ by a few roundings of a vector's largest entry
+    # two results from the same numbers differ by a few roundings of a vector's largest entry
     tol = 32 * unit_roundoff(draw.dtype) * float(x.abs().max())
     if float((out[0] - out[0, :, :1]).abs().max()) > tol:
         return "index"
@@ -121,10 +127,11 @@ def follows(code: Rotary, draw: Draw) -> str:
     return "none" if float((alone - out[1:]).abs().max()) <= tol else "first row"
 
 
-def _between(code: Rotary, draw: Draw) -> Rotary:
-    """The code on any positions, where it takes them and pairs rotate by at least half a turn.
+def _with_fractional_positions(code: Rotary, draw: Draw) -> Rotary:
+    """Let the code take fractional positions, if it can and some pair rotates by about half a turn.
 
-    At whole positions a frequency is known up to whole turns: such pairs are read between them.
+    At integer positions a frequency is known only up to whole turns, so such pairs are read between
+    them.
     """
     if not code.whole or code.first or float(speeds(code, draw).max()) < SLOW:
         return code
@@ -132,9 +139,9 @@ def _between(code: Rotary, draw: Draw) -> Rotary:
 
 
 def _places(code: Rotary, ids: str, dynamic: Dynamic | None) -> Tensor:
-    """Where the code is read."""
+    """The positions at which the code is read."""
     if not code.whole:
-        fine: Tensor = places(FURTHEST).double() * STEP
+        fine: Tensor = probe_positions(FURTHEST).double() * STEP
         return fine
     furthest = min(FURTHEST, code.most - 1)
     if dynamic is not None:
@@ -142,7 +149,7 @@ def _places(code: Rotary, ids: str, dynamic: Dynamic | None) -> Tensor:
     if ids == "index":
         size = code.width**2 * code.heads
         return torch.arange(min(furthest + 1, max(4, LARGEST // size)))
-    found = torch.unique(torch.cat((places(furthest), torch.tensor([furthest]))))
+    found = torch.unique(torch.cat((probe_positions(furthest), torch.tensor([furthest]))))
     kept: Tensor = found[found >= code.first]
     return kept
 
@@ -167,8 +174,8 @@ def _read(
     channels = sorted(c for pair in pairs for c in pair)
     parts = [_layout(pairs), _width(code, channels)]
     if code.given.get("angles"):
-        parts[1] = replace(parts[1], words="")  # as many as there are angles for
-    answer, broken = about_rotate_half(blocks, pairs, noise)
+        parts[1] = replace(parts[1], words="")  # the width follows from the given angles
+    answer, broken = rotate_half_answer(blocks, pairs, noise)
     numbers: dict[str, tuple[float, ...]] = {}
     made = code.given.get("angles", "")
     if broken:
@@ -188,7 +195,7 @@ def _read(
     parts += [
         _ids_part(ids),
         *_heads(every, noise),
-        *_rest(code, every, channels, noise),
+        *_other_channels(code, every, channels, noise),
         *_keys(code, draw, every[0], noise),
         *_values(code, draw),
     ]
@@ -224,7 +231,7 @@ def _width(code: Rotary, channels: Sequence[int]) -> Part:
 
 
 def _length(blocks: Sequence[Blocks], found: Ladders, noise: float) -> Part:
-    """By what rotated vectors become longer, and whether that is YaRN's factor for this scaling."""
+    """The factor by which vectors grow, compared with YaRN's attention factor for this scaling."""
     every = torch.cat([one.lengths for one in blocks])
     middle = float(every.median())
     spread = float((every - middle).abs().max())
@@ -245,10 +252,10 @@ def _length(blocks: Sequence[Blocks], found: Ladders, noise: float) -> Part:
                 "attention factor",
                 usual,
                 f"attention factor {usual:.4g}",
-                f"{seen}; 0.1 ln {told(factor)} + 1 = {usual:.6g}",
+                f"{seen}; 0.1 ln {format_number(factor)} + 1 = {usual:.6g}",
             )
         if abs(middle - usual**2) <= 4 * noise * usual**2:
-            seen += f"; that is the square of 0.1 ln {told(factor)} + 1"
+            seen += f"; that is the square of 0.1 ln {format_number(factor)} + 1"
             return Part(
                 "attention factor", middle, f"attention factor {middle:.4g}, applied twice", seen
             )
@@ -269,7 +276,7 @@ def _sign(found: Ladders, code: Rotary) -> Part:
             "sign",
             None,
             "",
-            f"{seen}, which whole positions do not tell of pairs that "
+            f"{seen}, which integer positions do not determine for pairs that "
             "may rotate by more than half a turn",
             certain=False,
         )
@@ -300,10 +307,10 @@ def _heads(every: Sequence[Images], noise: float) -> list[Part]:
     ]
 
 
-def _rest(
+def _other_channels(
     code: Rotary, every: Sequence[Images], channels: Sequence[int], noise: float
 ) -> list[Part]:
-    """What becomes of channels that do not rotate, where that is not nothing."""
+    """The part for channels that do not rotate, if the code changes them."""
     others = [c for c in range(code.width) if c not in set(channels)]
     if not others:
         return []
@@ -354,13 +361,13 @@ def _values(code: Rotary, draw: Draw) -> list[Part]:
     return [Part("values", value, words, "random values at 1 and 2")]
 
 
-def about_rotate_half(
+def rotate_half_answer(
     blocks: Sequence[Blocks], pairs: Sequence[tuple[int, int]], noise: float
 ) -> tuple[str, str]:
-    """Is my rotate_half right?  The answer, and what is broken ("" if nothing is).
+    """Answer whether rotate_half is right, and say what is broken ("" if nothing is).
 
-    It is right where the two channels that the rotation mixes have one angle in the table, and
-    one of the two sines a minus sign.  Either layout is right with its own table.
+    It is right if the two channels that the rotation mixes share an angle in the table, and one of
+    the two sines has a minus sign.  Either layout is right with its own table.
     """
     name = layout_name(pairs)
     i, j = pairs[min(1, len(pairs) - 1)]

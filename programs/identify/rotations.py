@@ -1,10 +1,10 @@
-"""What rotary code does to unit vectors: which channels it pairs, and what it makes of each pair.
+"""What rotary code does to unit vectors: which channels form pairs, and what it makes of each.
 
-The image of the unit vector of channel i has at place j what x_i contributes to channel j.  In
-rotary code each channel takes from itself and from one other: these two are a pair, and the four
-numbers of a pair are λ(cos α, sin α; −sin α, cos α).  Where the code is wrong they are not, and
-show in which way: channel j is multiplied by a cosine of its own and takes its partner times a
-sine of its own, so that the table of cosines and sines has pairs as well, which can be others.
+Entry j of the image of unit vector i is what x_i contributes to channel j.  In rotary code each
+channel depends on itself and one other channel: the two form a pair, and the four numbers of a pair
+are λ(cos α, sin α; −sin α, cos α).  In wrong code they are not, and show the fault: channel j is
+multiplied by its own cosine and takes its partner times its own sine, so the table of cosines and
+sines has pairs as well, possibly different ones.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from ..rotary_matrices import frequencies_of, require_shape_of, wrapped
 from ..subjects import Rotary
 from ..tolerance import rotation_error
 
-LARGEST = 1 << 22  # entries that are rotated at once
-NOTHING = 1e-12  # what is less is no part of a rotation: sin ω for ω below it is never seen
+LARGEST = 1 << 22  # entries rotated at once
+NOTHING = 1e-12  # smaller entries are not part of a rotation
 SHORT = (torch.bfloat16, torch.float16)
 
 
 @dataclass(frozen=True)
 class Images:
-    """Images of the unit vectors at positions (n,) on one axis: (n, D, D), and how heads differ."""
+    """Images of unit vectors at positions (n,) on one axis, (n, D, D), and how far heads differ."""
 
     positions: Tensor
     at: Tensor
     heads_differ: float
 
     def finite(self) -> Images:
-        """Without the positions at which something is no number."""
+        """Drop the positions at which an entry is not finite."""
         here = self.at.flatten(1).isfinite().all(1)
         return Images(self.positions[here], self.at[here], self.heads_differ)
 
     def partners(self, least: float = NOTHING) -> list[set[int]]:
-        """For each channel the others that it takes more from, or gives more to, than that."""
+        """For each channel the other channels with which it exchanges more than ``least``."""
         mixed = (self.at.abs() > least).any(0)
         mixed = mixed | mixed.T
         mixed.fill_diagonal_(False)
         return [set(row.nonzero()[:, 0].tolist()) for row in mixed]
 
     def blocks(self, pairs: Sequence[tuple[int, int]]) -> Blocks:
-        """What the code makes of the pairs."""
+        """The four numbers of each pair."""
         first = torch.tensor([i for i, _ in pairs], dtype=torch.int64)
         second = torch.tensor([j for _, j in pairs], dtype=torch.int64)
         return Blocks(
@@ -67,38 +67,38 @@ class Images:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The four numbers of each pair: i to i, i to j, j to i, j to j, at n positions: (n, B, 4)."""
+    """The four numbers of each pair, i to i, i to j, j to i, j to j, at n positions: (n, B, 4)."""
 
     positions: Tensor
     numbers: Tensor
 
     @property
     def angles(self) -> Tensor:
-        """By how much each pair rotates, in (−π, π]: (n, B)."""
+        """The angle by which each pair rotates, in (−π, π]: (n, B)."""
         ii, ij, ji, jj = self.numbers.unbind(-1)
         return torch.atan2(ij - ji, ii + jj)
 
     @property
     def lengths(self) -> Tensor:
-        """How many times longer each pair becomes: (n, B)."""
+        """The factor by which the length of each pair grows: (n, B)."""
         ii, ij, ji, jj = self.numbers.unbind(-1)
         return torch.hypot(ij - ji, ii + jj) / 2
 
     @property
     def away(self) -> Tensor:
-        """How far, for its length, each pair is from one that is rotated: (n, B)."""
+        """The relative distance of each pair from a scaled rotation: (n, B)."""
         ii, ij, ji, jj = self.numbers.unbind(-1)
         lost = torch.hypot(ii - jj, ij + ji) / 2
         return lost / torch.hypot(lost, self.lengths).clamp(min=1e-30)
 
     @property
     def own(self) -> tuple[Tensor, Tensor]:
-        """The angle by which each channel is taken, ± its sign: of the first, of the second."""
+        """The angle of each channel, up to its sign: of the first channels, of the second."""
         ii, ij, ji, jj = self.numbers.unbind(-1)
         return torch.atan2(ji.abs(), ii), torch.atan2(ij.abs(), jj)
 
     def mirrored(self) -> bool:
-        """Whether both sines have one sign at position 1: no minus sign stands before either."""
+        """Whether both sines have the same sign at the first position above 0."""
         first = int((self.positions > 0).nonzero()[0])
         product = self.numbers[first, :, 1] * self.numbers[first, :, 2]
         return bool((product >= 0).all() and (product > 0).any())
@@ -115,10 +115,11 @@ def images(
 ) -> Images:
     """Rotate all unit vectors at positions (n,) of an axis, the other coordinates 0.
 
-    Each unit vector is a row of the batch, in every head, so that code that takes positions from
-    the running index rotates it by that.  ``with_last`` adds a token at that position to each call.
+    Each unit vector is a row of the batch, in every head, and the positions run along tokens, so
+    code that uses the running index rotates by that.  ``with_last`` adds a token at that position
+    to each call.
 
-    Raises ``ValueError`` where the code gives another shape than it was given.
+    Raises ``ValueError`` if the shape of the result is not that of its input.
     """
     D, H = code.width, code.heads
     rotate = code.rotate_key if key else code.rotate
@@ -143,7 +144,7 @@ def images(
 
 
 def stored_in(numbers: Tensor, data: torch.dtype) -> torch.dtype:
-    """The shortest dtype that has all cosines and sines that were met: that of the table."""
+    """Return the shortest dtype that represents all cosines and sines: that of the table."""
     numbers = numbers[(numbers.abs() > 0) & (numbers.abs() < 1)]
     if numbers.numel() < 16:
         return data
@@ -154,12 +155,12 @@ def stored_in(numbers: Tensor, data: torch.dtype) -> torch.dtype:
 
 
 def reading_error(table: torch.dtype) -> float:
-    """How far an angle as read may be off that of the rotation: arcsin η, η that of the table."""
+    """The reading error of an angle: arcsin η, with η the error of a rotation by the table."""
     return math.asin(min(1.0, rotation_error(table)))
 
 
 def layout_name(pairs: Sequence[tuple[int, int]]) -> str:
-    """interleaved, half-split, half-split in n blocks, or the pairs themselves.
+    """Name the layout: interleaved, half-split, half-split in n blocks, or the pairs themselves.
 
     >>> layout_name([(0, 2), (1, 3)]), layout_name([(0, 1), (2, 3)])
     ('half-split', 'interleaved')
@@ -191,10 +192,10 @@ def _listed(pairs: Sequence[tuple[int, int]]) -> str:
 
 
 def table_pairs(blocks: Blocks, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
-    """Which channels share their cosines and sines, two by two; None where that is not so.
+    """Return pairs of channels that share cosines and sines, or None if there is no such pairing.
 
     For code that does not rotate its pairs: the two channels of a pair of the table have the same
-    angle at every position.  Channels that do not move along this axis are left as they are paired.
+    angle at every position.  Channels that do not move along this axis keep their pairs.
     """
     angle = torch.stack(blocks.own, dim=-1)  # (n, B, 2)
     moves = (angle > NOTHING).any(0).any(-1)
@@ -213,14 +214,14 @@ def table_pairs(blocks: Blocks, pairs: Sequence[tuple[int, int]]) -> list[tuple[
     return sorted([*found, *still])
 
 
-SINGLE, HALF, BRAIN, DOUBLE = torch.float32, torch.float16, torch.bfloat16, torch.float64
+FLOAT32, FLOAT16, BFLOAT16, FLOAT64 = torch.float32, torch.float16, torch.bfloat16, torch.float64
 
 
 @dataclass(frozen=True)
 class Followed:
-    """Frequencies with their sign and radius, (B,), (B,), and in which dtype they were followed.
+    """Signed frequencies and their radii, (B,), (B,), and the dtype in which they were followed.
 
-    ``steady``: whether the angle at every position is position times frequency, within that.
+    ``steady``: whether every angle is position times frequency within the radius.
     """
 
     omega: Tensor
@@ -230,21 +231,21 @@ class Followed:
 
 
 def follow(positions: Tensor, angles: Tensor, noise: float, step: float = 1.0) -> Followed:
-    """Frequencies of angles (n, B) read within ``noise`` at positions (n,), multiples of ``step``.
+    """Fit frequencies to angles (n, B) at positions (n,), multiples of ``step``.
 
-    The radius of the angle A at a position is 2uA and the noise, for the finest u with which all
-    positions agree.
+    Angles are read within ``noise``.  The radius of an angle A is 2uA (3uA in half precision) plus
+    the noise, for the finest u with which all positions agree.
 
     >>> follow(torch.tensor([1, 2, 3]), torch.tensor([[0.5], [1.0], [1.5]]), 1e-7).omega.tolist()
     [0.5]
     """
     best: Followed | None = None
     whole = (positions.double() / step).round()
-    for dtype in (SINGLE, HALF, BRAIN):
+    for dtype in (FLOAT32, FLOAT16, BFLOAT16):
         u = unit_roundoff(dtype)
-        # the first guess of a frequency sets its radius: the angle at the first place after 0
+        # the first guess of a frequency, the angle at the first position after 0, sets its radius
         size = angles[int((whole > 0).nonzero()[0])].abs() + noise
-        radius = whole[:, None] * size * (2 * u if dtype == SINGLE else 3 * u) + noise
+        radius = whole[:, None] * size * (2 * u if dtype == FLOAT32 else 3 * u) + noise
         omega, off = frequencies_of(whole.long(), angles, radius)
         rest = wrapped(angles - whole[:, None] * omega).abs()
         known = radius + whole[:, None] * off

@@ -1,8 +1,8 @@
-"""The ladders of frequencies that are in use, each a formula in float64.
+"""The frequency ladders in common use, each as a formula in float64.
 
-ω_b = base^(−b/B) for the B pairs (Su et al. 2021), and what is done to them for longer texts:
-all divided by a factor (positions interpolated, Chen et al. 2023), another base (NTK-aware), by
-parts (Peng et al. 2023; Llama 3.1), by parts along the index (YaRN as its code has it).
+ω_b = base^(−b/B) for the B pairs (Su et al. 2021), and its scalings for longer texts: division by a
+factor (position interpolation, Chen et al. 2023), another base (NTK-aware), by parts (Peng et al.
+2023; Llama 3.1), by parts along the index (YaRN as in its code).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 def ladder(base: float, pairs: int, *, over: float | None = None) -> Tensor:
-    """ω_b = base^(−b/over), over B where nothing else is said: (B,).
+    """ω_b = base^(−b/over), where ``over`` defaults to B: (B,).
 
     >>> [round(w, 6) for w in ladder(10_000, 4).tolist()]
     [1.0, 0.1, 0.01, 0.001]
@@ -24,10 +24,10 @@ def ladder(base: float, pairs: int, *, over: float | None = None) -> Tensor:
 
 
 def ntk_base(base: float, factor: float, pairs: int) -> float:
-    """base·factor^(2B/(2B − 2)): the slowest pair rotates s times slower, the first not.
+    """base·factor^(2B/(2B − 2)): the slowest pair rotates s times slower, the fastest is unchanged.
 
-    s is the factor; bloc97 2023 (NTK-aware scaled RoPE).  Raises ``ValueError`` for fewer than
-    two pairs.
+    s is the factor; bloc97 2023 (NTK-aware scaled RoPE).  Raises ``ValueError`` for fewer than two
+    pairs.
 
     >>> round(ntk_base(10_000, 8, 64))
     82685
@@ -38,10 +38,10 @@ def ntk_base(base: float, factor: float, pairs: int) -> float:
 
 
 def by_parts(omega: Tensor, factor: float, original: float, low: float, high: float) -> Tensor:
-    """ω where a pair rotates ``high`` times in ``original`` positions or more, ω/s below ``low``.
+    """ω for pairs with ``high`` or more rotations in ``original`` positions, ω/s below ``low``.
 
-    s is the factor; between them linearly in the rotations: Llama 3.1 with low = 1, high = 4;
-    NTK-by-parts of Peng et al. 2023 with 1 and 32.
+    s is the factor; between, the share of ω is linear in the number of rotations.  Llama 3.1 has
+    low = 1 and high = 4; NTK-by-parts of Peng et al. 2023 has 1 and 32.
 
     >>> [round(w, 6) for w in by_parts(ladder(10_000, 4), 8, 100, 1, 4).tolist()]
     [1.0, 0.029754, 0.00125, 0.000125]
@@ -56,9 +56,9 @@ def ramp_of(
 ) -> tuple[float, float]:
     """The indices between which YaRN's code goes from ω to ω/factor.
 
-    The pair that rotates r times in ``original`` positions has the index
-    B·ln(original/(2πr))/ln base: the one for ``fast`` is rounded down, the one for ``slow`` up
-    (where ``whole``), and both are cut off at 0 and 2B − 1.
+    The pair that rotates r times in ``original`` positions has index B·ln(original/(2πr))/ln base.
+    The index for ``fast`` is rounded down and that for ``slow`` up (if ``whole``), and both are
+    clamped to 0 .. 2B − 1.
 
     >>> ramp_of(10_000, 64, 4096, 32, 1)
     (20.0, 46.0)
@@ -74,7 +74,7 @@ def ramp_of(
 
 
 def yarn(omega: Tensor, factor: float, low: float, high: float) -> Tensor:
-    """ω up to the index ``low``, ω/factor from ``high`` on, between them linearly in the index.
+    """ω up to index ``low``, ω/factor from index ``high`` on, linear in the index between them.
 
     >>> [round(w, 6) for w in yarn(ladder(10_000, 4), 4, 0, 2).tolist()]
     [1.0, 0.0625, 0.0025, 0.00025]
@@ -85,7 +85,7 @@ def yarn(omega: Tensor, factor: float, low: float, high: float) -> Tensor:
 
 
 def attention_factor(factor: float) -> float:
-    """0.1 ln s + 1, by which YaRN makes queries and keys longer: Peng et al. 2023, eq. 22.
+    """0.1 ln s + 1, by which YaRN scales queries and keys: Peng et al. 2023, eq. 22.
 
     >>> round(attention_factor(4), 4)
     1.1386

@@ -1,7 +1,7 @@
-"""What code says of itself: its names, first docstring lines, settings and written numbers.
+"""What code says about itself: its names, docstrings, settings and the numbers in its source.
 
-Nothing here is what the code does.  It is what somebody who reads it would expect, with the place
-where it stands, so that :mod:`.remarks` can compare the two.
+Nothing here describes what the code does.  It is what a reader would expect, with the place that
+suggests it, so that :mod:`.remarks` can compare the two.
 """
 
 from __future__ import annotations
@@ -19,14 +19,19 @@ from torch import nn
 
 from ..vocabulary import OnVectors
 
-DEEP = 2  # parts of parts of a module whose settings are read
-OURS = ("torch", "builtins", "abc", "typing")  # classes of these say nothing of the code
+MODULE_DEPTH = 2  # how deep the parts of a module are whose settings are read
+SKIPPED_PACKAGES = (
+    "torch",
+    "builtins",
+    "abc",
+    "typing",
+)  # classes of these say nothing about the code
 DICTS = ("rope_parameters", "rope_scaling", "rope_config", "scaling_config")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A value that the code keeps under a name, and where: "base = 10000 of Rope"."""
+    """A named value that the code keeps, and where: "base = 10000 of Rope"."""
 
     name: str
     value: Any
@@ -38,12 +43,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Suggestions:
-    """``names``: of the function, or of the class and those it is made from, the nearest first.
+    """What code says about itself.
 
-    ``docs``: the first line of each docstring, by name.  ``settings``: what is kept in attributes,
-    configurations and defaults.  ``numbers``: those written in the source.  ``source``: of the
-    function or the class itself.  ``parameters``: of the function or of ``forward``.  ``parts``:
-    the source of each class of which a module has parts, by name, its own among them.
+    ``names``: of the function, or of the class and its bases, nearest first.  ``docs``: the
+    docstrings, by name.  ``settings``: values in attributes, configurations and defaults.
+    ``numbers``: those in the source.  ``source``: of the function or class itself.  ``parameters``:
+    of the function or of ``forward``.  ``parts``: the source of each class of which a module has
+    parts, by name, including its own.
     """
 
     names: tuple[str, ...] = ()
@@ -55,9 +61,9 @@ class Suggestions:
     parts: Mapping[str, str] = field(default_factory=dict)
 
     def named(self, pattern: str) -> str:
-        """The first name that has a word of this pattern, "" if none does.
+        """Return the first name with a word that matches the pattern, or "".
 
-        Words are parted by underscores and by capitals.
+        Words are separated by underscores and by capitals.
 
         >>> Suggestions(names=("MPTAlibiBias",)).named("alibi")
         'MPTAlibiBias'
@@ -65,7 +71,7 @@ class Suggestions:
         return next((name for name in self.names if re.search(pattern, _words(name))), "")
 
     def under(self, names: Collection[str], kinds: type | tuple[type, ...]) -> list[Setting]:
-        """The settings of these names whose values are of these kinds; truth is no number."""
+        """The settings with these names and types; bool does not count as a number."""
         return [
             one
             for one in self.settings
@@ -75,9 +81,9 @@ class Suggestions:
         ]
 
     def computes(self, names: Collection[str]) -> bool:
-        """Whether the source gives one of these names a number that it makes of others.
+        """Whether the source assigns a computed number to one of these names.
 
-        A tensor of frequencies has such a name too: it is made by torch, or is 1 over powers.
+        Tensors of frequencies have such names too, but they are made by torch or are 1 over powers.
 
         >>> made = "base = math.ceil((n / 6.28) ** (d / (d - 2)))"
         >>> Suggestions(source=made).computes(("base",))
@@ -87,24 +93,24 @@ class Suggestions:
         ... )
         False
         """
-        for node in _walked(self.source):
+        for node in _syntax_nodes(self.source):
             if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
                 continue
             into = node.targets if isinstance(node, ast.Assign) else [node.target]
             value = node.value
-            if not any(_called(one) in names for one in into):
+            if not any(_target_name(one) in names for one in into):
                 continue
             if isinstance(value, ast.BinOp | ast.Call) and "torch." not in ast.unparse(value):
                 return True
         return False
 
 
-def _called(node: ast.expr) -> str:
-    """The name that is assigned to, of an object or not."""
+def _target_name(node: ast.expr) -> str:
+    """The name that is assigned to, a variable or an attribute."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def _walked(text: str) -> Iterator[ast.AST]:
+def _syntax_nodes(text: str) -> Iterator[ast.AST]:
     try:
         yield from ast.walk(ast.parse(text))
     except SyntaxError:
@@ -112,7 +118,7 @@ def _walked(text: str) -> Iterator[ast.AST]:
 
 
 def _words(name: str) -> str:
-    """A name in lower case, its words parted by spaces.
+    """A name in lower case, with its words separated by spaces.
 
     >>> _words("apply_rotary"), _words("GPTJAttention"), _words("GPTNeoX")
     ('apply rotary', 'gptj attention', 'gpt neo x')
@@ -122,7 +128,7 @@ def _words(name: str) -> str:
 
 
 def suggestions_of(thing: Any, module: nn.Module | None = None) -> Suggestions:
-    """What a function, class, module or method says of itself; ``module`` is what was built of it.
+    """Collect what a function, class, module or method says; ``module`` is what was built from it.
 
     >>> def rotated(x, theta=10000.0):
     ...     "Rotate neighbours."
@@ -133,42 +139,44 @@ def suggestions_of(thing: Any, module: nn.Module | None = None) -> Suggestions:
     thing = getattr(thing, "func", thing) if isinstance(thing, functools.partial) else thing
     owner = module if module is not None else getattr(thing, "__self__", thing)
     owner = owner.model if isinstance(owner, OnVectors) else owner
-    owner = thing if inspect.ismodule(owner) else owner  # of what is built in
+    owner = thing if inspect.ismodule(owner) else owner  # the owner of a builtin is its module
     pieces: list[Any] = []
     if inspect.isroutine(thing):
         pieces.append(thing)
     kind = owner if inspect.isclass(owner) else type(owner)
     if isinstance(owner, nn.Module) or inspect.isclass(owner) or not inspect.isroutine(owner):
-        pieces += [cls for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in OURS]
+        pieces += [
+            cls for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in SKIPPED_PACKAGES
+        ]
     if not pieces:
         return Suggestions()
     texts = [_source(piece) for piece in pieces]
     run = pieces[0] if inspect.isroutine(pieces[0]) else getattr(kind, "forward", None)
     return Suggestions(
         names=tuple(piece.__name__ for piece in pieces),
-        docs={piece.__name__: _first(piece) for piece in pieces if _first(piece)},
+        docs={piece.__name__: _docstring(piece) for piece in pieces if _docstring(piece)},
         settings=tuple(_settings(pieces[0], owner)),
         numbers=frozenset(number for text in texts for number in _numbers(text)),
         source=texts[0],
         parameters=tuple(_parameters(run)),
-        parts=_parts(owner),
+        parts=_sources_of_parts(owner),
     )
 
 
-def _parts(owner: Any) -> dict[str, str]:
+def _sources_of_parts(owner: Any) -> dict[str, str]:
     kinds = {type(one) for one in owner.modules()} if isinstance(owner, nn.Module) else ()
-    own = [one for one in kinds if one.__module__.partition(".")[0] not in OURS]
+    own = [one for one in kinds if one.__module__.partition(".")[0] not in SKIPPED_PACKAGES]
     return {one.__name__: _source(one) for one in sorted(own, key=lambda one: one.__name__)}
 
 
-def _first(piece: Any) -> str:
+def _docstring(piece: Any) -> str:
     return (vars(piece).get("__doc__") if inspect.isclass(piece) else piece.__doc__) or ""
 
 
 def _source(piece: Any) -> str:
     try:
         return textwrap.dedent(inspect.getsource(piece))
-    except (OSError, TypeError, SyntaxError):  # typed into a session, or built in
+    except (OSError, TypeError, SyntaxError):  # typed at a prompt, or built in
         return ""
 
 
@@ -180,23 +188,23 @@ def _parameters(run: Any) -> dict[str, inspect.Parameter]:
 
 
 def _settings(piece: Any, owner: Any) -> Iterator[Setting]:
-    """Defaults of a function; attributes and configurations of an object and of its parts."""
+    """Yield defaults of a function; attributes and configurations of an object and its parts."""
     if inspect.isroutine(piece):
         for name, one in _parameters(piece).items():
             if one.default is not one.empty and one.default is not None:
                 yield Setting(name, one.default, piece.__name__)
     if isinstance(owner, nn.Module):
         for path, part in owner.named_modules():
-            if path.count(".") < DEEP:
-                yield from _kept(part, f"{type(owner).__name__}{'.' * bool(path)}{path}")
+            if path.count(".") < MODULE_DEPTH:
+                yield from _attributes(part, f"{type(owner).__name__}{'.' * bool(path)}{path}")
     elif not inspect.isclass(owner) and not inspect.isroutine(owner):
-        yield from _kept(owner, type(owner).__name__)
+        yield from _attributes(owner, type(owner).__name__)
 
 
-def _kept(part: Any, where: str) -> Iterator[Setting]:
+def _attributes(part: Any, where: str) -> Iterator[Setting]:
     own = dict(vars(part)) if hasattr(part, "__dict__") else {}
     for cls in type(part).__mro__:
-        if cls.__module__.partition(".")[0] not in OURS:
+        if cls.__module__.partition(".")[0] not in SKIPPED_PACKAGES:
             own = {**{k: v for k, v in vars(cls).items() if isinstance(v, int | float)}, **own}
     for name, value in own.items():
         if name.startswith("_") or value is None:
@@ -209,7 +217,7 @@ def _kept(part: Any, where: str) -> Iterator[Setting]:
 
 
 def _plain(values: Mapping[str, Any], where: str) -> Iterator[Setting]:
-    """Numbers, truth values and texts; those of the dictionaries that describe a rotation too."""
+    """Yield numbers, truth values and strings, also from dictionaries that describe rotations."""
     for name, value in values.items():
         if isinstance(value, bool | int | float | str):
             yield Setting(name, value, where)
@@ -221,8 +229,8 @@ def _plain(values: Mapping[str, Any], where: str) -> Iterator[Setting]:
 
 
 def _numbers(text: str) -> Iterator[float]:
-    """The numbers that are written in source code, powers of two of them among these."""
-    for node in _walked(text):
+    """Yield the numbers in source code, including literal powers such as ``2**16``."""
+    for node in _syntax_nodes(text):
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             yield float(node.value)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):

@@ -1,10 +1,10 @@
-"""Weights of attention code, read with values that are 1 in one key: scale, groups, soft cap.
+"""Read the weights of attention code from one-hot values: scale, groups, soft cap, normalization.
 
-And what they are where they need not add up to one.  With a sink b beside the keys a weight is
-e_j / (Z + b), Z the sum of all e_j: what is missing from one, over the weight of key j, is b/e_j,
-whatever the other keys are.  In sigmoid attention and its kin a weight is a function of its own
-query and key.  Neither is a fault by itself, and nobody can tell from outside whether it was meant;
-a sum over another axis, or a factor, is neither.
+If weights need not sum to 1, this file says what they are instead.  With a sink b in addition to
+the keys a weight is e_j / (Z + b), where Z is the sum of all e_j: 1 minus the sum of the weights,
+divided by the weight of key j, is b/e_j, whatever the other keys are.  In sigmoid attention and its
+kin a weight is a function of its own query and key.  Neither is a fault by itself, and its intent
+cannot be seen from outside; a sum over another axis, or a factor, is neither.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
-from ..finding import simplest, told
-from ..masks import told_matrix
+from ..finding import format_number, simplest
+from ..masks import format_mask
 from ..response import allowance, gap
 from ..subjects import Attention
 
@@ -27,7 +27,7 @@ KEYS = 5
 
 
 def drawn(code: Attention, draw: Draw, queries: int, keys: int, salt: int) -> tuple[Tensor, Tensor]:
-    """Normal queries (1, H, T, D) and keys (1, G, S, D) of its heads."""
+    """Draw normal queries (1, H, T, D) and keys (1, G, S, D) for the heads of the code."""
     width = code.width or 5
     return (
         draw.normal(1, code.heads, queries, width, salt=salt),
@@ -42,9 +42,9 @@ def read_weights(
     mask: Tensor | None = None,
     keys: Sequence[int] | None = None,
 ) -> Tensor:
-    """Weights (B, H, T, S), read with values that are 1 at one key; D keys with each call.
+    """Read weights (B, H, T, S) using values that are 1 at one key, D keys per call.
 
-    ``keys``: of which the weights are read, all if it is None.
+    ``keys``: the keys whose weights are read, by default all.
     """
     every, width = range(key.shape[-2]) if keys is None else keys, key.shape[-1]
     read = []
@@ -59,20 +59,20 @@ def read_weights(
 
 def weights_of(code: Attention, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
     """The weights of code (B, H, T, S) in float64, see :func:`read_weights`."""
-    assert code.attend is not None  # who calls has seen it
+    assert code.attend is not None  # checked by the caller
     return read_weights(code.attend, q, k, mask).double().cpu()
 
 
 def groups_of(code: Attention, draw: Draw) -> list[int] | None:
-    """Which group of keys and values each head reads its values from; None if no single one."""
-    assert code.attend is not None  # who calls has seen it
+    """The group from which each head reads its values; None if a head mixes groups."""
+    assert code.attend is not None  # checked by the caller
     G, (q, k) = code.groups, drawn(code, draw, 8, 8, 1)
     number = torch.arange(1.0, G + 1, dtype=draw.dtype, device=draw.device)[None, :, None, None]
     ones, numbered = (
         code.attend(q, k, torch.ones_like(k) * v, None).double()[0, :, :, 0]
         for v in (torch.ones_like(number), number)
     )
-    # weights of some queries may all be 0: each head is read where it reads most
+    # the weights of some queries may all be 0, so each head is read at its largest output
     most = ones.abs().nan_to_num().argmax(-1, keepdim=True)
     ratio = (numbered.gather(-1, most) / ones.gather(-1, most))[:, 0]
     if not bool(ratio.isfinite().all()):
@@ -85,10 +85,10 @@ def groups_of(code: Attention, draw: Draw) -> list[int] | None:
 
 @dataclass(frozen=True)
 class Scale:
-    """By what q·k is multiplied, within ``radius``.
+    """The factor on q·k, within ``radius``.
 
-    ``off``: the largest rest of a logarithm, of which rounding ``allows`` so much; ``keys``: whose
-    keys each head reads.
+    ``off``: the largest residual of a logarithm, of which rounding ``allows`` so much; ``keys``:
+    the group from which each head reads its keys.
     """
 
     value: float
@@ -99,11 +99,11 @@ class Scale:
 
     @property
     def linear(self) -> bool:
-        """Whether the logarithms of weights are the scale times q·k at all."""
+        """Whether the logarithms of weights are linear in q·k."""
         return self.off <= self.allows
 
     def named(self, width: int, embed: int, heads: int) -> str:
-        """1/√D or whatever it is."""
+        """The scale in words, such as 1/√D."""
         ways = {
             "1/√D": width**-0.5,
             "1/D": 1 / width,
@@ -113,18 +113,19 @@ class Scale:
         }
         for name, value in ways.items():
             if abs(self.value - value) <= self.radius:
-                return f"{name} = {told(value)}" if name != "1" else "1"
-        return told(simplest(self.value - self.radius, self.value + self.radius))
+                return f"{name} = {format_number(value)}" if name != "1" else "1"
+        return format_number(simplest(self.value - self.radius, self.value + self.radius))
 
 
 def scale_of(
     code: Attention, draw: Draw, groups: list[int] | None, seen: Tensor, *, unit: float = 0.0
 ) -> Scale | None:
-    """The scale, from log w(q) − log w(0), in which what is added to scores cancels.
+    """Fit the scale to log w(q) − log w(0), in which terms added to the scores cancel.
 
-    ``seen``: what a query sees (T, S) in a call of that size.  ``unit``: of the format in which the
-    code computes, where that is coarser than the draw's.  A product of D numbers is off by
-    at most D·u·|q||k|, an exponential and a quotient of S numbers by (S + 8)u.
+    ``seen``: the keys visible to each query (T, S) in a call of that size.  ``unit``: the unit
+    roundoff of the format in which the code computes, if coarser than that of the draw.  A product
+    of D numbers is off by at most D·u·|q||k|, an exponential and a quotient of S numbers by
+    (S + 8)u.
     """
     H, G, D = code.heads, code.groups, code.width or 5
     T, S = seen.shape
@@ -156,11 +157,11 @@ def scale_of(
 
 
 def scale_alone(code: Attention, draw: Draw, floor: float = 0.0) -> Scale | None:
-    """The scale, where nothing else of the code was read: of keys seen by queries that are 0.
+    """Fit the scale without further readings, over the keys visible to queries that are 0.
 
-    ``floor``: the unit of the tables that the code keeps.
+    ``floor``: the unit roundoff of the tables that the code keeps.
     """
-    assert code.attend is not None  # who calls has seen it
+    assert code.attend is not None  # checked by the caller
     attend, (q, k) = code.attend, drawn(code, draw, KEYS, KEYS, 54)
     q = torch.zeros_like(q)
     at_zero = allowance(lambda k: read_weights(attend, q, k), k, draw=draw, floor=floor)
@@ -169,18 +170,18 @@ def scale_alone(code: Attention, draw: Draw, floor: float = 0.0) -> Scale | None
 
 
 def centred(x: Tensor, use: Tensor) -> Tensor:
-    """Each row less its mean over what is used, 0 elsewhere."""
+    """Each row minus its mean over the entries in use, 0 elsewhere."""
     x = torch.where(use, x, 0.0)
     return torch.where(use, x - x.sum(-1, keepdim=True) / use.sum(-1)[:, None], 0.0)
 
 
-SMALL, LARGE = 0.05, 30.0  # of s: nearly a line; bent, and weights are above the least number
-SHARE = 2e-3  # of LARGE: what the slope that is read at SMALL leaves open, 2u/SMALL and (SMALL/c)²
+SMALL, LARGE = 0.05, 30.0  # of s: nearly linear; clearly bent, but weights do not underflow
+SHARE = 2e-3  # of LARGE: the error of the slope read at SMALL, 2u/SMALL and (SMALL/c)²
 
 
 @dataclass(frozen=True)
 class Cap:
-    """The cap c and the scale s/(q·k), with the largest rest of a logarithm of a weight."""
+    """The cap c and the factor of s on q·k, with the largest residual of a log weight."""
 
     value: float
     scale: float
@@ -188,9 +189,9 @@ class Cap:
 
 
 def cap_of(code: Attention, draw: Draw, keys: tuple[int, ...], seen: Tensor) -> Cap | None:
-    """The soft cap, if weights are those of c·tanh(s/c) for one c; None if they are not.
+    """Return the soft cap if weights are those of scores c·tanh(s/c) for one c, otherwise None.
 
-    ``keys``: whose keys each head reads; ``seen``: what a query sees, (T, S).
+    ``keys``: the group from which each head reads its keys; ``seen``: visible keys (T, S).
     """
     T, S = seen.shape
     q, k = drawn(code, draw, T, S, 41)
@@ -223,49 +224,53 @@ def cap_of(code: Attention, draw: Draw, keys: tuple[int, ...], seen: Tensor) -> 
     return Cap(simplest(float(low), float(high)), scale, float(rest[best]))
 
 
-DECLARE = "declare attention:causal=false,positions=none to have it asked"
-STEPS = (-1.0, 0.0, 1.0)  # from a query: what is linear in it has no second difference
-CURVED = 1e-3  # of a logarithm; a kernel that is not an exponential is off by far more
-OTHER = (
+DECLARE = "declare attention:causal=false,positions=none to have it checked"
+STEPS = (-1.0, 0.0, 1.0)  # from a query: a linear function has no second difference
+CURVED = 1e-3  # of a logarithm; kernels other than the exponential are off by far more
+NOT_SOFTMAX = (
     "its weights are not a softmax: their ratios are not exponentials of a linear function "
     "of the query, and it is not declared to be attention"
 )
-OWN = (
+INDEPENDENT_WEIGHTS = (
     "each weight is a function of its own query and key alone, as in sigmoid attention, where "
     "nothing makes them add up to 1; if that is not meant, the softmax is missing"
 )
-SINK = (
+SINK_IN_DENOMINATOR = (
     "a sink, a number that is not a key's, stands in each denominator; if that is not meant, "
     "something is counted that should not be"
 )
-COUNTED = (
+MORE_KEYS_COUNTED = (
     "each denominator counts a whole number of keys more than there are, of score 0, as in "
     "a softmax with a 1 added, or where padding is counted"
 )
 
 
 def no_softmax(one: Attention, draw: Draw) -> str:
-    """Why nobody can say that the weights of a query should add up to 1; "" where they should.
+    """Return why the weights of a query need not sum to 1, or "" if they should.
 
-    A sink is a choice that nothing declares.  Weights apart are one where nothing is declared; code
-    that is declared to be attention is held to a softmax.  A key that is counted and is not there
-    is a fault.
+    A sink is a choice that no declaration covers.  Weights that are independent of each other are a
+    choice if nothing is declared, whereas code declared to be attention must have a softmax.
+    Counting a key that does not exist is a fault.
     """
     why = weights_are(one, draw)
     if not why and one.declared is None:
-        try:  # in float64 small numbers that a denominator has beside are seen
+        try:  # float64 reveals small terms of a denominator
             return _other_kernel(one, replace(draw, dtype=torch.float64))
-        except Exception:  # noqa: BLE001 (code with weights of its own takes one dtype)
+        except Exception:  # noqa: BLE001 (code with stored weights takes one dtype)
             return _other_kernel(one, draw)
-    return "" if why == COUNTED or (why == OWN and one.declared is not None) else why
+    return (
+        ""
+        if why == MORE_KEYS_COUNTED or (why == INDEPENDENT_WEIGHTS and one.declared is not None)
+        else why
+    )
 
 
 def _other_kernel(one: Attention, draw: Draw) -> str:
-    """Whether weights come of another kernel than exp, and need not add up to 1; "" where not.
+    """Return a reason if weights come from a kernel other than exp and need not sum to 1.
 
-    The logarithm of the ratio of two weights of one query is linear in the query under a softmax,
-    whatever is added to the scores by place.  What other queries change is a sum over them.  Of
-    another kernel that is normalised nothing is said: it is asked as a softmax is.
+    Under a softmax the logarithm of the ratio of two weights of one query is linear in the query,
+    whatever is added to the scores by place.  If other queries have an influence, the weights are
+    normalized over them.  Other kernels that are normalized are checked like a softmax.
     """
     attend, width = one.attend, one.width or 5
     if attend is None:
@@ -284,18 +289,18 @@ def _other_kernel(one: Attention, draw: Draw) -> str:
         return ""
     shown = (torch.stack(scaled).abs() > off).all(0)  # (H, S)
     if not bool(shown.any()):
-        return ""  # of no weight nothing is seen
-    logs = [torch.where(shown, w, 1.0).log() for w in scaled]  # NaN of a negative weight
+        return ""  # no weight is visible
+    logs = [torch.where(shown, w, 1.0).log() for w in scaled]  # NaN for a negative weight
     low, here, high = (each[:, :, None] - each[:, None] for each in logs)
     gaps = (low + high - 2 * here)[shown[:, :, None] & shown[:, None]]
     exponential = bool(gaps.abs().max() <= CURVED) and int(shown.sum(-1).max()) > 1
-    return "" if exponential else OTHER
+    return "" if exponential else NOT_SOFTMAX
 
 
 def weights_are(one: Attention, draw: Draw) -> str:
-    """What weights are that do not add up to 1: with a sink, or apart; "" for neither.
+    """Return what weights that do not sum to 1 are: with a sink, or independent; "" for neither.
 
-    Looked at in the last query, which sees every key under a causal mask.
+    Read from the last query, which sees every key under a causal mask.
     """
     attend, width = one.attend, one.width or 5
     if attend is None:
@@ -313,36 +318,36 @@ def weights_are(one: Attention, draw: Draw) -> str:
     if not bool((w.isfinite() & u.isfinite()).all()) or float(left.abs().max()) <= KEYS * off:
         return ""
     if not bool((w >= 0).all()) or float((same - w).abs().max()) > off:
-        return ""  # what is asked by other queries is no part of either
+        return ""  # in neither case do other queries matter
     rest, rest_there = w[:, 1:], u[:, 1:]
     if float((rest - rest_there).abs().max()) <= off < float((w - u)[:, 0].abs().max()):
-        return OWN
+        return INDEPENDENT_WEIGHTS
     if not bool((rest > 0).all() and (left > 0).all() and (left_there > 0).all()):
         return ""
     here, there = left / rest, left_there / rest_there
     doubt = _quotient(left, rest, off) + _quotient(left_there, rest_there, off)
     if not bool(((here - there).abs() <= doubt).all()):
         return ""
-    # a query that is 0 has scores of 0: there the sink is so many keys
+    # at a query of 0 all scores are 0, so that the sink is worth a number of keys
     nothing = torch.zeros_like(q)
     seen = allowance(lambda k: read_weights(attend, nothing, k), k, draw=draw)
     w = seen.output[0, :, -1].double().cpu()
     left, last = 1 - w.sum(-1, keepdim=True), w[:, -1:]
     count, near = left / last, (left / last).mean().round()
     whole = bool(((count - near).abs() <= _quotient(left, last, seen())).all())
-    return COUNTED if whole and float(near) >= 1 else SINK
+    return MORE_KEYS_COUNTED if whole and float(near) >= 1 else SINK_IN_DENOMINATOR
 
 
 def _quotient(over: Tensor, under: Tensor, off: float) -> Tensor:
-    """How far a quotient is off of a sum of keys that is, and of one weight."""
+    """Error bound of the quotient of a remainder, a sum over keys, and one weight."""
     return over / under * (KEYS * off / over.abs() + off / under.abs())
 
 
 def no_multiple(one: Attention, draw: Draw) -> str:
-    """Why one vector added to all keys adds no common number to all scores; "" where it does.
+    """Return why a vector added to all keys does not shift all scores equally, or "" if it does.
 
-    Scores are s q·k and what is added by place.  What is bent (a soft cap), normalised, rotated by
-    its position, or a number of the key's own is not of that kind.
+    Scores must be s q·k plus terms that depend on places.  This excludes scores that are softly
+    capped, normalized or rotated by position, and terms of each key.
     """
     attend = one.attend
     if attend is None:
@@ -361,23 +366,23 @@ def no_multiple(one: Attention, draw: Draw) -> str:
 
 
 def _ordered(one: Attention, q: Tensor, k: Tensor, v: Tensor, draw: Draw) -> bool:
-    """Whether keys and values that are permuted together give something else."""
+    """Whether permuting keys and values together changes the output."""
     attend, order = one.attend, draw.permutation(k.shape[2])
-    assert attend is not None  # who calls has seen it
+    assert attend is not None  # checked by the caller
     seen = allowance(lambda q, k, v: attend(q, k, v, None), q, k, v, draw=draw)
     return gap(attend(q, k[:, :, order], v[:, :, order], None), seen.output) > seen()
 
 
 def no_order(one: Attention, draw: Draw, keys: int = KEYS) -> str:
-    """Why the keys may have an order: they have one, and nothing declares that they have none."""
+    """Return why keys may have an order: they do, and no declaration says otherwise."""
     declared = one.declared
     if one.attend is None or (declared is not None and declared.causal is False):
         return ""
     (q, k), (_, v) = drawn(one, draw, keys, keys, 57), drawn(one, draw, keys, keys, 58)
-    # sums of products of either sign, which linear attention divides by, may be next to 0
+    # the denominators of linear attention, sums of products of either sign, may be near 0
     if not (_ordered(one, q, k, v, draw) or _ordered(one, q.abs(), k.abs(), v, draw)):
         return ""
-    shown = told_matrix(read_weights(one.attend, torch.zeros_like(q), k)[0, 0] > 0)
+    shown = format_mask(read_weights(one.attend, torch.zeros_like(q), k)[0, 0] > 0)
     return (
         f"keys have an order, and nothing is declared (keys seen: {' '.join(shown)}): a mask, "
         f"or positions, may be meant; {DECLARE}"

@@ -1,7 +1,7 @@
-"""Laws of code checked by running it: each probe tests one law, on inputs that reveal its faults.
+"""Check laws by running the code: each probe tests one law, on inputs that reveal its faults.
 
-The inputs follow one rule each: sizes all different and then equal where equality could hide a
-broadcast; one token in several rows; positions around 256, 2048 and 65536, restarting, different
-in each row; calls in another order; large scores, NaN in hidden slots, rows that see nothing;
-every path; casts.  A probe goes from small to large, so that the first failure is a small one.
+The inputs include sizes that all differ, and then equal ones where equality could hide a broadcast;
+one token in several rows; positions around 256, 2048 and 65536, restarting, different in each row;
+calls in another order; large scores, NaN in hidden slots, rows that see nothing; every path; casts.
+A probe goes from small to large, so that the first failure is a small one.
 """

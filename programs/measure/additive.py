@@ -1,4 +1,4 @@
-"""Probes of tables of positions that are added to tokens: seen, declared, sums of turns."""
+"""Probes of tables of positions that are added to tokens: visible, as declared, sinusoidal."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..calling import calm, evaluating, plain
+from ..calling import as_lists, evaluating, seeded_call
 from ..draw import Draw
 from ..grids import along_each_axis
 from ..identify import scalings
-from ..identify.applicability import of_its_length
+from ..identify.applicability import depends_on_length
 from ..rotary_matrices import FASTEST
 from ..subjects import Additive
 from ..tolerance import Rounding, ladder_error, rounding_of
-from .base import Outcome, broken, compared, held, not_asked, probe, undecided
+from .base import Outcome, broken, compare, holds, not_asked, probe, undecided
 
 TOO_FAST = (
-    "what it is off is what float32 leaves of angles that change by more than half a turn "
-    "with each position, which whole positions do not tell from slower ones"
+    "the difference is the float32 rounding of angles that change by more than half a turn "
+    "per position, which integer positions cannot tell from slower ones"
 )
-ENTRIES = 1 << 21  # of a table that is read at once
+ENTRIES = 1 << 21  # read of a table at once
 
 
 def table_of(subject: Additive, draw: Draw, most: int) -> Tensor:
-    """Rows of the table, what is added to tokens that are zero: (T, D) with T <= most.
+    """Return rows of the table, the result for tokens that are zero: (T, D) with T <= most.
 
-    Fewer where the table is shorter than it is said to be.
+    Fewer if the table is shorter than it claims to be.
     """
     count = max(2, min(most, subject.most, ENTRIES // subject.width))
     while True:
         x = torch.zeros(1, count, subject.width, dtype=draw.dtype, device=draw.device)
         try:
             with evaluating(subject):
-                return calm(subject.added, x)[0]
+                return seeded_call(subject.added, x)[0]
         except (IndexError, RuntimeError):
             if count <= 4:
                 raise
             count = count // 2
 
 
-Look = Callable[[Additive, Draw], Outcome]
+AdditiveProbe = Callable[[Additive, Draw], Outcome]
 
 
-def of_each_axis(look: Look, shared: Look | None = None) -> Look:
-    """The same of a table of a grid, along each of its axes.
+def of_each_axis(look: AdditiveProbe, shared: AdditiveProbe | None = None) -> AdditiveProbe:
+    """Apply a probe to a table of a grid along each of its axes.
 
-    ``shared``: the same where two axes change one channel, to which the places along others add a
-    number that stays as it is along one of them.
+    ``shared``: the probe to use if two axes change the same channel; places on the other axes then
+    add a number that is constant along this one.
     """
 
     def looked(subject: Additive, draw: Draw) -> Outcome:
@@ -82,16 +82,16 @@ SIZES = ((1, 2), (1, 5), (2, 3), (3, 3), (2, 5), (5, 2))
 
 @probe("sees-positions", "additive")
 def sees_positions(subject: Additive, draw: Draw) -> Outcome:
-    """One vector in every token: all tokens of a row differ, with B and T equal and different."""
+    """Add positions to equal tokens: all tokens of a row must differ, for various B and T."""
     least, bound = math.inf, 0.0
     for rows, count in SIZES:
         if count > subject.most:
             continue
         x = torch.ones(rows, count, subject.width, dtype=draw.dtype, device=draw.device)
         with evaluating(subject):
-            result = calm(subject.added, x)
+            result = seeded_call(subject.added, x)
         if subject.learned and not bool((result != result[0, 0]).any()):
-            return undecided("the rows of its learned table are all the same, as before training")
+            return undecided("all rows of its learned table are equal, as before training")
         apart = (result[:, :, None] - result[:, None]).norm(dim=-1).nan_to_num(nan=math.inf)
         apart = apart.masked_fill(torch.eye(count, dtype=torch.bool), math.inf)
         bound = rounding_of(draw.dtype).unit * float(result.abs().max())
@@ -100,8 +100,8 @@ def sees_positions(subject: Additive, draw: Draw) -> Outcome:
             return broken(
                 f"tokens {s} and {t} of row {b} are the same after their positions were added",
                 {"tokens": "1 in every channel", "B": rows, "T": count, "row": b},
-                (f"token {s}", plain(result[b, s])),
-                (f"token {t}, which should differ", plain(result[b, t])),
+                (f"token {s}", as_lists(result[b, s])),
+                (f"token {t}, which should differ", as_lists(result[b, t])),
                 0.0,
                 bound,
                 B=rows,
@@ -111,28 +111,28 @@ def sees_positions(subject: Additive, draw: Draw) -> Outcome:
         least = min(least, float(apart.min()))
     if subject.grid is not None:
         with evaluating(subject):
-            alike = _alike_in_a_grid(subject)
+            alike = _repeated_in_grid(subject)
         if alike is not None:
             return alike
     elif not subject.learned and draw.dtype in EXACT:
         again = _repeated(subject, draw)
         if again is not None:
             return again
-    return held(f"equal tokens of a row differ by {least:.2g} at least once positions are added")
+    return holds(f"equal tokens of a row differ by at least {least:.2g} after positions are added")
 
 
 EXACT = (torch.float32, torch.float64)
-# Rows in which a row that comes again is looked for.  The angle of a pair may come near to whole
-# turns, 0.009 rad at 22 rows, and no nearer before 355.
-APART = 128
+# Rows searched for a repeated row.  An angle of a radian per row comes within 0.018 rad of whole
+# turns at 44 rows, and no closer before 333.
+SPACING = 128
 
 
 def _repeated(subject: Additive, draw: Draw) -> Outcome | None:
-    """Two rows of the table, however far apart, that are the same; None where there are none.
+    """Check that no two rows of the table are equal, however far apart; None if so.
 
-    By no more than what is rounded of angles that turn by a radian with each row.
+    Rows are equal up to the rounding of angles that turn by a radian per row.
     """
-    table = table_of(subject, draw, APART)
+    table = table_of(subject, draw, SPACING)
     rounding = rounding_of(draw.dtype)
     size = max(1.0, float(table.abs().nan_to_num().max()))
     allowed = size * entry_error(torch.ones(1), rounding, len(table), own=True)
@@ -145,12 +145,12 @@ def _repeated(subject: Additive, draw: Draw) -> Outcome | None:
 
 
 def _same_row(table: Tensor, p: int, q: int, off: float, allowed: float) -> Outcome:
-    """Broken: two positions have one row."""
+    """Return the outcome of two positions with the same row."""
     return broken(
         f"positions {p} and {q} have the same row",
         {"positions": [p, q]},
-        (f"row {p}", plain(table[p])),
-        (f"row {q}, which should differ", plain(table[q])),
+        (f"row {p}", as_lists(table[p])),
+        (f"row {q}, which should differ", as_lists(table[q])),
         off,
         allowed,
         T=q + 1,
@@ -158,19 +158,19 @@ def _same_row(table: Tensor, p: int, q: int, off: float, allowed: float) -> Outc
     )
 
 
-def _alike_in_a_grid(subject: Additive) -> Outcome | None:
-    """Two places of a grid with the same row, or None where there are none."""
+def _repeated_in_grid(subject: Additive) -> Outcome | None:
+    """Check that no two places of a grid have the same row; None if so."""
     assert subject.grid is not None
     for last in ((2, 3), (3, 2), (3, 3)):
         sizes = (2,) * (subject.axes - 2) + last
         try:
             table = subject.grid(sizes).flatten(0, -2)
-        except ValueError:  # of squares alone
+        except ValueError:  # code for squares only
             continue
         same = (table[:, None] == table[None]).all(-1).triu(1)
         if bool(same.any()):
             at = [[int(i) for i in torch.unravel_index(k, sizes)] for k in same.nonzero()[0]]
-            rows = [plain(table[k]) for k in same.nonzero()[0]]
+            rows = [as_lists(table[k]) for k in same.nonzero()[0]]
             return broken(
                 f"places {at[0]} and {at[1]} of a grid have the same row",
                 {"grid": list(sizes)},
@@ -186,25 +186,25 @@ def _alike_in_a_grid(subject: Additive) -> Outcome | None:
 @probe("neighbours-differ", "additive")
 @of_each_axis
 def neighbours_differ(subject: Additive, draw: Draw) -> Outcome:
-    """Every row of the table and the next, up to 65536 or as many as there are."""
+    """Compare every row of the table with the next, up to 65536 or the last."""
     table = table_of(subject, draw, (1 << 16) + 2)
     steps = (table[1:] - table[:-1]).norm(dim=-1).nan_to_num(nan=0.0)
     allowed = rounding_of(draw.dtype).unit * float(table[0].norm())
     if bool((steps <= allowed).any()):
         p = int((steps <= allowed).nonzero()[0])
         return _same_row(table, p, p + 1, float(steps[p]), allowed)
-    return held(
+    return holds(
         f"neighbouring rows up to position {len(table) - 1} differ by "
-        f"{float(steps.min()):.2g} at least",
+        f"at least {float(steps.min()):.2g}",
         T=len(table),
         D=subject.width,
     )
 
 
 def variants(omega: Tensor, width: int, count: int) -> Iterator[tuple[str, str, Tensor]]:
-    """Every table of these frequencies: its layout, what it is in words, and its rows (T, D).
+    """Yield every table of these frequencies: its layout, its name, and its rows (T, D).
 
-    A last odd column is of the next sine.
+    An odd last column holds the next sine.
     """
     for start in (0, 1, 2):
         angles = torch.arange(start, start + count, dtype=torch.float64)[:, None] * omega
@@ -220,7 +220,7 @@ def variants(omega: Tensor, width: int, count: int) -> Iterator[tuple[str, str, 
 
 
 def entry_error(omega: Tensor, rounding: Rounding, count: int, own: bool) -> Tensor:
-    """How far each entry of a row may be off, by its largest frequency: (T,).
+    """Bound the error of the entries of each row, by the largest frequency: (T,).
 
     ``own``: against the frequencies of the code itself.
     """
@@ -233,9 +233,9 @@ def entry_error(omega: Tensor, rounding: Rounding, count: int, own: bool) -> Ten
 @probe("frequencies-as-declared", "additive")
 @of_each_axis
 def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
-    """The table against that of the declared ladder, in every order of its columns in use."""
+    """Compare the table with that of the declared ladder, in each usual order of columns."""
     declared, width, rounding = subject.declared, subject.width, rounding_of(draw.dtype)
-    assert declared is not None  # else it is not asked
+    assert declared is not None  # else the law is not asked
     table = table_of(subject, draw, 2050)
     pairs = (width + 1) // 2
     omega = scalings.ladder(float(declared.base or 1.0), pairs, over=width / 2)
@@ -245,8 +245,8 @@ def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
         return undecided(
             f"{len(omega)} frequencies are declared, and {width} channels have {pairs}"
         )
-    # A common factor is allowed: rows of unit sines and cosines are √(D/2) long.  Of a half row of
-    # sines and cosines the mean is not exactly 1/2: the factor is fitted.
+    # A common factor is allowed: rows of unit sines and cosines have norm √(D/2).  Squares of a
+    # partial row do not average exactly 1/2, so the factor is fitted.
     scaled = abs((float(table.square().mean().sqrt() * math.sqrt(2)) or 1.0) - 1) >= 0.1
     error = entry_error(omega, rounding, len(table), own=False)[:, None]
     said = "as listed" if declared.frequencies else f"base {declared.base:g}"
@@ -255,7 +255,7 @@ def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
         if declared.layout not in (None, layout):
             continue
         scale = float((table * rows).sum() / rows.square().sum()) if scaled else 1.0
-        one = compared(
+        one = compare(
             table,
             scale * rows,
             error * max(1.0, abs(scale)),
@@ -278,7 +278,7 @@ def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
 
 
 def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
-    """Whether it is the ladder that ends at 1/base, as in tensor2tensor."""
+    """Note if it is the ladder that ends at 1/base, as in tensor2tensor."""
     pairs = width // 2
     if width % 2 or pairs < 2:
         return ""
@@ -290,27 +290,28 @@ def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
     return ""
 
 
-def fast(table: Tensor) -> bool:
-    """Whether some entry goes further from row to row than a wave of a radian a row does.
+def is_fast(table: Tensor) -> bool:
+    """Whether some entry changes more per row than a wave of one radian per row.
 
-    That is 2 sin(1/2) of its size, less than one: the ladders in use rotate no faster.
+    Such a wave changes by at most 2 sin(1/2) < 1 times its amplitude; the ladders in use are not
+    faster.
     """
     return bool((table[1:] - table[:-1]).abs().max() > table.abs().max())
 
 
 def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
-    """The best matrix that takes every row to the next, and what it leaves.
+    """Fit the matrix that takes every row to the next, and check its residual.
 
     The true matrix leaves no more than the rounding of the rows, and the best one no more than
-    that; with more rows than channels a matrix cannot fit what is not a shift.  ``fixed``: rows
-    may have a part that is the same in all, which a matrix then takes from a number beside them.
+    that; with more rows than channels no matrix fits by chance.  ``fixed``: rows may have a common
+    constant part, for which the matrix is given a constant column.
     """
-    if why := of_its_length(subject, draw):
+    if why := depends_on_length(subject, draw):
         return not_asked(why)
     wanted = 2 * subject.width + 32
     table = table_of(subject, draw, wanted)
     if len(table) < wanted:
-        return not_asked(f"{wanted} rows tell a shift from chance; the table has {len(table)}")
+        return not_asked(f"identifying a shift takes {wanted} rows; the table has {len(table)}")
     before, after = table[:-1], table[1:]
     if not bool(table.isfinite().all()):
         return undecided("its table holds NaN or infinity")
@@ -319,7 +320,7 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
     matrix = torch.linalg.lstsq(before, after, driver="gelsd").solution
     left = after - before @ matrix
     scale = max(1.0, float(table.abs().max()))
-    # A row and the one before it, rotated by a matrix of turns, are off together by both errors.
+    # A row and its predecessor, rotated by the matrix, are off by the sum of both errors.
     errors = (
         entry_error(torch.tensor([w]), rounding_of(draw.dtype), len(table), own=True)
         for w in (1.0, FASTEST)
@@ -329,7 +330,7 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
         for one in errors
     )
     off = float(left.norm())
-    if allowed < off <= loose and fast(table):
+    if allowed < off <= loose and is_fast(table):
         return undecided(TOO_FAST, off, allowed)
     if off > allowed and _off_in_float64(subject, draw, fixed) <= allowed:
         return undecided(TOO_FAST, off, allowed)
@@ -346,14 +347,14 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
                 "next": float(after[row, column]),
                 "by the best matrix": float((before @ matrix)[row, column]),
             },
-            ("what the best matrix leaves of all rows, as a length", off),
-            ("what it leaves of a table that it shifts", 0.0),
+            ("norm of the residual of the best matrix over all rows", off),
+            ("its norm for a table that it shifts", 0.0),
             off,
             allowed,
             T=len(table),
             D=subject.width,
         )
-    return held(
+    return holds(
         f"one matrix takes each of {len(table) - 1} rows to the next",
         off,
         allowed,
@@ -363,17 +364,17 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
 
 
 def _off_in_float64(subject: Additive, draw: Draw, fixed: bool) -> float:
-    """What the best matrix leaves of the table in float64; infinity where there is none."""
+    """Return the residual of the best matrix in float64; infinity if there is none."""
     if draw.dtype == torch.float64:
         return math.inf
     try:
         found = _shift(subject, replace(draw, dtype=torch.float64), fixed=fixed)
-    except Exception:  # noqa: BLE001 (code may know one format)
+    except Exception:  # noqa: BLE001 (code may take a single format)
         return math.inf
     return found.error if isinstance(found.error, float) else math.inf
 
 
 @probe("linear-shift", "additive")
 def linear_shift(subject: Additive, draw: Draw) -> Outcome:
-    """A shift along each axis is one matrix, also where axes change the same channels."""
+    """Check that a shift along each axis is one matrix, also if axes share channels."""
     return of_each_axis(_shift, partial(_shift, fixed=True))(subject, draw)

@@ -1,7 +1,7 @@
-"""What a probe is, and the setting in which one looks at attention code.
+"""Probes and their outcomes, and the setting in which attention code is probed.
 
-A law is looked at in float64 first, where rounding hides nothing, and then in the format of the
-draw.  Whatever a look changed about the module is put back: formats, attributes, buffers, modes.
+A law is tested in float64 first, where rounding hides nothing, and then in the format of the draw.
+Whatever a probe changes about the module is restored: formats, attributes, buffers, modes.
 """
 
 from __future__ import annotations
@@ -21,29 +21,31 @@ from ..applicable_laws import declared_of
 from ..calling import arranged
 from ..declarations import DeclaredAttention
 from ..draw import Draw
-from ..finding import Seen
-from ..response import Allowed, Unsteady, allowance, place_of_largest
+from ..finding import Counterexample
+from ..response import Allowance, NotDeterministic, allowance, place_of_largest
 from ..subjects import Attention, Layer, Subject
 
-ALL = "rotary attention bias additive mask layer"  # kinds of code
-FINITE = "finite"  # the law that ordinary inputs give finite numbers
+ALL_KINDS = "rotary attention bias additive mask layer"  # kinds of code
+FINITE = "finite"  # the law that results at ordinary inputs are finite
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a probe saw; ``witness`` makes it broken, ``skipped`` not asked."""
+    """The result of a probe: broken with a ``witness``, not asked if ``skipped``."""
 
     why: str
     error: float | None = None
     bound: float | None = None
-    witness: Seen | None = None
+    witness: Counterexample | None = None
     skipped: bool = False
     doubtful: bool = False
     sizes: Mapping[str, int] | None = None
 
 
-def held(why: str, error: float | None = None, bound: float | None = None, **sizes: int) -> Outcome:
-    """The law held at every input that was tried."""
+def holds(
+    why: str, error: float | None = None, bound: float | None = None, **sizes: int
+) -> Outcome:
+    """Return the outcome of a law that held at every input tried."""
     return Outcome(why, error, bound, sizes=sizes)
 
 
@@ -56,22 +58,22 @@ def broken(
     allowed: float = 0.0,
     **sizes: int,
 ) -> Outcome:
-    """The law failed; the rest is a witness that shows where, as :class:`Seen` has it."""
-    witness = Seen(inputs, here, there, difference, allowed)
+    """Return the outcome of a law that failed; the arguments form its :class:`Counterexample`."""
+    witness = Counterexample(inputs, here, there, difference, allowed)
     return Outcome(why, difference, allowed, witness, sizes=sizes)
 
 
 def not_asked(why: str) -> Outcome:
-    """The law was not asked of this code, and why."""
+    """Return the outcome of a law that does not apply to this code, with the reason."""
     return Outcome(why, skipped=True)
 
 
 def undecided(why: str, error: float | None = None, bound: float | None = None) -> Outcome:
-    """Neither: the code raised, or rounding hides the answer."""
+    """Return the outcome if the code raised, or rounding hides the answer."""
     return Outcome(why, error, bound, doubtful=True)
 
 
-def compared(
+def compare(
     found: Tensor,
     wanted: Tensor | float,
     radius: Tensor | float,
@@ -81,10 +83,10 @@ def compared(
     there: str = "declared",
     **sizes: int,
 ) -> Outcome:
-    """What was read of code, each number within its radius, against what its declaration implies.
+    """Compare numbers read off the code, each with its radius, with those its declaration implies.
 
-    ``tell`` says of the place of a number why the law is broken, at which inputs, and what the
-    number is; it is asked of the largest difference in the first row that has one.
+    ``tell`` maps the place of a number to the reason why the law is broken, the inputs, and the
+    name of the number; it is called for the largest difference in the first row that has one.
     """
     wanted, radius = (
         torch.as_tensor(x, dtype=torch.float64).expand_as(found) for x in (wanted, radius)
@@ -93,7 +95,7 @@ def compared(
     over = ~(off <= radius)
     if not bool(over.any()):
         worst = int((off / radius).nan_to_num().argmax())
-        return held(why, float(off.flatten()[worst]), float(radius.flatten()[worst]), **sizes)
+        return holds(why, float(off.flatten()[worst]), float(radius.flatten()[worst]), **sizes)
     row = int(over.flatten(1).any(1).nonzero()[0]) if off.dim() > 1 else int(over.nonzero()[0])
     inner = torch.where(over[row], off[row], -1.0)
     at = (row, *(place_of_largest(inner) if off.dim() > 1 else ()))
@@ -102,28 +104,28 @@ def compared(
     return broken(words, inputs, said, implied, float(off[at]), float(radius[at]), **sizes)
 
 
-Look = Callable[[Any, Draw], Outcome]
+ProbeFunction = Callable[[Any, Draw], Outcome]
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A law, a kind of code, and the function that looks."""
+    """A law, a kind of code, and the function that tests it."""
 
     law: str
     kind: str
-    look: Look
+    look: ProbeFunction
 
 
 PROBES: list[Probe] = []
 
 
-def probe(law: str, kinds: str) -> Callable[[Look], Look]:
+def probe(law: str, kinds: str) -> Callable[[ProbeFunction], ProbeFunction]:
     """Register a function (subject, draw) -> Outcome as the probe of a law for kinds of code."""
     for kind in kinds.split():
         if not any(known.id == law and kind in known.about for known in LAWS):
             raise ValueError(f"there is no law {law!r} of {kind} code")
 
-    def wrap(look: Look) -> Look:
+    def wrap(look: ProbeFunction) -> ProbeFunction:
         PROBES.extend(Probe(law, kind, look) for kind in kinds.split())
         return look
 
@@ -135,30 +137,30 @@ LOW = (torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True)
 class Scene:
-    """Code, a draw in the format of this look, and the unit of the tables that the code keeps."""
+    """Code, a draw in the current format, and the unit roundoff of the tables the code keeps."""
 
-    subject: Any  # Attention or Layer: each look asks for what its own kind has
+    subject: Any  # Attention or Layer: probes use the fields of their kind
     draw: Draw
     floor: float = 0.0
 
     @property
     def declared(self) -> DeclaredAttention:
-        """What is declared, or was read; nothing, where neither is."""
+        """The declared attention, else the one inferred from runs, else an empty declaration."""
         return declared_of(self.subject)
 
     @property
     def tokens(self) -> Callable[[Tensor], Tensor] | None:
-        """The map of tokens (B, T, E) -> (B, T, E), where there is one."""
+        """The map of tokens (B, T, E) -> (B, T, E), if there is one."""
         one: Attention | Layer = self.subject
         return one.call if isinstance(one, Layer) else one.layer
 
     @property
     def low(self) -> bool:
-        """Whether the format of this look rounds small influences away."""
+        """Whether the current format may round small influences away."""
         return self.draw.dtype in LOW
 
-    def given(self, rows: int, tokens: int, salt: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-        """Normal queries, keys and values of the heads that the code has, or is said to have."""
+    def draw_qkv(self, rows: int, tokens: int, salt: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+        """Draw normal queries, keys and values, with the numbers of heads of the code."""
         one: Attention = self.subject
         groups, width = self.declared.groups or one.groups, one.width or 5
         q, k, v = (
@@ -167,13 +169,13 @@ class Scene:
         )
         return q, k, v
 
-    def allow(self, call: Callable[..., Tensor], *inputs: Tensor) -> Allowed:
-        """The result of a call, and what rounding allows there."""
+    def allow(self, call: Callable[..., Tensor], *inputs: Tensor) -> Allowance:
+        """Return the result of a call, and what rounding allows there."""
         return allowance(call, *inputs, draw=self.draw, floor=self.floor)
 
 
-def in_formats(look: Callable[[Scene], Outcome]) -> Look:
-    """A look in float64, where the code takes it, and in the format of the draw."""
+def in_formats(look: Callable[[Scene], Outcome]) -> ProbeFunction:
+    """Run a probe in float64, if the code takes it, and in the format of the draw."""
 
     @wraps(look)
     def looked(subject: Any, draw: Draw) -> Outcome:
@@ -182,16 +184,16 @@ def in_formats(look: Callable[[Scene], Outcome]) -> Look:
             try:
                 with arranged(subject, dtype) as floor:
                     one = look(Scene(subject, draw.cast(dtype), floor))
-            except Unsteady as error:
+            except NotDeterministic as error:
                 return undecided(str(error))
             except Exception:
                 if dtype is draw.dtype:
                     raise
-                continue  # code that takes one format only is looked at in that one
+                continue  # code that takes a single format is tested in that one
             if one.witness is not None or one.skipped:
                 return one
             seen.append(one)
-        # what the finest format decides stays decided where a coarser one hides it
+        # a verdict of the finest format stands if a coarser one hides the answer
         if seen[0].doubtful:
             return seen[0]
         return next(one for one in reversed(seen) if not one.doubtful)
@@ -199,25 +201,25 @@ def in_formats(look: Callable[[Scene], Outcome]) -> Look:
     return looked
 
 
-CAST = Attention | Layer  # code whose weights take the dtype of its tokens; tables keep their own
+CAST = Attention | Layer  # weights are cast to the dtype of the tokens; tables keep theirs
 
 
-def formatted(look: Look) -> Look:
-    """A look at attention and layers in float64 first, and then in the format of the draw."""
+def formatted(look: ProbeFunction) -> ProbeFunction:
+    """Run a probe of attention and layers in float64 first, then in the format of the draw."""
 
     @wraps(look)
     def looked(subject: Subject, draw: Draw) -> Outcome:
         if not isinstance(subject, CAST):
             return look(subject, draw)
-        return in_formats(lambda scene: _told(look(scene.subject, scene.draw), scene))(
+        return in_formats(lambda scene: _with_format(look(scene.subject, scene.draw), scene))(
             subject, draw
         )
 
     return looked
 
 
-def _told(seen: Outcome, scene: Scene) -> Outcome:
-    """A witness that says in which format it was found."""
+def _with_format(seen: Outcome, scene: Scene) -> Outcome:
+    """Add to a witness the format in which it was found."""
     if seen.witness is None:
         return seen
     witness = replace(seen.witness, inputs={**seen.witness.inputs, "format": scene.draw.format})

@@ -1,7 +1,7 @@
-"""Code that makes what is added to scores: slopes and buckets as declared, and its index.
+"""Probes of code that makes a bias of scores: slopes and buckets as declared, and its index.
 
-Rows of a bias are compared up to a number for each query, which softmax does not see: so a bias
-s·key is −s·(query − key).  What is compared is what identification reads by the offset.
+Rows of a bias are compared up to a constant for each query, which softmax ignores: so a bias s·key
+equals −s·(query − key).  The compared values are those that identification reads by offset.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from attnproof.theorems.definitions.references import t5_bucket
 
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
-from ..identify.bias import coordinates, offsets_in, shared
+from ..identify.bias import coordinates, offsets_in, shared_entries
 from ..identify.offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of
 from ..subjects import Bias
-from .base import Outcome, broken, compared, held, probe, undecided
+from .base import Outcome, broken, compare, holds, probe, undecided
 
-HEADS = (4, 6, 8, 12, 16)  # of which code is asked that takes any number
-NEAR = 40  # keys: enough for a slope
+HEADS = (4, 6, 8, 12, 16)  # tried on code that takes any number
+NEAR = 40  # keys, enough for a slope
 WINDOWS = ((2, 2), (2, 3), (3, 5), (4, 4), (2, 3, 4), (3, 3, 3))
-FAR = 300  # past the last bucket of T5
+FAR_OFFSET = 300  # beyond the last bucket of T5
 
 
 def _square(code: Bias, n: int, *, causal: bool = False) -> tuple[ByOffset, torch.dtype]:
-    """The bias of n queries and n keys by the offset, and its dtype."""
-    assert code.bias is not None  # who calls has seen it
+    """Return the bias of n queries and n keys by offset, and its dtype."""
+    assert code.bias is not None  # checked by the caller
     raw = code.bias(n, n)
     return by_offset(heads_of(raw, n, n), raw.dtype, causal=causal), raw.dtype
 
 
 def _heads(have: int, want: int, told: str) -> Outcome | None:
-    """Broken where there is another number of heads than is declared."""
+    """Return a broken outcome if the number of heads is not the declared one."""
     if have == want:
         return None
     return broken(
@@ -50,20 +50,20 @@ def _heads(have: int, want: int, told: str) -> Outcome | None:
 
 @probe("slopes-as-declared", "bias")
 def slopes(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
-    """The slope of each head, read over 39 distances, is the declared or published one.
+    """Compare the slope of each head, read over 39 distances, with the declared or published one.
 
-    Of code that takes any number of heads those of others are compared too, where none is declared.
+    If none is declared and the code takes any number of heads, other numbers are compared too.
     """
     said = code.declared
-    assert said is not None  # else it is not asked
+    assert said is not None  # else the law is not asked
     heads = said.heads or code.heads
-    assert code.bias is not None  # who calls has seen it
+    assert code.bias is not None  # checked by the caller
     found = _slopes(code, code.bias, said.slopes or published_slopes(heads))
     if found.witness is not None or said.slopes or said.heads or code.of_heads is None:
         return found
     others = []
     for count in HEADS:
-        with suppress(Exception):  # code may raise anything where it takes no such number
+        with suppress(Exception):  # code that does not take this number may raise anything
             made = code.of_heads(count)
             if count != heads and made(2, 2).shape[0] == count:
                 other = _slopes(code, made, published_slopes(count))
@@ -75,7 +75,7 @@ def slopes(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is draw
 
 
 def _slopes(code: Bias, bias: Callable[[int, int], Tensor], slopes: Sequence[float]) -> Outcome:
-    """The slopes of a bias, compared with others."""
+    """Compare the slopes of a bias with the given ones."""
     by, dtype = _square(replace(code, bias=bias), NEAR, causal=code.causal)
     want = torch.tensor(slopes, dtype=torch.float64)
     heads = len(want)
@@ -92,14 +92,14 @@ def _slopes(code: Bias, bias: Callable[[int, int], Tensor], slopes: Sequence[flo
             keys=NEAR,
         )
     have, radius = found
-    # a slope is computed as a power in float32 by most code: 8 roundings, and once stored
+    # most code computes a slope as a power in float32: 8 roundings, and one more when it is stored
     allowed = radius + (8 * 2.0**-24 + unit_roundoff(dtype)) * want.abs()
-    return _heads(len(have), len(want), "slopes are declared") or compared(
+    return _heads(len(have), len(want), "slopes are declared") or compare(
         have,
         want,
         allowed,
         lambda h: (
-            f"the slope of head {h} of {heads} is another",
+            f"the slope of head {h} of {heads} differs",
             {"keys": NEAR, "head": h, "heads": heads},
             "slope",
         ),
@@ -111,21 +111,21 @@ def _slopes(code: Bias, bias: Callable[[int, int], Tensor], slopes: Sequence[flo
 
 @probe("buckets-as-declared", "bias")
 def buckets(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
-    """Offsets of one bucket have one entry, offsets of two have two."""
+    """Check that offsets in one bucket share an entry, and those in two buckets do not."""
     said = code.declared
-    assert said is not None  # else it is not asked
+    assert said is not None  # else the law is not asked
     if wrong := _heads(code.heads, said.heads or code.heads, "is declared"):
         return wrong
     count, distance = said.buckets or 32, said.distance or 128
     both = not code.causal if said.bidirectional is None else said.bidirectional
-    n = max(FAR, 2 * distance)
+    n = max(FAR_OFFSET, 2 * distance)
     found, _ = _square(code, n, causal=code.causal and not both)
     values, offset = found.values, torch.arange(-(n - 1), n)
     every = found if not (code.causal and not both) else _square(code, n)[0]
     if float(every.values.nan_to_num().abs().max()) <= every.tol:
         return undecided("all entries are equal, so the buckets cannot be told apart")
     number = t5_bucket(offset, count, distance, both=both)
-    # of each bucket the offset that is nearest to 0 stands for it
+    # each bucket is represented by its offset nearest to 0
     order = offset.abs().argsort(stable=True).tolist()
     use = ~values.isnan().any(0)
     first: dict[int, int] = {}
@@ -141,13 +141,13 @@ def buckets(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is dra
     if not pairs:
         sides = "both directions" if both else "one direction"
         rows, told = _rows_read(code, number, found, count) if both else (None, "")
-        return rows or held(
+        return rows or holds(
             f"{len(first)} of {count} buckets, {sides}, distance {distance}{told}",
             found.off,
             found.tol,
             keys=n,
         )
-    # the one that is nearest to offset 0, with as few keys as have both offsets if that shows it
+    # the pair nearest to offset 0, on the fewest keys with both offsets if the fault shows there
     i, j, alike = min(pairs, key=lambda one: sorted(abs(int(offset[k])) for k in one[:2])[::-1])
     a, b = int(offset[i]), int(offset[j])
     keys = max(abs(a), abs(b)) + 1
@@ -173,10 +173,10 @@ def buckets(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is dra
 def _rows_read(
     code: Bias, number: Tensor, found: ByOffset, count: int
 ) -> tuple[Outcome | None, str]:
-    """Broken where buckets read other rows of the table that the code holds; else what is told.
+    """Return a broken outcome if buckets read the wrong rows of the code's table; else a note.
 
-    Offsets in both directions have the same buckets whichever sign they are given: only the rows
-    that are read tell key − query from query − key.
+    Offsets in both directions form the same buckets whatever their sign: only the rows that are
+    read distinguish key − query from query − key.
     """
     held_by = [] if code.module is None else list(code.module.parameters())
     tables = [
@@ -190,7 +190,7 @@ def _rows_read(
     known = ~have.isnan()
 
     def off(numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows less that of the query's own key, times what fits best; and how far they are off."""
+        """Return rows minus the row of offset 0, scaled to the best fit, and their error."""
         rows = tables[0][:, numbers] - tables[0][:, numbers[middle], None]
         rows = rows * ((have * rows)[known].sum() / rows[known].square().sum())
         return rows, torch.where(known, (have - rows).abs(), 0.0)
@@ -200,7 +200,10 @@ def _rows_read(
     if float(apart.max()) <= allowed:
         return None, ", and each reads its row of the table"
     if not float(off(number.flip(0))[1].max()) <= allowed:
-        return None, "; it is not its table alone, so the sign of offsets was not compared"
+        return (
+            None,
+            "; it is not read from its table alone, so the sign of offsets was not compared",
+        )
     h, place = divmod(int(apart.argmax()), apart.shape[1])
     offset, keys = place - middle, middle + 1
     why = (
@@ -209,8 +212,8 @@ def _rows_read(
     return broken(
         why,
         {"keys": keys, "head": h, "offset": offset, "declared bucket": int(number[place])},
-        (f"bias at offset {offset} less that at 0", float(have[h, place])),
-        ("the row of its bucket less that of offset 0", float(want[h, place])),
+        (f"bias at offset {offset} minus that at offset 0", float(have[h, place])),
+        ("the row of its bucket minus that of offset 0", float(want[h, place])),
         float(apart[h, place]),
         allowed,
         keys=keys,
@@ -219,15 +222,15 @@ def _rows_read(
 
 @probe("offsets-have-own-index", "bias")
 def own_index(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
-    """Distinct offsets have distinct places, on windows of two and three axes."""
-    assert code.index is not None  # else it is not asked
+    """Check that distinct offsets have distinct places, on windows of two and three axes."""
+    assert code.index is not None  # else the law is not asked
     taken = []
     for sizes in WINDOWS:
         try:
             index = code.index(sizes).long().cpu()
-        except Exception:  # noqa: BLE001 (code of one size, or of two axes)
+        except Exception:  # noqa: BLE001 (code may take one size, or two axes)
             continue
-        places, clash = shared(index, sizes)
+        places, clash = shared_entries(index, sizes)
         if clash is not None:
             where, at = coordinates(sizes), int(index[clash[0], clash[1]])
             told = [f"{(where[k] - where[q]).tolist()}" for q, k in (clash[:2], clash[2:])]
@@ -240,5 +243,5 @@ def own_index(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is d
             )
         taken.append("×".join(map(str, sizes)))
     if not taken:
-        return undecided(f"none of {len(WINDOWS)} windows of two or three axes was taken")
-    return held(f"each offset has a place of its own: windows {', '.join(taken)}")
+        return undecided(f"the code accepts none of {len(WINDOWS)} windows of two or three axes")
+    return holds(f"each offset has its own place: windows {', '.join(taken)}")

@@ -1,4 +1,4 @@
-"""The calls of code of every kind, their inputs, and the law that these give finite numbers."""
+"""The calls of code of every kind, their inputs, and the probe that their results are finite."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..calling import calm, evaluating, plain
+from ..calling import as_lists, evaluating, seeded_call
 from ..draw import Draw
 from ..finite import finite_gradients
 from ..response import Recorder, unit_of
 from ..rotary_matrices import point, tensor_of
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..tolerance import STEPS, rounding_of, sums
-from .base import ALL, FINITE, Outcome, formatted, held, probe
+from .base import ALL_KINDS, FINITE, Outcome, formatted, holds, probe
 
 Inputs = tuple[Any, ...]
-WORDS = {"bool": "truth values", "float": "numbers"}
+FORM_WORDS = {"bool": "truth values", "float": "numbers"}
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to call code: ``given`` makes inputs for a draw, B rows, T tokens, and a start.
+    """One way to call code: ``make_inputs`` makes them for a draw, B rows, T tokens, and a start.
 
     ``attribute`` is the field of the subject.
     """
 
     attribute: str
     call: Callable[..., Tensor]
-    given: Callable[[Draw, int, int, int], Inputs]
+    make_inputs: Callable[[Draw, int, int, int], Inputs]
 
-    def of(self, other: Subject) -> Callable[..., Tensor]:
-        """The same call of another instance."""
+    def on(self, other: Subject) -> Callable[..., Tensor]:
+        """Return the same call of another instance."""
         made: Callable[..., Tensor] = getattr(other, self.attribute)
         return made
 
 
 def ways_of(subject: Subject) -> list[Way]:
-    """The calls of code of any kind."""
+    """Return the calls of code of any kind."""
     match subject:
         case Rotary():
             return _rotary(subject)
@@ -73,7 +73,7 @@ def _rotary(subject: Rotary) -> list[Way]:
     def given(draw: Draw, b: int, t: int, start: int) -> Inputs:
         x = draw.normal(b, subject.heads, t, subject.width, salt=start)
         size = max(1, min(subject.most - subject.first, 1 << 20))
-        # Rows start at places of their own, so that a row read for another is seen.
+        # Rows start at different places, so that a swapped row is noticed.
         at = [
             [point(subject, subject.first + (start + 3 * r + i) % size) for i in range(t)]
             for r in range(b)
@@ -103,14 +103,14 @@ def _attention(subject: Attention) -> list[Way]:
 
 
 def under_masks(subject: Subject) -> list[Way]:
-    """The calls of attention code with a mask of each form that it takes, or with padding.
+    """Return the calls of attention code with a mask of each form that it takes, or with padding.
 
-    What is changed may be there under a mask alone, as keys that are filled where they are hidden.
+    Code may change an input only if there is a mask, such as keys that are filled where hidden.
     """
     if not isinstance(subject, Attention):
         return []
     found = [
-        Way(f"attend with a mask of {WORDS[form]}", subject.attend, _masked(way, form))
+        Way(f"attend with a mask of {FORM_WORDS[form]}", subject.attend, _masked(way, form))
         for way in _attention(subject)
         if way.attribute == "attend"
         for form in subject.masks
@@ -127,7 +127,7 @@ def under_masks(subject: Subject) -> list[Way]:
 
         def counting(draw: Draw, b: int, t: int, start: int) -> Inputs:
             (way,) = (way for way in _attention(subject) if way.attribute == "attend")
-            q, k, v, _ = way.given(draw, b, t, start)
+            q, k, v, _ = way.make_inputs(draw, b, t, start)
             return q, k, v, _first_counts(q, t)
 
         found.append(Way("counting", subject.counting, counting))
@@ -143,7 +143,7 @@ def under_masks(subject: Subject) -> list[Way]:
 
 
 def _first_counts(like: Tensor, tokens: int) -> Tensor:
-    """Truth values (B, T): in the last row the first token counts alone."""
+    """Return truth values (B, T): in the last row only the first token counts."""
     counts = torch.ones(like.shape[0], tokens, dtype=torch.bool, device=like.device)
     counts[-1, 1:] = False
     return counts
@@ -151,7 +151,7 @@ def _first_counts(like: Tensor, tokens: int) -> Tensor:
 
 def _masked(way: Way, form: str) -> Callable[[Draw, int, int, int], Inputs]:
     def given(draw: Draw, b: int, t: int, start: int) -> Inputs:
-        q, k, v, _ = way.given(draw, b, t, start)
+        q, k, v, _ = way.make_inputs(draw, b, t, start)
         seen = torch.ones(b, 1, t, t, dtype=torch.bool, device=q.device)
         seen[..., 1:] = False  # every query sees the first key
         numbers = torch.zeros(seen.shape, dtype=q.dtype, device=q.device)
@@ -160,11 +160,11 @@ def _masked(way: Way, form: str) -> Callable[[Draw, int, int, int], Inputs]:
     return given
 
 
-def allowed_of(subject: Subject, draw: Draw, given: Inputs, result: Tensor) -> float:
-    """How far two results of one call on the same inputs may be apart.
+def allowed_difference(subject: Subject, draw: Draw, given: Inputs, result: Tensor) -> float:
+    """Bound the difference between two results of one call on the same inputs.
 
-    The dtype of the draw is the coarsest that the code computes in, see :func:`watched`.  Tables
-    may be computed anew, so that angles may be off.
+    The dtype of the draw is the coarsest in which the code computes, see :func:`run_recorded`.
+    Tables may be recomputed, so angles may differ.
     """
     size = float(result.abs().nan_to_num(posinf=0, neginf=0).max()) if result.numel() else 0.0
     tensors = [x for x in given if isinstance(x, Tensor) and x.is_floating_point()]
@@ -183,24 +183,24 @@ def allowed_of(subject: Subject, draw: Draw, given: Inputs, result: Tensor) -> f
     return sums(0, draw.dtype, size * float(1 + given[0].shape[-1] ** 0.5))
 
 
-def watched(
+def run_recorded(
     call: Callable[..., Tensor], given: Inputs, dtype: torch.dtype
 ) -> tuple[Tensor, torch.dtype]:
-    """The result of a call, and the coarsest dtype of floats in it: softmax is often float32."""
+    """Return the result of a call, and its coarsest float dtype: softmax is often in float32."""
     recorder = Recorder()
     with recorder:
-        result = calm(call, *given)
+        result = seeded_call(call, *given)
     unit = max(recorder.unit, unit_of(dtype))
     known = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
     return result, next((one for one in known if unit_of(one) == unit), dtype)
 
 
-def shown(given: Inputs) -> list[Any]:
-    """Inputs for a witness: their numbers where they are few, else their shapes."""
+def witness_inputs(given: Inputs) -> list[Any]:
+    """Return inputs for a witness: their numbers if there are few, else their shapes."""
     return [
         x
         if not isinstance(x, Tensor)
-        else plain(x.cpu())
+        else as_lists(x.cpu())
         if x.numel() <= 16
         else f"{tuple(x.shape)}, drawn"
         for x in given
@@ -208,23 +208,23 @@ def shown(given: Inputs) -> list[Any]:
 
 
 SIZES = ((1, 1), (1, 2), (1, 3), (2, 4), (3, 5), (2, 8), (1, 33))  # rows of a batch, tokens
-STARTS = (0, 7)  # the place of the first token, where code takes one
+STARTS = (0, 7)  # the place of the first token, if code takes one
 
 
-@probe(FINITE, ALL)
+@probe(FINITE, ALL_KINDS)
 @formatted
 def finite(subject: Subject, draw: Draw) -> Outcome:
-    """No NaN and no infinity comes back, along any path, and none is in a gradient."""
+    """Check that results and gradients are free of NaN and infinity, along every path."""
     calls, passing, first = 0, set[bool](), None
     with evaluating(subject):
         for way in ways_of(subject):
             for name, call in {way.attribute: way.call, **subject.paths}.items():
                 for b, t in SIZES:
                     for start in STARTS:
-                        given = way.given(draw, b, t, start)
+                        given = way.make_inputs(draw, b, t, start)
                         try:
-                            calm(call, *given)
-                        except Exception as error:  # noqa: BLE001 (of one length)
+                            seeded_call(call, *given)
+                        except Exception as error:  # noqa: BLE001 (code may refuse a length)
                             first = first or error
                             continue
                         calls += 1
@@ -233,15 +233,15 @@ def finite(subject: Subject, draw: Draw) -> Outcome:
     if not calls and first is not None:
         raise first
     if True in passing:
-        return held(f"finite numbers and gradients in {calls} calls")
-    blocked = "no gradient reaches what it is given; " if passing else ""
-    return held(f"{blocked}finite numbers in {calls} calls")
+        return holds(f"finite numbers and gradients in {calls} calls")
+    blocked = "no gradient reaches its inputs; " if passing else ""
+    return holds(f"{blocked}finite numbers in {calls} calls")
 
 
 def _gradients(name: str, call: Callable[..., Any], given: Inputs) -> set[bool]:
-    """Whether the call has a gradient, which is empty where it is given no numbers.
+    """Return whether gradients reach the inputs, as a set; empty without float inputs.
 
-    Raises ``NotFinite`` where it is not finite; code may have none.
+    Raises ``NotFinite`` if one is not finite; code need not be differentiable.
     """
     inputs = [
         x.detach().clone().requires_grad_(True)

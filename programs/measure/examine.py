@@ -17,10 +17,10 @@ from ..applicable_laws import not_asked as not_asked_of
 from ..draw import Draw
 from ..finding import NOT_MEASURED, Finding
 from ..finite import NotFinite, watching
-from ..running import fault_in, told_of
+from ..running import describe_error, fault_in
 from ..subjects import Subject
 from .base import CAST, FINITE, PROBES, Outcome, Probe, broken, not_asked, undecided
-from .inputs import beyond_numbers
+from .inputs import lengths_past_constants
 
 MODULES = (
     "calls",
@@ -42,15 +42,16 @@ def examine(
     laws: Collection[str] = (),
     tell: Callable[[Finding], None] | None = None,
 ) -> tuple[Finding, ...]:
-    """What the probes of these laws (all, if none is named) find, in the order of the laws.
+    """Return the findings of the probes of these laws (all if none is named), in the order of laws.
 
-    ``tell`` hears of each finding as soon as it is made.  Arrays are so small here that threads of
-    torch would only wait for each other: one is used.
+    ``tell`` is called with each finding as soon as it is made.  Arrays are so small here that
+    several torch threads would only slow things down: a single one is used.
     """
     for name in MODULES:
         import_module(f"{__package__}.{name}")
-    if isinstance(subject, CAST) and subject.beyond is None:  # its code is gone through once
-        subject = replace(subject, beyond=beyond_numbers(subject))
+    if isinstance(subject, CAST) and subject.beyond is None and not subject.run_at:
+        # search the source once; given lengths need no search
+        subject = replace(subject, beyond=lengths_past_constants(subject))
     found: list[Finding] = []
     for draw in draws:
         for law in laws_of(subject.kind):
@@ -68,11 +69,11 @@ def examine(
 
 
 def run_probe(one: Probe, subject: Subject, draw: Draw) -> tuple[Finding, ...]:
-    """What one probe finds; what the code raises is told, and the law undecided.
+    """Return the findings of one probe; if the code raises, the law is undecided.
 
-    What code of attnproof raises is an internal error.  Code that gives NaN or infinity at
-    ordinary inputs breaks the law ``finite``, which is a finding of its own, and the law that was
-    looked at is not measured, whatever its numbers would say.
+    An exception raised by attnproof itself is an internal error.  Code that returns NaN or infinity
+    at ordinary inputs breaks the law ``finite``, which is a separate finding, and the probed law
+    counts as not measured, whatever its numbers.
     """
     start, fault = perf_counter(), None
     nan: NotFinite | None = None
@@ -86,12 +87,12 @@ def run_probe(one: Probe, subject: Subject, draw: Draw) -> tuple[Finding, ...]:
         nan = error
     except Exception as error:  # noqa: BLE001 (any code may raise anything)
         fault = fault_in(subject, error)
-        seen = undecided(told_of(error) if fault is None else fault.told)
+        seen = undecided(describe_error(error) if fault is None else fault.told)
     if met and nan is None and fault is None and not seen.skipped:
-        nan = _plain_nan(subject, draw)  # at its own inputs it may be no fault, and may come of one
+        nan = _plain_nan(subject, draw)  # the probe's own inputs may justify NaN, or reveal it
     if nan is not None:
         seen = undecided(f"{NOT_MEASURED}: {nan}")
-    if _passes_by_none(seen):
+    if _passes_unmeasured(seen):
         seen = undecided(f"{NOT_MEASURED}: the difference or its bound is not a finite number")
 
     def finding(law: str, seen: Outcome) -> Finding:
@@ -129,7 +130,7 @@ def run_probe(one: Probe, subject: Subject, draw: Draw) -> tuple[Finding, ...]:
 
 
 def _plain_nan(subject: Subject, draw: Draw) -> NotFinite | None:
-    """The NaN that code gives at the plainest ordinary inputs, if it does."""
+    """Return the NaN that the code gives at the plainest ordinary inputs, or None."""
     for one in PROBES:
         if (one.law, one.kind) == (FINITE, subject.kind):
             try:
@@ -137,13 +138,13 @@ def _plain_nan(subject: Subject, draw: Draw) -> NotFinite | None:
                     one.look(watching(subject), draw)
             except NotFinite as error:
                 return error
-            except Exception:  # noqa: BLE001 (the law that was looked at says what the code raises)
+            except Exception:  # noqa: BLE001 (the probe itself reports what the code raises)
                 return None
     return None
 
 
-def _passes_by_none(seen: Outcome) -> bool:
-    """Whether a law would be said to hold by a number that is none."""
+def _passes_unmeasured(seen: Outcome) -> bool:
+    """Whether a law would pass although its error is NaN or infinite, or its bound is NaN."""
     if seen.witness is not None or seen.skipped or seen.doubtful:
         return False
     return any(x is not None and math.isnan(x) for x in (seen.error, seen.bound)) or (
@@ -152,7 +153,7 @@ def _passes_by_none(seen: Outcome) -> bool:
 
 
 def _not_finite(nan: NotFinite, law: str) -> Outcome:
-    """The finding NaN: what was called, with what, what came back, and which law shows it."""
+    """Return the outcome of a NaN: the call, its inputs, the result, and the law that met it."""
     inputs = {"call": nan.call, **nan.inputs, "met by": law}
     place = f"what {nan.call} gives at {list(nan.at)}"
     return broken(

@@ -1,8 +1,8 @@
-"""What is told of hidden keys beside what their laws ask: numbers that come through a mask.
+"""Notes on hidden keys beyond what their laws require: numbers that leak through a mask.
 
-A fill that is no −∞ hides as long as no score comes near it.  So scores beyond it are tried, and
-where keys are read that are to be hidden, the line says so and at which scores: at ordinary ones
-the law holds.
+A finite fill hides keys as long as no score comes near it.  So scores beyond it are tried; if keys
+that should be hidden are read, the note says so and at which scores: at ordinary ones the law
+holds.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..masks import sees, visible
+from ..masks import declared_visibility, mask_visibility
 from ..response import gap, unit_of
-from .base import Outcome, Scene, broken, held, undecided
-from .laws import further
+from .base import Outcome, Scene, broken, holds, undecided
+from .laws import further_probe
 
-BEYOND = (2e4, 2e6, 2e10, 2e16, 2e31)  # scores, of which 16 bits hold the first
-SCALES = (1e2, 1e3, 1e4, 1e5, 1e6, 1e8)  # of a token: scores grow with the square
-DRAWS = 8  # of a token's direction: its score with itself is below 0 in about half of them
+BEYOND = (2e4, 2e6, 2e10, 2e16, 2e31)  # scores; 16 bits hold only the first
+SCALES = (1e2, 1e3, 1e4, 1e5, 1e6, 1e8)  # of a token; scores grow with the square
+DRAWS = 8  # directions of a token; in about half of them its score with itself is negative
 COUNT = 3  # tokens
-READ = 0.5  # of the weight
-ROUNDED = 16  # units of the last place of an output
+READ = 0.5  # of the weight falls on hidden keys
+ROUNDED = 16  # units in the last place of an output
 
 
-@further("hidden-keys-do-nothing", "attention")
-def beyond_numbers(scene: Scene) -> Outcome:
-    """What is told of infinities and NaN in hidden keys, and of scores beyond a finite fill."""
+@further_probe("hidden-keys-do-nothing", "attention")
+def leak_through_fill(scene: Scene) -> Outcome:
+    """Note infinities and NaN in hidden keys that leak, and scores beyond a finite fill."""
     one = scene.subject
     if one.attend is None or not one.masks:
-        return held("")
-    q, k, v = scene.given(1, COUNT)
+        return holds("")
+    q, k, v = scene.draw_qkv(1, COUNT)
     seen = torch.ones(1, 1, COUNT, COUNT, dtype=torch.bool, device=q.device)
     seen[..., 1] = False
     numbers = torch.zeros(seen.shape, dtype=q.dtype, device=q.device)
@@ -40,11 +40,11 @@ def beyond_numbers(scene: Scene) -> Outcome:
     told = _not_finite(scene, (q, k, v, mask), 1)
     if "bool" in one.masks and not one.by_key:
         told += read_through(scene, torch.eye(COUNT, dtype=torch.bool, device=q.device)[None, None])
-    return held(told.removeprefix("; "))
+    return holds(told.removeprefix("; "))
 
 
 def _not_finite(scene: Scene, given: tuple[Tensor, ...], hidden: int) -> str:
-    """Which infinities and NaN come through: 0 · NaN is NaN in most code, torch's own as well."""
+    """Name infinities and NaN that leak: 0 · NaN is NaN in most code, also in torch's own."""
     q, k, v, mask = given
     through = []
     for name, value in (("inf", math.inf), ("NaN", math.nan)):
@@ -53,14 +53,14 @@ def _not_finite(scene: Scene, given: tuple[Tensor, ...], hidden: int) -> str:
             (keys if where == "key" else values)[:, :, hidden] = value
             if not bool(scene.subject.attend(q, keys, values, mask).isfinite().all()):
                 through.append(f"{name} in a hidden {where}")
-    return f"; {', '.join(through)} comes through" if through else "; nor did inf and NaN"
+    return f"; {', '.join(through)} leaks" if through else "; nor do inf and NaN"
 
 
 def read_through(scene: Scene, mask: Tensor | None = None) -> str:
-    """What to add where hidden keys are read at scores beyond a fill, or nothing.
+    """Note if hidden keys are read at scores beyond a fill, else return "".
 
-    ``mask``: truth values (1, 1, 3, 3) that leave the first query the first key alone; without
-    one the code hides what is later.
+    ``mask``: truth values (1, 1, 3, 3) under which the first query sees only the first key; without
+    one, the code itself hides later keys.
     """
     attend = getattr(scene.subject, "attend", None)
     if attend is not None:
@@ -68,62 +68,63 @@ def read_through(scene: Scene, mask: Tensor | None = None) -> str:
     return "" if scene.tokens is None else _by_tokens(scene, scene.tokens)
 
 
-@further("causal", "attention", "layer")
+@further_probe("causal", "attention", "layer")
 def of_later_tokens(scene: Scene) -> Outcome:
-    """What to add where later tokens are hidden by a number; undecided where a format hides them.
+    """Note if later tokens are hidden by a finite number; undecided if the format hides faults.
 
-    Of a short format a fault is not told from rounding: where an output moves at all, it is left.
+    In a short format a fault cannot be told from rounding: if an output moves at all, it is left
+    open.
     """
     off = _moved(scene) if scene.low else 0.0
     if off:
         return undecided(
-            f"outputs change by {off:.2g} with later tokens, by no more than rounding "
+            f"outputs change by {off:.2g} with later tokens, no more than rounding "
             "explains in this format",
             off,
         )
-    return held(read_through(scene).removeprefix("; "))
+    return holds(read_through(scene).removeprefix("; "))
 
 
 def _moved(scene: Scene) -> float:
-    """How much other later tokens change the first outputs."""
+    """Return how much a change of later tokens changes the first outputs."""
     one, n = scene.subject, COUNT
     if scene.tokens is not None:
         x, y = (scene.draw.normal(2, 2 * n, one.embed, salt=salt) for salt in (1, 2))
         y[:, :n] = x[:, :n]
         return gap(scene.tokens(x)[:, :n], scene.tokens(y)[:, :n])
-    given, others = scene.given(2, 2 * n), scene.given(2, 2 * n, salt=50)
+    given, others = scene.draw_qkv(2, 2 * n), scene.draw_qkv(2, 2 * n, salt=50)
     moved = [torch.cat((x[:, :, :n], y[:, :, n:]), 2) for x, y in zip(given, others, strict=True)]
     return gap(one.attend(*given, None)[:, :, :n], one.attend(*moved, None)[:, :, :n])
 
 
-@further("causal", "mask")
+@further_probe("causal", "mask")
 def fill_of_mask(scene: Scene) -> Outcome:
-    """What to add where a mask of numbers hides by a number that a score can come near."""
+    """Note if an added mask hides by a number that scores may come near."""
     made = scene.subject.mask(2, 2)
     least = float(made.double().min()) if made.is_floating_point() else 0.0
     told = (
-        f"hidden by the finite number {least:g}: a query whose scores are all below it reads "
-        "what is hidden"
+        f"keys are hidden by the finite number {least:g}: a query whose scores are all below it "
+        "reads hidden keys"
     )
-    return held(told if -BEYOND[-1] < least < 0 else "")
+    return holds(told if -BEYOND[-1] < least < 0 else "")
 
 
-@further("true-means-visible", "mask")
+@further_probe("true-means-visible", "mask")
 def fill_too_small(scene: Scene) -> Outcome:
-    """Broken where a number that is to hide is so small that its exponential is not 0."""
+    """Return a broken outcome if a number meant to hide has an exponential above 0."""
     code, n = scene.subject, 6
     made = code.mask(n, n)
-    shown = sees(code, n, n) & ~visible(scene.declared, n, n)
+    shown = mask_visibility(code, n, n) & ~declared_visibility(scene.declared, n, n)
     if not made.is_floating_point() or not bool(shown.any()):
-        return held("")
+        return holds("")
     i, j = (int(x) for x in shown.nonzero()[0])
     value = float(made.reshape(-1, n, n)[0, i, j])
     why = f"{value:g} is added where key {j} is to be hidden of query {i}: its exponential is not 0"
     return broken(
         why,
         {"tokens": n, "query": i, "key": j},
-        ("what is added", value),
-        ("what hides", "-inf"),
+        ("the added number", value),
+        ("a number that hides", "-inf"),
         math.inf,
         T=n,
         S=n,
@@ -132,7 +133,7 @@ def fill_too_small(scene: Scene) -> Outcome:
 
 def _by_scores(scene: Scene, attend: Callable[..., Tensor], mask: Tensor | None) -> str:
     for low in BEYOND:
-        q, k, v = (torch.zeros_like(x) for x in scene.given(1, COUNT))
+        q, k, v = (torch.zeros_like(x) for x in scene.draw_qkv(1, COUNT))
         far = low * math.sqrt(q.shape[-1])
         if far > torch.finfo(q.dtype).max:
             break
@@ -143,14 +144,14 @@ def _by_scores(scene: Scene, attend: Callable[..., Tensor], mask: Tensor | None)
             return ""
         if float(first.double().abs().nan_to_num().max()) > READ:
             return (
-                f"; what is hidden is hidden by a finite number: a query whose scores are all "
-                f"{-low:g} would read it"
+                f"; keys are hidden by a finite number: a query whose scores are all {-low:g} "
+                "would read hidden keys"
             )
     return ""
 
 
 def _by_tokens(scene: Scene, call: Callable[[Tensor], Tensor]) -> str:
-    """The same of a layer: its first token is so large that its score with itself is beyond."""
+    """Return the same note for a layer, with a huge first token whose own score is very low."""
     width = scene.subject.embed
     later = [scene.draw.normal(1, COUNT - 1, width, salt=700 + n) for n in range(2)]
     for scale in SCALES:
@@ -162,11 +163,11 @@ def _by_tokens(scene: Scene, call: Callable[[Tensor], Tensor]) -> str:
             one, other = (call(x)[:, 0].double() for x in rows)
         except Exception:  # noqa: BLE001 (code may refuse such tokens)
             return ""
-        # the first row is computed from the same numbers twice: what rounds, rounds alike
+        # the first row is computed from the same numbers twice, so its rounding is the same
         bound = ROUNDED * unit_of(first.dtype) * one.nan_to_num().abs().amax(-1) + 1e-6
         if bool(((one - other).abs().nan_to_num().amax(-1) > bound).any()):
             return (
-                "; what is hidden is hidden by a finite number: a first token with numbers of "
-                f"{scale:g} would read later ones"
+                "; keys are hidden by a finite number: a first token with entries near "
+                f"{scale:g} would read later tokens"
             )
     return ""

@@ -1,7 +1,7 @@
-"""What a law is measured at: lengths of its letters, and drawn values, by name.
+"""The inputs at which a law is measured: lengths of its letters, and drawn values, by name.
 
-The inputs stand beside the laws (:mod:`attnproof.theorems.laws.law`); here they become arrays
-for some code, with the heads and features that it has, at positions that it takes.
+The inputs are specified beside the laws (:mod:`attnproof.theorems.laws.law`); here they become
+arrays with the heads and features of the code, at positions that it takes.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from ...numeric.rounded import Rounded
 from ..applicable_laws import declared_of
 from ..draw import Draw, counting
 from ..identify.calls import NotAsked
-from ..rotary_matrices import lengths_of, matrices, point, rounding_for
+from ..rotary_matrices import matrices, norms_of, point, rounding_for
 from ..source_numbers import numbers_in
 from ..subjects import Attention, Layer, Rotary, Subject, lengths_of_code
 from .roundings import exact
-from .sides import Beyond, Look, Values
+from .sides import Beyond, Comparison, Values
 
 LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2, "c": 8}
-FEW, MANY = 6, 130  # tokens of other inputs; of which a number in the source may be
-OF_HEADS = ("attend", "attend_masked", "attend_keeping", "attend_added", "attend_lowered")
-OTHERS = ("o",)  # positions that are as many as others, whatever they are
+USUAL_TOKENS = 6  # of other inputs
+MAX_CONSTANT = 130  # the largest number in the source that counts
+HEAD_CALLS = ("attend", "attend_masked", "attend_keeping", "attend_added", "attend_lowered")
+DEPENDENT = ("o",)  # positions that are as many as those of another input
 
 
 def _lengths(subject: Subject) -> dict[str, int]:
-    """The length of each letter that the code decides."""
+    """Return the length of each letter that the code fixes."""
     found = {**LENGTHS, **lengths_of_code(subject)}
     if isinstance(subject, Attention):
         found |= {"G": declared_of(subject).groups or subject.groups}
@@ -45,7 +46,7 @@ def _lengths(subject: Subject) -> dict[str, int]:
 
 
 def other_heads(subject: Attention) -> tuple[tuple[int, int], ...]:
-    """Heads and groups with which a function is asked beside its own; a module has what it has."""
+    """Return further numbers of heads and groups to try; () for a module, whose heads are fixed."""
     if subject.module is not None:
         return ()
     fewer = subject.groups < subject.heads or declared_of(subject).groups
@@ -53,7 +54,7 @@ def other_heads(subject: Attention) -> tuple[tuple[int, int], ...]:
 
 
 def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | None]]:
-    """The inputs of a formula, and along which axis alone a shift of positions is."""
+    """Yield the inputs of a formula, each with the single axis of its shift (None for all)."""
     if subject.run_at:
         for left in sorted({one.left for one in formula.inputs} or {False}):
             yield from (
@@ -70,35 +71,35 @@ def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | No
             else "rotate"
         ]
     more = tuple(Inputs(lengths=one) for one in formula.sizes) if not formula.inputs else ()
-    if isinstance(subject, Attention) and formula.call in OF_HEADS:
+    if isinstance(subject, Attention) and formula.call in HEAD_CALLS:
         more += tuple(
             Inputs(lengths={"B": 3, "r": 6, "n": 6, "H": h, "G": g})
             for h, g in other_heads(subject)
         )
     if of_call and isinstance(subject, Attention | Layer):
-        beyond = beyond_numbers(subject) if subject.beyond is None else subject.beyond
+        beyond = lengths_past_constants(subject) if subject.beyond is None else subject.beyond
         more += tuple(Inputs(lengths={"B": 1, "A": 1, "r": n, "n": n}, named=True) for n in beyond)
     axes = getattr(subject, "axes", 0) if "shift" in formula.given.values() else 0
-    front = getattr(subject, "from_start", False)  # no padding stands before its tokens
+    front = getattr(subject, "from_start", False)  # padding never precedes its tokens
     asked = [one for one in formula.inputs or of_call if not (one.left and front)]
     for inputs in (*asked, *more):
         for axis in (None, *range(axes)) if axes > 1 else (None,):
             yield inputs, axis
 
 
-def beyond_numbers(subject: Attention | Layer) -> tuple[int, ...]:
-    """One more than the least and the largest number of tokens that the code may mean by a number.
+def lengths_past_constants(subject: Attention | Layer) -> tuple[int, ...]:
+    """Return one more than the least and largest number that may be a length in the code.
 
-    With so many, blocks of a fixed size are more than one.
+    With so many tokens, there is more than one block of a fixed size.
     """
     calls = (subject.call,) if isinstance(subject, Layer) else (subject.attend, subject.layer)
     roots = [one for one in (*calls, subject.module) if one is not None]
-    named = [n for n in numbers_in(roots) if FEW < n <= MANY]
+    named = [n for n in numbers_in(roots) if USUAL_TOKENS < n <= MAX_CONSTANT]
     return tuple(sorted({1 + n for n in (min(named), max(named))})) if named else ()
 
 
-def entries(law: Law, subject: Any) -> int:
-    """How many numbers the formulas of a law are given at all their inputs: its cost, roughly."""
+def input_size(law: Law, subject: Any) -> int:
+    """Estimate the cost of a law: how many numbers its formulas take over all inputs."""
     total = 0
     for formula in law.formulas:
         for inputs, _ in inputs_of(formula, subject) if formula.kind == subject.kind else ():
@@ -110,14 +111,14 @@ def entries(law: Law, subject: Any) -> int:
 
 
 def _sized(inputs: Inputs, formula: Formula, subject: Any) -> dict[str, int]:
-    """The length of every letter at these inputs."""
+    """Return the length of every letter at these inputs."""
     found = _lengths(subject)
     for name, told in formula.given.items():
         letters, offsets = told.split()[1:], inputs.at.get(name)
         if isinstance(offsets, tuple) and len(letters) > 1:
             rows = offsets if isinstance(offsets[0], tuple) else (offsets,)
             many = len(rows[0])
-            if name in OTHERS:
+            if name in DEPENDENT:
                 continue
             if isinstance(offsets[0], tuple):
                 found[letters[0]] = len(rows)
@@ -138,36 +139,42 @@ def _sized(inputs: Inputs, formula: Formula, subject: Any) -> dict[str, int]:
 
 
 def _drawn(
-    look: Look, formula: Formula, inputs: Inputs, axis: int | None, lengths: Mapping[str, int]
+    comparison: Comparison,
+    formula: Formula,
+    inputs: Inputs,
+    axis: int | None,
+    lengths: Mapping[str, int],
 ) -> Values:
-    """What is given, by name.  Raises ``Beyond`` for positions that the code does not have."""
+    """Draw the inputs by name.  Raises ``Beyond`` for positions that the code does not have."""
     found: Values = {}
     for salt, (name, told) in enumerate(formula.given.items()):
         kind, *letters = told.split()
         shape = [lengths[c] for c in letters]
         if kind == "real":
             if "E" in letters and not lengths["E"]:
-                raise NotAsked("how wide a token is, is not known")
-            found[name] = _numbers_of(look, name, letters, shape, inputs, salt)
+                raise NotAsked("the width of a token is not known")
+            found[name] = _numbers_of(comparison, name, letters, shape, inputs, salt)
         elif kind == "permutation":
-            found[name] = _moved(look.draw, shape[0], salt)
+            found[name] = _derangement(comparison.draw, shape[0], salt)
         elif kind in ("padding", "keep"):
             kept = counting(kind, *shape)
             found[name] = kept.flip(1) if inputs.left else kept
         else:
-            found[name] = _positions(look, kind, shape, inputs.at.get(name), axis, inputs, salt)
-    _within(look, formula, found)
+            found[name] = _positions(
+                comparison, kind, shape, inputs.at.get(name), axis, inputs, salt
+            )
+    _within(comparison, formula, found)
     return found
 
 
-def given(
-    look: Look, formula: Formula, inputs: Inputs, axis: int | None
+def draw_inputs(
+    comparison: Comparison, formula: Formula, inputs: Inputs, axis: int | None
 ) -> tuple[Values, dict[str, int]]:
-    """What is given, and the lengths; without the last positions where the code has fewer."""
+    """Return the inputs and their lengths, with fewer positions if the code lacks the last ones."""
     while True:
-        lengths = _sized(inputs, formula, look.subject)
+        lengths = _sized(inputs, formula, comparison.subject)
         try:
-            values = _drawn(look, formula, inputs, axis, lengths)
+            values = _drawn(comparison, formula, inputs, axis, lengths)
         except Beyond:
             many = max((len(v) for v in inputs.at.values() if _flat(v)), default=1)
             if many < 2:
@@ -175,7 +182,7 @@ def given(
             fewer = {k: v[:-1] if _flat(v) and len(v) == many else v for k, v in inputs.at.items()}
             inputs = replace(inputs, at=fewer)
             continue
-        return _channels(look, formula, values), lengths
+        return _channels(comparison, formula, values), lengths
 
 
 def _flat(offsets: Any) -> bool:
@@ -183,23 +190,28 @@ def _flat(offsets: Any) -> bool:
 
 
 def _numbers_of(
-    look: Look, name: str, letters: list[str], shape: list[int], inputs: Inputs, salt: int
+    comparison: Comparison,
+    name: str,
+    letters: list[str],
+    shape: list[int],
+    inputs: Inputs,
+    salt: int,
 ) -> Rounded:
-    """Unit vectors, one for each token in turn; or normal numbers, in the format of the draw."""
+    """Return unit vectors, one for each token in turn, or normally distributed numbers."""
     if inputs.units and letters[-1:] == ["D"] and name != "y":
         width = shape[-1]
         units = torch.eye(width, dtype=torch.float64)[torch.arange(shape[-2]) % width]
         return exact(units.expand(shape))
-    top = torch.finfo(look.draw.dtype).max
+    top = torch.finfo(comparison.draw.dtype).max
     large = inputs.scale.get(name, 1.0)
     large = 16 * math.log(top) if large == BEYOND_EXP else large
-    made = look.draw.normal(*(shape or [1]), salt=salt + 1)
+    made = comparison.draw.normal(*(shape or [1]), salt=salt + 1)
     made = made * min(large, math.sqrt(top) / 16)  # products of two stay finite
     return exact(made if shape else made[0])
 
 
-def _moved(draw: Draw, n: int, salt: int) -> Tensor:
-    """A permutation that leaves nothing where it is: one cycle."""
+def _derangement(draw: Draw, n: int, salt: int) -> Tensor:
+    """Return a permutation without fixed points: a single cycle."""
     order = torch.randperm(n, generator=draw.generator(salt))
     found = torch.arange(n)
     found[order] = order.roll(1)
@@ -207,7 +219,7 @@ def _moved(draw: Draw, n: int, salt: int) -> Tensor:
 
 
 def _positions(
-    look: Look,
+    comparison: Comparison,
     kind: str,
     shape: list[int],
     offsets: Any,
@@ -215,7 +227,7 @@ def _positions(
     inputs: Inputs,
     salt: int,
 ) -> Any:
-    subject = look.subject
+    subject = comparison.subject
     axes = getattr(subject, "axes", 0)
     low = getattr(subject, "first", 0)
     if kind == "step":
@@ -228,7 +240,7 @@ def _positions(
         moved = torch.tensor([by * (axis is None or axis == k) for k in range(axes)])
         return moved.to(whole)
     if offsets is None:
-        drawn = torch.randint(0, 24, shape, generator=look.draw.generator(salt + 70)).double()
+        drawn = torch.randint(0, 24, shape, generator=comparison.draw.generator(salt + 70)).double()
     else:
         rows = offsets if isinstance(offsets[0], tuple) else (offsets,)
         one = torch.tensor([list(row) for row in rows], dtype=torch.float64)
@@ -236,18 +248,18 @@ def _positions(
         token = token // subject.width if inputs.units else token
         drawn = one[torch.arange(shape[0]) % len(rows)][:, token % one.shape[1]]
     if getattr(subject, "shared", False) and len(shape) > 1:
-        drawn = drawn[:1].expand(drawn.shape).clone()  # so that rows are rotated together
+        drawn = drawn[:1].expand(drawn.shape).clone()  # rows are rotated together
     if float(drawn.frac().abs().max()) and subject.whole:
-        raise Beyond("positions are whole")
+        raise Beyond("positions are integers")
     drawn = drawn + low
     if axes and kind == "position":
         drawn = torch.stack([drawn + k for k in range(axes)], -1)
     return drawn.to(whole)
 
 
-def _within(look: Look, formula: Formula, values: Values) -> None:
-    """Raise ``Beyond`` where the code lacks positions, or the sums of them that a law speaks of."""
-    reach = look.reach
+def _within(comparison: Comparison, formula: Formula, values: Values) -> None:
+    """Raise ``Beyond`` if the code lacks the positions, or sums of them, that a law uses."""
+    reach = comparison.reach
     if reach is None:
         return
     at = {
@@ -261,21 +273,21 @@ def _within(look: Look, formula: Formula, values: Values) -> None:
         most = torch.as_tensor(s).double()
         ends += [e + float(x) for e in list(ends) for x in (most.min(), most.max())]
     if formula.id == "composition" and {"m", "p"} <= set(at):
-        ends += [float((at["m"] + at["p"]).max() - look.subject.first)]
+        ends += [float((at["m"] + at["p"]).max() - comparison.subject.first)]
     if formula.id == "cache-keeps-its-positions":
         ends.append(reach.low + values["k"].shape[2])
-    if not reach.has(*ends):
+    if not reach.contains(*ends):
         raise Beyond(reach.why)
 
 
-def _channels(look: Look, formula: Formula, values: Values) -> Values:
-    """Of a law of lengths: without the channels that pass, where the others become longer."""
-    if formula.id != "norm" or not isinstance(look.subject, Rotary):
+def _channels(comparison: Comparison, formula: Formula, values: Values) -> Values:
+    """For laws about norms, zero the channels that pass through if the other ones are scaled."""
+    if formula.id != "norm" or not isinstance(comparison.subject, Rotary):
         return values
-    points = [point(look.subject, look.subject.first + o) for o in (0, 1)]
-    found = matrices(look.subject, look.subject.rotate, points, look.draw)
-    longer, passes = lengths_of(found)
-    eta = rounding_for(look.subject, look.draw).rotating
+    points = [point(comparison.subject, comparison.subject.first + o) for o in (0, 1)]
+    found = matrices(comparison.subject, comparison.subject.rotate, points, comparison.draw)
+    longer, passes = norms_of(found)
+    eta = rounding_for(comparison.subject, comparison.draw).rotating
     if not bool(passes.any()) or bool(passes.all()) or float((longer - 1).abs().max()) <= 2 * eta:
         return values
     rotated = (~passes).double()

@@ -1,6 +1,7 @@
-"""Laws measured: each formula at its inputs, from small to large, and what was seen.
+"""Measure laws: evaluate each formula at its inputs, from small to large.
 
-What differs by more than rounding explains is made smaller until no letter can be, and shown.
+A counterexample, where the sides differ by more than rounding explains, is shrunk until no letter
+can be smaller, and shown.
 """
 
 from __future__ import annotations
@@ -17,51 +18,61 @@ from attnproof.theorems.laws.law import Inputs
 
 from ..calling import evaluating
 from ..draw import Draw
-from ..identify.applicability import channel_order, meant_otherwise, no_formula
+from ..identify.applicability import channel_order, no_formula, why_not_a_fault
 from ..identify.calls import REFUSALS, NotAsked
 from ..identify.weights import weights_are
-from ..response import Unsteady, place_of_largest
+from ..response import NotDeterministic, place_of_largest
 from ..rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
 from ..subjects import Additive, Attention, Layer, Rotary
-from .additive import TOO_FAST, fast, table_of
-from .base import LOW, Outcome, Scene, broken, held, in_formats, not_asked, probe, undecided
-from .inputs import given, inputs_of
-from .roundings import FedInPieces, Roundings
-from .sides import NOTHING, Apart, Beyond, Look, Values, accused, letters_of, of_side, shown
+from .additive import TOO_FAST, is_fast, table_of
+from .base import LOW, Outcome, Scene, broken, holds, in_formats, not_asked, probe, undecided
+from .inputs import draw_inputs, inputs_of
+from .roundings import PieceRefused, Roundings
+from .sides import (
+    VACUOUS,
+    Beyond,
+    Comparison,
+    Difference,
+    Values,
+    letters_of,
+    shrunk_witness,
+    value_and_bound,
+    witness_value,
+)
 
-OF_NUMBERS = ("past-is-used", "window-as-declared")
-HIDES = "this format may round away a small influence, and the code takes no finer one"
+INFLUENCE_LAWS = ("past-is-used", "window-as-declared")
+TOO_COARSE = "this format may round away a small influence, and the code takes no finer one"
 
 
-SeenBy = Callable[[Scene], Outcome]
-INSTEAD: dict[str, SeenBy] = {}
+SceneProbe = Callable[[Scene], Outcome]
+LAYER_PROBES: dict[str, SceneProbe] = {}
 
 
-def instead(law: str) -> Callable[[SeenBy], SeenBy]:
-    """Register how a layer is looked at whose queries, keys and values no formula can be given."""
+def for_layers(law: str) -> Callable[[SceneProbe], SceneProbe]:
+    """Register the probe of a law for layers, which take no queries, keys and values."""
 
-    def wrap(look: SeenBy) -> SeenBy:
-        INSTEAD[law] = look
+    def wrap(look: SceneProbe) -> SceneProbe:
+        LAYER_PROBES[law] = look
         return look
 
     return wrap
 
 
-FURTHER: dict[tuple[str, str], SeenBy] = {}
+FURTHER_PROBES: dict[tuple[str, str], SceneProbe] = {}
 
 
-def further(law: str, *kinds: str) -> Callable[[SeenBy], SeenBy]:
-    """Register what is looked at of a law beside its formulas, where they hold."""
+def further_probe(law: str, *kinds: str) -> Callable[[SceneProbe], SceneProbe]:
+    """Register a further probe of a law, run if its formulas hold."""
 
-    def wrap(look: SeenBy) -> SeenBy:
-        FURTHER.update(((law, kind), look) for kind in kinds)
+    def wrap(look: SceneProbe) -> SceneProbe:
+        FURTHER_PROBES.update(((law, kind), look) for kind in kinds)
         return look
 
     return wrap
 
 
-def _further(law: str, subject: Any, draw: Draw, floor: float, seen: Outcome) -> Outcome:
-    look = FURTHER.get((law, subject.kind))
+def _run_further(law: str, subject: Any, draw: Draw, floor: float, seen: Outcome) -> Outcome:
+    look = FURTHER_PROBES.get((law, subject.kind))
     if look is None:
         return seen
     found = look(Scene(subject, draw, floor))
@@ -71,8 +82,8 @@ def _further(law: str, subject: Any, draw: Draw, floor: float, seen: Outcome) ->
 
 
 @dataclass
-class _Met:
-    """What was met on the way through the inputs of a law."""
+class _Progress:
+    """What was seen along the inputs of a law."""
 
     whys: list[str] = field(default_factory=list)
     seen: int = 0
@@ -84,79 +95,81 @@ class _Met:
 
 
 def _measured(law: str, subject: Any, draw: Draw, floor: float = 0.0) -> Outcome:
-    """Every formula of the law at its inputs, from small to large."""
-    look = Look(subject, draw, Roundings(subject, draw, floor))
+    """Evaluate every formula of the law at its inputs, from small to large."""
+    comparison = Comparison(subject, draw, Roundings(subject, draw, floor))
     if isinstance(subject, Rotary):
-        look = replace(look, reach=reach_of(subject, draw))
+        comparison = replace(comparison, reach=reach_of(subject, draw))
     formulas = [f for one in LAWS if one.id == law for f in one.formulas if f.kind == subject.kind]
-    met = _Met()
+    met = _Progress()
     for formula in formulas:
         why = no_formula(formula, subject)
-        if why or not hasattr(look.calls(), formula.call):
-            met.whys.append(why or NOTHING)
+        if why or not hasattr(comparison.calls(), formula.call):
+            met.whys.append(why or VACUOUS)
             continue
-        if law in OF_NUMBERS and formula.kind == "attention" and draw.dtype in LOW:
-            return undecided(HIDES)
+        if law in INFLUENCE_LAWS and formula.kind == "attention" and draw.dtype in LOW:
+            return undecided(TOO_COARSE)
         for inputs, axis in inputs_of(formula, subject):
             try:
-                found = _at(look, formula, inputs, axis, met)
+                found = _outcome_at(comparison, formula, inputs, axis, met)
             except NotAsked as error:
                 met.whys.append(str(error))
                 break
             if found is not None:
-                return _judged(law, subject, draw, floor, found)
-    return _ended(law, look, met, floor)
+                return _broken_unless_meant(law, subject, draw, floor, found)
+    return _outcome_unbroken(law, comparison, met, floor)
 
 
-def _ended(law: str, look: Look, met: _Met, floor: float) -> Outcome:
-    """What is said of a law that no inputs broke."""
-    subject, draw = look.subject, look.draw
+def _outcome_unbroken(law: str, comparison: Comparison, met: _Progress, floor: float) -> Outcome:
+    """Return the outcome of a law that no inputs broke."""
+    subject, draw = comparison.subject, comparison.draw
     if met.doubt is not None:
         return met.doubt
-    if not met.seen and law in INSTEAD and getattr(subject, "attend", None) is None:
-        return INSTEAD[law](Scene(subject, draw, floor))
+    if not met.seen and law in LAYER_PROBES and getattr(subject, "attend", None) is None:
+        return LAYER_PROBES[law](Scene(subject, draw, floor))
     if not met.seen:
         if met.refused is not None:
             raise met.refused
-        return not_asked(next((w for w in met.whys if w), NOTHING))
+        return not_asked(next((w for w in met.whys if w), VACUOUS))
     if met.seen == 1 and met.refused is not None and isinstance(subject, Attention | Layer):
-        raise met.refused  # of one input, beside many that it does not take, nothing is said
-    words = _words(look, list(met.formulas.values()), met.seen, met.refused)
-    seen = held(words, *met.worst[1:], **met.letters)
-    return _further(law, subject, draw, floor, seen)
+        raise met.refused  # one accepted input among many refused ones proves little
+    words = _words(comparison, list(met.formulas.values()), met.seen, met.refused)
+    seen = holds(words, *met.worst[1:], **met.letters)
+    return _run_further(law, subject, draw, floor, seen)
 
 
-def _judged(law: str, subject: Any, draw: Draw, floor: float, found: Outcome) -> Outcome:
-    """Broken; or undecided, where code may be meant so that is not declared otherwise."""
-    why = meant_otherwise(law, subject, draw, floor)
+def _broken_unless_meant(
+    law: str, subject: Any, draw: Draw, floor: float, found: Outcome
+) -> Outcome:
+    """Return a broken outcome, or undecided if the code may be meant that way."""
+    why = why_not_a_fault(law, subject, draw, floor)
     if why:
         return undecided(why)
     told = weights_are(subject, draw) if law == "rows-sum-to-one" else ""
     return replace(found, why=f"{found.why}; {told}") if told else found
 
 
-def _at(
-    look: Look, formula: Formula, inputs: Inputs, axis: int | None, met: _Met
+def _outcome_at(
+    comparison: Comparison, formula: Formula, inputs: Inputs, axis: int | None, met: _Progress
 ) -> Outcome | None:
-    """Broken where the sides differ at these inputs; None where they do not, or code refuses."""
+    """Return a broken outcome if the sides differ here; None if not, or if the code refuses."""
     values: Values = {}
-    look = replace(look, window=inputs.window)
+    comparison = replace(comparison, window=inputs.window)
     try:
-        values, lengths = given(look, formula, inputs, axis)
-        found, near = look.differ(formula, values)
-        if found is not None and isinstance(look.subject, Rotary | Additive):
-            slow, _ = look.differ(formula, values, FASTEST)
-            if (slow is None and _may_be_faster(look.subject, look.draw)) or _holds_in_float64(
-                look, formula, inputs, axis, found.allowed
-            ):
+        values, lengths = draw_inputs(comparison, formula, inputs, axis)
+        found, near = comparison.differ(formula, values)
+        if found is not None and isinstance(comparison.subject, Rotary | Additive):
+            slow, _ = comparison.differ(formula, values, FASTEST)
+            if (
+                slow is None and _may_be_faster(comparison.subject, comparison.draw)
+            ) or _holds_in_float64(comparison, formula, inputs, axis, found.allowed):
                 met.doubt = met.doubt or undecided(TOO_FAST, found.off, found.allowed)
                 return None
-        found = found or _vanishes(look, formula, values)
+        found = found or _vanishes(comparison, formula, values)
     except Beyond as beyond:
         met.whys.append(str(beyond))
         return None
-    except FedInPieces as error:
-        told = {name: shown(v) for name, v in values.items()}
+    except PieceRefused as error:
+        told = {name: witness_value(v) for name, v in values.items()}
         return broken(
             f"fed in pieces, a later piece {error}",
             told,
@@ -164,13 +177,13 @@ def _at(
             ("all at once", "no error"),
             math.inf,
         )
-    except Unsteady:
+    except NotDeterministic:
         raise
     except REFUSALS as error:
         met.refused = met.refused or (None if inputs.named else error)
         return None
     if found is not None:
-        return accused(look, formula, values, found, lengths)
+        return shrunk_witness(comparison, formula, values, found, lengths)
     met.seen, met.worst = met.seen + 1, max(met.worst, near)
     met.formulas[id(formula)] = formula
     met.letters = letters_of(formula, lengths)
@@ -181,57 +194,61 @@ def _may_be_faster(subject: Rotary | Additive, draw: Draw) -> bool:
     """Whether an angle may change by more than half a turn from one position to the next."""
     if isinstance(subject, Rotary):
         return may_be_faster(subject, draw)
-    return subject.grid is None and fast(table_of(subject, draw, 2 * subject.width + 32))
+    return subject.grid is None and is_fast(table_of(subject, draw, 2 * subject.width + 32))
 
 
 def _holds_in_float64(
-    look: Look, formula: Formula, inputs: Inputs, axis: int | None, allowed: float
+    comparison: Comparison, formula: Formula, inputs: Inputs, axis: int | None, allowed: float
 ) -> bool:
-    """Whether float64 gives a table of which the sides differ by no more than was allowed.
+    """Whether the sides of a table in float64 differ by no more than the allowed amount.
 
-    Then what they differ by is what is left of large angles, also of whole turns a position.
+    Then the difference is rounding of large angles, possibly of whole turns per position.
     """
-    if not isinstance(look.subject, Additive) or look.draw.dtype == torch.float64:
+    if not isinstance(comparison.subject, Additive) or comparison.draw.dtype == torch.float64:
         return False
-    draw = replace(look.draw, dtype=torch.float64)
-    fine = replace(look, draw=draw, roundings=replace(look.roundings.anew(), draw=draw))
+    draw = replace(comparison.draw, dtype=torch.float64)
+    fine = replace(
+        comparison, draw=draw, roundings=replace(comparison.roundings.fresh(), draw=draw)
+    )
     try:
-        values, _ = given(fine, formula, inputs, axis)
+        values, _ = draw_inputs(fine, formula, inputs, axis)
         found, _ = fine.differ(formula, values)
-    except Exception:  # noqa: BLE001 (code may know one format)
+    except Exception:  # noqa: BLE001 (code may take a single format)
         return False
     return found is None or found.off <= allowed
 
 
-def _words(look: Look, formulas: list[Formula], seen: int, refused: Exception | None) -> str:
-    """What was looked at, for a law that holds."""
+def _words(
+    comparison: Comparison, formulas: list[Formula], seen: int, refused: Exception | None
+) -> str:
+    """Describe what was checked, for a law that holds."""
     names = dict.fromkeys(one for f in formulas for one in f.names)
     told = "; ".join(f"{here} = {there}" for here, there in names) or "both sides agree"
     words = [f"{told}, at {seen} inputs"]
     if refused is not None:
         words.append(f"at others the code raised {type(refused).__name__}")
-    if isinstance(look.subject, Rotary):
-        if look.reach is not None and look.reach.why:
-            words.append(look.reach.why)
-        if formulas[0].id in ("composition", "identity-at-zero") and _reordered(look):
+    if isinstance(comparison.subject, Rotary):
+        if comparison.reach is not None and comparison.reach.why:
+            words.append(comparison.reach.why)
+        if formulas[0].id in ("composition", "identity-at-zero") and _reordered(comparison):
             words.append(REORDERED)
     return "; ".join(words)
 
 
-def _reordered(look: Look) -> bool:
-    return channel_order(look.subject) is not None
+def _reordered(comparison: Comparison) -> bool:
+    return channel_order(comparison.subject) is not None
 
 
-def _vanishes(look: Look, formula: Formula, values: Values) -> Apart | None:
-    """Where what should be above 0 is not: equations of zeros say nothing."""
+def _vanishes(comparison: Comparison, formula: Formula, values: Values) -> Difference | None:
+    """Return where a quantity that must be positive is not: equations of zeros are vacuous."""
     if formula.positive is None:
         return None
-    value, off = of_side(formula.positive(look.calls(), **values))
+    value, off = value_and_bound(formula.positive(comparison.calls(), **values))
     if bool((value > off).all()):
         return None
     at = place_of_largest(off - value)
-    names = ("what a vector of ones becomes at 0", "a channel that does not vanish")
-    return Apart(names, at, float(value[at]), 1.0, 1.0, float(off[at]))
+    names = ("the image of a vector of ones at position 0", "a channel that does not vanish")
+    return Difference(names, at, float(value[at]), 1.0, 1.0, float(off[at]))
 
 
 def _register(law: str, kinds: str) -> None:
@@ -248,5 +265,5 @@ def _register(law: str, kinds: str) -> None:
     probe(law, kinds)(look)
 
 
-for _law in LAWS:  # those without a formula have a probe of their own
+for _law in LAWS:  # laws without a formula have their own probe
     _register(_law.id, " ".join(dict.fromkeys(one.kind for one in _law.formulas)))

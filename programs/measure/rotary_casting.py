@@ -1,4 +1,4 @@
-"""What a cast of the module does to the frequencies of rotary code."""
+"""The effect of casting a module on the frequencies of its rotary code."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from torch import Tensor, nn
 from ...numeric.devices import name_of
 from ..calling import evaluating, fresh
 from ..draw import Draw
-from ..program import telling_of_modules
+from ..program import listening_to_modules
 from ..rotary_matrices import matrices, point
-from ..running import refusal
+from ..running import describe_refusal
 from ..subjects import Rotary
 from ..tolerance import ladder_error, rounding_of
-from .base import Outcome, compared, held, not_asked, probe, undecided
+from .base import Outcome, compare, holds, not_asked, probe, undecided
 from .rotary_positions import SHORT
-from .rotary_reading import UNREAD, Read, read, rotates_of
+from .rotary_reading import UNREAD, Frequencies, read_frequencies, rotation_of
 
-UNSEEN = "it cannot be seen which module works in a call, so nothing says that a cast reaches it"
+UNKNOWN_MODULES = (
+    "the module that runs in a call could not be identified, so a cast may not reach it"
+)
 
 
 @contextlib.contextmanager
 def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
-    """Modules cast in place; afterwards their parameters and buffers are what they were."""
+    """Cast modules in place; their parameters and buffers are restored afterwards."""
     modules = list(modules)
     parts = list(dict.fromkeys(part for module in modules for part in module.modules()))
     weights = [(p, p.data) for part in parts for p in part.parameters(recurse=False)]
@@ -42,16 +44,16 @@ def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
                 setattr(part, name, data)
 
 
-def at_work(code: Rotary, draw: Draw) -> list[nn.Module]:
-    """The modules that work in a call of it: one may be built of the width it is given."""
+def active_modules(code: Rotary, draw: Draw) -> list[nn.Module]:
+    """Return the modules that run in a call: one may be built for the width of its input."""
     found: dict[nn.Module, None] = {}
-    with telling_of_modules(found.setdefault):
+    with listening_to_modules(found.setdefault):
         matrices(code, code.rotate, [point(code, code.first)], draw)
     return list(found)
 
 
-def _keeps(modules: Iterable[nn.Module], untouched: nn.Module | None) -> bool:
-    """Whether calls leave tables behind: where no cast reaches them, or in longer buffers."""
+def _caches_tables(modules: Iterable[nn.Module], untouched: nn.Module | None) -> bool:
+    """Whether calls leave tables behind, in plain attributes or in buffers of other shapes."""
     modules = list(modules)
     plain = any(
         isinstance(x, Tensor)
@@ -70,9 +72,9 @@ def _keeps(modules: Iterable[nn.Module], untouched: nn.Module | None) -> bool:
 
 @probe("survives-casting", "rotary")
 def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
-    """Frequencies read before, and after the module is cast to bfloat16 and to float16.
+    """Compare frequencies before and after the module is cast to bfloat16 and float16.
 
-    What is kept of calls may outlive a cast, so that another instance is cast before its first.
+    What calls cache may survive a cast, so that another instance is cast before its first call.
     """
     code = fresh(subject)
     if code is None or code.module is None:
@@ -81,10 +83,10 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
         return not_asked("it is a function: there is no module to cast")
     tried: list[tuple[str, Outcome]] = []
     with evaluating(code):
-        before = read(rotates_of(code, draw), code)
+        before = read_frequencies(rotation_of(code, draw), code)
         if before is None:
             return undecided(UNREAD)
-        working = at_work(code, draw)
+        working = active_modules(code, draw)
         if not bool((before.omega != 0).any()):
             return undecided("no frequency was read: no pair of channels rotates with the position")
         modules = list(dict.fromkeys([code.module, *working]))
@@ -94,7 +96,7 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
                 try:
                     told = _cast_to(dtype, made, shortened, subject, before, draw, made is code)
                 except Exception as error:  # noqa: BLE001 (code need not take every dtype)
-                    text = refusal(subject, error, 120)
+                    text = describe_refusal(subject, error, 120)
                     if dtype == SHORT[-1] and not tried:
                         return undecided(f"after a cast the code raised {text}")
                     continue
@@ -102,11 +104,11 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
                     return told
                 tried.append((name, told))
     if not working:
-        return undecided(UNSEEN)
+        return undecided(UNKNOWN_MODULES)
     worst = max((one for _, one in tried), key=lambda one: one.error or 0.0)
     casts = " and to ".join(dict.fromkeys(name for name, _ in tried))
-    return held(
-        f"the frequencies are what they were after a cast to {casts}",
+    return holds(
+        f"the frequencies are unchanged after a cast to {casts}",
         worst.error,
         worst.bound,
         D=subject.width,
@@ -118,18 +120,18 @@ def _cast_to(
     made: Rotary,
     shortened: contextlib.AbstractContextManager[None],
     subject: Rotary,
-    before: Read,
+    before: Frequencies,
     draw: Draw,
     called: bool,
 ) -> Outcome:
-    """The frequencies of the cast module on data of that dtype, against those before.
+    """Compare the frequencies of the cast module, on data of that dtype, with those before.
 
-    Where they differ, the dtype of the data may be why: so the cast module is asked on the data of
-    before, and one that is not cast on data of that dtype, ``called`` before as the cast one was.
+    A difference may come from the dtype of the data.  So the cast module is also run on the earlier
+    data, and an uncast one on data of that dtype, after the same calls if ``called``.
     """
     name, short = name_of(dtype), draw.cast(dtype)
     with evaluating(made), shortened:
-        after = read(rotates_of(made, short), made)
+        after = read_frequencies(rotation_of(made, short), made)
         if after is None or len(after.omega) != len(before.omega):
             return undecided(f"after a cast to {name} no frequency could be read")
         told = _as_before(before, after, name, draw, subject.width)
@@ -149,30 +151,30 @@ def _cast_to(
             beside = _read_if_it_runs(other, short)
     if beside is None or len(beside.omega) != len(before.omega):
         return undecided(
-            f"after a cast to {name}, on data in {name}, the frequencies are others, and whether "
-            "the data or the cast makes them so cannot be told"
+            f"after a cast to {name}, on data in {name}, the frequencies differ, because of "
+            "either the data or the cast"
         )
     return _as_before(beside, after, name, draw, subject.width, f", of data in {name}")
 
 
-def _read_if_it_runs(code: Rotary, draw: Draw) -> Read | None:
+def _read_if_it_runs(code: Rotary, draw: Draw) -> Frequencies | None:
     try:
-        return read(rotates_of(code, draw), code)
-    except Exception:  # noqa: BLE001 (code need not take data of another dtype than its own)
+        return read_frequencies(rotation_of(code, draw), code)
+    except Exception:  # noqa: BLE001 (code may refuse data of another dtype)
         return None
 
 
 def _as_before(
-    before: Read, after: Read, name: str, draw: Draw, width: int, more: str = ""
+    before: Frequencies, after: Frequencies, name: str, draw: Draw, width: int, more: str = ""
 ) -> Outcome:
-    """The frequencies after a cast, against those before."""
+    """Compare the frequencies after a cast with those before."""
     slack = ladder_error(before.omega, rounding_of(draw.dtype).angle_unit)
-    return compared(
+    return compare(
         after.omega,
         before.omega,
         after.radius + before.radius + slack,
         lambda pair: (
-            f"after a cast of the module to {name} pair {pair} has another frequency",
+            f"a cast of the module to {name} changes the frequency of pair {pair}",
             {"cast": name, "pair": pair, "channels": [int(c[pair]) for c in after.pair]},
             f"frequency after the cast{more}",
         ),
@@ -185,16 +187,16 @@ def _as_before(
 def _to_cast(
     subject: Rotary, code: Rotary, modules: list[nn.Module], dtype: torch.dtype
 ) -> Iterator[tuple[Rotary, contextlib.AbstractContextManager[None]]]:
-    """What was called before, and where that keeps something one that was not; each to be cast."""
+    """Yield the code, and a fresh instance if calls leave something behind, with their casts."""
     yield code, cast(modules, dtype)
     made = fresh(subject)
-    if made is not None and made.module is not None and _keeps(modules, made.module):
+    if made is not None and made.module is not None and _caches_tables(modules, made.module):
         yield made, _cast_before(made.module, dtype)
 
 
 @contextlib.contextmanager
 def _cast_before(own: nn.Module, dtype: torch.dtype) -> Iterator[None]:
-    """Every module is cast before its first call, also those that are built for that."""
+    """Cast every module before its first call, also those that are built during a call."""
     seen: set[nn.Module] = set()
 
     def shorten(module: nn.Module) -> None:
@@ -203,5 +205,5 @@ def _cast_before(own: nn.Module, dtype: torch.dtype) -> Iterator[None]:
             module.to(dtype)
 
     shorten(own)
-    with telling_of_modules(shorten):
+    with listening_to_modules(shorten):
         yield

@@ -1,7 +1,7 @@
-"""Whether rotary code is what it is declared to be: layout, width, ladder, length, arguments.
+"""Check that rotary code is what it is declared to be: layout, width, ladder, length, arguments.
 
-One reading of what the code does to every unit vector (:class:`Rotates`) is held against what the
-declaration says the same reading would give.
+The action of the code on every unit vector (:class:`Rotation`) is compared with the one that the
+declaration implies.
 """
 
 from __future__ import annotations
@@ -17,36 +17,44 @@ from ..declarations import DeclaredRotary
 from ..draw import Draw
 from ..identify import scalings
 from ..rotary_matrices import REORDERED, point, tensor_of, unit_words, wrapped
-from ..running import refusal
+from ..running import describe_refusal
 from ..signature import SignatureError
 from ..subjects import Rotary
 from ..tolerance import ladder_error
-from .base import Outcome, broken, compared, held, not_asked, probe, undecided
-from .rotary_reading import UNREAD, Read, Rotates, ladders_of, pairings, read, rotates_of
+from .base import Outcome, broken, compare, holds, not_asked, probe, undecided
+from .rotary_reading import (
+    UNREAD,
+    Frequencies,
+    Rotation,
+    ladders_of,
+    pairings,
+    read_frequencies,
+    rotation_of,
+)
 
 BASES = (10_000.0, 500_000.0, 40_000.0)
-TIMES = (2.0, 3.0)  # of the declared factor
+FACTORS = (2.0, 3.0)  # the declared factor
 
 
-def still(found: Rotates) -> Outcome:
-    """What to say of code that rotates nothing."""
+def nothing_rotates(found: Rotation) -> Outcome:
+    """Return the outcome for code that rotates nothing."""
     count, last = len(found.images.positions), int(found.images.positions[-1])
     return undecided(f"no channel moves at {count} positions up to {last}")
 
 
-def declared_of(subject: Rotary) -> DeclaredRotary:
-    """What is declared; a law that is asked where nothing is has nothing to compare."""
+def declaration(subject: Rotary) -> DeclaredRotary:
+    """Return the declaration, or an empty one."""
     return subject.declared or DeclaredRotary()
 
 
 @probe("layout-as-declared", "rotary")
 def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
-    """No rotated unit vector has anything outside the declared pair of its channel."""
-    layout = declared_of(subject).layout or ""
+    """Check that no rotated unit vector leaves the declared pair of its channel."""
+    layout = declaration(subject).layout or ""
     with evaluating(subject):
-        found = rotates_of(subject, draw)
+        found = rotation_of(subject, draw)
     if not found.moving:
-        return still(found)
+        return nothing_rotates(found)
     start, width = found.block(subject)
     if width < 2:
         return not_asked("fewer than two channels rotate")
@@ -58,7 +66,7 @@ def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     positions = found.images.finite().positions
 
     def told(row: int, i: int, j: int) -> tuple[str, dict[str, object], str]:
-        instead = f"its layout is {fits[0]}" if fits else "no layout that is known fits"
+        instead = f"its layout is {fits[0]}" if fits else "no known layout fits"
         why = f"channel {i} is rotated into channel {j}, of another pair of the layout {layout}"
         return (
             f"{why}; {instead}",
@@ -72,7 +80,7 @@ def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
         )
 
     more = f"; {REORDERED}" if found.reordered else ""
-    return compared(
+    return compare(
         outside[layout],
         0.0,
         found.allowed,
@@ -85,18 +93,18 @@ def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 
 @probe("width-as-declared", "rotary")
 def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
-    """How many channels change at any position, to the bit."""
-    declared, D = declared_of(subject), subject.width
+    """Compare the number of channels that change, to the bit, with the declared width."""
+    declared, D = declaration(subject), subject.width
     said = declared.width or 0
     with evaluating(subject):
-        found = rotates_of(subject, draw)
+        found = rotation_of(subject, draw)
     wanted, count, positions = said - said % 2, len(found.moving), found.images.positions
     ladders = ladders_of(declared, wanted, subject.axes)
-    # Frequencies too slow to be seen at the last position in a dtype of least numbers count as 0.
+    # Frequencies too slow to be visible at the last position count as 0.
     least = 1e-7 / max(1, int(positions[-1]))
     slow = min((int((one.abs() < least).sum()) for one in ladders.values()), default=0)
     if wanted - 2 * slow <= count <= wanted:
-        return held(
+        return holds(
             f"{count} of {D} channels rotate, the others are unchanged bit for bit", 0.0, 0.0, D=D
         )
     why = f"{count} channels rotate, and {said} are declared"
@@ -123,7 +131,7 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     moves = (found.images.at - torch.eye(D, dtype=torch.float64)).norm(dim=-1)
     beyond = [i for i in found.moving if i >= first + wanted]
     bound = found.rounding.rotating
-    seen = compared(
+    seen = compare(
         moves[:, beyond],
         0.0,
         bound,
@@ -149,20 +157,20 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 
 @probe("length-as-declared", "rotary")
 def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
-    """The length of rotated unit vectors against the declared factor."""
-    declared = declared_of(subject)
+    """Compare the norms of rotated unit vectors with the declared factor."""
+    declared = declaration(subject)
     wanted = declared.length
     if wanted is None:
         wanted = scalings.attention_factor(declared.factor) if declared.scaling == "yarn" else 1.0
     seen = not_asked("")
     for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
         with evaluating(subject):
-            found = rotates_of(subject, draw, furthest=300, call=call)
+            found = rotation_of(subject, draw, furthest=300, call=call)
         if found.low:
             return not_asked(f"its positions start at {found.low}, and lengths are read from 0 on")
         channels = list(found.moving) or list(range(subject.width))
         lengths = found.images.at[:, channels].norm(dim=-1)
-        seen = compared(
+        seen = compare(
             lengths,
             wanted,
             2 * found.rounding.rotating * wanted,
@@ -185,22 +193,24 @@ def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 
 @probe("frequencies-as-declared", "rotary")
 def frequencies_as_declared(subject: Rotary, draw: Draw) -> Outcome:
-    """Angles at positions up to 65536 against position times declared frequency."""
-    declared = declared_of(subject)
+    """Compare angles at positions up to 65536 with position times declared frequency."""
+    declared = declaration(subject)
     seen = not_asked("")
     with evaluating(subject):
         for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
-            found = rotates_of(subject, draw, angles=getattr(torch, declared.format), call=call)
+            found = rotation_of(subject, draw, angles=getattr(torch, declared.format), call=call)
             seen = compare_ladder(subject, declared, found)
             if seen.witness is not None or seen.doubtful:
                 break
     return seen
 
 
-def mismatch(made: Read, omega: Tensor, angle_unit: float) -> tuple[int, int, float, float] | None:
-    """The first position, and its pair, whose angle is not the declared one; the way is free.
+def mismatch(
+    made: Frequencies, omega: Tensor, angle_unit: float
+) -> tuple[int, int, float, float] | None:
+    """Return the first angle that is not the declared one, in the better direction of rotation.
 
-    Row, pair, declared angle, what is allowed.
+    Row, pair, declared angle, allowed difference; None if all agree in one direction.
     """
     exact = made.blocks.positions.double()[:, None]
     allowed = made.off + exact * ladder_error(omega, angle_unit)
@@ -218,11 +228,11 @@ def mismatch(made: Read, omega: Tensor, angle_unit: float) -> tuple[int, int, fl
     return best
 
 
-def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotates) -> Outcome:
-    """The frequencies that were read against the declared ladder, or ladders."""
+def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotation) -> Outcome:
+    """Compare the frequencies read off the code with the declared ladder, or ladders."""
     if not found.moving:
-        return still(found)
-    made = read(found, subject, declared.layout)
+        return nothing_rotates(found)
+    made = read_frequencies(found, subject, declared.layout)
     if made is None:
         return undecided(UNREAD)
     if made.away > 4 * found.rounding.rotating:
@@ -238,16 +248,14 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotates) ->
         if len(one) == pairs
     }
     if not ladders:
-        return undecided(
-            f"{pairs} pairs rotate, and the ladder that is declared has another length"
-        )
+        return undecided(f"{pairs} pairs rotate, and the declared ladder has another length")
     misses = {name: mismatch(made, one, unit) for name, one in ladders.items()}
     for name, omega in ladders.items():
         if misses[name] is None:
             off = torch.minimum((made.omega - omega).abs(), (made.omega + omega).abs())
             radius = made.radius + ladder_error(omega, unit)
             worst = int((off / radius).argmax())
-            return held(
+            return holds(
                 f"{pairs} frequencies are the declared ones ({name}), read at positions "
                 f"up to {found.last}",
                 float(off[worst]),
@@ -277,8 +285,8 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotates) ->
     )
 
 
-def _instead(made: Read, declared: DeclaredRotary, subject: Rotary, unit: float) -> str:
-    """What the frequencies are instead, where that is plain."""
+def _instead(made: Frequencies, declared: DeclaredRotary, subject: Rotary, unit: float) -> str:
+    """Name what the frequencies are instead, if that is evident."""
     pairs = len(made.omega)
     if declared.scaling:
         plain = ladders_of(replace(declared, scaling=""), 2 * pairs, subject.axes).values()
@@ -288,8 +296,8 @@ def _instead(made: Read, declared: DeclaredRotary, subject: Rotary, unit: float)
     return next((f"; they are those of base {b:.6g}" for b in bases), "")
 
 
-def _bases(made: Read) -> tuple[float, ...]:
-    """The base that the first and the last frequency give: of few digits, and as it was read."""
+def _bases(made: Frequencies) -> tuple[float, ...]:
+    """Return the base that the first and last frequency imply, rounded, and as read."""
     size, pairs = made.omega.abs(), len(made.omega)
     if pairs < 2 or not (float(size[0]) > 0 and float(size[-1]) > 0):
         return ()
@@ -298,8 +306,8 @@ def _bases(made: Read) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
-class Built:
-    """Code built anew: what was seen, whether it is as it was, and was compared with a formula."""
+class Rebuilt:
+    """The outcome for rebuilt code, whether it is unchanged, and whether a formula was compared."""
 
     seen: Outcome
     same: bool = False
@@ -308,26 +316,26 @@ class Built:
 
 @probe("follows-its-arguments", "rotary")
 def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
-    """Built with other bases, or factors of its scaling, and read again.
+    """Rebuild with other bases, or factors of its scaling, and read the frequencies again.
 
-    Two values are tried of each argument: with the one that it has, it stays as it is.
+    Two values of each argument are tried, since code may already have one of them.
     """
-    declared = declared_of(subject)
+    declared = declaration(subject)
     asked = {"base": tuple(b for b in BASES if b != declared.base)}
     if declared.scaling:
-        asked["factor"] = tuple(t * declared.factor for t in TIMES)
+        asked["factor"] = tuple(t * declared.factor for t in FACTORS)
     with evaluating(subject):
-        found = rotates_of(subject, draw)
-        made = read(found, subject, declared.layout)
+        found = rotation_of(subject, draw)
+        made = read_frequencies(found, subject, declared.layout)
     if made is None:
         return undecided(UNREAD)
     if len(made.omega) < 2:
-        return not_asked("one pair rotates, and by 1 whatever the base is")
+        return not_asked("only one pair rotates, with frequency 1 for any base")
     tried = (
         compare_ladder(subject, DeclaredRotary(base=b, layout=made.layout), found)
         for b in _bases(made)
     )
-    # what the frequencies are to be is known of a declared base, and of a plain ladder
+    # the new frequencies are known if a base is declared, or for a plain ladder
     plain = any(one.witness is None and not one.doubtful for one in tried)
     words: list[str] = []
     those = ""
@@ -343,32 +351,32 @@ def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
         if built and all(one.same for one in built):
             return built[0].seen
         words += [one.seen.why for one in built if not one.same]
-        those = ", those of its formula" if any(one.compared for one in built) else those
+        those = ", to those of its formula" if any(one.compared for one in built) else those
     if not words:
-        return not_asked("it takes no other base, and no other factor")
-    return held(f"built with {' and '.join(words)} it has other frequencies{those}")
+        return not_asked("it accepts no other base or factor")
+    return holds(f"built with {' and '.join(words)} its frequencies change{those}")
 
 
 def _built_with(
-    subject: Rotary, draw: Draw, before: Read, name: str, value: float, known: bool
-) -> Built | None:
-    """What is to be said of code built with one value; None where it cannot be built so."""
-    other, declared = fresh(subject, **{name: value}), declared_of(subject)
+    subject: Rotary, draw: Draw, before: Frequencies, name: str, value: float, known: bool
+) -> Rebuilt | None:
+    """Return the outcome for code rebuilt with one value; None if it cannot be."""
+    other, declared = fresh(subject, **{name: value}), declaration(subject)
     if other is None:
         return None
     with evaluating(other):
-        found = rotates_of(other, draw)
-        after = read(found, other, declared.layout)
+        found = rotation_of(other, draw)
+        after = read_frequencies(found, other, declared.layout)
     if after is None:
-        return Built(undecided(UNREAD))
+        return Rebuilt(undecided(UNREAD))
     if len(before.omega) == len(after.omega) and bool(
         ((after.omega - before.omega).abs() <= after.radius + before.radius).all()
     ):
         pair = len(after.omega) - 1
         at = {"argument": name, "value": value, "declared": getattr(subject.declared, name, None)}
-        return Built(
+        return Rebuilt(
             broken(
-                f"built with {name} {value:g} it has the same frequencies as before",
+                f"built with {name} {value:g} its frequencies do not change",
                 at,
                 (f"frequency of pair {pair} with {name} {value:g}", float(after.omega[pair])),
                 ("before, which should differ", float(before.omega[pair])),
@@ -380,10 +388,10 @@ def _built_with(
         )
     words = f"{name} {value:g}"
     if declared.frequencies is not None or not known:
-        return Built(held(words))
+        return Rebuilt(holds(words))
     wanted = replace(declared, width=None, **{name: value})  # type: ignore[arg-type]
     seen = compare_ladder(other, wanted, found)
-    # Exponents 2i/D may be counted over the whole head where a part of it rotates, and over an odd
+    # Exponents 2i/D may refer to the whole head if only a part of it rotates, and to an odd
     # width of which one channel more rotates: base^(−2i/D) is (base^c)^(−2i/rotating), c =
     # rotating/D.
     rotating = 2 * len(after.omega)
@@ -392,16 +400,16 @@ def _built_with(
             spread = replace(wanted, base=value ** (rotating / over))
             one = compare_ladder(other, spread, found)
             if one.witness is None and not one.doubtful:
-                return Built(held(words), compared=True)
+                return Rebuilt(holds(words), compared=True)
     if seen.witness is None:
-        return Built(held(words), compared=not seen.doubtful)
-    return Built(replace(seen, why=f"built with {words}: {seen.why}"), compared=True)
+        return Rebuilt(holds(words), compared=not seen.doubtful)
+    return Rebuilt(replace(seen, why=f"built with {words}: {seen.why}"), compared=True)
 
 
 @probe("odd-widths", "rotary")
 def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
-    """Code of an odd width, its own or one it is built with, on unit vectors."""
-    code, said = subject, declared_of(subject).width or 0
+    """Run code of an odd width, its own or one it is built with, on a unit vector."""
+    code, said = subject, declaration(subject).width or 0
     width = subject.width if subject.width % 2 else said if said % 2 else 5
     try:
         if not subject.width % 2 and not said % 2:
@@ -412,7 +420,7 @@ def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
     except SignatureError as error:
         return not_asked(f"it is called otherwise: {error}")
     except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
-        return held(f"width {width} is refused: {refusal(subject, error)}")
+        return holds(f"width {width} is refused: {describe_refusal(subject, error)}")
     last, D = width - 1, code.width
     with evaluating(code):
         x = torch.zeros(1, code.heads, 2, D, dtype=draw.dtype, device=draw.device)
@@ -421,7 +429,9 @@ def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
         try:
             result = code.rotate(x, ids).detach().to("cpu", torch.float64)
         except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
-            return held(f"width {width} is refused at the call: {refusal(subject, error)}")
+            return holds(
+                f"width {width} is refused at the call: {describe_refusal(subject, error)}"
+            )
     vector, back = unit_words(last, D), result.shape[-1]
     if result.shape != x.shape:
         return broken(
@@ -432,7 +442,7 @@ def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
             float(abs(back - D)),
             D=D,
         )
-    return compared(
+    return compare(
         result[0],
         x[0].cpu().double(),
         0.0,

@@ -1,4 +1,4 @@
-"""What rotary code does with positions: sees them on every axis, on grids, and far away."""
+"""Probes of rotary code and positions: visible on every axis, on grids, and far away."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from bisect import bisect_left
 import torch
 
 from ...numeric.devices import name_of
-from ..calling import evaluating, plain
+from ..calling import as_lists, evaluating
 from ..draw import Draw
 from ..rotary_matrices import (
     fastest,
+    format_position,
     matrices,
-    moved,
     point,
     reach_of,
     rotate_at,
     rounding_for,
-    told,
+    shifted,
     wrapped,
 )
 from ..subjects import Rotary
 from ..tolerance import rounding_of
-from .base import Outcome, broken, held, not_asked, probe, undecided
-from .rotary_reading import Read, Rotates, read, rotates_of
+from .base import Outcome, broken, holds, not_asked, probe, undecided
+from .rotary_reading import Frequencies, Rotation, read_frequencies, rotation_of
 
 SHORT = (torch.bfloat16, torch.float16)
-GONE = 1e-30  # a rotated unit vector shorter than this has no direction in float32
+ZERO_NORM = 1e-30  # in float32, a unit vector shorter than this after rotation has no direction
 NEIGHBOURS = (0, 1, 255, 256, 257, 1023, 2047, 2048, 2049, 4096, 8190, 16384, 32768, 65535)
-ROWS = 8191  # positions of which every one is asked
+ROWS = 8191  # positions that are all checked
 GRIDS = ((2, 3), (3, 2), (3, 5), (4, 4), (5, 3), (1, 4), (4, 1))
 
 
 @probe("sees-positions", "rotary")
 def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
-    """One vector by itself at several positions, and in all tokens of one row."""
+    """Rotate one vector by itself at several positions, and in all tokens of one row."""
     rounding, steps = rounding_for(subject, draw), (0, 1, 3, 37)
     with evaluating(subject):
         reach = reach_of(subject, draw)
-        points = [point(subject, reach.low + s) for s in steps if reach.has(reach.low + s)]
+        points = [point(subject, reach.low + s) for s in steps if reach.contains(reach.low + s)]
         if len(points) < 2:
-            return not_asked(f"it has one position alone; {reach.why}")
+            return not_asked(f"it has only one position; {reach.why}")
         x = (4 * draw.normal(1, 1, subject.width, salt=7)).round().clamp(-9, 9) + 0.5
         ways = {}
         for name, call in {"query": subject.rotate, "key": subject.rotate_key}.items():
@@ -57,15 +57,16 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
         if not all(bool(r.isfinite().all()) for r in results):
             return undecided(f"{words} gives NaN or infinity")
         if apart == 0.0:
+            where = ", ".join(str(format_position(p)) for p in points)
             return broken(
-                f"{words} gives the same at positions {', '.join(str(told(p)) for p in points)}",
+                f"{words} gives the same at positions {where}",
                 {
-                    "vector": plain(x.double().flatten().cpu()),
+                    "vector": as_lists(x.double().flatten().cpu()),
                     "way": words,
-                    "positions": [told(p) for p in points],
+                    "positions": [format_position(p) for p in points],
                 },
-                (f"at {told(points[0])}", plain(results[0])),
-                (f"at {told(points[1])}, which should differ", plain(results[1])),
+                (f"at {format_position(points[0])}", as_lists(results[0])),
+                (f"at {format_position(points[1])}, which should differ", as_lists(results[1])),
                 0.0,
                 bound,
                 B=1,
@@ -76,16 +77,16 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
         if apart <= bound:
             return undecided(f"{words} hardly changes with its position", apart, bound)
         least = min(least, apart)
-    return held(
+    return holds(
         "one vector differs at several positions, by itself and in every token of a row, "
-        f"by {least:.2g} at least",
+        f"by at least {least:.2g}",
         D=subject.width,
     )
 
 
 @probe("every-axis-matters", "rotary")
 def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
-    """One coordinate changed, the others kept."""
+    """Change one coordinate, and keep the others."""
     least, bound = math.inf, 2 * rounding_for(subject, draw).rotating
     with evaluating(subject):
         reach = reach_of(subject, draw)
@@ -93,9 +94,9 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
             start = point(subject, reach.low + place)
             for axis in range(subject.axes):
                 ways = [
-                    moved(start, by, axis)
+                    shifted(start, by, axis)
                     for by in (1, 4, 29, 1900)
-                    if reach.has(reach.low + 2 + by)
+                    if reach.contains(reach.low + 2 + by)
                 ]
                 found = matrices(subject, subject.rotate, [start, *ways], draw)
                 apart = float((found[1:] - found[0]).abs().max())
@@ -109,8 +110,8 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
                             "to": list(ways[0]),
                             "vector": f"each unit vector of {subject.width} channels",
                         },
-                        (f"channel {off} at {list(start)}", plain(found[0, 0, off])),
-                        (f"at {list(ways[0])}, which should differ", plain(found[1, 0, off])),
+                        (f"channel {off} at {list(start)}", as_lists(found[0, 0, off])),
+                        (f"at {list(ways[0])}, which should differ", as_lists(found[1, 0, off])),
                         0.0,
                         bound,
                         D=subject.width,
@@ -119,16 +120,16 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
                 if apart <= bound:
                     return undecided(f"coordinate {axis} hardly changes anything", apart, bound)
                 least = min(least, apart)
-    return held(
-        f"each of {subject.axes} coordinates changes the result, by {least:.2g} at least",
+    return holds(
+        f"each of {subject.axes} coordinates changes the result, by at least {least:.2g}",
         axes=subject.axes,
     )
 
 
 @probe("grid-steps", "rotary")
 def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
-    """The change of the coordinates from each place to its right and lower neighbour."""
-    assert subject.grid is not None  # else it is not asked
+    """Check the change of coordinates from each place to its right and lower neighbour."""
+    assert subject.grid is not None  # else the law is not asked
     worst, bound = 0.0, 0.0
     for rows, columns in GRIDS:
         raw, size = subject.grid(rows, columns), {"rows": rows, "columns": columns}
@@ -160,11 +161,11 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
                     f"{where}columns a step {words} is not the same everywhere",
                     at
                     | {
-                        "its coordinates": plain(grid[r, c]),
-                        "next coordinates": plain(grid[after]),
+                        "its coordinates": as_lists(grid[r, c]),
+                        "next coordinates": as_lists(grid[after]),
                     },
-                    (f"step {words} from {[r, c]}", plain(steps[r, c])),
-                    (f"step {words} from [0, 0]", plain(steps[0, 0])),
+                    (f"step {words} from {[r, c]}", as_lists(steps[r, c])),
+                    (f"step {words} from [0, 0]", as_lists(steps[0, 0])),
                     float(off[r, c]),
                     bound,
                     **size,
@@ -172,8 +173,8 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
             return broken(
                 f"{where}columns no step {words} is seen",
                 at,
-                ("coordinates of [0, 0]", plain(grid[0, 0])),
-                (f"coordinates of {list(after)}, which should differ", plain(grid[after])),
+                ("coordinates of [0, 0]", as_lists(grid[0, 0])),
+                (f"coordinates of {list(after)}, which should differ", as_lists(grid[after])),
                 0.0,
                 bound,
                 **size,
@@ -182,29 +183,31 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
             return broken(
                 "a step right changes the coordinates as a step down does",
                 size,
-                ("step right", plain(seen["right"])),
-                ("step down", plain(seen["down"])),
+                ("step right", as_lists(seen["right"])),
+                ("step down", as_lists(seen["down"])),
                 0.0,
                 bound,
                 **size,
             )
-    return held(f"steps right and down are the same everywhere on {len(GRIDS)} grids", worst, bound)
+    return holds(
+        f"steps right and down are the same everywhere on {len(GRIDS)} grids", worst, bound
+    )
 
 
-def draws_of(draw: Draw) -> list[Draw]:
-    """The draw, and the same in short dtypes: code may take the dtype of the data for positions."""
+def with_short_draws(draw: Draw) -> list[Draw]:
+    """Return the draw, and the same in short dtypes, to which code may cast positions."""
     return [draw, *(draw.cast(dtype) for dtype in SHORT if dtype != draw.dtype)]
 
 
 @probe("neighbours-differ", "rotary")
 def neighbours_differ(subject: Rotary, draw: Draw) -> Outcome:
-    """Unit vectors at p and p + 1, on every axis, up to 65536, in three dtypes."""
+    """Compare unit vectors at p and p + 1, on every axis, up to 65536, in three dtypes."""
     tried: list[str] = []
     least, last = math.inf, 0
     with evaluating(subject):
-        for one in draws_of(draw):
+        for one in with_short_draws(draw):
             if not subject.whole and one is not draw:
-                continue  # coordinates are real numbers, and need not be 65536 places apart
+                continue  # real coordinates need not reach 65536
             try:
                 found = _neighbours(subject, one)
             except Exception:
@@ -212,14 +215,14 @@ def neighbours_differ(subject: Rotary, draw: Draw) -> Outcome:
                     raise
                 continue  # code need not take every dtype
             if found.doubtful and one is not draw:
-                continue  # one step is hidden by the rounding of that dtype
+                continue  # that dtype rounds a step away
             if found.skipped or found.witness is not None or found.doubtful:
                 return found
             tried.append(name_of(one.dtype))
             if one is draw:
                 least, last = found.error or 0.0, dict(found.sizes or {}).get("last", 0)
-    return held(
-        f"neighbours up to {last} differ by {least:.2g} at least, on data in {', '.join(tried)}",
+    return holds(
+        f"neighbours up to {last} differ by at least {least:.2g}, on data in {', '.join(tried)}",
         D=subject.width,
         last=last,
     )
@@ -228,18 +231,18 @@ def neighbours_differ(subject: Rotary, draw: Draw) -> Outcome:
 def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
     reach, rounding = reach_of(subject, draw), rounding_of(draw.dtype)
     omega = fastest(subject, draw)
-    places = [reach.low + p for p in NEIGHBOURS if reach.has(reach.low + p + 1)]
+    places = [reach.low + p for p in NEIGHBOURS if reach.contains(reach.low + p + 1)]
     if not places:
-        return not_asked(f"it has one position alone; {reach.why}")
+        return not_asked(f"it has only one position; {reach.why}")
     least, allowed, n = math.inf, 2 * rounding.rotating, len(places)
     for axis in (None, *(range(subject.axes) if subject.axes > 1 else ())):
         at = [point(subject, p) for p in places]
-        after = [moved(p, 1, axis) for p in at]
+        after = [shifted(p, 1, axis) for p in at]
         both = matrices(subject, subject.rotate, [*at, *after], draw)
-        # Lengths may fall with the position, to nothing in the end: then there is no angle.
+        # Norms may decay with the position, down to 0: then there is no angle.
         length = both.norm(dim=-1, keepdim=True)
-        gone = (length < GONE).flatten(1).any(1)
-        both = both / torch.where(length < GONE, 1.0, length)
+        gone = (length < ZERO_NORM).flatten(1).any(1)
+        both = both / torch.where(length < ZERO_NORM, 1.0, length)
         steps = (both[n:] - both[:n]).norm(dim=-1).flatten(1).amax(1)
         known = ~(gone[n:] | gone[:n])
         if not bool(known[0]):
@@ -257,8 +260,8 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
                 f"positions {p} and {p + 1} give the same angles{on}, on data in {name}",
                 {
                     "vector": f"unit vector of channel {channel} of {subject.width}",
-                    "at": told(at[i]),
-                    "and at": told(after[i]),
+                    "at": format_position(at[i]),
+                    "and at": format_position(after[i]),
                     "dtype": name,
                 },
                 (f"distance of the rotated vectors at {p} and {p + 1}", step),
@@ -268,24 +271,24 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
                 D=subject.width,
                 T=2,
             )
-        # The steps of a slow axis may be hidden by rounding; those of all axes together are not.
+        # Rounding may hide the steps of a slow axis, but not those of all axes together.
         if default > allowed or axis is None:
             least = min(least, float(steps[known].min()))
     if least <= allowed:
-        return undecided("one step is less than rounding hides", least, allowed)
-    return held("", least, allowed, last=places[-1] + 1)
+        return undecided("one step is smaller than the rounding error", least, allowed)
+    return holds("", least, allowed, last=places[-1] + 1)
 
 
 @probe("angles-are-exact", "rotary")
 def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
-    """Angles at positions up to 65536 against position times the code's own frequency."""
+    """Compare angles at positions up to 65536 with position times the code's own frequency."""
     tried: list[str] = []
     worst, bound, last, every = 0.0, 0.0, 0, ""
     with evaluating(subject):
-        for one in draws_of(draw):
+        for one in with_short_draws(draw):
             try:
-                found = rotates_of(subject, one)
-                made = read(found, subject)
+                found = rotation_of(subject, one)
+                made = read_frequencies(found, subject)
             except Exception:
                 if one is draw:
                     raise
@@ -326,7 +329,7 @@ def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
                 at_worst = int(ratio.argmax())
                 bound = float(made.off.flatten()[at_worst])
                 worst, last = float(ratio.flatten()[at_worst]) * bound, found.last
-    return held(
+    return holds(
         f"angles up to position {last} are its frequencies times the position, as exact "
         f"as in float32, on data in {', '.join(tried)}{every}",
         worst,
@@ -336,13 +339,13 @@ def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
 
 
 def _every_angle(
-    subject: Rotary, draw: Draw, found: Rotates, made: Read
+    subject: Rotary, draw: Draw, found: Rotation, made: Frequencies
 ) -> tuple[Outcome | None, str]:
-    """Broken where one angle of many in a row is none of its frequency; else how far they go.
+    """Return a broken outcome if one angle in a long row does not match its frequency, else a note.
 
-    A row of a stored table may be wrong alone.  The positions that were read before are asked in
-    the same call, as code may choose its frequencies by the largest; where their angles are others
-    now, nothing is said.
+    A single row of a stored table may be wrong.  The positions read before are part of the same
+    call, as code may choose its frequencies by the largest position; if their angles now differ,
+    nothing is concluded.
     """
     before = made.blocks.positions
     row = torch.arange(_last_row(subject, draw) + 1)
@@ -359,7 +362,7 @@ def _every_angle(
     for call in dict.fromkeys((subject.rotate, subject.rotate_key)) if not found.reordered else ():
         try:
             image = rotate_at(subject, call, x, points, draw)[0, 0]
-        except Exception:  # noqa: BLE001 (code may take no more than some tokens)
+        except Exception:  # noqa: BLE001 (code may refuse so many tokens)
             continue
         angles = torch.atan2(image[:, second], image[:, first])
         angles = angles - angles[len(before)] if found.low else angles
@@ -387,13 +390,13 @@ def _every_angle(
 
 
 def _last_row(subject: Rotary, draw: Draw) -> int:
-    """The last position that the code takes, counted from the first, of the first ROWS."""
+    """Return the last position that the code takes among the first ROWS, counted from its first."""
     x = torch.ones(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
 
     def refuses(place: int) -> bool:
         try:
             rotate_at(subject, subject.rotate, x, [point(subject, subject.first + place)], draw)
-        except Exception:  # noqa: BLE001 (a table may raise anything past its end)
+        except Exception:  # noqa: BLE001 (a table may raise anything beyond its end)
             return True
         return False
 
@@ -402,11 +405,11 @@ def _last_row(subject: Rotary, draw: Draw) -> int:
     return first + bisect_left(range(first, end), x=True, key=refuses) - 1
 
 
-def inconsistent(made: Read) -> tuple[int, int, float, float, float] | None:
-    """The first angle that no frequency allows which the angles before allow.
+def inconsistent(made: Frequencies) -> tuple[int, int, float, float, float] | None:
+    """Return the first angle that no frequency allowed by the earlier angles explains.
 
-    A pair is followed from position 1: its frequency is within an interval, which every angle
-    that is known to a whole turn makes smaller.  Row, pair, angle, angle expected, allowed.
+    A pair is followed from position 1: its frequency lies in an interval, which every angle that is
+    known up to a whole turn shrinks.  Row, pair, angle, angle expected, allowed.
     """
     positions = made.blocks.positions.tolist()
     start = positions.index(1)
@@ -424,7 +427,7 @@ def inconsistent(made: Read) -> tuple[int, int, float, float, float] | None:
             pair = int((apart.abs() / allowed * over).argmax())
             there = math.remainder(float(omega[pair]) * p, math.tau)
             return row, pair, float(angle[pair]), there, float(allowed[pair])
-        # Angles within their radius narrow the interval; the ends are kept apart for that.
+        # Angles within their radius narrow the interval, from either end.
         low = torch.maximum(omega - radius, omega + (apart - off) / p)
         high = torch.minimum(omega + radius, omega + (apart + off) / p)
         known = allowed < math.pi

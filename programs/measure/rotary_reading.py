@@ -1,6 +1,6 @@
-"""One reading of rotary code: what it does to unit vectors, by pairs, and the declared ladders.
+"""A reading of rotary code: its action on unit vectors, by pairs, and the declared ladders.
 
-Laws of what is declared, of precision and of arguments hold this reading against another.
+Laws about declarations, precision and arguments compare this reading with another.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..draw import Draw
 from ..identify import scalings
 from ..identify.rotations import Blocks, Images, stored_in
 from ..rotary_matrices import (
+    channel_order_at_zero,
     frequencies_of,
     matrices,
-    order_of,
     pairs_in,
-    places,
     point,
+    probe_positions,
     reach_of,
     speeds,
 )
@@ -30,19 +30,19 @@ from ..subjects import Rotary
 from ..tolerance import Rounding, rounding_of
 
 FURTHEST = 1 << 16
-EXTRA = (255, 257, 1857, 2047, 2049)  # where short dtypes of positions and angles lose most
+EXTRA = (255, 257, 1857, 2047, 2049)  # where short dtypes lose most of positions and angles
 UNREAD = "the pairs of channels could not be identified, so no frequency was read"
 Pair = tuple[Tensor, Tensor]  # the first and the second channel of each pair
 
 
 @dataclass(frozen=True)
-class Rotates:
-    """What the first head does to unit vectors, at positions counted from the first one.
+class Rotation:
+    """The action of the first head on unit vectors, at positions counted from the first one.
 
-    ``moving``: the channels that do not pass through unchanged at all of them.  ``length``: how
-    many times longer they become.  ``low``: the first position.  ``reordered``: channels came back
-    in another order, the same at every position, and are here in the order in which they went in.
-    ``speeds``: by how much each channel rotates with a position, at least: (D,).
+    ``moving``: the channels that do not pass through unchanged at every position.  ``length``: the
+    factor by which vectors are scaled.  ``low``: the first position.  ``reordered``: the channels
+    come back permuted, the same way at every position; here they are in their original order.
+    ``speeds``: lower bounds on the rotation of each channel per position: (D,).
     """
 
     images: Images
@@ -55,16 +55,16 @@ class Rotates:
 
     @property
     def allowed(self) -> float:
-        """What rounding leaves of an entry that should be 0."""
+        """What rounding may leave of an entry that should be 0."""
         return 2 * self.rounding.rotating * max(1.0, self.length)
 
     @property
     def last(self) -> int:
-        """The last position that was asked."""
+        """The last position that was read."""
         return int(self.images.positions[-1]) + self.low
 
     def block(self, subject: Rotary) -> tuple[int, int]:
-        """The first channel that is rotated, and how many are, declared or seen: an even number."""
+        """Return the first rotated channel, and an even number of them, declared or seen."""
         declared = subject.declared.width if subject.declared is not None else None
         width = declared or len(self.moving)
         width = min(width - width % 2, subject.width - subject.width % 2)
@@ -72,7 +72,7 @@ class Rotates:
         return min(start, subject.width - width), width
 
     def outside(self, pair: Pair) -> Tensor:
-        """How much of each unit vector is outside its pair, where all is finite: (n, D, D)."""
+        """Return how much of each unit vector leaves its pair, at finite positions: (n, D, D)."""
         at = self.images.finite().at
         inside = torch.eye(at.shape[-1], dtype=torch.bool)
         inside[pair[0], pair[1]] = inside[pair[1], pair[0]] = True
@@ -80,10 +80,10 @@ class Rotates:
 
 
 @dataclass(frozen=True)
-class Read:
-    """The angles of each ``pair`` of channels, each known to ``off``: (n, B), and ω ± ``radius``.
+class Frequencies:
+    """The angles of each ``pair`` of channels, with bounds ``off``: (n, B), and ω ± ``radius``.
 
-    ``away``: how far the pairs are from being rotated at all.
+    ``away``: the largest distance of a pair from a rotation.
     """
 
     blocks: Blocks
@@ -95,21 +95,25 @@ class Read:
     layout: str
 
 
-def rotates_of(
+def rotation_of(
     subject: Rotary,
     draw: Draw,
     *,
     angles: torch.dtype = torch.float32,
     call: Callable[[Tensor, Tensor], Tensor] | None = None,
     furthest: int = FURTHEST,
-) -> Rotates:
-    """What the code does to every unit vector at positions up to 65536, or as far as it goes."""
+) -> Rotation:
+    """Apply the code to every unit vector at positions up to 65536, or as far as it goes."""
     reach = reach_of(subject, draw)
     furthest = min(reach.high - reach.low, furthest)
-    found = sorted({*places(furthest).tolist(), *(p for p in EXTRA if p <= furthest)})
+    found = sorted({*probe_positions(furthest).tolist(), *(p for p in EXTRA if p <= furthest)})
     at = [point(subject, reach.low + p) for p in found]
     matrix = matrices(subject, call or subject.rotate, at, draw)[:, 0]
-    order = None if reach.low else order_of(matrix[:1], 2 * rounding_of(draw.dtype).rotating)
+    order = (
+        None
+        if reach.low
+        else channel_order_at_zero(matrix[:1], 2 * rounding_of(draw.dtype).rotating)
+    )
     matrix = matrix if order is None else matrix[..., order]
     stays = (matrix == torch.eye(subject.width, dtype=torch.float64)).all(-1).all(0)
     moving = tuple(int(i) for i in (~stays).nonzero().flatten())
@@ -121,7 +125,7 @@ def rotates_of(
         matrix[:, stays, stays] = 1
         length = 1.0
         rounding = Rounding(rounding.unit, rounding.angle_unit, 2 * rounding.rotating)
-    return Rotates(
+    return Rotation(
         Images(torch.tensor(found), matrix, 0.0),
         moving,
         length,
@@ -133,9 +137,9 @@ def rotates_of(
 
 
 def pairings(width: int, start: int, axes: int) -> dict[str, list[Pair]]:
-    """The channels of each pair in each layout, from ``start`` on: ways of the same name.
+    """Return the channels of each pair, from ``start`` on, in the ways of each layout.
 
-    Code of several axes may give each a block of its own, and halve that.
+    Code of several axes may give each axis its own block, and halve that.
     """
     made = {name: [pairs_in(name, width // 2)] for name in ("interleaved", "half")}
     if axes > 1 and width % (2 * axes) == 0:
@@ -147,8 +151,10 @@ def pairings(width: int, start: int, axes: int) -> dict[str, list[Pair]]:
     return {name: [(a + start, b + start) for a, b in ways] for name, ways in made.items()}
 
 
-def read(found: Rotates, subject: Rotary, layout: str | None = None) -> Read | None:
-    """Angles and frequencies of the layout that fits, the asked one first; None if none does."""
+def read_frequencies(
+    found: Rotation, subject: Rotary, layout: str | None = None
+) -> Frequencies | None:
+    """Read angles and frequencies in a layout that fits, ``layout`` first; None if none does."""
     start, width = found.block(subject)
     finite = found.images.finite()
     if not found.moving or width < 2 or 1 not in finite.positions.tolist():
@@ -158,7 +164,7 @@ def read(found: Rotates, subject: Rotary, layout: str | None = None) -> Read | N
         for pair in ways[name]:
             if float(found.outside(pair).max()) <= found.allowed:
                 return _read(found, pair, name)
-    mixed = finite.partners(found.allowed)  # so the pairs of a head are found of which some rotate
+    mixed = finite.partners(found.allowed)  # finds the pairs of a head that rotates only in part
     if any(len(mixed[i]) != 1 for i in found.moving):
         return None
     both = [(i, min(p)) for i, p in enumerate(mixed) if p and i < min(p)]
@@ -169,25 +175,25 @@ def read(found: Rotates, subject: Rotary, layout: str | None = None) -> Read | N
     return _read(found, (first, second), "half" if halves else "as seen")
 
 
-def _read(found: Rotates, pair: Pair, layout: str) -> Read:
+def _read(found: Rotation, pair: Pair, layout: str) -> Frequencies:
     blocks = found.images.blocks(list(zip(*(one.tolist() for one in pair), strict=True)))
     angles, rounding = blocks.angles, found.rounding
     eta = math.asin(min(1.0, rounding.rotating))
-    # an angle at 1 is known up to whole turns
+    # the angle at 1 is known up to whole turns
     upper = torch.maximum(
         angles[blocks.positions.tolist().index(1)].abs() + eta, found.speeds[pair[0]]
     )
     off = rounding.angle(blocks.positions.double()[:, None], upper) + eta
     rows = angles.isfinite().all(1)
     omega, radius = frequencies_of(blocks.positions[rows], angles[rows], off[rows])
-    return Read(blocks, omega, radius, off, pair, float(blocks.away[rows].max()), layout)
+    return Frequencies(blocks, omega, radius, off, pair, float(blocks.away[rows].max()), layout)
 
 
 def ladders_of(declared: DeclaredRotary, width: int, axes: int) -> dict[str, Tensor]:
-    """The declared ladder, by name; more than one where the declaration leaves a choice.
+    """Return the declared ladder by name, or several if the declaration leaves a choice.
 
-    Code of several axes may have one ladder, or one of its own for each; YaRN may round the ends
-    of its ramp, or not.  Empty where neither base nor frequencies are declared.
+    Code of several axes may have a common ladder, or one for each; YaRN may round the ends of its
+    ramp, or not.  Empty if neither base nor frequencies are declared.
     """
     if declared.frequencies is not None:
         return {"as listed": torch.tensor(declared.frequencies, dtype=torch.float64)}

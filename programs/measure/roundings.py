@@ -1,9 +1,9 @@
-"""The calls of some code on arrays that carry a value and how far rounding may have moved it.
+"""The calls of some code on arrays that carry a value and a bound on its rounding error.
 
-A law is evaluated on what these calls give, in float64; so its two sides carry bounds that follow
-from those of the calls: of rotary code derived from its format and its positions
-(:mod:`..tolerance`), of attention and layers measured by their response
-(:mod:`..response`), of tables and biases from their entries.
+A law is evaluated on the results of these calls, in float64; so its two sides carry bounds that
+follow from those of the calls: for rotary code derived from its format and its positions
+(:mod:`..tolerance`), for attention and layers measured by their response (:mod:`..response`), for
+tables and biases from their entries.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ...numeric.arithmetic import Arithmetic
 from ...numeric.devices import unit_roundoff
 from ...numeric.profile import profile_of
 from ...numeric.rounded import Rounded
-from ..calling import calm
+from ..calling import seeded_call
 from ..draw import Draw
 from ..identify.offsets import HIDING, heads_of
-from ..response import CANCELLED, MOVED, Allowed, allowance, moved_inside
+from ..response import CANCELLED, PERTURBATIONS, Allowance, allowance, moved_inside
 from ..rotary_matrices import MADE, fastest, require_shape_of, rounding_for
-from ..running import refusal
+from ..running import describe_refusal
 from ..subjects import Additive, Rotary
 from ..tolerance import STEPS, Rounding, rounding_of
 
-OF_A_ROW = 3  # roundings of an entry of a bias, which each difference of two has four of
-THROUGH_A_CACHE = 2.0  # a step rounds as all at once does, and what is kept once more
-READ = ("shown", "weighs", "reached", "heeds", "padded")  # what is read off code beside its results
+ROW_FACTOR = 3  # roundings of an entry of a bias
+CACHE_FACTOR = 2.0  # a step rounds like a whole call, and the cache once more
+READ = ("shown", "weighs", "reached", "heeds", "padded")  # properties read off the code
 
 
 @cache
@@ -41,21 +41,21 @@ def _arithmetic() -> Arithmetic:
 
 
 def exact(x: Tensor) -> Rounded:
-    """Numbers that are what they are."""
+    """Return numbers without error."""
     return _arithmetic().exact(x.detach().to("cpu", torch.float64))
 
 
-class FedInPieces(Exception):
-    """A piece that the code did not take though it took the ones before."""
+class PieceRefused(Exception):
+    """The code refused a piece after accepting the ones before."""
 
 
 @dataclass
 class Roundings:
-    """How far what calls of some code give may be off, in the format of a draw.
+    """Error bounds for the results of some code's calls, in the format of a draw.
 
-    ``floor`` is the unit of tables that the code keeps.  ``fastest`` is the largest frequency of
-    rotary code; where it cannot be told, another one is put in its place.  Of attention and layers
-    nothing is allowed where calls are ``plain``, and where they are ``still`` no inputs are moved.
+    ``floor`` is the unit roundoff of tables that the code keeps.  ``fastest`` is the largest
+    frequency of rotary code; if it cannot be determined, the caller supplies one.  For attention
+    and layers, ``plain`` calls are allowed no error, and ``still`` calls do not perturb the inputs.
     """
 
     subject: Any
@@ -66,12 +66,12 @@ class Roundings:
     still: bool = False
     fastest: float = 0.0
     rounding: Rounding | None = None
-    known: dict[Any, Allowed] = field(default_factory=dict)
+    known: dict[Any, Allowance] = field(default_factory=dict)
     lengths: dict[int, tuple[Rounded, Tensor]] = field(default_factory=dict)
-    """How far the vectors of a result are off in length, which is less than their entries say."""
+    """Bounds on the error of the norms of result vectors, smaller than their entries imply."""
 
     def call(self, name: str, code: Callable[..., Any]) -> Callable[..., Any]:
-        """The call on arrays with their errors."""
+        """Return the call on arrays with their errors."""
         if isinstance(self.subject, Rotary):
             return lambda *given: self._rotary(name, code, given)
         if name == "step":
@@ -90,20 +90,20 @@ class Roundings:
             return lambda x: self._added(code, x)
         return lambda *given: self._attended(name, code, given)
 
-    def anew(self, fastest: float = 0.0) -> Roundings:
-        """The same with nothing known of earlier calls, and another largest frequency."""
+    def fresh(self, fastest: float = 0.0) -> Roundings:
+        """Return a copy that knows no earlier calls, with another largest frequency if given."""
         if isinstance(self.subject, Rotary):
             self._known()
         return replace(self, known={}, lengths={}, fastest=fastest or self.fastest)
 
     def _given(self, x: Any) -> Any:
-        """An input as the code takes it: a copy, which it may write into."""
+        """Return an input as the code takes it: a copy, which it may write into."""
         if isinstance(x, Rounded):
             return x.value.to(self.draw.device, self.draw.dtype, copy=True).contiguous()
         return x.to(self.draw.device, copy=True).contiguous() if isinstance(x, Tensor) else x
 
     def _off(self, x: Rounded, given: Tensor) -> Tensor:
-        """How far an input may be from what it stands for, once it is cast."""
+        """Bound the distance of an input from what it stands for, after the cast."""
         return x.error().expand(x.shape) + (x.value - given.to("cpu", torch.float64)).abs()
 
     # rotary
@@ -125,7 +125,7 @@ class Roundings:
         if name == "all_three":
             made = code(*(x.clone() for x in inputs[:3]), inputs[3])
         else:
-            made = (calm(code, *inputs),)
+            made = (seeded_call(code, *inputs),)
         found = []
         for x, put, result in zip(vectors, inputs, made, strict=False):
             out = result.detach().to("cpu", torch.float64)
@@ -144,7 +144,7 @@ class Roundings:
         return found if name == "all_three" else found[0]
 
     def _far(self, name: str, given: tuple[Any, ...]) -> Tensor:
-        """How far vectors are rotated: the sum of the coordinates of each position."""
+        """Return how far vectors are rotated: the sum of the coordinates of each position."""
         at = given[-1]
         if name == "shift":
             far = torch.tensor(abs(float(at)) * max(1, self.subject.axes))
@@ -157,7 +157,7 @@ class Roundings:
         return far
 
     def _evicted(self, code: Callable[..., Any], x: Rounded, put: Tensor) -> Any:
-        """Keys that may have been rotated on once for every key that came after them."""
+        """Bound keys of a cache, which may be rotated again for every later key."""
         kept, raw, at = code(put.clone())
         kept, count = kept.detach().to("cpu", torch.float64), x.shape[2]
         size = float(torch.maximum(kept.norm(dim=-1).max(), raw.double().norm(dim=-1).max()))
@@ -189,34 +189,34 @@ class Roundings:
             allowed = self._allowance(call, *own)
             if not self.still and any(
                 _times(x) > 0 for x in own
-            ):  # what is subtracted of all scores may be large
+            ):  # a number subtracted from all scores may be large
                 inside = CANCELLED * moved_inside(call, *own, draw=self.draw)
                 allowed = replace(allowed, value=max(allowed.value, inside))
             out, size, self.known[key] = allowed.output, 1.0, allowed
-        # an angle or a bias at a position is off by so many units before it is used
+        # an angle or bias at a position p is off by p units before it is used
         further = given[1] if name == "whole_layer" else 0
         length = inputs[0].shape[1] if name in ("whole_layer", "hide") else 0
         radius = (allowed.value / 2 + (further + length) * allowed.each) * max(1.0, size)
         cast = max(float(self._off(given[n], inputs[n]).max()) for n in numbers)
         radius += allowed.each if cast else 0.0
         if self.pieces:
-            radius *= 2 * THROUGH_A_CACHE
+            radius *= 2 * CACHE_FACTOR
         return _with(out.detach().to("cpu", torch.float64), torch.tensor(radius))
 
-    def _allowance(self, call: Callable[..., Tensor], *inputs: Tensor) -> Allowed:
-        moved = 0 if self.still else MOVED
+    def _allowance(self, call: Callable[..., Tensor], *inputs: Tensor) -> Allowance:
+        moved = 0 if self.still else PERTURBATIONS
         return allowance(call, *inputs, draw=self.draw, floor=self.floor, moved=moved)
 
     def _read(self, code: Callable[..., Any], given: tuple[Any, ...]) -> Any:
-        """Whether something is 0, or the same as before: rounding has no part in it."""
+        """Read whether something is 0, or unchanged, which rounding does not affect."""
         found = code(*map(self._given, given))
         return [exact(x) for x in found] if isinstance(found, list) else exact(found)
 
     def _pulled(self, code: Callable[..., Any], n: int, given: tuple[Any, ...]) -> Any:
-        """Gradients, and how far those at later tokens move when the inputs are rounded otherwise.
+        """Return gradients, with the effect of rounding on those at later tokens as their bound.
 
-        Where parts of one cancel, rounding is left, and moves as much as it is.  What a key with a
-        weight of exp(-100) pulls is far less, and hardly moves.
+        Where the parts of a gradient cancel, the remaining rounding moves as much as its own size.
+        A key with a weight of exp(-100) has a far smaller gradient, which hardly moves.
         """
         if self.plain:
             return self._read(code, (n, *given))
@@ -234,20 +234,20 @@ class Roundings:
         return made if isinstance(found, list) else made[0]
 
     def _step(self, code: Callable[..., Any], x: Rounded, state: Any) -> tuple[Rounded, Any]:
-        """A piece; how far it may be off counts with the side that it is compared with."""
+        """Run a piece; its error is part of the bound of the side that it is compared with."""
         try:
             found, state = code(self._given(x), state)
         except Exception as error:
             if state is None:
                 raise
-            raise FedInPieces(f"raised {refusal(self.subject, error, 160)}") from error
+            raise PieceRefused(f"raised {describe_refusal(self.subject, error, 160)}") from error
         return exact(found), state
 
     # tables
 
     def _added(self, code: Callable[..., Any], x: Rounded) -> Rounded:
         put = self._given(x)
-        out = calm(code, put)
+        out = seeded_call(code, put)
         rounding = rounding_of(self.draw.dtype)
         p = torch.arange(2, put.shape[1] + 2, dtype=torch.float64)[:, None]
         size = max(_size(out), _size(put))
@@ -255,33 +255,33 @@ class Roundings:
         return _with(out, size * (2 * rounding.unit + rounding.rotating + rotated))
 
     def _of_grid(self, found: Tensor) -> Rounded:
-        """A table of a grid (*sizes, D): an angle is a coordinate times a frequency."""
+        """Return a table of a grid (*sizes, D): an angle is a coordinate times a frequency."""
         rounding, far = rounding_of(self.draw.dtype), 2 + max(found.shape[:-1])
         rotated = STEPS * rounding.angle_unit * far * (self.fastest or 1.0)
         off = _size(found) * (2 * rounding.unit + rounding.rotating + rotated)
         return _with(found.detach().to("cpu", torch.float64), torch.tensor(off))
 
     def _made(self, found: Tensor, queries: int, keys: int) -> Rounded:
-        """A bias (H, T, S) with the rounding of its entries; what hides is −∞.
+        """Return a bias (H, T, S) with the rounding of its entries; hidden entries are −∞.
 
-        An entry may be a product of two vectors whose angles, position times a frequency of at most
-        1, are rounded twice each, in float32 or finer: 4 n u of it.
+        An entry may be a product of two vectors whose angles, a position times a frequency of at
+        most 1, are rounded twice each, in float32 or finer: 4 n u relative to the entry.
         """
         flat = heads_of(found, queries, keys)
         flat = torch.where(flat > HIDING, flat, -torch.inf)
         finite = torch.where(flat.isfinite(), flat.abs(), 0.0)
         unit = unit_roundoff(found.dtype)
         angles = 4 * max(queries, keys) * min(unit, unit_roundoff(torch.float32))
-        radius = (OF_A_ROW * unit + angles) * (finite.max() if finite.numel() else 0.0)
+        radius = (ROW_FACTOR * unit + angles) * (finite.max() if finite.numel() else 0.0)
         return _with(flat, torch.as_tensor(radius))
 
     def _of_window(self, found: Tensor, axes: int) -> Rounded:
-        """The bias of a window (H, *window, *window), or its index: entries of one table."""
+        """Return the bias (H, *window, *window) or index of a window: entries of one table."""
         return exact(found if found.dim() > 2 * axes else found[None])
 
 
 def _times(x: Tensor) -> int:
-    """The size of an array in powers of 64: what rounding does to a larger one is another."""
+    """Return the size of an array in powers of 64; arrays of other sizes round differently."""
     size = _size(x)
     return math.floor(math.log2(size) / 6) if size else 0
 

@@ -1,4 +1,4 @@
-"""Scores and weights of attention, of a layer too: their scale, and whether weights add up to 1."""
+"""Scores and weights of attention and layers: their scale, and whether weights add up to 1."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from ..identify.calls import REFUSALS
 from ..identify.weights import scale_alone
 from ..response import gap
 from ..subjects import Attention
-from .base import Outcome, Scene, broken, compared, held, in_formats, not_asked, probe, undecided
+from .base import Outcome, Scene, broken, compare, holds, in_formats, not_asked, probe, undecided
 from .inputs import other_heads
-from .laws import instead
+from .laws import for_layers
 
 LARGE = 1e4
 
 
-@instead("shift-of-scores")
+@for_layers("shift-of-scores")
 def large_in_a_layer(scene: Scene) -> Outcome:
-    """Large scores inside a layer give numbers, where its projections can be set."""
+    """Check that large scores inside a layer give finite results, if they can be set."""
     inner = projected(scene.subject)
     if inner is None:
         return not_asked("the code takes tokens: nothing can be added to its scores")
     inside = replace(scene, subject=inner)
     most = torch.finfo(scene.draw.dtype).max
     large = LARGE * math.log(most) / math.log(torch.finfo(torch.float32).max)  # an exponent's range
-    large = min(large, math.sqrt(most) / 16)  # so that products are finite
+    large = min(large, math.sqrt(most) / 16)  # products stay finite
     for name in "qk":
-        given = dict(zip("qkv", inside.given(1, 3, 80), strict=True))
+        given = dict(zip("qkv", inside.draw_qkv(1, 3, 80), strict=True))
         given[name] = large * given[name]
-        assert inner.attend is not None  # what is projected has one
+        assert inner.attend is not None  # set by projected()
         found = inner.attend(*given.values(), None)
         bad = (~found.isfinite()).nonzero().tolist()
         if bad:
@@ -56,7 +56,7 @@ def large_in_a_layer(scene: Scene) -> Outcome:
 @probe("scale-as-declared", "attention")
 @in_formats
 def scale_as_declared(scene: Scene) -> Outcome:
-    """The scale that is identified, at every number of heads that the code takes."""
+    """Compare the identified scale with the declared one, at every number of heads allowed."""
     one = scene.subject
     if one.attend is None:
         one = projected(one) if scene.declared.scale is not None else None
@@ -70,7 +70,7 @@ def scale_as_declared(scene: Scene) -> Outcome:
         except REFUSALS:
             if (h, g) == own:
                 raise
-            continue  # it does not take so many heads
+            continue  # the code refuses so many heads
         if read is None:
             return undecided("one of two keys has no weight, so that no scale can be read")
         if not read.linear:
@@ -80,11 +80,11 @@ def scale_as_declared(scene: Scene) -> Outcome:
             f"weights have the ratios of a scale of {round(read.value, 6):.6g}, and "
             f"{wanted:.6g} is declared"
         )
-        seen = compared(
+        seen = compare(
             torch.tensor([read.value], dtype=torch.float64),
             wanted,
             read.radius,
-            lambda _, words=words: (words, {"seed": scene.draw.seed}, "the scale that was read"),
+            lambda _, words=words: (words, {"seed": scene.draw.seed}, "the identified scale"),
             f"the weights have the ratios of scale {wanted:.6g}",
             there="the declared scale",
             H=h,
@@ -96,9 +96,11 @@ def scale_as_declared(scene: Scene) -> Outcome:
     return seen
 
 
-ONE = r"(to_?|w_?|lin(ear)?_?|proj(ection)?_?)?({})(_?(proj|projection|lin|linear|layer|w|net))?"
+PART_NAME = (
+    r"(to_?|w_?|lin(ear)?_?|proj(ection)?_?)?({})(_?(proj|projection|lin|linear|layer|w|net))?"
+)
 NAMES = {
-    part: re.compile(ONE.format(words), re.IGNORECASE)
+    part: re.compile(PART_NAME.format(words), re.IGNORECASE)
     for part, words in {
         "q": "q|query|queries",
         "k": "k|key|keys",
@@ -110,7 +112,7 @@ NAMES = {
 
 @dataclass
 class _Run:
-    """One run of a layer: what its projections are to give, and what its last one was given."""
+    """One run of a layer: results for its projections, and the input of its last one."""
 
     given: dict[str, Tensor]
     seen: set[str] = field(default_factory=set)
@@ -119,12 +121,12 @@ class _Run:
 
 
 def projected(layer: Attention) -> Attention | None:
-    """The attention inside a layer: q (B, H, T, D), k and v (B, G, T, D) -> (B, H, T, D).
+    """Return the attention inside a layer: q (B, H, T, D), k and v (B, G, T, D) -> (B, H, T, D).
 
-    The projections are found by their names; while the layer runs, what they give is replaced, and
-    what its last projection is given is read.  That this is attention at all is not assumed: who
-    reads it has to see weights that are a softmax of products.  ``None`` where its projections are
-    not found, or do not split into its heads.
+    The projections are found by name; while the layer runs, their results are replaced, and the
+    input of its last projection is captured.  That this is attention at all is not assumed: callers
+    must check that its weights are a softmax of products.  ``None`` if the projections are not
+    found, or do not split into the heads.
     """
     parts = _parts(layer.module)
     if parts is None or layer.layer is None:
@@ -153,7 +155,7 @@ def projected(layer: Attention) -> Attention | None:
         rows = {name: x.transpose(1, 2).flatten(2) for name, x in (("q", q), ("k", k), ("v", v))}
         run = _Run({"qkv": torch.cat(tuple(rows.values()), -1)} if "qkv" in parts else rows)
         with _hooked(layer.module, parts, run):
-            assert layer.layer is not None  # seen above
+            assert layer.layer is not None  # checked above
             out = layer.layer(_tokens(layer, q))
         found = out if run.read is None else run.read
         return found.reshape(*found.shape[:2], heads, width).transpose(1, 2)
@@ -166,7 +168,7 @@ def _tokens(layer: Attention, q: Tensor) -> Tensor:
 
 
 def _matrices(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """The parts that are one matrix, by the last word of their name."""
+    """Yield the parts with a single weight matrix, by the last component of their name."""
     for name, part in module.named_modules():
         weight = getattr(part, "weight", None)
         if isinstance(weight, Tensor) and weight.ndim == 2 and not any(part.children()):
@@ -174,7 +176,7 @@ def _matrices(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
 
 
 def _parts(module: nn.Module | None) -> dict[str, nn.Module] | None:
-    """The projections by name: q, k and v, or qkv in one; None where these are not one of each."""
+    """Return the projections by name, q, k and v or a joint qkv; None unless each occurs once."""
     if module is None:
         return None
     found: dict[str, list[nn.Module]] = {name: [] for name in NAMES}
@@ -191,7 +193,7 @@ def _parts(module: nn.Module | None) -> dict[str, nn.Module] | None:
 
 @contextmanager
 def _hooked(module: nn.Module | None, parts: dict[str, nn.Module], run: _Run) -> Iterator[None]:
-    """The layer with what its projections give replaced, and its last projection listened to."""
+    """Replace the results of the layer's projections, and capture its last projection's input."""
     assert module is not None  # its parts were found
     handles: list[Any] = []
 
@@ -221,27 +223,27 @@ def _hooked(module: nn.Module | None, parts: dict[str, nn.Module], run: _Run) ->
             handle.remove()
 
 
-# in two free directions a random vector is as near as this to a span once in 1e8
+# with two free directions a random vector is this near to a span once in 1e8
 NEAR, FAR = 1e-4, 1e-2
-FEWEST = 8  # tokens of a call: more calls than that are not made in their place
+FEWEST = 8  # least tokens of a call; fewer would take too many calls
 
 
-@instead("rows-sum-to-one")
+@for_layers("rows-sum-to-one")
 def on_a_line(scene: Scene) -> Outcome:
-    """Weights add up to one: outputs for tokens on a line keep to the directions of that line.
+    """Check that weights add up to one: outputs for tokens on a line keep to the line's directions.
 
-    Tokens x + a_j d lie on a line.  Where values V_h x + c_h are linear in a token, and weights add
-    up to one, every head h gives V_h x + c_h + m V_h d with some mean m of the a_j, whatever
-    positions and masks do, so that ::
+    Tokens x + a_j d lie on a line.  If values V_h x + c_h are linear in a token, and weights add up
+    to one, every head h gives V_h x + c_h + m V_h d with some mean m of the a_j, whatever positions
+    and masks do, so that ::
 
         f(x + a_i d) − f(x alone)  lies in the span of V_1 d .. V_H d, and of d with a residual
 
     Sums s_h other than one add (s_h − 1) (V_h x + c_h).  With two lines of the same d, through x
-    and through y, the span then holds V (x − y) = f(x alone) − f(y alone), which it does not hold
-    otherwise (but for chance, where it leaves two directions free).
+    and through y, the span then contains V (x − y) = f(x alone) − f(y alone), which it otherwise
+    does not (except by chance, which two free directions exclude).
     """
     one, call = scene.subject, scene.tokens
-    assert call is not None  # code on queries, keys and values is looked at by the formula
+    assert call is not None  # code on queries, keys and values is checked by the formula
     x, y, d = (scene.draw.normal(1, 1, one.embed, salt=n) for n in (1, 2, 3))
 
     def alone(a: Tensor) -> Tensor:
@@ -253,19 +255,20 @@ def on_a_line(scene: Scene) -> Outcome:
     allowed = sum(end() for end in ends)
     bent = max(gap(first + second, 2 * middle), gap(more + less, 2 * first))
     if bent > 2 * allowed:
-        return not_asked("what the layer makes of one token is not linear: its values are not seen")
+        return not_asked(
+            "the output for a single token is not linear in it: its values cannot be read"
+        )
     target = (first - second).double().flatten()
     if float(target.norm()) <= 2 * allowed * math.sqrt(target.numel()):
         return undecided(
-            "what the layer makes of one token alone does not depend on the token: "
-            "its values are not seen"
+            "the output for a single token does not depend on the token: its values cannot be read"
         )
     rows, off = [d.double().flatten(), (x - y).double().flatten()], allowed
     many = _most(lambda n: call(x.expand(-1, n, -1)), one.embed + 2)
     _, _, passed = torch.linalg.svd(torch.stack(rows), full_matrices=False)
-    if _outside(target, passed) <= FAR:  # it is in the span whatever the weights are
+    if _outside(target, passed) <= FAR:  # in the span whatever the weights are
         return undecided(
-            "what the layer makes of one token is a multiple of it: its values "
+            "the output for a single token is a multiple of it: its values "
             "cannot be told from a residual"
         )
     for turn in range(2 * -(-(one.embed + 2) // many)):
@@ -276,13 +279,13 @@ def on_a_line(scene: Scene) -> Outcome:
             off = max(off, seen() + allowed)
     span = torch.stack(rows)
     _, values, directions = torch.linalg.svd(span, full_matrices=False)
-    # a change of every entry by `off` moves a singular value by its Frobenius norm at most
+    # changing every entry by `off` moves a singular value by at most the Frobenius norm of this
     bound = off * math.sqrt(span.numel())
     free = one.embed - int((values > bound).sum())
     if free < 2:
-        return undecided("the outputs span every direction: sums of weights are not seen in them")
+        return undecided("the outputs span every direction: they do not show sums of weights")
     if _outside(target, directions[values > bound]) > FAR:
-        return held(
+        return holds(
             "tokens on a line gave outputs along it: the weights add up to one",
             B=1,
             T=many,
@@ -308,7 +311,7 @@ def on_a_line(scene: Scene) -> Outcome:
 
 
 def _most(call: Callable[[int], object], many: int) -> int:
-    """So many tokens, or half of them, or less, as code takes that holds a number of them."""
+    """Return the number of tokens, halved until the code takes it or few are left."""
     while many > FEWEST:
         try:
             call(many)
@@ -320,5 +323,5 @@ def _most(call: Callable[[int], object], many: int) -> int:
 
 
 def _outside(target: Tensor, basis: Tensor) -> float:
-    """The share of a vector that an orthonormal basis (n, E) does not reach."""
+    """Return the share of a vector outside the span of an orthonormal basis (n, E)."""
     return float((target - basis.T @ (basis @ target)).norm() / target.norm())

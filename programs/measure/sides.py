@@ -1,8 +1,8 @@
-"""Both sides of a formula in floats: whether rounding explains what differs, and the witness.
+"""Both sides of a formula in floats: whether rounding explains a difference, and the witness.
 
-The sides are those that proofs and finite fields read (:mod:`attnproof.theorems.laws`), and the
-bounds those of each call (:mod:`.roundings`).  Where they differ the inputs are made smaller until
-no letter can be, and told in a sentence.
+The sides are those of proofs and finite fields (:mod:`attnproof.theorems.laws`), and the bounds are
+those of each call (:mod:`.roundings`).  If the sides differ, the inputs are shrunk until no letter
+can be smaller, and described in a sentence.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from torch import Tensor
 from attnproof.theorems.laws import Formula
 
 from ...numeric.rounded import Rounded
-from ..calling import plain
+from ..calling import as_lists
 from ..draw import Draw
-from ..identify.calls import Hand, calls_of
+from ..identify.calls import Adapter, calls_of
 from ..response import differences, place_of_largest
 from ..rotary_matrices import Reach, unit_words
 from ..subjects import Attention, Layer, Mask
@@ -30,17 +30,17 @@ from .base import Outcome, broken
 from .roundings import Roundings, exact
 
 BITWISE = ("causal", "hidden-keys-do-nothing", "past-is-used", "window-as-declared", "alignment")
-NOTHING = "the law says nothing of this code"
+VACUOUS = "the law says nothing of this code"
 Values = dict[str, Any]
 
 
 class Beyond(Exception):
-    """Positions that the code does not have."""
+    """The code does not have these positions."""
 
 
 @dataclass(frozen=True)
-class Apart:
-    """Two sides at the entry where they differ most beyond what is allowed."""
+class Difference:
+    """Two sides at the entry where they differ most beyond the allowed amount."""
 
     names: tuple[str, str]
     at: tuple[int, ...]
@@ -51,7 +51,7 @@ class Apart:
 
 
 @dataclass(frozen=True)
-class Look:
+class Comparison:
     """A law of some code, in one format."""
 
     subject: Any
@@ -68,22 +68,22 @@ class Look:
         plain: bool = False,
         still: bool = False,
     ) -> SimpleNamespace:
-        """The calls of the code on arrays with their errors, as :class:`Roundings` has them."""
-        made = replace(self.roundings.anew(fastest), pieces=pieces, plain=plain, still=still)
-        calls = calls_of(self.subject, Hand(made.call, dtype=self.draw.dtype))
+        """Return the calls of the code on arrays with their errors, from :class:`Roundings`."""
+        made = replace(self.roundings.fresh(fastest), pieces=pieces, plain=plain, still=still)
+        calls = calls_of(self.subject, Adapter(made.call, dtype=self.draw.dtype))
         for name in ("windowed", "indexed", "gridded"):
             if self.window and (whole := getattr(calls, name, None)) is not None:
                 setattr(calls, name, partial(whole, self.window))
-        if isinstance(self.subject, Mask):  # a number hides whose exponential is 0 in its format
+        if isinstance(self.subject, Mask):  # a number hides if its exponential is 0 in its format
             calls.visible = lambda x, y: exact(calls.seen(x, y).double())
         return calls
 
     def differ(self, formula: Formula, values: Values, fastest: float = 0.0) -> tuple[Any, ...]:
-        """Where two sides are further apart than rounding explains, or None; and the worst.
+        """Return where two sides differ beyond rounding, or None; and the worst entry.
 
-        Of what is computed twice from the same numbers no bit should differ: bounds are derived
-        only where one does.  Inputs of attention and layers are moved only where two sides differ
-        by more than is allowed without.
+        Sides computed twice from the same numbers should agree bit for bit: bounds are derived only
+        if they do not.  Inputs of attention and layers are perturbed only if the sides differ by
+        more than is allowed without that.
         """
         if formula.id in BITWISE:
             found, _ = self._differ(formula, values, self.calls(plain=True))
@@ -98,16 +98,18 @@ class Look:
 
     def _differ(self, formula: Formula, values: Values, calls: SimpleNamespace) -> tuple[Any, ...]:
         if formula.kind == "attention":  # a function takes any number of heads
-            met = lengths_now(formula, values, {"H": self.subject.heads, "G": self.subject.groups})
+            met = updated_lengths(
+                formula, values, {"H": self.subject.heads, "G": self.subject.groups}
+            )
             calls.heads, calls.groups = met["H"], met["G"]
         left, right = formula.equations(calls, **values)
         if isinstance(left, list) and not left:
-            raise Beyond(NOTHING)
+            raise Beyond(VACUOUS)
         pairs = list(zip(left, right, strict=True)) if isinstance(left, list) else [(left, right)]
         names = formula.names or (("the left side", "the right side"),)
         worst = (0.0, 0.0, 0.0)
         for k, sides in enumerate(pairs):
-            here, there = (of_side(side) for side in sides)
+            here, there = (value_and_bound(side) for side in sides)
             told = names[k % len(names)]
             if formula.call.endswith("paths"):
                 own = list(self.subject.paths)
@@ -117,10 +119,10 @@ class Look:
             if here[0].shape != there[0].shape:
                 words = f"the shape of {told[0]}", f"the shape of {told[1]}"
                 shapes = list(here[0].shape), list(there[0].shape)
-                return Apart(words, (), shapes[0], shapes[1], math.inf, 0.0), worst
+                return Difference(words, (), shapes[0], shapes[1], math.inf, 0.0), worst
             off = differences(here[0], there[0])
             if formula.kind == "bias" or formula.id == "hidden-rows":
-                # what is hidden, less what is hidden, is no number; nor is what is declared as none
+                # differences of hidden entries are NaN, and so are undeclared values
                 off = off.masked_fill(here[0].isnan() & there[0].isnan(), 0.0)
             allowed = (here[1] + there[1]).nan_to_num(nan=0.0)
             if not off.numel():
@@ -129,7 +131,9 @@ class Look:
             if bool((off > allowed).any()):
                 at = place_of_largest(beyond)
                 both = float(here[0][at]), float(there[0][at])
-                return Apart(told, at, both[0], both[1], float(off[at]), float(allowed[at])), worst
+                return Difference(
+                    told, at, both[0], both[1], float(off[at]), float(allowed[at])
+                ), worst
             near = (off / allowed.clamp(min=torch.finfo(torch.float64).tiny)).flatten()
             place = int(near.argmax())
             if float(near[place]) >= worst[0]:
@@ -141,8 +145,8 @@ class Look:
         return None, worst
 
 
-def of_side(side: Any) -> tuple[Tensor, Tensor]:
-    """A side and how far it may be off, in float64."""
+def value_and_bound(side: Any) -> tuple[Tensor, Tensor]:
+    """Return a side and its error bound, in float64."""
     if isinstance(side, Rounded):
         return side.value, side.error().expand(side.shape)
     value = side.detach().to("cpu", torch.float64)
@@ -150,13 +154,13 @@ def of_side(side: Any) -> tuple[Tensor, Tensor]:
 
 
 def letters_of(formula: Formula, lengths: Mapping[str, int]) -> dict[str, int]:
-    """The lengths of the letters that a formula names."""
+    """Return the lengths of the letters that a formula names."""
     used = {c for told in formula.given.values() for c in told.split()[1:]}
     return {c: n for c, n in lengths.items() if c in used}
 
 
-def lengths_now(formula: Formula, values: Values, lengths: Mapping[str, int]) -> dict[str, int]:
-    """The lengths that given values have, beside others."""
+def updated_lengths(formula: Formula, values: Values, lengths: Mapping[str, int]) -> dict[str, int]:
+    """Return ``lengths``, updated by those of the given values."""
     found = dict(lengths)
     for name, told in formula.given.items():
         letters = told.split()[1:]
@@ -165,21 +169,25 @@ def lengths_now(formula: Formula, values: Values, lengths: Mapping[str, int]) ->
     return found
 
 
-SHRUNK = "BAcnrm"  # letters that a witness may have fewer of
-LINEAR = 32  # up to which a length is made less by one
-NO_PART = 1e-15  # of a difference that rounding explains: of sums of 0 and 1 it says nothing
-SHOWN = 8  # numbers of an input that a witness writes down
+SHRUNK = "BAcnrm"  # letters whose lengths a witness may shrink
+LINEAR = 32  # lengths up to this shrink by one at a time
+NO_PART = 1e-15  # share of a difference below which its rounding is not mentioned
+MAX_SHOWN = 8  # numbers of an input that a witness lists
 
 
-def accused(
-    look: Look, formula: Formula, values: Values, found: Apart, lengths: Mapping[str, int]
+def shrunk_witness(
+    comparison: Comparison,
+    formula: Formula,
+    values: Values,
+    found: Difference,
+    lengths: Mapping[str, int],
 ) -> Outcome:
-    """Broken: the smallest inputs at which the sides differ, where, and by how much."""
-    values, found = _shrunk(look, formula, values, found)
-    told = {name: shown(value) for name, value in values.items()}
-    if isinstance(look.subject, Attention | Layer):  # looked at in float64 first
-        told |= {"seed": look.draw.seed, "format": look.draw.format}
-    if formula.of_sizes:  # what is given has lengths alone
+    """Return the broken outcome: the smallest inputs found, the place, and the difference."""
+    values, found = _shrunk(comparison, formula, values, found)
+    told = {name: witness_value(value) for name, value in values.items()}
+    if isinstance(comparison.subject, Attention | Layer):  # tested in float64 first
+        told |= {"seed": comparison.draw.seed, "format": comparison.draw.format}
+    if formula.of_sizes:  # only the lengths of inputs matter
         told = {"tokens": sum(len(v) if v.dim() == 1 else v.shape[1] for v in _tensors(values))}
     told |= place_of(formula, found)
     at = f" at {list(found.at)}" if found.at else ""
@@ -190,7 +198,7 @@ def accused(
         if kind.split()[0] in ("position", "place", "shift", "step")
         and torch.as_tensor(values[name]).numel() <= 4
     ]
-    now = letters_of(formula, lengths_now(formula, values, lengths))
+    now = letters_of(formula, updated_lengths(formula, values, lengths))
     why = ", ".join((_apart(found, formula, now.get("r", 0), now.get("n", 0)), *where))
     if math.isfinite(found.off) and found.allowed > NO_PART * found.off:
         why += f"; rounding explains {found.allowed:.2g}"
@@ -203,7 +211,7 @@ def _tensors(values: Values) -> list[Tensor]:
 
 
 TOKENS, SCORES = ("batch row", "token", "channel"), ("batch row", "head", "query", "key")
-SEEN = ("masked", "shown", "reached", "weighs")  # calls that say which keys are seen
+SEEN = ("masked", "shown", "reached", "weighs")  # calls that return which keys are seen
 PLACES = {
     "rotary": ("batch row", "head", "token"),
     "additive": TOKENS,
@@ -212,8 +220,8 @@ PLACES = {
 }
 
 
-def place_of(formula: Formula, found: Apart) -> dict[str, int]:
-    """What the axes of a side are called, with the place of the difference."""
+def place_of(formula: Formula, found: Difference) -> dict[str, int]:
+    """Return the place of the difference, by the names of the axes of a side."""
     axes: tuple[str, ...] = PLACES.get(formula.kind, TOKENS)
     if formula.call in SEEN:
         axes = SCORES[-len(found.at) :]
@@ -222,18 +230,18 @@ def place_of(formula: Formula, found: Apart) -> dict[str, int]:
     return dict(zip(axes, found.at, strict=True)) if len(axes) == len(found.at) else {}
 
 
-def _apart(found: Apart, formula: Formula, queries: int = 0, keys: int = 0) -> str:
-    """That two sides differ, by how much and where; of so many queries and keys, where known."""
+def _apart(found: Difference, formula: Formula, queries: int = 0, keys: int = 0) -> str:
+    """Say that two sides differ, by how much and where; ``queries`` and ``keys`` if known."""
     (one, here), (other, there) = zip(found.names, (found.here, found.there), strict=True)
     at = ", ".join(f"{axis} {n}" for axis, n in place_of(formula, found).items())
     where = f" in {at}" if at else ""
     if formula.call in SEEN and at:
         query = "the last query" if len(found.at) < 2 else f"query {found.at[-2]}"
         key = f"key {found.at[-1]}"
-        if 0 < queries < keys:  # the last query stands at the last key, and none at its own number
+        if 0 < queries < keys:  # the last query is at the last key
             query, key = f"{query} of {queries}", f"{key} of {keys}"
-        sees = f"{query} sees {key}, and should not"
-        return sees if found.here else f"{query} does not see {key}, and should"
+        sees = f"{query} sees {key}, but should not"
+        return sees if found.here else f"{query} does not see {key}, but should"
     if math.isfinite(found.off):
         return f"{one} and {other} differ by {found.off:.3g}{where}"
     if not found.at:
@@ -251,16 +259,18 @@ def _apart(found: Apart, formula: Formula, queries: int = 0, keys: int = 0) -> s
     return f"{bad} has {kind}{where}, where {good:.3g} is wanted"
 
 
-def _shrunk(look: Look, formula: Formula, values: Values, found: Apart) -> tuple[Values, Apart]:
-    """The same with fewer of each letter, as long as the sides differ."""
+def _shrunk(
+    comparison: Comparison, formula: Formula, values: Values, found: Difference
+) -> tuple[Values, Difference]:
+    """Shrink each letter as long as the sides differ."""
     for letter in SHRUNK:
-        most = lengths_now(formula, values, {}).get(letter, 1)
+        most = updated_lengths(formula, values, {}).get(letter, 1)
         while True:
-            length = lengths_now(formula, values, {}).get(letter, 1)
+            length = updated_lengths(formula, values, {}).get(letter, 1)
             if length < 2:
                 break
             half, most = (length + 1) // 2, max(1, min(most, length // 4))
-            # of many one at a time would be as many calls
+            # shrinking long axes one by one would take too many calls
             cuts = [most >> k for k in range(most.bit_length())] if length > LINEAR else [1]
             for part in (
                 slice(0, half),
@@ -271,7 +281,7 @@ def _shrunk(look: Look, formula: Formula, values: Values, found: Apart) -> tuple
                 if _of_padding_alone(formula, fewer) or _before_all_keys(formula, fewer):
                     continue
                 try:
-                    now, _ = look.differ(formula, fewer)
+                    now, _ = comparison.differ(formula, fewer)
                 except Exception:  # noqa: BLE001 (code may raise anything at other lengths)
                     continue
                 if now is not None and now.at:
@@ -284,7 +294,7 @@ def _shrunk(look: Look, formula: Formula, values: Values, found: Apart) -> tuple
 
 
 def _of_padding_alone(formula: Formula, values: Values) -> bool:
-    """Whether all of a row is hidden: of that these laws say nothing, and code may give NaN."""
+    """Whether a row is hidden entirely: these laws do not cover it, and code may give NaN."""
     masks = (
         values[name]
         for name, told in formula.given.items()
@@ -294,8 +304,8 @@ def _of_padding_alone(formula: Formula, values: Values) -> bool:
 
 
 def _before_all_keys(formula: Formula, values: Values) -> bool:
-    """Whether there are more queries than keys, of which the first stand before every key."""
-    now = lengths_now(formula, values, {})
+    """Whether there are more queries than keys, so that the first precede every key."""
+    now = updated_lengths(formula, values, {})
     return formula.call in SEEN and now.get("r", 0) > now.get("n", math.inf)
 
 
@@ -313,18 +323,18 @@ def _part(formula: Formula, values: Values, letter: str, part: slice) -> Values:
     return found
 
 
-def shown(value: Any) -> Any:
-    """Plain data for a witness: few numbers, or a shape."""
+def witness_value(value: Any) -> Any:
+    """Return plain data for a witness: few numbers, or a shape."""
     x = value.value if isinstance(value, Rounded) else value
     if not isinstance(x, Tensor):
         return x
     if x.numel() == 1:
-        return plain(x.reshape(()))
+        return as_lists(x.reshape(()))
     if x.dim() == 4 and x.shape[1] > 1 and bool((x == x[:, :1]).all()):
-        return shown(x[:, 0])  # the same in every head
+        return witness_value(x[:, 0])  # the same in every head
     line = x.double().flatten().sort().values
     unit = x.dtype != torch.bool and float(line[-1]) == 1 and not bool(line[:-1].any())
     if unit and x.numel() == x.shape[-1]:
         return unit_words(int(x.flatten().argmax()), x.shape[-1])
-    few = x.numel() <= SHOWN
-    return plain(x.reshape([n for n in x.shape if n > 1])) if few else f"shape {list(x.shape)}"
+    few = x.numel() <= MAX_SHOWN
+    return as_lists(x.reshape([n for n in x.shape if n > 1])) if few else f"shape {list(x.shape)}"

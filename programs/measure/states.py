@@ -1,4 +1,4 @@
-"""State of code of every kind: what earlier calls leave, inputs that change, and dropout."""
+"""Probes of state, for code of every kind: effects of earlier calls, changed inputs, dropout."""
 
 from __future__ import annotations
 
@@ -13,22 +13,41 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 
-from ..calling import arranged, calm, evaluating, fresh
+from ..calling import arranged, evaluating, fresh, seeded_call
 from ..draw import Draw
-from ..finding import Seen
+from ..finding import Counterexample
 from ..identify.calls import set_dropout
 from ..response import differences, gap, place_of_largest
 from ..running import in_a_line
 from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
-from .base import ALL, CAST, Outcome, broken, compared, formatted, held, not_asked, probe, undecided
-from .calls import Inputs, Way, allowed_of, shown, under_masks, watched, ways_of
+from .base import (
+    ALL_KINDS,
+    CAST,
+    Outcome,
+    broken,
+    compare,
+    formatted,
+    holds,
+    not_asked,
+    probe,
+    undecided,
+)
+from .calls import (
+    Inputs,
+    Way,
+    allowed_difference,
+    run_recorded,
+    under_masks,
+    ways_of,
+    witness_inputs,
+)
 
 SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
 Earlier = Iterator[tuple[str, Callable[[int], Any]]]
 
 
-def another(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
-    """A fresh one, its weights in the dtype of the draw."""
+def fresh_instance(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
+    """Return a fresh instance, its weights in the dtype of the draw."""
     made = fresh(subject, **settings)
     if isinstance(made, CAST) and made.module is not None:
         for numbers in (*made.module.parameters(), *made.module.buffers()):
@@ -37,43 +56,49 @@ def another(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
     return made
 
 
-def before_calls(
+def earlier_calls(
     subject: Subject, way: Way, draw: Draw, sizes: tuple[int, int]
 ) -> Iterator[tuple[str, list[tuple[Callable[..., Tensor] | None, Inputs]]]]:
-    """What may have been called before, in words, and the calls: None is the instance itself."""
+    """Yield what may have been called before, in words, and the calls.
+
+    None stands for a call of the instance itself.
+    """
     b, t = sizes
     short = _short(draw)
-    yield "nothing but itself", [(None, way.given(draw, b, t, 0))]
-    yield "another start of the same length", [(None, way.given(draw, b, t, 9))]
-    yield "a longer one", [(None, way.given(draw, b, 2 * t + 3, 0))]
-    yield "a longer one from another start", [(None, way.given(draw, b, 2 * t + 3, 5))]
-    yield "a shorter one", [(None, way.given(draw, b, max(1, t // 2), 0))]
-    yield "one token", [(None, way.given(draw, b + 1, 1, 4))]
-    yield "one of more rows", [(None, way.given(draw, b + 2, t, 0))]
-    yield f"one on data in {short.format}", [(None, way.given(short, b, t, 0))]
+    yield "the same call", [(None, way.make_inputs(draw, b, t, 0))]
+    yield "a call of the same length from another start", [(None, way.make_inputs(draw, b, t, 9))]
+    yield "a longer call", [(None, way.make_inputs(draw, b, 2 * t + 3, 0))]
+    yield "a longer call from another start", [(None, way.make_inputs(draw, b, 2 * t + 3, 5))]
+    yield "a shorter call", [(None, way.make_inputs(draw, b, max(1, t // 2), 0))]
+    yield "a call with one token", [(None, way.make_inputs(draw, b + 1, 1, 4))]
+    yield "a call with more rows", [(None, way.make_inputs(draw, b + 2, t, 0))]
+    yield f"a call on data in {short.format}", [(None, way.make_inputs(short, b, t, 0))]
     if way.attribute in ("bias", "mask"):
-        queries, keys = way.given(draw, b, t, 0)
-        yield "one of fewer queries and as many keys", [(None, (max(1, queries // 2), keys))]
-        yield "one of as many queries as keys", [(None, (keys, keys))]
+        queries, keys = way.make_inputs(draw, b, t, 0)
+        yield "a call with fewer queries and as many keys", [(None, (max(1, queries // 2), keys))]
+        yield "a call with as many queries as keys", [(None, (keys, keys))]
     for told, other in _others(subject, draw):
         own = next((w for w in ways_of(other) if w.attribute == way.attribute), None)
         if own is not None:
-            same = (own.call, own.given(draw, b, t, 0))
-            yield told, [same, (own.call, own.given(draw, b, 2 * t + 3, 5))]
-            between = (None, way.given(draw, b, t + 1, 2))
-            yield f"{told}, in turns", [(own.call, own.given(draw, b, t, 9)), between, same]
+            same = (own.call, own.make_inputs(draw, b, t, 0))
+            yield told, [same, (own.call, own.make_inputs(draw, b, 2 * t + 3, 5))]
+            between = (None, way.make_inputs(draw, b, t + 1, 2))
+            yield (
+                f"{told}, called in turn",
+                [(own.call, own.make_inputs(draw, b, t, 9)), between, same],
+            )
 
 
 def _short(draw: Draw) -> Draw:
-    """The same inputs in another dtype, which is coarser where that can be."""
+    """Return the same inputs in another dtype, coarser if possible."""
     return draw.cast(torch.bfloat16 if draw.dtype != torch.bfloat16 else torch.float32)
 
 
 def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
-    """Calls of one length that may leave a table of theirs to the next call of that length."""
+    """Yield calls of one length that may leave a table to the next call of that length."""
     short = _short(draw)
-    yield f"one of the same length on data in {short.format}", partial(_called, way, short, 0)
-    yield "another start of the same length", partial(_called, way, draw, 9)
+    yield f"a call of the same length on data in {short.format}", partial(_called, way, short, 0)
+    yield "a call of the same length from another start", partial(_called, way, draw, 9)
     for told, other in _others(subject, draw):
         for own in ways_of(other):
             if own.attribute == way.attribute:
@@ -81,54 +106,54 @@ def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
 
 
 def _called(way: Way, draw: Draw, start: int, length: int) -> Tensor:
-    return calm(way.call, *way.given(draw, 1, length, start))
+    return seeded_call(way.call, *way.make_inputs(draw, 1, length, start))
 
 
 def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
-    """Another instance, and others with one other setting, where it can be built with it."""
-    others = [("another instance", another(subject, draw))]
+    """Return another instance, and those that can be built with one setting changed."""
+    others = [("another instance", fresh_instance(subject, draw))]
     for name, settings in SETTINGS.items():
         if hasattr(subject, name) or name == "base":
             current = getattr(subject, name, None)
             value = next(v for v in settings if v != current)
             try:
-                made = another(subject, draw, **{name: value})
-            except Exception:  # noqa: BLE001 (settings that it refuses)
+                made = fresh_instance(subject, draw, **{name: value})
+            except Exception:  # noqa: BLE001 (code may refuse settings)
                 continue
             others.append((f"another instance with {name} {value}", made))
     return [(told, other) for told, other in others if other is not None]
 
 
-@probe("stateless", ALL)
+@probe("stateless", ALL_KINDS)
 @formatted
 def stateless(subject: Subject, draw: Draw) -> Outcome:
-    """One call, after each of several others, against the same call of a fresh instance."""
+    """Compare a call, after each of several others, with the same call of a fresh instance."""
     worst, bound, count = 0.0, 0.0, 0
     with evaluating(subject):
         for way in ways_of(subject):
-            # What grew in earlier calls may be kept for good: so these are longer than most.
+            # Caches that grew earlier may stay: these calls are longer than most.
             small = (2, 4) if not isinstance(subject, Bias | Mask) else (3, 33 + draw.seed % 8)
-            target = way.given(draw, *small, 0)
-            made = another(subject, draw)
-            first, dtype = watched(way.of(made or subject), target, draw.dtype)
+            target = way.make_inputs(draw, *small, 0)
+            made = fresh_instance(subject, draw)
+            first, dtype = run_recorded(way.on(made or subject), target, draw.dtype)
             coarse = draw.cast(dtype) if isinstance(subject, CAST) else draw
-            bound = allowed_of(subject, coarse, target, first)
-            for told, calls in before_calls(subject, way, draw, small):
-                actor = another(subject, draw) or subject
+            bound = allowed_difference(subject, coarse, target, first)
+            for told, calls in earlier_calls(subject, way, draw, small):
+                actor = fresh_instance(subject, draw) or subject
                 did = 0
                 for kind, given in calls:
-                    call = way.of(actor) if kind is None else kind
+                    call = way.on(actor) if kind is None else kind
                     try:
-                        calm(call, *given)
+                        seeded_call(call, *given)
                         did += 1
-                    except Exception:  # noqa: BLE001 (a call that it does not take)
+                    except Exception:  # noqa: BLE001 (code may refuse a call)
                         continue
                 try:
-                    again = calm(way.of(actor), *target)
+                    again = seeded_call(way.on(actor), *target)
                 except Exception as error:  # noqa: BLE001 (any code may raise anything)
                     return broken(
                         f"after {told} a call raises an error that it did not raise before",
-                        {"before": told, "call": way.attribute, "inputs": shown(target)},
+                        {"before": told, "call": way.attribute, "inputs": witness_inputs(target)},
                         ("after it", in_a_line(error, 160)),
                         ("of a fresh one", f"{tuple(first.shape)}"),
                         float("inf"),
@@ -149,7 +174,7 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                         {
                             "before": told,
                             "call": way.attribute,
-                            "inputs": shown(target),
+                            "inputs": witness_inputs(target),
                             "place": [int(i) for i in place] if place is not None else [],
                         },
                         (f"after {told}", here),
@@ -159,35 +184,35 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                         B=small[0],
                         T=small[1],
                     )
-            kept = kept_under_less(subject, way, draw, _earlier(subject, way, draw))
+            kept = cached_by_length(subject, way, draw, _earlier(subject, way, draw))
             if kept is not None:
                 return kept
     if not count:
-        return undecided("no call before it could be made")
-    return held(
-        f"a call gives the same after {count} others: longer, shorter, from another start, "
+        return undecided("no earlier call was possible")
+    return holds(
+        f"a call gives the same result after {count} others: longer, shorter, from another start, "
         "in another dtype, of another instance",
         worst,
         bound,
     )
 
 
-@probe("no-mutation", ALL)
+@probe("no-mutation", ALL_KINDS)
 @formatted
 def no_mutation(subject: Subject, draw: Draw) -> Outcome:
-    """Every tensor that is given, before and after a call, with a mask and without."""
+    """Compare every input tensor before and after a call, with a mask and without."""
     count, plain = 0, ways_of(subject)
     with evaluating(subject):
         for way in (*plain, *under_masks(subject)):
             for b, t in ((1, 1), (2, 3)):
-                given = way.given(draw, b, t, 1)
+                given = way.make_inputs(draw, b, t, 1)
                 before = [x.clone() if isinstance(x, Tensor) else x for x in given]
                 try:
-                    calm(way.call, *given, copied=False)
+                    seeded_call(way.call, *given, copied=False)
                 except Exception:
                     if way in plain:
                         raise
-                    continue  # a mask of this form, or such padding, it does not take
+                    continue  # code may refuse this form of mask, or such padding
                 for i, (now, then) in enumerate(zip(given, before, strict=True)):
                     if not isinstance(now, Tensor):
                         continue
@@ -196,18 +221,18 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
                     at = {"call": way.attribute, "B": b, "T": t, "input": i + 1}
                     if changed := _changed(told, at, now, then, B=b, T=t):
                         return changed
-        written = _weights_written(another(subject, draw) or subject, draw)
+        written = _weights_written(fresh_instance(subject, draw) or subject, draw)
         if written is not None:
             return written
     if not count:
         return not_asked("its inputs are numbers")
-    return held(f"{count} inputs are what they were", 0.0, 0.0)
+    return holds(f"{count} inputs are unchanged", 0.0, 0.0)
 
 
 def _changed(
     told: str, at: dict[str, Any], now: Tensor, before: Tensor, **sizes: int
 ) -> Outcome | None:
-    """Broken where a call has written to a tensor, at the entry that it changed most."""
+    """Return a broken outcome if a call wrote to a tensor, at the entry that changed most."""
     off = differences(now.detach().double().cpu(), before.double().cpu())
     if not bool((off > 0).any()):
         return None
@@ -222,11 +247,11 @@ def _changed(
     )
 
 
-MANY = 12  # tokens of a call that may write to the rows of a table
+TOKENS_WRITTEN = 24  # tokens of a call that may write to the rows of a table
 
 
 def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
-    """Weights that a call in evaluation changes, of code that nothing was called of before."""
+    """Find weights that a call in evaluation changes, in code that was not called before."""
     module = subject.module
     if module is None:
         return None
@@ -236,29 +261,30 @@ def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
         if not isinstance(weight, UninitializedParameter)
     }
     for way in ways_of(subject):
-        with evaluating(subject), suppress(Exception):  # so many tokens it need not take
-            calm(way.call, *way.given(draw, 2, min(MANY, getattr(subject, "most", MANY)), 0))
+        with evaluating(subject), suppress(Exception):  # code may refuse so many tokens
+            tokens = min(TOKENS_WRITTEN, getattr(subject, "most", TOKENS_WRITTEN))
+            seeded_call(way.call, *way.make_inputs(draw, 2, tokens, 0))
         for name, (weight, before) in held.items():
             told = f"a call in evaluation changes its weights: {name}"
-            at = {"call": way.attribute, "T": MANY, "weights": name}
-            if changed := _changed(told, at, weight, before, T=MANY):
+            at = {"call": way.attribute, "T": TOKENS_WRITTEN, "weights": name}
+            if changed := _changed(told, at, weight, before, T=TOKENS_WRITTEN):
                 return changed
     return None
 
 
-FIRST, SPAN = 71, 400  # lengths that no other look at code has
+FIRST, SPAN = 71, 400  # lengths that no other probe uses
 _LENGTHS = count(FIRST, 2)
-TWICE = 2.0  # both sides are rounded, each with a table of its own
+TWICE = 2.0  # both sides are rounded, each with its own table
 
 
-def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -> Outcome | None:
-    """Broken where a call at a new length gives another result after another call of that length.
+def cached_by_length(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -> Outcome | None:
+    """Return a broken outcome if a call of a new length differs after another call of that length.
 
-    A table that all instances keep, under less than what it depends on, shows nothing in a fresh
-    instance: it is kept already.  So lengths are taken that nobody asked for before; the reference
-    is the same tokens at the beginning of a longer call.
-    ``earlier``: calls by what they are in words, each given a length.  None where none is broken,
-    and where even with none before it the beginning of a longer call is not the shorter one.
+    A table shared by all instances, cached under an incomplete key, is invisible in a fresh
+    instance: it is cached already.  So lengths are used that no call has had; the reference is the
+    same tokens at the beginning of a longer call.  ``earlier``: calls by their description, each
+    taking a length.  None if nothing differs, and if the beginning of a longer call differs even
+    without an earlier call.
     """
     axis = {"rotate": 2, "key": 2, "added": 1}.get(way.attribute)
     if axis is None or not isinstance(subject, Rotary | Additive) or subject.most < FIRST + SPAN:
@@ -271,7 +297,7 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
     if any(apart(_nothing) for _ in range(2)):
         return None
     for told, call in (*_of_functions(subject, way, draw), *earlier):
-        # of one length alone it may be that tables change there, as those of a longer context
+        # at a single length, tables may change on purpose, as for a longer context
         if apart(call) and apart(call):
             off, bound, given, sides = _gap(way, draw, axis, subject, call)
             raises = isinstance(sides[0], str)
@@ -279,7 +305,7 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
                 f"after {told} a call raises an error that it did not raise before"
                 if raises
                 else f"a call gives a different result after {told}",
-                {"before": told, "call": way.attribute, "inputs": shown(given)},
+                {"before": told, "call": way.attribute, "inputs": witness_inputs(given)},
                 (f"after {told}", sides[0]),
                 ("the same tokens at the beginning of a longer call", sides[1]),
                 off,
@@ -291,69 +317,69 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
 
 
 def _nothing(_: int) -> None:
-    """No call before."""
+    """Make no earlier call."""
 
 
 def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
-    """Calls of a function, which has no size and no device: all callers share its table."""
+    """Yield calls of a function, which has no size or device: all callers share its table."""
     if subject.module is not None:
         return
 
     def narrow(n: int) -> Any:
-        x, *rest = way.given(draw, 1, n, 0)
+        x, *rest = way.make_inputs(draw, 1, n, 0)
         return way.call(x[..., : x.shape[-1] // 4 * 2], *rest)
 
     def meta(n: int) -> None:
-        with suppress(Exception):  # its result has no numbers to look at
-            way.call(*(x.to("meta") for x in way.given(draw, 1, n, 0)))
+        with suppress(Exception):  # a result on meta has no numbers
+            way.call(*(x.to("meta") for x in way.make_inputs(draw, 1, n, 0)))
 
-    if way.given(draw, 1, 1, 0)[0].shape[-1] >= 4:
-        yield "one of the same length on fewer channels", narrow
-    yield "one of the same length on another device (meta)", meta
+    if way.make_inputs(draw, 1, 1, 0)[0].shape[-1] >= 4:
+        yield "a call of the same length on fewer channels", narrow
+    yield "a call of the same length on another device (meta)", meta
 
 
 def _gap(
     way: Way, draw: Draw, axis: int, subject: Subject, before: Callable[[int], Any]
 ) -> tuple[float, float, Inputs, tuple[float | str, float | str]]:
-    """The largest difference of a call from the beginning of a longer one, after another call."""
+    """Return how far a call, after another, is from the start of a longer one, and the details."""
     n = FIRST + (next(_LENGTHS) - FIRST) % (SPAN - 2)
-    longer = way.given(draw, 1, n + 1, 0)
+    longer = way.make_inputs(draw, 1, n + 1, 0)
     given = tuple(x.narrow(axis if k == 0 else 1, 0, n).contiguous() for k, x in enumerate(longer))
     try:
         before(n)
-    except Exception:  # noqa: BLE001 (a call that it does not take)
+    except Exception:  # noqa: BLE001 (code may refuse a call)
         return 0.0, 0.0, given, (0.0, 0.0)
     try:
-        after = calm(way.call, *given)
+        after = seeded_call(way.call, *given)
     except Exception as error:
         if before is _nothing:
             raise
         return math.inf, 0.0, given, (in_a_line(error, 160), "no error")
-    whole = calm(way.call, *longer)
+    whole = seeded_call(way.call, *longer)
     first = whole.narrow(axis, 0, n)
     off = differences(after, first)
     place = place_of_largest(off)
-    bound = TWICE * allowed_of(subject, draw, longer, whole)
+    bound = TWICE * allowed_difference(subject, draw, longer, whole)
     return float(off.max()), bound, given, (float(after[place]), float(first[place]))
 
 
 DROPOUT = 0.3
 CALLS = ((1, 2), (3, 6), (5, 5))  # rows and tokens, small first
-SELDOM = 100  # further calls, that a number is seen of which one in a thousand is dropped
-MANY = 24  # one number that is dropped or not is the same in all of them once in 5000 draws
+SELDOM = 100  # further calls, to notice a dropout that drops one number in a thousand
+MANY_CALLS = 24  # calls; a single number has the same fate in all of them once in 5000 draws
 
 
 @probe("evaluation-repeats", "layer attention")
 def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
-    """Two calls in evaluation give the same, with dropout set to 0.3 wherever it can be set.
+    """Check that two calls in evaluation agree, with dropout set to 0.3 wherever possible.
 
-    Code may choose by its dropout what it does when it is built: what differs with dropout that was
-    set later has to differ with dropout that it was built with.
+    Code may choose its path by its dropout when it is built: a difference with dropout that was set
+    later counts only if it also occurs with the dropout it was built with.
     """
-    seen = held("two calls in evaluation gave the same")
+    seen = holds("two calls in evaluation gave the same result")
     for one in _with_dropout(subject):
         if one is not subject and one.module is None:
-            continue  # a function does what it is told: it knows no evaluation
+            continue  # a function has no evaluation mode
         seen = _evaluated_twice(one, draw)
         if seen.witness is not None:
             break
@@ -361,7 +387,7 @@ def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
 
 
 def _evaluated_twice(one: Any, draw: Draw) -> Outcome:
-    """The same of code as it was built; undecided where only dropout that was set later differs."""
+    """Compare two calls; undecided if they differ only with dropout that was set later."""
     seen = _called_twice(one, draw, DROPOUT)
     if seen.witness is None:
         return seen
@@ -369,15 +395,15 @@ def _evaluated_twice(one: Any, draw: Draw) -> Outcome:
     if built.witness is not None:
         return built
     return undecided(
-        f"with dropout set to {DROPOUT} two calls in evaluation differ, but not with that which it "
-        "was built with: code may choose by it when it is built; --set tells another"
+        f"with dropout set to {DROPOUT} two calls in evaluation differ, but not with the dropout "
+        "that the code was built with, which may decide how it is built; try another with --set"
     )
 
 
 def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
-    """What two calls in evaluation give; ``dropout`` is set before them, if it is a number."""
+    """Compare two calls in evaluation; ``dropout``, if a number, is set before them."""
     call = _any_call(one, draw)
-    # Code that drops at random draws from the common generator: it is told where to start.
+    # Code that drops at random uses the global generator, which is seeded here.
     with arranged(one, draw.dtype), torch.random.fork_rng(devices=[]):
         torch.manual_seed(draw.seed)
         if dropout is not None:
@@ -386,11 +412,11 @@ def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
             before = torch.get_rng_state()
             first, second = (call(b, t).detach().double().cpu() for _ in range(2))
             if torch.equal(first, second) and not torch.equal(before, torch.get_rng_state()):
-                # something is drawn, and may seldom be seen
+                # random numbers are drawn, with perhaps rare effects
                 more = (call(b, t).detach().double().cpu() for _ in range(SELDOM))
                 second = next((x for x in more if not torch.equal(x, first)), second)
             at = {"B": b, "T": t, "dropout": DROPOUT, "seed": draw.seed}
-            seen = compared(
+            seen = compare(
                 second,
                 first,
                 _repeats(first, draw),
@@ -399,7 +425,7 @@ def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
                     {**at, "place": list(place)},
                     "the second of two equal calls",
                 ),
-                "two calls in evaluation gave the same",
+                "two calls in evaluation gave the same result",
                 there="the first",
                 B=b,
                 T=t,
@@ -410,7 +436,7 @@ def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
 
 
 def _repeats(output: Tensor, draw: Draw) -> float:
-    """What sums in another order explain: u for each of as many terms as the output has numbers."""
+    """Bound the effect of the order of sums: u for as many terms as the output has numbers."""
     if torch.device(draw.device).type == "cpu":
         return 0.0
     return float(output.abs().max()) * torch.finfo(draw.dtype).eps * output[0].numel()
@@ -418,8 +444,8 @@ def _repeats(output: Tensor, draw: Draw) -> float:
 
 @probe("training-returns", "layer attention")
 def training_returns(subject: Any, draw: Draw) -> Outcome:
-    """Training that drops at random does so again after a call in evaluation."""
-    found: Outcome = not_asked("two calls in training give the same: nothing is dropped")
+    """Check that training still drops at random after a call in evaluation."""
+    found: Outcome = not_asked("two calls in training give the same result: nothing is dropped")
     for one in _with_dropout(subject):
         if one.module is None:
             continue
@@ -442,7 +468,7 @@ def training_returns(subject: Any, draw: Draw) -> Outcome:
         b, t = size
         if after == 0 or not still:
             calls = "calls in training, one in evaluation, calls in training"
-            seen = Seen(
+            seen = Counterexample(
                 {"B": b, "T": t, "seed": draw.seed, "calls": calls},
                 ("difference of two calls in training, after evaluation", after),
                 ("the same before", before),
@@ -456,23 +482,23 @@ def training_returns(subject: Any, draw: Draw) -> Outcome:
                 seen,
                 sizes={"B": b, "T": t},
             )
-        found = held("training after an evaluation drops at random again", B=b, T=t)
+        found = holds("dropout is random again in training after an evaluation", B=b, T=t)
     return found
 
 
 def _varies(call: Callable[[int, int], Tensor], b: int, t: int) -> float:
-    """How far a call is from the first of equal ones: 0 if none of many is."""
+    """Return how far a repeated call is from the first; 0 if many calls agree."""
     first = call(b, t)
-    return next((far for _ in range(MANY) if (far := gap(call(b, t), first)) > 0), 0.0)
+    return next((far for _ in range(MANY_CALLS) if (far := gap(call(b, t), first)) > 0), 0.0)
 
 
 def _with_dropout(subject: Any) -> list[Any]:
-    """The code, and a fresh one made with dropout, where it can be made so."""
+    """Return the code, and a fresh instance made with dropout, if possible."""
     found = [subject]
     if subject.make is not None:
         try:
             made = subject.make(dropout=DROPOUT)
-        except Exception:  # noqa: BLE001 (a maker without that argument)
+        except Exception:  # noqa: BLE001 (the maker may lack that argument)
             made = None
         if isinstance(made, type(subject)):
             found.append(made)
@@ -480,7 +506,7 @@ def _with_dropout(subject: Any) -> list[Any]:
 
 
 def _any_call(subject: Any, draw: Draw) -> Callable[[int, int], Tensor]:
-    """The main call at B rows of T tokens, with the same inputs each time."""
+    """Return the main call for B rows of T tokens, with the same inputs each time."""
     tokens = subject.layer if isinstance(subject, Attention) else subject.call
     if tokens is not None:
         return lambda b, t: tokens(draw.normal(b, t, subject.embed, salt=t))

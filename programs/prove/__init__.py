@@ -1,4 +1,4 @@
-"""Programs that torch.export traced, read as terms: laws proved of the code itself."""
+"""Prove laws of programs: graphs traced by torch.export are read as terms."""
 
 from __future__ import annotations
 

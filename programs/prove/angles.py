@@ -1,10 +1,10 @@
-"""Stored tables of cosines and sines, as formulas in the position.
+"""Recognise stored tables of cosines and sines as formulas in the position.
 
-Rotary code often keeps cos(p ω_j) and sin(p ω_j) for the positions below a length, and reads its
-rows.  A frequency is fitted to each pair of columns, and the tables are accepted only if every
-entry of every column is m cos(p ω_j) or m sin(p ω_j) within what rounding of the angle p ω_j, in
-the dtype of the table, explains.  The frequencies then stand for any numbers; that the tables hold
-rounded cosines, and for so many positions only, is told with every proof.
+Rotary code often stores cos(p ω_j) and sin(p ω_j) for positions below some length, and reads rows
+of these tables.  A frequency is fitted to each pair of columns, and the tables are accepted only if
+every entry of every column is m cos(p ω_j) or m sin(p ω_j) within what rounding of the angle p ω_j,
+in the dtype of the table, explains.  The frequencies are then left symbolic; that the tables hold
+rounded cosines, and only for so many positions, is a condition of every proof.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.givens import Given, real
 
-FEWEST = 4  # positions, below which columns of other functions would fit as well
-MOST = 1 << 25  # entries of the tables that are looked at
+FEWEST = 4  # positions; columns of other functions could fit fewer
+MOST = 1 << 25  # entries of a table that is examined
 FORMATS = (torch.float32, torch.float64)
 
 
 @dataclass(frozen=True)
 class Angles:
-    """A table whose row p is m cos(p ω) or m sin(p ω) of a frequency for each column.
+    """A table whose row p is m cos(p ω) or m sin(p ω), with a frequency for each column.
 
-    ``axis`` is that of the positions, ``columns`` the place of each column's frequency among
-    ``frequencies``, ``sines`` which columns are sines; ``name`` is one for equal frequencies,
-    whichever graph has them; ``off`` is the largest difference of an entry from its formula.
+    ``axis`` is the axis of positions, ``columns`` the index of each column's frequency in
+    ``frequencies``, ``sines`` tells which columns are sines; ``name`` is shared by equal
+    frequencies in all graphs; ``off`` is the largest difference of an entry from its formula.
     """
 
     name: str
@@ -46,11 +46,11 @@ class Angles:
 
     @property
     def given(self) -> Given:
-        """The frequencies, any real numbers."""
+        """The frequencies as arbitrary real numbers."""
         return real(len(self.frequencies), says="the frequencies of stored cosines, any numbers")
 
     def at(self, where: Array, factor: Array | None) -> Array:
-        """The rows at these places: the axes of the places, then those of a row."""
+        """Return the rows at these places: the axes of the places, then those of a row."""
         rest = (*self.shape[: self.axis], *self.shape[self.axis + 1 :])
         half, frequencies = len(self.sines) // 2, self.given.named(self.name)
         if self._alternates:
@@ -76,7 +76,7 @@ class Angles:
 
     @property
     def _alternates(self) -> bool:
-        """Whether cosine and sine of each frequency stand side by side."""
+        """Whether cosine and sine of each frequency are adjacent."""
         count = len(self.frequencies)
         told = self.sines[:2] * count
         pairs = tuple(k for k in range(count) for _ in range(2))
@@ -84,7 +84,7 @@ class Angles:
 
 
 def _taken(frequencies: Array, columns: tuple[int, ...]) -> Array:
-    """The frequency of each column: as they are, one copy behind the other, or each repeated."""
+    """Return the frequency of each column: as given, or with repeats of the whole or of each."""
     count = max(columns) + 1
     times = len(columns) // count
     if columns == tuple(range(count)) * times:
@@ -95,9 +95,9 @@ def _taken(frequencies: Array, columns: tuple[int, ...]) -> Array:
 
 
 def angles_of(tables: Mapping[str, Tensor]) -> dict[str, Angles]:
-    """The tables of some code that hold cosines and sines, by their names.
+    """Return the tables that hold cosines and sines, by name.
 
-    Parameters, which training changes, are none; nor are tables without the sine to a cosine.
+    Parameters, which training changes, are excluded, as are cosines whose sine is missing.
 
     >>> angle = torch.outer(torch.arange(16.0), torch.tensor([1.0, 0.1]))
     >>> found = angles_of({"cos": angle.cos(), "sin": angle.sin()})
@@ -113,7 +113,7 @@ def angles_of(tables: Mapping[str, Tensor]) -> dict[str, Angles]:
 
 
 def _columns(table: Tensor) -> tuple[int, Tensor] | None:
-    """The axis of the positions, and the table with that axis first and the others in one."""
+    """Return the axis of positions, and the table with that axis first and the others flattened."""
     if isinstance(table, nn.Parameter) or table.dtype not in FORMATS or table.numel() > MOST:
         return None
     axis = next((k for k, n in enumerate(table.shape) if n > 1), None)
@@ -150,11 +150,11 @@ def _of_one_length(
     return found
 
 
-Kind = tuple[bool, float, float, float]  # a sine, of which frequency, by which factor, how far off
+Kind = tuple[bool, float, float, float]  # whether a sine, its frequency, its factor, its error
 
 
 def _paired(columns: Mapping[bytes, Tensor], eps: float) -> dict[bytes, Kind]:
-    """The columns that are cosines or sines: each needs one of the other kind for its angle."""
+    """Return the columns that are cosines or sines, each paired with the other for its angle."""
     found: dict[bytes, Kind] = {}
     cosines = {key: c for key, c in columns.items() if c[0] > 0}
     sines = {key: s for key, s in columns.items() if s[0] == 0}
@@ -170,12 +170,12 @@ def _paired(columns: Mapping[bytes, Tensor], eps: float) -> dict[bytes, Kind]:
 
 
 def _fitted(c: Tensor, s: Tensor, eps: float) -> tuple[float, float, float] | None:
-    """The ω and m with c = m cos(p ω) and s = m sin(p ω) at every row p, and how far off that is.
+    """Fit ω and m such that c = m cos(p ω) and s = m sin(p ω) at every row p; return the error too.
 
     The angle of row 1 is refined at rows 2, 4, 8, .., each of which halves its error.
     """
     factor, last = float(c[0]), len(c) - 1
-    for few in (slice(8), slice(None)):  # most pairs are told apart by their first rows
+    for few in (slice(8), slice(None)):  # the first rows rule out most pairs
         if not bool(((c[few] ** 2 + s[few] ** 2 - factor**2).abs() <= 8 * eps * factor**2).all()):
             return None
     frequency, p = 0.0, 1

@@ -1,25 +1,72 @@
-"""Which blocks of some code run: a proof is of those that ran while it was traced, of no other.
+"""Record which blocks of code run and which values they meet: a proof covers those of the trace.
 
-What runs only with gradients wanted, or where a length is a plain number, is in no graph.  A run
-beside the graph shows that it gave the same there, and of other lengths it shows nothing.
+What runs only if gradients are wanted, or if a length is a plain number, is in no graph, nor is
+what depends on a value that tracing does not have (``x.roll(x.requires_grad * (n // 70_000), 1)``).
+A run beside the graph shows that code and graph agree there, and nothing about other lengths.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+import numbers
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-MARK = "attnproof: what is compared"  # a constant that stands for the function that writes it down
-REACHED = -2  # what is written down of a block, in place of a side
-SHORT = 60  # characters of a text that is printed
-COPIES = ("contiguous", "clone", "detach")  # the same numbers
-Place = tuple[str, int, int]
+from torch import SymBool, SymFloat, SymInt
+
+MARK = "attnproof: what is compared"  # a constant that stands for the recording function
+REACHED, VALUE = -2, -3  # recorded for a block or a value, in place of a side
+SHORT = 60  # most characters of a printed text
+COPIES = ("contiguous", "clone", "detach")  # methods that return the same numbers
+Place = tuple[Any, ...]  # file, start and end of a node, and the value if one is recorded
+# Expressions whose value may differ from the one during tracing.
+GIVING = (ast.Call, ast.Attribute, ast.Subscript, ast.Compare, ast.Name, ast.JoinedStr)
+WHERE = 5  # the length of a place without its value
+LENGTH = "a length, or what is made of lengths"
 N = TypeVar("N", bound=ast.AST)
 
 
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """The blocks that ran during a trace, the values met there, and the lengths it covers.
+
+    ``conditions`` are SymPy conditions on lengths, by their names in the graph.
+    """
+
+    places: frozenset[Place]
+    conditions: tuple[Any, ...] = ()
+
+
+def kept_of(value: Any) -> Any:
+    """Return a key for a value; all values that are neither numbers nor texts share one.
+
+    >>> kept_of(7), kept_of(None), kept_of([7])
+    (7, 'None', 'something')
+    """
+    if isinstance(value, SymInt | SymBool | SymFloat):
+        return LENGTH
+    if value is None or isinstance(value, type | complex):
+        return str(value)
+    if isinstance(value, numbers.Real | str | bytes):
+        return value if value == value else "nan"
+    return "something"
+
+
+def beyond(ran: Collection[Place], traced: Collection[Place]) -> list[Place]:
+    """Return the blocks and values of a run that the trace did not have.
+
+    A place that held a length during tracing is in the graph, whatever its value; a place that was
+    not reached then belongs to a block.
+    """
+    reached = {one[:WHERE] for one in traced if len(one) > WHERE}
+    lengths = {one[:WHERE] for one in traced if one[WHERE:] == (LENGTH,)}
+    known = reached - lengths
+    return [one for one in ran if one not in traced and (len(one) == WHERE or one[:WHERE] in known)]
+
+
 def put(site: int, place: int, node: ast.expr) -> ast.expr:
-    """An expression, put through the function that writes it down."""
+    """Return an expression passed through the recording function."""
     call = ast.Call(ast.Constant(MARK), [ast.Constant(site), ast.Constant(place), node], [])
     for one in (call, call.func, *call.args[:2]):
         ast.copy_location(one, node)
@@ -27,40 +74,42 @@ def put(site: int, place: int, node: ast.expr) -> ast.expr:
 
 
 def shortened(text: str) -> str:
-    """A text in one line that is not long."""
+    """Return a text on one line, cut to ``SHORT`` characters."""
     text = " ".join(text.split())
     return text if len(text) <= SHORT else text[: SHORT - 3] + "..."
 
 
 class Blocks(ast.NodeTransformer):
-    """Has each block write down that it was reached: of a branch, a loop, a handler, a function.
+    """Make each block record that it was reached: of a branch, a loop, a handler, a function.
 
-    Where errors may be caught each statement is one.  ``lines``: of the source; ``site`` numbers a
-    place, with its text.
+    Inside ``try`` and ``with``, where errors may be caught, each statement is a block.  Values
+    outside tests are recorded as well.  ``lines`` are those of the source; ``site`` numbers a
+    place, given its text.
     """
 
-    def __init__(self, lines: Sequence[str], site: Callable[[tuple[int, int], str], int]) -> None:
+    def __init__(self, lines: Sequence[str], site: Callable[[Place, str], int]) -> None:
         self.lines, self.site = lines, site
-        self.asked: set[int] = set()  # the tests, by id: what they ask is seen where they turn
+        self.asked: set[int] = set()  # tests, by id: their outcomes are watched elsewhere
+        self.whole: set[int] = set()  # callees and owners of attributes, by id
 
     def _number(self, node: ast.stmt | ast.expr) -> int:
-        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
-        rows = [one.encode() for one in self.lines[first : last + 1]]
-        rows[-1] = rows[-1][: node.end_col_offset]
+        last, end = node.end_lineno or node.lineno, node.end_col_offset or 0
+        rows = [one.encode() for one in self.lines[node.lineno - 1 : last]]
+        rows[-1] = rows[-1][:end]
         rows[0] = rows[0][node.col_offset :]
         text = b" ".join(rows).decode(errors="replace")
-        return self.site((node.lineno, node.col_offset), shortened(text))
+        return self.site((node.lineno, node.col_offset, last, end), shortened(text))
 
     def _reached(self, node: ast.expr) -> ast.expr:
         return node if isinstance(node, ast.Constant) else put(self._number(node), REACHED, node)
 
     def _statement(self, node: ast.stmt) -> ast.stmt:
-        """That a statement is reached, as one before it."""
+        """Return a statement that records that this one is reached."""
         told = put(self._number(node), REACHED, ast.copy_location(ast.Constant(None), node))
         return ast.copy_location(ast.Expr(told), node)
 
     def _body(self, body: list[ast.stmt], *, each: bool) -> list[ast.stmt]:
-        """A block: its first statement that does something is marked, or each."""
+        """Return a block with its first effective statement marked, or each of them."""
         found: list[ast.stmt] = []
         marked = False
         for one in body:
@@ -73,6 +122,10 @@ class Blocks(ast.NodeTransformer):
     def generic_visit(self, node: N) -> N:
         if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
             self.asked.update(map(id, ast.walk(node.test)))
+        elif isinstance(node, ast.comprehension):
+            self.asked.update(id(one) for test in node.ifs for one in ast.walk(test))
+        elif isinstance(node, ast.Match):
+            self.asked.update(map(id, ast.walk(node.subject)))
         super().generic_visit(node)
         if isinstance(node, ast.Module | ast.ClassDef):
             return node
@@ -95,6 +148,37 @@ class Blocks(ast.NodeTransformer):
             node.values[1:] = map(self._reached, node.values[1:])
         return node
 
+    def _value(self, node: ast.expr) -> ast.AST:
+        """Return an expression that records its value."""
+        if isinstance(node, ast.Call | ast.Attribute) and not _is_mark(node):
+            self.whole.add(id(_marked(node.func if isinstance(node, ast.Call) else node.value)))
+        read = isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and not _is_mark(node)
+        known = not read or id(node) in self.asked or id(node) in self.whole
+        self.generic_visit(node)
+        return node if known else put(self._number(node), VALUE, node)
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, GIVING):
+            return self._value(node)
+        found = super().visit(node)
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+            node.elt = self._reached(node.elt)
+        elif isinstance(node, ast.DictComp):
+            node.value = self._reached(node.value)
+        return found
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        node.value = self.visit(node.value)
+        return node
+
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
+        """Leave the pattern as it is."""
+        if node.guard is not None:
+            self.asked.update(map(id, ast.walk(node.guard)))
+            node.guard = self.visit(node.guard)
+        node.body = self._body([self.visit(one) for one in node.body], each=False)
+        return node
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         self.generic_visit(node)
         node.body = self._reached(node.body)
@@ -102,7 +186,7 @@ class Blocks(ast.NodeTransformer):
 
 
 def _does_nothing(node: ast.stmt) -> bool:
-    """Whether a statement changes no number: it raises, or says something, or copies an array."""
+    """Whether a statement changes no number: it raises, declares, documents or copies an array."""
     if isinstance(node, ast.Raise | ast.Pass | ast.Global | ast.Nonlocal):
         return True
     if isinstance(node, ast.Expr):
@@ -111,15 +195,27 @@ def _does_nothing(node: ast.stmt) -> bool:
 
 
 def _is_one(a: ast.expr, b: ast.expr) -> bool:
-    """Whether two expressions are one but for copies: then it is the same which is taken."""
+    """Whether two expressions are equal up to copies."""
     return ast.unparse(_uncopied(a)) == ast.unparse(_uncopied(b))
 
 
+def _is_mark(node: ast.AST) -> bool:
+    """Whether a node is a recording call."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Constant)
+
+
+def _marked(node: ast.expr) -> ast.expr:
+    """Return an expression without recording calls around it."""
+    while isinstance(node, ast.Call) and _is_mark(node):
+        node = node.args[2]
+    return node
+
+
 def _uncopied(node: ast.expr) -> ast.expr:
-    """What an expression copies, and what is marked there as it was."""
+    """Return an expression without copying methods and recording calls around it."""
     while isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Constant):
-            node = node.args[2]
+        if _is_mark(node):
+            node = _marked(node)
         elif (
             isinstance(node.func, ast.Attribute)
             and node.func.attr in COPIES

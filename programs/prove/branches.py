@@ -1,8 +1,9 @@
-"""Lengths at which the comparisons of some code turn out otherwise than where it was run.
+"""Find lengths at which comparisons in some code have another outcome than in the runs so far.
 
-Of each comparison that code makes the difference of its sides is known at some lengths
-(:mod:`.watching`).  A polynomial in the lengths that is that difference at all of them says where
-it is 0; where there is none, it is looked for between lengths at which it has another sign.
+For each comparison, the difference of its sides is known at some lengths
+(:mod:`.instrumentation`).  A polynomial in the lengths that matches all these values tells where
+the difference is 0; if there is none, zeros are searched for between lengths at which the sign
+differs.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .instrumentation import ANSWERS, LEADS, Met, Numbers, Site, Watch
 from .lengths import LONGEST
-from .watching import ANSWERS, LEADS, Met, Numbers, Site, Watch
 
 Lengths = Mapping[str, int]
-OTHERS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17)  # lengths beside the one that is solved for
+OTHERS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17)  # values of lengths not solved for
 LARGEST = 1 << 40
 ENOUGH_TO_CHANGE = 3  # lengths
-SPARE = 2  # runs more than a polynomial has coefficients
+SPARE = 2  # runs beyond the number of coefficients of a polynomial
 CLOSE = 1e-6
-PARTS = 4  # of one comparison that are met together with those of others
-MOST = 5  # places at which one comparison is tried
-FIRST, ROUNDS, ENOUGH = 2, 3, 24  # runs of each way, rounds, and runs that a fit may take
-AT_ONE = 6  # runs with each length of 1
-SECONDS = 1.0  # of the processor, in which it is looked for where comparisons turn
+PARTS = 4  # polynomials of one comparison that are solved jointly with others
+MOST = 5  # lengths at which one comparison is tried
+FIRST, ROUNDS, ENOUGH = 2, 3, 24  # runs in each way, rounds, and runs for a fit
+AT_ONE = 6  # runs with each length set to 1
+SECONDS = 1.0  # of processor time for finding where outcomes change
 STEPS = (
     16,
     64,
@@ -41,14 +42,14 @@ STEPS = (
     2100,
     4200,
     8400,
-)  # lengths between which a change of sign is looked for
+)  # lengths between which a change of sign is searched for
 
 
 @dataclass(frozen=True)
 class Open:
-    """A comparison that turned out in one way wherever it was met.
+    """A comparison that had the same outcome whenever it was made.
 
-    ``met``: what its sides were, of one visit; ``answer``: how it turned out.
+    ``met``: its sides in each run, for one visit; ``answer``: its outcome.
     """
 
     place: tuple[int, int, int]
@@ -58,19 +59,19 @@ class Open:
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """How the code was called where it was met."""
+        """The ways of calling the code in which the comparison was made."""
         return tuple(dict.fromkeys(one.way for one in self.met))
 
     @property
     def told(self) -> str:
-        """What held wherever the code was run, as a condition."""
+        """The condition that held wherever the code was run."""
         return f"`{self.site.text}` is {str(self.answer).lower()}, as it was in every run"
 
 
 def changing(watch: Watch) -> list[Open]:
-    """The comparisons that met other numbers from run to run, and turned out in one way.
+    """Return the comparisons that had one outcome although their sides changed from run to run.
 
-    What was met at a few lengths alone may be one of them; what values of tensors decide is.
+    Comparisons made at few lengths are included, as are those decided by values of tensors.
     """
     answers: dict[tuple[int, int], set[bool]] = {}
     for (number, entry, _), met in watch.met.items():
@@ -89,7 +90,7 @@ def changing(watch: Watch) -> list[Open]:
 
 
 def both_ways(watch: Watch) -> Iterator[tuple[Lengths, str]]:
-    """Where each comparison first turned out in each way, of those that did so in both."""
+    """Yield where each comparison with both outcomes first had each of them."""
     first: dict[tuple[int, int], dict[bool, Met]] = {}
     for (number, entry, _), met in watch.met.items():
         for one in met:
@@ -101,7 +102,7 @@ def both_ways(watch: Watch) -> Iterator[tuple[Lengths, str]]:
 
 @dataclass(frozen=True)
 class Polynomial:
-    """A number as a polynomial of lengths."""
+    """A number as a polynomial in lengths."""
 
     monomials: tuple[tuple[str, ...], ...]
     coefficients: tuple[float, ...]
@@ -115,7 +116,7 @@ class Polynomial:
         )
 
     def letters(self) -> list[str]:
-        """The lengths that it depends on."""
+        """Return the lengths that it depends on."""
         return list(
             dict.fromkeys(
                 letter
@@ -127,7 +128,7 @@ class Polynomial:
 
 
 def fitted(at: Sequence[Lengths], values: Sequence[float]) -> Polynomial | None:
-    """The polynomial that has these values at these lengths: of lengths, of products, of squares.
+    """Return a polynomial (linear, with products or squares) with these values at these lengths.
 
     >>> sizes = [{"B": b, "n": n} for b in (2, 3) for n in (2, 5, 9)]
     >>> fitted(sizes, [one["B"] * one["n"] - 21 for one in sizes]).letters()
@@ -147,7 +148,7 @@ def fitted(at: Sequence[Lengths], values: Sequence[float]) -> Polynomial | None:
         [*double, *((c, c) for c in letters)],
         [*double, *itertools.combinations(letters, 3)],
     )
-    wanted = np.asarray(values) - values[0]  # a large number that is always there hides no square
+    wanted = np.asarray(values) - values[0]  # so that a large constant hides no square
     for monomials in kinds:
         used = sorted({c for one in monomials for c in one})
         if len({tuple(one[c] for c in used) for one in at}) < len(monomials) + SPARE:
@@ -163,12 +164,12 @@ def fitted(at: Sequence[Lengths], values: Sequence[float]) -> Polynomial | None:
 
 
 def difference(one: Met) -> Numbers:
-    """One side less the other."""
+    """Return the left side minus the right side."""
     return tuple(a - b for a, b in zip(one.left, one.right, strict=True))
 
 
 def parts_of(open_: Open) -> list[Polynomial] | None:
-    """The differences between the sides of a comparison, as polynomials; None if some is none."""
+    """Return the differences between the sides as polynomials; None if some cannot be fitted."""
     at = [one.at for one in open_.met]
     gaps = [difference(one) for one in open_.met]
     if not gaps[0] or any(len(gap) != len(gaps[0]) for gap in gaps):
@@ -178,15 +179,15 @@ def parts_of(open_: Open) -> list[Polynomial] | None:
 
 
 def turning(open_: Open, met: Sequence[Polynomial] = ()) -> list[dict[str, int]] | None:
-    """Lengths at which a comparison turns out otherwise, few of them; None if that is not known.
+    """Return a few lengths at which the outcome of a comparison changes; None if unknown.
 
-    ``met``: what was 0 on the way there; lengths at which one of them is 0 as well come first.
+    ``met``: polynomials that vanished for earlier comparisons; common zeros with them come first.
     """
     at, parts = [one.at for one in open_.met], parts_of(open_)
     if parts is None:
         return None
     if any(not part.letters() and abs(part(at[0])) > CLOSE for part in parts):
-        return []  # one part differs at all lengths
+        return []  # one part is nonzero at all lengths
     moving = [part for part in parts if part.letters()]
     both = [one for part in met for one in _together([*moving, part], at[-1])]
     if len(moving) > 1:
@@ -197,7 +198,7 @@ def turning(open_: Open, met: Sequence[Polynomial] = ()) -> list[dict[str, int]]
 
 
 def _zeros(part: Polynomial, at: Sequence[Lengths], *, equal: bool) -> Iterator[dict[str, int]]:
-    """Lengths at which a polynomial is 0, or just not: as small as may be, one for each pivot."""
+    """Yield small lengths at, or just beside, the zeros of a polynomial, solved for each letter."""
     letters = sorted(part.letters(), key=lambda letter: letter not in "nr")
     last = dict(at[-1])
     for pivot in letters:
@@ -228,7 +229,7 @@ def _zeros(part: Polynomial, at: Sequence[Lengths], *, equal: bool) -> Iterator[
 
 
 def roots(part: Callable[[Lengths], float], base: Lengths, pivot: str) -> list[int]:
-    """The whole numbers nearest to the zeros of a polynomial, of degree 2 at most, in one length.
+    """Return the integers nearest to the zeros of a polynomial of degree at most 2 in one length.
 
     >>> roots(lambda at: at["r"] - 3 * at["n"] - 40, {"n": 7, "r": 5}, "r")
     [61]
@@ -241,7 +242,7 @@ def roots(part: Callable[[Lengths], float], base: Lengths, pivot: str) -> list[i
 
 
 def _together(parts: Sequence[Polynomial], base: Lengths) -> list[dict[str, int]]:
-    """Lengths at which several polynomials are 0, each solved for a length of its own."""
+    """Return lengths at which several polynomials are 0, each solved for a different length."""
     for order in itertools.islice(itertools.permutations(parts), 24):
         at, known = dict(base), set[str]()
         for part in order:
@@ -259,9 +260,10 @@ def _together(parts: Sequence[Polynomial], base: Lengths) -> list[dict[str, int]
 def searched(
     open_: Open, letters: Sequence[str], see: Callable[[Lengths, str], Met | None]
 ) -> dict[str, int] | None:
-    """Lengths at which a comparison turns out otherwise, looked for along one length at a time.
+    """Search along one length at a time for lengths at which a comparison's outcome changes.
 
-    ``see`` runs the code at some lengths in a way, and gives what the comparison met there.
+    ``see`` runs the code at given lengths in a given way, and returns what the comparison met
+    there.
     """
     base, way = dict(open_.met[-1].at), open_.met[-1].way
     for letter in sorted(letters, key=lambda one: one not in "nr"):
@@ -303,9 +305,9 @@ def _between(
 
 
 def untried(open_: Sequence[Open], closed: Callable[[Lengths], bool]) -> Iterator[str]:
-    """What holds of the comparisons wherever the code was run, and may not hold elsewhere.
+    """Yield what held of the comparisons in every run, and may not hold elsewhere.
 
-    ``closed`` says of lengths whether nothing is said of them anyway.
+    ``closed`` tells whether lengths are outside the claim anyway.
     """
     for one in open_:
         if one.site.sign in LEADS:
@@ -316,7 +318,7 @@ def untried(open_: Sequence[Open], closed: Callable[[Lengths], bool]) -> Iterato
 
 
 def _stays(open_: Open, at: Lengths) -> bool:
-    """Whether the sides of a comparison are so at these lengths that it turns out as it did."""
+    """Whether the sides of a comparison at these lengths imply its usual outcome."""
     parts, holds = parts_of(open_), ANSWERS.get(open_.site.sign)
     if holds is None or parts is None or len(parts) != 1:
         return False
@@ -325,26 +327,26 @@ def _stays(open_: Open, at: Lengths) -> bool:
 
 
 class Runs(Protocol):
-    """Some code that can be run, alone and beside its graph."""
+    """Code that can be run alone and beside its graph."""
 
     def call(self, at: Lengths, way: str) -> None:
-        """Run the code alone."""
+        """Run only the code."""
 
     def look(self, at: Lengths, way: str) -> bool:
-        """Whether the code gives what its graph gives, which is nothing where it is not run."""
+        """Whether code and graph agree; True if they are not run."""
 
     def allowed(self, at: Lengths) -> bool:
-        """Whether the graph is the code's at these lengths."""
+        """Whether the guards of the graph admit these lengths."""
 
     def affordable(self, at: Lengths) -> bool:
-        """Whether a call is little enough work."""
+        """Whether a call is cheap enough to run."""
 
 
 @dataclass
 class Search:
-    """The search for lengths at which the comparisons of some code turn out otherwise.
+    """The search for lengths at which comparisons in some code have another outcome.
 
-    ``ones``: letters of lengths of which something is said where they are 1.
+    ``ones``: letters of lengths for which the claim includes 1.
     """
 
     run: Runs
@@ -358,12 +360,12 @@ class Search:
     _tried: set[tuple[Any, ...]] = field(default_factory=set)
 
     def in_each_way(self) -> tuple[Lengths, str] | None:
-        """Where the code does other than its graph, called in each way, and in which."""
+        """Return where code and graph differ, and the way of calling, trying each way once."""
         at = self._drawn()
         return next(((at, way) for way in self.ways if not self.run.look(at, way)), None)
 
     def where_comparisons_turn(self) -> tuple[Lengths, str] | None:
-        """Where the code was seen to do other than its graph, and how it was called."""
+        """Return lengths and a way of calling at which code and graph were seen to differ."""
         for way in self.ways:
             for _ in range(FIRST):
                 self._see(self._drawn(), way)
@@ -372,7 +374,7 @@ class Search:
         return next((one for one in self._places() if not self._look(*one)), None)
 
     def _places(self) -> Iterator[tuple[Lengths, str]]:
-        """Where comparisons turned out in both ways, and where open ones may, and then did."""
+        """Yield where comparisons had both outcomes, and where open ones may change theirs."""
         yield from both_ways(self.watch)
         for _ in range(ROUNDS):
             tried = len(self._tried)
@@ -383,7 +385,7 @@ class Search:
                 break
 
     def _see_at_one(self) -> None:
-        """Watch runs with lengths of 1: code may compare something there alone."""
+        """Watch runs with lengths of 1, since code may make some comparisons only there."""
         for letter in self.ones:
             others = [one for one in self.ones if one != letter]
             for _ in range(AT_ONE):
@@ -391,11 +393,11 @@ class Search:
                 self._see({**self._drawn(), **dict.fromkeys(others, 1)}, self.ways[0])
 
     def told(self) -> list[str]:
-        """What holds of comparisons wherever the code was run."""
+        """Return the conditions on comparisons that held wherever the code was run."""
         return list(dict.fromkeys(untried(self._open(), self._is_closed)))
 
     def of_lengths(self) -> list[str]:
-        """The same of those that compare lengths alone, whatever is in the tensors."""
+        """Return those of comparisons that involve lengths alone, not values in tensors."""
         known = [one for one in self._open() if parts_of(one)]
         return list(dict.fromkeys(untried(known, self._is_closed)))
 
@@ -404,7 +406,7 @@ class Search:
         return short or not self.run.allowed(at)
 
     def _open(self) -> list[Open]:
-        """The comparisons that are open, each by the visit of which most is known."""
+        """Return the open comparisons, each for the visit of which most is known."""
         found: dict[tuple[int, int], Open] = {}
         for one in changing(self.watch):
             known = found.get(one.place[:2])
@@ -413,12 +415,12 @@ class Search:
         return list(found.values())
 
     def _now(self, open_: Open) -> Open | None:
-        """The same comparison, with what it met since; None where it is open no more."""
+        """Return the same comparison with what it has met since; None if it is no longer open."""
         return next((one for one in self._open() if one.place[:2] == open_.place[:2]), None)
 
     def _turning(self, open_: Open) -> list[dict[str, int]]:
-        """Lengths at which one turns out otherwise, that can be run."""
-        now = self._now(open_)  # runs for the others are runs for this one
+        """Return lengths that can be run at which a comparison's outcome changes."""
+        now = self._now(open_)  # runs for other comparisons add to this one
         if now is None or process_time() - self._begun > SECONDS:
             return []
         open_ = now
@@ -430,7 +432,7 @@ class Search:
                 more, same = (
                     self.drawn.randint(1, 6),
                     k % 4 > 1,
-                )  # by as much, or as many times as long
+                )  # all lengths by the same amount, or by the same factor
                 moved = {
                     c: base[c] * (1 + more)
                     if k % 4 == 2
@@ -468,7 +470,7 @@ class Search:
                 self.run.call(at, way)
 
     def _met(self, open_: Open, at: Lengths, way: str) -> Met | None:
-        """What a comparison meets in a run."""
+        """Run the code and return what a comparison meets, or None."""
         known = self.watch.met.setdefault(open_.place, [])
         count = len(known)
         if process_time() - self._begun < SECONDS:
@@ -476,7 +478,7 @@ class Search:
         return known[-1] if len(known) > count else None
 
     def _look(self, at: Lengths, way: str) -> bool:
-        """Twice, as what is kept of one call may be given again at the next; then it is watched."""
+        """Compare code and graph twice, as calls may cache results; then watch the code."""
         key = (*at.values(), way)
         if key in self._tried or not self._fits(at):
             return True

@@ -1,4 +1,4 @@
-"""The calls of a subject that are traced: example inputs, symbolic axes, their letters; windows."""
+"""The calls of a subject that are traced: example inputs, symbolic axes, their letters, windows."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ from attnproof.verdict_line import Condition
 
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject, lengths_in
 
-SHARED = "·"  # in place of B: the axis of positions that all rows have, of length 1
+SHARED = "·"  # in place of B: the batch axis, of length 1, of positions shared by all rows
 
 
 class CodeRaised(Exception):
-    """The code raised something: it may, at lengths for which it was not traced."""
+    """The code raised, as it may at lengths for which it was not traced."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call: its name in laws, the code, example inputs, and the letter of each axis.
+    """A call to trace: its name in laws, the code, example inputs, and the letter of each axis.
 
-    ``where`` says of which settings it is a call, beside the lengths of its inputs.  ``beside``:
-    the second input is rotated in the same call as the first, and laws hold whatever it is.
-    ``pair``: the code as one call of two inputs that gives both results, of which this is the one
-    at ``place``: of the second input, where that is 1.
-    ``free``: the letters of lengths that may be symbolic; empty for those of tokens, rows, heads.
-    ``sources``: what the code calls, where that is not seen from the code itself.
-    ``masked``: a mask is given with it, so that it is traced by itself.  ``also``: names under
-    which laws make the same call at other inputs.
+    ``where``: the settings of the call, besides the lengths of its inputs.  ``beside``: the second
+    input is rotated in the same call as the first, and laws hold for any such input.  ``pair``: the
+    code as a single call of two inputs that gives both results, of which this call is the one at
+    ``place`` (1: of the second input).  ``free``: letters of lengths that may be symbolic; if
+    empty, those of tokens, rows and heads.  ``sources``: what the code calls, if the code itself
+    does not show it.  ``masked``: the call takes a mask, so that it is traced separately.
+    ``also``: names under which laws make the same call at other inputs.
     """
 
     name: str
@@ -53,18 +52,18 @@ class Call:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names that laws have for it."""
+        """All names that laws have for the call."""
         return (self.name, *self.also)
 
     @property
     def roots(self) -> tuple[Any, ...]:
-        """All that the call may run: where its source is looked for."""
+        """All objects that the call may run, in which its source is searched for."""
         return (self.code, *self.modules, *self.sources)
 
     def alone(self, *given: Tensor) -> Tensor:
-        """The call as laws make it: what is rotated beside the first input is drawn.
+        """Make the call as laws do, with random numbers for what is rotated beside the first input.
 
-        Raises ``CodeRaised`` where the code raises anything.
+        Raises ``CodeRaised`` if the code raises anything.
         """
         if self.beside:
             x, *more = given
@@ -80,7 +79,7 @@ class Call:
 
 
 def calls_of(subject: Subject) -> tuple[Call, ...]:
-    """What can be traced of this code; of a window, what a module makes for the one it has."""
+    """Return the calls of this code that can be traced, or those that make a window's bias."""
     used = () if subject.module is None else (subject.module,)
     if isinstance(subject, Rotary):
         return _rotary(subject, used)
@@ -104,7 +103,7 @@ def calls_of(subject: Subject) -> tuple[Call, ...]:
 
 
 def _compared(subject: Pair) -> tuple[Call, ...]:
-    """Each result of both programs, of the same inputs; every length may be symbolic."""
+    """Return each result of both programs, on the same inputs; every length may be symbolic."""
     free = "".join(c for told in subject.letters for c in told.split() if c.isalpha())
     each = tuple(subject.module.children()) if subject.module is not None else ()
     return tuple(
@@ -119,7 +118,7 @@ def _counted(
     used: tuple[nn.Module, ...],
     where: tuple[Condition, ...],
 ) -> Call:
-    """Code of two counts, as code of two lists of that many numbers: queries, keys."""
+    """Return code of two counts as code of two arrays with that many entries: queries, keys."""
 
     def call(x: Tensor, y: Tensor) -> Tensor:
         return made(x.shape[0], y.shape[0])
@@ -151,12 +150,12 @@ def _rotary(subject: Rotary, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
 def _both(
     subject: Rotary, used: tuple[nn.Module, ...], x: Tensor, p: Tensor, letters: tuple[str, str]
 ) -> tuple[Call, ...]:
-    """Code that rotates queries and keys in one call, each beside any others."""
+    """Return the calls of code that rotates queries and keys together, each beside any other."""
     made, other = subject.beside, torch.randn(x.shape)
-    assert made is not None  # who calls has seen it
+    assert made is not None  # checked by the caller
     vectors, places = letters
     beside, where = vectors, _beside(subject)
-    if subject.grouped:  # the heads of what is rotated beside are another length
+    if subject.grouped:  # the other input has its own number of heads
         x, beside = torch.cat((x, other), 1), vectors.replace("H", "G")
 
     def on_start(a: Tensor, b: Tensor) -> Tensor:
@@ -185,14 +184,14 @@ def _both(
 
 
 def _tokens(subject: Subject) -> int:
-    """How many tokens the traced call has: an image of more than one row, where it is one."""
+    """Return how many tokens the traced call has; an image has more than one row."""
     return 6 if "image" in subject.given else 5
 
 
 def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
-    """What is given with a call, left out of it, or chosen of it: a proof is of that call.
+    """Return what is passed, omitted or chosen in a call: the conditions of a proof about it.
 
-    ``padded``: it is a call that is told as well which tokens count.
+    ``padded``: the call is also told which tokens count.
     """
     given = subject.given
     told = [*given.get("values", "").split("; "), given.get("image", "")]
@@ -206,7 +205,7 @@ def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
         told.append(given.get("padding", ""))
         return tuple(Condition(one, "where") for one in told if one)
     if given.get("mask"):
-        told.append(f"the mask that is given is {given['mask']}")
+        told.append(f"the mask is {given['mask']}")
     told += given.get("full mask", "").split("; ")
     if "left out" in given:
         told.append(f"nothing is given for {given['left out']}")
@@ -220,7 +219,7 @@ def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, .
     if subject.layer is not None:
         x = torch.randn(3, places_of(subject.module) or _tokens(subject), subject.embed)
         found.append(Call("layer", subject.layer, (x,), ("B n E",), used, _beside(subject)))
-    # lengths tell of padding behind alone, and the laws are of any mask
+    # lengths can only express padding at the end, and the laws are about any mask
     hide = None if "counted" in subject.given else subject.hide
     if hide is not None and not places_of(subject.module):
         x = torch.randn(3, _tokens(subject), subject.embed)
@@ -234,7 +233,7 @@ def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, .
                 used,
                 _beside(subject, padded=True),
                 masked=True,
-                # under a causal mask, with rotary tables beside it, no proof ends
+                # with a causal mask and rotary tables, no proof finishes
                 also=() if subject.given.get("mask") else ("alone",),
             )
         )
@@ -262,10 +261,10 @@ def _under(
     letters: tuple[str, ...],
     used: tuple[nn.Module, ...],
 ) -> Iterator[Call]:
-    """Attention under a mask (B, r, n), of truth values and of numbers, as far as it takes them."""
+    """Yield calls under a mask (B, r, n), of truth values or numbers, as the code takes them."""
     attend, seen = subject.attend, torch.ones(3, 5, 5, dtype=torch.bool).tril(1)
     where = _beside(subject, padded=True)
-    assert attend is not None  # who calls has seen it
+    assert attend is not None  # checked by the caller
 
     def under(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
         rows = mask[:, None, :1].expand(-1, 1, q.shape[2], -1) if subject.by_key else mask[:, None]
@@ -285,10 +284,10 @@ def _under(
 
 
 def symbolic(call: Call, fixed: str = "") -> tuple[tuple[bool, ...], ...]:
-    """Of each axis of each input whether its length should be symbolic; ``fixed`` letters are not.
+    """Return for each axis of each input whether its length is symbolic; ``fixed`` letters are not.
 
-    Features are not; heads are where each has its own key head: which heads share one is a matter
-    of two numbers.
+    Features are fixed.  Heads are symbolic only if each has its own key head: how heads share key
+    heads depends on two numbers.
     """
     lengths = lengths_in(call.letters, call.inputs)
     grouped = "G" in lengths and lengths["G"] != lengths["H"] and not call.beside
@@ -300,7 +299,7 @@ MAKES = ("forward", "get_bias", "get_relative_position_bias", "_get_rel_pos_bias
 
 
 def places_of(module: nn.Module | None) -> int:
-    """How many places the window of a module has that takes no other number of tokens, or 0."""
+    """Return the number of places in a module's window if it admits no other, else 0."""
     for part in () if module is None else module.modules():
         sizes, index = _sizes(getattr(part, "window_size", None)), _index(part)
         if sizes and index is not None and index.numel() == prod(sizes) ** 2:
@@ -309,17 +308,17 @@ def places_of(module: nn.Module | None) -> int:
 
 
 def _index(module: Any) -> Tensor | None:
-    """The stored index into a table of biases."""
+    """Return the stored index into a table of biases."""
     found = getattr(module, "relative_position_index", None)
     return found if isinstance(found, Tensor) else None
 
 
 def _windowed(subject: Bias) -> Iterator[Call]:
-    """The bias (H, *window, *window) of the window that a module has, without axes of length 1.
+    """Yield the bias (H, *window, *window) of a module's window, without axes of length 1.
 
-    Nothing for code that is not a module with a window and an index, or has no bias of its own
-    without further inputs.  The module is a copy with numbers drawn for its parameters: a table is
-    made of zeros, for which every law holds.
+    Nothing for code that is not a module with a window and an index, or that has no bias without
+    further inputs.  The module is a copy with random parameters, since a table often starts as
+    zeros, for which every law holds.
     """
     module: Any = subject.module
     sizes = _sizes(getattr(module, "window_size", None))
@@ -329,7 +328,7 @@ def _windowed(subject: Bias) -> Iterator[Call]:
     try:
         copy = _drawn(module)
         made = _made(copy)
-    except Exception:  # noqa: BLE001 (a module may not be copied, or have calls without signature)
+    except Exception:  # noqa: BLE001 (copying may fail, and calls may lack a signature)
         return
     if made is None:
         return
@@ -351,7 +350,7 @@ def _windowed(subject: Bias) -> Iterator[Call]:
 
 
 def _sizes(told: Any) -> tuple[int, ...]:
-    """The lengths of a window; one number is a square."""
+    """Return the lengths of a window; a single number is a square."""
     if isinstance(told, int):
         return (told, told)
     whole = isinstance(told, tuple | list | torch.Size) and all(isinstance(n, int) for n in told)
@@ -368,7 +367,7 @@ def _drawn(module: nn.Module) -> nn.Module:
 
 
 def _made(module: Any) -> Callable[[], Tensor] | None:
-    """How a module makes its bias: a call of its own without inputs, or its table at its index."""
+    """Return how a module makes its bias: a call without inputs, or its table at its index."""
     for name in MAKES:
         call = getattr(module, name, None)
         written = name != "forward" or type(module).forward is not nn.Module.forward
@@ -387,7 +386,7 @@ def _made(module: Any) -> Callable[[], Tensor] | None:
 
 
 def _wants(call: Any) -> bool:
-    """Whether a call needs an input."""
+    """Whether a call requires an input."""
     return any(
         p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         for p in inspect.signature(call).parameters.values()

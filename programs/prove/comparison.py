@@ -1,9 +1,9 @@
-"""A term compared with its code, at the sizes of the trace and at others.
+"""Compare a term with its code, at the sizes of the trace and at others.
 
-A table of operations can be wrong in a line: the term is evaluated at random inputs, with the
-parameters of the code and with others, and compared with the code.  Code may also ask whether
-gradients are wanted, or how its input lies in memory, and the graph is one of its branches; and
-parameters may be ones and zeros, for which much is equal.
+A single operation may be read wrongly, so the term is evaluated at random inputs, with the
+parameters of the code and with others, and compared with the code.  Code may also test whether
+gradients are wanted, or how its input lies in memory, and the graph covers one branch only; and
+parameters may be ones and zeros, for which wrong readings can agree.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from .calls import Call
 from .guards import met
 from .operations import Notes, Unread
 from .operations.reading import NARROW
-from .stating import Axes, Graph
+from .statements import Axes, Graph
 
-CALLS = 4  # how often a call is made again
+CALLS = 4  # how often a call is repeated
 CHANGES = "a later call of the code gives something else for the same input"
-COARSE_AGAIN = 1e-4  # sums of the same numbers, perhaps in another order
+COARSE_AGAIN = 1e-4  # tolerance: the same numbers may be summed in another order
 
 
 def wrong_reading(graph: Graph, axes: Axes) -> str:
-    """What is wrong with the reading of a graph, at the sizes of the trace and at others."""
+    """Return what is wrong with the reading of a graph, at the traced and other sizes, or ""."""
     names = [f"input_{k}" for k in range(len(graph.call.inputs))]
     letters = [told.split() for told in graph.call.letters]
     try:
@@ -59,7 +59,7 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
         try:
             with torch.no_grad():
                 wrong = _wrong(graph, axes, term, call, tried, tables)
-        except Exception as error:  # noqa: BLE001 (no agreement was shown, whatever happened)
+        except Exception as error:  # noqa: BLE001 (agreement was not shown, whatever the reason)
             told = " ".join(str(error).split())
             return f"it could not be compared with the code: {type(error).__name__}: {told}"
         if wrong:
@@ -73,7 +73,7 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
         try:
             with torch.no_grad():
                 wrong = _wrong(graph, axes, term, call, tried, own)
-        except Exception:  # noqa: BLE001 (code may not take what lies in no order, or is so short)
+        except Exception:  # noqa: BLE001 (code may reject such a layout, or such short inputs)
             continue
         if wrong:
             return wrong
@@ -81,14 +81,14 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
 
 
 def given_for(x: Tensor) -> Callable[..., Any]:
-    """What an input stands for: any truth values, whole numbers or real numbers."""
+    """Return the given for an input: arbitrary truth values, integers or real numbers."""
     if x.dtype == torch.bool:
         return boolean
     return real if x.is_floating_point() else positions
 
 
 def result_of(code: Callable[..., Tensor], inputs: Sequence[Tensor]) -> Tensor | None:
-    """What some code gives, and None where it raises: torch.export tells what such code raises."""
+    """Return the result of some code, or None if it raises; torch.export reports such errors."""
     try:
         with torch.no_grad():
             return code(*(x.clone() for x in inputs)).detach().double().clone()
@@ -99,9 +99,9 @@ def result_of(code: Callable[..., Tensor], inputs: Sequence[Tensor]) -> Tensor |
 def gives_otherwise(
     code: Callable[..., Tensor], inputs: Sequence[Tensor], before: Tensor | None
 ) -> bool:
-    """Whether one of several calls gives something else than a call before.
+    """Whether one of several calls gives another result than an earlier call.
 
-    A graph is of one call.  What code keeps in Python from one to the next is not in it.
+    A graph covers a single call, not state that the code keeps in Python between calls.
     """
     for _ in range(CALLS):
         now = result_of(code, inputs)
@@ -122,7 +122,7 @@ def _wrong(
     inputs: tuple[Tensor, ...],
     values: Mapping[str, Tensor],
 ) -> str:
-    """What is wrong with the term at these inputs, with these numbers in the tables."""
+    """Return what is wrong with the term at these inputs, with these numbers in the tables."""
     sizes = {
         length.data[0]: n
         for told, x in zip(graph.call.letters, inputs, strict=True)
@@ -147,12 +147,12 @@ def _wrong(
 
 
 def _drawn(graph: Graph) -> dict[str, Tensor]:
-    """Other numbers for the tables, where the term has any: what ones and zeros hide, these show.
+    """Return other numbers for the tables in the term, which reveal what ones and zeros hide.
 
     Those of a matrix are smaller the wider it is, so that no exponential of a product overflows.
     """
     generator = torch.Generator().manual_seed(2)
-    found: dict[str, Tensor] = {}  # tables of one name in the statement hold the same numbers
+    found: dict[str, Tensor] = {}  # tables that share a name in the statement share numbers
     for name, value in graph.exported.values.items():
         if value.is_floating_point() and name not in graph.exported.angles:
             drawn = (torch.rand(value.shape, generator=generator) + 0.5) / _width(value)
@@ -167,13 +167,13 @@ def _width(table: Tensor) -> float:
 
 
 def run_of(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., Tensor]:
-    """The graph itself, with these numbers in its tables."""
+    """Return the graph as a function, with these numbers in its tables."""
     every, place = runs_of(graph, tables), graph.exported.place or 0
     return lambda *inputs: every(*graph.exported.taken(inputs))[place]
 
 
 def runs_of(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., tuple[Tensor, ...]]:
-    """All that the graph gives of inputs in its own order, with these numbers in its tables."""
+    """Return a function for all outputs of the graph; it takes inputs in the graph's order."""
     program, roles = graph.exported.program, graph.exported.roles
     stored = program.state_dict | program.constants
     told = [(roles[spec.arg.name], spec) for spec in program.graph_signature.input_specs]
@@ -194,7 +194,7 @@ def runs_of(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., tuple[T
 
 
 def _with_gradients(code: Callable[..., Tensor], *, trained: bool = False) -> Callable[..., Tensor]:
-    """The code with gradients wanted; ``trained``: through its inputs, of layers before it."""
+    """Return the code with gradients enabled; ``trained``: its inputs require them too."""
 
     def run(*inputs: Tensor) -> Tensor:
         with torch.enable_grad():
@@ -208,12 +208,12 @@ def _with_gradients(code: Callable[..., Tensor], *, trained: bool = False) -> Ca
 
 
 def apart(x: Tensor) -> Tensor:
-    """The same numbers, kept in another order."""
+    """Return the same numbers in another memory layout."""
     return x.transpose(0, -1).contiguous().transpose(0, -1) if x.ndim > 1 else x
 
 
 def _of_other_sizes(call: Call, axes: Axes) -> tuple[Tensor, ...]:
-    """Inputs like those of a call, every symbolic axis longer, no two by as much."""
+    """Return inputs like those of a call, each symbolic axis longer by a different amount."""
     generator = torch.Generator().manual_seed(1)
     sizes = _symbolic(call, axes).items()
     more = {length: n + place for place, (length, n) in enumerate(sizes, start=1)}
@@ -221,7 +221,7 @@ def _of_other_sizes(call: Call, axes: Axes) -> tuple[Tensor, ...]:
 
 
 def _of_crossed_sizes(graph: Graph, axes: Axes) -> Iterator[tuple[Tensor, ...]]:
-    """Inputs whose lengths stand in every order: more queries than keys, fewer, as many."""
+    """Yield inputs with lengths in various orders: more queries than keys, fewer, equally many."""
     call, generator = graph.call, torch.Generator().manual_seed(3)
     free = _symbolic(call, axes)
     count = len(free)
@@ -246,13 +246,13 @@ def _of_crossed_sizes(graph: Graph, axes: Axes) -> Iterator[tuple[Tensor, ...]]:
 
 
 def _symbolic(call: Call, axes: Axes) -> dict[Term, int]:
-    """The symbolic lengths of a call, each once, with the number it has in the trace."""
+    """Return the symbolic lengths of a call, with the number each has in the trace."""
     lengths = lengths_in(call.letters, call.inputs)
     return {axes[letter]: n for letter, n in lengths.items() if axes[letter].op == "size"}
 
 
 def _shapes(call: Call, axes: Axes, at: Mapping[Term, int]) -> list[tuple[int, ...]]:
-    """The shapes of the inputs of a call with these lengths; others are as they were."""
+    """Return the shapes of a call's inputs with these lengths; other lengths are unchanged."""
     return [
         tuple(at.get(axes[letter], n) for letter, n in zip(told.split(), x.shape, strict=True))
         for told, x in zip(call.letters, call.inputs, strict=True)
@@ -264,12 +264,12 @@ def _inputs(
 ) -> tuple[Tensor, ...]:
     found = []
     for shape, x in zip(shapes, call.inputs, strict=True):
-        if x.is_floating_point():
+        if x.is_floating_point() or x.is_complex():
             found.append(torch.randn(shape, generator=generator, dtype=x.dtype))
         else:
             most = 2 if x.dtype == torch.bool else 9
             drawn = torch.randint(0, most, shape, generator=generator, dtype=x.dtype)
-            if call.masked:  # in one row of the batch every query sees a key
+            if call.masked:  # in the first row of the batch every query sees a key
                 drawn[:1, ..., :1] = True
             found.append(drawn)
     return tuple(found)
@@ -281,10 +281,10 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     **{name: getattr(torch.nn.functional, name) for name in ("softplus", "mish", "hardswish")},
     **{f"trunc_{str(d).removeprefix('torch.')}": partial(Tensor.to, dtype=d) for d in WHOLE},
 }
-# Code computes in float32 inside, tables among it; the term is evaluated in float64.  A reading
-# that is wrong in an operation is off by the size of the numbers.
+# Code may compute in float32 internally, tables included; the term is evaluated in float64.  A
+# wrong reading of an operation is off by the magnitude of the numbers.
 COARSE = 2.0**-23
-FEW = 16  # operations that are counted beside those of the graph: short code has angles as well
+FEW = 16  # operations allowed beyond those of the graph: short code has angles too
 
 
 def disagreement(
@@ -297,9 +297,9 @@ def disagreement(
     sizes: Mapping[str, int],
     notes: Notes,
 ) -> str:
-    """What is wrong with the reading, or "" if it gives what the code gives.
+    """Return what is wrong with the reading, or "" if it agrees with the code.
 
-    Angles of the code may be off by a rounding of their own size, which the allowance counts.
+    The allowance covers angles of the code that are off by a rounding of their own size.
     """
     values: dict[str, object] = {
         name: x.double() if x.is_floating_point() else x
@@ -326,13 +326,13 @@ def disagreement(
     if want.numel() and not bool((both | want.isneginf()).any()):
         return "the code gives no number at random inputs"
     gap = (got - want).abs()
-    # What a mask is filled with may be far larger, and is the same on both sides.
+    # The fill value of a mask may be far larger, and is the same on both sides.
     differ = both & (gap > COARSE * want.abs())
     largest = float(want[differ].abs().max()) if bool(differ.any()) else 0.0
     allowed = COARSE * (FEW + operations) * 64 * max(1.0, largest)
     gap = gap[differ]
     worst = float(gap.max()) if gap.numel() else 0.0
-    # A term that is none divides by 0 there, which the line of every verdict leaves out.
+    # Where the term is not finite it divides by 0, which the conditions of every verdict exclude.
     if bool((got.isfinite() & ~want.isfinite()).any()):
         return "the term and the code are not finite at different entries"
     if worst > allowed:
@@ -344,7 +344,7 @@ def disagreement(
 
 
 def _rows(table: Tensor, axes: int | tuple[int, ...]) -> Callable[..., Tensor]:
-    """The rows of a table along an axis, or along several, as a function of their places."""
+    """Return the rows of a table along one or more axes as a function of their indices."""
     along = (axes,) if isinstance(axes, int) else axes
     rows = table.detach().double().movedim(along, tuple(range(len(along))))
     return lambda *places: rows[tuple(torch.as_tensor(place).long() for place in places)]

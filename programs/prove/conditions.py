@@ -1,8 +1,8 @@
-"""The conditions of a proof, in words: on lengths, on values, on how the code is called.
+"""State the conditions of a proof in words: on lengths, on values, on how the code is called.
 
-Every condition that a proof has stands on the line of its verdict.  One is up to which positions
-and lengths whole numbers of a graph stay within their dtype: a term has numbers without an end, and
-int64 wraps round at 2⁶³.  Code that counts positions in units of 2⁻⁴⁰ wraps from position 2²³ on,
+All conditions of a proof stand on the line of its verdict.  One of them bounds the positions and
+lengths for which integers of a graph stay within their dtype: numbers in terms are unbounded, and
+int64 wraps around at 2⁶³.  Code that counts positions in units of 2⁻⁴⁰ wraps from position 2²³ on,
 and what is proved of it holds below.
 """
 
@@ -23,7 +23,7 @@ from attnproof.symbolic.terms import Term
 from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition
 
-from ..finding import speaks_of_gradients
+from ..finding import involves_gradients
 from ..response import leaves
 from ..source_numbers import asks_device
 from ..subjects import Pair, Subject
@@ -32,47 +32,47 @@ from .exporting import Exported
 from .gate import Gate
 from .guards import Binding, alike, possible, ranges_told
 from .guards import told as told_at
-from .least import Bounds, from_one
+from .least_lengths import Bounds, from_one
 from .nodes import nodes_of
 from .operations import Unread
-from .stating import LIKE, Axes, Graph, reorders
+from .statements import LIKE, Axes, Graph, reorders
 
-# What a graph is of.  Code that counts its calls, keeps things from one to the next, or asks how it
-# is called may run another one elsewhere; the probes of state look for that.  Nothing is traced
-# under autocast, which code can ask for.
+# The calls a graph covers.  Code that counts its calls, keeps state between them, or asks how it is
+# called may run another graph elsewhere; the probes of state look for that.  Nothing is traced
+# under autocast, which code can query.
 ONE_CALL = Condition("every float32 call in evaluation without autocast runs this graph", "where")
-# A graph says nothing of derivatives: what is detached is in it by its value.
-ON_CPU = Condition("calls are on the CPU: the code asks for the device", "where")
-BY_VALUE = Condition("this is said of values, not of gradients", "where")
-ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotated
-IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
+# A graph says nothing about derivatives: detached values are in it like others.
+ON_CPU = Condition("calls run on the CPU (the code checks the device)", "where")
+BY_VALUE = Condition("this covers values, not gradients", "where")
+ORDERED = ("composition", "identity-at-zero")  # laws that rotate a result again
+IN_ORDER = Condition("its channels are returned in the order in which they came", "where")
 NO_NAN = "the code gives no NaN"
-SHORT = 60  # characters of a formula that stands in a line
+SHORT = 60  # characters of a formula that fits in the line
 
 
 def defined(told: str, short: int = SHORT) -> Condition:
-    """That a number is not 0, or not negative; where it is long, the same of all such numbers."""
+    """State that a number is nonzero or nonnegative; if it is long, that all such numbers are."""
     if len(told) <= short:
         return Condition(told, "if")
     if told.endswith("≠ 0"):
         return Condition("no denominator is 0", "if")
     if told.endswith("≥ 0"):
-        return Condition("no root is of a negative number", "if")
+        return Condition("no root of a negative number is taken", "if")
     if told.endswith("> 0"):
-        return Condition("every logarithm is of a number above 0", "if")
+        return Condition("every logarithm is of a positive number", "if")
     return Condition(told, "if")
 
 
 @dataclass
 class Conditions:
-    """How conditions on the calls of a subject are told, by the letters of their lengths."""
+    """The wording of conditions on the calls of a subject, by the letters of their lengths."""
 
     subject: Subject
     letters: Axes
-    asking: dict[int, tuple[Call, bool]] = field(default_factory=dict)  # the call is held by it
+    asking: dict[int, tuple[Call, bool]] = field(default_factory=dict)  # keeps each call alive
 
     def guards(self, graphs: Sequence[Graph]) -> tuple[str, ...]:
-        """The ranges of the lengths that the code is called with, and what is fixed of a call."""
+        """Return the ranges of the lengths of the calls, and what is fixed in them."""
         own = [(g.exported.ranges, [self._own(g)]) for g in graphs]
         settings = (c.text for g in graphs for c in g.call.where)
         return tuple(
@@ -85,7 +85,7 @@ class Conditions:
         )
 
     def _own(self, graph: Graph) -> Binding:
-        """The letters of a call for the lengths of its graph."""
+        """Return the letters of a call for the lengths of its graph."""
         return tuple(
             (length, self.letters[letter])
             for letter, length, _ in graph.axes
@@ -103,11 +103,11 @@ class Conditions:
         )
 
     def lettered(self, told: str) -> str:
-        """Lengths in the letters in which the call is printed: T tokens or queries, S keys.
+        """Write lengths in the printed letters of the call: T tokens or queries, S keys.
 
-        Another length of a kind, as that of a batch put behind one, is B′ beside B.
+        Another length of the same kind, such as the batch of a second call, is B′ beside B.
         """
-        if isinstance(self.subject, Pair):  # its calls were told in these letters
+        if isinstance(self.subject, Pair):  # whose calls are declared in these letters
             return told
         names = {"r": "T", "n": "S"} if "r" in self.letters else {"n": "T"}
         for letter, like in LIKE.items():
@@ -118,13 +118,13 @@ class Conditions:
         return re.sub(r"\b[Anrm]\b", lambda found: names.get(found[0], found[0]), told)
 
     def at(self, lengths: Mapping[str, int]) -> str:
-        """Lengths by the letters of a call, as they are printed."""
+        """Return lengths by the letters of a call, as they are printed."""
         return ", ".join(f"{self.lettered(letter)} = {n}" for letter, n in lengths.items())
 
     def lengths(self, graphs: Mapping[str, Graph], bounds: Bounds) -> tuple[Condition, ...]:
-        """The conditions on the lengths that a law uses; raises where none meet them.
+        """Return the conditions on the lengths a law uses; raise ``Unread`` if none satisfy them.
 
-        ``bounds``: lengths that are written by others in the statement.
+        ``bounds``: lengths that the statement writes in terms of others.
         """
         as_told = from_one(bounds)
         used = [
@@ -163,9 +163,9 @@ class Conditions:
     def assumed(
         self, law: Formula, graphs: Mapping[str, Graph], gates: Mapping[str, Gate]
     ) -> tuple[Condition, ...]:
-        """What a proof assumes beside its lengths: values, what was read as what, which calls."""
+        """Return what a proof assumes besides lengths: values, readings, and the calls covered."""
         kind = self.subject.kind
-        by_value = kind == "pair" or speaks_of_gradients(law.id, kind)
+        by_value = kind == "pair" or involves_gradients(law.id, kind)
         said = (BY_VALUE,) if by_value else ()
         if law.limits:
             said = (*said, Condition(law.limits, "where"))
@@ -174,7 +174,7 @@ class Conditions:
         return tuple(dict.fromkeys((*self.of_calls(graphs, gates), *said, ONE_CALL)))
 
     def _asks_device(self, graph: Graph) -> bool:
-        """Whether the code of a graph asks on which device it runs; read once for all laws."""
+        """Whether the code of a graph asks for its device; looked up once for all laws."""
         known = self.asking.get(id(graph.call))
         if known is None:
             known = self.asking[id(graph.call)] = graph.call, asks_device(graph.call.roots)
@@ -183,7 +183,7 @@ class Conditions:
     def of_calls(
         self, graphs: Mapping[str, Graph], gates: Mapping[str, Gate]
     ) -> tuple[Condition, ...]:
-        """What is assumed of the calls of a law: how they are made, and what they were read as."""
+        """Return what is assumed about a law's calls: how they are made, and how they were read."""
         told = [c for g in graphs.values() for c in (*g.call.where, *widths_told(g.exported))]
         told += [ON_CPU for g in graphs.values() if self._asks_device(g)]
         told += [c for name in graphs for c in gates[name].where]
@@ -197,13 +197,13 @@ class Conditions:
         return *told, *readings_of(graphs.values())
 
     def _of_none(self, gate: Gate) -> Condition:
-        """That the code gives numbers where it was seen to give NaN."""
+        """State that the code gives numbers where it was seen to give NaN."""
         seen = "of zeros" if gate.of_zeros else f"at {self.at(gate.none or {})}"
         return Condition(f"{NO_NAN}, as it does {seen}", "where")
 
 
 def readings_of(graphs: Iterable[Graph]) -> tuple[Condition, ...]:
-    """What was assumed in reading some graphs."""
+    """Return what was assumed in reading these graphs."""
     return tuple(
         dict.fromkeys(
             told for g in graphs for program in g.programs for told in program.notes.readings
@@ -212,14 +212,14 @@ def readings_of(graphs: Iterable[Graph]) -> tuple[Condition, ...]:
 
 
 def _always_alike(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
-    """Letters of lengths that a law keeps equal wherever it calls a program."""
+    """Return the letters of lengths that a law keeps equal in all its calls of a program."""
     names = {str(length): letter for letter, length, _ in graph.axes}
     each = [set(alike({names[s]: t for s, t in binding if s in names})) for binding in met]
     return tuple(sorted(set.intersection(*each))) if each else ()
 
 
-MOST = 1 << 31  # positions and lengths that need no word
-# By the end of an operation's name, how large what it gives may be, from what it is given.
+MOST = 1 << 31  # positions and lengths below this are not worth a condition
+# By operation: a bound on its result, from those on its operands and the one on lengths.
 RULES: dict[str, Callable[[list[int], int], int]] = {
     "add": lambda given, _: sum(given),
     "sub": lambda given, _: sum(given),
@@ -238,8 +238,8 @@ RULES: dict[str, Callable[[list[int], int], int]] = {
     "sym_size": lambda _, most: most,
     "sym_numel": lambda _, most: most**4,
 }
-BELOW = ("sub", "rsub", "neg")  # what goes below 0
-# What may be as large as a number that stands among its arguments; others move what they are given.
+BELOW = ("sub", "rsub", "neg")  # operations whose result may be negative
+# Operations whose result may be as large as a literal argument; others only move their operands.
 FILLS = (
     "arange",
     "where",
@@ -259,19 +259,19 @@ PICKS = ("index", "index_select", "embedding", "gather")
 
 
 def widths_told(exported: Exported) -> tuple[Condition, ...]:
-    """The condition under which no whole number wraps round; none where positions go far."""
+    """Return the condition under which no integer wraps around, unless none does below ``MOST``."""
     nodes = tuple(nodes_of(exported.nodes))
     wrong = _wraps(exported, nodes, MOST)
     if not wrong:
         return ()
     low = bisect_left(range(1, MOST), True, key=lambda n: bool(_wraps(exported, nodes, n)))
     if low < 2:
-        return (Condition(f"no whole number wraps round in {wrong}", "if"),)
-    return (Condition(f"positions and lengths stay below {low + 1}, from where {wrong} wraps"),)
+        return (Condition(f"no integer overflows in {wrong}", "if"),)
+    return (Condition(f"positions and lengths stay below {low + 1}, where {wrong} overflows"),)
 
 
 def _wraps(exported: Exported, nodes: Iterable[Node], most: int) -> str:
-    """The dtype in which a number may wrap round, with positions and lengths up to ``most``."""
+    """Return a dtype that may wrap around for positions and lengths up to ``most``, or ""."""
     sizes: dict[Node, int] = {}
     for node in nodes:
         value = node.meta.get("val")
@@ -321,7 +321,7 @@ def _size(exported: Exported, node: Node, sizes: dict[Node, int], most: int, dty
 
 
 def _placed(exported: Exported, node: Node, most: int) -> int:
-    """An input is a position; a stored tensor has the numbers that it has."""
+    """Bound a placeholder: an input is a position; a stored tensor has its own largest entry."""
     stored = exported.stored.get(node.name)
     if stored is None or not stored.numel():
         return most
@@ -329,7 +329,7 @@ def _placed(exported: Exported, node: Node, most: int) -> int:
 
 
 def _of(given: Any, sizes: dict[Node, int], dtype: Any) -> int:
-    """How large an argument may be; what is cut from real numbers may be as large as its dtype."""
+    """Bound an argument; an integer converted from reals may be as large as its dtype permits."""
     if not isinstance(given, Node):
         return abs(int(given))
     if given in sizes:
@@ -338,7 +338,7 @@ def _of(given: Any, sizes: dict[Node, int], dtype: Any) -> int:
 
 
 def _counts(given: Any, *, numbers: bool) -> bool:
-    """Whether an argument goes into the numbers that an operation gives."""
+    """Whether the value of an argument enters the result of an operation."""
     if isinstance(given, Node):
         return numbers or isinstance(given.meta.get("val"), Tensor)
     return numbers and isinstance(given, int | float) and not isinstance(given, bool)

@@ -1,11 +1,13 @@
-"""What code asks of the world around it, which is in no graph and not among its inputs."""
+"""What code asks of its environment, which is in no graph and not among its inputs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, ModuleType
 from typing import Any
+
+import torch
 
 # Modules that answer otherwise at another time, on another machine, in another process.
 STATE = frozenset(
@@ -41,8 +43,8 @@ STATE = frozenset(
 )
 
 
-OUTSIDE = ("open", "input")  # functions of Python that ask beyond the process
-# What torch is asked of how it is set, and tensors of what they are beside their numbers.
+OUTSIDE = ("open", "input")  # builtins that read from outside the process
+# Settings of torch, and properties of tensors other than their numbers.
 SETTINGS = frozenset(
     (
         "FakeTensor",
@@ -81,7 +83,7 @@ SETTINGS = frozenset(
 
 
 def asked_elsewhere(codes: Mapping[CodeType, Mapping[str, Any]]) -> Iterator[str]:
-    """What some code was told by what is around it, as conditions; with the names of its module.
+    """Yield a condition on what codes read from their environment, given their globals.
 
     >>> import os
     >>> code = eval("lambda x: x if os.environ.get('FAST') else -x").__code__
@@ -101,14 +103,22 @@ def asked_elsewhere(codes: Mapping[CodeType, Mapping[str, Any]]) -> Iterator[str
         yield f"what the code reads from {told} is as it was in every run"
 
 
+def scripted(held: Iterable[Any]) -> Iterator[str]:
+    """Yield that TorchScript code gets the same answers as in every run, since these are unseen."""
+    for one in held:
+        if isinstance(one, torch.jit.ScriptFunction | torch.jit.ScriptModule):
+            name = getattr(one, "original_name", None) or getattr(one, "name", type(one).__name__)
+            yield f"what `{name}`, run by TorchScript, asks is answered as in every run"
+
+
 def _is_state(one: Any) -> bool:
     if one is None:
         return False
-    if isinstance(one, Iterator):  # of which each call leaves less for the next
+    if isinstance(one, Iterator):  # each call consumes part of it
         return True
     if isinstance(one, ModuleType):
         return one.__name__ in STATE
-    if hasattr(one, "registry") and hasattr(one, "dispatch"):  # by the kinds of what it is given
+    if hasattr(one, "registry") and hasattr(one, "dispatch"):  # dispatches on argument types
         return True
     module = getattr(one, "__module__", None) or type(one).__module__
     return str(module).split(".")[0] in STATE or type(one).__name__ == "ContextVar"

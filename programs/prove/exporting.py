@@ -1,4 +1,4 @@
-"""torch.export of code with symbolic lengths: the graph, its guards, its parameters and tables."""
+"""Trace code by torch.export with symbolic lengths: its graph, guards, parameters and tables."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from attnproof.symbolic.givens import Given, boolean, real
 from ..response import leaves
 from ..source_numbers import functions_in, is_own
 from .angles import Angles, angles_of
-from .blocks import Place
-from .executed import Executed, functions_of
-from .from_one import FromOne
+from .blocks import Traced
+from .executed_code import Executed, functions_of
 from .guards import conditions_of, from_one_or_two, is_cut_short, tells_one
 from .in_place import written_as_new
+from .instrumentation import Watch, marked
 from .nodes import is_silent, live, nodes_of, unread_of
 from .tables import Pattern, pattern_of, small_of
-from .watching import Watch, marked
+from .unit_lengths import FromOne
 
 aten = torch.ops.aten
-# Read as they are: their decompositions merge axes, or choose a kernel.
+# Not decomposed: their decompositions merge axes, or choose a kernel.
 WHOLE = (
     aten.linear.default,
     aten.matmul.default,
@@ -80,13 +80,13 @@ WHOLE = (
     aten.logcumsumexp.default,
     aten.log_sigmoid.default,
 )
-WRITES_NOTHING = (aten.detach_.default,)  # in place, as each torch.tensor(2.0) is made
+WRITES_NOTHING = (aten.detach_.default,)  # in place; part of every torch.tensor(2.0)
 LIFTED = ("lifted_tensor_", "_tensor_constant")  # names that torch.export gives
-WIDE = (torch.int32, torch.int64)  # whole numbers that do not wrap round
+WIDE = (torch.int32, torch.int64)  # integers taken not to wrap around
 
 
 class NotTraced(Exception):
-    """Code that torch.export does not take; the text says why, in its own words, shortened."""
+    """Code that torch.export refuses; the text is its reason, shortened."""
 
 
 class _Called(nn.Module):
@@ -95,7 +95,7 @@ class _Called(nn.Module):
     def __init__(self, call: Callable[..., Any], modules: Sequence[nn.Module]) -> None:
         super().__init__()
         self.used = nn.ModuleList(modules)
-        # In a list, for a module is registered once, among those that are used.
+        # In a list, since a module should be registered only once, among those used.
         self.calls = [call]
 
     def forward(self, *inputs: Tensor) -> Any:
@@ -103,24 +103,24 @@ class _Called(nn.Module):
 
 
 def in_order(inputs: Sequence[Any], place: int | None) -> tuple[Any, ...]:
-    """The inputs of one call of two, that of the result at a place first; and the other way."""
+    """Move the input of the result at ``place`` to the front; the same call moves it back."""
     return (inputs[1], inputs[0], *inputs[2:]) if place == 1 else tuple(inputs)
 
 
 @dataclass(frozen=True)
 class Exported:
-    """A graph: its nodes, the shapes of its inputs, its guards, what its tensors are.
+    """A graph: its nodes, the shapes of its inputs, its guards, and the roles of its tensors.
 
-    ``shapes`` has an integer or the name of a length for each axis of each input.  ``tables``
-    are the parameters and buffers that stand for any values: names to givens.  ``small`` are those
-    of them that may be written out as they are, with what has to hold for that.  ``conditions`` are
-    those of the branches on lengths that were taken, as sympy has them.
+    ``shapes`` has an integer or the name of a length for each axis of each input.  ``tables`` maps
+    names of parameters and buffers that are left symbolic to givens.  ``small`` has those of them
+    that may be written out as stored, with the conditions for that.  ``conditions`` are those of
+    the branches on lengths that were taken, as SymPy expressions.
 
-    ``wider``: the ranges of lengths of which more is known than the program says.  ``blocks``:
-    those of the code that ran while it was traced, where that is known.
+    ``wider``: ranges of lengths for which more was proved than the program says.  ``blocks``:
+    what ran during each trace, if known.
 
-    ``place``: of two results of two first inputs, it is the graph of this one, and its own input
-    is named first; None where the graph has one result.
+    ``place``: of a call with two results, the one this graph computes, whose own input comes first;
+    None if there is one result.
     """
 
     program: ExportedProgram
@@ -133,20 +133,20 @@ class Exported:
     place: int | None = None
     small: dict[str, Pattern] = field(default_factory=dict)
     wider: Mapping[str, Any] = field(default_factory=dict)
-    blocks: frozenset[Place] | None = None
+    blocks: tuple[Traced, ...] | None = None
 
     def taken(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """The inputs of its call in the order in which the graph takes them, and the other way."""
+        """Return the inputs of the call in the order of the graph, or vice versa."""
         return in_order(inputs, self.place)
 
     @cached_property
     def angles(self) -> dict[str, Angles]:
-        """The tables that hold cosines and sines of positions, by their names."""
+        """The tables that hold cosines and sines of positions, by name."""
         return angles_of(self.values)
 
     @property
     def stored(self) -> dict[str, Tensor]:
-        """The tensors that the graph has in it, by the names of their placeholders."""
+        """The tensors stored in the graph, by the names of their placeholders."""
         known = self.program.state_dict | self.program.constants
         return {
             spec.arg.name: known[str(spec.target)]
@@ -156,17 +156,17 @@ class Exported:
 
     @property
     def operations(self) -> int:
-        """How many operations the graph has."""
+        """The number of operations in the graph."""
         return sum(node.op == "call_function" for node in self.nodes)
 
     @property
     def ranges(self) -> dict[str, Any]:
-        """The ranges of the lengths, by their names."""
+        """The ranges of the lengths, by name."""
         return {str(s): r for s, r in self.program.range_constraints.items()} | {**self.wider}
 
 
 def modules_in(call: Any, depth: int = 3) -> list[nn.Module]:
-    """The modules that a function reaches through its closure, its object or its partial."""
+    """Return the modules that a function reaches through its closure, its object or its partial."""
     if isinstance(call, nn.Module):
         return [call]
     if depth == 0:
@@ -203,10 +203,10 @@ def exported(
     *,
     from_one: bool = False,
 ) -> Exported:
-    """The graph of a call on inputs like these.
+    """Return the graph of a call on inputs like these.
 
-    ``lengths`` says of each axis of each input whether its length is symbolic, where the code
-    allows that; ``from_one``: a symbolic length may be 1 as well, where :func:`traced` has it so.
+    ``lengths`` tells for each axis of each input whether its length is to be symbolic, if the code
+    allows that; ``from_one``: symbolic lengths may be 1, where :func:`traced` permits it.
     Raises :class:`NotTraced`.
     """
     return read(traced(call, inputs, lengths, modules, from_one=from_one))
@@ -214,16 +214,17 @@ def exported(
 
 @dataclass(frozen=True)
 class Trace:
-    """A program, the storages that are trained, and the constants that the code writes down.
+    """An exported program, the storages that are trained, and constants written in the code.
 
-    ``from_one``: lengths are 1 or more, and not 2 or more.  ``blocks``: those of the code that ran.
+    ``from_one``: symbolic lengths are 1 or more, instead of 2 or more.  ``blocks``: blocks of the
+    code that ran.
     """
 
     program: ExportedProgram
     trained: frozenset[int]
     literals: frozenset[str]
     from_one: bool = False
-    blocks: frozenset[Place] | None = None
+    blocks: Traced | None = None
 
 
 def traced(
@@ -234,10 +235,10 @@ def traced(
     *,
     from_one: bool = False,
 ) -> Trace:
-    """What torch.export makes of a call, as :func:`exported` reads it.  Raises ``NotTraced``.
+    """Return the trace of a call, for :func:`read`.  Raises ``NotTraced``.
 
-    A symbolic length is 2 or more, and with ``from_one`` 1 or more where nothing but a comparison
-    of one length tells a length of 1.
+    A symbolic length is 2 or more; with ``from_one`` it is 1 or more if only comparisons of single
+    lengths can tell a length of 1.
     """
     if from_one:
         one = FromOne()
@@ -255,7 +256,7 @@ def _traced(
     modules: Sequence[nn.Module],
     one: FromOne | None,
 ) -> Trace:
-    """A trace, followed where its lengths are 1 or more."""
+    """Return a trace, following the call if its lengths are to be 1 or more."""
     found = {id(m): m for m in (*modules, *modules_in(call))}
     wrapped = _Called(call if one is None else one.of(call), list(found.values()))
     dynamic = tuple(
@@ -283,22 +284,22 @@ def _traced(
             any(map(tells_one, conditions_of(program))) or is_cut_short(program)
         ):
             raise NotTraced("what its lengths are at 1 is asked of several, or of a part that ends")
-    except Exception as error:  # noqa: BLE001 (export raises anything that the code raises)
+    except Exception as error:  # noqa: BLE001 (export passes on errors of the code)
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
     trained = frozenset(storages_of_trained(call, inputs))
-    blocks = frozenset(watch.blocks) if known else None
+    blocks = Traced(frozenset(watch.blocks)) if known else None
     return Trace(program, trained, literals, one is not None, blocks)
 
 
 def _blocks_of(
     call: Callable[..., Any], inputs: Sequence[Tensor], modules: Iterable[nn.Module]
 ) -> tuple[Watch, bool]:
-    """A watch that sees which blocks of the code of a call are reached, and whether it can.
+    """Return a watch that records which blocks of a call are reached, and whether it can.
 
-    What torch compiles itself, as the functions of flex_attention, has to be as it was written.
+    It cannot if torch compiles functions itself, as flex_attention does: they must stay as written.
     """
     ran, watch = Executed(is_own), Watch()
-    with torch.no_grad(), suppress(Exception):  # tracing tells what it raises
+    with torch.no_grad(), suppress(Exception):  # tracing reports its errors
         ran.of(call)(*(x.clone() for x in inputs))
     if ran.is_compiled:
         return watch, False
@@ -310,12 +311,12 @@ def _blocks_of(
 
 @contextmanager
 def _tracing() -> Iterator[None]:
-    """Tracing without a word of what it tries, of layers as they are written.
+    """Trace quietly, with layers as they are written and no fast paths.
 
-    It keeps no results of operations: with symbolic lengths keeping them takes more time than it
-    saves.  Nor does it note for each operation the lines of code that it stems from.
+    The cache of fake tensors is off: with symbolic lengths it takes more time than it saves.  Nor
+    are stack traces recorded for each operation.
     """
-    import torch._dynamo.config as tracing  # it takes a second, and export loads it anyway
+    import torch._dynamo.config as tracing  # slow to import, and export loads it anyway
 
     logger, fast = logging.getLogger("torch"), torch.backends.mha.get_fastpath_enabled()
     level, unnoted = logger.level, getattr(graphs, "do_not_emit_stack_traces", False)
@@ -334,7 +335,7 @@ def _tracing() -> Iterator[None]:
 
 
 def _is_read(program: ExportedProgram) -> bool:
-    """Whether every operation has a reading as it stands, and none writes to what it is given."""
+    """Whether every operation has a reading as it stands, and none writes to its inputs."""
     nodes = [node for node in nodes_of(tuple(program.graph.nodes)) if not is_silent(node)]
     return not unread_of(nodes) and not any(
         node.is_impure(impure_random=False)
@@ -344,7 +345,7 @@ def _is_read(program: ExportedProgram) -> bool:
 
 
 def _decomposed(program: ExportedProgram) -> ExportedProgram:
-    """The same in fewer kinds of operations, none of which writes; it is traced once more."""
+    """Return the program in fewer kinds of operations, none of which writes; traces it again."""
     registered = _dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
     found: ExportedProgram = program.run_decompositions(_decompositions(len(registered)))
     return found
@@ -352,7 +353,7 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
 
 @lru_cache(maxsize=1)
 def _decompositions(_registered: int) -> dict[Any, Any]:
-    """All decompositions but for what is read whole, until code registers operations of its own."""
+    """Return all decompositions but those of ``WHOLE``; renewed if code registers operations."""
     table: Any = default_decompositions()
     for operation in WHOLE:
         table.pop(operation, None)
@@ -365,7 +366,7 @@ def _short(error: Exception) -> str:
 
 
 def _literals(program: ExportedProgram) -> frozenset[str]:
-    """Constants that the code writes down, as torch.tensor([1, 2]): each call makes them anew."""
+    """Return the constants written in the code, such as torch.tensor([1, 2]), made in each call."""
     lifted = (aten.lift_fresh_copy.default, aten.lift_fresh.default, aten.lift.default)
     return frozenset(
         node.name
@@ -377,7 +378,7 @@ def _literals(program: ExportedProgram) -> frozenset[str]:
 
 
 def _held(target: str, value: Tensor, kind: InputKind) -> str:
-    """What holds a tensor of a graph from one call to the next, in words; a list has no name."""
+    """Describe what holds a tensor of a graph from call to call; a list entry has no name."""
     if kind == InputKind.BUFFER:
         return f"the buffer {target}"
     if kind != InputKind.CONSTANT_TENSOR:
@@ -388,7 +389,7 @@ def _held(target: str, value: Tensor, kind: InputKind) -> str:
 
 
 def read(trace: Trace, place: int | None = None) -> Exported:
-    """The graph of a trace; of two results of two first inputs, that of the one at a place."""
+    """Return the graph of a trace; of a call with two results, that of the result at ``place``."""
     program = trace.program
     shapes: list[tuple[int | str, ...]] = []
     tables: dict[str, Given] = {}
@@ -437,13 +438,13 @@ def read(trace: Trace, place: int | None = None) -> Exported:
         place,
         small,
         wider,
-        trace.blocks,
+        None if trace.blocks is None else (trace.blocks,),
     )
     return replace(found, shapes=found.taken(shapes))
 
 
 def results_of(program: ExportedProgram) -> list[Node]:
-    """What a program returns, without what it wrote into its inputs."""
+    """Return the nodes that a program returns, without what it wrote into its inputs."""
     kinds = (kept.kind for kept in program.graph_signature.output_specs)
     given = next(node for node in program.graph.nodes if node.op == "output").args[0]
     return [one for one, kind in zip(given, kinds, strict=True) if kind == OutputKind.USER_OUTPUT]
@@ -462,10 +463,10 @@ def _length(n: Any) -> int | str:
 def _table(
     target: str, value: Tensor, taken: Collection[str], held: str = ""
 ) -> tuple[tuple[str, Any], Given | None]:
-    """What a stored tensor is in the term: a recognised constant, or any numbers of its shape.
+    """Return the role of a stored tensor in the term: a recognised constant, or any numbers.
 
-    ``taken`` are names that others have: ``a.b`` and ``a_b`` are two tables.  ``held``: what holds
-    it from one call to the next, and may hold other numbers later.
+    ``taken`` are names already in use: ``a.b`` and ``a_b`` are two tables.  ``held``: what holds
+    the tensor from call to call, and may hold other numbers later.
     """
     if not isinstance(value, Tensor):
         return ("constant", _NoTerm(target, value)), None
@@ -479,19 +480,19 @@ def _table(
         return ("table", name), boolean(*value.shape)
     literal = not held and not isinstance(value, nn.Parameter)
     if literal and not value.ndim and value.dtype.is_floating_point:
-        return ("constant", value.item()), None  # the code writes it down
+        return ("constant", value.item()), None  # a literal in the code
     if value.dtype.is_floating_point or (value.dtype in WIDE and value.ndim):
         return ("table", name), real(*value.shape, says=f"{target}, any real numbers")
     number = value.ndim == 0 and value.dtype != torch.bool and not value.is_complex()
     if number and held:
         whole = as_array(int(value))
-        told = f"{held} is as it is now, {whole!r}"
+        told = f"{held} keeps its value, {whole!r}"
         return ("pattern", Pattern(whole, lambda _: whole, told)), None
     return ("constant", as_array(int(value)) if number else _NoTerm(target, value)), None
 
 
 class _NoTerm:
-    """A stored tensor that no term is known for; an operation on it has no reading."""
+    """A stored tensor that has no term; an operation on it has no reading."""
 
     def __init__(self, target: str, value: Tensor) -> None:
         self.told = f"{target}, a {type(value).__name__}"
@@ -503,7 +504,7 @@ class _NoTerm:
 
 
 class _Watching(TorchFunctionMode):
-    """Where the parameters are kept that any function of torch is called with."""
+    """Record the storages of the parameters that any function of torch is called with."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -519,7 +520,7 @@ class _Watching(TorchFunctionMode):
 
 
 def storage_of(tensor: Tensor) -> int:
-    """The address of what a tensor is a view of; 0 for one that has none."""
+    """Return the address of a tensor's storage; 0 if it has none."""
     try:
         return tensor.untyped_storage().data_ptr()
     except (NotImplementedError, RuntimeError):
@@ -527,16 +528,16 @@ def storage_of(tensor: Tensor) -> int:
 
 
 def storages_of_trained(call: Callable[..., Any], inputs: Sequence[Tensor]) -> set[int]:
-    """The storages of the parameters that a call uses; those of a call that raises, up to there.
+    """Return the storages of the parameters that a call uses, up to where it raises, if it does.
 
-    Parameters that code reaches without a module (of an object, in a list, in a global name) are
-    constants to torch.export.  They may be trained as others are, so what is proved has to hold
-    for all values of them.
+    Parameters that code reaches without a module (in an object, a list, a global name) are
+    constants to torch.export.  They may be trained like others, so what is proved has to hold for
+    all their values.
     """
     watching = _Watching()
     try:
         with torch.no_grad(), watching:
             call(*(x.clone() for x in inputs))
-    except Exception:  # noqa: BLE001 (torch.export tells what such code raises)
+    except Exception:  # noqa: BLE001 (torch.export reports what such code raises)
         pass
     return watching.met - {0}

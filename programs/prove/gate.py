@@ -1,10 +1,11 @@
-"""The code itself, run beside its graph: at lengths on both sides of every number in its source.
+"""Run the code beside its graph, at lengths on both sides of every number in its source.
 
-Tracing takes some branches without a word: on ``isinstance(n, int)``, on a string made of a
-length, on whether the code is being compiled, in an ``except``.  A proof is of the graph, so before
-anything is said of the code it is run, as it is called, and has to give what the graph gives: in
-batches of one, with one token, with fewer queries than keys and with more, for large and for equal
-numbers, with gradients wanted and without, however its inputs lie in memory, call after call.
+Tracing takes some branches without recording a guard: on ``isinstance(n, int)``, on a string made
+from a length, on whether the code is being compiled, in an ``except``.  A proof is about the graph,
+so before anything is claimed about the code, the code is run as users call it and must return what
+the graph returns: in batches of one, with one token, with fewer queries than keys and with more,
+for large and for equal numbers, with and without gradients, for any memory layout of the inputs,
+call after call.
 """
 
 from __future__ import annotations
@@ -25,34 +26,37 @@ from torch import Tensor, nn
 
 from attnproof.verdict_line import Condition
 
+from ..reach import reached
 from ..response import OutOfRange
 from ..source_numbers import constants_in, is_own, kept_in, numbers_of, state_of
+from .blocks import WHERE, Place, Traced, beyond
 from .branches import Search
+from .call_variants import ALL, HOW, called_in, flat_weights_drawn, given_in
 from .comparison import CHANGES, run_of, runs_of
-from .environment import asked_elsewhere
-from .executed import Executed, stores
+from .environment import asked_elsewhere, scripted
+from .executed_code import Executed, stores
 from .exporting import modules_in
 from .guards import met
+from .instrumentation import Watch, marked
 from .lengths import Lengths, every, named, pairs, small
-from .parts import letters_of
-from .stating import Graph
-from .watching import Watch, marked
-from .ways import ALL, HOW, called_in, flat_weights_drawn, given_in
+from .other_branches import letters_of
+from .statements import Graph
 from .work import work_of
 
 Results = tuple[Tensor, ...]
-NAMED = 48  # numbers of the source that are tried as positions
-# Work, as it is counted in work.py: a million takes about a millisecond.
+NAMED = 48  # numbers of the source that are tried as positions and values
+FAR = 1 << 30  # positions below this fit every dtype that positions have
+# Work in the units of work.py: a million takes about a millisecond.
 WORK = {"small": 100_000_000, "named": 600_000_000, "pairs": 120_000_000, "all": 220_000_000}
 MOST_WORK = 150_000_000  # of one call
-LITTLE = 5_000_000  # of a call that is made in every way
-SECONDS = 2.0  # of the processor, for code that does more than its graph shows
-MEMORY = 400_000  # KiB that the code may keep of all these calls
+LITTLE = 5_000_000  # of a call that is cheap enough to be made in every way
+SECONDS = 2.0  # of processor time, for code that does more than its graph shows
+MEMORY = 400_000  # KiB by which memory may grow over all these calls
 VALUES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
-ORDINARY, FEW = 4.0, 16  # numbers, and lengths, of which no exponential of a score overflows
+ORDINARY, FEW = 4.0, 16  # inputs, and lengths, for which no exponential of a score overflows
 STEP = 2.0**-22
-POOL, STEPS = 1_048_583, 104_729  # both prime: no axis comes round to the same numbers
-# How a call is made.
+POOL, STEPS = 1_048_583, 104_729  # both prime, so that no axis repeats the same numbers
+# How successive calls are made; see call_variants.py.
 WAYS = (
     "plain",
     "gradients",
@@ -71,12 +75,13 @@ OVERWRITES = "a later call of the code writes over what an earlier one gave"
 
 @dataclass
 class Gate:
-    """At which lengths the code differs from its graph, and where it raises and the graph not.
+    """Lengths at which the code differs from its graph, and lengths at which only the code raises.
 
-    ``unlike`` has lengths by letter, and ``how`` says how the call was made, if in no plain way.
-    ``changes``: why what an earlier call gave is given no more.  ``where``: what the code asks and
-    was answered in one way wherever it was run.  ``none``: lengths at which code and graph give NaN
-    of ordinary numbers, or of zeros, ``of_zeros``; terms have no NaN, and 0 times it is 0 there.
+    ``unlike`` has lengths by letter; ``how`` says how the call was made, if not plainly.
+    ``changes``: why the result of an earlier call is not reproduced.  ``where``: conditions that
+    the code tests and that had the same outcome in every run.  ``none``: lengths at which the code
+    gives NaN for ordinary numbers, or for zeros (``of_zeros``); terms have no NaN, so that 0 times
+    anything is 0 there.
     """
 
     unlike: list[dict[str, int]] = field(default_factory=list)
@@ -86,10 +91,10 @@ class Gate:
     where: list[Condition] = field(default_factory=list)
     none: dict[str, int] | None = None
     of_zeros: bool = False
-    letters: Mapping[str, str] = field(default_factory=dict)  # by the lengths of the graph
+    letters: Mapping[str, str] = field(default_factory=dict)  # by the names of lengths in the graph
 
     def of(self, graph: Graph) -> Gate:
-        """The same of another graph of the same runs, in its own letters for each length."""
+        """Return the same gate for another graph of the same runs, with that graph's letters."""
         own = {letter: s for s, letter in self.letters.items()}
         names = letters_of(graph)
 
@@ -106,19 +111,20 @@ class Gate:
 
 @dataclass
 class _Run:
-    """One graph and its code, and how much work a call of either is.
+    """A graph and its code, and the work of calls made so far.
 
-    ``code`` and ``compiled`` give all results of one call, which are compared each.
+    ``code`` and ``compiled`` return all results of a call as a tuple, whose entries are compared.
     """
 
     graph: Graph
-    letters: dict[str, str]  # of a length in the graph, its first letter
+    letters: dict[str, str]  # the first letter of each length in the graph
     code: Callable[..., Results]
     compiled: Callable[..., Results]
     found: Gate = field(default_factory=Gate)
     done: int = 0  # work
     count: int = 0  # calls
-    size: float = 1.0  # of what the graph gives of numbers of size 1, or 1 where that is more
+    size: float = 1.0  # scale of the graph's results on inputs of size 1, at most 1
+    far: tuple[int, ...] = ()  # numbers of the source that positions may start from
 
     def __post_init__(self) -> None:
         self.work = work_of(self.graph.exported)
@@ -137,15 +143,18 @@ class _Run:
         self.row = [letters.index("B") if "B" in letters else None for _, letters in places]
 
     def shape(self, place: int, at: Lengths) -> tuple[int, ...]:
-        """The shape of an input at these lengths."""
+        """Return the shape of an input at these lengths."""
         return tuple(
             n if isinstance(n, int) else at[self.letters[n]]
             for n in self.graph.exported.shapes[place]
         )
 
     def inputs(self, at: Lengths, count: int, scale: float = 1.0) -> tuple[Tensor, ...]:
-        """Inputs of these lengths; positions count on from anywhere, or stand in any order."""
-        generator = torch.Generator().manual_seed(count) if self.whole else None  # which takes long
+        """Return inputs of these lengths; positions are consecutive from some start, or random.
+
+        Every fourth call starts far along: a branch on a length may also read positions.
+        """
+        generator = torch.Generator().manual_seed(count) if self.whole else None  # slow to make
         made = []
         for place, like in enumerate(self.graph.call.inputs):
             shape = self.shape(place, at)
@@ -154,33 +163,34 @@ class _Run:
                 made.append((x * scale).to(like.dtype))
             elif count % 2 and len(shape) == 2 and like.dtype != torch.bool:
                 first = torch.randint(0, 9, (shape[0], 1), generator=generator)
-                made.append((torch.arange(shape[1]) + first).to(like.dtype))
+                start = self.far[count // 4 % len(self.far)] if self.far and count % 4 == 3 else 0
+                made.append((torch.arange(shape[1]) + first + start).to(like.dtype))
             else:
                 most = 2 if like.dtype == torch.bool else max(2, *shape)
                 made.append(torch.randint(0, most, shape, generator=generator, dtype=like.dtype))
         return tuple(made)
 
     def numbers(self, shape: tuple[int, ...], salt: int) -> Tensor:
-        """Random numbers that were drawn once, from another one on each time."""
+        """Return random numbers drawn once and read from a different offset on each call."""
         first, count = salt * STEPS % POOL, math.prod(shape)
-        if count <= POOL:  # the pool stands there twice, so that no draw comes round its end
+        if count <= POOL:  # the pool is stored twice, so that no draw wraps around
             return self.pool[first : first + count].view(shape)
         once = self.pool[first : first + POOL]
         return once.repeat(-(-count // POOL))[:count].view(shape)
 
     def allowed(self, at: Lengths) -> bool:
-        """Whether the graph is the code's at these lengths, 1 for what it takes for 2 or more."""
+        """Whether the guards of the graph admit these lengths."""
         known = self.known(at)
         if any(known[s] > most for s, most in self.longest.items() if s in known):
             return False
         return met(self.graph.exported.conditions, known)
 
     def known(self, at: Lengths) -> dict[str, int]:
-        """Lengths by their names in the graph."""
+        """Return the lengths by their names in the graph."""
         return {s: at[letter] for s, letter in self.letters.items()}
 
     def look(self, at: Lengths, way: str = "", inputs: tuple[Tensor, ...] | None = None) -> bool:
-        """Whether the code gives what the graph gives, called in this way, or in the next."""
+        """Whether code and graph agree, called in this way or the next; True if not comparable."""
         way = way or WAYS[self.count % len(WAYS)]
         self.count += 1
         work = self.work(self.known(at))
@@ -202,7 +212,7 @@ class _Run:
         return self.alike(got, want)
 
     def _hear_of_none(self, at: Lengths, given: tuple[Tensor, ...], got: Results) -> None:
-        """Note it where numbers that are not large give NaN."""
+        """Record the lengths if inputs that are not large give NaN."""
         numbers = [x for x in given if x.is_floating_point() and x.numel()]
         if any(bool(x.isnan().any()) for x in got):
             largest = max((float(x.abs().max()) for x in numbers), default=0.0)
@@ -210,48 +220,48 @@ class _Run:
                 self.found.none, self.found.of_zeros = dict(at), bool(numbers) and not largest
 
     def _out_of_range(self, given: tuple[Tensor, ...]) -> bool:
-        """Whether a number is past what its format has, of which a term knows nothing."""
+        """Whether a number leaves the range of its format, which terms do not model."""
         mode = OutOfRange()
         with mode:
             self.of_code(given)
         return mode.seen
 
     def ones(self) -> list[str]:
-        """The letters of lengths that may be 1."""
+        """Return the letters of lengths that may be 1."""
         ranges = self.graph.exported.ranges
         return [letter for s, letter in self.letters.items() if s in ranges and ranges[s].lower < 2]
 
     def affordable(self, at: Lengths) -> bool:
-        """Whether a call at these lengths is little enough work."""
+        """Whether a call at these lengths is cheap enough to run."""
         return self.work(self.known(at)) <= MOST_WORK
 
     def call(self, at: Lengths, way: str) -> None:
-        """Run the code alone, in this way."""
+        """Run only the code, in this way."""
         self.count += 1
         self.done += self.work(self.known(at))
         self.of_code(given_in(way, self.inputs(at, self.count), self.row), way)
 
     def of_graph(self, inputs: tuple[Tensor, ...]) -> Results | None:
-        """What the graph gives; None where it raises."""
+        """Return the results of the graph, or None if it raises."""
         try:
             with torch.no_grad():
                 return self.compiled(*inputs)
-        except Exception:  # noqa: BLE001 (a graph may not take a length of 1)
+        except Exception:  # noqa: BLE001 (a graph may reject a length of 1)
             return None
 
     def of_code(self, inputs: tuple[Tensor, ...], way: str = "plain") -> Results | None:
-        """What the code gives, called in this way; None where it raises."""
+        """Return the results of the code, called in this way, or None if it raises."""
         try:
             return called_in(way, self.code, inputs, _modules(self.graph))
         except Exception:  # noqa: BLE001 (code may raise anything)
             return None
 
     def alike(self, got: Results, want: Results) -> bool:
-        """Whether each of some results is another one up to rounding."""
+        """Whether results agree pairwise up to rounding."""
         return all(_near(a, b, self.rounded, self.size) for a, b in zip(got, want, strict=True))
 
     def is_overwritten(self, at: Lengths) -> bool:
-        """Whether a later call writes over what an earlier one gave."""
+        """Whether a later call overwrites the results of an earlier one."""
         try:
             with torch.no_grad():
                 kept = self.code(*(x.clone() for x in self.inputs(at, 1)))
@@ -266,19 +276,19 @@ class _Run:
 
 @cache
 def _pool() -> Tensor:
-    """Numbers that every graph and its code are run on; they are read alone."""
+    """Return the numbers that graphs and their code are run on; nothing writes to them."""
     return torch.randn(POOL, generator=torch.Generator().manual_seed(0)).repeat(2)
 
 
 def _modules(graph: Graph) -> tuple[nn.Module, ...]:
-    """The modules of a call."""
+    """Return the modules of a call."""
     return (*graph.call.modules, *modules_in(graph.call.code))
 
 
 def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
-    """Run the code of a graph beside it: where they differ, and where the code alone raises.
+    """Run the code beside its graph; return where they differ, and where only the code raises.
 
-    ``whole``: of a call with two results, each of which is a graph, both are compared.
+    ``whole``: compare both results of a call of which each result is a graph.
     """
     own = letters_of(graph)
     run = _Run(graph, own, *_results(graph, whole=whole), Gate(letters=own))
@@ -306,7 +316,7 @@ def _run_beside(run: _Run, letters: list[str], seed: int) -> None:
 
 
 def _size(results: Results) -> float:
-    """The largest number of some results; 1 where there is none, or it is larger."""
+    """Return the largest absolute value among these results, or 1 if it is larger than 1, or 0."""
     largest = max(
         (
             float(x.detach().double().abs().nan_to_num(posinf=0.0).max())
@@ -319,7 +329,7 @@ def _size(results: Results) -> float:
 
 
 def _results(graph: Graph, *, whole: bool) -> tuple[Callable[..., Results], Callable[..., Results]]:
-    """The results of a call as its code gives them, and as its graph does."""
+    """Return the call as two functions, by its code and by its graph, that return all results."""
     code, pair, tables = graph.call.code, graph.call.pair, graph.exported.values
     if whole and pair is not None:
         return pair, runs_of(graph, tables)
@@ -328,17 +338,19 @@ def _results(graph: Graph, *, whole: bool) -> tuple[Callable[..., Results], Call
 
 
 def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
-    """Whether the code was seen to do other than its graph; where, is kept."""
+    """Whether the code was seen to differ from its graph; where it did is recorded."""
     ran = _Heard(run)
     with ran.heard():
         run.of_code(run.inputs(dict.fromkeys(letters, 3), 0))
     constants = ran.constants()
-    for inputs, at in _values(run, letters, constants, numbers_of(constants)):
+    numbers = numbers_of(constants)
+    for inputs, at in _values(run, letters, constants, numbers):
         way = WAYS[run.count % 3]
         if not run.look(at, way, inputs):
             run.found.unlike.append(dict(at))
             run.found.how = HOW.get(way, "")
             return True
+    run.far = tuple(islice((n for n in numbers if 0 < n < FAR), NAMED))
     plans: dict[str, Iterable[tuple[Lengths, str]]] = {
         "small": ((at, "") for at in small(letters)),
         "named": _named(run, letters, ran),
@@ -352,11 +364,11 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
         most, start = run.done + WORK[name], process_time()
         for at, way in planned:
             late = process_time() - start > SECONDS
-            full = run.count % 8 == 0 and _memory() - memory > MEMORY  # it takes as long as a call
+            full = run.count % 8 == 0 and _memory() - memory > MEMORY  # slow to ask
             if late or full or run.done > most:
                 break
             told = way or WAYS[run.count % len(WAYS)]
-            # once of each length it is heard whether other code runs there
+            # for each length, check once whether other code runs there
             with ran.heard() if (name, told) == ("named", "plain") else nullcontext():
                 alike = run.look(at, told)
             if not alike:
@@ -368,15 +380,15 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
 
 @dataclass
 class _Heard:
-    """The codes that runs beside a graph have run, and the numbers that stand in them."""
+    """The code objects executed by runs beside a graph, and the numbers in their source."""
 
     run: _Run
     executed: Executed = field(default_factory=lambda: Executed(is_own))
-    _functions: tuple[int, list[FunctionType]] = (-1, [])  # of so many codes
+    _functions: tuple[int, list[FunctionType]] = (-1, [])  # count of codes when last searched
 
     @contextmanager
     def heard(self) -> Iterator[None]:
-        """Hear what the code runs."""
+        """Record which code objects the code executes."""
         code = self.run.code
         self.run.code = self.executed.of(code)
         try:
@@ -386,22 +398,22 @@ class _Heard:
 
     @property
     def functions(self) -> list[FunctionType]:
-        """The functions that ran, looked for again once there are more."""
+        """The functions that ran, searched for again when more code objects were recorded."""
         count = len(self.executed.codes)
         if self._functions[0] != count:
             self._functions = count, self.executed.functions(self.run.graph.call.roots)
         return self._functions[1]
 
     def constants(self) -> list[float]:
-        """The numbers that what ran has and names."""
+        """Return the numbers in the code that ran and in the values it names."""
         roots = (*self.run.graph.call.roots, *self.functions)
         return constants_in(roots, ran=self.executed.codes)
 
 
 def _named(run: _Run, letters: list[str], ran: _Heard) -> Iterator[tuple[Lengths, str]]:
-    """Lengths that the source names; where they lead to other code, those that this names too.
+    """Yield lengths that the source names, and those named by any further code they lead to.
 
-    Calls with little work come first, so that a long one leaves none of them out.
+    Calls with little work come first, so that a long call does not crowd them out.
     """
     tried: set[int] = set()
     known = -1
@@ -416,12 +428,12 @@ def _named(run: _Run, letters: list[str], ran: _Heard) -> Iterator[tuple[Lengths
 
 
 def _pairs(run: _Run, letters: list[str], ran: _Heard) -> Iterator[tuple[Lengths, str]]:
-    """Two lengths at a time that the source names."""
+    """Yield pairs of lengths that the source names."""
     yield from pairs(letters, numbers_of(ran.constants()), several=run.several)
 
 
 def _is_unlike_where_it_branches(run: _Run, letters: list[str], ran: _Heard) -> bool:
-    """Whether the code differs from its graph where one of its comparisons turns out otherwise."""
+    """Whether code and graph differ where the outcome of one of the comparisons changes."""
     at = dict.fromkeys(letters, 3)
     ways = ALL if run.work(run.known(at)) < LITTLE else ALL[:3]
     watch, codes = Watch(), ran.executed.codes
@@ -448,6 +460,7 @@ def _is_unlike_where_it_branches(run: _Run, letters: list[str], ran: _Heard) -> 
         *_untraced(run, watch),
         *unseen,
         *asked_elsewhere(codes),
+        *scripted(reached((*run.graph.call.roots, *ran.functions), codes)),
         *_counted(run, codes, at),
     )
     run.found.where = [Condition(one, "where") for one in told]
@@ -455,18 +468,29 @@ def _is_unlike_where_it_branches(run: _Run, letters: list[str], ran: _Heard) -> 
 
 
 def _untraced(run: _Run, watch: Watch) -> Iterator[str]:
-    """That what runs, and did not while it was traced, changes nothing."""
+    """Yield that code which ran, but was not traced, changes nothing."""
     traced = run.graph.exported.blocks
     if traced is None:
         return
-    beyond = [text for place, text in watch.blocks.items() if place not in traced]
-    if beyond:
-        told = f"what runs and was not traced, such as `{beyond[0]}`,"
-        yield f"{told} changes nothing, as in every run"
+    ran: dict[tuple[Traced, ...], dict[Place, None]] = {}
+    for at, places in watch.reached:
+        known = run.known(at)
+        own = tuple(one for one in traced if met(one.conditions, known))
+        ran.setdefault(own, {}).update(places)
+    found = [
+        place
+        for own, places in ran.items()
+        for place in beyond(places, frozenset().union(*(one.places for one in own)))
+    ]
+    for place in sorted(found, key=len)[:1]:
+        told = f"values of `{watch.blocks[place]}` that it did not have when traced have"
+        if len(place) == WHERE:
+            told = f"code that ran untraced, such as `{watch.blocks[place]}`, has"
+        yield f"{told} no effect, as in every run"
 
 
 def _counted(run: _Run, codes: Iterable[CodeType], at: Lengths) -> Iterator[str]:
-    """That what the code counts changes nothing, if two calls that are one leave it otherwise."""
+    """Yield that state kept from call to call changes nothing, if equal calls alter it."""
     if not any(map(stores, codes)):
         return
     roots, given = run.graph.call.roots, run.inputs(at, 0)
@@ -474,11 +498,11 @@ def _counted(run: _Run, codes: Iterable[CodeType], at: Lengths) -> Iterator[str]
     before = state_of(roots)
     run.of_code(given)
     if state_of(roots) != before:
-        yield "what the code counts from call to call changes nothing, as in every run"
+        yield "what the code counts from call to call has no effect, as in every run"
 
 
 def _memory() -> int:
-    """KiB that this process holds; where that is not told, the most it has held."""
+    """Return the resident memory of this process in KiB, or its maximum if that cannot be read."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
@@ -489,7 +513,7 @@ def _memory() -> int:
 def _values(
     run: _Run, letters: list[str], constants: Iterable[float], numbers: Sequence[int]
 ) -> Iterator[tuple[tuple[Tensor, ...], Lengths]]:
-    """Inputs that are zero, equal, large, and numbers of the source; positions far along."""
+    """Yield inputs of several scales and signs, constants from the source, distant positions."""
     at = dict.fromkeys(letters, 3)
     places = dict.fromkeys(n for k in numbers for n in (k - 1, k, k + 1) if 0 <= n < 1 << 40)
     for k, scale in enumerate(VALUES):
@@ -523,7 +547,7 @@ def _values(
 
 
 def _smaller(run: _Run, at: Lengths, way: str) -> dict[str, int]:
-    """Each length as small as halving shows it to differ still, called in this way."""
+    """Return lengths, reduced by bisection, at which code and graph differ in this way."""
     found = dict(at)
     for letter, given in at.items():
         low, high = 0, given
@@ -536,9 +560,9 @@ def _smaller(run: _Run, at: Lengths, way: str) -> dict[str, int]:
 
 
 def _near(got: Tensor, want: Tensor, allowed: float, size: float) -> bool:
-    """Whether two results are one up to rounding, which is told by the entries that differ.
+    """Whether two results agree up to rounding, judged by the entries that differ.
 
-    Others may be far larger: what a mask is filled with is on both sides.
+    Other entries may be far larger: the fill value of a mask is on both sides.
     """
     if got.shape != want.shape:
         return False

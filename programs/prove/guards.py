@@ -1,8 +1,8 @@
-"""The conditions on lengths under which a graph is what the code does.
+"""The conditions on lengths under which a graph is what the code computes.
 
-Code that asks ``if x.shape[1] % 2 == 0`` is traced on one branch; torch.export keeps the condition
-beside the graph, not in it.  A law uses a program at several lengths (n, r + n), and each of them
-has to meet the conditions.
+Code that tests ``if x.shape[1] % 2 == 0`` is traced on one branch; torch.export keeps the condition
+beside the graph, not in it.  A law uses a program at several lengths (n, r + n), each of which must
+satisfy the conditions.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ ENDS = (*LEAST, sympy.Max, Max)
 BOUNDS = (LessThan, GreaterThan, *STRICT)
 Binding = tuple[tuple[str, Term], ...]
 TRIES, LARGEST, LONGEST = 400, 40, 4096
-FEW = (1, 2, 3, 5)  # lengths at which a condition is looked at
+FEW = (1, 2, 3, 5)  # lengths at which a condition is tested
 
 
 def conditions_of(program: ExportedProgram) -> tuple[Any, ...]:
-    """The conditions that were met in tracing, each once, as sympy has them."""
+    """Return the guards met in tracing, without duplicates, as SymPy conditions."""
     for node in program.graph.nodes:
         value = node.meta.get("val")
         for length in value.shape if isinstance(value, torch.Tensor) else ():
@@ -51,10 +51,10 @@ def conditions_of(program: ExportedProgram) -> tuple[Any, ...]:
 def from_one_or_two(
     conditions: Iterable[Any], ranges: Mapping[Any, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The conditions on lengths that were traced as 1 or more, and the ranges of these.
+    """Return the conditions on lengths that were traced as 1 or more, and the ranges of these.
 
-    A condition on one length that holds from 2 on, as n ≠ 1, is that it is at least 2; that the
-    smaller one of n and 12 is n is that n is at most 12.
+    A condition on one length that holds from 2 on, such as n ≠ 1, becomes the range n ≥ 2; the
+    condition min(n, 12) = n becomes n ≤ 12.
 
     >>> n, m = sympy.symbols("n m", integer=True)
     >>> any_length = ValueRanges(0, 100)
@@ -72,9 +72,9 @@ def from_one_or_two(
 
 
 def _as_bound(condition: Any) -> Any:
-    """That the least of two is one of them, as torch.export may say it, as a bound.
+    """Rewrite a condition min(a, b) = a, in the forms torch.export gives it, as the bound a ≤ b.
 
-    It may say so of the least times other lengths, which are 1 or more.
+    Both sides may be multiplied by further lengths, which are 1 or more.
 
     >>> n, m = sympy.symbols("n m", integer=True, positive=True)
     >>> _as_bound(sympy.Eq(16 * m * sympy.Min(n, 12), 16 * m * n))
@@ -92,7 +92,7 @@ def _as_bound(condition: Any) -> Any:
 
 
 def _is_of_more(condition: Any) -> bool:
-    """Whether a condition on one length holds from 2 on.
+    """Whether a condition on one length holds at all lengths from 2 on.
 
     >>> n = sympy.Symbol("n", integer=True)
     >>> _is_of_more(sympy.Ne(n, 1)), _is_of_more(n > 1), _is_of_more(n > 2)
@@ -106,9 +106,9 @@ def _is_of_more(condition: Any) -> bool:
 
 
 def is_cut_short(program: ExportedProgram) -> bool:
-    """Whether a part may end where there is no more, so that its length is the least of two.
+    """Whether a slice may end early, so that its length is the smaller of two.
 
-    Of lengths from 2 on torch.export asks whether there is as much.
+    For lengths from 2 on, torch.export adds a guard that there is enough to slice.
     """
     bounds = [c for c in map(_as_bound, conditions_of(program)) if isinstance(c, LessThan)]
     known = {(c.lhs, c.rhs) for c in bounds} | {(c.rhs, c.lhs) for c in bounds}
@@ -120,7 +120,7 @@ def is_cut_short(program: ExportedProgram) -> bool:
 
 
 def tells_one(condition: Any) -> bool:
-    """Whether a condition on several lengths fails only where one of them is 1, as far as is seen.
+    """Whether a condition on several lengths fails only if one of them is 1, at the lengths tried.
 
     >>> n, m = sympy.symbols("n m", integer=True)
     >>> tells_one(sympy.Ne(n * m, 1)), tells_one(n < m), tells_one(n > 1)
@@ -137,9 +137,10 @@ def tells_one(condition: Any) -> bool:
 def told(
     conditions: Iterable[Any], bindings: Iterable[Binding], ranges: Mapping[str, Any] | None = None
 ) -> tuple[str, ...]:
-    """The conditions at the lengths that a law uses; what every length meets is left out.
+    """Return the conditions at the lengths a law uses, without those that hold at every length.
 
-    So is what follows from the ``ranges`` of a graph's lengths, which are told beside them.
+    Conditions implied by the ``ranges`` of a graph's lengths, which are reported beside them, are
+    left out too.
     """
     found: dict[str, Any] = {}
     within: list[Any] = []
@@ -158,7 +159,7 @@ def told(
             if here == sympy.true:
                 continue
             here = _shorter(here)
-            # H ≠ G says what G ≠ H says
+            # H ≠ G is the same as G ≠ H
             back = here.reversed if isinstance(here, sympy.core.relational.Relational) else here
             if _plain(back) not in found:
                 found[_plain(here)] = here
@@ -172,15 +173,15 @@ def told(
 
 
 def _needed(found: dict[str, Any]) -> tuple[str, ...]:
-    """Those of some conditions, by what is printed, that do not follow from others."""
-    for text, one in list(found.items()):  # of two that say the same the second is kept
+    """Return the printed conditions that do not follow from others among them."""
+    for text, one in list(found.items()):  # of two equivalent conditions the second is kept
         if any(_follows(one, other) for told, other in found.items() if told != text):
             del found[text]
     return tuple(found)
 
 
 def _follows(condition: Any, other: Any) -> bool:
-    """Whether a bound follows from another one, of lengths of 1 or more: n ≤ 64 from n + r ≤ 64.
+    """Whether a bound follows from another for lengths of 1 or more: n ≤ 64 from n + r ≤ 64.
 
     >>> n, r = sympy.symbols("n r", integer=True, positive=True)
     >>> _follows(n <= 63, n + r <= 64), _follows(n <= 62, n + r <= 64)
@@ -191,7 +192,7 @@ def _follows(condition: Any, other: Any) -> bool:
     gap = ((other.lts - other.gts) - (condition.lts - condition.gts)).expand()
     if not gap.is_polynomial(*gap.free_symbols):
         return False
-    beyond = {length: length + 1 for length in gap.free_symbols}  # of what each has beside 1
+    beyond = {length: length + 1 for length in gap.free_symbols}  # substitute n + 1, with n ≥ 0
     numbers = gap.subs(beyond, simultaneous=True).expand().as_coefficients_dict()
     strict = isinstance(condition, STRICT) and not isinstance(other, STRICT)
     least = numbers.get(sympy.S.One, 0)
@@ -202,11 +203,11 @@ def ranges_told(
     ranges: Iterable[tuple[Mapping[str, Any], Iterable[Binding]]],
     longest: Mapping[Term, int] | None = None,
 ) -> tuple[str, ...]:
-    """The ranges of a graph's lengths, of every length of a law that stands for one of them.
+    """Return the ranges of a graph's lengths, for every length of a law bound to one of them.
 
-    torch.export takes a length for at least 2.  A law that calls a graph with A, with B and with
-    A + B rows holds for A ≥ 2 and B ≥ 2; what follows from the others, as A + B ≥ 2, is left out.
-    ``longest`` has further lengths, and how long each may be.
+    torch.export assumes that a length is at least 2.  A law that calls a graph with A, with B and
+    with A + B rows holds for A ≥ 2 and B ≥ 2; implied bounds, such as A + B ≥ 2, are left out.
+    ``longest`` maps further lengths to upper bounds.
     """
     least: dict[Any, int] = {}
     most = {_symbol(length): n for length, n in (longest or {}).items()}
@@ -226,7 +227,7 @@ def ranges_told(
         known = length.subs({s: alone.get(s, 1) for s in length.free_symbols})
         if n > 1 and (length.is_Symbol or known < n):
             same.setdefault(n, []).append(_plain(length))
-    for names in same.values():  # B before A, another batch, and n before r and m
+    for names in same.values():  # B before A, which is another batch; n before r and m
         names.sort(key=lambda length: (length in "Arm", length))
     return (
         *(f"{', '.join(names)} ≥ {n}" for n, names in same.items()),
@@ -235,7 +236,7 @@ def ranges_told(
 
 
 def alike(letters: Mapping[str, Term]) -> tuple[str, ...]:
-    """Which letters stand for one length that is not a literal number, as a condition."""
+    """Return conditions that tell which letters stand for one symbolic length."""
     named = [(name, term) for name, term in letters.items() if number_of(term) is None]
     return tuple(
         "as many queries as keys" if {a, b} == {"n", "r"} else f"{a} = {b}"
@@ -246,7 +247,7 @@ def alike(letters: Mapping[str, Term]) -> tuple[str, ...]:
 
 
 def _shorter(condition: Any) -> Any:
-    """n ≥ 3 where torch.export says −4n ≤ −12, or n > 2: lengths are whole numbers."""
+    """Simplify a condition on integers: n ≥ 3 for −4n ≤ −12, or for n > 2."""
     if not isinstance(condition, sympy.core.relational.Relational):
         return condition
     sides = (condition.lhs, condition.rhs)
@@ -260,7 +261,7 @@ def _shorter(condition: Any) -> Any:
 
 
 def _of_whole(bound: Any) -> Any:
-    """A bound of a sum of lengths by a number as the whole number that it is: n ≤ 31 for 2·n < 64.
+    """Write a bound on a sum of lengths with an integer and no strict sign: n ≤ 31 for 2·n < 64.
 
     >>> n, r = sympy.symbols("n r", integer=True, positive=True)
     >>> _of_whole(n > 1000), _of_whole(2 * n < 64), _of_whole(n <= r)
@@ -280,7 +281,7 @@ def _of_whole(bound: Any) -> Any:
 
 
 def _symbol(term: Term) -> Any:
-    """A length for sympy: sizes are whole numbers from 1 on."""
+    """Return a length as a SymPy expression, sizes being positive integers."""
     number = number_of(term)
     if number is not None:
         return sympy.Integer(int(number))
@@ -296,12 +297,12 @@ DIVISIONS = {
     "CleanDiv": operator.floordiv,
     "PythonMod": operator.mod,
 }
-FLOATS = re.compile(r"\bToFloat\(([^()]+)\)")  # a length beside a number that is none
+FLOATS = re.compile(r"\bToFloat\(([^()]+)\)")  # a length combined with a float
 CALLS = re.compile(r"\b(?:Python)?Mod\(([^(),]+), ([^(),]+)\)")
 
 
 def _plain(condition: Any) -> str:
-    """A condition, or a length, as one writes it: ``n mod 7 ≠ 0``, ``n·(A + B) ≤ 400``.
+    """Return a condition or a length in usual notation: ``n mod 7 ≠ 0``, ``n·(A + B) ≤ 400``.
 
     >>> from torch.utils._sympy.functions import Mod, ToFloat
     >>> n, r = sympy.symbols("n r", integer=True, positive=True)
@@ -324,9 +325,9 @@ def _whole(text: str) -> str:
 
 
 def possible(graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[Binding]]]) -> bool:
-    """Whether some lengths meet all conditions and ranges at once; tried, not derived.
+    """Whether some lengths satisfy all conditions and ranges at once, decided by random trials.
 
-    Each graph has its conditions, its ranges by the name of a length, and what the law bound.
+    Each graph has its conditions, its ranges by the name of a length, and the bindings of the law.
     """
     sizes = sorted(
         {s.data[0] for _, _, bindings in graphs for b in bindings for _, t in b for s in free(t)}
@@ -348,7 +349,7 @@ def meets(
     bindings: Iterable[Binding],
     at: Mapping[str, int],
 ) -> bool:
-    """Whether sizes of a law meet the conditions and ranges of a graph wherever it is called."""
+    """Whether sizes of a law satisfy the conditions and ranges of a graph in each of its calls."""
     for binding in bindings:
         known = {symbol: length_value(t, dict(at)) for symbol, t in binding}
         if any(not r.lower <= known[s] <= r.upper for s, r in ranges.items() if s in known):
@@ -359,12 +360,12 @@ def meets(
 
 
 def met(conditions: Sequence[Any], lengths: Mapping[str, int]) -> bool:
-    """Whether lengths, by the names that a graph has for them, meet its conditions."""
+    """Whether lengths, by their names in the graph, satisfy its conditions."""
     for condition in conditions:
         names, test = compiled(condition)
         try:
             holds = test(*(lengths[name] for name in names))
-        except (KeyError, NameError, TypeError):  # a length that is not known, or a function
+        except (KeyError, NameError, TypeError):  # an unknown length, or an unknown function
             known = {s: lengths[str(s)] for s in condition.free_symbols if str(s) in lengths}
             holds = condition.subs(known)
         if holds not in (True, sympy.true):
@@ -374,9 +375,9 @@ def met(conditions: Sequence[Any], lengths: Mapping[str, int]) -> bool:
 
 @lru_cache(maxsize=1024)
 def compiled(expression: Any) -> tuple[tuple[str, ...], Callable[..., Any]]:
-    """An expression of sympy as a function of Python's numbers, and the names of its lengths.
+    """Return the names of the lengths in a SymPy expression, and the expression as a function.
 
-    The function raises NameError for what Python has no word for.
+    The function raises NameError for operations that Python does not have.
 
     >>> n = sympy.Symbol("n", integer=True)
     >>> names, test = compiled(sympy.Ne(sympy.Mod(n, 7), 0))

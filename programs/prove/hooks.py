@@ -1,7 +1,7 @@
-"""A traced rotation as a function of one vector, or a row of them, and of their positions.
+"""A traced rotation as a function of one vector, or a row of vectors, and its positions.
 
-The graph of a call has axes for rows of a batch, heads and tokens.  A vector is laid out along them
-B, H and T times; tokens in a row keep their own axis.
+The graph of a call has axes for batch, heads and tokens.  A vector is repeated along them B, H and
+T times; the tokens of a row use the token axis.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from attnproof.symbolic.scalars import number_of, size
 from attnproof.verdict_line import Condition
 
 from .calls import SHARED, CodeRaised
-from .stating import Graph
+from .statements import Graph
 
 COPIES = {"B": ("B", "size"), "H": ("H", "heads"), "n": ("T", "tokens")}
 
 
 class Hook:
-    """``rotate(x, p)`` of a graph of ``B H n D`` and ``B n``, or ``n``, on terms or on numpy.
+    """``rotate(x, p)`` of a graph with inputs ``B H n D`` and ``B n``, or ``n``: terms or NumPy.
 
-    ``givens``: the parameters and tables of the code, any numbers, and what else a term has.
+    ``givens``: the parameters and tables of the code, left symbolic, and other givens of the term.
 
-    Raises ``ValueError`` for a graph of other inputs.
+    Raises ``ValueError`` for a graph with other inputs.
     """
 
     def __init__(self, graph: Graph, axes: int = 0) -> None:
@@ -56,7 +56,7 @@ class Hook:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The numbers that these have in the code; a function of rows has none."""
+        """The values of the givens in the code; functions of rows have none."""
         tables = {
             told: self.graph.exported.values[name].detach().double().numpy()
             for name, told in self.graph.tables.items()
@@ -65,7 +65,7 @@ class Hook:
         return tables | {name: np.asarray(value) for name, value in numbers.items()}
 
     def __call__(self, x: Any, p: Any, values: Mapping[str, Any]) -> Any:
-        """The rotation of x (D,) at p (), or of x (n, D) at p (n,); positions may have axes."""
+        """Rotate x (D,) at p (), or x (n, D) at p (n,); positions may have a coordinate axis."""
         if not isinstance(x, Array) and not isinstance(p, Array):
             return self._run(np.asarray(x), np.asarray(p), values)
         x, p = as_array(x), as_array(p)
@@ -87,12 +87,12 @@ class Hook:
         return rotated[:1] if rows else rotated[0]
 
     def _copies(self, letter: str) -> Any:
-        """How many copies stand along an axis: any number, or what the graph fixed."""
+        """Return the number of copies along an axis: symbolic, or what the graph fixed."""
         length = self.lengths[letter]
         return length if isinstance(length, int) else Array(size(*COPIES[letter]))
 
     def _run(self, x: Any, p: Any, values: Mapping[str, Any]) -> Any:
-        """The code itself, with its own parameters."""
+        """Run the code itself, with its own parameters."""
         own = self.values
         if any(name in values and not np.array_equal(values[name], own[name]) for name in own):
             raise ValueError("the code is run with its own parameters, and with no others")
@@ -117,11 +117,11 @@ class Hook:
 
 @dataclass(frozen=True)
 class Hooks:
-    """What traced code does to queries and keys; ``key`` where keys have a graph of their own.
+    """What traced code does to queries and keys; ``key`` is set if keys have their own graph.
 
-    ``whole``: positions are whole numbers.  ``least`` is the least of each length.  Since
-    ``forget``: ``conditions`` gives those under which what was shown holds of the code, and
-    ``allows`` whether the graph stands for the code at these lengths.
+    ``whole``: positions are integers.  ``least``: the least value of each length.  For the calls
+    since ``forget``, ``conditions`` returns the conditions under which results hold for the code,
+    and ``allows`` tells whether the graph is valid at given lengths.
     """
 
     rotate: Hook
@@ -134,7 +134,7 @@ class Hooks:
 
     @property
     def rounded(self) -> bool:
-        """Whether it rests on a stored table that is read as the function that it rounds."""
+        """Whether a stored table is read as the function of which it holds rounded values."""
         hooks = (self.rotate, self.key) if self.key is not None else (self.rotate,)
         return any(
             angles.name in hook.graph.program.notes.givens

@@ -1,8 +1,8 @@
-"""Operations that write into an array which nothing else has: read as those that give a new one.
+"""Replace in-place operations on arrays that nothing else holds by their out-of-place versions.
 
 ``torch.zeros_like(mask).masked_fill_(mask, -inf)`` is ``masked_fill`` of the same zeros, at any
-lengths.  What may be a view of something, or is read again later, is left to torch, which takes a
-whole graph apart to know what was written where.
+lengths.  An array that may be a view of another, or is read again later, is left to torch, which
+decomposes the whole graph to functionalise it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from torch.fx.node import map_arg
 from .operations import READINGS
 
 aten = torch.ops.aten
-# These are made of others that may give what they were given; these give what is new.
+# Composite operations may return their own input; these ones return new arrays.
 MADE_OF_OTHERS = "CompositeImplicitAutograd"
 NEW = (aten.matmul.default, aten.linear.default, aten.softmax.int)
 
 
 def written_as_new(graph: Graph) -> bool:
-    """Put the operation that gives a new array for each that writes into one which it alone has.
-
-    Says whether there was any.
+    """Replace in-place operations on arrays that only they hold; return whether there was one.
 
     >>> from torch.export import export
     >>> class Adds(torch.nn.Module):
@@ -46,11 +44,11 @@ def written_as_new(graph: Graph) -> bool:
 
 
 def _new(node: Node) -> OpOverload | None:
-    """What gives a new array where a node writes into its first; None where nothing is read so."""
+    """Return the out-of-place version of a node's operation, if it exists and has a reading."""
     target = node.target
     if not isinstance(target, OpOverload) or target.namespace != "aten":
         return None
-    schema = target._schema  # noqa: SLF001 (torch has no other name for it)
+    schema = target._schema  # noqa: SLF001 (torch has no public name for it)
     name = schema.name.removeprefix("aten::")
     written = [k for k, one in enumerate(schema.arguments) if one.is_write]
     if written != [0] or not name.endswith("_") or name.endswith("__"):
@@ -64,7 +62,7 @@ def _new(node: Node) -> OpOverload | None:
 
 
 def _is_alone(node: Node) -> bool:
-    """Whether a node alone has the array into which it writes, which is a view of no other."""
+    """Whether a node alone holds the array it writes to, which is a view of no other."""
     written = node.args[0]
     if not isinstance(written, Node) or set(written.users) != {node}:
         return False
@@ -72,7 +70,7 @@ def _is_alone(node: Node) -> bool:
     if not isinstance(target, OpOverload) or target.namespace != "aten":
         return False
     if target is aten.clone.default and written.kwargs:
-        return False  # a copy in order, which code has only where its own is in none
+        return False  # a copy in a memory format, which the code may make only if needed
     schema = target._schema  # noqa: SLF001
     if any(one.alias_info is not None for one in (*schema.arguments, *schema.returns)):
         return False
@@ -83,7 +81,7 @@ def _is_alone(node: Node) -> bool:
 
 
 def _gives_alike(node: Node, new: OpOverload) -> bool:
-    """Whether what is new has the format of what was written into, and its lengths."""
+    """Whether the new operation returns the dtype and shape of what was written to."""
     value = node.meta.get("val")
     given: Any = [node.args, node.kwargs]
     if not isinstance(value, Tensor) or any("val" not in one.meta for one in _nodes(given)):

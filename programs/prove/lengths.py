@@ -1,6 +1,6 @@
-"""The lengths at which code is run beside its graph: few, those of its source, two at a time, all.
+"""The lengths at which code is run beside its graph: small, named in its source, in pairs, and all.
 
-``several``: the code takes more than one array of numbers, which may be one and the same.
+``several``: the code takes more than one array of numbers, which may be the same object.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ..source_numbers import derived
 
 Lengths = Mapping[str, int]
 SMALL, MIDDLE, LONG, LONGEST = 6, 130, 1100, 1 << 14
-CUTS = (65, 257)  # where lengths are no more small, or middling
-FEW = 12  # numbers of the source that are tried two at a time
+CUTS = (65, 257)  # where small and middle lengths end
+FEW = 12  # numbers of the source that are tried in pairs
 
 
 def small(letters: list[str]) -> Iterator[Lengths]:
-    """All lengths up to 3, and all pairs of lengths up to a few."""
+    """Yield all combinations of lengths up to 3, and all pairs of lengths up to ``SMALL``."""
     for sizes in itertools.product((1, 2, 3), repeat=len(letters)):
         yield dict(zip(letters, sizes, strict=True))
     for one, other in itertools.combinations(letters, 2):
@@ -28,16 +28,16 @@ def small(letters: list[str]) -> Iterator[Lengths]:
 
 OTHERS = (1, 2, 3, 5)
 NEIGHBOURS = (1, 0, -1)
-POWERS = tuple(1 << k for k in range(3, 11))  # of two, for which there is often code of its own
-# Other lengths, and how the call is made: twice, so that what is kept of one call is given again.
+POWERS = tuple(1 << k for k in range(3, 11))  # of two, which often have code of their own
+# Other lengths, and the way of calling; repeated, so that cached results are returned.
 AT_EACH = ((1, "plain"), (2, "trained"), (2, "trained"), (2, "one"))
-AT_MADE = ((2, "trained"), (2, "trained"), (3, ""), (2, "one"))  # of lengths made of such
+AT_MADE = ((2, "trained"), (2, "trained"), (3, ""), (2, "one"))  # for derived lengths
 
 
 def named(
     letters: list[str], numbers: Sequence[int], *, several: bool
 ) -> Iterator[tuple[Lengths, str]]:
-    """Lengths that the source names, or what is made of them, with few and one of the others."""
+    """Yield lengths that the source names, or derived ones, with the other lengths small."""
     tokens = [letter for letter in letters if letter in "rn"]
     told = dict.fromkeys(n + d for n in numbers for d in NEIGHBOURS if 1 < n + d <= LONGEST)
     for n in told:
@@ -63,13 +63,13 @@ def named(
 def pairs(
     letters: list[str], numbers: Sequence[int], *, several: bool
 ) -> Iterator[tuple[Lengths, str]]:
-    """Two lengths at a time that the source names, or one more; tokens are as many as keys."""
+    """Yield pairs of lengths that the source names, or one more; queries and keys also as one."""
     named = [n for n in numbers if 1 < n <= LONG][:FEW]
     tokens = [letter for letter in letters if letter in "rn"]
     groups = [tokens, *([letter] for letter in letters if letter not in tokens)]
     both = [*itertools.combinations(groups, 2), *([[tokens[:1], tokens[1:]]] * (len(tokens) > 1))]
     ways = ("plain", "one" if several else "trained")
-    places = sorted(itertools.product(range(len(named)), repeat=2), key=max)  # its own come first
+    places = sorted(itertools.product(range(len(named)), repeat=2), key=max)  # earlier ones first
     for more, (i, j) in itertools.product((0, 1), places):
         a, b = named[i], named[j]
         for one, other in both:
@@ -86,9 +86,9 @@ def _tokens_first(letters: list[str]) -> list[str]:
 
 
 def every(letters: list[str], seed: int) -> Iterator[Lengths]:
-    """All middling lengths, beside few of the others; then all up to a bound, in any order.
+    """Yield all middle lengths with small others; all up to ``LONG`` in random order; a few longer.
 
-    Of three, one is small, one middling and one large, as long as there are such.
+    Of three successive lengths one is small, one middle and one large, while there are such.
     """
     drawn = random.Random(seed)
     for n in range(SMALL + 1, MIDDLE):
@@ -106,7 +106,7 @@ def every(letters: list[str], seed: int) -> Iterator[Lengths]:
 
 
 def _beside(letters: list[str], letter: str, n: int, k: int = 0) -> Lengths:
-    """One length beside others, which differ, and are few where it is large."""
+    """Return one length with different others, which are fewer if it is large."""
     few = OTHERS if n < CUTS[0] else OTHERS[:2]
     return {
         c: n if c == letter else few[(n + k + place) % len(few)] for place, c in enumerate(letters)
@@ -114,7 +114,7 @@ def _beside(letters: list[str], letter: str, n: int, k: int = 0) -> Lengths:
 
 
 def _mixed(drawn: random.Random) -> list[int]:
-    """Each number up to LONG once, from three ranges in turn, of each in any order."""
+    """Return each number up to LONG once, in turn from three ranges, each in random order."""
     parts = [drawn.sample(part, len(part)) for part in map(range, (1, *CUTS), (*CUTS, LONG + 1))]
     turns = itertools.zip_longest(*parts)
     return [n for turn in turns for n in turn if n is not None]

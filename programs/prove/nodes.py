@@ -1,11 +1,11 @@
-"""What is read off the nodes of a graph: those that are needed, graphs inside it, and masks.
+"""Properties of graph nodes: which are needed, which have subgraphs, which only mask scores.
 
-``flex_attention`` has a graph for a score and one for the mask.  Both are written for one score, at
-one row of the batch, head, query and key; read on arrays of all of them they are the same, for
-everything in them is a number.
+``flex_attention`` has a subgraph for the score and one for the mask.  Both are written for a single
+score, at one row of the batch, head, query and key; read on arrays of all of them they mean the
+same, because everything in them is a single number.
 
-−10⁹ that is added to a number before a relu is −10⁹.  In the scores of a softmax it is meant for
-−∞, and is that as long as no score comes near it.
+−10⁹ added to a number before a relu is −10⁹.  In the scores of a softmax it is meant as −∞, and
+acts as that as long as no score comes near it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ..response import leaves
 from .operations import KINDS, READINGS, Unread
 
 FLEX = "flex_attention"
-BLOCKS = 4  # the place of the block mask among its arguments; its last part is the mask
-# What is done to one number is done to all of an array; of the rest these are read inside.
+BLOCKS = 4  # index of the block mask among its arguments; its last part is the mask
+# Besides entrywise operations, these act on a single number as on each entry of an array.
 ALIKE = (
     "aten.index.Tensor",
     "aten.full.default",
@@ -50,7 +50,7 @@ CHECKS = (operator.ge, operator.le, operator.eq, operator.gt, operator.lt, opera
 
 
 def arguments(node: Node) -> Sequence[Any]:
-    """The arguments that are read: of a block mask its mask, and not the lists of its blocks."""
+    """Return the arguments that are read: of a block mask its mask, not the lists of its blocks."""
     if getattr(node.target, "__name__", "") != FLEX:
         return node.args
     blocks: Any = node.args[BLOCKS]
@@ -58,9 +58,9 @@ def arguments(node: Node) -> Sequence[Any]:
 
 
 def live(graph: Graph, results: Sequence[Node] = ()) -> tuple[Node, ...]:
-    """The nodes of a graph that its output needs, and what it takes, in their order.
+    """Return the nodes of a graph that its output needs, and its inputs, in order.
 
-    ``results``: of what it gives, that which is needed, where that is not all of it.
+    ``results``: the outputs that are needed, if not all.
     """
     outputs = [n for n in graph.nodes if n.op == "output"]
     wanted: set[Node] = set(outputs) if results else set()
@@ -76,10 +76,10 @@ def live(graph: Graph, results: Sequence[Node] = ()) -> tuple[Node, ...]:
 
 
 def inner_graph(node: Node) -> Graph:
-    """The graph that a node stands for.
+    """Return the subgraph that a node stands for.
 
-    Raises :class:`Unread` for another attribute, and for a graph in which not everything that is
-    computed is a number for one score.
+    Raises :class:`Unread` for another kind of attribute, and for a graph in which some computed
+    value is not a single number per score.
     """
     found = getattr(node.graph.owning_module, str(node.target), None)
     if not isinstance(found, GraphModule):
@@ -97,7 +97,7 @@ def _is_of_one_score(node: Node) -> bool:
 
 
 def nodes_of(nodes: Sequence[Node]) -> Iterator[Node]:
-    """The nodes of a graph, and of the graphs inside it."""
+    """Yield the nodes of a graph and of its subgraphs."""
     for node in nodes:
         yield node
         inside = getattr(node.graph.owning_module, str(node.target), None)
@@ -106,7 +106,7 @@ def nodes_of(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def name_of(node: Node) -> str:
-    """The name by which the operation of a node is looked up."""
+    """Return the name by which the operation of a node is looked up."""
     if node.target in PYTHON:
         return PYTHON[node.target]
     return (
@@ -117,12 +117,12 @@ def name_of(node: Node) -> str:
 
 
 def is_silent(node: Node) -> bool:
-    """Whether an operation checks something, and gives nothing."""
+    """Whether an operation only checks something."""
     return name_of(node).startswith(SILENT) or node.target in CHECKS
 
 
 def unread_of(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """The operations of a graph that have no reading, each once, in their order."""
+    """Return the operations of a graph that have no reading, without duplicates, in order."""
     found = {
         name_of(node): None
         for node in nodes_of(nodes)
@@ -134,7 +134,7 @@ def unread_of(nodes: Sequence[Node]) -> tuple[str, ...]:
     return tuple(found)
 
 
-# Where what is in the scores of a softmax ends, by the place among the arguments.
+# Operations that consume scores of a softmax, with the arguments that are scores.
 ENDS: dict[str, tuple[int | str, ...]] = {
     "aten.softmax.int": (0,),
     "aten._softmax.default": (0,),
@@ -144,7 +144,7 @@ ENDS: dict[str, tuple[int | str, ...]] = {
     "aten.max.dim": (0,),
     "aten.scaled_dot_product_attention.default": (3, "attn_mask"),
 }
-# What carries a score on as it is; by moves, sums and choices −∞ stays −∞.
+# Operations that pass a score on, with the arguments passed; moves, sums, choices keep −∞.
 CARRIES: dict[str, tuple[int | str, ...]] = {
     "aten.add.Tensor": (0, 1, "other"),
     "aten.add.Scalar": (0, 1),
@@ -162,9 +162,9 @@ GATED = "aten.mul.Tensor"  # with truth values: −∞ where they hold, 0 elsewh
 
 
 def masking_nodes(nodes: Sequence[Node], *, masks: bool = False) -> frozenset[Node]:
-    """The nodes whose values go into the scores of a softmax alone.
+    """Return the nodes whose values only enter the scores of a softmax.
 
-    ``masks``: the graph makes a mask, and what it gives is added to scores.
+    ``masks``: the graph makes a mask, and its output is added to scores.
     """
     found: set[Node] = set()
     here = set(nodes)
@@ -176,7 +176,7 @@ def masking_nodes(nodes: Sequence[Node], *, masks: bool = False) -> frozenset[No
 
 
 def _passes(node: Node, user: Node, found: set[Node], *, masks: bool) -> bool:
-    """Whether a user takes a value as a score, and gives none of it to anything else."""
+    """Whether a user takes a value as a score, and passes it to nothing else."""
     if user.op == "output":
         return masks
     name = str(user.target)
@@ -195,7 +195,7 @@ def _passes(node: Node, user: Node, found: set[Node], *, masks: bool) -> bool:
 
 
 def _places(node: Node, user: Node) -> set[int | str]:
-    """The arguments of a user in which a value stands."""
+    """Return the arguments of a user in which a value occurs."""
     given: list[tuple[int | str, Any]] = [*enumerate(user.args), *user.kwargs.items()]
     return {place for place, told in given if any(one is node for one in leaves(told))}
 

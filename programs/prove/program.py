@@ -1,11 +1,11 @@
-"""A graph as a function on terms: run on symbolic arrays it gives the term of its output.
+"""A traced graph as a function on terms: called with symbolic arrays, it returns its output's term.
 
-A layer norm of a linear map of an attention is a large term, and laws on the order of tokens do not
-look inside; so maps of one row can be read as functions of which nothing is known.
+Layer norms and linear maps give large terms, and laws about the order of tokens do not depend on
+what they compute.  Row-wise maps can therefore be read as uninterpreted functions.
 
-A term is of real numbers and of truth values.  Where code writes 0.5 into whole numbers it is 0
-that stands there; where it writes 2 among truth values it is True; and what is computed in 8 or 16
-bits wraps round.  At the inputs that are tried none of this may be seen, so it is asked of dtypes.
+Terms denote real numbers and truth values only.  In code, 0.5 written into an integer tensor
+becomes 0, 2 written into a boolean tensor becomes True, and 8- and 16-bit integers wrap around.
+The inputs that are tried may reveal none of this, so it is checked on the dtypes.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ WAYS: tuple[Way, ...] = get_args(Way)
 class Program:
     """A traced function on terms.
 
-    Called with an array for each input it gives the output: the same graph, read at other names
-    and other lengths.  ``givens`` are the parameters and tables that stand for themselves: what
-    is shown holds for all values of them.  ``notes`` has what was assumed in reading, ``met`` the
-    lengths that it was called with.
+    Called with one array per input, it returns the output: the same graph, read with other names
+    and other lengths.  ``givens`` are the parameters and tables that are left symbolic: what is
+    proved holds for all their values.  ``notes`` records what was assumed in reading the graph,
+    ``met`` the lengths it was called with.
 
-    The way "folded" reads linear maps, norms and activations as functions of a row of which nothing
-    is known: what holds for any functions there holds, and the terms stay small.  "in parts" reads
-    them as functions of the row and of their tables, one for all layers.  "valued" reads small
-    stored tables as the numbers that they hold.
+    The way "folded" reads linear maps, norms and activations as uninterpreted functions of a row:
+    what holds for all functions holds for these, and the terms stay small.  "in parts" reads them
+    as functions of the row and of their tables, shared by all layers.  "valued" reads small stored
+    tables as the numbers they hold.
 
-    Raises :class:`Unread` where an operation has no reading, and ``ValueError`` for shapes that
-    the guards of the graph exclude.
+    Raises :class:`Unread` if an operation has no reading, and ``ValueError`` for shapes that the
+    guards of the graph exclude.
     """
 
     def __init__(self, exported: Exported, name: str, way: Way) -> None:
@@ -68,9 +68,9 @@ class Program:
         named: Mapping[str, Array],
         kept: Mapping[Node, Callable[[Any], Array]] = MappingProxyType({}),
     ) -> Any:
-        """The output for these inputs, with the parameters and tables of these names.
+        """Return the output for these inputs, with parameters and tables taken from ``named``.
 
-        ``kept``: what becomes of the values of some nodes, before others read them.
+        ``kept``: functions to apply to the values of some nodes before other nodes read them.
         """
         self._require(inputs)
         given = iter(self.exported.taken(inputs))
@@ -92,9 +92,9 @@ class Program:
         raise Unread("a graph without an output")
 
     def anything_like(self, x: Array) -> Array:
-        """Another array of this shape, any numbers: a new one at every call.
+        """Return an arbitrary array shaped like ``x``, under a new name at every call.
 
-        It may have another number of heads, where the graph has one for it.
+        If the graph has another number of heads for its second input, so has the array.
         """
         name = f"{self.notes.prefix}beside_{len(self.notes.givens)}"
         own, other = self.exported.shapes[:2]
@@ -108,7 +108,7 @@ class Program:
         return found
 
     def forget(self) -> None:
-        """Forget with which lengths it was called, and what was assumed in reading it then."""
+        """Forget the lengths of earlier calls, and the assumptions made in reading them."""
         self.met.clear()
         self.notes.readings.clear()
         self.notes.longest.clear()
@@ -132,7 +132,7 @@ class Program:
         return named[value]
 
     def _inside(self, graph: Graph, *values: Any) -> Any:
-        """What a graph inside the graph gives for these values."""
+        """Evaluate a subgraph on these values."""
         taken = [node for node in graph.nodes if node.op == "placeholder"]
         known: dict[Node, Any] = dict(zip(taken, values, strict=True))
         for node in graph.nodes:
@@ -181,7 +181,7 @@ class Program:
             raise Unread(f"{name}: {' '.join(str(error).split())}") from None
 
     def _output(self, known: dict[Node, Any]) -> Any:
-        """What the code returns; what it wrote into its inputs stands beside that in the graph."""
+        """Return what the code returns; the graph also outputs what it wrote into its inputs."""
         program = self.exported.program
         kinds = [kept.kind for kept in program.graph_signature.output_specs]
         if OutputKind.USER_INPUT_MUTATION in kinds:
@@ -194,7 +194,7 @@ class Program:
         return found[0] if len(found) == 1 else found
 
     def _require(self, inputs: tuple[Array, ...]) -> None:
-        """The shapes must be those that the graph was traced for, up to the names of lengths."""
+        """Check that the shapes are those the graph was traced for, up to the names of lengths."""
         bound: dict[str, Term] = {}
         for array, shape in zip(inputs, self.exported.shapes, strict=True):
             for length, wanted in zip(array.axes, shape, strict=True):
@@ -208,7 +208,7 @@ class Program:
 
 
 def _shorter_too(found: Array, read: Callable[..., Any], args: Sequence[Any]) -> None:
-    """Note what entries of arrays that are known at any lengths give: it is known so as well."""
+    """Record how to remake an array at other lengths, if all its arguments can be remade there."""
     patterns = notes().patterns
     arrays = [a for a in args if isinstance(a, Array) and a.ndim]
     if not arrays or not all(a.term in patterns for a in arrays):
@@ -219,7 +219,7 @@ def _shorter_too(found: Array, read: Callable[..., Any], args: Sequence[Any]) ->
             if not isinstance(a, Array) or not a.ndim:
                 return a
             last = shape[-a.ndim :]
-            alone = [number_of(n) == 1 for n in a.axes]  # it is one for all along that axis
+            alone = [number_of(n) == 1 for n in a.axes]  # broadcast along that axis
             return patterns[a.term](tuple(1 if k else n for k, n in zip(alone, last, strict=True)))
 
         made: Array = read(*map(own, args))
@@ -246,7 +246,7 @@ def _value(a: Any, known: dict[Node, Any]) -> Any:
 
 
 def array_of(value: Any) -> Array:
-    """An output as an array of real numbers."""
+    """Return an output as an array of real numbers."""
     if isinstance(value, Pair):
         raise Unread("complex numbers as output")
     return as_array(value)
@@ -270,7 +270,7 @@ ENTRIES = tuple(
 )
 
 
-# Those of which −∞ gives a number; what others make of it may be NaN, which no function gives.
+# Activations that map −∞ to a number; others may give NaN, which no function on reals returns.
 AT_INFINITY = tuple(
     f"aten.{name}.default" for name in ("relu", "sigmoid", "tanh", "softplus", "erf")
 )
@@ -278,10 +278,11 @@ LEAST = 2.0**-126  # the least normal number of float32, below which an epsilon 
 
 
 def folded(operation: str, args: Sequence[Any], *, of_tables: bool = False) -> Array | None:
-    """The operation as a function of a row, or of a number, of which nothing is known; or None.
+    """Return the operation as an uninterpreted function of a row or of a number, or None.
 
-    A map of a row is one where all but its first argument is stored: weights that are computed from
-    inputs are no part of a function.  ``of_tables``: the function takes what is stored as well.
+    A map of a row qualifies only if all arguments but the first are stored: weights computed from
+    inputs cannot be part of a function.  ``of_tables``: the function takes the stored arguments
+    too.
     """
     if operation in ROWS and args and all(map(_is_stored, args[1:])):
         return _of_row(operation, args, of_tables=of_tables)
@@ -291,9 +292,10 @@ def folded(operation: str, args: Sequence[Any], *, of_tables: bool = False) -> A
 
 
 def _is_stored(argument: Any) -> bool:
-    """Whether an argument is a stored table, or made of numbers and of such tables alone.
+    """Whether an argument is a stored table, or is computed from numbers and such tables alone.
 
-    What has a length in it is another weight for another batch, and so another function.
+    An argument that contains a length is a different weight for each batch, hence a different
+    function.
     """
     if isinstance(argument, list | tuple):
         return all(map(_is_stored, argument))
@@ -304,9 +306,9 @@ def _is_stored(argument: Any) -> bool:
 
 
 def _of_row(operation: str, args: Sequence[Any], *, of_tables: bool) -> Array | None:
-    """One function for each operation with its tables and settings, in whichever graph it is.
+    """Return one function per operation, tables and settings, the same in every graph.
 
-    ``of_tables``: one for each operation with its settings, and with the shapes of its tables.
+    ``of_tables``: one function per operation, settings and shapes of its tables.
     """
     x = numeric(args[0])
     if not x.term.finite:
@@ -332,7 +334,7 @@ def _of_row(operation: str, args: Sequence[Any], *, of_tables: bool) -> Array | 
 
 
 def _epsilon(operation: str, args: Sequence[Any]) -> float:
-    """What a norm adds to what it divides by, which is 0 of a row of zeros; 1 of other maps."""
+    """Return the epsilon given to a norm, which keeps it from dividing by 0; 1 if none is given."""
     place = {"aten.layer_norm.default": 4, "aten.rms_norm.default": 3}.get(operation)
     found = args[place] if place is not None and len(args) > place else None
     return found if isinstance(found, int | float) else 1.0
@@ -343,7 +345,7 @@ def _told(table: Array, *, shape: bool) -> object:
 
 
 def _of_entries(operation: str, args: Sequence[Any]) -> Array | None:
-    """One function for each operation and its settings: leaky_relu of 0.1 is not that of 0.2."""
+    """Return one function per operation and settings: leaky_relu of 0.1 is not that of 0.2."""
     x = numeric(args[0])
     if not x.term.finite and (operation not in AT_INFINITY or len(args) > 1):
         return None
@@ -355,12 +357,12 @@ def _of_entries(operation: str, args: Sequence[Any]) -> Array | None:
 
 
 def _spelt(setting: Any) -> str:
-    """A setting as a part of a name; 1e-16 and 1e+16 have two names."""
+    """Spell a setting as part of a name, so that 1e-16 and 1e+16 get different names."""
     return repr(setting).translate(str.maketrans("-+.", "mp_"))
 
 
 CHOICES = ("aten.where.self", "aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
-# Conversions know what becomes of the numbers.
+# Readings of conversions handle the change of dtype themselves.
 CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.device", "aten.to.dtype_layout")
 PLACES = (
     "aten.index.Tensor",
@@ -371,14 +373,14 @@ PLACES = (
 
 
 def in_its_dtype(node: Node, name: str, found: Any) -> Any:
-    """What was read, where it is that in the dtype of the node as well.
+    """Return a value that was read, if it is the same in the dtype of its node.
 
-    Raises :class:`Unread` where numbers are cut, or wrap round.
+    Raises :class:`Unread` if numbers would be truncated or wrap around.
     """
     dtype = _dtype(node)
     if dtype is None or not isinstance(found, Array):
         return found
-    moves = KINDS[name] == "moves"  # they may be of any dtype
+    moves = KINDS[name] == "moves"  # which works in any dtype
     if dtype == torch.bool:
         if not is_truth(found.term) and not (moves or name in CHOICES):
             raise Unread("numbers as truth values")
@@ -388,11 +390,16 @@ def in_its_dtype(node: Node, name: str, found: Any) -> Any:
     if _is_whole(dtype) and name not in CASTS:
         for told in _cut(node, name, dtype):
             raise Unread(f"{told} as {dtype}")
+    short = dtype.is_floating_point and dtype.itemsize < 4
+    if short and not moves and any(_dtype(one) == dtype for one in node.all_input_nodes):
+        told = str(dtype).removeprefix("torch.")
+        if not any(f" {told} is read" in known.text for known in notes().readings):
+            assume(f"what is computed in {told} is read without its rounding")
     return numeric(found)
 
 
 def _cut(node: Node, name: str, dtype: torch.dtype) -> Iterator[str]:
-    """What goes into whole numbers and may be none, or none of so few bits."""
+    """Describe operands of an integer operation that may not be integers, or may need more bits."""
     shape_alone = name.startswith("aten.new_") or name.endswith("_like.default")
     for given in leaves([node.args, node.kwargs]):
         own = _dtype(given) if isinstance(given, Node) and not shape_alone else None

@@ -1,7 +1,8 @@
-"""Laws proved of graphs: for all sizes within their guards, all inputs, all parameters.
+"""Prove laws of graphs: for all sizes within their guards, all inputs, and all parameters.
 
-A proof speaks of the graph of one call, in evaluation and in exact arithmetic.  What it cannot see
-(dtypes, kernels, state between calls, training, branches on data) the other methods look at.
+A proof is about the graph of one call, in evaluation mode and in exact arithmetic.  What it does
+not cover (dtypes, kernels, state between calls, training, branches on data) is left to the other
+methods.
 """
 
 from __future__ import annotations
@@ -19,40 +20,42 @@ from attnproof.symbolic.terms import free
 from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition, clauses
 
-from ..applicable_laws import read_of_few
-from ..finding import UNLIKE, Finding, Seen
+from ..applicable_laws import why_not_at_fault
+from ..finding import DIFFERS_FROM_GRAPH, Counterexample, Finding
 from ..identify.applicability import no_formula
 from ..running import fault_in
 from ..source_numbers import numbers_in
 from ..subjects import Rotary, Subject
 from .comparison import CHANGES, gives_otherwise, result_of, wrong_reading
 from .conditions import ONE_CALL, SHORT, Conditions, defined, readings_of
-from .deciding import decided
 from .gate import Gate, gate
 from .guards import Binding, meets
 from .hooks import Hook, Hooks
-from .least import Bounds
+from .least_lengths import Bounds
 from .operations import Unread
-from .parts import stands_at
+from .other_branches import stands_at
+from .proof_search import decided
 from .running import Run, gives_none, is_broken, witness_of
-from .stating import Axes, Graph, bound_letters, forget
+from .statements import Axes, Graph, bound_letters, forget
 from .widening import of_one_call
 
-NAMED, LONGEST_TRIED = 6, 1100  # lengths named in the source at which a witness is looked for
-BESIDE_A_WITNESS = 0.3  # seconds in which a proof is looked for, where small inputs break the law
+NAMED, LONGEST_TRIED = 6, 1100  # lengths named in the source at which a witness is sought
+BESIDE_A_WITNESS = 0.3  # time limit of a proof, in seconds, if small inputs break the law
 HEADS_BESIDE = (2, 3, 4, 8)
 WORST = ("internal error", "broken", "undecided", "holds", "not asked")
 
 
 def _of_one_call(findings: Sequence[Finding]) -> Finding:
-    """What is found of a law by several formulas of one call: the worst, or all that is assumed."""
+    """Combine findings on a law by several formulas of one call: the worst, or all assumptions."""
     worst = min(findings, key=lambda one: WORST.index(one.verdict))
     assuming = dict.fromkeys(c for one in findings for c in one.assuming)
     return replace(worst, assuming=tuple(assuming)) if worst.verdict == "holds" else worst
 
 
-def _found(law: Formula, verdict: str, why: str, seen: Seen | None = None, **more: Any) -> Finding:
-    """What is found of a law, with its witness where there is one."""
+def _found(
+    law: Formula, verdict: str, why: str, seen: Counterexample | None = None, **more: Any
+) -> Finding:
+    """Return a finding on a law, with its witness if there is one."""
     if seen is not None:
         more |= {"error": seen.difference, "bound": seen.allowed, "witness": seen}
     return Finding(law.id, "traced", verdict, why, **more)
@@ -63,11 +66,11 @@ def _failed(law: Formula, fault: Fault) -> Finding:
 
 
 class _Dropped(Exception):
-    """The code gives something else at a later call: nothing is said of its graph."""
+    """The code gives another result at a later call, so that nothing is claimed about its graph."""
 
 
 class Proofs:
-    """The proofs of one subject."""
+    """The proofs about one subject."""
 
     def __init__(
         self, subject: Subject, calls: Sequence[str], graphs: tuple[Graph, ...], seconds: float
@@ -88,14 +91,14 @@ class Proofs:
         self.widened: set[str] = set()
 
     def run_beside(self) -> None:
-        """Run the code beside each graph, once; graphs of code that changes are dropped, and told.
+        """Run the code beside each graph, once; drop and report graphs of code that changes.
 
-        Nothing is said to hold before, nor to be undecided.
+        Called before any law is said to hold, or to be undecided.
         """
         ran: dict[Any, Gate] = {}
         graphs = {name: g for name, g in self.graphs.items() if name not in self.gates}
         for name, graph in graphs.items():
-            own = id(graph.exported.program)  # that of both results of one call
+            own = id(graph.exported.program)  # shared by both results of one call
             both = [id(g.exported.program) for g in graphs.values()].count(own) == 2
             ran[own] = ran[own] if own in ran else gate(graph, whole=both)
             found = self.gates[name] = ran[own].of(graph)
@@ -103,27 +106,27 @@ class Proofs:
                 self.drop(name, found.changes)
 
     def widen(self, names: Iterable[str]) -> dict[str, Graph]:
-        """These graphs, of all lengths at which the code is shown to be the same function."""
+        """Return these graphs, valid wherever the code is proved to be the same function."""
         for name in names:
             if name in self.widened:
                 continue
-            own = id(self.graphs[name].exported.program)  # that of both results of one call
+            own = id(self.graphs[name].exported.program)  # shared by both results of one call
             each = [n for n, graph in self.graphs.items() if id(graph.exported.program) == own]
             self.widened.update(each)
             wider = of_one_call([self.widens(self.graphs[one]) for one in each])
             for one, found in zip(each, wider, strict=True):
                 if found.exported.conditions != self.graphs[one].exported.conditions:
-                    self.gates.pop(one, None)  # it is run at those lengths as well
+                    self.gates.pop(one, None)  # run it at the new lengths too
                 self.graphs[one] = found
         return {name: self.graphs[name] for name in names}
 
     def drop(self, name: str, why: str = CHANGES) -> None:
-        """Nothing is shown of code that gives something else at a later call, or than its term."""
+        """Drop the graph of code whose results change, or differ from those of its term."""
         self.graphs.pop(name, None)
         self.dropped.append(f"`{name}` is not read: {why}")
 
     def _changed(self, graphs: Mapping[str, Graph]) -> bool:
-        """Whether some code gives something else by now; its graph is dropped."""
+        """Whether some code now gives another result; its graph is dropped."""
         changed = [
             name
             for name, graph in graphs.items()
@@ -135,9 +138,9 @@ class Proofs:
         return bool(changed)
 
     def _unlike(self, law: Formula, graphs: Mapping[str, Graph]) -> Finding | None:
-        """What is found where the code is seen to do other than its graph; None where it is not.
+        """Return a finding if the code was seen to differ from its graph, else None.
 
-        The law is asked of the code itself, at these lengths first.
+        The law is then tested on the code itself, first at the lengths where they differ.
         """
         self.run_beside()
         if not set(graphs) <= set(self.graphs):
@@ -147,10 +150,9 @@ class Proofs:
         if not at:
             return None
         how = "; ".join(filter(None, dict.fromkeys(self.gates[name].how for name in graphs)))
-        where = " and ".join(filter(None, map(self.told.at, at)))  # none, where no length is free
-        told = (
-            f"{', '.join(filter(None, (where and f'at {where}', how)))}{',' * bool(how)} {UNLIKE}"
-        )
+        where = " and ".join(filter(None, map(self.told.at, at)))  # empty if no length is free
+        at_lengths = ", ".join(filter(None, (where and f"at {where}", how)))
+        told = f"{at_lengths}{',' * bool(how)} {DIFFERS_FROM_GRAPH}"
         try:
             seen = witness_of(self._run(law, graphs), at=at)
         except Unread:
@@ -159,20 +161,20 @@ class Proofs:
             return _found(law, "undecided", told)
         return self._broken(law, f"{told}, and breaks the law", seen, sizes=dict(at[0]))
 
-    def _broken(self, law: Formula, why: str, seen: Seen, **more: Any) -> Finding:
-        """Broken; undecided where it is a law of what was read of few tokens, and no fault."""
-        few = read_of_few(law.id, self.subject)
+    def _broken(self, law: Formula, why: str, seen: Counterexample, **more: Any) -> Finding:
+        """Return a broken finding; undecided if the law itself was inferred from few tokens."""
+        few = why_not_at_fault(law.id, self.subject)
         return _found(law, "undecided", few) if few else _found(law, "broken", why, seen, **more)
 
     def _run(self, law: Formula, graphs: Mapping[str, Graph]) -> Run:
-        """The law on the code itself."""
+        """Return the law applied to the code itself."""
         calls = {name: graph.call.alone for name, graph in graphs.items()}
         operations = sum(g.exported.operations for g in graphs.values())
         return Run(law, calls, self.letters, self.subject, operations)
 
     @property
     def guards(self) -> tuple[str, ...]:
-        """The ranges of the lengths that the code is called with, and what is fixed of a call."""
+        """The ranges of the lengths of the calls, and what is fixed in them."""
         return self.told.guards(list(self.graphs.values()))
 
     @property
@@ -181,20 +183,20 @@ class Proofs:
         return readings_of(self.graphs.values())
 
     def compare(self) -> None:
-        """Graphs whose terms do not give their numbers are dropped, and told."""
+        """Drop and report graphs whose terms do not evaluate to their numbers."""
         for name, graph in list(self.graphs.items()):
             wrong = wrong_reading(graph, self.letters)
             if wrong:
                 self.drop(name, wrong)
 
     def of_all(self, laws: Sequence[Formula]) -> list[Finding]:
-        """What is found about a law of several calls: it holds only if it holds of each."""
+        """Return the findings on a law of several calls, which holds only if it holds for each."""
         asked = [law for law in laws if law.call in self.calls]
         findings: list[Finding | None] = []
         for law in asked:
             findings.append(self.of(law))
             if self.masked and (findings[-1] is None or findings[-1].verdict == "undecided"):
-                break  # one is enough: the law is not proved
+                break  # one unproved call suffices
         asked = asked[: len(findings)]
         open_ = [
             law.call
@@ -214,7 +216,7 @@ class Proofs:
         ]
 
     def of(self, law: Formula) -> Finding | None:
-        """What is found about one law; None where its call was not traced."""
+        """Return the finding on one law; None if its call was not traced."""
         start = perf_counter()
         try:
             found = self._of(law)
@@ -243,8 +245,8 @@ class Proofs:
         forget(graphs)
         bounds: Bounds = {}
         try:
-            # Where small inputs break the law no proof is waited for: only a graph that is not what
-            # the code does has one, and then the code breaks the law as well.
+            # If small inputs break the law, do not wait for a proof: it exists only if the graph
+            # differs from the code, and the code breaks the law in any case.
             glance = self._is_broken(law, graphs)
             seconds = min(self.seconds, BESIDE_A_WITNESS) if glance else self.seconds
             with within(self.seconds if self.masked else inf):
@@ -255,7 +257,7 @@ class Proofs:
             for claim in claims:
                 if claim.fault is not None:
                     return _failed(law, claim.fault)
-            # In a part, or with other lengths, it is said of other letters.
+            # In parts, or with rewritten lengths, the claim is about other letters.
             short = 0 if bounds or made.in_parts else SHORT
             divisors = tuple(defined(told, short) for claim in claims for told in claim.readings)
             lengths = self.told.lengths(graphs, bounds)
@@ -279,7 +281,7 @@ class Proofs:
                 "so at any lengths that were tried",
             )
         if verdict == "proved":
-            if not bounds:  # what is written by least lengths is shown of those alone
+            if not bounds:  # a proof with rewritten lengths covers only those
                 graphs = self.widen(graphs)
                 lengths = self.told.lengths(graphs, bounds)
             unlike = self._unlike(law, graphs)
@@ -294,7 +296,7 @@ class Proofs:
         return self._unproved(law, graphs, why)
 
     def _gives_none(self, law: Formula, graphs: Mapping[str, Graph]) -> bool:
-        """Whether the code gives NaN at ordinary inputs, as where it divides by 0."""
+        """Whether the code gives NaN at ordinary inputs, as it does when it divides by 0."""
         try:
             return gives_none(self._run(law, graphs))
         except Unread:
@@ -303,9 +305,9 @@ class Proofs:
     def _beyond(
         self, law: Formula, graphs: Mapping[str, Graph], proved: Sequence[str]
     ) -> Finding | list[Condition]:
-        """What is found of a proved law where branches take the code elsewhere.
+        """Return what is known of a proved law where branches lead to other code.
 
-        There the code is run, which may break the law; else it is told whether it is proved there.
+        The code is run there, which may break the law; otherwise say whether it is proved there.
         """
         told = []
         for at, read in self.elsewhere:
@@ -330,21 +332,21 @@ class Proofs:
                 lengths = clauses(c for c in found.assuming if c.kind == "for")
                 told.append(
                     Condition(
-                        f"other code runs elsewhere, of which it is proved {', '.join(lengths)}",
+                        f"other code runs elsewhere, for which it is proved {', '.join(lengths)}",
                         "where",
                     )
                 )
             else:
                 told.append(
                     Condition(
-                        f"other code runs elsewhere, as at {where}, of which it is not proved",
+                        f"other code runs elsewhere, as at {where}, for which it is not proved",
                         "where",
                     )
                 )
         return told
 
     def hooks(self) -> Hooks | None:
-        """The rotations of rotary code, where all were read; None elsewhere."""
+        """Return the rotations of rotary code if all were read, else None."""
         graphs, axes = self.graphs, getattr(self.subject, "axes", 0)
         if "rotate" in graphs:
             self.run_beside()
@@ -394,14 +396,14 @@ class Proofs:
         )
 
     def _lacks_key(self) -> bool:
-        """Whether keys are rotated by code of their own that was not read."""
+        """Whether keys are rotated by separate code that was not read."""
         own = isinstance(self.subject, Rotary) and self.subject.key is not None
         return own and "key" not in self.graphs
 
     def _is_broken(self, law: Formula, graphs: Mapping[str, Graph]) -> bool:
-        """Whether the code breaks the law at a glance, at few of the inputs of a witness.
+        """Whether a quick test on a few inputs shows that the code breaks the law.
 
-        Not asked of a pair, whose programs were compared before.
+        Not tested for a pair, whose programs were compared before.
         """
         if self.subject.kind == "pair":
             return False
@@ -411,7 +413,7 @@ class Proofs:
             return False
 
     def _unproved(self, law: Formula, graphs: Mapping[str, Graph], why: str) -> Finding:
-        """What is found where no proof is: a witness at few lengths, or where the graph is another.
+        """Return the finding without a proof: a witness, or lengths where code and graph differ.
 
         Raises ``_Dropped`` for code that changes.
         """
@@ -436,12 +438,12 @@ class Proofs:
         return self._broken(law, why, seen)
 
     def _named_in(self, graphs: Mapping[str, Graph]) -> list[int]:
-        """Lengths that the code names, and one more: what it does beyond may break a law."""
+        """Return lengths just above those the code names, beyond which its behaviour may change."""
         named = {n + 1 for g in graphs.values() for n in numbers_in(g.call.roots)}
         return sorted((n for n in named if 3 < n <= LONGEST_TRIED), reverse=True)[:NAMED]
 
     def _no_proof(self, graphs: Mapping[str, Graph], why: str) -> str:
-        """Why there is no proof, in a line; two normal forms of a screen each help nobody."""
+        """Return why there is no proof, in one line, without the lengthy normal forms."""
         tables = sorted({name for g in graphs.values() for name in g.program.notes.rows})
         if tables:
             return "no proof: the rows of a stored table are any numbers to the graph"

@@ -1,7 +1,7 @@
-"""Tracing some code: its calls become graphs, and each law of its kind is proved of them.
+"""Trace the calls of a program, and prove the laws of its kind for their graphs.
 
-Where a call is refused with all its lengths free, some are fixed; where a branch on a length takes
-the code elsewhere, that is traced by itself.
+If a call cannot be traced with all lengths symbolic, some are fixed; where a branch on a length
+leads to other code, that code is traced separately.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from .comparison import gives_otherwise, result_of
 from .exporting import Exported, NotTraced, Trace, exported, in_order, modules_in, read, traced
 from .hooks import Hooks
 from .nodes import unread_of
-from .parts import MOST, lengths_elsewhere, letters_of, resized
+from .other_branches import MOST, lengths_elsewhere, letters_of, resized
 from .proofs import Proofs
-from .stating import named_apart
+from .statements import named_apart
 from .widening import widened
 
-# Code that goes through the rows of a batch one by one has a graph for one number of rows only.
-# So does code that has a number for each head, and no operation that says so.
+# Code that loops over the rows of a batch has a graph for one batch size only.  Likewise code that
+# holds one number per head, where no operation relates that to the number of heads.
 FIXED = ("", "B", "GH")
 SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Traced:
-    """What came of tracing: findings of the laws, and what the graph is.
+    """The result of tracing: findings of the laws, and facts about the graph.
 
-    ``why`` is empty, or says why nothing could be traced; ``unread`` names operations without a
-    reading.  ``guards`` are the lengths that are fixed and the settings, ``readings`` what was
-    assumed in reading the graph as a term.  ``free``: the letters of lengths that are symbolic.
+    ``why`` is empty, or says why nothing could be traced; ``unread`` names operations that have no
+    reading.  ``guards`` are the fixed lengths and the settings, ``readings`` the assumptions made
+    in reading the graph as a term.  ``free``: the letters of symbolic lengths.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -57,7 +57,7 @@ class Traced:
 
     @cached_property
     def hooks(self) -> Hooks | None:
-        """Its rotations, of rotary code; the code is run beside its graph before there are any."""
+        """The rotations of rotary code; computing them first compares the code with its graph."""
         return self.read_hooks()
 
 
@@ -69,16 +69,16 @@ def prove(
     begin: Callable[[str], None] = lambda _: None,
     fixed: Sequence[str] = FIXED,
 ) -> Traced:
-    """Trace some code and prove the laws of its kind that are named (all, if none is).
+    """Trace a program and prove the named laws of its kind (all laws, if none is named).
 
-    ``tell`` hears of each finding as soon as it is made; ``begin`` of each law that is begun;
-    ``seconds`` is how long one proof is looked for; ``fixed``: letters whose lengths are fixed, the
-    first that can be read.
+    ``tell`` is called with each finding as soon as it is made, ``begin`` with the name of each law
+    before it is tried; ``seconds`` limits the search for one proof; ``fixed`` lists choices of
+    letters whose lengths to fix, of which the first that can be read is used.
     """
     made = calls_of(subject)
     with _evaluated(made):
         start = perf_counter()
-        # a proof of a formula that says less than its law is none of the law
+        # a formula weaker than its law does not prove the law
         said = [f for f in formulas_of(subject) if not f.unsaid and not f.floats]
         wanted = [f for f in said if not laws or f.id in laws]
         names = {name for law in wanted for name in (law.call, *law.others)}
@@ -118,7 +118,7 @@ def prove(
 
 
 class _Group:
-    """Calls that are traced with the same letters fixed, the first for which all can be read."""
+    """Calls traced with the same letters fixed: the first choice that lets all of them be read."""
 
     def __init__(
         self, subject: Subject, calls: Sequence[Call], fixed: Sequence[str], seconds: float
@@ -131,7 +131,7 @@ class _Group:
         self.calls, self.proofs = calls, self.reading.proofs
 
     def finish(self, first: Mapping[str, Tensor | None]) -> None:
-        """Leave out calls that give something else by now, and say where other code runs."""
+        """Drop calls whose result has changed since the start, and find where other code runs."""
         for call in self.calls:
             if gives_otherwise(call.code, call.inputs, first[call.name]):
                 self.proofs.drop(call.name)
@@ -146,7 +146,7 @@ class _Group:
 
 @contextmanager
 def _evaluated(calls: Sequence[Call]) -> Iterator[None]:
-    """All modules of some calls in evaluation; afterwards each part is as it was."""
+    """Put all modules of these calls into evaluation mode; restore each submodule afterwards."""
     parts = [
         part
         for call in calls
@@ -164,7 +164,7 @@ def _evaluated(calls: Sequence[Call]) -> Iterator[None]:
 
 
 class _Reading:
-    """The graphs of some calls, with the axes of these letters fixed, and why others are none."""
+    """The graphs of some calls with the axes of these letters fixed, and why others have none."""
 
     def __init__(self, subject: Subject, calls: Sequence[Call], fixed: str, seconds: float) -> None:
         graphs: list[tuple[Call, Exported]] = []
@@ -193,9 +193,10 @@ class _Reading:
         self.proofs.compare()
 
     def elsewhere(self, fixed: str) -> list[tuple[dict[str, int], Callable[[], Proofs | None]]]:
-        """Where other code runs: lengths on the other sides of branches, and the proofs there.
+        """Return lengths beyond branches, each with a function that gives the proofs made there.
 
-        These are made when they are first asked for; None where it is not traced.
+        Proofs are made when first asked for; the function gives None past the first ``MOST``
+        lengths.
         """
         graphs = list(self.proofs.graphs.values())
 
@@ -218,7 +219,7 @@ class _Reading:
 
 
 def _exported(call: Call, fixed: str, traces: dict[Any, Trace], *, from_one: bool) -> Exported:
-    """The graph of a call; two results of one call are traced together, and kept in ``traces``."""
+    """Return the graph of a call; two results of one call are traced once, kept in ``traces``."""
     free = symbolic(call, fixed)
     if call.pair is None:
         return exported(call.code, call.inputs, free, call.modules, from_one=from_one)

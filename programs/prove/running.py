@@ -1,4 +1,4 @@
-"""Laws of traced code run on the code itself: where no proof is found, a witness is looked for."""
+"""Run laws of traced code on the code itself, to find a witness where there is no proof."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.terms import Term, free
 from attnproof.theorems.laws import Formula
 
-from ..finding import Seen
+from ..finding import Counterexample
 from ..response import place_of_largest
 from ..subjects import Pair, Rotary, Subject
 from .calls import CodeRaised
 from .comparison import COARSE
-from .stating import LIKE, Axes, calls_by_name, lengths_of
+from .statements import LIKE, Axes, calls_by_name, lengths_of
 
 SMALL = (2, 3)
 TRIES = 200
-SHRINKING = 2.0  # seconds in which a witness is made small
+SHRINKING = 2.0  # time limit for shrinking a witness, in seconds
 
 
 @dataclass(frozen=True)
 class Run:
-    """One law on some code: what it is given, both its sides, and how far rounding parts them.
+    """A law applied to some code: its inputs, both sides, and the difference that rounding allows.
 
-    ``letters`` are the axes of the graphs, and ``calls`` are of the code itself.
+    ``letters`` are the axes of the graphs; ``calls`` are calls of the code itself.
     """
 
     law: Formula
@@ -47,9 +47,9 @@ class Run:
         return calls_by_name(self.calls, self.subject)
 
     def sides(self, values: Mapping[str, Tensor]) -> tuple[Tensor, Tensor] | None:
-        """Both sides, or None where the code does not take such inputs.
+        """Return both sides, or None if the code rejects such inputs.
 
-        Of several equations it is the one that is off the most.
+        Of several equations, return the one with the largest difference.
         """
         try:
             with torch.no_grad():
@@ -62,7 +62,7 @@ class Run:
         return max(pairs, key=lambda pair: _furthest(*pair))
 
     def gap(self, values: Mapping[str, Tensor]) -> tuple[float, float, tuple[int, ...]] | None:
-        """The largest difference, what rounding allows there, and its place."""
+        """Return the largest difference, what rounding allows there, and its place."""
         both = self.sides(values)
         if both is None or both[0].shape != both[1].shape:
             return None
@@ -80,23 +80,23 @@ class Run:
         return float(off.max()), allowed, place_of_largest(off)
 
     def breaks(self, values: Mapping[str, Tensor]) -> bool:
-        """Whether the sides are further apart than rounding allows."""
+        """Whether the sides differ by more than rounding allows."""
         told = self.gap(values)
         return told is not None and told[0] > told[1]
 
     def _lengths(self, told: str) -> tuple[Term, ...]:
-        """The axis lengths of something that is given."""
+        """Return the axis lengths of a given."""
         axes = self.subject.axes if isinstance(self.subject, Rotary) else 0
         return lengths_of(told, self.letters, axes)
 
     @cached_property
     def names(self) -> list[str]:
-        """The lengths that may differ."""
+        """The names of lengths that may vary."""
         every = (n for told in self.law.given.values() for n in self._lengths(told))
         return sorted({s.data[0] for n in every for s in free(n)})
 
     def drawn(self, sizes: Mapping[str, int], seed: int, *, far: bool = False) -> dict[str, Tensor]:
-        """Small whole numbers for every given; two tokens change places, neighbours or ``far``."""
+        """Return small integers for all givens; permutations swap two tokens, near or ``far``."""
         generator = torch.Generator().manual_seed(seed)
         whole = self.subject.whole if isinstance(self.subject, Rotary) else True
         found = {}
@@ -104,7 +104,7 @@ class Run:
             shape = tuple(length_value(n, dict(sizes)) for n in self._lengths(told))
             kind = told.split()[0]
             if kind == "permutation":
-                order = torch.arange(shape[0])  # no shift of all tokens
+                order = torch.arange(shape[0])  # not a shift of all tokens
                 other = -1 if far else min(1, shape[0] - 1)
                 order[[0, other]] = order[[other, 0]]
                 found[name] = order
@@ -123,19 +123,19 @@ class Run:
         return found
 
     def sizes(self) -> Iterator[dict[str, int]]:
-        """Few of each length: all alike, and all different."""
+        """Yield small lengths: all equal, and all different."""
         for size in SMALL:
             yield dict.fromkeys(self.names, size)
-        for ordered in (self.names, self.names[::-1]):  # queries may be more than keys, or fewer
+        for ordered in (self.names, self.names[::-1]):  # more queries than keys, or fewer
             yield {name: 3 + place for place, name in enumerate(ordered)}
 
     def sizes_at(
         self, at: Sequence[Mapping[str, int]], *, alone: bool = False
     ) -> Iterator[dict[str, int]]:
-        """Lengths at which some calls of the law have those given.
+        """Yield lengths at which some calls of the law have those given.
 
-        Another length of a kind is put behind one: both together, or either alone, are as given; or
-        ``alone`` all of a kind are, or both together.
+        If a law concatenates two lengths of a kind, either their sum or one of them is as given;
+        with ``alone``, all lengths of a kind are, or their sum.
         """
         sized = {c: one.data[0] for c, one in self.letters.items() if one.op == "size"}
         kinds = {more: sized[like] for more, like in LIKE.items() if like in sized}
@@ -156,7 +156,7 @@ class Run:
                         yield {**own, base: whole - few, more: few}
 
     def ordinary(self) -> Iterator[dict[str, Tensor]]:
-        """Inputs as code is given them; of a pair those at hand, where each row is shown a key."""
+        """Yield ordinary inputs, where each row sees a key: those of a pair, else random ones."""
         if isinstance(self.subject, Pair):
             yield dict(zip(self.law.given, self.subject.inputs, strict=True))
             return
@@ -176,9 +176,9 @@ def _furthest(left: Tensor, right: Tensor) -> float:
 
 
 def away(left: Tensor, right: Tensor) -> Tensor:
-    """How far entries are apart: those that hide a key on both sides, -inf, not at all.
+    """Return the differences of entries; equal ones, such as −∞ on both sides, differ by 0.
 
-    What is not a number shows no difference; that code gives it is found elsewhere.
+    NaN counts as no difference here; NaN in results is found elsewhere.
     """
     apart = (left - right).abs().nan_to_num(nan=float("inf"))
     return apart.masked_fill((left == right) | left.isnan() | right.isnan(), 0.0)
@@ -191,17 +191,17 @@ def witness_of(
     at: Sequence[Mapping[str, int]] = (),
     after: Sequence[Mapping[str, int]] = (),
     alone: bool = False,
-) -> Seen | None:
-    """Inputs for which the code itself breaks the law by more than rounding, made small.
+) -> Counterexample | None:
+    """Return inputs for which the code itself breaks the law by more than rounding, shrunk.
 
-    ``at``: lengths by letter at which the code differs from its graph; they come first, and
-    ``alone`` says that there are no others.  ``after``: further ones, that come last.
+    ``at``: lengths by letter at which the code differs from its graph, tried first; ``alone``: the
+    usual sizes are skipped.  ``after``: further lengths, tried last.
     """
     last = list(run.sizes_at(after))
     usual = () if alone else run.sizes()
     for sizes in (*run.sizes_at(at, alone=alone), *usual, *last):
         for attempt in range(1 if sizes in last else 3):
-            far = attempt == 1 or sizes in last  # of many tokens the last may be of another block
+            far = attempt == 1 or sizes in last  # the last of many tokens may be in another block
             values = run.drawn(sizes, seed * 31 + attempt, far=far)
             if run.breaks(values):
                 return seen_of(run, shrunk(run, values))
@@ -209,15 +209,15 @@ def witness_of(
 
 
 def is_broken(run: Run) -> bool:
-    """Whether the code breaks the law by more than rounding where every length is 2, or 3."""
+    """Whether the code breaks the law by more than rounding with all lengths 2, or all 3."""
     return any(run.breaks(run.drawn(dict.fromkeys(run.names, size), 0)) for size in SMALL)
 
 
 def gives_none(run: Run) -> bool:
-    """Whether a side of the law is no number at ordinary inputs: where it divides by 0.
+    """Whether a side of the law has NaN at ordinary inputs, as if it divides by 0.
 
-    What a proof says "if x ≠ 0" of holds nowhere where x is 0 at some place whatever is given, as
-    the distance of a query from its own key is.
+    A proof "if x ≠ 0" is void if x is 0 somewhere for all inputs, as is the distance of a query
+    from its own key.
     """
     for values in run.ordinary():
         try:
@@ -232,17 +232,17 @@ def gives_none(run: Run) -> bool:
 
 
 class Sides(Protocol):
-    """What a witness is made small with: both sides of an equation, and how far they are apart."""
+    """What shrinking a witness needs: both sides of an equation, and their difference."""
 
     def sides(self, values: Mapping[str, Tensor]) -> tuple[Tensor, Tensor] | None:
-        """Both, for these values."""
+        """Return both sides for these values."""
 
     def gap(self, values: Mapping[str, Tensor]) -> tuple[float, float, tuple[int, ...]] | None:
-        """The largest difference, what rounding allows there, and its place."""
+        """Return the largest difference, what rounding allows there, and its place."""
 
 
 def shrunk(run: Sides, values: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The same with as many zeros as keep the law broken, whole blocks of them first."""
+    """Return the values with as many zeros as keep the law broken, large blocks first."""
     tries, begun = 0, process_time()
     for name in [n for n, v in values.items() if v.is_floating_point() and v.ndim]:
         block = values[name].numel()
@@ -266,15 +266,15 @@ def shrunk(run: Sides, values: dict[str, Tensor]) -> dict[str, Tensor]:
     return values
 
 
-def seen_of(run: Sides, values: dict[str, Tensor]) -> Seen:
-    """The witness that these values are: where the sides are furthest apart."""
+def seen_of(run: Sides, values: dict[str, Tensor]) -> Counterexample:
+    """Return these values as a witness, at the place where the sides differ most."""
     told, both = run.gap(values), run.sides(values)
     assert told is not None
     assert both is not None
     gap, allowed, at = told
     inputs = {name: _plain(v) for name, v in values.items()}
     where = ", ".join(map(str, at))
-    return Seen(
+    return Counterexample(
         inputs,
         (f"left side at ({where})", float(both[0][at])),
         (f"right side at ({where})", float(both[1][at])),
@@ -284,7 +284,7 @@ def seen_of(run: Sides, values: dict[str, Tensor]) -> Seen:
 
 
 def _plain(value: Tensor) -> Any:
-    """A tensor as lists; one with few entries that are not 0 as those, by place."""
+    """Return a tensor as lists, or if large and sparse by its nonzero entries."""
     if value.numel() <= 16:
         return value.tolist()
     nonzero = value.nonzero().tolist()

@@ -1,11 +1,11 @@
-"""Stored tables whose entries are known: ranges, triangles, formulas in their indices.
+"""Recognise stored tables whose entries are known: ranges, triangles, formulas in their indices.
 
-A module keeps a causal mask of 1024 rows and uses the first n of them.  What the stored numbers
-show to be a triangle is read as the triangle of the length that is used.
+A module may keep a causal mask of 1024 rows and use the first n of them.  If the stored numbers
+form a triangle, it is read as the triangle of the length in use.
 
 Swin stores (i//w − j//w + w − 1)·(2w − 1) + i%w − j%w + w − 1 for each pair of places i, j of a
-window of w by w, and reads its bias there.  A formula is fitted to such a table and accepted only
-if it gives every entry of it, in whole numbers: so it is the table, and not a guess at one.
+window of w by w, and uses it to index its biases.  A formula is fitted to such a table and accepted
+only if it reproduces every entry exactly, in integers: it is the table, not an approximation.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from .operations.reading import (
     recognised,
 )
 
-LARGEST = 1 << 22  # entries of a table that is looked at
+LARGEST = 1 << 22  # entries of a table that is examined
 EXACT = 1 << 31  # sums of a few such numbers are exact in float64
 Digits = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class Formula:
-    """offset + Σ over axes of Σ over the digits of its index of factor·digit.
+    """offset + the sum, over axes and over the digits of the axis index, of factor·digit.
 
     ``axes`` has for each axis its digits, the slowest first, each with its range and its factor:
     ((7, 13), (7, 1)) is 13·(i//7) + i%7 for i below 49.
@@ -61,13 +61,13 @@ class Formula:
         return tuple(prod(length for length, _ in digits) for digits in self.axes)
 
     def array(self) -> Array:
-        """The table as a term."""
+        """Return the table as a term."""
         return self.remade(self.shape)
 
     def remade(self, shape: tuple[Any, ...]) -> Array:
-        """The same for other lengths of axes whose index is one digit, as the first rows have.
+        """Return the table at other lengths of axes with one digit, such as its first rows.
 
-        Raises ``Unread`` where an index of several digits gets another length.
+        Raises ``Unread`` if an index with several digits gets another length.
         """
         digits: list[tuple[Any, int]] = []
         for own, given, length in zip(self.axes, shape, self.shape, strict=True):
@@ -103,10 +103,10 @@ class Formula:
 
 @dataclass(frozen=True)
 class OfOffsets:
-    """A table that depends on the offset of two places alone, in one coordinate or in several.
+    """A table that depends only on the offset between two places, with one or more coordinates.
 
-    ``number`` numbers the offsets, each with a number of its own, and ``values`` has the entry of
-    each.  Nothing is used of these but that they are a function of the number.
+    ``number`` numbers the offsets, and ``values`` has the entry for each number.  Only the fact
+    that the entries are a function of that number is used.
     """
 
     number: Formula
@@ -115,7 +115,7 @@ class OfOffsets:
     told: str = ""
 
     def placed(self, name: str, notes: Notes) -> Array:
-        """The term; the values of the function are kept for the comparison with the code."""
+        """Return the term; the entries are kept for the comparison with the code."""
         called = f"{notes.prefix}{name}_entry"
         given = function(0, says="the entry of a stored table at an offset, any number")
         notes.givens[called], notes.rows[called] = given, (self.values, 0)
@@ -127,9 +127,9 @@ class OfOffsets:
 
 
 def _whole(table: Tensor) -> Tensor | None:
-    """The table in 64 bits; None for one that is not a table of moderate whole numbers.
+    """Return the table as int64; None if it is not a table of integers of moderate size.
 
-    What is computed in 8 or 16 bits wraps round, and no formula does.
+    8- and 16-bit integers are excluded because they wrap around, and formulas do not.
     """
     wide = table.dtype in (torch.int32, torch.int64)
     if not wide or not 0 < table.numel() <= LARGEST or not table.ndim:
@@ -139,9 +139,9 @@ def _whole(table: Tensor) -> Tensor | None:
 
 
 def formula_of(table: Tensor) -> Formula | None:
-    """The formula of a table of whole numbers, or None: affine in digits of each index.
+    """Return the formula of a table of integers, affine in digits of each index, or None.
 
-    The lines through the first entry show what it would have to be; then every entry is compared.
+    The lines through the first entry determine the only candidate; then every entry is compared.
     """
     whole = _whole(table)
     if whole is None:
@@ -155,15 +155,14 @@ def formula_of(table: Tensor) -> Formula | None:
             return None
         axes.append(digits)
     found = Formula(int(whole[first]), tuple(axes))
-    entries = entries_of(found.array())  # of the term that will be used
+    entries = entries_of(found.array())  # of the term that is used later
     return found if entries is not None and torch.equal(entries, whole) else None
 
 
 def _digits(line: Sequence[int]) -> Digits | None:
-    """The digits in which a list that starts with 0 may be affine, the slowest first.
+    """Return the digits in which a list that starts with 0 may be affine, slowest first, or None.
 
-    The longest start that is a range is the fastest digit, together with those that it carries
-    into evenly.
+    The fastest digit is the longest initial arithmetic progression, if its length divides the list.
     """
     if len(line) == 1:
         return ((1, 0),)
@@ -177,10 +176,10 @@ def _digits(line: Sequence[int]) -> Digits | None:
 
 
 def offsets_of(table: Tensor) -> OfOffsets | None:
-    """The table as a function of the offset of key and query, or None.
+    """Return the table as a function of the offset between query and key, or None.
 
-    Its axes are queries and keys, or one axis has all pairs; their places have one coordinate,
-    two, or three.  Fewer coordinates say more, and are tried first.
+    Its axes are queries and keys, or a single axis has all pairs; places have one, two or three
+    coordinates.  Fewer coordinates make a stronger claim and are tried first.
     """
     whole = _whole(table)
     if whole is None:
@@ -200,7 +199,7 @@ def offsets_of(table: Tensor) -> OfOffsets | None:
 
 
 def _windows(places: int) -> Iterator[tuple[int, ...]]:
-    """The windows of one, two and three axes with so many places, the squarest first."""
+    """Yield the windows of one, two and three axes with this many places, the squarest first."""
     parts = [k for k in range(2, places + 1) if places % k == 0]
     yield (places,)
     two = [(a, places // a) for a in parts if a < places]
@@ -214,7 +213,7 @@ def _windows(places: int) -> Iterator[tuple[int, ...]]:
 
 
 def _numbered(window: tuple[int, ...], *, pairs: bool) -> Formula:
-    """A number for each offset of query less key in a window: that of the index of Swin."""
+    """Number the offsets of query minus key in a window, as the index of Swin does."""
     factors, offset = [], 0
     for k, length in enumerate(window):
         factors.append(prod(2 * w - 1 for w in window[k + 1 :]))
@@ -225,22 +224,22 @@ def _numbered(window: tuple[int, ...], *, pairs: bool) -> Formula:
 
 
 LARGEST_STORED = 1 << 24
-WRITTEN_OUT = 64  # entries of a table that are written out one by one
-SHOWN = 16  # of which a condition shows these
+WRITTEN_OUT = 64  # most entries of a table that is written out
+SHOWN = 16  # most entries that a condition shows
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A stored constant as a term, and the same at other lengths; ``told`` says what was read."""
+    """A stored constant as a term, at any lengths; ``told`` is the condition for that reading."""
 
     array: Array
     remade: Callable[[tuple[Any, ...]], Array]
     told: str = ""
 
     def placed(self, name: str, notes: Notes) -> Array:
-        """The term, with what has to be noted of it; ``name`` is one that no other has."""
+        """Return the term, recording its condition; ``name`` is unused."""
         del name
-        found = self.remade(self.array.axes)  # its numbers are read as where they are used
+        found = self.remade(self.array.axes)  # its numbers are read where they are used
         notes.patterns[found.term] = self.remade
         if self.told:
             notes.readings[Condition(self.told, "where")] = None
@@ -248,17 +247,17 @@ class Pattern:
 
 
 def pattern_of(value: Tensor, target: str = "table", held: str = "") -> Pattern | OfOffsets | None:
-    """The pattern of a stored tensor, or None; parameters are any numbers, whatever they hold.
+    """Return the pattern of a stored tensor, or None; parameters stay arbitrary.
 
-    ``held`` says what holds it between calls, if anything does: what is used of its numbers is
-    told, for they may change.
+    ``held`` says what holds it between calls, if anything: its numbers may then change, so what is
+    used of them is stated as a condition.
     """
     small = 0 < value.numel() <= LARGEST_STORED and value.ndim > 0
     if not small or value.is_complex() or isinstance(value, nn.Parameter):
         return None
     plain = value.detach().to("cpu")
     values: Tensor = plain.unique()  # type: ignore[no-untyped-call]
-    told = f"{held} is as it is now" if held else ""
+    told = f"{held} keeps its value" if held else ""
     if len(values) == 1:
         said = f"{told}, {_said(values[0].item())} everywhere" if told else ""
         return _made(plain, lambda shape: xp.broadcast_to(_number(values[0]), shape), said)
@@ -274,9 +273,9 @@ def pattern_of(value: Tensor, target: str = "table", held: str = "") -> Pattern 
 
 
 def small_of(value: Tensor, held: str = "") -> Pattern | None:
-    """A table of few numbers as these numbers, each a plain one or known by name; or None.
+    """Return a small table as its numbers, each simple or recognised, or None.
 
-    Parameters are any numbers.  ``held`` is as for :func:`pattern_of`.
+    Parameters stay arbitrary.  ``held`` is as for :func:`pattern_of`.
     """
     few = 0 < value.numel() <= WRITTEN_OUT and value.ndim > 0
     real = value.dtype in (torch.float32, torch.float64, torch.int32, torch.int64)
@@ -297,13 +296,13 @@ def small_of(value: Tensor, held: str = "") -> Pattern | None:
             found = [xp.stack(found[k : k + length]) for k in range(0, len(found), length)]
         return found[0]
 
-    told = f"{held} is as it is now{_listed(value)}" if held else ""
+    told = f"{held} keeps its value{_listed(value)}" if held else ""
     with noted(Notes()):
         return Pattern(made(()), made, told)
 
 
 def _known(x: float, dtype: torch.dtype) -> tuple[str, Array] | None:
-    """What a number is, and in words where it is only the nearest one to it; or None."""
+    """Return a number as a term, and in words if it is only the nearest float to it; or None."""
     if not math.isfinite(x) or is_plain(x):
         return ("", as_array(x)) if math.isfinite(x) else None
     wide = recognised(x)
@@ -315,7 +314,7 @@ def _known(x: float, dtype: torch.dtype) -> tuple[str, Array] | None:
 
 
 def _listed(value: Tensor) -> str:
-    """Its numbers behind a comma, where they are few."""
+    """Return the numbers of a small table, after a comma, else ""."""
     if value.numel() > SHOWN:
         return ""
     shown = [[f"{x:.6g}" for x in row] for row in value.reshape(-1, value.shape[-1]).tolist()]
@@ -328,7 +327,7 @@ def _said(number: Any) -> str:
 
 
 def _of_indices(plain: Tensor, target: str) -> Pattern | OfOffsets | None:
-    """A table of whole numbers: a formula in its indices, or else any function of an offset."""
+    """Return a table of integers as a formula in its indices, or as a function of an offset."""
     places = f"the {plain.numel()} entries of {target}"
     formula = formula_of(plain)
     if formula is not None:
@@ -346,7 +345,7 @@ def _made(plain: Tensor, remade: Callable[[tuple[Any, ...]], Array], told: str =
 
 
 def _triangle(plain: Tensor, values: Tensor, told: str) -> Pattern | None:
-    """One value up to a diagonal of the last two axes, and another one above it."""
+    """Recognise one value up to a diagonal of the last two axes, and another above it."""
     rows, columns = plain.shape[-2:]
     gap = torch.arange(columns)[None, :] - torch.arange(rows)[:, None]
     below = plain.reshape(-1, rows, columns)[0, -1, 0]
@@ -367,7 +366,7 @@ def _triangle(plain: Tensor, values: Tensor, told: str) -> Pattern | None:
 
 
 def _band(plain: Tensor, told: str) -> Pattern | None:
-    """True where least <= j − i <= most in the last two axes, and False elsewhere."""
+    """Recognise True where least <= j − i <= most in the last two axes, and False elsewhere."""
     if plain.dtype != torch.bool or plain.ndim < 2:
         return None
     rows, columns = plain.shape[-2:]

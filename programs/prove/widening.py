@@ -1,8 +1,9 @@
-"""Lengths at which code is traced anew and is the same function: its first graph is theirs as well.
+"""Extend a graph to lengths at which the code, traced again, is proved to be the same function.
 
-torch.export traces a length of 1 by itself, and ``mask[:n, :n]`` of a mask of 64 rows is another
-graph at n = 64, where nothing is cut off.  What such a graph gives is proved to be what the first
-one gives there, of any inputs and tables; what is proved of the first then holds there too.
+torch.export treats a length of 1 specially, and ``mask[:n, :n]`` of a mask with 64 rows has another
+graph at n = 64, where nothing is cut off.  The output of such a graph is proved equal to that of
+the first graph at those lengths, for any inputs and tables; what is proved of the first graph then
+holds there too.
 """
 
 from __future__ import annotations
@@ -26,31 +27,31 @@ from attnproof.symbolic.scalars import num, size
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, substitute
 
-from .blocks import Place
+from .blocks import Traced
 from .calls import Call
 from .comparison import given_for
 from .exporting import Exported, NotTraced
 from .guards import met
-from .least import TRACED
+from .least_lengths import TRACED
 from .nodes import unread_of
 from .operations import Unread
-from .parts import letters_of, resized
+from .other_branches import letters_of, resized
 from .program import Way
-from .stating import Graph, named_apart
+from .statements import Graph, named_apart
 
 WAY: Way = "folded"
-SECONDS = 3.0  # in which one of these is proved, with room for a busy machine
-TRACED_ANEW = 300  # operations, of all traces of lengths of 1 together
-ORDER = "BnrHG"  # letters of lengths that may be 1, those that most often are one first
+SECONDS = 3.0  # time limit of one such proof, generous for a busy machine
+TRACED_ANEW = 300  # operations in all traces at lengths of 1 together
+ORDER = "BnrHG"  # letters of lengths that may be 1, most frequent first
 Lengths = Mapping[str, int]
-Traces = Callable[[Call, bool], Exported]  # of a call, and whether its lengths may be 1
+Traces = Callable[[Call, bool], Exported]  # from a call, and whether its lengths may be 1
 
 
 @dataclass(frozen=True)
 class _There:
-    """Another graph of the same code: each length of the first is a number there, or one of it.
+    """Another graph of the same code, each length of the first being a number or a length there.
 
-    ``conditions`` and ``ranges`` are those of the other, in the names of the first.
+    ``conditions`` and ``ranges`` belong to the other graph, in the names of the first.
     """
 
     first: Graph
@@ -61,12 +62,12 @@ class _There:
 
 
 def widened(graph: Graph, traced: Traces, elsewhere: Sequence[Lengths] = ()) -> Graph:
-    """The graph, of further lengths at which the code is shown to be the same function.
+    """Return the graph, valid at all further lengths at which the code is proved the same function.
 
-    ``elsewhere``: lengths that break a condition of the graph; where what runs there is one with
-    it, that is a condition no more.  Then lengths of 1, of graphs that were traced from 2 on: of as
-    many as may be, each alone and all together, which are traced under no other conditions than
-    the graph has now.
+    ``elsewhere``: lengths that violate a condition of the graph; if the code there is proved equal,
+    the condition is dropped.  Then lengths of 1 are added to graphs traced from 2 on, each length
+    alone and together with the others already added; such traces may have no conditions that the
+    graph lacks.
     """
     merged: list[Lengths] = []
     for at in elsewhere:
@@ -89,12 +90,13 @@ def widened(graph: Graph, traced: Traces, elsewhere: Sequence[Lengths] = ()) -> 
             alike.append(other)
         else:
             shown.append(symbol)
-            graph = _with_blocks(graph, *alike)
+            for ones, other in zip(also, alike, strict=True):
+                graph = _with_blocks(graph, other, [Eq(sympy.Symbol(s), 1) for s in ones])
     return _of_ranges(graph, {s: ValueRanges(1, own[s].upper) for s in shown})
 
 
 def of_one_call(graphs: Sequence[Graph]) -> list[Graph]:
-    """The results of one call, each of the lengths at which all of them are one function."""
+    """Return the graphs of one call's results, each at the lengths valid for all of them."""
     told = [graph.exported for graph in graphs]
     conditions = tuple(dict.fromkeys(c for one in told for c in one.conditions))
     wider = {
@@ -109,7 +111,7 @@ def of_one_call(graphs: Sequence[Graph]) -> list[Graph]:
 
 
 def _from_one(graph: Graph) -> set[str]:
-    """Letters of lengths that may be 1, as the graph was traced."""
+    """Return the letters of lengths that may be 1, as the graph was traced."""
     letters, ranges = letters_of(graph), graph.exported.ranges
     return {letters[s] for s in letters.keys() & ranges.keys() if ranges[s].lower < TRACED}
 
@@ -117,7 +119,7 @@ def _from_one(graph: Graph) -> set[str]:
 def _alike_at_one(
     graph: Graph, traced: Traces, ones: Sequence[str], merged: Sequence[Lengths]
 ) -> Graph | None:
-    """The graph where these lengths are 1, if it is the same function, whatever the others are."""
+    """Return the graph traced with these lengths 1, if it is the same function there."""
     letters, ranges = letters_of(graph), graph.exported.ranges
     if any(ranges[s].lower > TRACED for s in ones):
         return None
@@ -134,22 +136,26 @@ def _alike_at_one(
     return other if alike else None
 
 
-def _with_blocks(graph: Graph, *others: Graph) -> Graph:
-    """The graph, also of the blocks that ran while these were traced."""
-    told = [one.exported.blocks for one in (graph, *others)]
-    known = [one for one in told if one is not None]
-    blocks = frozenset[Place]().union(*known) if len(known) == len(told) else None
+def _with_blocks(graph: Graph, other: Graph, where: Sequence[Any]) -> Graph:
+    """Return the graph with the blocks of another trace, made at lengths that satisfy these."""
+    own, others = graph.exported.blocks, other.exported.blocks
+    blocks = None
+    if own is not None and others is not None:
+        outside = sympy.Not(sympy.And(*where))
+        there = frozenset[Any]().union(*(one.places for one in others))
+        kept = (replace(one, conditions=(*one.conditions, outside)) for one in own)
+        blocks = (*kept, Traced(there, tuple(where)))
     return replace(graph, exported=replace(graph.exported, blocks=blocks))
 
 
 def _of_ranges(graph: Graph, ranges: Mapping[str, Any]) -> Graph:
-    """The graph with these ranges of lengths."""
+    """Return the graph with these ranges of lengths."""
     wider = {**graph.exported.wider, **ranges}
     return replace(graph, exported=replace(graph.exported, wider=wider)) if ranges else graph
 
 
 def _traced_at(graph: Graph, at: Lengths, traced: Traces, *, from_one: bool) -> Graph | None:
-    """The graph of the same call at these lengths, by letter; None where none can be read."""
+    """Return the graph of the same call at these lengths by letter; None if it cannot be read."""
     call = resized(graph.call, graph, at)
     try:
         exported = traced(call, from_one)
@@ -161,9 +167,9 @@ def _traced_at(graph: Graph, at: Lengths, traced: Traces, *, from_one: bool) -> 
 
 
 def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> Graph:
-    """The graph without the condition that lengths break, where all is one function beyond it.
+    """Drop the condition that these lengths violate, if the code beyond it is the same function.
 
-    Where that condition stays it is the graph itself.
+    Otherwise return the graph itself.
     """
     letters, own = letters_of(graph), graph.exported.conditions
     if not set(letters.values()) <= set(at):
@@ -184,7 +190,7 @@ def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> Graph:
         least, most = _ends(outside, symbol)
         if here is None or beyond is None or here.upper < least - 1 or here.lower > most + 1:
             continue
-        if beyond.upper < least:  # what was traced is none of the lengths beyond
+        if beyond.upper < least:  # the new trace covers no length beyond
             return graph
         both = {**both, str(symbol): ValueRanges(least, min(most, beyond.upper))}
         wider[str(symbol)] = ValueRanges(
@@ -192,14 +198,14 @@ def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> Graph:
         )
     if fixed != points or not _stands(there, (*others, outside), both) or not _is_same(there):
         return graph
-    for s, beyond in there.ranges.items():  # what was traced there from 2 on is shown from 2 on
+    for s, beyond in there.ranges.items():  # a trace from 2 on proves nothing below 2
         wider.setdefault(s, ValueRanges(max(both[s].lower, beyond.lower), both[s].upper))
     one = replace(graph, exported=replace(graph.exported, conditions=others))
-    return _of_ranges(_with_blocks(one, there.other), wider)
+    return _of_ranges(_with_blocks(one, there.other, (outside,)), wider)
 
 
 def _ends(condition: Any, symbol: Any) -> tuple[Any, Any]:
-    """The least and the greatest whole number at which a condition on one length can hold."""
+    """Return the least and greatest integer at which a condition on one length can hold."""
     least, most = sympy.Integer(1), int_oo
     if isinstance(condition, LessThan | StrictLessThan | GreaterThan | StrictGreaterThan):
         strict = isinstance(condition, StrictLessThan | StrictGreaterThan)
@@ -211,7 +217,7 @@ def _ends(condition: Any, symbol: Any) -> tuple[Any, Any]:
 
 
 def _stands(there: _There, conditions: Iterable[Any], ranges: Mapping[str, Any]) -> bool:
-    """Whether the other graph is the code's at all lengths of these conditions and ranges."""
+    """Whether the other graph is valid at all lengths within these conditions and ranges."""
     at = {s: n for s, n in there.lengths.items() if isinstance(n, int)}
     here = {c.subs({s: at[str(s)] for s in c.free_symbols if str(s) in at}) for c in conditions}
     return (
@@ -225,7 +231,7 @@ def _stands(there: _There, conditions: Iterable[Any], ranges: Mapping[str, Any])
 
 
 def _there(graph: Graph, other: Graph) -> _There | None:
-    """Another graph in the names of the first; None where it is of other lengths, or tables."""
+    """Express another graph in the names of the first; None if lengths or tables do not match."""
     exported = other.exported
     lengths: dict[str, int | str] = {}
     for own, beyond in zip(graph.exported.shapes, exported.shapes, strict=True):
@@ -255,14 +261,14 @@ def _there(graph: Graph, other: Graph) -> _There | None:
     first, second = named_apart([(graph.call, graph.exported), (other.call, exported)])
     named = first.tables.keys() & second.tables.keys()
     if any(first.tables[name] != second.tables[name] for name in named):
-        return None  # tables of one name that are two
+        return None  # different tables of the same name
     return _There(first, second, lengths, conditions, ranges)
 
 
 def _is_same(there: _There) -> bool:
-    """Whether it is proved that both graphs give the same at the lengths of the second.
+    """Whether both graphs are proved to give the same output at the lengths of the second.
 
-    Nothing may be assumed in reading the second that is not assumed in reading the first.
+    Reading the second may assume nothing that reading the first does not.
     """
     symbols = {s: size(letter, "size") for s, letter in letters_of(there.first).items()}
     lengths: dict[str, Term] = {
@@ -291,7 +297,7 @@ def _is_same(there: _There) -> bool:
 
 
 def _term(graph: Graph, lengths: Mapping[str, Term]) -> tuple[Term, dict[str, Given]]:
-    """What a graph gives at these lengths by letter, and what it is given."""
+    """Return the output of a graph at these lengths by letter, and its givens."""
     givens = {
         f"input_{k}": given_for(x)(*(Array(lengths[c]) for c in told.split()))
         for k, (told, x) in enumerate(zip(graph.call.letters, graph.call.inputs, strict=True))

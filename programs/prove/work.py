@@ -1,7 +1,7 @@
-"""How much work a call of a graph is, at lengths that were not run: a count, and no time.
+"""Count the work of a call of a graph at lengths that were not run, independently of any clock.
 
-What is tried of some code must not depend on what else the machine is doing.  So a budget is a
-number of entries that operations write, and not of seconds.
+What is tried of some code must not depend on the load of the machine.  So budgets are numbers of
+entries that operations write, not seconds.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from ..aten import ROWS
 from .exporting import Exported
 from .guards import compiled
 
-CALL, OVERHEAD = 100_000, 15_000  # entries that could be written while a call, an operation begins
-INSIDE = 8_000_000  # of an operation that has graphs of its own, before any entry
-TOGETHER = 4  # products that are added in the time in which an entry is written
-UNKNOWN = 16  # of a length that is known from the numbers alone
+CALL, OVERHEAD = 100_000, 15_000  # cost of starting a call, an operation, in entries
+INSIDE = 8_000_000  # cost of starting an operation with subgraphs
+TOGETHER = 4  # multiply-adds in the time of writing one entry
+UNKNOWN = 16  # value of a length that depends on data
 aten = torch.ops.aten
 
 
 def work_of(graph: Exported) -> Callable[[Mapping[str, int]], int]:
-    """The work of a call as a function of the lengths, by their names in the graph.
+    """Return the work of a call as a function of the lengths, by their names in the graph.
 
-    CALL + Σ over all operations of OVERHEAD and the entries that it writes; those of a product of
-    matrices, and of attention, count a quarter for each entry that is summed.
+    It is CALL + Σ (OVERHEAD + entries written) over all operations; in matrix products and
+    attention, each summed product adds a quarter of an entry.
 
     >>> from attnproof.programs.prove.exporting import exported
     >>> twice = exported(lambda x: 2 * x, (torch.ones(2, 3),), ((False, True),))
@@ -50,10 +50,10 @@ def work_of(graph: Exported) -> Callable[[Mapping[str, int]], int]:
 
 
 def _written(node: Node) -> Any:
-    """The entries that an operation writes, each times what is summed for it."""
+    """Return the entries that an operation writes, plus the cost of the sums for them."""
     value = node.meta.get("val")
     written = sum(_entries(x) for x in (value if isinstance(value, (tuple, list)) else (value,)))
-    if isinstance(node.target, HigherOrderOperator):  # flex_attention: each score is put through
+    if isinstance(node.target, HigherOrderOperator):  # flex_attention runs them on each score
         scores = [_entries(x) * _of(y.shape[-2]) for x, y in _queries_and_keys(node)]
         return INSIDE + written + sum(scores)
     if node.target is aten.scaled_dot_product_attention.default:
@@ -77,5 +77,5 @@ def _entries(x: Any) -> Any:
 
 
 def _of(length: Any) -> Any:
-    """A length for sympy."""
+    """Return a length as a SymPy expression."""
     return length.node.expr if isinstance(length, torch.SymInt) else length

@@ -1,7 +1,8 @@
-"""Arrays of SymPy expressions at explicit sizes, and what SymPy derives of them by itself.
+"""Arrays of SymPy expressions at explicit sizes, and derivations of statements by SymPy.
 
-The bodies of theorems and definitions run on these arrays as they are written.  Nothing here
-looks at a term, and the kernel knows nothing of this package: what both say was said twice.
+The bodies of theorems and definitions run on these arrays as they are written.  Nothing here reads
+a term, and the kernel does not use this package: a statement shown by both is shown twice,
+independently.
 """
 
 import os
@@ -10,7 +11,7 @@ import sys
 _CACHE = "SYMPY_CACHE_SIZE"
 
 if "sympy" not in sys.modules and _CACHE not in os.environ:
-    os.environ[_CACHE] = "20000"  # read at import; of the usual 1,000 one statement takes more
+    os.environ[_CACHE] = "20000"  # read at import; one statement needs more than the default 1,000
     import sympy  # noqa: F401
 
     del os.environ[_CACHE]

@@ -1,7 +1,7 @@
-"""Arrays of SymPy expressions: the same lines as on numpy, entry by entry exact.
+"""Arrays of SymPy expressions, on which array code runs as on NumPy arrays, but exactly.
 
-An entry is a SymPy expression or a SymPy truth value.  Numbers are exact: a float that a body
-writes, such as the exponent 0.5, is the rational number that it is.
+An entry is a SymPy expression or a SymPy truth value.  Numbers are exact: a float in the code,
+such as the exponent 0.5, stands for its exact rational value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .deriving import Sides
 
 
-# Sides of conclusions as SymPy prints them, in plain text and in LaTeX
+# Sides of conclusions printed by SymPy, as plain text and LaTeX
 
 LONGEST = 160
 """The characters of a side that is still read."""
@@ -35,9 +35,9 @@ Printed = tuple[str, str]
 
 
 def short_sides(shown: Iterable[Sides]) -> Iterator[tuple[Sides, Printed, Printed]]:
-    """The conclusions whose sides are short, each side in plain text and in LaTeX.
+    """Yield the conclusions with short sides, each side as plain text and LaTeX.
 
-    LaTeX is written of those alone, and nothing of what has more leaves than may be read.
+    Long sides are detected by their leaves and not printed at all, as this would be slow.
     """
     for side in shown:
         both = [np.asarray(part, dtype=object) for part in (side.left, side.right)]
@@ -49,7 +49,7 @@ def short_sides(shown: Iterable[Sides]) -> Iterator[tuple[Sides, Printed, Printe
 
 
 def _is_long(entries: Any) -> bool:
-    """Whether the names and numbers in it alone are longer than the longest text."""
+    """Whether the leaves alone are longer than the longest text."""
     parts = (part for entry in entries.flat for part in sp.preorder_traversal(entry))
     leaves = (part for part in parts if not getattr(part, "args", ()))
     letters = accumulate(len(leaf.name) if leaf.is_Symbol else 1 for leaf in leaves)
@@ -72,7 +72,7 @@ def _latex(entries: Any) -> str:
 
 
 def entry_lines(side: Sides) -> Iterator[str]:
-    """Every entry of both sides, a line each.
+    """Yield one line for each entry of both sides.
 
     >>> from .deriving import Sides
     >>> x = sp.Symbol("x")
@@ -87,11 +87,11 @@ def entry_lines(side: Sides) -> Iterator[str]:
         yield f"{where}{left[place]} {side.relation} {right[place]}"
 
 
-# Arrays of SymPy expressions: the same lines as on numpy, entry by entry exact
+# Arrays of SymPy expressions
 
 
 def _exactly(operation: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    """An operator of lengths and numbers, and the same with its sides exchanged."""
+    """Return an exact operator of lengths and numbers, and its reflected version."""
 
     def at(self: Length, other: Any, *, swap: bool = False) -> Any:
         if isinstance(other, bool) or not isinstance(other, int | float | Fraction):
@@ -105,9 +105,9 @@ def _exactly(operation: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
 
 
 def _times(x: sp.Expr, y: sp.Expr) -> sp.Expr:
-    """x·y as SymPy makes it, without what takes it long to tell and changes nothing.
+    """Return x·y as SymPy does, but without slow checks that do not change the result.
 
-    SymPy asks whether what stands beside 0 is infinite, and whether the exponent of exp is 0.
+    SymPy checks whether the factor of a 0 is infinite, and whether the exponent of an exp is 0.
     """
     if x is sp.S.Zero or y is sp.S.Zero:
         other = y if x is sp.S.Zero else x
@@ -133,7 +133,7 @@ def _factors(x: sp.Expr) -> tuple[sp.Expr, ...]:
 
 
 def _base(factor: sp.Expr) -> sp.Expr | None:
-    """The base of a factor that joins no factor of another base; None if it may."""
+    """Return the base of a factor that SymPy merges only with factors of this base, or None."""
     if isinstance(factor, sp.exp):
         return sp.E
     base = factor.base if factor.is_Pow and factor.exp.is_Integer else factor
@@ -146,13 +146,13 @@ def _over(x: sp.Expr, y: sp.Expr) -> sp.Expr:
 
 @lru_cache(1 << 10)
 def _inverse(y: sp.Expr) -> sp.Expr:
-    """1/y of a sum; SymPy would ask whether one of two terms is infinite, which is long to tell."""
+    """Return 1/y for a sum y, without SymPy's slow check whether one of its terms is infinite."""
     infinite = any(part in (sp.oo, sp.S.NegativeInfinity) for part in y.args)
     return sp.Pow(y, -1, evaluate=bool(infinite or y.is_number))
 
 
 def _of_two(function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    """An operator of arrays of numbers, entry by entry, and the same with its sides exchanged."""
+    """Return an elementwise operator of arrays of numbers, and its reflected version."""
     return (
         lambda self, other: _numbers(function, self, other),
         lambda self, other: _numbers(function, other, self),
@@ -160,7 +160,7 @@ def _of_two(function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
 
 
 class Length(int):
-    """An axis length: a whole number whose quotients and roots are exact.
+    """An axis length: an integer whose quotients and roots are exact.
 
     >>> Length(2) ** 0.5, (Length(3) - 1) / 4
     (Expressions(sqrt(2)), Expressions(1/2))
@@ -179,8 +179,8 @@ class Length(int):
 class Expressions:
     """An array whose entries are SymPy expressions, or SymPy truth values.
 
-    It has the operators and indices of the array API.  An array of one whole number counts as
-    that number, and a truth value that SymPy knows as that truth value; others do not.
+    It has the operators and indexing of the array API.  An array of one integer converts to int,
+    and one whose truth value SymPy can decide to bool; others raise.
 
     >>> x = symbols("x", 2)
     >>> (x @ x).item()
@@ -205,7 +205,7 @@ class Expressions:
 
     @property
     def dtype(self) -> type:
-        """Truth values or numbers."""
+        """``sp.Expr`` for numbers, ``Boolean`` for truth values."""
         kind: type = sp.Expr if all(isinstance(e, sp.Expr) for e in self.entries.flat) else Boolean
         return kind
 
@@ -226,24 +226,24 @@ class Expressions:
 
     @property
     def mT(self) -> Expressions:
-        """The last two axes exchanged."""
+        """The array with its last two axes exchanged."""
         if self.ndim < 2:
             raise TypeError(f".mT needs two axes; the array has shape {self.shape}")
         return Expressions(np.swapaxes(self.entries, -1, -2))
 
     @property
     def T(self) -> Expressions:
-        """The two axes of a matrix exchanged."""
+        """The transpose of a matrix."""
         if self.ndim != 2:
             raise TypeError(f".T is for two axes; the array has shape {self.shape}")
         return self.mT
 
     def item(self) -> Any:
-        """The one entry of an array without axes."""
+        """Return the entry of an array that has only one."""
         return self.entries.item()
 
     def reshape(self, *shape: Any) -> Expressions:
-        """The entries in row-major order under other axis lengths of the same product."""
+        """Return the same entries, in row-major order, in another shape."""
         from .namespace import reshape
 
         return reshape(self, shape[0] if isinstance(shape[0], tuple | list) else shape)
@@ -320,7 +320,7 @@ class Expressions:
 
 
 def symbols(name: str, *shape: int, **assumptions: bool) -> Expressions:
-    """An array of real symbols, ``Q_0_1`` the entry of Q in row 0 and column 1.
+    """Return an array of real symbols; ``Q_0_1`` is the entry of Q in row 0 and column 1.
 
     >>> symbols("Q", 1, 2)
     Expressions([[Q_0_0, Q_0_1]])
@@ -332,7 +332,7 @@ def symbols(name: str, *shape: int, **assumptions: bool) -> Expressions:
 
 
 def label(name: str, *place: int) -> str:
-    """The name of an entry; no two entries of arrays of different names have one.
+    """Return the name of an entry; entries of arrays with different names have different names.
 
     >>> label("x", 0, 1), label("x_0", 1)
     ('x_0_1', 'x_0__1')
@@ -342,7 +342,7 @@ def label(name: str, *place: int) -> str:
 
 
 def entry(value: Any) -> Any:
-    """A number or a truth value as SymPy has it; raises ``TypeError`` for anything else.
+    """Return a number or a truth value as a SymPy object; raise ``TypeError`` for anything else.
 
     >>> entry(0.5), entry(True), entry(float("-inf"))
     (1/2, True, -oo)
@@ -362,12 +362,12 @@ def entry(value: Any) -> Any:
 
 
 def as_expressions(value: Any) -> Expressions:
-    """An array, a number or numpy's array of numbers, with entries of SymPy."""
+    """Return an array, a number or a NumPy array of numbers as an array of SymPy expressions."""
     if isinstance(value, Expressions):
         return value
     if isinstance(value, np.ndarray):
         return Expressions(np.asarray(np.frompyfunc(entry, 1, 1)(value), dtype=object))
-    if isinstance(value, Array):  # a constant, such as an identity matrix, that a body made
+    if isinstance(value, Array):  # a constant of the code, such as an identity matrix
         from . import namespace
 
         return as_expressions(Evaluator(namespace, {}, {})(value.term))
@@ -375,7 +375,7 @@ def as_expressions(value: Any) -> Expressions:
 
 
 def each(function: Callable[..., Any], *arrays: Any) -> Expressions:
-    """The function of every entry, the shapes broadcast against each other."""
+    """Apply a function entry by entry, with broadcasting."""
     parts = [as_expressions(a).entries for a in arrays]
     return Expressions(np.frompyfunc(function, len(parts), 1)(*parts))
 
@@ -396,7 +396,7 @@ def _truths(function: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def number_array(value: Any) -> Expressions:
-    """The array, which must hold numbers: truth values do not count by themselves."""
+    """Return the value as an array of numbers; raise ``TypeError`` for truth values."""
     a = as_expressions(value)
     if a.dtype is Boolean:
         raise TypeError("the array holds truth values; write xp.astype(.., ..) to count with them")
@@ -429,7 +429,7 @@ def _product(a: Any, b: Any) -> Any:
     columns = y.entries if y.ndim > 1 else y.entries[:, None]
     if rows.shape[-1] != columns.shape[-2]:
         raise ValueError(f"@ sums over axes of one length; the shapes are {x.shape} and {y.shape}")
-    # np.matmul goes on after an error in one entry, as an interruption is, and ends in SystemError.
+    # np.matmul continues after an exception in one entry (an interruption), then SystemError.
     products = np.frompyfunc(_times, 2, 1)(rows[..., None], columns[..., None, :, :])
     parts = np.moveaxis(products, -2, -1)
     sums = np.empty(parts.shape[:-1], dtype=object)

@@ -1,11 +1,11 @@
-"""SymPy derives the conclusions of a statement from its code, at explicit small sizes.
+"""Derive the conclusions of a statement from its code with SymPy, at explicit small sizes.
 
-Real arrays are symbols.  What chooses indices is concrete, and all choices are taken in turn:
-permutations, maps of indices, indices, masks, natural numbers from 0 to 3, and the two kinds of
-orthogonal matrices, those that turn and those that also reflect.
+Real arrays are symbols.  Discrete givens are concrete, and their values are enumerated:
+permutations, index maps, indices, masks, natural numbers from 0 to 3, and the two kinds of
+orthogonal matrices, rotations and rotations with a reflection.
 
-The body runs on arrays of SymPy expressions, once for each choice of what chooses indices, and
-each conclusion is derived entry by entry.  No term is looked at, and no search of the kernel.
+The body runs on arrays of SymPy expressions, once for each choice of the discrete givens, and each
+conclusion is derived entry by entry.  Neither terms nor the search for kernel proofs are used.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class SymbolFunction:
         return Expressions(result)
 
     def _entry(self, read: list[Any], place: tuple[int, ...]) -> sp.Expr:
-        """One entry of the value.
+        """Return one entry of the value.
 
-        Of an equivariant map, row i is a function of row i of what it reads first and of all
-        these rows in no order: equal rows and equal bags are carried over by a permutation.
+        For an equivariant function, row i depends on row i of the first argument and on the
+        multiset of its rows, so that a permutation of the rows permutes the result.
         """
         if "equivariant" in self.given.traits:
             i, place = place[0], place[1:]
@@ -91,7 +91,7 @@ class SymbolFunction:
 
 
 def count(given: Given) -> int:
-    """How many choices there are of a given; 1 where symbols stand for all."""
+    """Return the number of choices of a given; 1 if symbols stand for all values."""
     shape, below = _lengths(given)
     match given.kind:
         case "natural":
@@ -112,7 +112,7 @@ def count(given: Given) -> int:
 
 
 def choices(name: str, given: Given) -> Iterator[Any]:
-    """The values of a given, all of them; raises ``NotImplementedError`` for what has none."""
+    """Yield all choices of a given; raises ``NotImplementedError`` for an unsupported kind."""
     shape, below = _lengths(given)
     match given.kind:
         case "natural":
@@ -140,7 +140,7 @@ def choices(name: str, given: Given) -> Iterator[Any]:
 
 
 def value(name: str, given: Given) -> Any:
-    """The symbols of a given; raises ``NotImplementedError`` where symbols cannot stand for it."""
+    """Return the symbols of a given; raises ``NotImplementedError`` for an unsupported kind."""
     if given.kind == "function":
         return SymbolFunction(name, given)
     if given.kind not in _ASSUMED:
@@ -156,13 +156,13 @@ def _lengths(given: Given) -> tuple[tuple[int, ...], int]:
 
 
 def _mixed(found: Iterator[Any]) -> list[Any]:
-    """In an order in which the first few are unlike each other: not the identity first."""
+    """Return at most 4096 items, reordered so that the first is not the identity."""
     listed = list(islice(found, 1 << 12))
     return [*listed[1::2], *listed[::2]]
 
 
 def _orthogonal(name: str, n: int) -> Iterator[Expressions]:
-    """Products of rotations of two coordinates, one for each pair, without and with a reflection.
+    """Yield products of rotations of all coordinate pairs, with a reflection and without.
 
     Every orthogonal matrix is such a product (Givens).
     """
@@ -181,7 +181,7 @@ def _orthogonal(name: str, n: int) -> Iterator[Expressions]:
     yield turned
 
 
-# SymPy derives the conclusions of a statement from its code, at explicit small sizes
+# Derivation of the conclusions of a statement, at explicit small sizes
 
 Status = Literal["derived", "refused", "not derived"]
 
@@ -201,10 +201,10 @@ class Sides:
 
 @dataclass(frozen=True)
 class Derivation:
-    """What SymPy derived of a statement, and at which sizes.
+    """What SymPy derived about a statement, and at which sizes.
 
-    ``refused`` is a conclusion whose sides certainly differ at some numbers, which ``why`` tells.
-    ``cases`` are the choices of indices, masks and natural numbers that were taken, of ``all``.
+    The status "refused" means that a conclusion certainly fails at some numbers, given in ``why``.
+    ``cases`` is the number of choices of discrete givens that were tried, out of ``all``.
     """
 
     status: Status
@@ -220,7 +220,7 @@ class Derivation:
 
 @dataclass
 class _Outcome:
-    """What came out at one choice of sizes."""
+    """The outcome at one choice of sizes."""
 
     cases: int = 0
     all: int = 0
@@ -232,10 +232,10 @@ class _Outcome:
 
 
 def derive(statement: Statement, code: Code, seconds: float = 1.0) -> Derivation:
-    """Let SymPy derive all conclusions; what it could not, it says why.
+    """Derive all conclusions with SymPy; for those it cannot derive, the result says why.
 
-    It stops when the seconds of this thread are over: sizes at which not every case was reached
-    by then do not count.
+    It stops after ``seconds`` of thread time; sizes whose cases were not all reached by then do
+    not count.
     """
     started = thread_time()
     done: list[tuple[dict[str, int], _Outcome]] = []
@@ -285,9 +285,9 @@ _LATE = "the time was over"
 
 
 def sides(statement: Statement, code: Code) -> tuple[Sides, ...]:
-    """Both sides of every conclusion as SymPy expressions, at the first choice of small sizes.
+    """Return both sides of every conclusion as SymPy expressions, at the first choice of sizes.
 
-    Of the cases there, the first that the hypotheses admit; any, if they admit none.
+    They are those of the first case that the hypotheses admit, or of the first case if none is.
     """
     first: tuple[Sides, ...] = ()
     for sizes in _plans(statement, code):
@@ -303,7 +303,7 @@ def sides(statement: Statement, code: Code) -> tuple[Sides, ...]:
 
 
 def _plans(statement: Statement, code: Code) -> Iterator[dict[str, int]]:
-    """Choices of sizes: all 2, crossing each other in both ways, and all 1."""
+    """Yield choices of sizes: all 2, then tokens and others larger in turn, then all 1."""
     lengths = (n for given in statement.givens.values() for n in given.lengths)
     roles = dict(t.data for n in lengths for t in free(n) if t.op == "size")
     names = sorted({*roles, *code.links.sizes})
@@ -341,7 +341,7 @@ class _Run:
         self.all = 0
 
     def cases(self) -> Iterator[dict[str, Any]]:
-        """The choices; variables that the code binds join them when they are first met."""
+        """Yield the cases; variables bound by the code are added when they first occur."""
         taken, again = 0, True
         while again:
             known = dict(self.chosen)
@@ -358,7 +358,7 @@ class _Run:
                 again = False
 
     def at(self, case: Mapping[str, Any]) -> tuple[dict[str, ConcreteClaim], Any]:
-        """The conclusions and hypotheses with these choices."""
+        """Return the conclusions and hypotheses of one case."""
         from . import namespace
 
         def draw(name: str, given: Given) -> Any:
@@ -375,12 +375,12 @@ class _Run:
 
     @property
     def natural(self) -> bool:
-        """Whether natural numbers were among what was chosen."""
+        """Whether natural numbers are among the discrete givens and variables."""
         return any(g.kind == "natural" for g in self.chosen.values())
 
 
 def _spread(pools: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
-    """All tuples; if they are many, those first in which every pool moves."""
+    """Yield all tuples of the pools or, if there are many, some in which every pool varies."""
     total = 1
     for pool in pools:
         total *= len(pool)
@@ -404,7 +404,7 @@ def _at(statement: Statement, code: Code, sizes: dict[str, int], seconds: float)
                 spend()
                 claims, hypotheses = run.at(case)
                 outcome.conclusions = len(claims)
-                if not outcome.cases:  # of cases that the hypotheses rule out, the last is shown
+                if not outcome.cases:  # if hypotheses rule out all cases, the last one is shown
                     outcome.shown = _shown(claims)
                 try:
                     refused = refusal(claims, hypotheses, generators)

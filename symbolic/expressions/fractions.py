@@ -1,7 +1,7 @@
-"""Fractions of polynomials over the rational numbers, their denominators kept as products.
+"""Fractions of polynomials over the rational numbers, with denominators kept factored.
 
-The denominators of attention are few, one for each row of a softmax, and each occurs in many
-entries.  Kept as factors they need no greatest common divisors and do not grow in sums.
+Attention has few denominators, one for each row of a softmax, and each occurs in many entries.
+Kept as factors, they need no greatest common divisors and do not grow in sums.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from ..budget import spend
 
 
 class Undefined(ArithmeticError):
-    """A divisor is 0 at these sizes, whatever the values; nothing is said then."""
+    """Raised if a divisor is 0 at these sizes, whatever the values."""
 
 
 @dataclass
 class Fraction:
-    """numerator / Π factor^exponent; the factors are primitive, no monomials but generators."""
+    """numerator / Π factor^exponent; a factor is a generator or has no monomial factor."""
 
     numerator: PolyElement
     factors: dict[PolyElement, int] = field(default_factory=dict)
 
     @property
     def denominator(self) -> PolyElement:
-        """The factors multiplied out."""
+        """The product of the factors, multiplied out."""
         one = self.numerator.ring.one
         return reduce(mul, (f**k for f, k in self.factors.items()), one)
 
 
 class Polynomials:
-    """The polynomials in some symbols; ``squares`` says what the square of a symbol is.
+    """The polynomials in some symbols, modulo relations: ``squares`` gives squares of symbols.
 
-    Powers of such a symbol are at most 1 in every result, so that two polynomials which are
-    equal by these relations are one.
+    In every result such a symbol has exponent at most 1, so that polynomials equal by these
+    relations are identical.
 
     >>> c, s, x = sp.symbols("c s x")
     >>> trig = Polynomials((c, s, x), {s: 1 - c**2})
@@ -57,13 +57,13 @@ class Polynomials:
             zip(self.symbols, map(Fraction, self.ring.gens), strict=True)
         )
         self._squares: dict[int, PolyElement] = {}
-        # A square may hold symbols whose squares were declared before it, so they come last first.
+        # A square may contain symbols with earlier squares, so they are reduced from the last on.
         for place in range(len(self.symbols)):
             if (square := squares.get(self.symbols[place])) is not None:
                 self._squares[place] = self.ring.from_expr(square)
 
     def reduced(self, p: PolyElement) -> PolyElement:
-        """The polynomial without squares of symbols that have one."""
+        """Return the polynomial with the given squares of symbols substituted."""
         for place in reversed(self._squares):
             if all(monomial[place] < 2 for monomial in p):
                 continue
@@ -79,7 +79,7 @@ class Polynomials:
         return p
 
     def fraction(self, e: sp.Expr) -> Fraction:
-        """A rational expression in the symbols; raises :class:`Undefined` for a divisor 0."""
+        """Return a rational expression as a fraction; raise :class:`Undefined` for a divisor 0."""
         if e not in self.known:
             spend()
             self.known[e] = self._fraction(e)

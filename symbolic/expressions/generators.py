@@ -1,17 +1,17 @@
 """SymPy expressions as rational expressions in generators.
 
-What is not rational in an expression becomes a symbol, with the relation that it obeys:
+Each non-rational part of an expression becomes a symbol with the relation that it satisfies:
 
 =================  ==========================================================================
 exp(Σ k_i u_i)     Π E_i^{k_i}, E_i = exp(u_i) > 0; no u_i is a sum of multiples of the others
 cos, sin of Σ ..   polynomials in c_i = cos u_i and s_i = sin u_i, with s_i² = 1 − c_i²
 √p                 g >= 0 with g² = p; one for each prime number, squares taken out
-[p > 0], [p = 0]   h with h² = h; of them |p| = p (2h − 1), the larger of two numbers, cases
+[p > 0], [p = 0]   h with h² = h; they express |p| = p (2h − 1), maxima and piecewise functions
 log p, ⌊p⌋, f(p)   a symbol for each p in its normal form
 =================  ==========================================================================
 
-Each is true of the numbers that stand there, so an expression whose numerator becomes the zero
-polynomial is 0 wherever its divisors are not.
+All these relations hold for the numbers in question, so an expression whose numerator becomes the
+zero polynomial is 0 wherever its divisors are not.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Parts = dict[sp.Expr, sp.Rational]
 
 
 def parts_of(expressions: Iterable[Any]) -> set[Any]:
-    """All that some expressions are made of, each looked at once."""
+    """Return all subexpressions of some expressions."""
     seen: set[Any] = set()
     waiting = list(expressions)
     while waiting:
@@ -46,24 +46,24 @@ def parts_of(expressions: Iterable[Any]) -> set[Any]:
 
 
 def symbols_of(expressions: Iterable[Any]) -> set[sp.Symbol]:
-    """The symbols in some expressions."""
+    """Return the symbols in some expressions."""
     return {e for e in parts_of(expressions) if e.is_Symbol}
 
 
 class Unreadable(ValueError):
-    """An expression that is not a real number, or of a kind that no generator stands for."""
+    """Raised for an expression that is not a real number, or that no generator represents."""
 
 
 class Finer(Exception):
-    """Fractions of an exponent or an angle came that are finer than its generator."""
+    """Raised for a finer fraction of an exponent or an angle than its generator represents."""
 
 
 class Generators:
-    """The generators met so far; ``units`` are the parts of exponents and angles that they are.
+    """The generators so far; ``units`` says into how many parts exponents and angles are divided.
 
-    ``rules`` give symbols and values of functions that hypotheses express by others.  What each
-    expression is in generators is kept until one of these or a relation changes.  After
-    :class:`Finer` all begins again, with the units and the names found so far.
+    ``rules`` replaces symbols and values of functions that hypotheses express by others.  The
+    representation of each expression is cached until a rule or a relation changes.  After
+    :class:`Finer` everything starts again, but with the units and names found so far.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Generators:
         self.begin_again()
 
     def begin_again(self) -> None:
-        """Without any generator."""
+        """Discard all generators, rules and relations."""
         self.rules: dict[sp.Symbol, sp.Expr] = {}
         self.squares: dict[sp.Symbol, Any] = {}
         self.meaning: dict[sp.Symbol, Any] = {}
@@ -88,7 +88,7 @@ class Generators:
     # polynomials
 
     def polynomials(self, *lowered: sp.Expr) -> Polynomials:
-        """The polynomials in all symbols of these rational expressions and of their relations."""
+        """Return the polynomials in all symbols of these expressions and of their relations."""
         found: set[sp.Symbol] = set()
         waiting = symbols_of(lowered)
         while waiting:
@@ -109,7 +109,7 @@ class Generators:
         return (0, symbol.name) if number is None else (1 + number, "")
 
     def numerator(self, e: sp.Expr) -> PolyElement:
-        """The numerator of an expression, reduced by every relation: 0 if e is shown to be 0."""
+        """Return the numerator of e, reduced by all relations; it is 0 if e is shown to be 0."""
         low = self.lower(e)
         return self._rest(self.polynomials(low).fraction(low).numerator)
 
@@ -133,18 +133,18 @@ class Generators:
         return list(groebner(given, polynomials.ring)) if given else []
 
     def assume_nothing(self) -> None:
-        """Without rules and relations."""
+        """Discard all rules and relations."""
         if self.rules or self.relations:
             self.rules.clear()
             self.assume_zero([])
 
     def assume_zero(self, relations: list[sp.Expr]) -> None:
-        """Take rational expressions as 0: polynomials by which everything is reduced."""
+        """Assume that polynomials are 0, and reduce everything by them."""
         self.relations, self._related = relations, [symbols_of([r]) for r in relations]
         self.forget()
 
     def forget(self) -> None:
-        """Read everything anew: a rule or a relation has come."""
+        """Discard cached results, since a rule or a relation has changed."""
         self._lowered.clear()
         self._bases.clear()
 
@@ -153,7 +153,7 @@ class Generators:
         return not self.numerator(e)
 
     def quotient(self, lowered: sp.Expr) -> tuple[PolyElement, PolyElement]:
-        """Numerator and denominator without common factors, the denominator's lead 1."""
+        """Return coprime numerator and denominator, with leading coefficient 1 in the latter."""
         fraction: Fraction = self.polynomials(lowered).fraction(lowered)
         p = self._rest(fraction.numerator)
         if not fraction.factors or not p:
@@ -162,12 +162,12 @@ class Generators:
         return p.quo_ground(q.LC), q.quo_ground(q.LC)
 
     def canonical(self, lowered: sp.Expr) -> sp.Expr:
-        """The normal form of a rational expression."""
+        """Return the normal form of a rational expression."""
         p, q = self.quotient(lowered)
         return p.as_expr() / q.as_expr()
 
     def _parts(self, lowered: sp.Expr) -> Parts:
-        """The monomials of an exponent or angle with their rational coefficients."""
+        """Return the monomials of an exponent or angle with their rational coefficients."""
         p, q = self.quotient(lowered)
         below, ring = q.as_expr(), p.ring
         found = {}
@@ -179,7 +179,7 @@ class Generators:
     # lowering
 
     def lower(self, e: Any) -> Any:
-        """The rational expression in generators that equals the expression."""
+        """Return the rational expression in generators that equals the expression."""
         if e not in self._lowered:
             spend()
             self._lowered[e] = self._lower(e)
@@ -216,7 +216,7 @@ class Generators:
         return self._made[key]
 
     def _units(self, kind: str, key: sp.Expr, coefficient: sp.Rational) -> int:
-        """The coefficient as a whole number of the unit of that monomial."""
+        """Return the coefficient as an integer multiple of the monomial's unit."""
         unit = self.units.get((kind, key), 1)
         if unit % coefficient.q:
             self.units[kind, key] = lcm(unit, int(coefficient.q))
@@ -229,7 +229,7 @@ class Generators:
         if (2 * exponent).is_Integer:
             return self._root(self.lower(base)) ** (2 * exponent)
         p, q = self.quotient(self.lower(base))
-        if not (positive(p) and positive(q)):  # 0 and numbers below it have no such logarithm
+        if not (positive(p) and positive(q)):  # numbers <= 0 have no logarithm
             raise Unreadable(f"{base} is not seen to be above 0, and has the exponent {exponent}")
         return self._exponential(self.lower(exponent) * self._log(base))
 
@@ -237,9 +237,9 @@ class Generators:
         return self._exponential(self.lower(exponent))
 
     def _exponential(self, lowered: sp.Expr) -> sp.Expr:
-        """The exponential over those met before: one more generator for an exponent at most.
+        """Write an exponential by those before it, with at most one new generator.
 
-        One for each monomial would be true as well, and in a ring of hundreds of symbols.
+        A generator for each monomial would be correct too, but give a ring of hundreds of symbols.
         """
         result, rest = sp.S.One, self._parts(lowered)
         for monomial, known, exponent in self._exponents:
@@ -354,11 +354,11 @@ class Generators:
     # signs and cases
 
     def _above(self, lowered: sp.Expr) -> sp.Expr:
-        """[x > 0]."""
+        """Return [x > 0]."""
         return self._signs(lowered)[0]
 
     def _signs(self, lowered: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-        """[x > 0] and [x = 0]."""
+        """Return [x > 0] and [x = 0]."""
         p, q = self.quotient(lowered)
         p = self.polynomials(lowered).reduced(p * q)
         if not p:
@@ -383,7 +383,7 @@ class Generators:
         above, zero = self._signs(lowered)
         if zero == 0:
             return lowered * (2 * above - 1)
-        # With x = 0 both signs do, so that |x| and |−x| have one form.
+        # For x = 0 either sign is right; this choice gives |x| and |−x| the same form.
         forward = above if above.is_Symbol else 1 - above - zero
         return lowered * (2 * forward - 1) * (1 if above.is_Symbol else -1)
 
@@ -453,17 +453,17 @@ class Generators:
 
 
 def _less(rest: Parts, known: Parts, times: sp.Rational, monomial: sp.Expr) -> sp.Rational:
-    """The coefficient of a monomial in rest − times · known."""
+    """Return the coefficient of a monomial in rest − times · known."""
     return rest.get(monomial, sp.S.Zero) - times * known.get(monomial, sp.S.Zero)
 
 
 def _both(a: tuple[sp.Expr, sp.Expr], b: tuple[sp.Expr, sp.Expr]) -> tuple[sp.Expr, sp.Expr]:
-    """Cosine and sine of a sum of two angles."""
+    """Return cosine and sine of a sum of two angles from those of the angles."""
     return a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]
 
 
 def positive(p: PolyElement) -> bool:
-    """Whether the form shows that the polynomial is positive."""
+    """Whether a polynomial is positive by its form."""
     return nonnegative(p) and any(
         all(not k or s.is_positive for s, k in zip(p.ring.symbols, monomial, strict=True))
         for monomial in p
@@ -471,7 +471,7 @@ def positive(p: PolyElement) -> bool:
 
 
 def nonnegative(p: PolyElement) -> bool:
-    """Whether the form shows that the polynomial is not negative."""
+    """Whether a polynomial is >= 0 by its form."""
     return all(
         coefficient > 0
         and all(

@@ -1,4 +1,4 @@
-"""What SymPy can derive of the conclusions of one case, from its hypotheses."""
+"""Derive or refute the conclusions of one case with SymPy, from its hypotheses."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .fractions import Undefined
 from .generators import Finer, Generators, Unreadable, parts_of, symbols_of
 from .signs import ABOVE, AT_LEAST, certain_sign, certainly_not_zero, certified_value, defined_with
 
-# What hypotheses give: values of symbols where they are linear, relations elsewhere
+# Hypotheses: values of symbols if they are linear, else relations
 
 
 class Impossible(ValueError):
-    """Equations that cannot hold together: they give a number other than 0 as 0."""
+    """Raised for contradictory equations, by which a number other than 0 would be 0."""
 
 
 def use(generators: Generators, equations: Iterable[sp.Expr]) -> None:
-    """Take expressions as 0 from now on.
+    """Assume from now on that these expressions are 0.
 
-    An equation that is linear in a symbol, or in a value of a function, with a number before it
-    gives that symbol; the others become a basis by which polynomials are reduced.  Raises
-    :class:`Impossible` where a number other than 0 would be 0.
+    An equation that is linear in a symbol or a value of a function, with a constant coefficient,
+    is solved for it; the others are relations by which polynomials are reduced.  Raises
+    :class:`Impossible` if a number other than 0 would be 0.
     """
     generators.assume_nothing()
     waiting = list(equations)
@@ -59,7 +59,7 @@ def use(generators: Generators, equations: Iterable[sp.Expr]) -> None:
 
 
 def _linear(generators: Generators, p: PolyElement) -> tuple[sp.Symbol, sp.Expr] | None:
-    """A symbol that is free to take any value, and what it then is."""
+    """Return an unconstrained symbol for which p = 0 can be solved, and its value, or None."""
     candidates = []
     for place, symbol in enumerate(p.ring.symbols):
         alone = tuple(int(i == place) for i in range(len(p.ring.symbols)))
@@ -82,7 +82,7 @@ def _linear(generators: Generators, p: PolyElement) -> tuple[sp.Symbol, sp.Expr]
 
 
 def _behind(generators: Generators, symbol: sp.Symbol) -> set[Any]:
-    """The symbols that the meaning of a generator is made of."""
+    """Return the symbols on which a generator depends."""
     seen: set[Any] = set()
     waiting = {symbol}
     while waiting:
@@ -94,7 +94,7 @@ def _behind(generators: Generators, symbol: sp.Symbol) -> set[Any]:
     return seen
 
 
-# What SymPy can derive of the conclusions of one case, from its hypotheses
+# The conclusions of one case
 
 SEEDS = (0, 1, 2)
 """Of the numbers at which a conclusion is tried."""
@@ -113,15 +113,15 @@ FAILED = (
 
 
 class Vacuous(Exception):
-    """The hypotheses do not hold for this choice, so nothing is said of it."""
+    """Raised if the hypotheses do not hold for this case, so that nothing is claimed."""
 
 
 class NotDerived(Exception):
-    """A conclusion that was neither derived nor refused."""
+    """Raised for a conclusion that was neither derived nor refuted."""
 
 
 def admitted(hypotheses: Iterable[ConcreteClaim]) -> bool:
-    """Whether the hypotheses may hold for a choice, as far as their forms say."""
+    """Whether the hypotheses may hold for a case, as far as their forms show."""
     try:
         refusal({}, hypotheses, Generators())
     except (Vacuous, NotDerived, *FAILED) as error:
@@ -134,16 +134,17 @@ def refusal(
     hypotheses: Iterable[ConcreteClaim],
     generators: Generators,
 ) -> str:
-    """Derive every conclusion of one case; what refutes one, or "" if all are derived.
+    """Derive every conclusion of one case; return "" or, if one is refuted, by what.
 
-    The generators are those of the cases before it, to which it is much alike.
+    ``generators`` may be reused from earlier cases, which share most of their expressions.  Raises
+    :class:`NotDerived` for a conclusion that is neither derived nor refuted.
     """
     while True:
         generators.assume_nothing()
         try:
             judge = _Judge(generators, tuple(hypotheses))
             for says, claim in claims.items():
-                # What is false is mostly seen to be so at the first numbers, and long to normalise.
+                # A false conclusion mostly fails at the first numbers, and is slow to normalise.
                 gap = "" if judge.assumed else judge.gap(claim, SEEDS[:1])
                 why = "" if gap else judge.why_not(claim)
                 if why and not judge.assumed:
@@ -161,7 +162,7 @@ def refusal(
 
 @dataclass
 class _Judge:
-    """What SymPy can derive from the hypotheses of one case."""
+    """The hypotheses of one case, from which conclusions are derived."""
 
     generators: Generators
     hypotheses: tuple[ConcreteClaim, ...]
@@ -221,20 +222,20 @@ class _Judge:
         return next((s for r, s in ratios if r.is_Rational and r.is_positive), 0)
 
     def differences(self, claim: ConcreteClaim) -> list[sp.Expr]:
-        """Left − right, entry by entry, of a claim that is asked several times."""
+        """Return left − right of a claim, entry by entry; the result is cached."""
         if id(claim) not in self.subtracted:
             right = 0 if claim.right is None else claim.right
             self.subtracted[id(claim)] = claim, _differences(claim.left, right)
         return self.subtracted[id(claim)][1]
 
     def gap(self, claim: ConcreteClaim, seeds: Iterable[int]) -> str:
-        """Numbers at which a conclusion certainly fails, in words; "" if none are found."""
+        """Return numbers at which a conclusion certainly fails, as text; "" if none are found."""
         if claim.relation not in ("=", ">", ">="):
             return ""
         return _gap(claim.relation, self.differences(claim), seeds)
 
     def why_not(self, claim: ConcreteClaim) -> str:
-        """Why a conclusion is not derived; "" if it is."""
+        """Return why a conclusion is not derived; "" if it is."""
         bound = [variable.name for variable in (*claim.variables, claim.unknown) if variable]
         if len(set(bound)) < len(bound):  # one symbol would stand for two numbers
             return "a name is bound inside itself"
@@ -252,7 +253,7 @@ class _Judge:
         return why
 
     def _facts(self, claim: ConcreteClaim) -> list[sp.Expr]:
-        """The equations that the author would use, if they are granted or derived themselves."""
+        """Return the equations that the author cites, if they are granted or derived."""
         facts: list[sp.Expr] = []
         for instance in claim.using:
             spend()
@@ -401,7 +402,7 @@ def _entries(form: Any, like: Sequence[sp.Expr]) -> list[sp.Expr]:
 
 
 def _gap(relation: str, differences: Sequence[sp.Expr], seeds: Iterable[int]) -> str:
-    """Numbers at which a conclusion certainly fails, in words; "" if none are found."""
+    """Return numbers at which a conclusion certainly fails, as text; "" if none are found."""
     from flint import fmpq
 
     symbols = sorted(symbols_of(differences), key=str)
@@ -427,7 +428,7 @@ def _gap(relation: str, differences: Sequence[sp.Expr], seeds: Iterable[int]) ->
 
 
 def _sign(e: sp.Expr, values: dict[Any, Any]) -> int:
-    """The certain sign of an expression at some numbers; 0 if the balls do not tell."""
+    """Return the certain sign of an expression at some numbers; 0 if it is not certain."""
     from ..certified_numbers import ball, finite
 
     x = ball(certified_value(e, values))

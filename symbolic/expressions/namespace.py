@@ -1,13 +1,13 @@
-"""The array API's functions of arrays of SymPy expressions.
+"""The functions of the array API for arrays of SymPy expressions.
 
-Signatures are those of the standard; an argument that it does not have is a ``TypeError``.
+Signatures are those of the standard; an unknown argument raises ``TypeError``.
 """
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from .array import Expressions, Length, as_expressions, each, number_array
 inf = float("inf")
 pi = Expressions(sp.pi)
 float32 = float64 = int32 = int64 = sp.Expr
-length = Length  # what the code has for the length of an axis
+length = Length  # the type of axis lengths in the code of a statement
 bool = Boolean
 
 
@@ -43,7 +43,7 @@ def _exp(x: Any) -> Any:
 
 
 def _stays(x: Any) -> Any:
-    """Whether SymPy leaves the exponential as it is, which it asks of each term by a long way."""
+    """Whether SymPy would leave exp(x) unevaluated, decided faster than SymPy does."""
     if x.is_Add or x.is_Mul:
         return all(arg.is_Rational or _stays(arg) for arg in x.args)
     if x.is_Pow and x.exp.is_Rational:
@@ -52,7 +52,7 @@ def _stays(x: Any) -> Any:
 
 
 def _entrywise(name: str, function: Any, says: str, *, of_two: Any = False) -> Any:
-    """A function of the array API that is one of SymPy's, entry by entry."""
+    """Return a function of the array API that applies a SymPy function to each entry."""
 
     def one(x: Any, /) -> Expressions:
         return _numbers(function, x)
@@ -90,7 +90,7 @@ remainder = _entrywise(
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Expressions:  # noqa: A002 (its names)
-    """x, or the bound that it passes: the smaller of ``max`` and the larger of ``min`` and x."""
+    """x limited to [min, max]: the smaller of ``max`` and the larger of ``min`` and x."""
     above = as_expressions(x) if min is None else maximum(x, min)
     return above if max is None else minimum(above, max)
 
@@ -117,9 +117,9 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
 
 
 def astype(x: Expressions, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Expressions:  # noqa: ARG001
-    """Truth values as the numbers 1 and 0; other arrays unchanged.
+    """Truth values converted to the numbers 1 and 0; other arrays are returned unchanged.
 
-    Numbers as truth values are refused, as is making whole numbers of others.
+    A conversion of numbers to truth values raises ``TypeError``.
     """
     if dtype is Boolean and x.dtype is not Boolean:
         raise TypeError("numbers are not truth values; write x != 0")
@@ -135,12 +135,12 @@ def matmul(x: Any, y: Any, /) -> Expressions:
 
 
 def matrix_transpose(x: Expressions, /) -> Expressions:
-    """The last two axes exchanged."""
+    """The array with its last two axes exchanged."""
     return x.mT
 
 
 def expand_dims(x: Expressions, /, *, axis: int = 0) -> Expressions:
-    """A new axis of length 1."""
+    """The array with a new axis of length 1."""
     return Expressions(np.expand_dims(x.entries, axis))
 
 
@@ -150,12 +150,12 @@ def squeeze(x: Expressions, /, axis: Any) -> Expressions:
 
 
 def permute_dims(x: Expressions, /, axes: Sequence[int]) -> Expressions:
-    """The axes in another order."""
+    """The array with its axes in another order."""
     return Expressions(np.transpose(x.entries, axes))
 
 
 def moveaxis(x: Expressions, source: Any, destination: Any, /) -> Expressions:
-    """One axis moved, the others in order."""
+    """The array with some axes moved and the others kept in order."""
     return Expressions(np.moveaxis(x.entries, source, destination))
 
 
@@ -168,7 +168,7 @@ def sum(
 ) -> Expressions:
     """The sum over some axes, or over all."""
     del dtype
-    return _reduced(np.sum, x, axis, keepdims)
+    return _reduced(partial(np.sum, initial=sp.S.Zero), x, axis, keepdims)  # of nothing too
 
 
 def prod(
@@ -176,7 +176,7 @@ def prod(
 ) -> Expressions:
     """The product over some axes, or over all."""
     del dtype
-    return _reduced(np.prod, x, axis, keepdims)
+    return _reduced(partial(np.prod, initial=sp.S.One), x, axis, keepdims)
 
 
 def mean(x: Expressions, /, *, axis: Any = None, keepdims: Any = False) -> Expressions:
@@ -200,7 +200,7 @@ def min(x: Expressions, /, *, axis: Any = None, keepdims: Any = False) -> Expres
 def argsort(
     x: Expressions, /, *, axis: int = -1, descending: Any = False, stable: Any = True
 ) -> Expressions:
-    """The places of whole numbers in ascending order."""
+    """The indices that sort integers in ascending order."""
     del stable
     if descending or not all(isinstance(e, sp.Integer) for e in x.entries.flat):
         raise TypeError("argsort puts whole numbers in ascending order")
@@ -208,7 +208,7 @@ def argsort(
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Expressions:
-    """The numbers as an array."""
+    """Numbers, or a (nested) list of them, as an array."""
     del dtype, device, copy
     if isinstance(obj, list | tuple):
         return stack([asarray(part) for part in obj]) if obj else Expressions([])
@@ -249,7 +249,7 @@ def eye(
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Expressions:
-    """0, 1, ..., n - 1, or the whole numbers from ``start`` to below ``stop``."""
+    """0, 1, ..., n - 1 for one argument, or the integers from ``start`` up to below ``stop``."""
     del dtype, device
     first, last = (0, start) if stop is None else (start, stop)
     ends = (int(as_expressions(v)) for v in (first, last, step))
@@ -264,12 +264,12 @@ def isin(x1: Expressions, x2: Expressions, /, *, invert: Any = False) -> Express
 
 
 def concat(arrays: Sequence[Any], /, *, axis: Any = 0) -> Expressions:
-    """Arrays one after the other along an axis."""
+    """The arrays joined along an axis."""
     return Expressions(np.concatenate([as_expressions(a).entries for a in arrays], axis=axis))
 
 
 def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Expressions:
-    """Arrays of one shape along a new axis."""
+    """Arrays of equal shape joined along a new axis."""
     return Expressions(np.stack([as_expressions(a).entries for a in arrays], axis=axis))
 
 

@@ -1,7 +1,7 @@
-"""Which SymPy expressions are certainly above, below or not 0, by their form; values as balls.
+"""Signs of SymPy expressions that follow from their form, and certified values as balls.
 
-The form is looked at as its author wrote it, not multiplied out: a sum of weights times gaps is
-at least 0 because each of its factors is.
+The form is examined as its author wrote it, not multiplied out: a sum of weights times gaps is at
+least 0 because each of its factors is.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Known = Callable[[Any], int]
 
 
 def certain_sign(e: sp.Expr, generators: Generators, known: Known = lambda _: UNKNOWN) -> int:
-    """2 if the expression is certainly above 0, 1 if at least 0, −2 and −1 likewise, else 0.
+    """Return 2 if the expression is certainly > 0, 1 if >= 0, −2 if < 0, −1 if <= 0, else 0.
 
-    ``known`` is what hypotheses say of an expression.
+    ``known`` returns the sign of an expression by the hypotheses.
 
     >>> x = sp.Symbol("x", real=True)
     >>> certain_sign(sp.exp(x) * (x**2 + 1), Generators())
@@ -85,7 +85,7 @@ def _of_form(e: sp.Expr, generators: Generators, known: Known) -> int:
 
 
 def _together(signs: list[int]) -> int:
-    """The weaker sign of numbers that have one sign all."""
+    """Return the weakest of signs that agree in direction; 0 if they do not."""
     if min(signs) > 0:
         return min(signs)
     return max(signs) if max(signs) < 0 else UNKNOWN
@@ -113,7 +113,7 @@ def _of_polynomial(e: sp.Expr, generators: Generators) -> int:
 def defined_with(e: sp.Expr, others: Iterable[sp.Expr], generators: Generators) -> bool:
     """Whether an expression has a value wherever the others have one.
 
-    Each divisor, root and logarithm in it is certain by its form, or one of theirs.
+    Each divisor, root and logarithm in it must be admissible by its form, or occur in the others.
 
     >>> x = sp.Symbol("x", real=True)
     >>> defined_with(1 / (1 + x**2), [x], Generators()), defined_with(1 / x, [x], Generators())
@@ -131,7 +131,7 @@ NOT_ZERO = 3
 
 
 def _wanted(e: sp.Expr) -> set[tuple[sp.Expr, int]]:
-    """What must have a sign, or be other than 0, for the expression to have a value."""
+    """Return the parts that need a sign, or must not be 0, for the expression to have a value."""
     found: set[tuple[sp.Expr, int]] = set()
     for part in sp.preorder_traversal(e):
         if isinstance(part, sp.log):
@@ -155,11 +155,11 @@ _PRECISION = 200
 
 
 def certified_value(e: Any, values: dict[Any, Any]) -> Any:
-    """The value of an expression as an exact number or a ball that certainly holds it.
+    """Return the value of an expression as an exact number or a ball that contains it.
 
-    ``values`` has those of the symbols, as fractions or balls, and is given those of all parts on
-    the way: entries of one array share most of theirs.  Raises ``Unclear`` for a case that the
-    balls do not decide, and :class:`Unreadable` for functions of which nothing is known.
+    ``values`` maps the symbols to fractions or balls; the values of all parts are added to it, as
+    entries of one array share most of their parts.  Raises ``Unclear`` for a case that the balls
+    do not decide, and :class:`Unreadable` for unknown functions.
     """
     kept, ctx.prec = ctx.prec, _PRECISION
     try:

@@ -1,6 +1,6 @@
 r"""LaTeX of terms, claims, statements and givens.
 
-The formula stands as it was written: matrices, names and folded definitions.
+Formulas are printed as they were written: with matrices, names and folded definitions.
 
 >>> from attnproof.symbolic.givens import permutation, real, sizes
 >>> n, l = sizes("n l")

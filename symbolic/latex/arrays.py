@@ -1,9 +1,9 @@
-r"""The LaTeX of matrices: products, transposes, moved rows, blocks, sums, functions, stacks.
+r"""LaTeX of matrices: products, transposes, permuted rows, blocks, sums, functions, stacks.
 
-A map of indices stands for its matrix: row i of σX is row σ(i) of X, column j of Sσᵀ is column
-σ(j) of S.  So σ(τX) and (στ)X agree, and no brackets are needed.
+An index map stands for its matrix: row i of σX is row σ(i) of X, column j of Sσᵀ is column σ(j) of
+S.  So σ(τX) and (στ)X agree, and no brackets are needed.
 
-What a reader sees as M^m the kernel keeps as ``iterate``.
+A power M^m is an ``iterate`` term in the kernel.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from .printer import (
     wrap,
 )
 
-# Stacks of layers that are powers: from 1, each layer multiplies by one and the same factor
+# Stacks of layers that are powers: they start from 1, and each layer multiplies by one factor
 
 
 def power_base(stack: Term) -> Term | None:
-    """What the stack is the power of; None if it is not a power.
+    """Return the base if a stack of layers is a power, else None.
 
-    Only Y ↦ M Y from the identity counts, not Y ↦ Y M, and not a start other than 1: that these
-    are powers too is a theorem, whose two sides must not look alike.
+    Only Y ↦ M Y from the identity counts, not Y ↦ Y M or a start other than 1: that these are
+    powers too is a theorem, whose two sides must not print equally.
 
     >>> from attnproof.symbolic.claim import iterate
     >>> from attnproof.symbolic.givens import natural, real, sizes
@@ -65,7 +65,7 @@ def power_base(stack: Term) -> Term | None:
 
 
 def _factor(t: Term, state: Term) -> Term | None:
-    """A, where the term is A Y (or c y for numbers)."""
+    """Return A if the term is A Y (or c y for numbers), else None."""
     if t.op == "matmul" and t.args[1] is state:
         return t.args[0]
     if t.op == "mul" and not t.ndim and state in t.args:
@@ -79,14 +79,14 @@ def _factor(t: Term, state: Term) -> Term | None:
     return None
 
 
-# The LaTeX of stacks of layers: powers, and compositions of functions that are told beside
+# LaTeX of stacks of layers: powers, and compositions of functions defined beside the formula
 
 
 class StackPrinter(ExpectationPrinter):
     """Prints stacks of layers."""
 
     def op_iterate(self, t: Term) -> Piece:
-        r"""A stack of layers: a power, or a composition whose layer is told beside the formula."""
+        r"""Print a power, or a composition whose layer is defined beside the formula."""
         base, depth = power_base(t), self(t.args[0])
         if base is not None and self.strict < 2:
             return raised(self.piece(base), depth)
@@ -101,7 +101,7 @@ class StackPrinter(ExpectationPrinter):
         return Piece(rf"\left({name}_{{{top}}} \circ \cdots \circ {name}_{{0}}\right){start}")
 
     def _layer(self, t: Term) -> tuple[str, str, str]:
-        """The name of a layer, its index if it depends on that, and what it does."""
+        """Return the name of a layer, its index if it depends on it, and its definition."""
         depth, _, body = t.args
         taken = names_of({*self.avoid, *free(t)}) | {known[0] for known in self.layers.values()}
         layer = make("index", (depth,), letter_of("tsijk", taken))
@@ -119,11 +119,11 @@ class StackPrinter(ExpectationPrinter):
         return name, index, told
 
 
-# The LaTeX of matrices: products, transposes, moved rows, blocks, sums, functions, stacks
+# LaTeX of matrices
 
 
 class BlockPrinter(StackPrinter):
-    """Prints blocks, and axes that are merged or split."""
+    """Prints blocks, and arrays with merged or split axes."""
 
     def op_reshape(self, t: Term) -> Piece:
         (x,) = t.args
@@ -140,7 +140,7 @@ class BlockPrinter(StackPrinter):
         return Piece(rf"\operatorname{{reshape}}_{{{lengths}}}{bracket(self(x))}")
 
     def _heads(self, x: Term) -> Piece:
-        """Heads side by side: Concat over h of x_h."""
+        """Print heads side by side: Concat over h of x_h."""
         h = self.fresh(x.shape[0], free(x))
         with self.within((h,)):
             head = self.subscripted(x, [h])
@@ -187,7 +187,7 @@ class Printer(BlockPrinter):
         return self.applied(known.latex if known else name_latex(name), t.args[1:])
 
     def _written(self, form: str, args: Sequence[Term]) -> Piece:
-        r"""A definition with a notation of its own: #1 \cdot #2, #1^{*}, \left|{#1}\right|."""
+        r"""Print a definition with its own notation: #1 \cdot #2, #1^{*}, \left|{#1}\right|."""
 
         def filled(found: re.Match[str]) -> str:
             arg = args[int(found["number"]) - 1]
@@ -213,7 +213,7 @@ class Printer(BlockPrinter):
         return Piece(joined([row, wrap(part, FACTOR)]), FACTOR, open=part.open)
 
     def factor(self, t: Term) -> Piece:
-        """A factor of a product of matrices; a number in every entry is told with its shape."""
+        """Return a factor of a matrix product; one with equal entries is printed with its shape."""
         return self.repeated(t) if t.ndim and constant(t) else self.piece(t)
 
     def op_permute(self, t: Term) -> Piece:
@@ -238,7 +238,7 @@ class Printer(BlockPrinter):
         return self.subscripted(x, [*([None] * axis), moved])
 
     def op_pick(self, t: Term) -> Piece:
-        """An entry or a slice of an array, however many axes were read one after the other."""
+        """Print an entry or a slice of an array, merging nested picks."""
         base, at = t, list[Term | None]([None] * t.ndim)
         while base.op == "pick":
             axis: Any = base.data
@@ -271,7 +271,7 @@ class Printer(BlockPrinter):
         array, inner = t.args[0], core(t.args[0])
         whole = step != 1 or end is array.shape[axis]
         span = f"{self(start)}:" + ("" if whole else self(end)) + (f":{step}" if step != 1 else "")
-        added = array.ndim - inner.ndim  # axes in front that broadcasting added and nobody sees
+        added = array.ndim - inner.ndim  # unprinted leading axes, added by broadcasting
         unseen = added if axis >= added and array.shape[added:] == inner.shape else 0
         at = ", ".join([*(":" for _ in range(axis - unseen)), span])
         text = self(t.args[0], ATOM)
@@ -327,7 +327,7 @@ class Printer(BlockPrinter):
         return self.subscripted(array, at)
 
     def op_row(self, t: Term) -> Piece:
-        """A row of an array, without the axes along which it is only repeated."""
+        """Print a row of an array, without the axes along which it is only repeated."""
         x, at = t.args[0], list(t.args[1:])
         if len(at) == x.ndim:
             return self.piece(opened(x, at))
@@ -357,12 +357,12 @@ class Printer(BlockPrinter):
 
 
 def free_of(terms: tuple[Term, ...]) -> frozenset[Term]:
-    """The names in the terms."""
+    """Return the free names of the terms."""
     return frozenset[Term]().union(*map(free, terms))
 
 
 def unit_vector(entry_: Term, at: Term) -> Term | None:
-    """The i for which the entries at k are [k = i], those of a basis vector."""
+    """Return i if the entry at k is [k = i], as for a basis vector, else None."""
     if entry_.op != "indicator" or entry_.args[0].op != "equal" or at not in entry_.args[0].args:
         return None
     left, right = entry_.args[0].args

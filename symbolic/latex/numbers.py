@@ -1,7 +1,7 @@
-r"""The LaTeX of numbers, truth values and expectations, and of what is done entry by entry.
+r"""LaTeX of numbers, truth values and expectations, and of elementwise operations.
 
-``z[ω, a]`` is z_a, as everywhere in probability.  Where two outcomes of one space meet, the
-second is printed.
+``z[ω, a]`` is printed as z_a, as usual in probability.  If two outcomes of the same space occur
+together, the second one is printed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .printer import (
     wrap,
 )
 
-# The LaTeX of numbers and of what is done entry by entry: sums, products, functions
+# LaTeX of numbers and elementwise operations: sums, products, functions
 
 _FUNCTIONS = {"cos": r"\cos", "sin": r"\sin", "log": r"\log", "tanh": r"\tanh"}
 
@@ -88,7 +88,7 @@ class NumberPrinter(BasePrinter):
         return Piece(text, SUM, minus)
 
     def repeated(self, t: Term) -> Piece:
-        """A number in every entry of an array: c 1, with the shape of the ones."""
+        """Return an array with equal entries: c 1, with the shape of the ones."""
         value, lengths = core(t), [n for n in t.shape if n.op != "space"]
         part = self.piece(value)
         if number_of(value) == 0 or not lengths:
@@ -113,7 +113,7 @@ class NumberPrinter(BasePrinter):
         return self.quotient(coefficient, above if self.strict else _squared(above), below)
 
     def quotient(self, coefficient: Any, above: list[Term], below: list[Term]) -> Piece:
-        """A product over a product, with the sign in front and the fewest brackets."""
+        """Return a fraction of products, with the sign in front and as few brackets as possible."""
         sign, size = ("-" if coefficient < 0 else ""), abs(coefficient)
         arrays = [a for a in above if not scalar(a)]
         above = [a for a in above if scalar(a)] + arrays if len(arrays) < len(above) else above
@@ -153,7 +153,7 @@ class NumberPrinter(BasePrinter):
         return Piece(rf"{self(base, ATOM)}^{{{exponent}}}", TIGHT)
 
     def argument(self, t: Term) -> str:
-        """The argument of cos, sin, log, tanh: in brackets unless it is one symbol."""
+        """Return the argument of cos, sin, log or tanh, in brackets unless it is one symbol."""
         inner = self.piece(t.args[0])
         plain = inner.level == ATOM and "(" not in inner.text
         return (" " if plain else "") + (inner.text if plain else bracket(inner.text))
@@ -187,7 +187,7 @@ class NumberPrinter(BasePrinter):
 
 
 def _factors(t: Term) -> Iterator[Term]:
-    """The factors of a product, products of numbers inside it opened."""
+    """Yield the factors of a product, with nested products of numbers flattened."""
     for arg in (core(a) for a in t.args):
         if arg.op == "mul" and not arg.ndim:
             yield from _factors(arg)
@@ -196,7 +196,7 @@ def _factors(t: Term) -> Iterator[Term]:
 
 
 def _squared(factors: list[Term]) -> list[Term]:
-    """Equal numbers side by side as one power."""
+    """Return the factors with equal numbers joined to powers."""
     found: list[Term] = []
     for factor in factors:
         times = factors.count(factor)
@@ -208,7 +208,7 @@ def _squared(factors: list[Term]) -> list[Term]:
 
 
 def _counted(t: Term) -> bool:
-    """Whether it is a number plus an index: printed as 2b + 1, not 1 + 2b."""
+    """Whether a sum is a number plus counts or indices, printed as 2b + 1 and not 1 + 2b."""
     rest = [a for arg in t.args[1:] for a in (arg.args if arg.op == "mul" else (arg,))]
     return t.args[0].op == "num" and all(_counts(a) for a in rest)
 
@@ -221,14 +221,14 @@ def _power(base: Term, exponent: int) -> Term:
     return base if exponent == 1 else make("power", (base,), exponent, base.shape)
 
 
-# The LaTeX of truth values: comparisons, connectives, indicators, cases
+# LaTeX of truth values: comparisons, connectives, indicators, cases
 
 _RELATIONS = {"equal": "=", "less": "<", "less_equal": r"\le"}
 _NEGATED = {"equal": r"\ne", "less": r"\ge", "less_equal": ">"}
 
 
 class TruthPrinter(NumberPrinter):
-    """Prints conditions and what depends on them."""
+    """Prints conditions, indicators and choices."""
 
     def op_equal(self, t: Term) -> Piece:
         left, right = (self(a, SUM) for a in t.args)
@@ -267,7 +267,7 @@ class TruthPrinter(NumberPrinter):
         return Piece(r"\begin{cases}" + r" \\ ".join(rows) + r"\end{cases}", LOOSE)
 
 
-# The LaTeX of random arrays: an axis of outcomes is not printed, a sum over it is E[..]
+# LaTeX of random arrays: an axis of outcomes is not printed, a sum over it is E[..]
 
 OUTCOME = "the outcome"
 
@@ -276,7 +276,7 @@ class ExpectationPrinter(TruthPrinter):
     """Prints expectations, and random arrays without their outcomes."""
 
     def fresh(self, length: Term, taken: Iterable[Term]) -> Term:
-        """An index not used there nor around it; the first outcome of a space stays unseen."""
+        """Return an unused index; the first outcome of a space is not printed."""
         if length.op != "space":
             return super().fresh(length, taken)
         around = {*taken, *self.avoid}
@@ -287,15 +287,15 @@ class ExpectationPrinter(TruthPrinter):
         return make("index", (length,), next(name for name in names if name not in used))
 
     def subscripts(self, at: Sequence[Term | None], whole: str = ":") -> str:
-        """The indices but for unseen outcomes."""
+        """Return indices without unprinted outcomes."""
         return super().subscripts([i for i in at if not _unseen(i)], whole)
 
     def listed(self, at: Iterable[Term]) -> str:
-        """Indices with commas between them, but for unseen outcomes."""
+        """Return indices with commas between them, without unprinted outcomes."""
         return super().listed(i for i in at if not _unseen(i))
 
     def subscripted(self, array: Term, at: Sequence[Term | None]) -> Piece:
-        """An array with indices, none of them an unseen outcome."""
+        """Return an array with indices, without unprinted outcomes."""
         whole = [n.op == "space" for n in array.shape]
         seen = [i for i, hid in zip(at, whole, strict=False) if not (_unseen(i) or (hid and not i))]
         return super().subscripted(array, seen)
@@ -305,7 +305,7 @@ class ExpectationPrinter(TruthPrinter):
         return Piece(name_latex(t.data[0]))
 
     def expectation(self, body: Term, outcome: Term) -> Piece:
-        """E[body], over several independent experiments at once where it is written so."""
+        """Return E[body]; directly nested expectations over different spaces become one."""
         outcomes, around = [outcome], self._around()
         while (inner := self._inner(body, outcomes)) is not None:
             outcomes.append(inner[0])
@@ -315,12 +315,12 @@ class ExpectationPrinter(TruthPrinter):
         return self._expected(text, body, outcomes, around)
 
     def mean_array(self, array: Term, space: Term) -> Piece:
-        """E[array], entry by entry, for an array with an axis of outcomes."""
+        """Return E[array] for an array with an axis of outcomes."""
         outcome = make("index", (space,), OUTCOME)
         return self._expected(self(array), array, [outcome], self._around())
 
     def _expected(self, text: str, body: Term, outcomes: list[Term], around: bool) -> Piece:
-        """The spaces are named if something random over another one stands inside or around."""
+        """Return E[text]; the spaces are named if another one occurs inside or around it."""
         spaces = [k.args[0] for k in outcomes]
         parts = {n for p in postorder(body) for n in (p, *p.shape)}
         others = any(p.op == "space" and p not in spaces for p in parts)
@@ -332,7 +332,7 @@ class ExpectationPrinter(TruthPrinter):
         return any(v.op == "index" and v.args[0].op == "space" for v in self.avoid)
 
     def _inner(self, body: Term, outcomes: list[Term]) -> tuple[Term, Term] | None:
-        """The outcome and the body of an expectation over another space directly inside."""
+        """Return outcome and body if the body is an expectation over another space, else None."""
         t = core(body)
         if t.op == "sum":
             length, inside = t.args

@@ -1,4 +1,4 @@
-"""When an array must be written through its entry, and what that entry is."""
+"""Which arrays must be printed by their general entry, and what that entry is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOLDS = {
 
 
 def folded(t: Term) -> Term:
-    """The number, with literal comparisons decided and zeros and ones dropped.
+    """Return a number with literal comparisons decided and zeros and ones dropped.
 
     >>> from ..scalars import boolean
     >>> folded(mul(add(make("indicator", (boolean("equal", ONE, ONE),)), ZERO), num(3)))
@@ -93,39 +93,39 @@ _CURVED = frozenset(
 
 
 def letter(length: Term, taken: Iterable[Term]) -> str:
-    """A letter for an index of that length, by what the length counts, not used elsewhere."""
+    """Return an unused letter for an index of that length, chosen by the role of the length."""
     roles = sorted(v.data[1] for v in free(length) if v.op == "size")
     letters = _LETTERS.get(roles[0] if roles else "size", "ijkabc")
     return letter_of(letters + "ijkabcuvwxyz", names_of(taken))
 
 
 def letter_of(letters: str, names: Collection[str]) -> str:
-    """The first of the letters that is not a name yet, with a number if all of them are."""
+    """Return the first letter that is not among the names, numbered if all of them are."""
     numbered = (f"{c}{k}" for k in range(1, 99) for c in letters)
     return next(c for source in (letters, numbered) for c in source if c not in names)
 
 
 def names_of(terms: Iterable[Term]) -> set[str]:
-    """The names of variables, indices and sizes."""
+    """Return the names of variables, indices and sizes."""
     return {str(v.data if v.op == "index" else v.data[0]) for v in terms}
 
 
 def names_in(*terms: Term) -> frozenset[Term]:
-    """Every name in the terms, those of functions too."""
+    """Return everything named in the terms, functions included."""
     found = {v for t in terms for v in free(t)}
     calls = (part for t in terms for part in postorder(t) if part.op == "call")
     return frozenset(found | {make("var", (), (part.data[0], "function")) for part in calls})
 
 
 def core(t: Term) -> Term:
-    """The array without the axes that broadcasting added."""
+    """Return the array without axes added by broadcasting."""
     while t.op in ("broadcast", "new axis"):
         t = t.args[0]
     return t
 
 
 def inner_axes(t: Term) -> frozenset[int]:
-    """Where axes of length 1 were put between others, which must not disappear from sight."""
+    """Return the axes of length 1 that were inserted between others and must stay visible."""
     kept = list(range(t.ndim))
     while t.op == "new axis":
         axis = t.data
@@ -136,23 +136,23 @@ def inner_axes(t: Term) -> frozenset[int]:
 
 
 def scalar(t: Term) -> bool:
-    """Whether the array is one number, repeated or not."""
+    """Whether the array is a number, possibly repeated."""
     return core(t).ndim == 0
 
 
 def small(t: Term) -> bool:
-    """Whether the array is a vector or a matrix that is written out, entry by entry."""
+    """Whether the array is a vector or matrix small enough to be written out."""
     return 0 < t.ndim < 3 and all(1 < (number_of(n) or 0) <= SMALL for n in t.shape)
 
 
 def constant(t: Term) -> bool:
-    """Whether the array is one number in every entry, by its form."""
+    """Whether all entries of the array are equal by its form."""
     t = core(t)
     return not t.ndim or (t.op in ("add", "mul", "power") and all(map(constant, t.args)))
 
 
 def _plainly_repeated(t: Term) -> bool:
-    """Whether broadcasting only added leading axes before an unchanged matrix."""
+    """Whether broadcasting only added leading axes to an unchanged matrix."""
     matrix = t.shape[-2:]
     while t.op in ("broadcast", "new axis"):
         axis = t.data
@@ -165,7 +165,7 @@ def _plainly_repeated(t: Term) -> bool:
 
 
 def _repeated(arg: Term) -> bool:
-    """Whether a part changes its meaning when broadcasting prints as nothing."""
+    """Whether leaving out the broadcasting of an argument would change its meaning."""
     if scalar(arg) or arg.op not in ("broadcast", "new axis"):
         return False
     return not _plainly_repeated(arg)
@@ -197,7 +197,7 @@ def needs_entries(t: Term) -> bool:
 
 
 def _random(t: Term) -> bool:
-    """Whether a product multiplies or sums random arrays, whose outcomes are not printed."""
+    """Whether a matrix product involves random arrays, whose outcomes are not printed."""
     return any(n.op == "space" for arg in t.args for n in arg.shape)
 
 
@@ -208,7 +208,7 @@ def _inside(part: Term, op: str) -> bool:
 
 
 def opened(array: Term, at: Sequence[Term]) -> Term:
-    """``array[at]`` with the indices carried inwards to matrices, names and sums."""
+    """Return ``array[at]`` with the indices moved inwards to matrices, names and sums."""
     if not array.ndim:
         return _carried(array)
     if array.op == "stack" and number_of(at[array.data]) is not None:

@@ -1,10 +1,10 @@
-r"""The LaTeX of a term, at the level it was written: matrices and names, not index soup.
+r"""LaTeX of terms as they were written: matrices and names rather than indices.
 
 ``sigma`` prints as σ, ``l`` as ℓ, ``dv`` as d with subscript v, ``WQ`` as W with subscript Q,
 ``d_prime`` as d′, and a longer word upright.
 
-Where matrix notation would hide something (a vector added to every row, exp of every entry, a
-difference of all pairs) the array is written through its entry, as in ``(p_{i} - p_{j})_{ij}``.
+If matrix notation would hide something (a vector added to every row, exp of every entry, a
+difference of all pairs), the array is written by its entries, as in ``(p_{i} - p_{j})_{ij}``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NUMBERED = re.compile(r"([A-Za-z]+?)_?(\d+)([a-z]*)$")
 
 
 def name_latex(name: str) -> str:
-    r"""A Python name as mathematics.
+    r"""Return a Python name in mathematical notation.
 
     >>> [name_latex(n) for n in ("Q", "sigma", "l", "dv", "W_Q", "theta1", "d_prime", "keep")]
     ['Q', '\\sigma', '\\ell', 'd_{v}', 'W_{Q}', '\\theta_{1}', "d'", '\\mathrm{keep}']
@@ -68,7 +68,7 @@ _SCRIPT = re.compile(r"(?<=[\w)\]])([_^])(\{[^{}]*\}|\([^()]*\)|[^\W_](?![A-Za-z
 
 
 def text_latex(words: str) -> str:
-    r"""Words inside a formula, with the signs that LaTeX reads as commands taken out of them.
+    r"""Return words for use inside a formula, with LaTeX's special characters removed.
 
     >>> text_latex("M^j x_i, 50%"), text_latex("a_name")
     ('\\text{M}^{\\text{j}}\\text{ x}_{\\text{i}}\\text{, 50 }', '\\text{a_name}')
@@ -89,17 +89,17 @@ def _plain(words: str) -> str:
     return rf"\text{{{plain}}}" if plain else ""
 
 
-# How tightly a piece of LaTeX holds together, loosest first: a list or a relation, a sum, a
-# product or a big operator, a function with its argument or a fraction, a single symbol.
+# Precedence levels of LaTeX, loosest first: a list or a relation, a sum, a product or a big
+# operator, a function with its argument or a fraction, a single symbol.
 LOOSE, SUM, FACTOR, TIGHT, ATOM = range(5)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """LaTeX with its tightness; ``minus`` says that it begins with a minus sign.
+    """LaTeX with its precedence; ``minus`` says that it begins with a minus sign.
 
-    ``open`` marks a piece whose right end swallows what follows (Σ f), so that it needs
-    brackets unless it stands last.
+    ``open`` marks a piece that extends to the right (Σ f), so that it needs brackets unless it
+    comes last.
     """
 
     text: str
@@ -112,12 +112,12 @@ _TALL = (r"\frac", r"\sum", r"\begin", r"\left", r"\sqrt")
 
 
 def bracket(text: str) -> str:
-    """The text in brackets that are as tall as it is."""
+    """Return the text in brackets of matching height."""
     return rf"\left({text}\right)" if any(mark in text for mark in _TALL) else f"({text})"
 
 
 def wrap(piece: Piece, level: int, last: bool = True) -> str:
-    """The piece where something at least that tight is needed."""
+    """Return the piece where at least that precedence is needed, in brackets if necessary."""
     if piece.level >= level and (last or not piece.open):
         return piece.text
     return bracket(piece.text)
@@ -138,13 +138,13 @@ def has_script(text: str, mark: str) -> bool:
 
 
 def raised(base: Piece, exponent: str) -> Piece:
-    """The power, its base in brackets unless it is one symbol without a superscript."""
+    """Return a power, its base in brackets unless it is one symbol without a superscript."""
     loose = base.level < ATOM or has_script(base.text, "^") or "'" in base.text
     return Piece(rf"{bracket(base.text) if loose else base.text}^{{{exponent}}}", TIGHT)
 
 
 def number(value: Fraction) -> Piece:
-    """A rational number; one that is only the image of a decimal prints as that decimal."""
+    """Return a rational number; the exact value of a float is printed as a decimal."""
     sign, size = "-" if value < 0 else "", abs(value)
     if size.denominator == 1:
         return Piece(f"{sign}{size}", ATOM if not sign else SUM, bool(sign))
@@ -169,7 +169,7 @@ _NAMED = (
 
 
 def joined(factors: list[str]) -> str:
-    """Factors side by side, with the space or the dot that keeps them apart."""
+    """Join factors, with a space or a dot between them where needed."""
     text = ""
     for factor in factors:
         if not text:
@@ -183,14 +183,14 @@ def joined(factors: list[str]) -> str:
     return text
 
 
-# The LaTeX of a term, at the level it was written: matrices and names, not index soup
+# LaTeX of terms
 
 
 class BasePrinter:
-    """Prints terms; ``layers`` collects the layer functions of the stacks it met.
+    """Prints terms; ``layers`` collects the layer functions of the stacks it printed.
 
-    A ``strict`` one leaves nothing out: brackets of products, zeros that are added, tables that
-    are read at once; at level 2 powers are told as stacks.
+    A ``strict`` printer leaves nothing out: brackets of products, added zeros, tables that are
+    indexed directly; at level 2 powers are printed as stacks.
     """
 
     def __init__(self, strict: int = 0) -> None:
@@ -199,11 +199,11 @@ class BasePrinter:
         self.strict = strict
 
     def __call__(self, t: Term, level: int = LOOSE, last: bool = True) -> str:
-        """The LaTeX of a term where something at least that tight is needed."""
+        """Return the LaTeX of a term where at least that precedence is needed."""
         return wrap(self.piece(t), level, last)
 
     def piece(self, t: Term) -> Piece:
-        """The LaTeX of a term with its tightness."""
+        """Return the LaTeX of a term with its precedence."""
         if t.loose:
             holes = (make("var", (), (f"_{k}", "real"), ()) for k in range(t.loose))
             t = instantiate(t, *holes)
@@ -221,12 +221,12 @@ class BasePrinter:
         return self.applied(rf"\operatorname{{{t.op}}}", t.args)
 
     def fresh(self, length: Term, taken: Iterable[Term]) -> Term:
-        """An index whose letter is used neither there nor around it."""
+        """Return an index whose letter is used neither in ``taken`` nor around it."""
         return make("index", (length,), letter(length, {*taken, *self.avoid}))
 
     @contextmanager
     def within(self, at: Iterable[Term]) -> Iterator[None]:
-        """What is printed here stands inside the range of these indices."""
+        """Print inside the scope of these indices, avoiding their letters."""
         outer = self.avoid
         self.avoid = outer.union(at)
         try:
@@ -235,9 +235,9 @@ class BasePrinter:
             self.avoid = outer
 
     def by_entries(self, t: Term, ones: Collection[int] = ()) -> Piece:
-        """An array written through its entry; a dot is the index of an axis of length 1.
+        """Return an array written by its general entry; a small matrix is written out.
 
-        A small matrix is written out.
+        A dot is the index of an axis of length 1.
         """
         if small(t):
             counts = [range(int(number_of(n) or 0)) for n in t.shape]
@@ -257,21 +257,21 @@ class BasePrinter:
         return Piece(rf"\left[{body}\right]" + (f"_{{{places}}}" if places else ""))
 
     def applied(self, name: str, args: Sequence[Term]) -> Piece:
-        """A function with its arguments in brackets."""
+        """Return a function with its arguments in brackets."""
         return Piece(name + bracket(", ".join(self(a) for a in args))) if args else Piece(name)
 
     def subscripts(self, at: Sequence[Term | None], whole: str = ":") -> str:
-        """Indices side by side when each is one symbol, else with commas; None is a whole axis."""
+        """Return indices, with commas unless all are single symbols; None is a whole axis."""
         texts = [whole if i is None else self(i) for i in at]
         close = all(re.fullmatch(r"\\?[A-Za-z]+", text) for text in texts)
         return (" " if close else ", ").join(texts)
 
     def listed(self, at: Iterable[Term]) -> str:
-        """Indices with commas between them."""
+        """Return indices with commas between them."""
         return ", ".join(self(i) for i in at)
 
     def subscripted(self, array: Term, at: Sequence[Term | None]) -> Piece:
-        """An array with indices; trailing whole axes are left out."""
+        """Return an array with indices; trailing whole axes are left out."""
         kept = list(at)
         while kept and kept[-1] is None:
             kept.pop()

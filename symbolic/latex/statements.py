@@ -1,4 +1,4 @@
-r"""The LaTeX of statements: what is given, what is claimed, what is assumed."""
+r"""LaTeX of statements: their givens, claims and hypotheses."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .arrays import Printer
 from .opening import core, letter, names_in, needs_entries, opened, small
 from .printer import SUM, bracket, name_latex, text_latex
 
-# Formulas longer than a page are cut before their text is built: terms share their parts, a text
-# writes each out again (eight functions in one another are 200 kB)
+# Formulas longer than a page are cut before their text is built: terms share parts, but a text
+# repeats them (eight nested functions give 200 kB).
 
 PAGE = 800  # parts: about a page; no side of an equation of the catalogue has more than 136
 DEEP = 60  # parts within parts; the catalogue has 15
-_LISTS = frozenset(("add", "mul", "and", "or"))  # of any length: the first of them can stay
+_LISTS = frozenset(("add", "mul", "and", "or"))  # variadic: the first arguments can be kept
 
 
 def shortened(term: Term, most: int = PAGE) -> Term:
-    """The term itself, or its outermost parts and *cut* in the place of the others.
+    """Return the term or, if it is long, its outermost parts with *cut* in place of the others.
 
-    It is for printing alone, and no reading of the term.
+    The result is for printing only.
 
     >>> from attnproof.symbolic.scalars import add, mul, num, size
     >>> n = size("n")
@@ -39,7 +39,7 @@ def shortened(term: Term, most: int = PAGE) -> Term:
         return term
     found: list[tuple[Term, int]] = [(term, 0)]
     parts: dict[int, list[int | Term]] = {}
-    for place, (t, depth) in enumerate(found):  # breadth first: ``found`` grows under way
+    for place, (t, depth) in enumerate(found):  # breadth first: ``found`` grows in the loop
         unseen = list[int | Term](t.args[:1] if t.op == "named" else ())
         seen = t.args[len(unseen) :]
         room = 0 if depth >= DEEP else max(0, most - len(found))
@@ -64,7 +64,7 @@ def shortened(term: Term, most: int = PAGE) -> Term:
 
 
 def _fits(term: Term, most: int) -> bool:
-    """Whether it has so few parts, and none too deep; of a named term the arguments count."""
+    """Whether a term has at most so many parts, none too deep; bodies of names do not count."""
     level, depth = [term], 0
     while level and most > 0 and depth <= DEEP:
         most -= len(level)
@@ -77,7 +77,7 @@ def _cut(t: Term) -> Term:
     return make("cut", (), None, t.shape)
 
 
-# The LaTeX of what a statement is given: Q ∈ ℝ^{n×ℓ}, σ ∈ S_n, g ∈ O(ℓ)
+# LaTeX of givens: Q ∈ ℝ^{n×ℓ}, σ ∈ S_n, g ∈ O(ℓ)
 
 _REAL = r"\mathbb{R}"
 _SETS = {
@@ -89,7 +89,7 @@ _SETS = {
 
 
 def membership(name: str, kind: str, shape: Iterable[str], below: str = "") -> str:
-    r"""What a given is, as in Q ∈ ℝ^{n×ℓ} or σ ∈ S_n; axis lengths in LaTeX.
+    r"""Return the membership of a given, such as Q ∈ ℝ^{n×ℓ} or σ ∈ S_n; axis lengths in LaTeX.
 
     >>> membership("c", "positive", [r"\ell"])
     'c \\in \\mathbb{R}_{>0}^{\\ell}'
@@ -116,7 +116,7 @@ def membership(name: str, kind: str, shape: Iterable[str], below: str = "") -> s
 
 
 def givens_latex(givens: Mapping[str, Given]) -> dict[str, str]:
-    """What each given of a statement is, by name."""
+    """Return the membership of each given of a statement, by name."""
     printer = Printer()
     told: dict[str, str] = {}
     for name, given in givens.items():
@@ -130,11 +130,11 @@ def givens_latex(givens: Mapping[str, Given]) -> dict[str, str]:
 
 
 def sizes_latex(names: Iterable[str]) -> str:
-    """The quantified sizes: n, ℓ ≥ 1."""
+    """Return the quantified sizes: n, ℓ ≥ 1."""
     return ", ".join(name_latex(name) for name in names) + r" \ge 1"
 
 
-# The LaTeX of claims: one conclusion, one hypothesis, one fact that a proof uses
+# LaTeX of claims: a conclusion, a hypothesis, a fact that a proof uses
 
 RELATIONS = {"=": "=", ">": ">", ">=": r"\ge", "!=": r"\ne"}
 _MARK = re.compile(r" &(?=(?:=|>|\\ge|\\ne) )")
@@ -143,9 +143,9 @@ WIDE, STRICT = 66, (1, 2)
 
 
 def latex(term: Term, avoid: Iterable[Term] = ()) -> str:
-    """The LaTeX of a term; a stack of layers is followed by what one layer is.
+    """Return the LaTeX of a term; a stack of layers is followed by the definition of its layer.
 
-    No bound index gets the letter of a name in the term, nor of one in ``avoid``.
+    Letters of bound indices differ from all names in the term and in ``avoid``.
     """
     printer = Printer()
     printer.avoid = names_in(term).union(avoid)
@@ -153,7 +153,7 @@ def latex(term: Term, avoid: Iterable[Term] = ()) -> str:
 
 
 def latex_pair(left: Term, right: Term) -> tuple[str, str]:
-    """Two terms side by side; where they would look alike and differ, nothing is left out."""
+    """Return the LaTeX of two terms, in strict form if different terms would print equally."""
     told = latex(left), latex(right)
     if left is right or told[0] != told[1]:
         return told
@@ -169,7 +169,7 @@ def latex_pair(left: Term, right: Term) -> tuple[str, str]:
 
 
 def unfolded_latex(term: Term) -> str:
-    """The LaTeX of a term with its outermost definition written out."""
+    """Return the LaTeX of a term with its outermost definition unfolded."""
     t = core(term)
     return latex(t.args[0] if t.op == "named" else t)
 
@@ -180,7 +180,7 @@ def _told(printer: Printer, text: str) -> str:
 
 
 def _by_entries(terms: Iterable[Term], relation: str) -> bool:
-    """Whether both sides read better entry by entry."""
+    """Whether the sides should be printed entry by entry."""
     return relation in (">", ">=") or any(
         (needs_entries(core(t)) or (core(t).op == "reduce" and t.ndim)) and not small(t)
         for t in terms
@@ -188,9 +188,9 @@ def _by_entries(terms: Iterable[Term], relation: str) -> bool:
 
 
 def _sides(terms: list[Term], relation: str, printer: Printer) -> tuple[list[str], str]:
-    """Arrays of one shape, and the indices they share if they are written by their entries.
+    """Return the LaTeX of arrays of equal shape, and their common indices if printed by entries.
 
-    Nothing is left out where two of them would look alike and are not the same.
+    The strict form is used if two different neighbours would print equally.
     """
     found = _printed(terms, relation, printer)
     alike = any(a == b for a, b in pairwise(found[0]))
@@ -219,7 +219,7 @@ def _printed(terms: list[Term], relation: str, printer: Printer) -> tuple[list[s
 
 
 def chain_latex(claim: Claim) -> tuple[str, ...]:
-    """The terms of a claim in order, first to last, as they stand in its chain."""
+    """Return the LaTeX of the terms of a claim's chain, from first to last."""
     printer = Printer()
     if claim.compared == "!=" and claim.links:
         printer.avoid = names_in(*(link.term for link in claim.links))
@@ -231,17 +231,17 @@ def chain_latex(claim: Claim) -> tuple[str, ...]:
 
 
 def claim_latex(claim: Claim) -> str:
-    """A claim on one line: its two ends and the relation between them."""
+    """Return a claim on one line: its two ends and the relation between them."""
     return r" \quad ".join(inline(row) for row in rows(claim))
 
 
 def law_latex(law: Law) -> str:
-    """A hypothesis on one line."""
+    """Return a hypothesis on one line."""
     return claim_latex(law.claim)
 
 
 def at_values(fact: Instance) -> tuple[Claim, tuple[Term, ...]]:
-    """What a law says at the values of a fact, and the indices that range over a family."""
+    """Return the claim of a law at the values of a fact, and the indices of its family."""
     claim = fact.law.claim
     own = [given.named(name).term for name, given in claim.variables]
     sides = list(claim.sides)
@@ -256,7 +256,7 @@ def at_values(fact: Instance) -> tuple[Claim, tuple[Term, ...]]:
 
 
 def fact_latex(fact: Instance) -> str:
-    """A law at the values at which a proof uses it: f(m + 1) = f(m) f(1)."""
+    """Return a law at the values at which a proof uses it: f(m + 1) = f(m) f(1)."""
     claim, family = at_values(fact)
     text, printer = claim_latex(claim), Printer()
     if not family:
@@ -266,7 +266,7 @@ def fact_latex(fact: Instance) -> str:
 
 
 def rows(claim: Claim) -> list[str]:
-    """A claim as rows of aligned equations: itself, then its witness, then its layers."""
+    """Return a claim as rows of aligned equations: the claim, its witness, its layers."""
     printer = Printer()
     ends = list(claim.sides)
     sides, indices = _sides(ends, claim.compared, printer)
@@ -311,19 +311,19 @@ def _exists(claim: Claim, printer: Printer) -> str:
 
 
 def inline(row: str) -> str:
-    """A row without the mark by which relations stand one under the other."""
+    """Return a row without its alignment mark."""
     return _MARK.sub(" ", row)
 
 
 def width(row: str) -> int:
-    """About how many letters wide a row is, with its label left out."""
+    """Return the approximate width of a row in letters, without its label."""
     body, _, _ = row.partition(" && ")
     body = re.sub(r"\\(begin|end)\{[a-z]+\}|\\(left|right|operatorname|frac|text)\b", "", body)
     return len(re.sub(r"[{}\s&_^]|\\,", "", re.sub(r"\\[A-Za-z]+", "x", body)))
 
 
 def broken(row: str) -> tuple[str, ...]:
-    """A row too wide for a page, broken before its relation and before its range."""
+    """Return a wide row, broken before its relation and, if still too wide, before its range."""
     body, gap, label = row.partition(" && ")
     mark = _MARK.search(body)
     if mark is None:
@@ -336,7 +336,7 @@ def broken(row: str) -> tuple[str, ...]:
     return f"{left}{gap}{label}", rf"\qquad {right[: tail.start()]}", rf"\qquad {after}"
 
 
-# The LaTeX of whole statements, and the notation that a reader must be told
+# LaTeX of whole statements, and the notation that is explained to readers
 
 WIDER = 78
 """The widest a row may be with its label beside it."""
@@ -381,7 +381,7 @@ NOTATION: tuple[tuple[str, str], ...] = (
 
 
 def statement_latex(statement: Statement) -> str:
-    """Every claim of a statement, one under the other, after what it assumes."""
+    """Return the hypotheses and then the claims of a statement, one below the other."""
     found: list[str] = []
     for place, claim in enumerate(statement.hypotheses):
         first, *more = rows(claim)
@@ -406,6 +406,6 @@ def statement_latex(statement: Statement) -> str:
 
 
 def _under_its_label(row: str) -> tuple[str, ...]:
-    """A row below its label, both from the left."""
+    """Return a row below its label, both left-aligned."""
     body, gap, label = inline(row).partition(" && ")
     return (label.replace(r"\text{", r"\textit{"), rf"\quad {body}") if gap else (body,)

@@ -1,4 +1,4 @@
-"""Conditions and entries in the normal form: indicators, equal indices, minus infinity."""
+"""Conditions and entries in the normal form: indicators, equations of indices, minus infinity."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ Word = tuple[Term, ...]
 
 
 def words_on(t: Term, j: Term) -> list[Word]:
-    """The maps applied to occurrences of an index, outermost first; () for none.
+    """Return the words of maps applied to the occurrences of an index, outermost map first.
 
-    Each word is told once, and a part that occurs in several places is looked at once.
+    A word is () if no map is applied.  A shared part of t is visited once.
     """
     found: list[Word] = []
     seen: set[tuple[Term, Word]] = set()
@@ -62,24 +62,24 @@ def words_on(t: Term, j: Term) -> list[Word]:
 
 
 def is_permutation(t: Term) -> bool:
-    """Whether the map is a given permutation or the inverse of one."""
+    """Whether an index map is a given permutation or the inverse of one."""
     base = t.args[0] if t.op == "inverse" else t
     return base.op == "var" and base.data[1] == "permutation"
 
 
 def inverse_of(sigma: Term) -> Term:
-    """The inverse of a map of indices; of an inverse, the map."""
+    """Return the inverse of an index map; for an inverse, the map itself."""
     return sigma.args[0] if sigma.op == "inverse" else make("inverse", (sigma,), shape=sigma.shape)
 
 
 def strip_word(t: Term, j: Term, sigma: Term) -> Term:
-    """t with σ(j) written as j, where j occurs only so."""
+    """Return t with σ(j) replaced by j, if j occurs only in this form."""
     holder = make("index", j.args, "»")
     return substitute(substitute(t, entry(sigma, j), holder), holder, j)
 
 
 def common_word(touching: list[Term], j: Term) -> Term | None:
-    """The inverse of the map to rename away: applied to every occurrence of the index."""
+    """Return the inverse of the map applied innermost to every occurrence of the index, or None."""
     words = [w for f in touching for w in words_on(f, j)]
     innermost = {w[-1] if w else None for w in words}
     if len(innermost) == 1:
@@ -97,7 +97,7 @@ def _is_permutation(array: Term) -> bool:
 
 
 def _peeled(gate: Term) -> Derivation | None:
-    """[σ(a) = b] as [a = σ⁻¹(b)], and [σ⁻¹(a) = b] as [a = σ(b)], for the map on the left."""
+    """Derive [σ(a) = b] = [a = σ⁻¹(b)] or [σ⁻¹(a) = b] = [a = σ(b)], or return None."""
     x, y = gate.args[0].args
     if x.op != "entry" or len(x.args) != 2:
         return None
@@ -117,7 +117,7 @@ def _peeled(gate: Term) -> Derivation | None:
 
 
 def solved(gate: Term, j: Term) -> Derivation | None:
-    """An equation of indices as [j = a] with a free of j; None if it is none or cannot be."""
+    """Solve an equation of indices for j, as [j = a] with a free of j, or return None."""
     if gate.op != "indicator" or gate.args[0].op != "equal":
         return None
     x, y = gate.args[0].args
@@ -138,7 +138,7 @@ def solved(gate: Term, j: Term) -> Derivation | None:
 
 
 def _base(t: Term) -> Term:
-    """The index at the end of a word of permutations."""
+    """Return the index to which a word of permutations is applied."""
     while t.op == "entry" and len(t.args) == 2:
         array = t.args[0].args[0] if t.args[0].op == "inverse" else t.args[0]
         if not _is_permutation(array):
@@ -148,7 +148,7 @@ def _base(t: Term) -> Term:
 
 
 def settled(gate: Term) -> Derivation:
-    """[v(a) = w(b)] for words v, w of permutations as [a = v⁻¹ w(b)], the smaller key first."""
+    """Solve [v(a) = w(b)], with words v, w of permutations, for the index with the smaller key."""
     x, y = gate.args[0].args
     a, b = _base(x), _base(y)
     if a is b or (a is x and b is y) or "index" not in (a.op, b.op):
@@ -160,11 +160,11 @@ def settled(gate: Term) -> Derivation:
     return Reflexive(gate) if step is None else step
 
 
-# Entries of arrays in the normal form, and the arrays that stand inside functions
+# Entries of arrays in the normal form, and arrays as arguments of functions
 
 
 def entry_(norm: Normaliser, t: Term) -> Derivation:
-    """An entry of a computed array is unfolded; others are atoms."""
+    """Normalise an entry: unfold it if the array is computed; other entries are atoms."""
     array = t.args[0]
     first = inside(t, [(k, norm(at)) for k, at in enumerate(t.args) if k])
     u = first.right
@@ -195,7 +195,7 @@ def entry_(norm: Normaliser, t: Term) -> Derivation:
 
 
 def stack(norm: Normaliser, t: Term) -> Derivation:
-    """A number made by layers: the last one taken off where the depth shows one."""
+    """Normalise a stack of layers: unfold the last layer of a number if the depth shows one."""
     first = inside(t, [(0, _depth(norm, t.args[0]))])
     u = first.right
     if not u.shape and _has_last(u.args[0]):
@@ -210,7 +210,7 @@ def stack(norm: Normaliser, t: Term) -> Derivation:
 
 
 def _depth(norm: Normaliser, t: Term) -> Derivation:
-    """A depth in sorted form; where it is an entry of a map, as m + σ(σ⁻¹(j)), that first."""
+    """Bring a depth into sorted form, after normalising entries of maps such as σ(σ⁻¹(j))."""
     parts = enumerate(t.args if t.op in ("add", "mul") else ())
     mapped = (
         norm(t)
@@ -221,7 +221,7 @@ def _depth(norm: Normaliser, t: Term) -> Derivation:
 
 
 def equivariance(norm: Normaliser, t: Term) -> Derivation:
-    """f(X[σ]) as f(X)[σ] for a function given as equivariant."""
+    """Derive f(X[σ]) = f(X)[σ] for a function given as equivariant."""
     f = t.args[0]
     traits = f.data[2] if f.op == "call" else ()
     if "equivariant" not in traits or f.args[0].op != "tabulate":
@@ -241,13 +241,13 @@ def equivariance(norm: Normaliser, t: Term) -> Derivation:
 
 
 def call(norm: Normaliser, t: Term) -> Derivation:
-    """A number that an uninterpreted function gives."""
+    """Normalise a number that is the value of an uninterpreted function."""
     first = norm.arguments(t)
     return chain(first, norm.hypothesis(first.right))
 
 
 def array(norm: Normaliser, t: Term) -> Derivation:
-    """An array, which occurs as the argument of a function, as the table of its entries."""
+    """Normalise an array, as argument of a function, to the table of its entries."""
     if t.op == "call" and not t.data[1]:
         first = norm.arguments(t)
         return tabled(norm, chain(first, rewrite("tabulate", first.right)))
@@ -256,12 +256,12 @@ def array(norm: Normaliser, t: Term) -> Derivation:
 
 
 def tabled(norm: Normaliser, first: Derivation) -> Derivation:
-    """An equation to a table, continued to the normal form of its entries."""
+    """Continue a derivation that ends in a table to the normal form of its entries."""
     return chain(first, table(norm, first.right))
 
 
 def table(norm: Normaliser, t: Term) -> Derivation:
-    """A table with its row in normal form; of any other term, its normal form."""
+    """Normalise the rows of a table, or any other term."""
     if t.op != "tabulate":
         return norm(t)
     row = opened_index(t, t.args[0])
@@ -269,17 +269,17 @@ def table(norm: Normaliser, t: Term) -> Derivation:
 
 
 def _has_last(depth: Term) -> bool:
-    """Whether a depth in sorted form is 0, or a natural number and something more."""
+    """Whether a depth in sorted form is 0 or has a positive constant term."""
     parts = depth.args if depth.op == "add" else (depth,)
     constant = number_of(parts[0])
     return constant is not None and (constant > 0 or depth is ZERO)
 
 
-# Conditions in the normal form: indicators, minus infinity, equal indices
+# Conditions and minus infinity in the normal form
 
 
 def extended(norm: Normaliser, t: Term) -> Derivation:
-    """A number that may be −inf, as nested choices between finite numbers and −inf."""
+    """Normalise a number that may be −inf to nested choices between finite numbers and −inf."""
     if t.op == "minus infinity":
         return Reflexive(t)
     if t.op == "entry":
@@ -302,7 +302,7 @@ def extended(norm: Normaliser, t: Term) -> Derivation:
 
 
 def exponential(norm: Normaliser, t: Term) -> Derivation:
-    """exp of a number that may be −inf."""
+    """Normalise exp of a number that may be −inf."""
     first = inside(t, [(0, norm(t.args[0]))])
     u = first.right
     if u.args[0].finite:
@@ -315,12 +315,12 @@ def exponential(norm: Normaliser, t: Term) -> Derivation:
 
 
 def choice(norm: Normaliser, t: Term) -> Derivation:
-    """where(c, a, b) of numbers by [c]; of truth values, what it is where a condition is read."""
+    """Write where(c, a, b) of numbers by [c]; of truth values, normalise the arguments only."""
     return norm.arguments(t) if is_truth(t) else norm.at("where", t)
 
 
 def indicator(norm: Normaliser, t: Term) -> Derivation:
-    """[c] for a condition: connectives opened, comparisons decided or put in one form."""
+    """Normalise [c]: connectives are opened, comparisons decided or brought into one form."""
     c = t.args[0]
     if c.op in ("not", "and", "or", "where") or (c.op == "equal" and all(map(is_truth, c.args))):
         return norm.at("indicator", t)
@@ -351,7 +351,7 @@ def indicator(norm: Normaliser, t: Term) -> Derivation:
 
 
 def _is_greater(t: Term) -> bool:
-    """Whether a number is [b <= a] with b after a in the order of terms."""
+    """Whether a term is [b <= a] with b after a in the order of terms."""
     if t.op != "indicator" or t.args[0].op != "less_equal" or not t.finite:
         return False
     b, a = t.args[0].args
@@ -359,7 +359,7 @@ def _is_greater(t: Term) -> bool:
 
 
 def _by_equality(t: Term) -> Derivation:
-    """[b <= a] = 1 − [a <= b] + [a = b]."""
+    """Derive [b <= a] = 1 − [a <= b] + [a = b]."""
     b, a = t.args[0].args
     equal = make("indicator", (make("equal", (a, b)),))
     opened = rewrite("turned", equal)
@@ -422,9 +422,9 @@ def _comparison(norm: Normaliser, t: Term) -> Derivation:
 
 
 def _of_whole(t: Term, gap: Polynomial) -> Derivation:
-    """[x < y] or [x <= y] of integers, strict where <= would have a constant on its left."""
+    """Write [x < y] or [x <= y] of integers with <=, or < if <= had a constant on its left."""
     strict = t.args[0].op == "less"
-    constant = gap.get((), Fraction(0)) + (1 if strict else 0)  # of x − y, were it [x <= y]
+    constant = gap.get((), Fraction(0)) + (1 if strict else 0)  # of x − y, when written as [x <= y]
     step = (1 if strict else 0) - (1 if constant > 0 else 0)
     moved = {m: c for m, c in gap.items() if m} | {(): gap.get((), Fraction(0)) + step}
     high = {m: c for m, c in moved.items() if c > 0}
@@ -433,7 +433,7 @@ def _of_whole(t: Term, gap: Polynomial) -> Derivation:
 
 
 def _radices(x: Term, y: Term) -> list[Term]:
-    """Lengths of the indices in mixed-radix expressions x and y."""
+    """Return the possible digit widths in mixed-radix expressions x and y."""
     widths: dict[Term, None] = {}
     for side in (x, y):
         for part in side.args if side.op == "add" else (side,):
@@ -447,7 +447,7 @@ def _radices(x: Term, y: Term) -> list[Term]:
 
 
 def _unwrap(norm: Normaliser, t: Term) -> Derivation:
-    """[σ(a) = σ(b)] as [a = b]; a map stands on the side with the smaller key."""
+    """Derive [e(a) = e(b)] = [a = b] for an injective e, if the gate has this form."""
     if t.args[0].op != "equal":
         return Reflexive(t)
     x, y = t.args[0].args
@@ -464,7 +464,7 @@ def _is_injective(array: Term) -> bool:
 
 
 def reduce_gates(norm: Normaliser, t: Term, factors: tuple[Term, ...]) -> Derivation:
-    """Products with [c]·f([c]), [a = b]·f(a), [a <= b]·|b − a|, and with two comparisons."""
+    """Simplify a product with [c]·f([c]), [a = b]·f(a), [a <= b]·|b − a| or two comparisons."""
     for place, gate in enumerate(factors):
         if gate.op != "indicator":
             continue
@@ -492,7 +492,7 @@ def reduce_gates(norm: Normaliser, t: Term, factors: tuple[Term, ...]) -> Deriva
 
 
 def _swapped(t: Term, gate: Term, place: int, factors: tuple[Term, ...]) -> Derivation | None:
-    """[a = b]·f(a) with the simpler of a and b in the place of the other, if that changes it."""
+    """Replace the less simple of a and b by the other in [a = b]·f, or return None."""
     if gate.args[0].op != "equal":
         return None
     a, b = gate.args[0].args
@@ -506,13 +506,13 @@ def _swapped(t: Term, gate: Term, place: int, factors: tuple[Term, ...]) -> Deri
 
 
 def _within(gate: Term, factors: tuple[Term, ...]) -> int | None:
-    """The place of a factor in which a condition of the same product occurs, but for conditions."""
+    """Return the place of a factor, other than an indicator, in which the gate occurs, or None."""
     places = (k for k, f in enumerate(factors) if f.op != "indicator" and f.finite)
     return next((k for k in places if occurs(gate, factors[k])), None)
 
 
 def _implied(t: Term, place: int, other: int) -> Derivation | None:
-    """The product without a comparison that another one implies, if it certainly does."""
+    """Remove from a product a comparison that another one certainly implies, or return None."""
     gate, told = t.args[place], t.args[other]
     pair = (gate, told)
     if any(x.op != "indicator" or x.args[0].op not in ("less", "less_equal") for x in pair):
@@ -528,11 +528,11 @@ def _implied(t: Term, place: int, other: int) -> Derivation | None:
 
 
 def _overlap(norm: Normaliser, t: Term, place: int, other: int) -> Derivation | None:
-    """A product of two comparisons of integers that cannot both hold, or cannot both fail.
+    """Simplify a product of two comparisons of integers that cannot both hold, or both fail.
 
-    Where [a < b] implies that [c <= d] fails, that one is turned, and 0 is left.  Where one of
-    [a <= b] and [c <= d] always holds, [a <= b]·[c <= d] = [a <= b] + [c <= d] − 1: that is done
-    where conditions are turned, for there a range may be told as a difference of two.
+    If [a < b] implies that [c <= d] fails, the latter is negated, which leaves 0.  If one of
+    [a <= b] and [c <= d] always holds, [a <= b]·[c <= d] = [a <= b] + [c <= d] − 1; this is used
+    with ``norm.turned`` only, where a range may be written as a difference of two comparisons.
     """
     gate, told = t.args[place], t.args[other]
     for x in (gate, told):
@@ -560,7 +560,7 @@ def _overlap(norm: Normaliser, t: Term, place: int, other: int) -> Derivation | 
 
 
 def _simpler(new: Term, old: Term) -> bool:
-    """An index or a literal is simpler than an entry of a map; else the smaller key is."""
+    """Whether ``new`` is simpler: a literal, an index, fewer parts, or else the smaller key."""
     rank = {"num": 0, "index": 1, "var": 1}
     return (rank.get(new.op, 2), len({*postorder(new)}), new.key) < (
         rank.get(old.op, 2),

@@ -1,6 +1,6 @@
-"""Steps that follow from rules of the kernel: each a derivation, where a rule would be one more.
+"""Derived rules: derivations composed of kernel rules, so that the kernel needs no further rules.
 
-Each has the formula that it shows, and raises ``Refused`` where a rule that it rests on does.
+Each docstring states the formula that is shown; ``Refused`` is raised if a rule it uses refuses.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .equations import chain, flat, inside, reverse, rewrite
 
 
 def sorted_integer(t: Term) -> Derivation:
-    """An integer expression in its sorted form."""
+    """An integer expression equals its sorted form."""
     return rewrite("ring", t, integer(t))
 
 
@@ -66,7 +66,7 @@ def logarithm(t: Term, target: Term) -> Derivation:
 
 
 def _as_exponential(factor: Term) -> Derivation:
-    """x as exp(log x), and a power of x as that power of it."""
+    """x = exp(log x), also inside a power."""
     if factor.op == "power":
         return inside(factor, [(0, _as_exponential(factor.args[0]))])
     return reverse(rewrite("exp of log", unary("exp", unary("log", factor))))
@@ -87,17 +87,17 @@ def absolute_square(t: Term) -> Derivation:
 
 
 def mirrored_absolute(x: Term, opposite: Term) -> Derivation:
-    """|x| = |−x|, by way of √(x²)."""
+    """|x| = |−x|, through √(x²)."""
     return chain(reverse(_root(x, x)), _root(x, opposite))
 
 
 def _root(x: Term, y: Term) -> Derivation:
-    """√(x²) = |y| where y² = x²."""
+    """√(x²) = |y| if y² = x²."""
     return rewrite("root of a square", unary("sqrt", power(x, 2)), unary("abs", y))
 
 
 def mirrored_maximum(t: Term) -> Derivation:
-    """max(a, b) = a + b + max(−a, −b): both are a choice, and differ by [a = b]·(a − b)."""
+    """max(a, b) = a + b + max(−a, −b): as choices, the two differ by [a = b]·(a − b) = 0."""
     a, b = t.args
     minus_a, minus_b = mul(num(-1), a), mul(num(-1), b)
     target = add(a, b, make("maximum", (minus_a, minus_b)))
@@ -113,7 +113,7 @@ def mirrored_maximum(t: Term) -> Derivation:
 
 
 def _chosen(t: Term, low: Term, high: Term) -> Derivation:
-    """A maximum as a choice by [low <= high]."""
+    """A maximum equals a choice by [low <= high]."""
     step = rewrite("maximum as a choice", t)
     step = chain(step, rewrite("where", step.right))
     gates = [

@@ -1,8 +1,8 @@
-"""Small builders of derivations, and how nested sums are opened, closed and ordered.
+"""Builders of derivations, and the canonical order of nested sums.
 
-To order a nest, each index is coloured by what it is tied to, with all other indices made alike;
-only ties between colours are tried out.  Inner sums are sorted again under the names given here, so
-outer indices are fixed before inner ones.
+To order nested sums, each index is coloured by the factors it occurs in, with all other indices
+made indistinguishable; only the orders among indices of equal colour are tried.  Inner sums are
+sorted again after renaming, so outer indices are fixed before inner ones.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from .normaliser import Normaliser
 
 
-# What occurs in a term
+# The parts of a term
 
 
 @cache
 def operations(term: Term) -> frozenset[str]:
-    """The operations of a term and of its parts."""
+    """Return the operations of a term and of its parts."""
     return frozenset((term.op,)).union(*(operations(part) for part in term.args))
 
 
 def parts_with(term: Term, names: frozenset[Term]) -> Iterator[Term]:
-    """Every distinct part in which all these names occur, after its own parts."""
+    """Yield every distinct part that contains all these names, inner parts first."""
     seen: set[Term] = set()
     stack: list[tuple[Term, bool]] = [(term, False)]
     while stack:
@@ -49,16 +49,16 @@ def parts_with(term: Term, names: frozenset[Term]) -> Iterator[Term]:
 
 
 def occurs(old: Term, t: Term) -> bool:
-    """Whether a term is another, or a part of it."""
+    """Whether ``old`` is ``t`` or a part of it."""
     names = free(old)
     return names <= free(t) and old.op in operations(t) and old in parts_with(t, names)
 
 
-# Small builders of derivations, which leave out the steps that change nothing
+# Builders of derivations, which leave out the steps that change nothing
 
 
 def rewrite(rule: str, term: Term, *arguments: object) -> Derivation:
-    """One rule at the root of a term; raises ``Refused`` if the rule does not apply."""
+    """Apply a rule at the root of a term; raises ``Refused`` if it does not apply."""
     if rule not in ON_SIGNS:
         after, _ = applied(rule, term, arguments)
         return Reflexive(term) if after is term else Rewrite(rule, term, arguments, after)
@@ -70,7 +70,7 @@ def rewrite(rule: str, term: Term, *arguments: object) -> Derivation:
 
 
 def chain(*parts: Derivation) -> Derivation:
-    """The equations one after the other."""
+    """Chain equations, each starting where the last one ends."""
     flat: list[Derivation] = []
     for part in parts:
         if isinstance(part, Chain):
@@ -85,7 +85,7 @@ def chain(*parts: Derivation) -> Derivation:
 
 
 def inside(term: Term, parts: Iterable[tuple[int, Derivation]]) -> Derivation:
-    """Equations for some arguments of a term, as an equation of the term."""
+    """Turn equations of some arguments of a term into an equation of the term."""
     kept = tuple((place, part) for place, part in parts if not isinstance(part, Reflexive))
     if not kept:
         return Reflexive(term)
@@ -96,7 +96,7 @@ def inside(term: Term, parts: Iterable[tuple[int, Derivation]]) -> Derivation:
 
 
 def under(term: Term, variables: tuple[Term, ...], part: Derivation) -> Derivation:
-    """An equation of the opened body, as an equation of the binder."""
+    """Turn an equation of the opened body into an equation of the binder."""
     if isinstance(part, Reflexive):
         return Reflexive(term)
     body = bind(part.right, *variables)
@@ -106,7 +106,7 @@ def under(term: Term, variables: tuple[Term, ...], part: Derivation) -> Derivati
 
 
 def reverse(part: Derivation) -> Derivation:
-    """The equation read backwards."""
+    """Return the equation read from right to left."""
     if isinstance(part, Reflexive):
         return part
     return part.part if isinstance(part, Reverse) else Reverse(part)
@@ -116,7 +116,7 @@ def reverse(part: Derivation) -> Derivation:
 
 
 def opened_index(t: Term, length: Term, skip: int = 0) -> Term:
-    """The index for opening a binder: numbered by depth, so that equal terms open equally."""
+    """Return an index for opening a binder, numbered by depth so that equal terms open equally."""
     return opened(length, f"•{_deepest(t) + 1 + skip}")
 
 
@@ -128,12 +128,12 @@ def _deepest(t: Term) -> int:
 
 
 def flat(t: Term) -> tuple[Term, ...]:
-    """The factors of a product; of any other term, itself."""
+    """Return the factors of a product; for any other term, the term."""
     return t.args if t.op == "mul" else (t,)
 
 
 def layers(t: Term) -> tuple[list[Term], Term]:
-    """The indices of nested sums, opened, and the innermost body."""
+    """Return the opened indices of nested sums and the innermost body."""
     indices: list[Term] = []
     start = t
     while t.op == "sum":
@@ -145,7 +145,7 @@ def layers(t: Term) -> tuple[list[Term], Term]:
 
 
 def wrap(t: Term, indices: list[Term], k: int, step: Derivation) -> Derivation:
-    """An equation of the body of nested sums, as one of the sums from the k-th on."""
+    """Turn an equation of the innermost body into one of the nested sums from the k-th on."""
     if k == len(indices):
         return step
     inner = instantiate(t.args[1], indices[k])
@@ -153,7 +153,7 @@ def wrap(t: Term, indices: list[Term], k: int, step: Derivation) -> Derivation:
 
 
 def innermost(t: Term, place: int, count: int) -> Derivation:
-    """Nested sums reordered so that the sum at ``place`` stands last."""
+    """Derive the exchange of nested sums that makes the sum at ``place`` the innermost."""
     whole: Derivation = Reflexive(t)
     for k in range(place, count - 1):
         whole = chain(whole, exchanged(whole.right, k))
@@ -161,7 +161,7 @@ def innermost(t: Term, place: int, count: int) -> Derivation:
 
 
 def exchanged(t: Term, k: int) -> Derivation:
-    """The k-th and the next of the nested sums exchanged."""
+    """Derive the exchange of the k-th nested sum with the next."""
     indices, _ = layers(t)
     layer = t
     for j in indices[:k]:
@@ -170,16 +170,16 @@ def exchanged(t: Term, k: int) -> Derivation:
 
 
 def renamed(t: Term, names: dict[Term, Term]) -> Term:
-    """All the names replaced at once, so that they may be exchanged."""
+    """Return t with all names replaced simultaneously, so that names can be exchanged."""
     spend()
     return instantiate(bind(t, *names), *names.values()) if names else t
 
 
-# The order of nested sums, chosen without looking at any accidental name
+# The canonical order of nested sums, independent of names
 
 
 def ordered(norm: Normaliser, t: Term) -> Derivation:
-    """Nested sums in the order that no name decides, their body sorted under that order."""
+    """Bring nested sums into their canonical order, and normalise the body under it."""
     indices, body = layers(t)
     if len(indices) == 1:
         return Reflexive(t)
@@ -204,7 +204,7 @@ def ordered(norm: Normaliser, t: Term) -> Derivation:
 
 
 def _orders(norm: Normaliser, indices: list[Term], body: Term) -> Iterator[tuple[int, ...]]:
-    """Orders of the indices: by what each is tied to, and all orders among ties."""
+    """Yield the candidate orders of the indices: by colour, in all ways within a colour."""
     factors = body.args if body.op == "mul" else (body,)
     colours: list[tuple[bytes, ...]] = []
     alike = Counter(j.args[0] for j in indices)

@@ -1,8 +1,8 @@
 """Functions of a number in the normal form: angles, exponentials, logarithms, roots, maxima.
 
-An angle is taken apart into single terms, or, where the normaliser counts angles together, into
-the parts that belong to one position each: cos((p + s)·(a + b)) by p·(a + b) and s·(a + b), with
-four products of cosines and sines instead of sixteen.
+An angle is split into its monomials or, if the normaliser keeps angles together, into one part for
+each position: cos((p + s)·(a + b)) is expanded in p·(a + b) and s·(a + b), with four products of
+cosines and sines instead of sixteen.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PI: Monomial = ((make("pi"), 1),)
 
 
 def angle(norm: Normaliser, t: Term) -> Derivation:
-    """Cosine and sine of a sum, down to single parts with a positive unit coefficient."""
+    """Expand the cosine or sine of a sum down to parts with a positive unit coefficient."""
     first = inside(t, [(0, norm(t.args[0]))])
     u = first.right
     whole = expand(u.args[0])
@@ -77,7 +77,7 @@ def angle(norm: Normaliser, t: Term) -> Derivation:
 
 
 def _first(whole: Polynomial, *, together: bool) -> tuple[Polynomial, Fraction, Polynomial]:
-    """The first part of an angle without its coefficient, the coefficient, and the rest."""
+    """Return the first part of an angle without its coefficient, the coefficient, and the rest."""
     lead = next(iter(whole))
     group = _position(lead) if together else None
     one = {m: c for m, c in whole.items() if m == lead or (group and _position(m) == group)}
@@ -92,10 +92,10 @@ def _scaled(polynomial: Polynomial, factor: Fraction) -> Polynomial:
 
 
 def _position(monomial: Monomial) -> tuple[Term, ...] | None:
-    """The position that a term is a multiple of: its array, and which of its positions it is.
+    """Return the position that a monomial contains: its array and its non-literal indices, or None.
 
-    A natural number counts as a position where there is no other.  The coordinates of one
-    position, at literal indices, belong together.
+    A natural number counts as a position if there is no other.  Coordinates of one position, at
+    literal indices, are not distinguished.
     """
     for kind in ("position", "natural"):
         found = [
@@ -110,7 +110,7 @@ def _position(monomial: Monomial) -> tuple[Term, ...] | None:
 
 
 def apart(angles: Iterable[frozenset[Monomial]]) -> bool:
-    """Whether no two parts share a term: then to take them apart further tells nothing new.
+    """Whether no two parts share a monomial, so that splitting them further cannot help.
 
     Such parts are linearly independent, and trigonometric polynomials in linearly independent
     angles are equal only if their coefficients are.
@@ -126,11 +126,11 @@ def apart(angles: Iterable[frozenset[Monomial]]) -> bool:
 # Functions of a number in the normal form: exponentials, logarithms, roots, maxima
 
 
-MOST = 10_000  # exp(c·x) is exp(x)^c up to here; beyond stand numbers for −∞, as −10⁹
+MOST = 10_000  # exp(c·x) is exp(x)^c up to here; larger numbers such as −10⁹ stand for −∞
 
 
 def exponential(norm: Normaliser, t: Term) -> Derivation:
-    """exp of a sum as a product of exponentials of single terms."""
+    """Expand exp of a sum into a product of exponentials of its monomials."""
     if not t.args[0].finite:
         return conditions.exponential(norm, t)
     first = inside(t, [(0, norm(t.args[0]))])
@@ -152,7 +152,7 @@ def exponential(norm: Normaliser, t: Term) -> Derivation:
 
 
 def logarithm(norm: Normaliser, t: Term) -> Derivation:
-    """log of an exponential, or of a product of positive numbers."""
+    """Expand log of an exponential, or of a product of positive numbers."""
     first = norm.arguments(t)
     u = first.right
     x = u.args[0]
@@ -177,10 +177,10 @@ def logarithm(norm: Normaliser, t: Term) -> Derivation:
 
 
 def _factored(norm: Normaliser, x: Term) -> tuple[Term, tuple[Term, ...]]:
-    """A positive sum as a product, and what has to be other than 0 for that.
+    """Factor a positive sum if possible; return the product and the numbers that must not be 0.
 
-    It is what its terms share times the rest, or a fraction over what one of them is divided by.
-    Any other number is itself.
+    The common factors of its terms are taken out, or it is written over a common denominator.  Any
+    other number is returned unchanged.
     """
     if x.op != "add":
         return x, ()
@@ -200,7 +200,7 @@ def _factored(norm: Normaliser, x: Term) -> tuple[Term, tuple[Term, ...]]:
 
 
 def hyperbolic(norm: Normaliser, t: Term) -> Derivation:
-    """tanh 0 = 0; where they are to be opened, tanh a by the exponential of 2a."""
+    """Normalise tanh: tanh 0 = 0, and with ``norm.exponentials`` tanh a by exp(2a)."""
     first = norm.arguments(t)
     u = first.right
     opened = u.args[0] is ZERO or (norm.exponentials and u.finite)
@@ -208,7 +208,7 @@ def hyperbolic(norm: Normaliser, t: Term) -> Derivation:
 
 
 def root(norm: Normaliser, t: Term) -> Derivation:
-    """√(x²) = |x|."""
+    """Normalise a root: √(x²) = |x|, and roots of rational squares."""
     first = norm.arguments(t)
     u = first.right
     x = u.args[0]
@@ -224,7 +224,7 @@ def root(norm: Normaliser, t: Term) -> Derivation:
 
 
 def absolute(norm: Normaliser, t: Term) -> Derivation:
-    """|x| as x where its sign is known, else the one of |x| and |−x| with the smaller key."""
+    """Normalise |x|: x if it is known to be >= 0, else |x| or |−x|, by the smaller key."""
     first = inside(t, [(0, norm(t.args[0]))])
     u = first.right
     x = u.args[0]
@@ -237,7 +237,7 @@ def absolute(norm: Normaliser, t: Term) -> Derivation:
 
 
 def maximum(norm: Normaliser, t: Term) -> Derivation:
-    """A maximum as that of its different numbers in order, or opened as a choice."""
+    """Normalise a maximum: its distinct arguments sorted, or opened as a choice."""
     first = norm.arguments(t)
     u = first.right
 
@@ -255,13 +255,13 @@ def maximum(norm: Normaliser, t: Term) -> Derivation:
     if not norm.mirrored or not both:
         return first
     mirrored = sorted((norm(mul(num(-1), x)).right for x in different), key=lambda x: x.key)
-    if make("maximum", tuple(mirrored)).key < target.key:  # of the two one is the normal form
+    if make("maximum", tuple(mirrored)).key < target.key:  # the normal form has the smaller key
         return norm.then(chain(first, derived.mirrored_maximum(target)))
     return first
 
 
 def division(norm: Normaliser, t: Term) -> Derivation:
-    """Quotient and rest of integers; a rest as a difference, whole parts taken out of a floor."""
+    """Normalise ⌊x/y⌋ or x mod y: divide integers exactly, or take integer parts out."""
     first = norm.arguments(t)
     u = first.right
     try:
@@ -275,7 +275,7 @@ def division(norm: Normaliser, t: Term) -> Derivation:
         return first
     if u.op == "remainder":
         if any(index_range(a) is not None for m in expand(x) for a, _ in m):
-            return first  # a digit of an index is one that certainly stays below y
+            return first  # x mod y of an index is kept, as a number certainly below y
         return chain(first, norm.at("remainder", u))
     if x.op == "floor_divide" and positive(x.args[1]) and is_integer(y):
         flat_ = make("floor_divide", (x.args[0], norm(mul(x.args[1], y)).right))

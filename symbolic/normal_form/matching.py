@@ -1,7 +1,7 @@
-"""Where the left side of an equation at hand stands in a number in normal form.
+"""Matching: find the left side of an assumed equation in a number in normal form.
 
-Factors and terms may stand in any order, since their order is decided by keys that change with
-the values at which the equation is used.
+Factors and summands are matched in any order, since their order depends on the values at which the
+equation is used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TRIED = 200
 
 
 def matches(p: Term, t: Term, found: Values, variables: frozenset[Term]) -> Iterator[Values]:
-    """Values of the variables that make the pattern the term."""
+    """Yield the values of the variables at which the pattern equals the term."""
     if p in variables:
         if p in found:
             if found[p] is t:
@@ -70,7 +70,7 @@ def _any_order(
 
 
 def copies(t: Term) -> list[Term]:
-    """The factors of a product, each as often as it counts."""
+    """Return the factors of a product, each repeated by its exponent."""
     found: list[Term] = []
     for f in flat(t):
         if f.op == "power" and isinstance(f.data, int) and f.data > 0:
@@ -83,7 +83,7 @@ def copies(t: Term) -> list[Term]:
 def as_factors(
     ps: Sequence[Term], ts: Sequence[Term], found: Values, variables: frozenset[Term]
 ) -> Iterator[tuple[Values, tuple[Term, ...]]]:
-    """Values that make the patterns some of the factors, and the factors that are left."""
+    """Yield values at which the patterns equal some of the factors, and the remaining factors."""
     if not ps:
         yield found, tuple(ts)
         return
@@ -97,7 +97,7 @@ def as_factors(
 
 
 def leading(p: Term, places: tuple[Term, ...]) -> Term:
-    """What an equation rewrites: its left side, or of a sum the term that says most."""
+    """Return the pattern of an equation: its left side, or of a sum the most specific summand."""
     if p.op != "add":
         return p
     told = [t for t in map(monomial_term, expand(p)) if set(places) <= free(t)]
@@ -110,7 +110,7 @@ def leading(p: Term, places: tuple[Term, ...]) -> Term:
 
 
 def used(norm: Normaliser, t: Term, pattern: Pattern, values: Values) -> Derivation | None:
-    """t, rewritten by the equation at the values, if that equation speaks of it there."""
+    """Rewrite t by the equation at these values; return None if it does not apply."""
     equation, places, _ = pattern
     at = [values[p] for p in places]
     here, back = norm.plain(t), norm.plain(entry(equation.left, *at))
@@ -131,7 +131,7 @@ def used(norm: Normaliser, t: Term, pattern: Pattern, values: Values) -> Derivat
 
 
 def in_product(norm: Normaliser, t: Term) -> Derivation | None:
-    """One use of an equation at hand on some factors of a product, or None."""
+    """Rewrite some factors of a product by an assumed equation, once; or return None."""
     factors = copies(t)
     for pattern in norm.patterns():
         _, places, p = pattern
@@ -158,7 +158,7 @@ def in_product(norm: Normaliser, t: Term) -> Derivation | None:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of nested sums that is the left side of an equation at hand."""
+    """A part of nested sums that matches the left side of an assumed equation."""
 
     summed: tuple[Term, ...]
     factors: tuple[Term, ...]
@@ -168,7 +168,7 @@ class Part:
 
 
 def in_sum(norm: Normaliser, indices: list[Term], factors: Sequence[Term]) -> Part | None:
-    """A part of nested sums that an equation at hand rewrites, or None."""
+    """Return a part of nested sums that an assumed equation rewrites, or None."""
     told = [c for f in factors for c in copies(f)]
     for pattern in norm.patterns():
         _, places, p = pattern

@@ -1,9 +1,9 @@
-"""The normal form: numbers as polynomials in atoms, each step a rule of the kernel.
+"""The normal form: numbers as polynomials in atoms, computed by rules of the kernel.
 
 Nothing here is trusted: every result comes with the derivation that the kernel will replay, so
-a mistake costs a proof and never makes a false one.  Inside out: entries are unfolded, sums of
-products expanded, exponentials and angles split, conditions turned into indicators; sums are
-treated in ``sums.py`` and conditions in ``conditions.py``.
+a mistake costs a proof but cannot make a false one.  From the inside out, entries are unfolded,
+products expanded, exponentials and angles split, and conditions turned into indicators.  Sums
+are treated in ``sums.py``, conditions in ``conditions.py``, functions in ``functions.py``.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from ..derive import Equation
 
 
-# Sums, products and powers in the normal form: expanded, sorted, and reduced by what is known
+# Sums, products and powers in the normal form: expanded, sorted and reduced
 
 
 def arithmetic(norm: Normaliser, t: Term) -> Derivation:
-    """Sums, products and powers: expand over the normal forms of the parts."""
+    """Normalise a sum, product or power: expand it over the normal forms of its arguments."""
     first = norm.arguments(t)
     u = first.right
     if u.op == "power" and isinstance(u.data, int) and u.data < 0:
@@ -48,7 +48,7 @@ def arithmetic(norm: Normaliser, t: Term) -> Derivation:
 
 
 def _take_content(norm: Normaliser, t: Term) -> Derivation:
-    """1/(c·m·P) as 1/c · 1/m · 1/P, so that what all terms share leaves the inverse."""
+    """Derive 1/(c·m·P) = 1/c · 1/m · 1/P, taking common factors out of the inverse of a sum."""
     base = expand(t.args[0])
     if len(base) < 2:
         return Reflexive(t)
@@ -63,7 +63,7 @@ def _take_content(norm: Normaliser, t: Term) -> Derivation:
 
 
 def settle(norm: Normaliser, t: Term) -> Derivation:
-    """A polynomial over atoms in normal form, expanded, sorted and reduced."""
+    """Expand, sort and reduce a polynomial over atoms in normal form."""
     total = expand(t)
     target = to_term(total)
     step: Derivation = Reflexive(t)
@@ -78,7 +78,7 @@ def settle(norm: Normaliser, t: Term) -> Derivation:
 
 
 def reduce(norm: Normaliser, t: Term) -> Derivation:
-    """One reduction of a monomial: sin², [c]², √x², equal indices, ordered |x|."""
+    """Derive one reduction of a monomial: sin², |x|², √x², [c]², division, equations, gates."""
     factors = t.args if t.op == "mul" else (t,)
     for place, factor in enumerate(factors):
         exponent = factor.data if factor.op == "power" else 1
@@ -122,7 +122,7 @@ def _with_square(
 
 
 def _cancelled(t: Term, target: Term) -> tuple[Term, ...]:
-    """Positive atoms that occur in both t and 1/t, for the ring rule's side condition."""
+    """Return the positive atoms with inverses in t or target, which the ring rule may cancel."""
     found: dict[Term, None] = {}
 
     def visit(x: Term) -> None:
@@ -142,7 +142,7 @@ def _cancelled(t: Term, target: Term) -> tuple[Term, ...]:
     return tuple(atom for atom in found if positive(atom))
 
 
-# The normal form: numbers as polynomials in atoms, each step a rule of the kernel
+# The normaliser
 
 Split = tuple[str, Term]
 
@@ -151,16 +151,16 @@ LEAVES = frozenset(["num", "size", "index", "var", "pi", "minus infinity", "boun
 
 
 class Normaliser:
-    """Normal forms with their derivations; results are kept for the life of the object.
+    """Computes normal forms with their derivations; results are cached in the object.
 
-    ``splits`` says how an axis of a composite length is to be taken apart where nothing else
-    decides it, ``assume`` holds equations of arrays read from left to right, ``choices`` opens
-    maxima as choices, ``turned`` reads [a < b] as 1 − [b <= a] of integers too, ``equals`` one of
-    [a <= b] and [b <= a] by the other and [a = b], ``mirrored`` one of max(a, b) and max(−a, −b) by
-    the other, ``exponentials`` opens tanh, ``rests`` reads j mod k as j − k·⌊j/k⌋ of an index as
-    well; ``units`` says in how many parts the angle of a monomial
-    is counted, ``together`` leaves the angle of one position in one part; ``angles`` are then the
-    parts that occurred.
+    ``splits`` says how to split an axis of composite length if the term does not determine it;
+    ``assume`` holds equations of arrays, used from left to right.  Options: ``choices`` opens
+    maxima as choices; ``turned`` writes [a < b] as 1 − [b <= a] for integers too; ``equals`` writes
+    one of [a <= b] and [b <= a] by the other and [a = b]; ``mirrored`` writes one of max(a, b) and
+    max(−a, −b) by the other; ``exponentials`` writes tanh by exp; ``rests`` writes j mod k as
+    j − k·⌊j/k⌋ for indices too.  ``units`` says into how many parts the angle of a monomial is
+    divided; ``together`` keeps the angle of one position in one part, and ``angles`` then collects
+    these parts.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Normaliser:
         self._patterns: list[tuple[Equation, tuple[Term, ...], Term]] | None = None
 
     def __call__(self, term: Term) -> Derivation:
-        """The derivation of term = its normal form."""
+        """Return the derivation from a term to its normal form."""
         found = self.known.get(term)
         if found is None:
             spend()
@@ -202,15 +202,15 @@ class Normaliser:
         return found
 
     def then(self, first: Derivation) -> Derivation:
-        """An equation, continued to the normal form of its right side."""
+        """Continue a derivation to the normal form of its right side."""
         return chain(first, self(first.right))
 
     def at(self, rule: str, term: Term, *arguments: object) -> Derivation:
-        """A rule at the root, continued to the normal form."""
+        """Apply a rule at the root, and continue to the normal form."""
         return self.then(rewrite(rule, term, *arguments))
 
     def arguments(self, term: Term) -> Derivation:
-        """All arguments of a term in normal form."""
+        """Normalise all arguments of a term."""
         return inside(term, [(k, self(arg)) for k, arg in enumerate(term.args)])
 
     def _compute(self, t: Term) -> Derivation:
@@ -227,21 +227,21 @@ class Normaliser:
         return found
 
     def settle(self, t: Term) -> Derivation:
-        """A polynomial over atoms in normal form, expanded, sorted and reduced."""
+        """Expand, sort and reduce a polynomial over atoms in normal form."""
         return settle(self, t)
 
     def settled(self, rule: str, t: Term, *arguments: object) -> Derivation:
-        """A rule whose result only has to be sorted."""
+        """Apply a rule whose result only has to be sorted and reduced."""
         step = rewrite(rule, t, *arguments)
         return chain(step, self.settle(step.right)) if step.right is not t else step
 
     def hypothesis(self, t: Term) -> Derivation:
-        """A number that is an entry of the left side of an equation at hand, rewritten."""
+        """Rewrite a number by an equation in ``assume`` if one matches, and continue."""
         step = in_product(self, t) if self.assume else None
         return Reflexive(t) if step is None else self.then(step)
 
     def patterns(self) -> list[tuple[Equation, tuple[Term, ...], Term]]:
-        """The equations at hand, with the normal form of a general entry of their left sides."""
+        """Return the assumed equations, each with its indices and the pattern to match."""
         if self._patterns is None:
             self._patterns = []
             for equation in self.assume:
@@ -253,7 +253,10 @@ class Normaliser:
         return self._patterns
 
     def with_(self, **changes: Any) -> Normaliser:
-        """The same way to a normal form, its angles counted or its equations chosen anew."""
+        """Return a normaliser with the same options but for these changes.
+
+        ``units`` and ``together`` are not kept.
+        """
         kept: dict[str, Any] = {
             "splits": self.splits,
             "assume": self.assume,
@@ -268,7 +271,7 @@ class Normaliser:
 
     @cached_property
     def plain(self) -> Normaliser:
-        """Normal forms without the equations at hand."""
+        """The same normaliser without the assumed equations."""
         plain = self.with_(assume=(), units=self.units, together=self.together)
         plain.angles = self.angles
         return plain

@@ -1,7 +1,7 @@
-"""Terms in normal form as polynomials: coefficient, atoms, exponents.
+"""Terms as polynomials in atoms, with rational coefficients.
 
 An atom is any number that is not itself a sum, a product or a literal.  Exponents are negative
-only for atoms that are known to be positive; the inverse of any other atom is an atom too.
+only for atoms that are known to be positive; the inverse of any other atom is an atom itself.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _HELD: ContextVar[Facts] = ContextVar("signs at hand", default=frozenset())
 
 
 def held() -> Facts:
-    """The signs that the statement at hand takes as given."""
+    """Return the facts about signs that the current statement assumes."""
     return _HELD.get()
 
 
 @contextmanager
 def holding(facts: Facts) -> Iterator[None]:
-    """Normal forms under signs that a statement takes as given, as x > 0."""
+    """Compute normal forms inside the block under assumed facts about signs, such as x > 0."""
     before = _HELD.set(facts)
     try:
         yield
@@ -54,17 +54,17 @@ def _times(a: Monomial, b: Monomial) -> Monomial:
 
 
 def positive(atom: Term) -> bool:
-    """Whether the atom is positive by its form, or as the statement says."""
+    """Whether the atom is positive by its form or by assumption."""
     return find(atom, held())[0] == 2
 
 
 def apart_from_zero(atom: Term) -> bool:
-    """Whether the atom is not 0, by its form or as the statement says."""
+    """Whether the atom is not 0, by its form or by assumption."""
     return find_nonzero(atom, held())[0]
 
 
 def invert(monomial: Monomial) -> Monomial:
-    """1/monomial; the inverse of an atom that may be zero is an atom of its own."""
+    """Return 1/monomial; the inverse of an atom not known to be positive is a separate atom."""
     powers: dict[Term, int] = {}
     for atom, k in monomial:
         if positive(atom):
@@ -77,7 +77,7 @@ def invert(monomial: Monomial) -> Monomial:
 
 
 def expand(term: Term) -> Polynomial:
-    """A term as a polynomial in its atoms; the inverse of a sum must already be an atom."""
+    """Return a term as a polynomial in its atoms; the inverse of a sum is an atom."""
     return _expand(term, held())
 
 
@@ -112,7 +112,7 @@ def _to_the(base: Polynomial, exponent: int, term: Term) -> Polynomial:
         base = {invert(m): 1 / c for m, c in base.items()}
     if len(base) == 1:
         ((monomial, c),) = base.items()
-        if abs(c) == 1:  # at once, for the exponent may be that of exp(−10⁹·x)
+        if abs(c) == 1:  # directly, as the exponent may be huge, as for exp(−10⁹·x)
             sign = UNIT if c == 1 or exponent % 2 == 0 else -UNIT
             return {_sorted({atom: k * abs(exponent) for atom, k in monomial}): sign}
     result: Polynomial = {(): UNIT}
@@ -136,19 +136,19 @@ def _count(total: dict[Monomial, Fraction], monomial: Monomial, c: Fraction) -> 
 
 
 def monomial_term(monomial: Monomial, coefficient: Fraction = Fraction(1)) -> Term:
-    """coefficient · Π atom^k, in the order of the monomial."""
+    """Return coefficient · Π atom^k, in the order of the monomial."""
     factors = [power(atom, k) for atom, k in monomial]
     return mul(*([num(coefficient)] if coefficient != 1 or not factors else []), *factors)
 
 
 def to_term(polynomial: Polynomial) -> Term:
-    """The polynomial as a term, its monomials in a fixed order."""
+    """Return the polynomial as a term, its monomials in a fixed order."""
     order = sorted(polynomial, key=lambda m: (len(m), [(a.key, k) for a, k in m]))
     return add(*(monomial_term(m, polynomial[m]) for m in order))
 
 
 def content(polynomial: Polynomial) -> tuple[Fraction, Monomial]:
-    """The greatest rational and monomial that divide every term, for a sum of several."""
+    """Return the greatest rational and monomial that divide every term of a sum."""
     coefficients = list(polynomial.values())
     scale = Fraction(
         gcd(*(c.numerator for c in coefficients)), lcm(*(c.denominator for c in coefficients))
@@ -165,10 +165,10 @@ def content(polynomial: Polynomial) -> tuple[Fraction, Monomial]:
 
 
 def divided(t: Term, inverse: Term) -> Term | None:
-    """A monomial m/P with the leading monomial of P taken out of m, or None if it is not in m.
+    """Return one step of the division m/P, or None if the leading monomial of P is not in m.
 
-    With P = c·L + R and m = L·q this is q/c·(1 − R/P): one step of division, after which only
-    smaller monomials stand over P.
+    With P = c·L + R and m = L·q it is q/c·(1 − R/P), in which only smaller monomials are divided
+    by P.
     """
     divisor = expand(inverse.args[0])
     names = sorted({atom for monomial in divisor for atom, _ in monomial}, key=lambda a: a.key)

@@ -1,16 +1,14 @@
 """Finite sums in the normal form.
 
-A sum of products becomes: what does not depend on the index, taken out, times one *component*:
-nested sums over one product of atoms in which every index is tied to the others.  In a component
-equal indices are contracted, orthogonal pairs summed, permutations of an index renamed away,
-and at last the order of the nested sums is chosen without looking at any accidental name.
+A sum of products becomes the factors that do not depend on the index times one *component*: nested
+sums over one product of atoms in which every index is tied to the others.  In a component, indices
+fixed by an equation are contracted, orthogonal pairs are summed, and a map applied to every
+occurrence of an index is removed by reindexing.  Last, the nested sums are put into an order that
+does not depend on names.
 
-Equal indices are contracted, orthogonal pairs summed, and a map that stands on every occurrence
-of an index is renamed away.
-
-Statements have symbolic lengths, and the few literal ones are small: two channels of a pair, three
-parts of a proof.  A program has literal lengths everywhere, heads and features, and sums over them
-are best left as sums.
+In statements, lengths are symbolic, and the few literal ones are small: two channels of a pair,
+three parts of a proof.  In programs all lengths are literal, heads and features, and sums over them
+are best kept as sums.
 """
 
 from __future__ import annotations
@@ -49,20 +47,20 @@ if TYPE_CHECKING:
     from .normaliser import Normaliser
 
 
-# Up to which literal length an axis is written out entry by entry
+# The literal length up to which an axis is written out entry by entry
 
 USUAL = 8
 _longest: ContextVar[int] = ContextVar("longest", default=USUAL)
 
 
 def longest_written_out() -> int:
-    """The longest literal axis that is written out."""
+    """Return the length of the longest literal axis that is written out."""
     return _longest.get()
 
 
 @contextmanager
 def written_out(most: int) -> Iterator[None]:
-    """Write out axes of literal length up to ``most`` only, while this lasts."""
+    """Write out only axes of literal length up to ``most`` inside the block."""
     token = _longest.set(most)
     try:
         yield
@@ -74,7 +72,7 @@ def written_out(most: int) -> Iterator[None]:
 
 
 def component(norm: Normaliser, t: Term) -> Derivation:
-    """A sum of one product in which every factor depends on the index."""
+    """Normalise a sum of one product in which every factor depends on the index."""
     front = _prenex(t)
     step = _contracted(norm, front.right)
     if step is not None:
@@ -83,7 +81,7 @@ def component(norm: Normaliser, t: Term) -> Derivation:
 
 
 def _prenex(t: Term) -> Derivation:
-    """Sums among the factors moved to the front: Σ_j a·Σ_k b = Σ_j Σ_k a·b."""
+    """Move sums among the factors to the front: Σ_j a·Σ_k b = Σ_j Σ_k a·b."""
     whole: Derivation = Reflexive(t)
     while True:
         indices, body = layers(whole.right)
@@ -95,7 +93,7 @@ def _prenex(t: Term) -> Derivation:
 
 
 def _pulled(factors: tuple[Term, ...], place: int, body: Term) -> Derivation | None:
-    """a·(Σ_k b)^m as Σ_k a·(Σ_k b)^{m−1}·b, for the factor at a place, or None."""
+    """Derive a·(Σ_k b)^m = Σ_k a·(Σ_k b)^{m−1}·b, for the factor at a place, or return None."""
     factor = factors[place]
     exponent = factor.data if factor.op == "power" else 1
     inner = factor.args[0] if factor.op == "power" else factor
@@ -113,7 +111,7 @@ def _pulled(factors: tuple[Term, ...], place: int, body: Term) -> Derivation | N
 
 
 def _contracted(norm: Normaliser, t: Term) -> Derivation | None:
-    """One contraction of a component, or None."""
+    """Derive one contraction of a component, or return None."""
     indices, body = layers(t)
     factors = body.args if body.op == "mul" else (body,)
     for place, j in enumerate(indices):
@@ -147,13 +145,13 @@ def _contracted(norm: Normaliser, t: Term) -> Derivation | None:
 
 
 def _choice(gate: Term, j: Term) -> Derivation | None:
-    """An equation that chooses j, as [j = a] with a certainly among the values of j; or None."""
+    """Solve an indicator for j as [j = a] with a certainly in the range of j, or return None."""
     step = solved(gate, j)
     return step if step is not None and below(step.right.args[0].args[1], j.args[0]) else None
 
 
 def _gate_solved(inner: Term, j: Term) -> Derivation:
-    """The product with the first equation that can be solved for j solved."""
+    """Solve the first indicator of a product that can be solved for j."""
     for place, factor in enumerate(inner.args if inner.op == "mul" else (inner,)):
         step = _choice(factor, j)
         if step is not None:
@@ -164,7 +162,7 @@ def _gate_solved(inner: Term, j: Term) -> Derivation:
 def _by_equation(
     norm: Normaliser, t: Term, indices: list[Term], factors: Sequence[Term]
 ) -> Derivation | None:
-    """A part of the sums that is the left side of an equation at hand, by that equation."""
+    """Rewrite a part of nested sums by an assumed equation, or return None."""
     found = in_sum(norm, indices, factors)
     if found is None:
         return None
@@ -199,7 +197,7 @@ Contraction = tuple[str, Term, tuple[Term, ...], int]
 
 
 def _contraction(factors: tuple[Term, ...], j: Term) -> Contraction | None:
-    """(rule, the product as the rule wants it, arguments, factors outside) for an index."""
+    """Return (rule, product arranged for it, arguments, factors outside) for an index, or None."""
     touching = [f for f in factors if j in free(f)]
     others = [f for f in factors if j not in free(f)]
     for gate in touching:
@@ -229,7 +227,7 @@ def _contraction(factors: tuple[Term, ...], j: Term) -> Contraction | None:
 
 
 def _backwards(factors: Sequence[Term], j: Term) -> bool:
-    """Whether arrays are read at n − 1 − j and the like, and none at j or forwards from it."""
+    """Whether arrays are read at indices that fall with j (n − 1 − j), and none that rise."""
     signs = set[bool]()
     here = frozenset((j,))
     for t in (part for f in factors for part in parts_with(f, here) if part.op == "entry"):
@@ -241,14 +239,14 @@ def _backwards(factors: Sequence[Term], j: Term) -> bool:
 
 
 def _is_standard(x: Term, j: Term) -> bool:
-    """Whether a factor is one of the random numbers z[j, i] that are given as standard."""
+    """Whether a factor is one of the random numbers z[j, i] given as standard."""
     if x.op != "entry" or len(x.args) != 3 or x.args[1] is not j or j in free(x.args[2]):
         return False
     return x.args[0].op == "var" and x.args[0].data[1] == "standard"
 
 
 def _counted(f: Term, j: Term) -> bool:
-    """Whether a factor is [j <= m] or [j < m], and m stays on the axis."""
+    """Whether a factor is [j <= m] or [j < m] with m on the axis."""
     if f.op != "indicator" or f.args[0].op not in ("less", "less_equal"):
         return False
     try:
@@ -258,11 +256,11 @@ def _counted(f: Term, j: Term) -> bool:
     return True
 
 
-# Finite sums in the normal form
+# The normal form of a sum
 
 
 def summation(norm: Normaliser, t: Term) -> Derivation:
-    """The normal form of a sum."""
+    """Normalise a sum."""
     length = t.args[0]
     count = number_of(length)
     if count is not None and count <= longest_written_out():
@@ -285,7 +283,7 @@ ASKING = frozenset(("floor_divide", "remainder", "concat"))
 
 
 def _needed_split(body: Term, j: Term, length: Term) -> tuple[str, Term] | None:
-    """How the body asks for the axis to be taken apart: a division, or a seam of a concat."""
+    """Return the split of the axis that the body needs for a division or a concat, or None."""
     if ASKING.isdisjoint(operations(body)):
         return None
     for part in parts_with(body, frozenset((j,))):
@@ -301,7 +299,7 @@ def _needed_split(body: Term, j: Term, length: Term) -> tuple[str, Term] | None:
 
 
 def _summed(norm: Normaliser, t: Term, j: Term) -> Derivation:
-    """A sum whose body is in normal form."""
+    """Normalise a sum whose body is in normal form."""
     body = instantiate(t.args[1], j)
     if body.op == "add":
         step = rewrite("distribute", t)

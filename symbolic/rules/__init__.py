@@ -1,8 +1,8 @@
 """The rules of the kernel: each takes a term to an equal term, or refuses.
 
 A rule returns the new term and the assumptions under which the two are equal; it never
-searches.  ``RULES`` is the whole list.  A rule that is wrong makes the checker lie, so the suite
-plants a fault in each and must notice (``tests/symbolic/test_kernel_faults.py``).
+searches.  ``RULES`` is the whole list.  A wrong rule makes the checker unsound, so the tests
+plant a fault in each and must detect it (``tests/symbolic/test_kernel_faults.py``).
 """
 
 from __future__ import annotations
@@ -74,6 +74,6 @@ ON_SIGNS = frozenset(name for name, rule in RULES.items() if "signs" in (rule.__
 
 
 def applied(rule: str, t: Term, arguments: tuple[object, ...], signs: Signs = BY_FORM) -> Result:
-    """What a rule makes of a term, where these signs are known."""
+    """Return the result of applying a rule to a term, given the known signs."""
     with Refusing(rule):
         return RULES[rule](t, *arguments, **({"signs": signs} if rule in ON_SIGNS else {}))

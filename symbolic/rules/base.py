@@ -1,4 +1,4 @@
-"""What every rule needs: refusal, assumptions."""
+"""What every rule of the kernel uses: refusals, assumptions, arguments and comparisons."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ NOTHING: Facts = frozenset()
 
 
 class Refused(Exception):
-    """The kernel does not accept a step; the text names the rule and what was missing.
+    """Raised when the kernel rejects a step; the message names the rule and the failed condition.
 
-    The terms that it names are written out when it is read: a search meets many refusals.
+    Its terms are printed only when the message is read, since a search meets many refusals.
     """
 
     rule = ""
@@ -32,21 +32,24 @@ def need(condition: object, why: str, *terms: Term) -> None:
 
 
 def argument(t: Term, place: object) -> Term:
-    """The argument of a term at a place, which is not counted from the end."""
+    """Return the argument of a term at a place; negative places are refused."""
     need(type(place) is int and 0 <= place < len(t.args), "no such argument", t)
     assert isinstance(place, int)
     return t.args[place]
 
 
 def compared(t: Term, *ops: str) -> tuple[str, Term, Term]:
-    """The operation and the sides of [a = b], [a < b] or [a <= b], if it is one of these."""
+    """Return the operation and the sides of a comparison [a = b], [a < b] or [a <= b].
+
+    Any other term, and a comparison with an operation not listed, is refused.
+    """
     need(t.op == "indicator" and t.args[0].op in ops, "not a comparison of that kind", t)
     a, b = t.args[0].args
     return t.args[0].op, a, b
 
 
 class Refusing(ContextDecorator):
-    """What is refused inside is refused by this rule, unless one within it did."""
+    """A context in which refusals are attributed to a rule, unless an inner one named its own."""
 
     def __init__(self, rule: str) -> None:
         self.rule = rule

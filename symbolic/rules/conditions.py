@@ -1,4 +1,4 @@
-"""Conditions as indicators, choices, and minus infinity."""
+"""Rules for conditions as indicators, for choices (``where``), and for minus infinity."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def where(t: Term) -> Result:
 
 
 def push(t: Term, place: Any) -> Result:
-    """f(.., where(c, a, b), ..) = where(c, f(.., a, ..), f(.., b, ..))."""
+    """f(.., where(c, a, b), ..) = where(c, f(.., a, ..), f(.., b, ..)) for an arithmetic f."""
     need(t.op in ("add", "mul", "exp", "maximum", "power"), "not an arithmetic term", t)
     choice = argument(t, place)
     need(choice.op == "where", "no choice at that place", t)
@@ -62,7 +62,8 @@ def infinity(t: Term, *, signs: Signs = BY_FORM) -> Result:
 def connective(t: Term) -> Result:
     """[not c] = 1 − [c];  [a and b] = [a][b];  [a or b] = [a] + [b] − [a][b].
 
-    Of truth values, [a = b] = [a][b] + (1 − [a])(1 − [b]), and [where(c, a, b)] as of numbers.
+    For truth values also [a = b] = [a][b] + (1 − [a])(1 − [b]), and
+    [where(c, a, b)] = where(c, [a], [b]).
     """
     need(t.op == "indicator", "not an indicator", t)
     c = t.args[0]
@@ -92,7 +93,7 @@ def either(t: Term, gate: Term) -> Result:
 
 
 def comparison(t: Term, a: Term, b: Term) -> Result:
-    """[x = y] = [a = b], and so for < and <=, when x − y = a − b, or b − a for =."""
+    """[x = y] = [a = b] if x − y = ±(a − b); for < and <= only if x − y = a − b."""
     op, x, y = compared(t, "equal", *ORDERS)
     gap = subtract(x, y)
     turned = op == "equal" and same_polynomial(gap, subtract(b, a))
@@ -101,9 +102,9 @@ def comparison(t: Term, a: Term, b: Term) -> Result:
 
 
 def whole(t: Term, a: Term, b: Term) -> Result:
-    """[x < y] = [a <= b] when b − a = y − x − 1, [x <= y] = [a < b] when b − a = y − x + 1.
+    """[x < y] = [a <= b] if b − a = y − x − 1, [x <= y] = [a < b] if b − a = y − x + 1.
 
-    Of integers x and y.
+    Here x and y are integers.
     """
     op, x, y = compared(t, *ORDERS)
     need(is_integer(x) and is_integer(y), "not of integers", x, y)
@@ -114,7 +115,7 @@ def whole(t: Term, a: Term, b: Term) -> Result:
 
 
 def decide(t: Term, *, signs: Signs = BY_FORM) -> Result:
-    """A comparison that ranges settle, of integers, or the sign of the difference, of any."""
+    """Replace a comparison by 0 or 1, decided by integer ranges or the sign of the difference."""
     op, *sides = compared(t, "equal", *ORDERS)
     x, y = map(integer, sides)
     if op == "equal":
@@ -137,9 +138,9 @@ def decide(t: Term, *, signs: Signs = BY_FORM) -> Result:
 def implied(
     t: Term, first: object, second: object, slack: Term, *, signs: Signs = BY_FORM
 ) -> Result:
-    """[a <= b]·[c <= d]·f = [a <= b]·f when (d − c) − (b − a) = slack >= 0; < for both as well.
+    """[a <= b]·[c <= d]·f = [a <= b]·f if (d − c) − (b − a) = slack >= 0.
 
-    [a < b]·[c <= d]·f = [a < b]·f too.
+    The same holds with < in both comparisons, and with < in the first only.
     """
     need(t.op == "mul" and t.finite and first != second, "not two places of a finite product", t)
     op, a, b = compared(argument(t, first), *ORDERS)
@@ -154,7 +155,7 @@ def implied(
 def turned(t: Term) -> Result:
     """[a <= b] = 1 − [b < a], [a < b] = 1 − [b <= a]; [a = b] = [a <= b] + [b <= a] − 1.
 
-    For finite numbers.
+    Here a and b are finite numbers.
     """
     op, a, b = compared(t, "equal", *ORDERS)
     need(t.finite and not t.shape, "not of finite numbers", t)

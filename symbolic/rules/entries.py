@@ -1,4 +1,4 @@
-"""Definitions, entries of arrays and stacks of layers unfolded, and tables."""
+"""Rules that unfold definitions, entries of arrays and stacks of layers, and tabulate arrays."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .base import NOTHING, Refused, Result, need
 
 
 def definition(t: Term) -> Result:
-    """A named term is its body."""
+    """A named term equals its body."""
     need(t.op == "named", "not a named term", t)
     return t.args[0], NOTHING
 
 
 def unfold(t: Term) -> Result:
-    """The entry of a computed array, by the table of meanings."""
+    """The entry of a computed array, as given by the table of meanings (``meaning.py``)."""
     need(not t.shape, "not a number", t)
     array, *at = t.args if t.op == "entry" else (t,)
     for i, length in zip(at, array.shape, strict=True):
@@ -27,7 +27,7 @@ def unfold(t: Term) -> Result:
 
 
 def tabulated(t: Term) -> Result:
-    """An array is the table of its entries."""
+    """An array equals the table of its entries."""
     need(t.shape and t.op != "tabulate", "not an array to tabulate", t)
     at = [opened(length, t, f"t{k}") for k, length in enumerate(t.shape)]
     body = entry(t, *at)
@@ -37,7 +37,7 @@ def tabulated(t: Term) -> Result:
 
 
 def layer(t: Term) -> Result:
-    """A stack of no layers is its start;  one of m + 1 layers is layer m on a stack of m."""
+    """A stack of 0 layers is its start; one of m + 1 layers is layer m applied to m layers."""
     need(t.op == "iterate", "not a stack of layers", t)
     depth, start, body = t.args
     if integer(depth) is ZERO:

@@ -1,4 +1,4 @@
-"""Exponentials, angles, roots, absolute values and maxima."""
+"""Rules for exponentials, logarithms, angles, roots, absolute values and maxima."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .signs import BY_FORM, Signs
 
 
 def exponential(t: Term, target: Term) -> Result:
-    """exp(a) = Π exp(a_k)^{p_k} when a = Σ p_k a_k; exp(0) = 1; exp(-inf) = 0."""
+    """exp(a) = Π exp(a_k)^{p_k} if a = Σ p_k a_k; exp(0) = 1; exp(-inf) = 0."""
     need(t.op == "exp", "not an exponential", t)
     if t.args[0] is MINUS_INFINITY:
         need(target is ZERO, "exp of minus infinity is 0", target)
@@ -110,7 +110,7 @@ def absolute(t: Term, *, signs: Signs = BY_FORM) -> Result:
 
 
 def ordered_absolute(t: Term, distance: Term) -> Result:
-    """[a <= b]·f(|b − a|) = [a <= b]·f(b − a), wherever the distance occurs in the product."""
+    """[a <= b]·f(|b − a|) = [a <= b]·f(b − a), at every occurrence of ``distance`` = |b − a|."""
     good = t.op == "mul" and t.finite and distance.op == "abs" and not distance.loose
     need(good, "not a finite product with a distance", t)
     (x,) = distance.args

@@ -1,7 +1,8 @@
-"""Steps that show a sign beyond the form of a number, each from signs that are known before it.
+"""Rules that show signs which the form of a number does not settle, each from signs known before.
 
-Who looks for a sign writes the steps down (``SignStep``), and :func:`known_after` takes each again.
-``STEPS`` is the whole list: a number and arguments to a kind, with what it rests on, or a refusal.
+The search for a sign records its steps (``SignStep``), and :func:`known_after` checks each again.
+``STEPS`` is the whole list of rules.  Each takes a number and arguments and returns the kind of
+sign shown and the assumptions it rests on, or refuses.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ KINDS = ("nonzero", "nonnegative", "positive")
 def known_after(
     steps: tuple[SignStep, ...], known: Known | None = None, over: frozenset[Term] = frozenset()
 ) -> Signs:
-    """What is known after the steps; raises ``Refused`` at the first that shows it not.
+    """Return what is known after the steps; raise ``Refused`` at the first invalid step.
 
-    ``over`` has the variables that have a value.  What is shown by way of others holds without
-    them only if they have values at all.
+    ``over`` holds the variables known to have a value.  A step that uses further variables is
+    accepted only if these range over non-empty sets.
     """
     signs = Signs(dict(known or {}), over)
     for step in steps:
@@ -50,7 +51,7 @@ def known_after(
 
 
 def _shown(step: SignStep, signs: Signs) -> tuple[Assumption, Facts]:
-    """The fact that a step shows, and what it rests on."""
+    """Return the fact that a step shows, and the assumptions it rests on."""
     need(step.kind in KINDS and not step.number.loose, "not of a number", step.number)
     fact = (step.kind, step.number)
     if step.rule == "given":
@@ -58,21 +59,21 @@ def _shown(step: SignStep, signs: Signs) -> tuple[Assumption, Facts]:
     need(step.rule in STEPS, "there is no such rule")
     kind, rests = STEPS[step.rule](step.number, signs, *step.arguments)
     need(kind in (step.kind, "positive"), f"not {step.kind}", step.number)
-    opened = step.rule == "every"  # its index; a place may be that index, and then counts
+    opened = step.rule == "every"  # skips its index; if a place is that index, it does count
     used = names(*(x for x in step.arguments[opened:] if isinstance(x, Term)))
     inhabited(used - free(step.number) - signs.over)
     return fact, rests
 
 
 def inhabited(variables: frozenset[Term]) -> None:
-    """What was shown by way of some variables holds without them if they have values at all."""
+    """Refuse variables that may have no value: a proof that eliminates them needs one."""
     for v in variables:
         some = not v.args or v.args[0].op == "space" or always_less(ZERO, v.args[0])
         need(some, "it may have no value", v)
 
 
 def _at_least(least: int, signs: Signs, *terms: Term) -> tuple[list[int], Facts]:
-    """The signs of numbers, of which none may be less certain."""
+    """Return the signs of numbers, refusing any below ``least``, and the assumptions."""
     found = [signs.sign(t) for t in terms]
     for t, (certain, _) in zip(terms, found, strict=True):
         need(certain >= least, "its sign is not known", t)
@@ -91,7 +92,7 @@ def total(t: Term, signs: Signs, *parts: Term) -> Shown:
 
 
 def multiple(t: Term, signs: Signs, x: Term) -> Shown:
-    """t = x, which is not 0."""
+    """t = x and x is not 0."""
     certain, used = signs.nonzero(x)
     need(certain and same_polynomial(t, x), "not known to be other than 0", t, x)
     return "nonzero", used
@@ -111,13 +112,13 @@ def whole(t: Term, signs: Signs, x: Term) -> Shown:
 
 
 def ranges(t: Term, _: Signs) -> Shown:
-    """The ranges of indices, naturals and sizes settle it."""
+    """t >= 0 or t > 0 follows from the ranges of indices, naturals and sizes."""
     need(always_less(num(-1), t), "the ranges do not settle it", t)
     return _kind(always_less(ZERO, t)), NOTHING
 
 
 def bounded(t: Term, _: Signs, x: Term) -> Shown:
-    """1 − x and 1 + x for a cosine, sine, hyperbolic tangent or indicator."""
+    """t = 1 − x or t = 1 + x for a cosine, sine, hyperbolic tangent or indicator x."""
     need(x.op in ("cos", "sin", "tanh", "indicator"), "no bound", x)
     ends = add(ONE, x), subtract(ONE, x)
     need(any(same_polynomial(t, end) for end in ends), "not 1 and that number", t, x)
@@ -129,7 +130,7 @@ LEAST = {"exp": 0, "tanh": 0, "sqrt": 1, "log": 2, "power": 2}
 
 
 def rising(t: Term, signs: Signs, f: Any, x: Term, y: Term) -> Shown:
-    """t = f(y) − f(x) and y − x >= 0, for exp, tanh, √ from 0, log and −1/x above 0."""
+    """t = f(y) − f(x) and y − x >= 0, for f = exp, tanh, √ (x >= 0), log or −1/x (x > 0)."""
     need(f in LEAST, "not a function that rises", t)
     need(not x.shape + y.shape and x.finite and y.finite, "not two numbers", x, y)
     low, high = [(power(v, -1) if f == "power" else unary(f, v), AT.get((f, v))) for v in (x, y)]
@@ -158,9 +159,9 @@ def least(t: Term, signs: Signs, m: Term, z: Term) -> Shown:
 
 
 def every(t: Term, signs: Signs, j: Term, steps: Any, *at: Term) -> Shown:
-    """t = Σ_j f(j) with f(j) >= 0 for any j, by steps of its own.
+    """t = Σ_j f(j) with f(j) >= 0 for every j, which ``steps`` show.
 
-    It is positive if all are and there is one, or if one is that stands ``at`` a place of the axis.
+    It is positive if all terms are and the sum is not empty, or if the term ``at`` some place is.
     """
     need(t.op == "sum" and t.finite, "not a finite sum", t)
     length, body = t.args
@@ -191,9 +192,9 @@ def linear(t: Term, signs: Signs, x: Term, y: Term) -> Shown:
 
 
 def cases(t: Term, signs: Signs, gate: Term, holds: Any, fails: Any) -> Shown:
-    """The sign of t where a condition in it holds and where it does not, by steps of each.
+    """The sign of t, shown both where the condition ``gate`` holds and where it fails.
 
-    A case in which 0 would be positive is none.
+    Each case has its own steps; a case in which they show 0 > 0 is impossible and is skipped.
     """
     for x in (t, gate):
         need(x.finite and not x.shape and not x.loose, "not a finite number", x)
@@ -211,7 +212,7 @@ def cases(t: Term, signs: Signs, gate: Term, holds: Any, fails: Any) -> Shown:
 
 
 def _told(c: Term) -> tuple[list[Assumption], list[Assumption]]:
-    """What is true of a and b where a <= b, a < b or a = b, and what where it is not."""
+    """Return the facts about a and b if a <= b, a < b or a = b holds, and those if it fails."""
     if c.op not in ("less", "less_equal", "equal") or is_truth(c.args[0]):
         return [], []
     a, b = c.args

@@ -1,4 +1,4 @@
-"""Maps of indices, digits of an index, division with rest, and functions that are equivariant."""
+"""Rules for index maps, digits of an index, division with remainder, and equivariant functions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def digits(t: Term, width: Term) -> Result:
 
 
 def divide(t: Term, *, signs: Signs = BY_FORM) -> Result:
-    """⌊(a·k + b)/k⌋ = a and (a·k + b) mod k = b for 0 <= b < k, or for b = 0 and any k > 0."""
+    """⌊(a·k + b)/k⌋ = a and (a·k + b) mod k = b for 0 <= b < k, or for b = 0 and real k > 0."""
     need(t.op in ("floor_divide", "remainder"), "not a division with rest", t)
     quotient, rest = split_integer(t.args[0], t.args[1])
     certain, used = signs.sign(t.args[1]) if rest is ZERO else (0, NOTHING)
@@ -70,10 +70,10 @@ def remainder(t: Term, *, signs: Signs = BY_FORM) -> Result:
 
 
 def floor(t: Term, whole: Term, rest: Term, *, signs: Signs = BY_FORM) -> Result:
-    """⌊x/y⌋ = a + ⌊b/y⌋ when x = a·y + b, a an integer and y > 0;  ⌊⌊b/c⌋/y⌋ = ⌊b/(c·y)⌋.
+    """⌊x/y⌋ = a + ⌊b/y⌋ if x = a·y + b, a is an integer and y > 0;  ⌊⌊b/c⌋/y⌋ = ⌊b/(c·y)⌋.
 
-    The second is asked for with ``whole`` = 0 and ``rest`` = ⌊b/(c·y)⌋: c > 0, and y a positive
-    integer.
+    The second form is requested by ``whole`` = 0 and ``rest`` = ⌊b/(c·y)⌋; it requires c > 0 and
+    a positive integer y.
     """
     need(t.op == "floor_divide" and t.finite and not t.shape, "not a floor", t)
     x, y = t.args

@@ -1,7 +1,7 @@
-"""The ring: equality of polynomials in atoms, by their coefficients.
+"""The ring rule: equality of polynomials in atoms, by comparing coefficients.
 
-An atom is any number that is no sum, product, power or literal, and the inverse of a sum; each has
-two exponents, its own and that of its inverse.  1/(ab) = 1/a · 1/b also when a = 0.
+An atom is a number other than a sum, product, power or literal, or the inverse of a sum.  Each
+atom has two exponents, its own and that of its inverse.  1/(ab) = 1/a · 1/b also when a = 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Polynomial = dict[tuple[int, ...], Any]
 
 
 def ring(t: Term, target: Term, *nonzero: Term, signs: Signs = BY_FORM) -> Result:
-    """Commutative ring with inverses; atoms listed in ``nonzero`` are not 0."""
+    """t = target as polynomials in their atoms, with a·(1/a) = 1 for each a in ``nonzero``."""
     assumed = NOTHING
     for atom in nonzero:
         certain, used = signs.nonzero(atom)
@@ -40,7 +40,7 @@ def _atoms(t: Term, found: dict[Term, int]) -> None:
 
 
 class _Reading:
-    """Terms as polynomials over the same atoms."""
+    """Reads terms as polynomials over common atoms."""
 
     def __init__(self, terms: Iterable[Term]) -> None:
         self.at: dict[Term, int] = {}
@@ -50,7 +50,7 @@ class _Reading:
 
     def __call__(self, t: Term) -> Polynomial:
         if t.op == "num":
-            whole = t.data.denominator == 1  # integers are added in less time
+            whole = t.data.denominator == 1  # integer arithmetic is faster
             return {self.unit: t.data.numerator if whole else t.data}
         if t.op == "add":
             return summed(map(self, t.args))
@@ -70,7 +70,7 @@ class _Reading:
 
 
 def _product(a: Polynomial, b: Polynomial) -> Polynomial:
-    """Their product, which may be large: it is looked whether the time is over."""
+    """Return the product, checking the time limit, as it may be large."""
     total: Polynomial = {}
     for m, c in a.items():
         spend()
@@ -89,9 +89,9 @@ def _power(base: Polynomial, exponent: int, unit: tuple[int, ...]) -> Polynomial
 
 @lru_cache(maxsize=200_000)
 def same_polynomial(t: Term, target: Term, nonzero: tuple[Term, ...] = ()) -> bool:
-    """Whether two terms are one polynomial in their atoms, with a·(1/a) = 1 for ``nonzero``.
+    """Whether two terms are equal polynomials in their atoms, with a·(1/a) = 1 for ``nonzero``.
 
-    Such an a is an atom, or a sum: then the difference is multiplied by a power of it.
+    Such an a is an atom or a sum; for a sum, the difference is multiplied by a power of it.
     """
     if not (t.finite and target.finite) or t.shape or target.shape:
         return False
@@ -108,7 +108,7 @@ def same_polynomial(t: Term, target: Term, nonzero: tuple[Term, ...] = ()) -> bo
 
 
 def _cleared(p: Polynomial, place: int, divisor: Polynomial, unit: tuple[int, ...]) -> Polynomial:
-    """divisor^k · polynomial, where the generator at ``place`` stands for 1/divisor."""
+    """Return divisor^k · p, where the generator at ``place`` stands for 1/divisor."""
     degree = max(m[place] for m in p)
     return summed(
         _product({(*m[:place], 0, *m[place + 1 :]): c}, _power(divisor, degree - m[place], unit))
@@ -117,7 +117,7 @@ def _cleared(p: Polynomial, place: int, divisor: Polynomial, unit: tuple[int, ..
 
 
 def _cancelled(monomial: tuple[int, ...], places: list[int]) -> tuple[int, ...]:
-    """A monomial with a^(p − q) for a^p·(1/a)^q, of the atoms with exponents at these places."""
+    """Return a monomial with a^p·(1/a)^q made a^(p − q), for the atoms at these places."""
     left = list(monomial)
     for at in places:
         left[at], left[at + 1] = left[at] - left[at + 1], 0
@@ -126,7 +126,7 @@ def _cancelled(monomial: tuple[int, ...], places: list[int]) -> tuple[int, ...]:
 
 @cache
 def _inverses_as_atoms(t: Term) -> Term:
-    """Inverses moved inward to the factors; that of a sum is an atom of its own."""
+    """Return the term with inverses moved inward to the factors; that of a sum is an atom."""
     if t.op in ("add", "mul"):
         return make(t.op, tuple(_inverses_as_atoms(arg) for arg in t.args))
     if t.op != "power":

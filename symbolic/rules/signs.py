@@ -1,7 +1,8 @@
-"""Signs: what the form of a number settles, and what is known beyond that.
+"""Signs of numbers: those that follow from the form of a term, and from known facts.
 
-Nothing is looked for here.  ``facts`` holds what is known: ("positive", A), ("nonnegative", A) of
-every entry of an array and ("nonzero", x) of a number.  A fact that is used comes back.
+Nothing is searched for here.  ``facts`` holds what is known: ("positive", A) or
+("nonnegative", A) for every entry of an array A, ("nonzero", x) for a number x.  The facts that
+were used are returned with the sign.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ BY_KIND = {"positive": 2, "nonnegative": 1}
 
 
 class Signs:
-    """What a rule may ask: signs by their form, and by facts, each with what it rests on.
+    """The signs available to a rule: by form and by known facts.
 
-    ``over`` has the variables that have a value.
+    ``known`` maps each fact to the assumptions it rests on; ``over`` holds the variables that are
+    known to have a value.
     """
 
     def __init__(
@@ -31,12 +33,12 @@ class Signs:
         self.facts = frozenset(known)
 
     def sign(self, t: Term) -> Sign:
-        """2 if t > 0 is certain, 1 if t >= 0 is, 0 if neither; with assumptions."""
+        """Return 2 if t > 0 is certain, 1 if t >= 0 is, 0 if neither; and the assumptions."""
         certain, used = sign(t, self.facts)
         return certain, self._rests(used)
 
     def nonzero(self, t: Term) -> tuple[bool, Facts]:
-        """Whether t is certainly not 0, with assumptions."""
+        """Return whether t is certainly not 0, and the assumptions."""
         certain, used = nonzero(t, self.facts)
         return certain, self._rests(used)
 
@@ -49,7 +51,7 @@ BY_FORM = Signs({})
 
 @cache
 def sign(t: Term, facts: Facts = NOTHING) -> Sign:
-    """2 if t > 0 is certain from its form and the facts, 1 if t >= 0 is, 0 if neither."""
+    """Return 2 if t > 0 follows from its form and the facts, 1 if t >= 0 does, 0 if neither."""
     if ("positive", t) in facts:
         return 2, frozenset({("positive", t)})
     found = _SIGNS[t.op](t, facts) if t.op in _SIGNS else NEITHER
@@ -88,7 +90,7 @@ def _absolute(t: Term, facts: Facts) -> Sign:
 
 
 def _same(t: Term, facts: Facts) -> Sign:
-    """A root, an odd power, the hyperbolic tangent of a number has its sign."""
+    """A root, an odd power or the hyperbolic tangent has the sign of its argument."""
     return sign(t.args[0], facts) if t.finite else NEITHER
 
 
@@ -97,7 +99,7 @@ def _exp(t: Term, _: Facts) -> Sign:
 
 
 def _sum(t: Term, facts: Facts) -> Sign:
-    """A sum of terms >= 0 is; it is positive where all are and there is one, or the outcomes."""
+    """A sum of terms >= 0 is >= 0; it is > 0 if all terms are and the sum is not empty."""
     length, body = t.args
     some = length.op == "space" or always_less(ZERO, length)
     inner, used = sign(instantiate(body, opened(length, t, facts)), facts)
@@ -110,13 +112,13 @@ def _add(t: Term, facts: Facts) -> Sign:
 
 
 def _mul(t: Term, facts: Facts) -> Sign:
-    """A product of numbers with known signs."""
+    """A product of factors >= 0 is >= 0, and > 0 if all are > 0; squares count as factors."""
     signs, used = _all(with_squares(t), facts)
     return min(signs), used
 
 
 def with_squares(product: Term) -> tuple[Term, ...]:
-    """The factors of a product, where x·x counts as a square."""
+    """Return the factors of a product, with x·x as one square."""
     parts: list[Term] = []
     for arg in product.args:
         twice = arg in parts
@@ -141,7 +143,7 @@ def _maximum(t: Term, facts: Facts) -> Sign:
 
 
 def _iterate(t: Term, facts: Facts) -> Sign:
-    """A stack is positive if its start is, and every layer of a positive number."""
+    """A stack is positive if its start is, and every layer maps positive numbers to such."""
     depth, start, body = t.args
     first, used = sign(start, facts)
     if t.shape or first < 2:
@@ -152,15 +154,15 @@ def _iterate(t: Term, facts: Facts) -> Sign:
 
 
 def _carried(t: Term, facts: Facts) -> Sign:
-    """Entries of an array in another place or shape have the sign that all its entries have."""
+    """An operation that only moves entries keeps the sign common to all of them."""
     return sign(t.args[0], facts)
 
 
 @cache
 def nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, Facts]:
-    """Whether t is certainly not 0, from its form and the facts.
+    """Return whether t is certainly not 0, from its form and the facts; and the facts used.
 
-    The cosine of a rational number is not 0, nor is the sine of one that is not 0: π is irrational.
+    As π is irrational, cos x is not 0 for rational x, nor is sin x for rational x other than 0.
     """
     if ("nonzero", t) in facts and not t.shape:
         return True, frozenset({("nonzero", t)})
@@ -180,7 +182,7 @@ def nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, Facts]:
 
 
 def _is_rational(t: Term) -> bool:
-    """A polynomial in naturals with rational coefficients."""
+    """Whether t is a polynomial in natural numbers with rational coefficients."""
     if t.op in ("add", "mul"):
         return all(map(_is_rational, t.args))
     return number_of(t) is not None or is_integer(t)

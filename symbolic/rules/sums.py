@@ -1,7 +1,8 @@
 """Finite sums: linearity, exchange, splitting an axis, contraction.
 
-A sum over a probability space is an expectation.  Linearity, exchange and the expectation of a
-constant hold for it; every other rule asks for a length that is a natural number and refuses it.
+A sum over a probability space is an expectation.  It has linearity, exchange, the expectation of
+a constant and the moments of standard random numbers; every other rule requires a natural number
+as length and refuses a space.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .base import NOTHING, Refused, Result, compared, need
 
 
 def open_sum(t: Term, *, expectation: bool = False) -> tuple[Term, Term, Term]:
-    """(length, an index, the body at that index) of a sum.  No length has an index."""
+    """Return the length of a sum, a fresh index, and the body at that index."""
     need(t.op == "sum", "not a sum", t)
     counted = always_less(num(-1), t.args[0]) or (expectation and t.args[0].op == "space")
     need(counted, "the length is not a natural number", t.args[0])
@@ -36,12 +37,12 @@ def open_sum(t: Term, *, expectation: bool = False) -> tuple[Term, Term, Term]:
 
 
 def closed(length: Term, variable: Term, body: Term) -> Term:
-    """The sum of body over the variable."""
+    """Return the sum of the body over the variable."""
     return make("sum", (length, bind(body, variable)))
 
 
 def put(body: Term, variable: Term, value: Term) -> Term:
-    """The body at an integer value of its index."""
+    """Return the body with its index replaced by an integer value."""
     return substitute(body, variable, integer(value))
 
 
@@ -53,7 +54,7 @@ def distribute(t: Term) -> Result:
 
 
 def factor(t: Term, count: Any) -> Result:
-    """Σ_j c·f(j) = c·Σ_j f(j) for the first ``count`` factors, the same for all j."""
+    """Σ_j c·f(j) = c·Σ_j f(j), where c is the first ``count`` factors, constant in j."""
     length, j, body = open_sum(t, expectation=True)
     need(type(count) is int and count > 0, "not a number of factors", t)
     factors = body.args if body.op == "mul" else (body,)
@@ -99,7 +100,7 @@ def reflect(t: Term) -> Result:
 
 
 def delta(t: Term) -> Result:
-    """Σ_j [j = a]·f(j) = f(a) when a lies in the range of j and does not mention j."""
+    """Σ_j [j = a]·f(j) = f(a) if a lies in the range of j and does not depend on j."""
     length, j, body = open_sum(t)
     gate, *rest = body.args if body.op == "mul" else (body,)
     need(body.finite, "the body may be infinite", t)
@@ -132,7 +133,7 @@ def cut(t: Term, first: Term) -> Result:
 
 
 def unroll(t: Term) -> Result:
-    """A sum over an axis of literal length, written out."""
+    """A sum over an axis of literal length equals the sum of its terms, written out."""
     length, j, body = open_sum(t)
     count = number_of(length)
     need(count is not None and body.finite, "the length is not a literal", t)

@@ -13,7 +13,7 @@ from attnproof.real_code.checking import adapted, look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.loading import load
 from attnproof.real_code.records import CodeRecord
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.table import WIDE, code_page
 from attnproof.real_code.words import exit_code
 
@@ -24,12 +24,12 @@ ONCE_PROVED = [
     ("alone.py::layer", "layer", "rows-of-batch-apart", None),
     ("norm.py::rotate", "rotary", "norm", None),
     ("norm.py::rotate_late", "rotary", "norm", None),
-    ("gradient.py::attention", "attention:causal", "causal", "not of gradients"),
+    ("gradient.py::attention", "attention:causal", "causal", "not gradients"),
     ("composition.py::rotary", "rotary", "composition", None),
     ("branches.py::typed", "layer", "permutation", None),
     ("branches.py::cached", "layer", "permutation", None),
     ("branches.py::compiled", "layer", "permutation", None),
-    ("flag.py::flagged", "layer", "permutation", "the buffer flag is as it is now"),
+    ("flag.py::flagged", "layer", "permutation", "the buffer flag keeps its value"),
     ("wrap.py::rotate", "rotary", "relative", "positions and lengths stay below 8388608"),
     ("fill_added.py::late", "layer", "permutation", None),
     ("length.py::alibi_bias", "bias", "offset-only", None),
@@ -45,7 +45,7 @@ def test_it_is_not_proved_or_only_under_what_the_line_says(
     target: str, meant: str, law: str, condition: str | None
 ) -> None:
     kind, _, declared = meant.partition(":")
-    asked = Asked(
+    asked = CodeRequest(
         target=f"{HERE}/{target}", kind=kind, declared=meant if declared else "", laws=(law,)
     )
     record = looked_at(asked)
@@ -61,11 +61,11 @@ def test_it_is_not_proved_or_only_under_what_the_line_says(
     assert says.verdict == "broken" or says.why.split(",")[0] in printed
 
 
-def looked_at(asked: Asked) -> CodeRecord:
+def looked_at(asked: CodeRequest) -> CodeRecord:
     """What `check` finds, without a process of its own: the code here neither ends nor prints."""
     heard, code = Collected(asked), load(asked.target)
     with one_thread():
-        subject = adapted(code.thing, asked, code.name, code.file, heard.hear)
-        look(subject, asked, heard.hear, code.thing)
-    heard.hear({"event": "ended"})
+        subject = adapted(code.thing, asked, code.name, code.file, heard.receive)
+        look(subject, asked, heard.receive, code.thing)
+    heard.receive({"event": "ended"})
     return heard.record(1.0)

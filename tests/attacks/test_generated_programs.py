@@ -13,7 +13,7 @@ import pytest
 
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import proofs
-from attnproof.programs.prove.stating import Graph
+from attnproof.programs.prove.statements import Graph
 from attnproof.verdict_line import Condition
 from benchmarks import false_programs, program_changes, reference_programs
 from benchmarks.false_pairs import Compared, compared, false_pairs

@@ -101,7 +101,7 @@ class OneRowForOneToken(Rope):
     "ml-explore/mlx#3494",
     "ml-explore/mlx#3496",
     "ml-explore/mlx#3795",
-    title="with one token only the first row of the batch is rotated",
+    title="with a single token only the first row of the batch is rotated",
     symptom="batched decoding: every row after the first reads zeros",
     law="rows-of-batch-apart",
     correct=plain_half,

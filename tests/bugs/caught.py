@@ -16,7 +16,7 @@ from attnproof.programs.subjects import Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.records import CodeRecord
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 
 from .corpus import Bug, all_bugs, all_controls
 
@@ -34,8 +34,8 @@ def undeclared(subject: Subject) -> Subject:
 
 def record_of(subject: Subject) -> CodeRecord:
     """What `check` finds of a subject by running it."""
-    heard = Collected(Asked(target=f"<{subject.name}>", methods=LOOKS))
-    heard.hear(
+    heard = Collected(CodeRequest(target=f"<{subject.name}>", methods=LOOKS))
+    heard.receive(
         {
             "event": "adapted",
             "name": subject.name,
@@ -44,8 +44,8 @@ def record_of(subject: Subject) -> CodeRecord:
             "file": "",
         }
     )
-    look(subject, heard.asked, heard.hear)
-    heard.hear({"event": "ended"})
+    look(subject, heard.asked, heard.receive)
+    heard.receive({"event": "ended"})
     return heard.record(0.0)
 
 

@@ -115,7 +115,7 @@ def tokens_first(build: type[TokensFirst] = TokensFirst) -> Attention:
 @bug(
     "P47",
     "aipixel/AEMatter#3",
-    title="data with the batch first in a module with the tokens first",
+    title="batch-first data in a module that expects tokens first",
     symptom='"a strong regularization layer"',
     law="rows-of-batch-apart",
     correct=tokens_first,

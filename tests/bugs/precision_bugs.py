@@ -98,7 +98,7 @@ class RoundedAngle(Rope):
 @bug(
     "P21",
     "EleutherAI/gpt-neox#1003",
-    title="the angle is held in float16",
+    title="the angle is stored in float16",
     symptom="a cosine off by 0.78 within 2048 positions",
     law="angles-are-exact",
     correct=plain_half,

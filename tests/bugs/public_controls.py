@@ -30,7 +30,7 @@ class OneRow(Alibi):
     "N04",
     "mosaicml/llm-foundry#186",
     claim="the row of ALiBi is the same for every query",
-    verdict="under a causal mask it differs by a number for each query, which softmax takes away",
+    verdict="under a causal mask it differs by one number per query, which softmax cancels",
 )
 def one_row() -> Bias:
     return alibi(8, OneRow)
@@ -42,7 +42,7 @@ def from_first_key(queries: int, keys: int) -> Tensor:
 
 
 ALIGNMENT = ("ml-explore/mlx#2836", "Dao-AILab/flash-attention#951")
-CONVENTION = "a convention: which alignment it is is told, and neither is wrong where declared"
+CONVENTION = "a convention: the alignment is reported, and neither is wrong if declared"
 
 
 @control("N05a", *ALIGNMENT, claim="causal alignment differs from PyTorch's", verdict=CONVENTION)
@@ -83,7 +83,9 @@ def nothing_is_declared() -> Mask:
     return Mask(name="undeclared", mask=from_first_key, make=nothing_is_declared)
 
 
-PUBLISHED = "the published recipe gives a list that is not monotone; what is declared is compared"
+PUBLISHED = (
+    "the published recipe gives a list that is not monotone; the declared slopes are compared"
+)
 SLOPES = ("baichuan-inc/Baichuan2#225", "antofuller/CROMA#12", "mosaicml/examples#307")
 
 

@@ -30,7 +30,7 @@ NO_SCALE = "mlc-ai/mlc-llm#3426"
 @bug(
     "P24a",
     NO_SCALE,
-    title="the fallback has no scale, and is all there is",
+    title="the fallback has no scale, and is the only path",
     symptom="cosine with the reference 0.862",
     law="scale-as-declared",
     correct=eager,
@@ -43,7 +43,7 @@ def fallback_alone() -> Attention:
 @bug(
     "P24b",
     NO_SCALE,
-    title="the fallback has no scale, the main path has",
+    title="the fallback has no scale, unlike the main path",
     symptom="cosine with the reference 0.862",
     law="paths-agree",
     correct=lambda: with_fallback(Eager()),
@@ -135,7 +135,7 @@ class WithoutMaximum(Eager):
     "P49",
     "pytorch/executorch#18407",
     "NVIDIA/DeepLearningExamples#169",
-    title="exp over its sum, without the maximum",
+    title="softmax without subtracting the maximum",
     symptom="NaN in a model whose scores reach 151",
     law="shift-of-scores",
     correct=eager,

@@ -21,10 +21,10 @@ from .corpus import Bug, Control, all_bugs, all_controls
 
 DRAW = Draw()
 INTRODUCTION = (
-    "Written by `python -m tests.bugs.table > docs/bugs.md`; a test holds it to that, numbers to"
-    " two digits. Each bug is code of our own with the cause that its thread describes; beside it"
-    " stands the same code without it, of which the law holds on the same draw. The witness is what"
-    f" the probe found on its own, seed {DRAW.seed}."
+    "Written by `python -m tests.bugs.table > docs/bugs.md`; a test compares the page with that"
+    " output, numbers to two digits. Each bug is code of our own with the cause that its thread"
+    " describes; beside it stands the same code without the bug, which obeys the law on the same"
+    f" draw. The probe found the witness by itself, with seed {DRAW.seed}."
 )
 
 
@@ -75,9 +75,9 @@ def markdown(rows: Callable[[Bug], str] = lambda one: row(one, found(one))) -> s
     lines += [
         *map(rows, bugs),
         "",
-        "## Claims that were no bugs",
+        "## Claims that were not bugs",
         "",
-        "No law is broken by this code.",
+        "This code breaks no law.",
         "",
         _row("claim", "what was said", "what it is", "thread"),
         "| --- | --- | --- | --- |",

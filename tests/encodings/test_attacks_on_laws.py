@@ -427,5 +427,5 @@ def test_what_obeys_a_law_is_not_said_to_break_it(written: Written, law: str) ->
 
 @pytest.mark.parametrize("name", ["mark", "code", "attention", "declared"])
 def test_what_laws_look_at_may_not_be_rewritten(name: str) -> None:
-    with pytest.raises(TypeError, match=f"Own.{name} follows from what an encoding does"):
+    with pytest.raises(TypeError, match=f"Own.{name} is derived from the hooks"):
         type("Own", (Encoding,), {name: lambda *_: 0})

@@ -125,7 +125,7 @@ def test_a_broken_law_is_told_with_its_witness_and_a_line_that_repeats_it() -> N
     with pytest.raises(LawBroken) as caught:
         check_encoding(KeysTwiceAsFar, ["relative"])
     told = str(caught.value)
-    assert told.startswith("KeysTwiceAsFar: The scores depend on the offset")
+    assert told.startswith("KeysTwiceAsFar: The scores depend only on the offset")
     assert "wanted proved, found refuted: " in told
     assert "s = 1" in told
     assert f"attnproof card {__file__} --law relative" in told

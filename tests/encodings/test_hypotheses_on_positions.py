@@ -120,7 +120,7 @@ def test_what_is_not_enough_proves_nothing(kind: type[Encoding]) -> None:
 
 
 def test_it_takes_the_letters_that_it_speaks_of() -> None:
-    with pytest.raises(TypeError, match="speaks of i; a hypothesis speaks of the parameters"):
+    with pytest.raises(TypeError, match="uses i; a hypothesis may only use the parameters"):
         decided(Unsaid, unique)
 
 
@@ -128,7 +128,7 @@ def test_it_is_tried_of_the_laws_that_speak_of_the_same() -> None:
     assert list(ways(BinaryDigits(), unique)) == [("below",)]
     assert list(ways(BinaryDigits(), relative)) == list(ways(BinaryDigits())) == []
     assert decided(BinaryDigits, bounded).under == ()
-    with pytest.raises(TypeError, match="speaks of i, j; this law does not"):
+    with pytest.raises(TypeError, match="uses i, j, which this law does not"):
         relative.statement(BinaryDigits(), ("below",))
 
 

@@ -476,7 +476,7 @@ def test_what_breaks_the_hypothesis_alone_refutes_nothing() -> None:
 def test_a_hypothesis_that_nothing_obeys_is_told_and_not_tried() -> None:
     cell = decided(NeverTrue, LAW["even"])
     assert (cell.verdict, cell.under) == ("refuted", ())
-    assert "no values are known that obey it: the square of c is below 0" in cell.why
+    assert "no values are known that satisfy it: the square of c is below 0" in cell.why
 
 
 def test_every_law_has_its_clauses_here() -> None:

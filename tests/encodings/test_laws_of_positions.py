@@ -163,14 +163,14 @@ def test_there_are_five() -> None:
         (Step, positions.continuous, "refuted", "is an integer everywhere and not constant"),
         (Bent, positions.continuous, "undecided", "is not 0 is not certain"),
         (Unknown, positions.continuous, "refuted", "f = t ↦ ⌊t⌋"),
-        (NopeCausal, positions.bounded, "does not apply", "it makes no numbers"),
-        (NopeCausal, positions.continuous, "does not apply", "it makes no numbers"),
+        (NopeCausal, positions.bounded, "does not apply", "it computes no numbers"),
+        (NopeCausal, positions.continuous, "does not apply", "it computes no numbers"),
         (NopeCausal, positions.mask_continuous, "refuted", "sees a key"),
-        (Waves, positions.mask_continuous, "does not apply", "every key is seen"),
+        (Waves, positions.mask_continuous, "does not apply", "every key is visible"),
         (Nope, positions.continuous, "proved", ""),
         (Bent, positions.defined_beyond, "undecided", "≠ 0"),
         (Endless, positions.defined_beyond, "proved", "natural positions"),
-        (Misplaced, positions.defined_beyond, "undecided", "not even position 599"),
+        (Misplaced, positions.defined_beyond, "undecided", "not defined even at position 599"),
     ],
 )
 def test_the_laws_see_what_an_encoding_does(

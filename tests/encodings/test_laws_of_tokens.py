@@ -145,7 +145,7 @@ def test_what_is_true_of_the_identity_is_no_merit_of_what_acts_elsewhere() -> No
     cell = decided(Alibi, tokens.keeps_norms)
     assert (cell.verdict, cell.why) == (
         "does not apply",
-        "it leaves tokens as they are, and acts elsewhere",
+        "it does not change tokens, and acts elsewhere",
     )
     assert decided(Nope, tokens.keeps_norms).verdict == "proved"
     assert "kernel steps" in decided(Rope, tokens.keeps_norms).why

@@ -70,7 +70,7 @@ def test_numbers_that_speak_against_a_cell_are_told(told: str) -> None:
     cell = decided(Plain, wrong).model_copy(update={"verdict": told, "why": "because"})
     found = measured(Plain, wrong, cell)
     assert found.verdict == told
-    assert "a number speaks against it" in found.why
+    assert "a measurement contradicts it" in found.why
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_positions_too_large_for_a_number_are_drawn_smaller() -> None:
 def test_where_the_definition_has_no_number_nothing_is_told() -> None:
     cell = decided(NopeCausal, translation)
     found = measured(NopeCausal, translation, cell)
-    assert "speaks against" not in found.why
+    assert "contradicts" not in found.why
     skipped = [
         e.reason
         for e in found.evidence

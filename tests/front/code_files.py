@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from attnproof.programs.finding import Finding, Identity, Part, Seen
+from attnproof.programs.finding import Counterexample, Finding, Identity, Part
 
 CODE = '''
 import ctypes
@@ -97,7 +97,7 @@ def write_code(folder: Path, text: str = CODE, name: str = "code_under_test") ->
     return path
 
 
-BROKEN = Seen(
+BROKEN = Counterexample(
     {"x": [1.0, 2.0], "position": 1}, ("length before", 2.236), ("length after", 3.5), 1.264, 1e-6
 )
 

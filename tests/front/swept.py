@@ -9,7 +9,7 @@ from typing import Any
 from attnproof.catalogue import load_catalogue
 from attnproof.numeric.measurement import Measurement
 from attnproof.sweeping.engines import Engine
-from attnproof.sweeping.sweep import Asked, Plan, planned
+from attnproof.sweeping.sweep import Plan, SweepRequest, planned
 from attnproof.sweeping.work import Cell, Grid
 from attnproof.symbolic.statement import Statement
 from tests.front.outputs import MEASURED
@@ -19,8 +19,8 @@ ATTENTION = "attention-ignores-the-order-of-pairs"
 THREADS = Engine("threading")
 
 
-def plan_of(asked: Asked, *names: str) -> Plan:
-    return planned(load_catalogue().having(names or [SOFTMAX]).entries, asked)
+def plan_of(asked: SweepRequest, *names: str) -> Plan:
+    return planned(load_catalogue().with_ids(names or [SOFTMAX]).entries, asked)
 
 
 def held(statement: Statement, cell: Cell) -> Sequence[Measurement]:
@@ -34,6 +34,6 @@ def held(statement: Statement, cell: Cell) -> Sequence[Measurement]:
     return [replace(MEASURED, **own)]
 
 
-def asked(*seeds: int, **more: Any) -> Asked:
+def asked(*seeds: int, **more: Any) -> SweepRequest:
     grid = Grid(("float32",), seeds=seeds or (0, 1, 2), devices=("cpu",))
-    return Asked(grid, **{"engine": THREADS, **more})
+    return SweepRequest(grid, **{"engine": THREADS, **more})

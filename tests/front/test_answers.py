@@ -142,10 +142,10 @@ def test_two_programs_are_compared(file: Path) -> None:
     same = attnproof.equal(lambda x: x + x, f"{file}::twice", "x: B n E -> B n E")
     assert isinstance(same, ComparedPrograms)
     assert same.verdict == "proved"
-    assert "✓ proved: one function" in str(same)
+    assert "✓ proved: the same function" in str(same)
     other = attnproof.equal(lambda x: x * x, lambda x: 2 * x, "x: B n E -> B n E")
     assert other.verdict == "counterexample"
-    assert "two functions" in other._repr_html_()
+    assert "different functions" in other._repr_html_()
     balanced(other._repr_html_())
     record = EqualRecord.model_validate_json(other.to_json())
     assert record.model_dump() == other.model_dump()
@@ -285,6 +285,6 @@ def test_a_library_that_is_being_loaded_is_not_broken_off(
             while True:
                 pass
 
-    with pytest.raises(CodeFault, match=r"did not end within 0\.2 s"):
+    with pytest.raises(CodeFault, match=r"did not finish within 0\.2 s"):
         loads()
     assert sys.modules.pop("slow").whole == 1

@@ -15,7 +15,7 @@ from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Part
 from attnproof.programs.subjects import Attention, Mask
 from attnproof.real_code.records import CodeRecord
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.words import declaring, exit_code
 from attnproof.testing import check_attention, check_mask
 
@@ -78,7 +78,7 @@ def test_a_layer_is_asked_what_was_read_of_it(rule: str, found: dict[str, str]) 
     record = check_attention(Tokens(RULES[rule]), methods=FEW)
     assert verdicts(record) == found
     assert exit_code(record) == 0
-    assert ("asked of the mask that was read" in declaring(record)) == (found != NONE)
+    assert ("checked against the mask that was identified" in declaring(record)) == (found != NONE)
     assert ("holds it to that mask" in declaring(record)) == (found not in (NONE, CAUSAL))
 
 
@@ -143,7 +143,7 @@ def test_what_is_asked_by_name_is_not_told_as_read() -> None:
     record = check(Tokens(RULES["all"]), laws=["causal"])
     assert record.law("causal").verdict == "broken"
     assert "were asked" not in declaring(record)
-    assert "asked of the mask that was read" not in declaring(record)
+    assert "checked against the mask that was identified" not in declaring(record)
 
 
 def test_what_is_declared_comes_first() -> None:
@@ -182,8 +182,8 @@ def test_a_mask_that_is_given_is_none_of_the_code() -> None:
 
 
 def test_a_process_that_follows_knows_what_was_read() -> None:
-    asked = Asked(target="a.py::b", as_read="mask:causal=true", methods=("traced",))
-    assert Asked.read(asked.text()) == asked
+    asked = CodeRequest(target="a.py::b", as_read="mask:causal=true", methods=("traced",))
+    assert CodeRequest.read(asked.text()) == asked
     made: Any = with_mask(Mask(name="m", mask=torch.ones), asked.as_read)
     assert made.as_read == DeclaredAttention(causal=True, alignment="")
 

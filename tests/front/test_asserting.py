@@ -178,7 +178,7 @@ def test_what_is_undecided_passes_unless_it_is_strict(methods: Methods) -> None:
 
 def test_nothing_asked_is_no_success(methods: Methods) -> None:
     methods.measured["*"] = "not asked"
-    with pytest.raises(CodeBreaksLaw, match="no law was asked of it"):
+    with pytest.raises(CodeBreaksLaw, match="no law was checked"):
         assert_rotary(rope)
     methods.measured["linear"] = "holds"
     with pytest.raises(CodeBreaksLaw, match="norm is not asked"):

@@ -211,7 +211,7 @@ def test_a_notebook_escapes_what_an_encoding_says(small: Card) -> None:
 def test_faults_are_told_in_a_line_each(small: Card) -> None:
     record = small.record.model_copy(update={"unfinished": ("a", "b")})
     assert list(faults(small.record)) == []
-    assert list(faults(record)) == ["! interrupted; not whole: a, b"]
+    assert list(faults(record)) == ["! interrupted; incomplete: a, b"]
     assert not record.ok
 
 
@@ -252,7 +252,7 @@ def test_numbers_stand_beside_a_verdict_and_a_failure_to_measure_is_told(
     monkeypatch.setattr(numbers, "measured", measured)
     card = attnproof.card(write(tmp_path), ["even", "odd"], numeric=True)
     assert verdicts(card) == {"even": "proved", "odd": "refuted"}
-    assert "in numbers: 1 held in float32" in list(reasons(card.cell("even")))
+    assert "measured: 1 held in float32" in list(reasons(card.cell("even")))
     assert card.cell("odd").why.endswith("; not measured: ValueError: no numbers")
     plain = attnproof.card(tmp_path / "nearer.py", ["even"])
     assert len(list(reasons(plain.cell("even")))) == 1
@@ -339,7 +339,7 @@ def test_a_card_of_a_file_that_is_broken_or_raises_fails(capsys: Output, tmp_pat
 def test_usage_errors_are_one_line(capsys: Output, tmp_path: Path) -> None:
     assert "nearest: rope" in refused(capsys, "card", "ropee")
     assert "see `attnproof list --encodings`" in refused(capsys, "card", "zzz")
-    assert "which is not there" in refused(capsys, "card", str(tmp_path / "gone.py"))
+    assert "which does not exist" in refused(capsys, "card", str(tmp_path / "gone.py"))
     assert "name the file" in refused(capsys, "card", "alibi", "--encoding", str(tmp_path))
     assert "nearest: even" in refused(capsys, "card", "alibi", "--law", "evenn")
     assert "wanted a file to write to" in refused(

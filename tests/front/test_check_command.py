@@ -13,9 +13,9 @@ from attnproof.cli import main
 from attnproof.real_code import running
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.records import CodeRecord, CodesRecord
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.running import Child, Limits, Stopped, run
-from attnproof.real_code.words import exit_code, stopped_told
+from attnproof.real_code.words import exit_code, stop_text
 from tests.front.code_files import CODE, write_code
 from tests.front.outputs import python
 from tests.front.test_code_combined import found
@@ -36,10 +36,10 @@ def ran(
 ) -> tuple[CodeRecord, Stopped | None, str]:
     """The record of rotary code of the file; ``hears`` is told of each event."""
     file = write_code(folder, text)
-    asked = Asked(target=f"{file}::{name}", kind="rotary", laws=laws, methods=methods)
+    asked = CodeRequest(target=f"{file}::{name}", kind="rotary", laws=laws, methods=methods)
     heard = Collected(asked)
     stopped, said = run(heard, limits, lambda _, event: hears(event["event"]), Child(asked))
-    return heard.record(1.0, stopped=stopped_told(heard, stopped) if stopped else ""), stopped, said
+    return heard.record(1.0, stopped=stop_text(heard, stopped) if stopped else ""), stopped, said
 
 
 def test_good_code_holds_and_bad_code_breaks(tmp_path: Path) -> None:
@@ -235,12 +235,12 @@ def test_where_laws_are_lost(
 ) -> None:
     """A law that was lost is not asked again; three in a row, or a lost start, end it."""
     left = script.split()
-    begun: list[Asked] = []
+    begun: list[CodeRequest] = []
 
     class Scripted:
         start = None
 
-        def __init__(self, asked: Asked, start: object = None) -> None:
+        def __init__(self, asked: CodeRequest, start: object = None) -> None:
             del start
             begun.append(asked)
 
@@ -253,24 +253,24 @@ def test_where_laws_are_lost(
         while left:
             law = left.pop(0)
             if law == "refused":
-                heard.hear({"event": "refused", "why": "the file is gone"})
+                heard.receive({"event": "refused", "why": "the file is gone"})
                 return None
             if law == "import!":
                 return LOST
-            heard.hear({"event": "begins", "method": "measured", "law": law.strip("!")})
+            heard.receive({"event": "begins", "method": "measured", "law": law.strip("!")})
             if law.endswith("!"):
                 return LOST
             one = found("measured", "holds", law=law)
-            heard.hear({"event": "found", "finding": one.model_dump()})
+            heard.receive({"event": "found", "finding": one.model_dump()})
         for method in begun[-1].methods:
-            heard.hear({"event": "method", "method": method, "why": "", "seconds": 0.0})
+            heard.receive({"event": "method", "method": method, "why": "", "seconds": 0.0})
         return None
 
     monkeypatch.setattr(running, "Child", Scripted)
     monkeypatch.setattr(running, "_listen", listen)
     laws = ("norm", "linear", "composition", "no-mutation")
-    heard = Collected(Asked(target="a.py::f", laws=laws, methods=("measured", "exact")))
-    heard.hear({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
+    heard = Collected(CodeRequest(target="a.py::f", laws=laws, methods=("measured", "exact")))
+    heard.receive({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
     stopped, _ = run(heard, LIMITS, lambda *_: None, Scripted(heard.asked))  # type: ignore[arg-type]
     assert (stopped.why if stopped else "") == why
     lost = [one.law for one in heard.findings if one.verdict == "undecided"]
@@ -303,7 +303,7 @@ def test_a_method_that_crashes_is_given_up_and_the_others_go_on(tmp_path: Path) 
     ("arguments", "told"),
     [
         (["--law", "nrom"], "wanted the id of a law of code, got 'nrom'; nearest: norm"),
-        (["--declare", "rop:base=1"], "declared is one of rope"),
+        (["--declare", "rop:base=1"], "a declaration begins with one of rope"),
         (["--device", "abacus"], "'abacus', which is not one"),
         (["--dtype", "int8"], "int8"),
         (["--as", "encoder"], "encoder"),
@@ -329,7 +329,7 @@ def test_a_former_id_of_a_law_is_taken_for_the_present_one_and_said_so(
 def test_help_says_that_code_is_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--help"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "importing the file given on the command line runs what stands in it" in told
+    assert "This runs your code: the file named on the command line is imported" in told
 
 
 def test_the_laws_of_code_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -371,7 +371,7 @@ def test_an_interrupt_keeps_what_was_found(
     def interrupted(heard: Collected, *_: object) -> None:
         if found:
             told = {"name": "rope", "kind": "rotary", "adapted": "", "file": ""}
-            heard.hear({"event": "adapted", **told})
+            heard.receive({"event": "adapted", **told})
             heard.at = ("measured", "norm")
             heard.lost("interrupted")
         raise KeyboardInterrupt
@@ -385,7 +385,7 @@ def test_an_interrupt_keeps_what_was_found(
         record = CodesRecord.model_validate_json(out.read_text(encoding="utf-8"))
         assert [code.target for code in record.codes] == targets[:1]
         assert record.unfinished == (targets[1],)
-        assert "was interrupted; what was found is kept" in record.codes[0].stopped
+        assert "was interrupted; earlier results are kept" in record.codes[0].stopped
     else:
         assert not out.exists()
         assert "nothing written" in capsys.readouterr().err
@@ -395,8 +395,8 @@ def test_an_interrupt_keeps_what_was_found(
 def test_a_child_whose_parent_is_gone_ends(tmp_path: Path) -> None:
     """Even one whose code never ends: its input closes."""
     file = write_code(tmp_path, "while True: pass")
-    child = Child(Asked(target=f"{file}::f"))
-    while json.loads(child.heard.get(timeout=300) or b"{}").get("does") != "being imported":
+    child = Child(CodeRequest(target=f"{file}::f"))
+    while json.loads(child.lines.get(timeout=300) or b"{}").get("does") != "being imported":
         pass
     assert child.process.stdin is not None
     child.process.stdin.close()

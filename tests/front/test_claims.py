@@ -45,7 +45,7 @@ def ran(folder: Path, **options: Any) -> Results:
     catalogue = load_catalogue([folder])
     ledger = load_ledger(catalogue, [folder]).select(["900"])
     return run(
-        catalogue.having(ledger.theorems), Options(**{"numeric": False, **options}), ledger=ledger
+        catalogue.with_ids(ledger.theorems), Options(**{"numeric": False, **options}), ledger=ledger
     )
 
 
@@ -192,14 +192,14 @@ def test_numbers_that_contradict_the_proof_speak_against_the_claim(
     house.ledger()
     claim = only(tmp_path, numeric=True)
     assert (claim.verdict, claim.ok) == ("true as written", True)
-    assert claim.evidence.endswith("; numbers: 1 of 1 as they must be")
+    assert claim.evidence.endswith("; numbers: 1 of 1 as required")
     numbers.true = replace(numbers.true, status="violated", error=0.5)
     claim = only(tmp_path, numeric=True)
     assert (claim.verdict, claim.ok) == ("true as written", False)
     assert claim.why == (
         "addition-commutes: torch, cpu, float32: violated, error 0.5 against 1e-06",
     )
-    assert claim.evidence.endswith("; numbers: 0 of 1 as they must be")
+    assert claim.evidence.endswith("; numbers: 0 of 1 as required")
 
 
 def test_a_control_that_fails_speaks_against_the_claim(

@@ -42,7 +42,7 @@ def test_the_table_has_verdict_evidence_witness_and_counts(
     out = capsys.readouterr().out
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert lines[0] == "900 Notes on addition (notes)"
-    assert lines[1] == "claim place what it says verdict how it is known"
+    assert lines[1] == "claim place statement verdict how it is known"
     assert (
         "Z1 page 1 Addition of numbers commutes. ✓ true as written proved: addition-commutes"
     ) in lines
@@ -186,9 +186,9 @@ def test_a_claim_has_a_page(capsys: Output, place: list[str]) -> None:
     for part in (
         "Z2: page 1\n900, Notes on addition (theorem)\n\n✗ false as written (as expected)",
         "Claim\n  Addition of numbers commutes.",
-        "What is right\n  a sum",
-        "✗ refuted, what is printed:\n    addition-commutes#control\n      every size 1, ",
-        "✓ proved, what is right:\n    addition-commutes\n",
+        "Correction\n  a sum",
+        "✗ refuted, the printed statement:\n    addition-commutes#control\n      every size 1, ",
+        "✓ proved, the corrected statement:\n    addition-commutes\n",
         "Addition commutes; its negative control: the sum is a difference\naddition-",
         "Refuted by\n",
         "Statement\n  The order of two summands does not matter.\n    x + y = y + x",
@@ -208,7 +208,10 @@ def test_show_takes_a_theorem_and_a_claim_at_once(capsys: Output, place: list[st
 
 def test_a_document_is_answered_with_its_claims(capsys: Output, place: list[str]) -> None:
     told = refused(capsys, "show", "900", *place)
-    assert told == ("attnproof: show wants an id; 900 is a document, its ids are Z1, Z2, Z3")
+    assert told == (
+        "attnproof: wanted the id of a theorem or a claim, got the document '900'; its ids are "
+        "Z1, Z2, Z3"
+    )
 
 
 def test_an_unknown_claim_is_answered_with_the_nearest(capsys: Output, place: list[str]) -> None:

@@ -75,7 +75,7 @@ def test_run_prints_a_verdict_for_each_theorem_and_writes_the_record(
     out, err = capsys.readouterr()
     assert "alibi-is-a-key-bias-" in out
     count = len(load_catalogue().select(["bias"]).entries)
-    assert f"SymPy: {count} of {count} proved theorems derived as well, at small sizes" in out
+    assert f"SymPy: {count} of {count} proved theorems also derived, at small sizes" in out
     assert f"{count} theorems: {count} proved; {count} as expected in verdict and control" in out
     assert "✓ proved" in out
     assert "alibi-is-a-key-bias-under-a-causal-mask" in err
@@ -133,7 +133,7 @@ def test_nonsense_is_answered_with_the_list(capsys: Output, nonsense: str) -> No
 
 def test_a_subject_is_answered_with_its_ids(capsys: Output) -> None:
     told = refused(capsys, "show", "softmax")
-    assert "show wants an id; softmax is a subject, its ids are rows-of-softmax-" in told
+    assert "got the subject 'softmax'; its ids are rows-of-softmax-" in told
     assert "rows-of-softmax-are-distributions" in told
     assert "permuting" not in told
 
@@ -180,7 +180,7 @@ def test_an_absent_device_is_refused_with_those_present(
         (["--jobs", "0"], "greater than or equal to 1"),
         (["--seed", "x"], "integer"),
         (["--what"], "No such option: --what"),
-        (["--theorems", "nowhere"], "got nowhere, which is not there"),
+        (["--theorems", "nowhere"], "got nowhere, which does not exist"),
     ],
 )
 def test_a_wrong_option_is_told_in_one_line(
@@ -226,8 +226,8 @@ def test_the_table_has_a_line_for_each_theorem_at_80_columns(
     (cut,) = [row for row in rows if "…" in row]
     assert "a-product-through-a-smaller-" in cut
     assert "a-product-through-a-smaller-width-is-not-invertible" in err
-    assert rows[-3] == "steps: of the kernel"
-    assert rows[-2] == "SymPy: 1 of 2 proved theorems derived as well, at small sizes"
+    assert rows[-3] == "steps: kernel steps"
+    assert rows[-2] == "SymPy: 1 of 2 proved theorems also derived, at small sizes"
     assert all(len(row) <= 80 for row in rows)
 
 
@@ -261,7 +261,7 @@ def test_numbers_count_what_is_as_it_must_be_and_what_was_skipped(
     main(arguments)
     out = capsys.readouterr().out
     assert " 1/1 " in out
-    legend = "steps: of the kernel; numbers: held of all, or violated of all if it is false"
+    legend = "steps: kernel steps; numbers: held (violated, if the statement is false) of all"
     assert f"\n{legend}\n" in out
     numbers.true = replace(
         numbers.true, status="skipped", error=nan, tolerance=nan, reason="too large"

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.finding import LEFT_OPEN, UNLIKE
+from attnproof.programs.finding import DIFFERS_FROM_GRAPH, LEFT_OPEN
 from attnproof.programs.subjects import Attention
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import combined
 from attnproof.real_code.records import FindingRecord
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.words import how
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 
@@ -71,8 +71,8 @@ def test_floating_point_is_not_blamed_for_what_no_format_holds(
     told = why(found("traced", "holds", assuming=assuming), found("measured", "broken"))
     assert "breaks in floating point" not in told
     assert "broken in float32" not in told
-    assert "in float32 (rounding, or a call that no proof is of): seen so" in told
-    assert ("holds in exact arithmetic for T ≥ 2, and not" in told) == bool(assuming)
+    assert "in float32 (rounding, or a call that no proof covers): seen so" in told
+    assert ("holds in exact arithmetic for T ≥ 2, but not" in told) == bool(assuming)
 
 
 def test_what_finite_fields_leave_open_is_not_held_against_a_run() -> None:
@@ -87,7 +87,7 @@ def test_the_line_of_a_proof_has_every_condition() -> None:
         {"text": "every query sees a key", "kind": "if"},
         {"text": "no mask is given", "kind": "where"},
     )
-    rest = ({"text": "the buffer flag is as it is now", "kind": "where"},)
+    rest = ({"text": "the buffer flag keeps its value", "kind": "where"},)
     row = combined(
         NORM,
         [found("traced", "holds", assuming=conditions), found("traced", "holds", assuming=rest)],
@@ -95,17 +95,17 @@ def test_the_line_of_a_proof_has_every_condition() -> None:
     )
     assert row.why == (
         "proved, for T ≥ 2 and T mod 97 ≠ 0, if every query sees a key, "
-        "where no mask is given and the buffer flag is as it is now"
+        "where no mask is given and the buffer flag keeps its value"
     )
     assert how(row) == row.why.removeprefix("proved, ")
 
 
 def test_that_a_graph_is_not_the_code_is_told_with_what_was_measured() -> None:
-    unlike = found("traced", "undecided", why=f"at T = 601 {UNLIKE}")
+    unlike = found("traced", "undecided", why=f"at T = 601 {DIFFERS_FROM_GRAPH}")
     row = combined(NORM, [unlike, found("measured", "holds")], "again")
     assert row.verdict == "measured"
-    assert f"not proved: at T = 601 {UNLIKE}" in row.why
-    assert f"not proved: at T = 601 {UNLIKE}" in how(row)
+    assert f"not proved: at T = 601 {DIFFERS_FROM_GRAPH}" in row.why
+    assert f"not proved: at T = 601 {DIFFERS_FROM_GRAPH}" in how(row)
 
 
 @pytest.mark.parametrize(("error", "hidden"), [(7.5, False), (1e-6, True), (None, True)])
@@ -133,7 +133,9 @@ def test_a_law_of_a_mask_that_was_given_says_so() -> None:
     )
     told: list[dict[str, Any]] = []
     look(
-        code, Asked(target="l", laws=("causal", "no-mutation"), methods=("measured",)), told.append
+        code,
+        CodeRequest(target="l", laws=("causal", "no-mutation"), methods=("measured",)),
+        told.append,
     )
     rows = {one["finding"]["law"]: one["finding"] for one in told if one["event"] == "found"}
     assert rows["causal"]["verdict"] == "holds"
@@ -152,10 +154,10 @@ def test_the_limit_of_a_law_reaches_its_proof(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(traced, "prove", prove)
     code = Attention(name="l", layer=lambda x: x, embed=8)
-    usual = Asked(target="l", methods=("traced",))
+    usual = CodeRequest(target="l", methods=("traced",))
     asked = replace(usual, limit=6.0)
     for one in (usual, asked):
         look(code, one, lambda _: None)
     assert seconds == [10.0, 1.0]
     assert asked.again("causal").endswith(" --limit 6")
-    assert Asked.read(asked.text()) == asked
+    assert CodeRequest.read(asked.text()) == asked

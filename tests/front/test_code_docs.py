@@ -76,7 +76,7 @@ def test_every_part_of_a_signature_that_is_written_down_is_one(
     for one in sections["Axes"]:
         if one not in letters:
             signature(one if "->" in one else f"{one}, y: B n -> y")
-    for one in sections["Arguments that are no arrays"]:
+    for one in sections["Arguments that are not arrays"]:
         signature(f"{one}, q: B H r D, k: B H n D -> q")
     for one in sections["Results"]:
         signature(f"q: B H n D, k: B H n D {one}")

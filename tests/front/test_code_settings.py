@@ -11,7 +11,7 @@ from attnproof.cli import main
 from attnproof.errors import UsageError
 from attnproof.real_code.commands import _settings
 from attnproof.real_code.records import CodesRecord
-from attnproof.real_code.request import Asked, settings_of
+from attnproof.real_code.request import CodeRequest, settings_of
 from attnproof.testing import check_equivariant
 
 CODE = '''
@@ -103,8 +103,8 @@ def test_settings_are_literals_or_texts_and_travel_to_another_process() -> None:
     words = ("a=1e-3", "b=(1, 2)", "c=None", "d=gelu", "e=a=b", "f=")
     found = {"a": 1e-3, "b": (1, 2), "c": None, "d": "gelu", "e": "a=b", "f": ""}
     assert settings_of(words) == found
-    asked = Asked(target="m.py::M", settings=words)
-    assert Asked.read(asked.text()) == asked
+    asked = CodeRequest(target="m.py::M", settings=words)
+    assert CodeRequest.read(asked.text()) == asked
 
 
 def test_parts_of_a_config_stand_in_a_row() -> None:

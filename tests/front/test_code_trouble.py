@@ -21,8 +21,8 @@ TROUBLE = (
     ("prints", "rope_prints", 0, "it printed"),
     ("changes its inputs", "rope_mutates", 1, "input 1 of rotate is changed by the call"),
     ("returns NaN or infinity", "rope_nan", 1, "is not a finite number"),
-    ("is no callable", "number", 2, "cannot be run"),
-    ("is no callable", "rope_doubled", 2, " back, got "),
+    ("is not callable", "number", 2, "cannot be run"),
+    ("is not callable", "rope_doubled", 2, " back, got "),
     ("never ends", "rope_exits", 2, "was stopped"),
 )
 
@@ -55,7 +55,7 @@ def test_what_code_prints_is_told_once(tmp_path: Path, capsys: pytest.CaptureFix
     assert one.first_printed == ("a line of the code " * 3).strip()
     shown = capsys.readouterr().out
     assert shown.count("a line of the code a line") == 1
-    assert f"it printed {one.printed} lines while it was checked, the first: a line" in shown
+    assert f"it printed {one.printed} lines while it was checked; the first: a line" in shown
     assert main(["check", target.replace("rope_prints", "rope"), *asked]) == 0
     assert "it printed" not in capsys.readouterr().out
 

@@ -12,7 +12,7 @@ import pytest
 
 from attnproof.cli import main
 from attnproof.real_code import targets
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.targets import key_of, sources_loaded
 from tests.front.outputs import python
 
@@ -95,16 +95,16 @@ def test_what_was_written_while_it_ran_is_not_kept(
 def test_the_key_has_what_was_asked_and_what_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = Asked(target="mine.py::f")
+    asked = CodeRequest(target="mine.py::f")
     keys = {key_of(asked).digest}
     assert key_of(asked).digest in keys
     for other in (
-        Asked(target="mine.py::g"),
-        Asked(target="mine.py::f", seed=1),
-        Asked(target="mine.py::f", strict=True),
-        Asked(target="mine.py::f", settings=("a=1",)),
-        Asked(target="mine.py::f", call="x: B n E -> x"),
-        Asked(target="mine.py::f", limit=3.0),
+        CodeRequest(target="mine.py::g"),
+        CodeRequest(target="mine.py::f", seed=1),
+        CodeRequest(target="mine.py::f", strict=True),
+        CodeRequest(target="mine.py::f", settings=("a=1",)),
+        CodeRequest(target="mine.py::f", call="x: B n E -> x"),
+        CodeRequest(target="mine.py::f", limit=3.0),
     ):
         keys.add(key_of(other).digest)
     monkeypatch.setattr(targets, "_installed", lambda: ["torch-9.9.dist-info 0"])

@@ -51,14 +51,15 @@ def test_a_proof_is_printed_with_its_conditions_and_written(code: Path, capsys: 
     file = code.parent / "found.json"
     assert main(["equal", f"{code}::once", f"{code}::again", "--json", str(file)]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "✓ proved: one function" in told
-    assert "steps, where this is said of values, not of gradients" in told
+    assert "✓ proved: the same function" in told
+    assert "steps, where this covers values, not gradients" in told
     text = file.read_text(encoding="utf-8")
     conforms(text, "--equal")
     record = EqualRecord.model_validate_json(text)
     assert record.verdict == "proved"
     assert record.line in told.replace(
-        "✓ proved: one function, for all inputs and all lengths of its conditions ", "proved, "
+        "✓ proved: the same function, for all inputs and all lengths that satisfy its conditions ",
+        "proved, ",
     )
 
 

@@ -17,7 +17,7 @@ import pytest
 from attnproof.cli import main
 from attnproof.real_code import forking
 from attnproof.real_code.forking import ForkServer
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.running import Process, Start
 from tests.conftest import SPAWNED
 
@@ -47,7 +47,7 @@ def seen(file: Path) -> Any:
 @contextmanager
 def ended(start: Start, file: Path) -> Iterator[Process]:
     """A process that looks at a function of a file; nothing is left of it."""
-    process = start(Asked(target=f"{file}::f").text())
+    process = start(CodeRequest(target=f"{file}::f").text())
     try:
         yield process
     finally:

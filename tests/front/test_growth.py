@@ -73,7 +73,7 @@ def swept(name: str = NAME) -> SweepRecord:
 def test_the_largest_share_of_its_bound_stands_for_the_others() -> None:
     small, worst = measured(64, 1e-6, 1e-3), measured(64, 1e-7, 1e-6, implementation="flash")
     (growth,) = growths(record(cell(64, small), cell(64, worst)))
-    assert growth.told == "Measured to 64 tokens on cpu: float32."
+    assert growth.summary == "Measured to 64 tokens on cpu: float32."
     assert [(p.by, p.error) for p in growth.lines["float32"]] == [("flash", 1e-7)]
     (growth,) = growths(
         record(cell(64, worst), cell(64, measured(64, "non-finite", 1e-3, "non-finite")))
@@ -94,7 +94,7 @@ def test_each_dtype_is_told_as_far_as_it_was_measured() -> None:
         Point(64, "held", 1e-7, 1e-6, "", "", 0.1),
         Point(512, "held", 1e-7, 1e-6, "", "", 0.1),
     )
-    told = Growth("x", "cpu", {"float32": (one, other), "bfloat16": (one,)}).told
+    told = Growth("x", "cpu", {"float32": (one, other), "bfloat16": (one,)}).summary
     assert told == "Measured to 512 tokens on cpu: float32; to 64 tokens on cpu: bfloat16."
 
 
@@ -118,7 +118,7 @@ def test_a_negative_control_is_drawn_by_itself() -> None:
     assert second.control
     assert list(growth_table(second).columns[0].cells) == [""]  # as expected
     drawn = plots_of([both])
-    assert "is false; that is seen in 1 of 1 points" in drawn[NAME + CONTROL][0].says
+    assert "is false, which shows at 1 of 1 points" in drawn[NAME + CONTROL][0].says
     assert "is false" not in drawn[NAME][0].says
 
 

@@ -246,9 +246,9 @@ def test_the_page_shows_where_and_is_whole(misread: Path, tmp_path: Path, capsys
     assert main([*arguments, "--html", str(folder)]) == 1
     capsys.readouterr()
     first = (folder / "index.html").read_text(encoding="utf-8")
-    assert "The code that was written, run on plain numbers, gives something else" in first
+    assert "The code, run on plain numbers, gives a different result" in first
     page = (folder / theorem_file("addition-commutes")).read_text(encoding="utf-8")
-    assert "Where it is misread" in page
+    assert "Misreading" in page
     shown = " ".join("".join(read(page).text).split())
     told = "Right side, entry (0): the code gives −1.125 on numpy, its term 2.375."
     assert told in shown
@@ -271,7 +271,7 @@ def test_nothing_is_measured_of_code_that_does_not_run(
 
 def test_a_sweep_tells_it_and_measures_nothing(misread: Path) -> None:
     wanted = asked(0)
-    plan = planned(load_catalogue([misread]).having(["addition-commutes"]).entries, wanted)
+    plan = planned(load_catalogue([misread]).with_ids(["addition-commutes"]).entries, wanted)
     record = sweep(plan, wanted)
     own = [cell for cell in record.cells if not cell.control]
     assert own

@@ -183,7 +183,7 @@ def rotate(x: Any, p: Any) -> Any:
     [
         ("programs/measure/sides.py", "measured"),
         ("programs/exact/laws.py", "exact"),
-        ("programs/prove/deciding.py", "traced"),
+        ("programs/prove/proof_search.py", "traced"),
     ],
 )
 def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
@@ -193,9 +193,9 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
 
     from attnproof.programs.exact import asking
     from attnproof.programs.measure import base, examine
-    from attnproof.programs.prove import deciding
+    from attnproof.programs.prove import proof_search
     from attnproof.real_code.words import exit_code as of_code
-    from attnproof.real_code.words import outcome_told
+    from attnproof.real_code.words import outcome_text
     from attnproof.testing import check_rotary
 
     wrong = planted(place)
@@ -207,14 +207,14 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
     elif method == "exact":
         monkeypatch.setattr(asking, "compared", wrong)
     else:
-        monkeypatch.setattr(deciding, "decide", wrong)
+        monkeypatch.setattr(proof_search, "decide", wrong)
     record = check_rotary(rotate, laws=["norm", "sees-positions"], width=4, methods=[method])
     law = record.law("norm")
     assert law.verdict == "internal error"
     assert told_as_ours(law.why)
     assert "Traceback" in law.findings[0].traceback
     assert of_code(record) == 2
-    assert told_as_ours(outcome_told(record))
+    assert told_as_ours(outcome_text(record))
     assert not record.ok
     if method == "measured":
         assert record.law("sees-positions").verdict == "measured"
@@ -223,7 +223,7 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
 def test_a_proof_that_fails_is_counted_though_the_law_was_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from attnproof.programs.prove import deciding
+    from attnproof.programs.prove import proof_search
     from attnproof.real_code.words import exit_code as of_code
     from attnproof.testing import check_rotary
     from benchmarks.zoo.results import row
@@ -231,7 +231,7 @@ def test_a_proof_that_fails_is_counted_though_the_law_was_measured(
     methods = ["measured", "traced"]
     right = check_rotary(rotate, laws=["norm"], width=4, methods=methods)
     assert row(right)["laws"]["internal error"] == []
-    monkeypatch.setattr(deciding, "decide", planted("programs/prove/deciding.py"))
+    monkeypatch.setattr(proof_search, "decide", planted("programs/prove/proof_search.py"))
     record = check_rotary(rotate, laws=["norm"], width=4, methods=methods)
     assert record.law("norm").verdict == "measured"
     assert of_code(record) == 2

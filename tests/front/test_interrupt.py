@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.errors import held_back
+from attnproof.errors import interrupts_delayed
 from tests.front.outputs import WriteTheorem, begun, python, wait_for
 
 # Sleeps while its statement is built, and says that it does.
@@ -94,7 +94,7 @@ def test_a_library_is_loaded_whole_before_an_interrupt_ends_the_command() -> Non
     done: list[str] = []
 
     def load() -> None:
-        with held_back():
+        with interrupts_delayed():
             os.kill(os.getpid(), signal.SIGINT)
             done.append("loaded")
 

@@ -66,13 +66,13 @@ def test_a_subject_needs_no_call(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "told"),
     [
-        ("no_file.py::f", "no_file.py, which is not there; check the path"),
+        ("no_file.py::f", "no_file.py, which does not exist; check the path"),
         ("folder::f", "got the folder folder; name a file in it"),
-        ("folder/f::f", "got folder/f, which is not there"),
+        ("folder/f::f", "got folder/f, which does not exist"),
         ("./notes.txt::f", "which is not a Python file"),
         ("code_under_test.py", "write ::NAME behind it, such as ::angles, ::rope"),
-        ("some.module", "write ::NAME behind it, or some::module if module is what it names"),
-        ("torch.nn.Linear", "or torch.nn::Linear if Linear is what it names"),
+        ("some.module", "write ::NAME behind it, or some::module if module is the name meant"),
+        ("torch.nn.Linear", "or torch.nn::Linear if Linear is the name meant"),
         ("module", "got 'module'; write ::NAME behind it"),
         ("::f", "wanted FILE.py::NAME, package.module::NAME or MODEL.onnx, got '::f'"),
     ],

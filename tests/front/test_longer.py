@@ -13,15 +13,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.calling import given_back
+from attnproof.programs.calling import restored_settings
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.draw import Draw
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
-from attnproof.real_code.longer import at_longer, lengths_of
+from attnproof.real_code.longer_inputs import at_longer, lengths_of
 from attnproof.real_code.records import LawOfCodeRecord
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.words import how
 from attnproof.testing import check_attention
 
@@ -105,10 +105,10 @@ def asked(
         width=4,
         declared=declared,
     )
-    ask = Asked(target="a.py::a", kind="attention", methods=methods, laws=(law,))
+    ask = CodeRequest(target="a.py::a", kind="attention", methods=methods, laws=(law,))
     heard = Collected(ask)
-    heard.hear({"event": "adapted", "name": "a", "kind": "attention", "adapted": "", "file": ""})
-    look(code, ask, heard.hear)
+    heard.receive({"event": "adapted", "name": "a", "kind": "attention", "adapted": "", "file": ""})
+    look(code, ask, heard.receive)
     return next(row for row in heard.record(0.0).laws if row.law == law)
 
 
@@ -133,7 +133,7 @@ def test_what_code_sets_at_more_tokens_is_set_in_no_other_run() -> None:
         name="a", attend=lambda q, k, v, _: sets_when_long(q, k, v), heads=2, groups=2, width=4
     )
     law, heard = "permutation", lambda _: None
-    with given_back():
+    with restored_settings():
         told = at_longer(code, [law], Draw(), heard, exact=[law])
         set_ = [torch.get_default_dtype() for _ in told]
     assert set_ == [torch.float32]
@@ -284,7 +284,7 @@ ONE_ENTRY = (
     (slice(500, 501), slice(777, 778), 1.0),  # a later token is seen
     (slice(777, 778), slice(500, 501), 0.0),  # an earlier one is not
 )
-NOT_LOOKED_AT = "the entries of the stored mask bias, 1024 by 1024, that were not looked at"
+NOT_LOOKED_AT = "the entries of the stored mask bias, 1024 by 1024, that were not examined"
 
 
 @pytest.mark.parametrize("fault", ONE_ENTRY)
@@ -298,14 +298,14 @@ def test_one_entry_of_a_stored_mask_that_was_not_looked_at_is_told(
         assert row.verdict in ("exact", "measured")
         assert NOT_LOOKED_AT in row.why
         assert NOT_LOOKED_AT in how(row)
-    assert "the 1019 of 1024 keys that were not looked at" in record.law("past-is-used").why
+    assert "the 1019 of 1024 keys that were not examined" in record.law("past-is-used").why
 
 
 def test_a_stored_mask_whose_rows_are_alike_needs_no_such_condition() -> None:
     laws, methods = ["causal", "past-is-used"], ["exact", "measured"]
     record = check_attention(Stored(RIGHT[1]), laws, declared="attention:causal", methods=methods)
     assert [record.law(law).verdict for law in laws] == ["exact", "measured"]
-    assert not any("not looked at" in record.law(law).why for law in laws)
+    assert not any("not examined" in record.law(law).why for law in laws)
 
 
 def forgets_one_key_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -318,7 +318,7 @@ def forgets_one_key_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def test_keys_that_were_not_looked_at_are_told() -> None:
     row = asked(forgets_one_key_when_long, "past-is-used", causal=False)
     assert row.verdict == "measured"
-    assert "696 of 701 keys that were not looked at are seen as the other 5 are" in how(row)
+    assert "696 of 701 keys that were not examined are treated like the other 5" in how(row)
 
 
 def test_finite_fields_alone_say_what_the_code_asks() -> None:
@@ -332,7 +332,7 @@ def test_a_fault_of_this_search_loses_no_verdict(monkeypatch: pytest.MonkeyPatch
     def fails(*_: object) -> None:
         raise KeyError("lost")
 
-    monkeypatch.setattr("attnproof.real_code.longer.lengths_of", fails)
+    monkeypatch.setattr("attnproof.real_code.longer_inputs.lengths_of", fails)
     assert asked(plain, "permutation").verdict == "exact"
 
 

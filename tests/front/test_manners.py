@@ -26,7 +26,7 @@ from attnproof.real_code.asserting import check_rotary
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.loading import CannotLoad, load, require_target
 from attnproof.real_code.records import CodesRecord, codes_record
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.running import Child, Limits, run
 from tests.front.code_files import CODE, write_code
 from tests.front.outputs import Output, python
@@ -116,7 +116,7 @@ def test_what_every_adapter_met_is_told_once() -> None:
 
 def test_what_is_declared_of_other_code_is_told() -> None:
     mine = Mask(name="mine", mask=lambda t, s: torch.ones(t, s).tril().bool())
-    with pytest.raises(OtherKind, match="mine is mask code, and what is declared is declared of"):
+    with pytest.raises(OtherKind, match="mine is mask code, and the declaration is one of"):
         adapt(mine, declared=DeclaredRotary())
     with pytest.raises(OtherKind, match="mine is mask code, and bias code was asked for"):
         adapt(mine, kind="bias")
@@ -180,8 +180,8 @@ def test_a_record_that_cannot_be_written_is_told(
     out = tmp_path / "found.json"
     assert main(["check", *missing(tmp_path), "--json", str(out)]) == 2
     shown = capsys.readouterr()
-    assert f"wanted to write {out}, and could not (No space left on device)" in shown.err
-    assert "which is not there" in " ".join(shown.out.split())
+    assert f"wanted to write {out}, but could not (No space left on device)" in shown.err
+    assert "which does not exist" in " ".join(shown.out.split())
 
 
 def test_a_file_that_may_only_be_read_is_refused_at_once(
@@ -191,7 +191,7 @@ def test_a_file_that_may_only_be_read_is_refused_at_once(
     out.touch()
     monkeypatch.setattr("attnproof.errors.os.access", lambda _, how: how != os.W_OK)
     assert main(["check", *missing(tmp_path), "--json", str(out)]) == 2
-    assert "which may only be read" in capsys.readouterr().err
+    assert "which is read-only" in capsys.readouterr().err
 
 
 def test_what_is_no_regular_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def rope_forks(x, position_ids):
 def test_code_that_forks_is_told_once(tmp_path: Path) -> None:
     """The copy has the way to the findings as well; it ends when it would write there."""
     file = write_code(tmp_path, f"{CODE}\n\nMARK = {str(tmp_path / 'forked')!r}\n{FORKS}")
-    asked = Asked(
+    asked = CodeRequest(
         target=f"{file}::rope_forks", kind="rotary", laws=("norm", "linear"), methods=("measured",)
     )
     heard, events = Collected(asked), []
@@ -257,8 +257,8 @@ def test_what_an_assertion_is_given() -> None:
     )
     for wrong, told in (
         ({"dtype": "float"}, "wanted a dtype to draw inputs in, got 'float'; float64"),
-        ({"seed": -1}, "whole number from 0 on, got -1"),
-        ({"seed": 1.5}, "whole number from 0 on, got 1.5"),
+        ({"seed": -1}, "an integer of at least 0, got -1"),
+        ({"seed": 1.5}, "an integer of at least 0, got 1.5"),
         ({"declared": DeclaredRotary(layout="neox")}, "layout is one of interleaved, half"),
     ):
         with pytest.raises(ValueError, match=told):

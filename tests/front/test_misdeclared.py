@@ -81,7 +81,7 @@ def test_a_hypothesis_may_be_called_what_it_likes() -> None:
         ({"given": {"slope": real()}, "defaults": {"slope": float("nan")}}, "none of them NaN"),
         ({"given": {"slope": real()}, "defaults": {"slope": "half"}}, "is 'half'; write a number"),
         ({"given": {"slope": 3.0}}, r"given\['slope'\] is 3\.0; write what it may be"),
-        ({"given": {"bias": real()}}, "has a parameter 'bias', which means something else"),
+        ({"given": {"bias": real()}}, "has a parameter 'bias', which has another meaning"),
         ({"given": {"width": real()}}, "has a parameter 'width'"),
         ({"defaults": {"slope": 3.0}}, "not a parameter; declare it in given"),
         ({"given": {"s": real()}, "defaults": {"slope": 3.0}}, "not a parameter; given declares s"),

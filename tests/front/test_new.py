@@ -65,7 +65,7 @@ def test_it_runs_on_numbers_as_well(here: Path) -> None:
 def test_a_file_that_is_there_is_never_overwritten(here: Path, capsys: Output) -> None:
     (here / "mine.py").write_text("precious")
     told = refused(capsys, "new", "mine")
-    assert told == "attnproof: mine.py is there and is not overwritten; choose another name"
+    assert told == "attnproof: mine.py exists and is not overwritten; choose another name"
     assert (here / "mine.py").read_text() == "precious"
 
 

@@ -50,8 +50,8 @@ def test_a_model_is_compared_with_code(models: Path, capsys: pytest.CaptureFixtu
     assert "counterexample" in capsys.readouterr().out
     assert main(["equal", right, second, "--call", LINE]) == 0
     shown = capsys.readouterr().out
-    assert "≈ measured: the same up to rounding where it was run" in shown
-    assert "proved: one function" not in shown
+    assert "≈ measured: the same function up to rounding where it was run" in shown
+    assert "proved: the same function" not in shown
 
 
 def test_a_model_says_what_it_takes(models: Path) -> None:
@@ -78,7 +78,7 @@ def test_what_a_call_raises_is_not_logged_beside(
 
 def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tmp_path / "model.onnx"
-    with pytest.raises(CannotLoad, match="which is not there"):
+    with pytest.raises(CannotLoad, match="which does not exist"):
         load(str(model))
     model.write_bytes(b"")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)

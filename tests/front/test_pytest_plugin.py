@@ -87,7 +87,7 @@ def test_verdicts_are_properties_and_a_failure_shows_the_law_alone(
 def test_a_seed_that_is_none_is_a_usage_error(pytester: pytest.Pytester) -> None:
     result = inside(pytester, "--attnproof-seed", "-1")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*wanted a whole number from 0 on, got '-1'*"])
+    result.stderr.fnmatch_lines(["*wanted an integer of at least 0, got '-1'*"])
 
 
 def loaded(root: Path, folder: Path, text: str) -> set[str]:

@@ -128,6 +128,6 @@ def test_what_is_no_record_is_refused_in_one_line(
         assert why in refused(capsys, "report", str(odd))
     text = record.read_text(encoding="utf-8")
     odd.write_text(text.replace('"schema_version":7', '"schema_version":1'), encoding="utf-8")
-    assert "is no record of this version" in refused(capsys, "report", str(odd))
+    assert "is not a record of this version" in refused(capsys, "report", str(odd))
     assert "got two" in refused(capsys, "report", str(record), str(record))
     assert not (tmp_path / "index.html").exists()

@@ -72,12 +72,12 @@ def test_a_wrong_kernel_ends_in_1(
     right = scaled_dot_product.whole_rows
     monkeypatch.setattr("attnproof.numeric.at_scale.call.whole_rows", lambda *a: right(*a) * 1.01)
     assert main(["scale", *SMALL, "--way", "sampled"]) == 1
-    assert "violated: farther from the value in float64" in capsys.readouterr().out
+    assert "violated: farther from the float64 value" in capsys.readouterr().out
 
 
 def test_what_cannot_be_checked_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scale", *SMALL, "--causal", "--way", "queries"]) == 1
-    assert "skipped: a causal row moved to another place" in capsys.readouterr().out
+    assert "skipped: a causal row sees other keys at another position" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -101,11 +101,11 @@ def test_refusals(arguments: list[str], told: str, capsys: pytest.CaptureFixture
 def test_a_backend_without_constants_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("attnproof.numeric.calibration.store.stored", lambda _: None)
+    monkeypatch.setattr("attnproof.numeric.calibration.store.stored_calibration", lambda _: None)
     monkeypatch.setenv("ATTNPROOF_CALIBRATE", "never")
-    in_force._found.cache_clear()
+    in_force._calibrate.cache_clear()
     try:
         assert main(["scale", *SMALL]) == 2
     finally:
-        in_force._found.cache_clear()
+        in_force._calibrate.cache_clear()
     assert capsys.readouterr().err.count("run `attnproof calibrate --device cpu`") == 1

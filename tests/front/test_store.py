@@ -18,11 +18,11 @@ from attnproof.checking import Options, check
 from attnproof.ledger import Ledger, demonstration_files
 from attnproof.records import BrokenFile, Results, TheoremRecord
 from attnproof.runner import run
-from attnproof.sweeping import kept
+from attnproof.sweeping import run_store
 from attnproof.sweeping import store as store_module
-from attnproof.sweeping.kept import (
+from attnproof.sweeping.run_store import (
     Code,
-    Kept,
+    RunStore,
     Writer,
     digest_of,
     sources,
@@ -30,7 +30,7 @@ from attnproof.sweeping.kept import (
     statement_digest,
     theorem_key,
 )
-from attnproof.sweeping.store import Foreign, Key, Store, StoreError, default_place, opened
+from attnproof.sweeping.store import Key, NotAStore, Store, StoreError, default_place, open_store
 from attnproof.terminal import from_store
 from benchmarks.kills import Kills
 from tests.front.outputs import WriteDemonstration, WriteTheorem, python
@@ -45,7 +45,7 @@ def test_a_row_is_there_for_who_opens_the_store_next(tmp_path: Path) -> None:
     with Store(tmp_path / "store.sqlite") as store:
         found = store.get(KEY)
         assert found is not None
-        assert (found.record, len(store), store.told) == ("first", 1, [])
+        assert (found.record, len(store), store.messages) == ("first", 1, [])
         assert store.put(KEY, "second", replace=True)
         assert store.get(replace(KEY, kind="theorem")) is None
     assert len(list(tmp_path.glob("*set-aside*"))) == 0
@@ -81,10 +81,10 @@ def test_a_broken_store_is_told_and_set_aside(tmp_path: Path, how: str) -> None:
         place.write_bytes({"text": b"not a store", "half": whole[:9000], "garbled": middle}[how])
     changed = place.read_bytes()
     with Store(place) as store:
-        (line,) = store.told
+        (line,) = store.messages
         assert len(store) == 0
         assert store.put(KEY, "anew")
-    assert "set aside as store.sqlite.set-aside-1" in line
+    assert "renamed to store.sqlite.set-aside-1" in line
     assert ("version 7" in line) == (how == "version")
     assert (tmp_path / "store.sqlite.set-aside-1").read_bytes() == changed
 
@@ -95,10 +95,10 @@ def test_a_file_that_is_something_else_is_left_alone_if_it_was_named(tmp_path: P
         connection.execute("CREATE TABLE notes (line TEXT)")
     connection.close()
     before = other.read_bytes()
-    with pytest.raises(Foreign, match="is a database of something else; name another file"):
+    with pytest.raises(NotAStore, match="is a database of another program; name another file"):
         Store(other, named=True)
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(Foreign, match="is broken"):
+    with pytest.raises(NotAStore, match="is broken"):
         Store(tmp_path / "notes.txt", named=True)
     assert other.read_bytes() == before
     assert {path.name for path in tmp_path.iterdir()} == {"notes.sqlite", "notes.txt"}
@@ -108,9 +108,9 @@ def test_a_place_that_cannot_be_written_is_told_and_the_run_goes_on(tmp_path: Pa
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="name another file with --store"):
         Store(tmp_path / "file" / "store.sqlite")
-    nothing, (line,) = opened(tmp_path / "file" / "store.sqlite")
+    nothing, (line,) = open_store(tmp_path / "file" / "store.sqlite")
     assert nothing is None
-    assert line.endswith("nothing is kept")
+    assert line.endswith("nothing is stored")
 
 
 def test_a_damaged_row_is_not_used(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_damaged_row_is_not_used(tmp_path: Path) -> None:
     connection.close()
     with Store(tmp_path / "store.sqlite") as store:
         assert store.get(KEY) is None
-        assert "the row of one" in store.told[0]
+        assert "the row of one" in store.messages[0]
         assert len(store) == 0
 
 
@@ -201,7 +201,7 @@ def test_a_store_that_another_makes_while_it_is_looked_at_is_not_set_aside(
 
     monkeypatch.setattr(store_module, "_number", meanwhile)
     with Store(place) as store:
-        assert (made, store.told) == (["the table"], [])
+        assert (made, store.messages) == (["the table"], [])
 
 
 # Runs of theorem files with a store.
@@ -210,16 +210,16 @@ def test_a_store_that_another_makes_while_it_is_looked_at_is_not_set_aside(
 PLAIN = Options(numeric=False)
 
 
-def kept_at(place: Path, *, fresh: bool = False) -> Kept:
-    found, told = opened(place)
+def kept_at(place: Path, *, fresh: bool = False) -> RunStore:
+    found, told = open_store(place)
     assert found is not None
     assert not told
-    return Kept(found, fresh)
+    return RunStore(found, fresh)
 
 
 def ran(path: Path, place: Path, options: Options = PLAIN, *, fresh: bool = False) -> Results:
     catalogue = load_catalogue([path]).select(["mine"])
-    return run(catalogue, options, kept=kept_at(place, fresh=fresh))
+    return run(catalogue, options, run_store=kept_at(place, fresh=fresh))
 
 
 # Runs with a store: what is finished is taken from it, and nothing that is not.
@@ -238,7 +238,7 @@ def test_a_second_run_takes_what_the_first_has_finished(
     assert [r.model_copy(update={"stored": None}) for r in two.theorems] == list(one.theorems)
     assert from_store(one) == ""
     assert from_store(two).startswith("2 of 2 theorems found in the store, checked 20")
-    assert from_store(two).endswith("; --fresh checks anew")
+    assert from_store(two).endswith("; --fresh checks again")
     three = ran(folder, place, options, fresh=True)
     assert [record.stored for record in three.theorems] == [None, None]
     four = ran(folder, place, options)
@@ -291,10 +291,10 @@ def test_nothing_is_kept_once_a_file_has_changed(
     with Store(tmp_path / "store.sqlite") as store:
         writer = Writer(store.place, Code("", stamps([code])), fresh=False)
         path.write_text("# changed", encoding="utf-8")
-        assert "files changed while it ran" in writer.keep(key, files, record)
-        assert writer.keep(key, stamps([path]), record) == ""
+        assert "files changed during the run" in writer.store(key, files, record)
+        assert writer.store(key, stamps([path]), record) == ""
         code.write_text("# changed", encoding="utf-8")
-        assert "files changed while it ran" in writer.keep(key, stamps([path]), record)
+        assert "files changed during the run" in writer.store(key, stamps([path]), record)
         assert len(store) == 1
 
 
@@ -306,8 +306,8 @@ def test_demonstrations_are_kept_as_well(
     assert "two-and-two" in demonstration_files([tmp_path])
 
     def shown() -> Any:
-        catalogue = load_catalogue().having([])
-        return run(catalogue, PLAIN, ledger=ledger, kept=kept_at(place)).demonstrations[0]
+        catalogue = load_catalogue().with_ids([])
+        return run(catalogue, PLAIN, ledger=ledger, run_store=kept_at(place)).demonstrations[0]
 
     first, second = shown(), shown()
     assert first.stored is None
@@ -341,7 +341,7 @@ def test_the_command_resumes_and_says_so(
 
 
 def test_what_can_change_a_result_counts_and_nothing_else() -> None:
-    names = {path.relative_to(kept.PACKAGE).as_posix() for path in sources()}
+    names = {path.relative_to(run_store.PACKAGE).as_posix() for path in sources()}
     wanted = {
         "checking.py",
         "judgement.py",
@@ -364,7 +364,7 @@ def test_what_can_change_a_result_counts_and_nothing_else() -> None:
 def test_the_digest_of_a_statement_is_the_same_in_every_process(root: Path) -> None:
     code = (
         "from attnproof.catalogue import load_catalogue\n"
-        "from attnproof.sweeping.kept import statement_digest\n"
+        "from attnproof.sweeping.run_store import statement_digest\n"
         "c = load_catalogue().select({names!r})\n"
         "print(*(statement_digest(s) for e in c.entries[::{step}] for s in e.statements))"
     )
@@ -383,7 +383,7 @@ def test_what_has_no_digest_is_refused() -> None:
     assert statement_digest(statement) != statement_digest(entry.theorem.control)
     said = replace(statement.claims[""], says=lambda: 0)  # type: ignore[arg-type]
     strange = replace(statement, claims={"": said})
-    with pytest.raises(TypeError, match="holds a function, which has no digest"):
+    with pytest.raises(TypeError, match="contains a function, which has no digest"):
         statement_digest(strange)
 
 
@@ -411,17 +411,17 @@ def test_nothing_is_taken_that_was_made_otherwise(
     write_theorem("first", true_theorem.replace("x + y, y + x", "x + y, x + y"))
     (entry,) = load_catalogue([path]).select(["mine"]).entries
     another()
-    monkeypatch.setattr(kept, "source_digest", lambda _: "the same")
+    monkeypatch.setattr(run_store, "source_digest", lambda _: "the same")
     another()
     write_theorem("first", true_theorem)
     (entry,) = load_catalogue([path]).select(["mine"]).entries
     another()
-    monkeypatch.setattr(kept, "versions", lambda: {"torch": "another"})
+    monkeypatch.setattr(run_store, "versions", lambda: {"torch": "another"})
     another()
-    monkeypatch.setattr(kept, "code", lambda: Code("another", ()))
+    monkeypatch.setattr(run_store, "code", lambda: Code("another", ()))
     another()
-    monkeypatch.setattr(kept, "calibration", lambda _: "another")
-    monkeypatch.setattr(kept, "device_name", lambda _: "another")
+    monkeypatch.setattr(run_store, "calibration", lambda _: "another")
+    monkeypatch.setattr(run_store, "device_name", lambda _: "another")
     options = Options()
     another()
 
@@ -430,26 +430,26 @@ def test_a_demonstration_depends_on_the_processor_and_on_nothing_of_torch(
     write_demonstration: WriteDemonstration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"two-and-two": write_demonstration()}
-    found = kept.demonstration_keys(files)["two-and-two"][0]
-    monkeypatch.setattr(kept, "calibration", lambda _: "another")
-    monkeypatch.setattr(kept, "device_name", lambda _: "another")
-    assert kept.demonstration_keys(files)["two-and-two"][0] == found
-    monkeypatch.setattr(kept, "processor", lambda: "another")
-    assert kept.demonstration_keys(files)["two-and-two"][0] != found
+    found = run_store.demonstration_keys(files)["two-and-two"][0]
+    monkeypatch.setattr(run_store, "calibration", lambda _: "another")
+    monkeypatch.setattr(run_store, "device_name", lambda _: "another")
+    assert run_store.demonstration_keys(files)["two-and-two"][0] == found
+    monkeypatch.setattr(run_store, "processor", lambda: "another")
+    assert run_store.demonstration_keys(files)["two-and-two"][0] != found
 
 
 def test_another_calibration_is_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     from attnproof.numeric.calibration import store as in_force
 
-    found = kept.calibration("cpu")
+    found = run_store.calibration("cpu")
     known = in_force.calibration_of(torch.device("cpu"))
     worse = known.constants[0].model_copy(update={"function_error": 99.0})
     other = known.model_copy(update={"constants": (worse, *known.constants[1:])})
     monkeypatch.setattr(in_force, "calibration_of", lambda _: other)
-    assert kept.calibration("cpu") != found
+    assert run_store.calibration("cpu") != found
     later = known.model_copy(update={"seconds": known.seconds + 1})
     monkeypatch.setattr(in_force, "calibration_of", lambda _: later)
-    assert kept.calibration("cpu") == found
+    assert run_store.calibration("cpu") == found
 
 
 def test_the_number_of_processes_changes_no_key(write_theorem: WriteTheorem) -> None:

@@ -22,8 +22,8 @@ from attnproof.sweeping.engines import Engine
 from attnproof.sweeping.limits import OutOfTime, limited_memory, limited_time, spent_memory
 from attnproof.sweeping.records import SweepRecord, sweep_summary
 from attnproof.sweeping.store import Store
-from attnproof.sweeping.sweep import Asked, planned, sweep
-from attnproof.sweeping.work import LARGEST, Cell, Grid, Measure, Shared, batches, scaled
+from attnproof.sweeping.sweep import SweepRequest, planned, sweep
+from attnproof.sweeping.work import MAX_BATCH, Cell, Grid, Measure, Shared, batches, scaled
 from attnproof.symbolic.statement import Statement
 from tests.front.outputs import begun, conforms, python
 from tests.front.swept import ATTENTION, SOFTMAX, asked, held, plan_of
@@ -38,7 +38,7 @@ def test_a_sweep_is_a_product_of_what_serves_the_statement() -> None:
         tuple(range(3)),
         ("cpu",),
     )
-    plan = plan_of(Asked(grid), SOFTMAX, ATTENTION)
+    plan = plan_of(SweepRequest(grid), SOFTMAX, ATTENTION)
     assert len({key for _, key in plan.cells}) == len(plan.cells)
     names = {cell.claimed.name: set[str]() for cell, _ in plan.cells}
     for cell, _ in plan.cells:
@@ -68,7 +68,7 @@ def test_batches_are_whole_groups_of_one_statement() -> None:
     homes: dict[object, set[int]] = {}
     for number, batch in enumerate(found):
         assert len({cell.claimed for cell, _ in batch.cells}) == 1
-        assert len(batch.cells) <= LARGEST
+        assert len(batch.cells) <= MAX_BATCH
         for cell, _ in batch.cells:
             homes.setdefault(cell.group, set()).add(number)
     assert all(len(numbers) == 1 for numbers in homes.values())
@@ -77,7 +77,7 @@ def test_batches_are_whole_groups_of_one_statement() -> None:
 @pytest.mark.parametrize(("name", "scale"), [(ATTENTION, "small"), (SOFTMAX, "default")])
 def test_a_shared_cell_is_what_measure_finds_by_itself(name: str, scale: str) -> None:
     grid = Grid(("float32", "float64"), (scale,), distributions=("needle",), seeds=(3,))
-    plan = plan_of(Asked(grid), name)
+    plan = plan_of(SweepRequest(grid), name)
     (entry,) = load_catalogue().only(name).entries
     shared = Shared()
     for cell, _ in plan.cells:
@@ -106,8 +106,8 @@ def test_so_many_tokens_are_asked_for() -> None:
 def test_a_second_sweep_finds_every_cell(tmp_path: Path) -> None:
     plan, told = plan_of(asked()), list[str]()
     with Store(tmp_path / "store.sqlite") as store:
-        one = sweep(plan, asked(), store, heard=told.append, measure=held)
-        two = sweep(plan, asked(), store, heard=told.append, measure=_refuse)
+        one = sweep(plan, asked(), store, report=told.append, measure=held)
+        two = sweep(plan, asked(), store, report=told.append, measure=_refuse)
         more = plan_of(asked(0, 1, 2, 3))
         three = sweep(more, asked(), store, measure=held)
         fresh = sweep(plan, asked(fresh=True), store, measure=held)
@@ -158,7 +158,7 @@ def test_how_a_cell_ended_is_told_and_what_was_lost_is_tried_again(tmp_path: Pat
         "held",
         "skipped",
     ]
-    assert told[0].reason == "it computes no definition of this statement"
+    assert told[0].reason == "it implements no definition of this statement"
     assert told[1].reason == "ValueError: no such thing"
     assert told[3].ratio == pytest.approx(1e6)
     assert (told[4].reason, told[4].ratio) == ("no kernel", None)
@@ -255,7 +255,7 @@ def test_a_worker_that_dies_takes_no_finished_cell_with_it(tmp_path: Path, deadl
     told = {cell.seed: cell for cell in found.cells}
     assert [told[k].status for k in range(4)] == ["held", "died", "out of time", "held"]
     assert "EXIT(3)" in told[1].reason
-    assert told[2].reason == "no end after 1 s"
+    assert told[2].reason == "not finished after 1 s"
 
 
 def test_ray_does_the_same(tmp_path: Path, deadly: Measure) -> None:
@@ -272,7 +272,7 @@ def test_a_worker_with_other_code_measures_nothing() -> None:
     plan.surroundings["cpu"]["code"] = "another"
     (cell,) = sweep(plan, asked(), measure=held).cells
     assert cell.status == "failed"
-    assert "another than the sweep was planned for: code" in cell.reason
+    assert "does not match the sweep's plan: code" in cell.reason
 
 
 def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:

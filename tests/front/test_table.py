@@ -120,7 +120,7 @@ def test_what_is_broken_or_unfinished_is_told(small: Table) -> None:
     cell = record.cells[0].model_copy(update={"error": "ValueError: x", "verdict": "undecided"})
     text = printed(Table(record.model_copy(update={"cells": (cell, *record.cells[1:])})), 100)
     assert "! alibi, relative: raised ValueError: x" in text
-    assert "! interrupted; not whole: nope" in text
+    assert "! interrupted; incomplete: nope" in text
     assert "?!" in text
 
 
@@ -209,7 +209,7 @@ def test_a_broken_file_fails_a_table_and_stops_nothing(capsys: Output, tmp_path:
 def test_usage_errors_are_one_line(capsys: Output, tmp_path: Path) -> None:
     assert "nearest: alibi" in refused(capsys, "table", "--encodings", "nope,alib")
     assert "nearest: even" in refused(capsys, "table", "--law", "evenn")
-    assert "which is not there" in refused(capsys, "table", "--encoding", str(tmp_path / "x.py"))
+    assert "which does not exist" in refused(capsys, "table", "--encoding", str(tmp_path / "x.py"))
     file = tmp_path / "file"
     file.touch()
     for option, value in (("--json", file / "t.json"), ("--html", file / "pages")):
@@ -269,7 +269,7 @@ def test_an_interrupted_table_keeps_what_was_decided(root: Path, tmp_path: Path,
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=300)
     assert process.returncode == 130, out + err
-    assert "! interrupted; not whole: zz" in out
+    assert "! interrupted; incomplete: zz" in out
     record = TableRecord.model_validate_json(file.read_text(encoding="utf-8"))
     assert record.unfinished == ("zz",)
     assert [cell.encoding for cell in record.cells] == ["alibi"]

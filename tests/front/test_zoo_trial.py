@@ -52,7 +52,7 @@ def test_the_page_counts_ways_laws_and_judgements(ran: Any) -> None:
     text = page(told, rows, known, ())
     assert "3 targets of 2 libraries. Called: 2 (1 by the bare name, 1 with a line, 0 with" in text
     assert "1 refused." in text
-    assert "Broken: 1 not looked at. Proved of code for which it does not hold: 0." in text
+    assert "Broken: 1 not looked at. Proved, but false: 0." in text
     said = (
         Judged(
             law="no-mutation", judgement="false alarm", reason="It is said so.", library="torch"
@@ -66,11 +66,11 @@ def test_a_wrong_proof_and_a_call_that_is_not_the_codes_are_counted(ran: Any) ->
     told_of = {"misread": "it is not a mask", "wrong": ("causal",), "missed": "its zeros"}
     first = Target(**{**vars(known[0]), **told_of})
     text = page(told, rows, (first, *known[1:]), ())
-    assert "Called: 1 (0 by the bare name, 1 with a line, 0 with a line after a call that" in text
-    assert "1 called in a way that is not" in text
-    assert "Proved of code for which it does not hold: 1." in text
+    assert "Called: 1 (0 by the bare name, 1 with a line, 0 with a line after a wrong call" in text
+    assert "1 called wrongly" in text
+    assert "Proved, but false: 1." in text
     assert ": it is not a mask" in text
-    assert f"## Not seen, or said wrongly\n\n- `{first.target}`: its zeros" in text
+    assert f"## Missed, or described wrongly\n\n- `{first.target}`: its zeros" in text
 
 
 def test_a_call_that_is_not_the_codes_is_corrected_by_the_line_and_both_runs_count(
@@ -88,7 +88,7 @@ def test_a_call_that_is_not_the_codes_is_corrected_by_the_line_and_both_runs_cou
     assert found[layer.target]["corrected"]["called"] == ""  # the line is refused
     text = page(told, found, again, ())
     assert "Called: 1 (0 by the bare name, 0 with a line, 1 with a line after" in text
-    assert "it is not a mask; with its line: called as the code is" in text
+    assert "it is not a mask; with its line: called correctly" in text
     assert "it is not a layer; refused with its line" in text
     still = (Target(**{**vars(mask), "still": "it is none"}), *again[1:])
     assert "Called: 0 (0 by the bare name, 0 with a line, 0 with" in page(told, found, still, ())

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attnproof.numeric.at_scale.call import Call, Kernel, kernel_named
-from attnproof.numeric.at_scale.comparison import Found
+from attnproof.numeric.at_scale.comparison import KernelCheck
 from attnproof.numeric.at_scale.methods import check_at_scale
 
 CPU = torch.device("cpu")
@@ -26,7 +26,7 @@ def call(dtype: torch.dtype = torch.float32, **more: Any) -> Call:
     return Call(**{"kernel": FLASH, **given})
 
 
-def checked(asked: Call, way: str) -> Found:
+def checked(asked: Call, way: str) -> KernelCheck:
     (found,) = check_at_scale(asked, [way])
     return found
 

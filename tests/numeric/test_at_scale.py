@@ -20,8 +20,8 @@ from attnproof.numeric.at_scale import comparison
 from attnproof.numeric.at_scale import sampled as reach
 from attnproof.numeric.at_scale.call import arrays, clustered
 from attnproof.numeric.at_scale.clusters import blocks, totals
-from attnproof.numeric.at_scale.comparison import Worst, chance, with_residual, worse
-from attnproof.numeric.at_scale.methods import check_at_scale, chosen_ways
+from attnproof.numeric.at_scale.comparison import Worst, sampling_words, with_residual, worse
+from attnproof.numeric.at_scale.methods import check_at_scale, default_methods
 from attnproof.numeric.at_scale.sampled import check_rows, most_rises, places, sampled
 from attnproof.numeric.attention_bound import streamed
 from attnproof.numeric.measurement import Judged
@@ -96,7 +96,7 @@ def test_the_projection_on_a_key_is_that_of_its_definition(causal: bool) -> None
     error = rows[0].double() - o
     assert torch.allclose(sums, (g * error[:, None]).sum((0, 2)), rtol=1e-9, atol=1e-18)
     for key in (0, 17, 150):
-        whole = comparison._along(head, key, asked.profile, bound, None)
+        whole = comparison._key_projection(head, key, asked.profile, bound, None)
         assert math.isclose(whole.sum, float(sums[key]), rel_tol=1e-9, abs_tol=1e-18)
         w = p * ((v * g[:, key, None]).sum(-1) - (o * g[:, key]).sum(-1, keepdim=True))
         stored = (2.0**-8 * p * (g[:, key] @ v.mT)).square().sum()
@@ -131,7 +131,7 @@ def test_what_a_sample_says_is_true() -> None:
         at = places(replace(asked, seed=seed), 16)[0].tolist()
         missed += not wrong & set(at)
     assert missed / 2_000 < 0.9**14 * 1.15
-    assert "(1−e)^14: 2.3e-01 for e = 10%" in chance(14)
+    assert "(1−e)^14: 2.3e-01 for e = 10%" in sampling_words(14)
 
 
 def test_most_rises_are_more_than_any_seen() -> None:
@@ -173,8 +173,8 @@ def test_no_array_grows_with_the_number_of_pairs(monkeypatch: pytest.MonkeyPatch
 
 
 def test_where_no_forward_is_possible_some_rows_reach() -> None:
-    assert chosen_ways(call()) == ("sampled", "clustered", "alone")
-    assert chosen_ways(call(tokens=1_000_000, heads=8)) == ("reach",)
+    assert default_methods(call()) == ("sampled", "clustered", "alone")
+    assert default_methods(call(tokens=1_000_000, heads=8)) == ("reach",)
     found = checked(call(tokens=1_000_000, heads=8), "sampled")
     assert found.status == "skipped"
     assert "'reach'" in found.reason
@@ -186,7 +186,7 @@ def test_heads_that_do_not_fit_together_are_taken_in_groups(
     asked = call(heads=3, tokens=600)
     together = checked(asked, "reach")
     one = 2 * 600 * 64 * 4
-    monkeypatch.setattr(reach, "available", lambda _: int(one / reach.TAKEN) + 1)
+    monkeypatch.setattr(reach, "available", lambda _: int(one / reach.MEMORY_SHARE) + 1)
     apart = checked(asked, "reach")
     assert (apart.error, apart.worst) == (together.error, together.worst)
     assert "1 of 3 heads at once" in apart.looked
@@ -228,4 +228,4 @@ def test_every_row_is_a_sample_of_few() -> None:
 @pytest.mark.parametrize(("tokens", "which"), [(64, "all rows"), (63, "the first 32 rows")])
 def test_rows_alone_say_which_rows_could_have_been_drawn(tokens: int, which: str) -> None:
     found = checked(call(tokens=tokens), "alone")
-    assert found.misses.startswith(f"if a fraction e of {which} has other bits than when run alone")
+    assert found.misses.startswith(f"if a fraction e of {which} has different bits when run alone")

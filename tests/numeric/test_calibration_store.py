@@ -42,7 +42,7 @@ def test_a_calibration_comes_back_as_it_was(found: Calibration, own: Path) -> No
     file = store.write(found)
     assert file.parent == own
     assert store.read(file) == found
-    assert store.stored(found.backend) == found
+    assert store.stored_calibration(found.backend) == found
 
 
 def test_another_version_of_torch_is_another_backend(
@@ -50,7 +50,7 @@ def test_another_version_of_torch_is_another_backend(
 ) -> None:
     assert store.write(found).parent == own
     monkeypatch.setattr(torch, "__version__", "2.99.0+cpu")
-    assert store.stored(backend_of(CPU)) is None
+    assert store.stored_calibration(backend_of(CPU)) is None
     monkeypatch.setenv("ATTNPROOF_CALIBRATE", "never")
     with pytest.raises(NotCalibrated, match="none are guessed; run `attnproof calibrate --device"):
         profile_of(torch.float32, CPU)
@@ -63,7 +63,7 @@ def test_other_instructions_are_another_backend(
     store.write(found)
     other = {"AVX2": "AVX512"}.get(torch.backends.cpu.get_cpu_capability(), "AVX2")
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: other)
-    assert store.stored(backend_of(CPU)) is None
+    assert store.stored_calibration(backend_of(CPU)) is None
     monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
     assert "MKL_CBWR=COMPATIBLE" in backend_of(CPU).settings
 
@@ -138,7 +138,7 @@ def test_a_broken_file_is_told_and_not_used(
     with pytest.raises(store.BrokenCalibration, match=says):
         store.read(file)
     with caplog.at_level(logging.WARNING):
-        assert store.stored(found.backend) is None
+        assert store.stored_calibration(found.backend) is None
     assert "not used" in caplog.text
 
 
@@ -152,7 +152,7 @@ def test_a_foreign_file_under_this_name_is_not_used(
     )
     file.write_text(other.model_dump_json(), encoding="utf-8")
     with caplog.at_level(logging.WARNING):
-        assert store.stored(found.backend) is None
+        assert store.stored_calibration(found.backend) is None
     assert "is of another backend" in caplog.text
 
 
@@ -201,7 +201,7 @@ def test_a_file_without_some_measurements_is_told_and_not_used(
     plain[part] = type(plain[part])()
     file.write_text(json.dumps(plain))
     with caplog.at_level(logging.WARNING):
-        assert store.stored(found.backend) is None
+        assert store.stored_calibration(found.backend) is None
     assert "not used" in caplog.text
 
 
@@ -209,4 +209,4 @@ def test_a_file_of_a_dtype_that_is_none_is_told_and_not_used(found: Calibration,
     file = store.write(found)
     assert file.parent == own
     file.write_text(file.read_text().replace('"float16"', '"float17"'))
-    assert store.stored(found.backend) is None
+    assert store.stored_calibration(found.backend) is None

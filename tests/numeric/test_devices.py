@@ -19,8 +19,8 @@ CPU, CUDA = torch.device("cpu"), torch.device("cuda:0")
 
 def test_a_gpu_is_named_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"GPU of {device.type}")
-    assert devices.called(CUDA) == "cuda:0 (GPU of cuda)"
-    assert devices.called(CPU) == "cpu"
+    assert devices.device_label(CUDA) == "cuda:0 (GPU of cuda)"
+    assert devices.device_label(CPU) == "cpu"
 
 
 def test_clocks_wait_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

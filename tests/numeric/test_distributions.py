@@ -18,7 +18,7 @@ from attnproof.numeric.check import (
     ratio_of,
     tasks_of,
 )
-from attnproof.numeric.distribution_changes import read_as
+from attnproof.numeric.distribution_changes import attention_inputs
 from attnproof.numeric.distributions import DISTRIBUTIONS, UnknownDistribution, distributions_named
 from attnproof.numeric.measurement import Judged, Measurement
 from attnproof.numeric.scale import SCALES, scale_named
@@ -110,7 +110,7 @@ def test_what_attention_reads_is_found_in_any_term() -> None:
     def roles(statement: Any) -> Any:
         return {
             k: (v.axis, "".join(sorted(x[0] for x in v.roles)))
-            for k, v in read_as(statement).items()
+            for k, v in attention_inputs(statement).items()
         }
 
     plain = {"Q": (0, "q"), "K": (0, "k"), "V": (0, "v")}

@@ -294,8 +294,8 @@ def test_a_hypothesis_that_rounding_breaks_is_told(monkeypatch: pytest.MonkeyPat
 
 def test_a_hypothesis_that_is_not_met_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values drawn with no regard to the hypotheses violate what follows from them."""
-    plain = lambda _, __, drawn: hypotheses.Met(drawn)  # noqa: E731
-    monkeypatch.setattr(sample, "met", plain)
+    plain = lambda _, __, drawn: hypotheses.SatisfyingValues(drawn)  # noqa: E731
+    monkeypatch.setattr(sample, "satisfy_hypotheses", plain)
     case = FALSE_WITHOUT["orthonormal columns"]
     assert {m.status for m in measure(statement(case), scale="small")} == {"violated"}
 

@@ -9,7 +9,7 @@ import pytest
 
 from attnproof.numeric.check import ReadingError, measure
 from attnproof.numeric.devices import devices
-from attnproof.numeric.implementations import DoesNotFit, found
+from attnproof.numeric.implementations import DoesNotFit, implementations_on
 from attnproof.numeric.measurement import Measurement
 from attnproof.symbolic.claim import all_positive, equal, exists
 from attnproof.symbolic.givens import (
@@ -153,7 +153,7 @@ def test_names_that_are_not_there() -> None:
     absent = "cuda" if "cuda" not in devices() else "mps"
     with pytest.raises(ValueError, match=f"device '{absent}' was asked for"):
         measure(PAIRS, device=absent)
-    assert {i.name for i in found(CPU)} >= {"eager", "torch.nn.MultiheadAttention"}
+    assert {i.name for i in implementations_on(CPU)} >= {"eager", "torch.nn.MultiheadAttention"}
 
 
 def test_a_limit_is_told() -> None:

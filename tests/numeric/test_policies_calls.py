@@ -13,12 +13,12 @@ from attnproof.numeric import attention_bound, torch_reading
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.check import measure
-from attnproof.numeric.implementations import Implementation, named
+from attnproof.numeric.implementations import Implementation, implementations_named
 from attnproof.numeric.implementations.eager import SOFTMAX_BOUND
 from attnproof.numeric.implementations.llama_rotary import _bound
 from attnproof.numeric.implementations.scaled_dot_product import pairs
-from attnproof.numeric.measurement import escapes, of_definition, rows_of, worst
-from attnproof.numeric.policies.weights import probable
+from attnproof.numeric.measurement import miss_probability, of_definition, rows_of, worst
+from attnproof.numeric.policies.weights import with_spread
 from attnproof.numeric.profile import FULL_BLOCK, profile_of
 from attnproof.numeric.run import Calls, run
 from attnproof.numeric.sample import draw
@@ -51,7 +51,7 @@ def reading(plain: Any = None, statement: Any = ROTARY, **replaced: Replacement)
     sizes = dict.fromkeys(sizes_in(ROTARY), 6) | {"n": 60}
     sample = draw(statement, sizes, scale_named("small"), 0)
     numbers = Arithmetic(PROFILE, spreads=True)
-    bounds = {name: probable(bound) for name, bound in {**SOFTMAX_BOUND, **replaced}.items()}
+    bounds = {name: with_spread(bound) for name, bound in {**SOFTMAX_BOUND, **replaced}.items()}
     return BoundReading(sizes, sample.with_radii(numbers, CPU), numbers, bounds, plain)
 
 
@@ -69,7 +69,7 @@ def test_only_what_no_replaced_definition_has_a_part_in_is_shared(name: str) -> 
     one, alone = reading(plain, **other), reading(**other)
     found, wanted = one.read(side, AT), alone.read(side, AT)
     assert torch.allclose(found.value, wanted.value, rtol=0, atol=1e-12)
-    assert torch.allclose(found.likely(), wanted.likely(), rtol=1e-6)
+    assert torch.allclose(found.smallest_radius(), wanted.smallest_radius(), rtol=1e-6)
     assert one.is_plain(side) == (name != "rotate_half")
     assert torch.equal(plain.read(side, AT).value, found.value) == (name != "rotate_half")
 
@@ -110,7 +110,7 @@ def test_what_implementations_have_in_common_is_computed_once(
     assert (len(rotated), len(scored)) == (2 * before[0], 2 * before[1])
     for ours, theirs in zip(found, wanted, strict=True):
         assert torch.equal(ours.value, theirs.value)
-        assert torch.equal(ours.likely(), theirs.likely())
+        assert torch.equal(ours.smallest_radius(), theirs.smallest_radius())
 
 
 @pytest.mark.parametrize("replaced", [{}, attention_of("flash")])
@@ -125,7 +125,10 @@ def test_rows_in_pieces_have_the_bounds_of_rows_at_once(
     assert [len(rows.places) for rows, _ in cut.pieces(side, where) if rows] == [FEWEST] * 3
     found = cut.read(side, where)
     assert torch.allclose(found.value, wanted.value, rtol=0, atol=1e-12)
-    for ours, theirs in ((found.error(), wanted.error()), (found.likely(), wanted.likely())):
+    for ours, theirs in (
+        (found.error(), wanted.error()),
+        (found.smallest_radius(), wanted.smallest_radius()),
+    ):
         assert torch.allclose(ours, theirs, rtol=1e-6)
 
 
@@ -223,7 +226,7 @@ def test_rows_are_in_the_heads_that_all_policies_see() -> None:
     assert rows[:2] == [FULL_BLOCK, FULL_BLOCK]
     assert rows_of(0, 1, 64) == 64
     assert sum(count - 2 for count in rows) > 64
-    assert math.prod(map(escapes, rows)) < escapes(64)
+    assert math.prod(map(miss_probability, rows)) < miss_probability(64)
 
 
 DEFINED = stated(
@@ -237,7 +240,9 @@ def test_a_side_that_no_kernel_computes_is_read_once_for_all_of_them() -> None:
     (claim,) = DEFINED.claims.values()
     left, right = claim.sides
     where = task.rows(left, 0, 4)
-    kernels = named(["scaled_dot_product_attention (math)", "torch.nn.MultiheadAttention"], CPU)
+    kernels = implementations_named(
+        ["scaled_dot_product_attention (math)", "torch.nn.MultiheadAttention"], CPU
+    )
 
     def bound(side: Any, code: Any) -> Any:
         return task.bound(side, where, 0, PROFILE, code, spread=True)

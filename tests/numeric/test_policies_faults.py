@@ -14,9 +14,16 @@ from attnproof.numeric.attention_bound import AttentionBound, scores_of
 from attnproof.numeric.check import measure
 from attnproof.numeric.implementations import Implementation, llama_rotary
 from attnproof.numeric.implementations.scaled_dot_product import implementations
-from attnproof.numeric.measurement import escapes
-from attnproof.numeric.policies.judging import queries_moved, reads_as_given
-from attnproof.numeric.policies.residual import KEY_LIMIT, LIMIT, Adjoint, Generic, Seen, spoken
+from attnproof.numeric.measurement import miss_probability
+from attnproof.numeric.policies.judging import queries_are_given, queries_are_permuted
+from attnproof.numeric.policies.residual import (
+    KEY_LIMIT,
+    LIMIT,
+    Adjoint,
+    CallErrors,
+    SideErrors,
+    strongest_test,
+)
 from attnproof.numeric.policies.weights import attended, attention_spread, kernel_of
 from attnproof.numeric.profile import profile_of
 from attnproof.symbolic.claim import equal
@@ -114,7 +121,7 @@ def test_one_key_of_fifty_thousand_is_missed_in_bfloat16(dropped: int | None) ->
     error = attend(q, k[kept], v[kept]).double() - call.output
     assert bool((error.abs() <= bound(query, key, value).error()).all())
     told = {"normaliser": Adjoint(call.scores, call.output)}
-    found = spoken({"left": [Seen(call, error, told)]})
+    found = strongest_test({"left": [CallErrors(call, error, told)]})
     if dropped is None:
         assert found.ratio < 1
     else:
@@ -153,8 +160,8 @@ def flash() -> Implementation:
 
 
 def test_queries_in_another_order_are_equal_bit_for_bit() -> None:
-    assert queries_moved(QUERIES.claims[""])
-    assert not queries_moved(PAIRS.claims[""])
+    assert queries_are_permuted(QUERIES.claims[""])
+    assert not queries_are_permuted(PAIRS.claims[""])
     assert judged(QUERIES, flash(), "float32", scale="small")["bitwise"].status == "held"
     skipped = judged(PAIRS, "eager", "float32", scale="small")["bitwise"]
     assert skipped.status == "skipped"
@@ -168,9 +175,9 @@ def test_queries_that_are_computed_may_round_otherwise_alone() -> None:
     givens = {"W": real(ell, ell), "tau": permutation(r)}
     givens |= {"Q": real(r, ell), "K": real(n, ell), "V": real(n, d)}
     claim = stated(givens, body).claims[""]
-    assert not reads_as_given(claim.left)
-    assert not queries_moved(claim)
-    assert reads_as_given(PAIRS.claims[""].right)
+    assert not queries_are_given(claim.left)
+    assert not queries_are_permuted(claim)
+    assert queries_are_given(PAIRS.claims[""].right)
 
 
 def by_place(q: Any, k: Any, v: Any) -> Any:
@@ -209,9 +216,9 @@ def test_where_errors_are_not_independent_nothing_is_promised() -> None:
 
 
 def test_what_a_sample_can_say() -> None:
-    assert escapes(64) == pytest.approx(0.9**62)
-    assert escapes(8, heads=8) == pytest.approx(0.9**48)
-    assert escapes(2) == 1.0
+    assert miss_probability(64) == pytest.approx(0.9**62)
+    assert miss_probability(8, heads=8) == pytest.approx(0.9**48)
+    assert miss_probability(2) == 1.0
 
 
 # Numbers that occur many times have equal rounding errors: honest code is not accused of them.
@@ -257,7 +264,7 @@ def test_values_that_are_keys_too_have_the_errors_of_the_keys() -> None:
     )
     query = numbers.exact(torch.ones(1, 1, dtype=torch.float64))
     same, other = (
-        float(attention_spread(AttentionBound(), query, once, value).probable())
+        float(attention_spread(AttentionBound(), query, once, value).probable_radius())
         for value in (once, twice)
     )
     assert same > other
@@ -278,7 +285,7 @@ def test_a_table_of_differences_has_equal_errors_along_its_diagonals() -> None:
         bound = numbers.cos(angles)
         bound = numbers.stored(bound, profile.store) if bound.unit < profile.store else bound
         error = torch.cos(apart.float() * step).bfloat16().double() - bound.value
-        worst = max(worst, Generic(bound, error, {}).along(bound.value).z(LIMIT))
+        worst = max(worst, SideErrors(bound, error, {}).projection_along(bound.value).z(LIMIT))
     assert worst < LIMIT
 
 
@@ -288,4 +295,6 @@ def test_an_angle_is_off_alike_in_its_cosine_and_sine() -> None:
     x, w = (torch.rand(shape, generator=generator).double() for shape in ((2, 8), (4,)))
     p = torch.tensor([1e5, 1e6]).double()
     rotated = llama_rotary._bound(*map(numbers.exact, (x, p, w)))
-    assert bool((rotated.likely() < 0.99 * rotated.error()).all())  # |sin| + |cos| is below 2
+    assert bool(
+        (rotated.smallest_radius() < 0.99 * rotated.error()).all()
+    )  # |sin| + |cos| is below 2

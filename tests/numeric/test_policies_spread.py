@@ -82,15 +82,15 @@ def test_errors_stay_within_the_spread(name: str, dtype: torch.dtype) -> None:
         a, b = drawn(seed, dtype, WIDTH, WIDTH), drawn(seed + 1000, dtype, WIDTH, WIDTH)
         bound = how(numbers, numbers.exact(a.double()), numbers.exact(b.double()))
         error = (how(Torch, a, b).double() - bound.value).abs()
-        worst = max(worst, float((error / bound.probable()).max()))
-        assert bool((bound.likely() <= bound.error()).all())
+        worst = max(worst, float((error / bound.probable_radius()).max()))
+        assert bool((bound.smallest_radius() <= bound.error()).all())
     assert worst <= 1, f"{name} in {dtype}: error {worst:.2f} times what it should spread"
     assert worst > 1e-3, f"{name} in {dtype}: the bound is {1 / worst:.0f} times the error"
 
 
 def quadrature(x: Rounded, copies: int) -> float:
     """What a calculus without sources says of a sum of copies of one entry: λ √copies σ."""
-    own = x.own()
+    own = x.sigma()
     assert own is not None
     return LAMBDA * math.sqrt(copies) * float(own.max())
 
@@ -104,7 +104,7 @@ def test_copies_of_one_error_do_not_cancel(dtype: torch.dtype) -> None:
     shape = (copies, WIDTH)
     summed = numbers.broadcast_to(product[None, :], shape).sum(0)
     error = ((a * b).double() - product.value).abs() * copies
-    assert bool((error <= summed.probable()).all())
+    assert bool((error <= summed.probable_radius()).all())
     assert float(error.max()) > quadrature(product, copies)
 
 
@@ -159,8 +159,8 @@ def test_attention_stays_within_its_spread(dtype: torch.dtype, shift: float) -> 
             q[None, None], k[None, None], v[None, None]
         )[0, 0]
         error = (found.double() - bound.value).abs()
-        worst = max(worst, float((error / bound.probable()).max()))
-        gain = max(gain, float((bound.error() / bound.probable()).median()))
+        worst = max(worst, float((error / bound.probable_radius()).max()))
+        gain = max(gain, float((bound.error() / bound.probable_radius()).median()))
     assert worst <= 1
     if dtype == torch.float32:  # where storing the output is not most of the error
         assert gain > 1.2, "it is no tighter than the deterministic bound"
@@ -173,13 +173,13 @@ def test_a_wrong_scale_leaves_the_spread() -> None:
     found = torch.nn.functional.scaled_dot_product_attention(
         q[None, None], k[None, None], v[None, None], scale=1.001 / math.sqrt(32)
     )[0, 0]
-    assert bool(((found.double() - bound.value).abs() > bound.likely()).any())
+    assert bool(((found.double() - bound.value).abs() > bound.smallest_radius()).any())
 
 
 def test_unknown_code_has_its_deterministic_radius() -> None:
     numbers = arithmetic(torch.float32)
     value, radius = torch.ones(3, dtype=torch.float64), torch.full((3,), 0.5, dtype=torch.float64)
-    assert torch.equal(numbers.rounded(value, radius, 0.0, exact=True).likely(), radius)
+    assert torch.equal(numbers.rounded(value, radius, 0.0, exact=True).smallest_radius(), radius)
 
 
 def broadcast(xp: Arithmetic, x: Rounded, times: int) -> tuple[Rounded, Rounded]:
@@ -188,7 +188,7 @@ def broadcast(xp: Arithmetic, x: Rounded, times: int) -> tuple[Rounded, Rounded]
     views = xp.broadcast_to(x[:, None], (rows, times, width))
     written = Rounded(xp, views.value.clone(), views.error().clone(), x.unit)
     written.shared = views.shared if views.shared is None else views.shared.clone()
-    written.varied = views.varied
+    written.distinct = views.distinct
     return views, written
 
 
@@ -205,9 +205,11 @@ def test_a_product_of_repeated_rows_is_that_of_the_rows_written_out(
     assert views.value.shape == written.value.shape
     torch.testing.assert_close(views.value, written.value)
     torch.testing.assert_close(views.error(), written.error())
-    torch.testing.assert_close(views.probable(), written.probable())
+    torch.testing.assert_close(views.probable_radius(), written.probable_radius())
     assert len(views.parts) == len(written.parts)
-    torch.testing.assert_close((views + 1).sum(1).probable(), (written + 1).sum(1).probable())
+    torch.testing.assert_close(
+        (views + 1).sum(1).probable_radius(), (written + 1).sum(1).probable_radius()
+    )
 
 
 def test_what_is_read_again_has_the_same_errors_and_roundings_of_its_own() -> None:
@@ -217,14 +219,14 @@ def test_what_is_read_again_has_the_same_errors_and_roundings_of_its_own() -> No
     first, second = function(x[:1]), function(x[:1])
     assert len(function.last) == 1
     assert torch.equal(first.value, second.value)
-    assert torch.equal(first.likely(), second.likely())
+    assert torch.equal(first.smallest_radius(), second.smallest_radius())
     assert first.parts
     assert not sources(first) & sources(second)
     other = function(x[1:])  # of the same shape, and another array
     assert not torch.equal(first.value, other.value)
     fresh = SmoothFunction("f", (1,), (1,), (), 0, xp.exact)(x[1:])
     assert torch.equal(other.value, fresh.value)
-    assert torch.equal(other.likely(), fresh.likely())
+    assert torch.equal(other.smallest_radius(), fresh.smallest_radius())
 
 
 @pytest.mark.parametrize("spoilt", ["", "two entries in a row", "infinite"])
@@ -251,6 +253,6 @@ def test_a_product_that_selects_rows_or_columns_is_the_product(
     for ours, theirs in (
         (found.value, wanted.value),
         (found.error(), wanted.error()),
-        (found.likely(), wanted.likely()),
+        (found.smallest_radius(), wanted.smallest_radius()),
     ):
         assert torch.allclose(ours, theirs, rtol=1e-12, equal_nan=True)

@@ -140,8 +140,8 @@ def test_of_what_is_permuted_only_the_places_asked_for_are_read(name: str) -> No
     assert not known
     torch.testing.assert_close(found.value, whole.value)
     torch.testing.assert_close(found.error(), whole.error(), rtol=1e-9, atol=0)
-    assert bool((found.likely() <= whole.likely() * (1 + 1e-9)).all())
-    assert bool((found.likely() > 0).all())
+    assert bool((found.smallest_radius() <= whole.smallest_radius() * (1 + 1e-9)).all())
+    assert bool((found.smallest_radius() > 0).all())
 
 
 @pytest.mark.parametrize("name", ["X P", "Pᵀ Y"])
@@ -149,7 +149,7 @@ def test_a_matrix_that_takes_a_place_twice_is_multiplied_with(name: str) -> None
     found, whole, known = permuted_bounds(name, index_map(n, n))
     assert known
     torch.testing.assert_close(found.value, whole.value)
-    torch.testing.assert_close(found.likely(), whole.likely(), rtol=1e-9, atol=0)
+    torch.testing.assert_close(found.smallest_radius(), whole.smallest_radius(), rtol=1e-9, atol=0)
 
 
 def test_the_rows_test_can_fail() -> None:

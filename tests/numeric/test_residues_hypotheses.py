@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from array_api_compat import array_namespace
 
-from attnproof.numeric.residues.exact import checked, exact
-from attnproof.numeric.residues.hypotheses import Obeying
+from attnproof.numeric.residues.exact import check_equation, exact
+from attnproof.numeric.residues.hypotheses import LevelValues
 from attnproof.numeric.residues.towers import Tower
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import at_least, differ, equal, for_all, greater
@@ -147,8 +147,8 @@ def test_what_follows_from_a_hypothesis_holds_and_what_does_not_is_violated(
 
 @pytest.mark.parametrize("name", [k for k in CASES if "whole" not in k and "words" not in k])
 def test_values_that_do_not_obey_are_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for way in ("form", "solve"):
-        monkeypatch.setattr(Obeying, way, lambda *_: None)
+    for way in ("satisfy", "solve"):
+        monkeypatch.setattr(LevelValues, way, lambda *_: None)
     givens, assume, follows, _ = CASES[name]
     (check,) = exact(under(givens, assume, follows), scale="small")
     assert check.status == "skipped"
@@ -159,14 +159,14 @@ def test_values_that_obey_modulo_one_prime_only_are_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Scores are read one level below; what was formed there may not be lost."""
-    right = Obeying.form
+    right = LevelValues.satisfy
 
     def wrong(self: Any, h: Any, values: Any) -> None:
         if self.read.level:
             right(self, h, values)
 
-    monkeypatch.setattr(Obeying, "form", wrong)
-    monkeypatch.setattr(Obeying, "solve", lambda *_: None)
+    monkeypatch.setattr(LevelValues, "satisfy", wrong)
+    monkeypatch.setattr(LevelValues, "solve", lambda *_: None)
     givens, assume, follows, _ = CASES["inverse"]
     (check,) = exact(under(givens, assume, follows), scale="small")
     assert check.status == "skipped"
@@ -202,7 +202,7 @@ REFUSED: dict[str, tuple[Any, Any, Any, str]] = {
         LAWS,
         lambda x, c: [for_all({"m": natural()}, lambda m: equal(c * m, x[0] * m))],
         lambda x, c: equal(c, x[0]),
-        "it speaks of all m",
+        "it quantifies over all m",
     ),
     "what is positive by its name": (
         {"c": positive(), "x": real()},
@@ -219,7 +219,7 @@ def test_what_cannot_be_obeyed_says_so(name: str) -> None:
     (check,) = exact(under(givens, assume, body), scale="small")
     assert check.status == "skipped"
     assert why in check.reason
-    assert "does not hold without" in check.reason
+    assert "not known to obey every hypothesis" in check.reason
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -256,7 +256,7 @@ def test_a_false_claim_passes_no_more_often_than_the_bound_under_a_hypothesis() 
     ((says, claim),) = statement.claims.items()
     runs, passed = 400, 0
     for seed in range(runs):
-        check = checked(statement, says, claim, {}, Tower((11,), ()), 0, seed)
+        check = check_equation(statement, says, claim, {}, Tower((11,), ()), 0, seed)
         passed += check.status != "violated"
     assert check.error is not None
     assert 0 < passed / runs <= float(check.error) + 3 * (0.25 / runs) ** 0.5

@@ -11,7 +11,7 @@ import torch
 from attnproof.numeric.residues import towers as powers_of
 from attnproof.numeric.residues.exact import exact
 from attnproof.numeric.residues.lengths import BUDGET, work
-from attnproof.numeric.residues.residue import EXACT, ONCE, FieldArithmetic, Residue
+from attnproof.numeric.residues.residue import EXACT, REDUCED_LIMIT, FieldArithmetic, Residue
 from attnproof.numeric.residues.roots import inverse, linear, square_roots
 from attnproof.numeric.residues.towers import power, powers, tower
 from attnproof.symbolic.claim import equal
@@ -35,7 +35,7 @@ def numbers(x: Residue) -> list[int]:
 
 
 @pytest.mark.parametrize("prime", [7, 1_019, 2_097_143, LARGE])
-@pytest.mark.parametrize("bound", [ONCE, EXACT - 1])
+@pytest.mark.parametrize("bound", [REDUCED_LIMIT, EXACT - 1])
 def test_every_number_is_reduced_to_the_least_in_size(prime: int, bound: int) -> None:
     """Also those nearest to the half between two multiples."""
     half, random = prime // 2, Random(0)
@@ -53,7 +53,7 @@ def test_one_reduction_is_not_enough_near_the_largest_number() -> None:
     half, last = prime // 2, EXACT // prime
     near = torch.arange(last - 200, last).double() * prime + half
     field = FieldArithmetic(prime)
-    assert bool((field.reduced(near, ONCE).abs() > half).any())
+    assert bool((field.reduced(near, REDUCED_LIMIT).abs() > half).any())
     assert bool((field.reduced(near, EXACT) == half).all())
 
 
@@ -99,7 +99,7 @@ def test_a_denominator_of_zero_spoils_its_row_alone() -> None:
     assert (weights * over).undefined.tolist() == [[True] * 2, [False] * 2]
 
 
-@pytest.mark.parametrize("bound", [1 << 20, ONCE])
+@pytest.mark.parametrize("bound", [1 << 20, REDUCED_LIMIT])
 def test_powers_of_numbers_that_are_not_reduced(bound: int) -> None:
     levels = tower(1)
     (order, prime), (base,) = levels.primes, levels.bases
@@ -125,7 +125,9 @@ def test_a_table_off_by_one_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_wrong_reduction_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     right = FieldArithmetic.reduced
     monkeypatch.setattr(
-        FieldArithmetic, "reduced", lambda self, x, bound=ONCE: right(self, x, bound) + (x > 1e12)
+        FieldArithmetic,
+        "reduced",
+        lambda self, x, bound=REDUCED_LIMIT: right(self, x, bound) + (x > 1e12),
     )
     assert {check.status for check in exact(SUMS, scale="small")} == {"violated"}
 
@@ -133,7 +135,7 @@ def test_a_wrong_reduction_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_denominator_that_goes_past_the_wrong_axis_is_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    late = Residue._late
+    late = Residue._deferred_product
 
     def wrong(self: Residue, b: Residue, degree: Any) -> Residue | None:
         found = late(self, b, degree)
@@ -141,7 +143,7 @@ def test_a_denominator_that_goes_past_the_wrong_axis_is_seen(
             found._rows = found._rows.moved(lambda x: x.roll(1, 0))
         return found
 
-    monkeypatch.setattr(Residue, "_late", wrong)
+    monkeypatch.setattr(Residue, "_deferred_product", wrong)
     merged = stated(
         {"S": real(r, n), "V": real(n, d)},
         lambda S, V: equal(softmax(S) @ V, (exp(S) @ V) / (exp(S) @ (1 + 0 * V))),

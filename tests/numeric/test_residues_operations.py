@@ -107,7 +107,7 @@ def test_the_exponential_takes_sums_to_products(depth: int) -> None:
 
 
 def test_no_tower_is_endless() -> None:
-    with pytest.raises(NoTower, match="9 exponentials"):
+    with pytest.raises(NoTower, match="9 nested exponentials"):
         tower(9)
 
 

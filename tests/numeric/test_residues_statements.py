@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from array_api_compat import array_namespace
 
-from attnproof.numeric.residues.exact import checked, exact
+from attnproof.numeric.residues.exact import check_equation, exact
 from attnproof.numeric.residues.towers import Tower, _of_order, tower
 from attnproof.symbolic.claim import equal, greater, iterate, rows
 from attnproof.symbolic.givens import (
@@ -320,7 +320,7 @@ def test_rational_functions_agree_no_more_often_than_the_bound(body: Any) -> Non
     ((says, claim),) = statement.claims.items()
     passed = 0
     for seed in range(runs):
-        check = checked(statement, says, claim, lengths, SMALL[0], 0, seed)
+        check = check_equation(statement, says, claim, lengths, SMALL[0], 0, seed)
         passed += check.status != "violated"  # undefined entries count as passed
     assert check.error is not None
     assert 0 < passed / runs <= float(check.error) + 3 * (0.25 / runs) ** 0.5
@@ -343,7 +343,9 @@ def test_a_bound_knows_nothing_of_the_claims_before() -> None:
 def test_numbers_that_nothing_reads_are_not_drawn() -> None:
     statement = stated({"x": real(), "W": real(n, n)}, lambda x, **_: equal(2 * x, x + x))
     ((says, claim),) = statement.claims.items()
-    check = checked(statement, says, claim, {"n": 1 << 20}, tower(0, 0), 0, 0)  # W is of 8 TB
+    check = check_equation(
+        statement, says, claim, {"n": 1 << 20}, tower(0, 0), 0, 0
+    )  # W is of 8 TB
     assert check.status == "held"
 
 
@@ -355,7 +357,7 @@ def test_a_softmax_agrees_no_more_often_than_the_bound() -> None:
     ((says, claim),) = false.claims.items()
     compared, passed, bound = 0, 0, Fraction(0)
     for seed in range(600):
-        check = checked(false, says, claim, {"n": 2}, SMALL[1], 0, seed)
+        check = check_equation(false, says, claim, {"n": 2}, SMALL[1], 0, seed)
         compared += check.status != "skipped"
         passed += check.status == "held"
         bound = bound if check.error is None else check.error

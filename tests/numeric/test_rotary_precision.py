@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attnproof.numeric.devices import one_thread
-from attnproof.programs.rotary_matrices import frequencies_of, places, wrapped
+from attnproof.programs.rotary_matrices import frequencies_of, probe_positions, wrapped
 from attnproof.programs.tolerance import FUNCTION
 from benchmarks.precision import bound as bounds
 from benchmarks.precision import limits as scores
@@ -162,11 +162,11 @@ def test_right_code_is_not_refused_in_any_format(name: str) -> None:
 
 def test_the_frequencies_that_are_read_are_those_used() -> None:
     used = declared(77_777, 16) * (1 + 0.01 * torch.arange(16) % 3)
-    at = places(1 << 14)
+    at = probe_positions(1 << 14)
     angles = wrapped(at.double()[:, None] * used)
     omega, off = frequencies_of(at, angles, torch.full_like(angles, 1e-12))
     assert float(off.max()) < 1e-15
     assert bool(((omega - used).abs() <= off + 1e-16).all())
-    with pytest.raises(ValueError, match="from position 1 on"):
+    with pytest.raises(ValueError, match="positions from 1 on"):
         frequencies_of(torch.tensor([0, 2]), angles[:2], angles[:2])
     assert float(wrapped(torch.tensor(3 * math.pi - 0.5))) == pytest.approx(math.pi - 0.5)

@@ -16,7 +16,7 @@ from attnproof.numeric.at_scale.methods import check_at_scale
 from attnproof.numeric.measurement import Measurement
 from attnproof.numeric.sharded import SIDES_DIFFER
 from attnproof.numeric.sharded.attention import processes
-from attnproof.scale import lines_of, sharded_record
+from attnproof.scale import sharded_lines, sharded_record
 from tests.numeric.shared_out import CASES, CPU, REFUSED, THEOREMS, call
 
 
@@ -124,7 +124,7 @@ def test_only_sides_that_differ_are_expected_of_a_control() -> None:
     assert not ok(("proved", False, measured))
     assert not ok(("proved", False, held), ("refuted", True, misread))
     assert not ok(("proved", False, replace(held, status="skipped", reason="why")))
-    (line,) = lines_of(sharded_record("a-theorem", [("refuted", True, measured)], "2", 2))
+    (line,) = sharded_lines(sharded_record("a-theorem", [("refuted", True, measured)], "2", 2))
     assert line.endswith("the sides differ, as expected")
 
 

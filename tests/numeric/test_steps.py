@@ -135,7 +135,7 @@ def test_fewer_steps_are_taken_where_rounding_would_hide_everything() -> None:
 
 
 def test_all_steps_would_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "_tells", lambda *_: True)
+    monkeypatch.setattr(steps, "_is_informative", lambda *_: True)
     (said,) = measure(
         stated(RECURRENT, lambda W, X, s: equal(last_state(W, X), last_state(W, X[s]))),
         device="cpu",

@@ -85,12 +85,12 @@ def test_code_of_another_shape_than_its_name_says_is_no_layer_unless_it_has_weig
     def doubled(x: Tensor) -> Tensor:
         return torch.cat((x, x), -1)
 
-    with pytest.raises(NoAdapter, match="its names say rotary: if it is a layer, say so"):
+    with pytest.raises(NoAdapter, match="its names suggest rotary: if it is a layer, say so"):
         adapted_as(my_rope)
     assert adapted_as(my_rope, kind="layer").kind == adapted_as(doubled).kind == "layer"
     told = adapted_as(RopeBlock()).adapted
     assert "taken for layer code" in told
-    assert "as rotary code, which its names say, it cannot be called" in told
+    assert "and not as rotary code, which its names suggest" in told
     assert "names" not in adapted_as(doubled).adapted
 
 
@@ -149,7 +149,7 @@ def test_code_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> N
         while True:
             x = x + 1
 
-    with pytest.raises(CodeFault, match="did not end"):
+    with pytest.raises(CodeFault, match="did not finish"):
         adapted_as(forever)
 
 
@@ -264,7 +264,7 @@ def test_code_of_no_telling_name_is_told_to_be_called_so() -> None:
     def twist(x: Tensor, positions: Tensor) -> Tensor:
         return rope(x, positions)
 
-    told = "taken for rotary code: called as such code is, it works"
+    told = "taken for rotary code: it can be called as such code"
     assert adapted_as(twist).adapted.endswith(told)
 
 

@@ -26,7 +26,7 @@ def test_another_base_is_another_build(tmp_path: Path) -> None:
     subject: Any = adapted_as(user_file(tmp_path, FORMS[form]).rope, kind="rotary")
     rotates_as_half(subject.make(base=500.0), 500.0)
     assert subject.make(width=32).width == 32
-    with pytest.raises(NoSetting, match="no colour"):
+    with pytest.raises(NoSetting, match="not colour"):
         subject.make(colour=1)
 
 
@@ -116,11 +116,11 @@ def test_the_end_of_a_table_is_found(tmp_path: Path) -> None:
 )
 def test_rotary_classes_of_transformers_adapt(model: str, name: str, axes: int) -> None:
     pytest.importorskip("transformers")
-    from attnproof.programs.pretrained import rotary_classes, the_class
+    from attnproof.programs.pretrained import load_class, rotary_classes
 
     module = f"transformers.models.{model}.modeling_{model}"
     assert (module, name) in rotary_classes()
-    subject: Any = adapted_as(the_class(module, name))
+    subject: Any = adapted_as(load_class(module, name))
     assert subject.axes == axes
     at = torch.arange(4)[None]
     if axes:

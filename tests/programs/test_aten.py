@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.aten import ROWS, row
-from attnproof.programs.exact.residues import Residues, plain
+from attnproof.programs.exact.residues import Residues, unwrapped
 from attnproof.programs.exact.rules import FROM_TABLE, RULES, ruled
 from attnproof.programs.exact.session import NoMeaning, Pair, Session
 from attnproof.programs.prove.exporting import exported
@@ -60,7 +60,7 @@ def wrong(name: str, rule: Callable[..., Any] | None = None) -> bool:
     found = (
         ruled(word, session, given, keywords)
         if rule is None
-        else plain(rule(Residues(session), *given, **keywords))
+        else unwrapped(rule(Residues(session), *given, **keywords))
     )
     parts = zip(found, want, strict=True) if isinstance(want, tuple) else [(found, want)]
     return not all(_same(session, a, b) for a, b in parts)

@@ -182,7 +182,7 @@ def test_a_mask_whose_meaning_is_not_seen_is_not_told_as_none() -> None:
     assert subject.given == {"no mask": "q_mask"}
     (found,) = examine(subject, laws=["hidden-keys-do-nothing"])
     assert found.verdict == "not asked"
-    assert "what q_mask means is not known" in found.why
+    assert "the meaning of q_mask is not known" in found.why
     line = "q: r B H D, k: n B H D, v: n B H D -> r B H D"
     without = examine(adapted_as(code.first_tokens, line), laws=["hidden-keys-do-nothing"])
     assert "the code takes no mask" in without[0].why
@@ -266,7 +266,11 @@ def test_what_is_told_and_not_guessed(made: Any, line: str) -> None:
 
 
 REFUSED: dict[str, tuple[Any, str, str]] = {
-    "a state before the step": (code.GivesBack, "x: B n E, cache -> x, _", "stands behind step:"),
+    "a state before the step": (
+        code.GivesBack,
+        "x: B n E, cache -> x, _",
+        "is written after step:",
+    ),
     "a step without a state": (
         code.by_key,
         "q: B n E, k: B n E, v: B n E -> q; step: q: B n E, k: B n E, v: B n E -> q",
@@ -275,7 +279,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "an object of no such name": (
         code.GivesBack,
         "x: B n E -> x, _; step: x: B n E, cache = NoCache() -> x, _",
-        r"wanted NoCache\(\) beside",
+        r"wanted NoCache\(\) in the file of",
     ),
     "a step that raises": (
         code.GivesBack,
@@ -367,5 +371,5 @@ def test_what_a_mask_means_is_seen_where_it_must_be_given(
     told = adapted_as(Padded, kind="attention", settings=settings)
     word = "keep" if keeps else "hide"
     assert told.line == f"x: B n E, key_padding_mask: B n {word} -> B n E"
-    with pytest.raises(NoAdapter, match="what that means is not seen"):
+    with pytest.raises(NoAdapter, match="whose meaning is not known"):
         adapted_as(Unread, kind="attention", settings=settings)

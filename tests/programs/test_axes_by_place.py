@@ -38,7 +38,7 @@ def test_an_axis_is_found_by_its_label_or_by_its_place() -> None:
     assert torch.equal(back[..., 0, 2].permute(2, 0, 1), x)
     with pytest.raises(SignatureError, match="each letter once"):
         laid_out(x[:, 0, 0], ("n",), parse("x: n n -> x").arrays[0].axes or (), {"n": 5})
-    with pytest.raises(SignatureError, match="in B n, got"):
+    with pytest.raises(SignatureError, match="axes B n, got"):
         read_back(there, axes, ("B", "n"), {"n": 5, "B": 4})
 
 
@@ -162,7 +162,7 @@ def test_a_bias_of_more_rows_than_tokens_is_that_of_the_tokens(last: bool) -> No
     subject: Any = subject_of(with_a_first, line)
     assert subject.heads == 2
     which = "last" if last else "first"
-    assert f"its {which} row and column are of no token, and left out" in subject.adapted
+    assert f"its {which} row and column belong to no token, and are left out" in subject.adapted
     assert broken(subject, "offset-only", "last-rows") == []
     wrong = subject_of(with_a_first, line.replace(" ->", ", wrong = True ->"))
     assert broken(wrong, "offset-only") == ["offset-only"]

@@ -68,7 +68,11 @@ def test_a_table_kept_under_all_that_it_depends_on_is_right() -> None:
 
 @pytest.mark.parametrize(
     ("part", "after"),
-    [("start", "another start of the same length"), ("base", "base 777"), ("dtype", "bfloat16")],
+    [
+        ("start", "a call of the same length from another start"),
+        ("base", "base 777"),
+        ("dtype", "bfloat16"),
+    ],
 )
 def test_a_table_kept_under_a_part_of_it_is_found(part: str, after: str) -> None:
     seen = forgets(part)

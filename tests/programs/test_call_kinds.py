@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from attnproof.programs import token_forms
 from attnproof.programs.constructors import SIZES
 from attnproof.programs.grammar import parse
-from attnproof.programs.masks import handed
+from attnproof.programs.masks import mask_argument
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
@@ -228,7 +228,7 @@ def test_rows_of_signed_offsets_are_read_from_0_on() -> None:
     made: Any = subject_of(SignedPositions, "inputs: B n ids -> (2 n) E")
     at = torch.arange(4)[:, None] * 0.5 ** torch.arange(8)
     assert torch.allclose(made.added(torch.zeros(1, 4, 16))[0], torch.cat((at.sin(), at.cos()), -1))
-    assert "rows of offsets 0 to n - 1" in made.adapted
+    assert "rows for offsets 0 to n - 1" in made.adapted
 
 
 def test_a_context_without_values_is_no_tokens_of_its_own() -> None:
@@ -255,7 +255,9 @@ def test_a_mask_that_is_asserted_is_given_and_shows_all() -> None:
 
 def test_a_mask_may_have_keys_before_queries() -> None:
     seen = torch.ones(1, 2, 3, dtype=torch.bool).tril()
-    given = handed(seen, parse("m: B n 1 r keep -> 1").arrays[0], {"B": 1}, torch.zeros(1), LOW)
+    given = mask_argument(
+        seen, parse("m: B n 1 r keep -> 1").arrays[0], {"B": 1}, torch.zeros(1), LOW
+    )
     assert torch.equal(given, seen.mT[:, :, None])
     made = subject_of(ColumnAttention, COLUMNS)
     assert isinstance(made, Attention)

@@ -152,7 +152,7 @@ def test_tokens_of_one_number_stand_first_of_these() -> None:
         out = told.layer(x)
         assert out.shape == x.shape
         assert torch.allclose(windows.layer(x), out, atol=1e-5)
-        assert "stand first of 9" in told.adapted
+        assert "padded with zeros to 9" in told.adapted
         with pytest.raises(SignatureError, match="at most 9 tokens"):
             told.layer(torch.randn(1, 10, 16))
 

@@ -16,7 +16,7 @@ from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove import prove
 from attnproof.programs.signature import Signature
-from attnproof.programs.subject import _GUESSED, adapted_as
+from attnproof.programs.subject import _FROM_GUESS, adapted_as
 from attnproof.programs.subjects import Attention, Rotary
 
 from . import called_code as code
@@ -80,7 +80,7 @@ def test_queries_and_keys_may_have_letters_of_their_own(form: str) -> None:
 
 REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "a size that no name says": (code.Unnamed, "IndexError"),
-    "a mask that does nothing": (code.Doubtful, "what that means is not seen"),
+    "a mask that does nothing": (code.Doubtful, "whose meaning is not known"),
 }
 
 
@@ -148,7 +148,7 @@ def test_angles_that_are_rounded_break_no_law_of_offsets() -> None:
 def test_a_context_may_have_a_default_and_other_features() -> None:
     subject = adapted_as(code.OfContext(), name="cross")
     assert "--call 'x: B r E tokens, context: B n 24 tokens -> B r E'" in subject.adapted
-    assert not_asked("causal", subject).startswith("keys and values are of a context")
+    assert not_asked("causal", subject).startswith("keys and values come from a context")
     assert isinstance(subject, Attention)
     found = {one.law: one.verdict for one in prove(subject, ["permutation"]).findings}
     assert found == {"permutation": "holds"}
@@ -185,6 +185,6 @@ def sized(call: Signature) -> int:
 
 
 def test_a_fault_of_ours_in_a_guess_is_told_as_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_GUESSED, "rotary", lambda _: sized(parse("x: B n E -> x")))
+    monkeypatch.setitem(_FROM_GUESS, "rotary", lambda _: sized(parse("x: B n E -> x")))
     with pytest.raises(NoAdapter, match="a fault of attnproof, please report it: KeyError"):
         adapted_as(lambda q, position_ids: q * position_ids, name="rope", kind="rotary")

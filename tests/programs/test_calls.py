@@ -299,7 +299,7 @@ def test_what_is_declared_is_held_against_it() -> None:
     call = ROTARY["positions"][1]
     found: Any = adapted_as(at_positions, call, declared=parse("rope:base=10000,width=16"))
     assert found.width == 16
-    with pytest.raises(OtherKind, match="declared of attention"):
+    with pytest.raises(OtherKind, match="the declaration is one of attention"):
         adapted_as(at_positions, call, declared=parse("attention:causal"))
 
 
@@ -313,7 +313,7 @@ def test_the_command_takes_a_call(tmp_path: Path, capsys: pytest.CaptureFixture[
     given = ["check", f"{file}::rotate", "--law", "norm", "--call"]
     assert main([*given, call]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert f"rotate called as told: {call}" in told
+    assert f"rotate called as given: {call}" in told
     assert "✓ norm" in told
     assert main([*given, call.replace("c: n", "d: n")]) == 2
     assert "rotate has no parameter 'd'; nearest: " in capsys.readouterr().out

@@ -10,18 +10,18 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs import fitting
-from attnproof.programs.choices import Choice, choices, weighed
+from attnproof.programs.choices import Choice, checked_under_choices, choices
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.finding import Finding, Seen
+from attnproof.programs.finding import Counterexample, Finding
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.records import LawOfCodeRecord
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 
-SEEN = Seen({}, ("a", 1), ("b", 2), 1.0)
+SEEN = Counterexample({}, ("a", 1), ("b", 2), 1.0)
 BROKEN = Finding("norm", "measured", "broken", "they differ", witness=SEEN)
 HOLDS = Finding("norm", "measured", "holds", "")
 
@@ -52,18 +52,18 @@ def test_a_law_that_another_line_keeps_is_undecided_with_both_lines() -> None:
     def find(one: Subject) -> tuple[Finding, ...]:
         return (HOLDS,) if one is second else (BROKEN,)
 
-    (one,) = weighed(find(first), find, iter(others))
+    (one,) = checked_under_choices(find(first), find, iter(others))
     assert (one.verdict, one.witness) == ("undecided", None)
     assert one.why.startswith("told: ")
-    (one,) = weighed(find(first), lambda _: (BROKEN,), iter(others))
+    (one,) = checked_under_choices(find(first), lambda _: (BROKEN,), iter(others))
     assert one == BROKEN
-    (one,) = weighed(find(first), find, iter([replace(others[0], line=False)]))
+    (one,) = checked_under_choices(find(first), find, iter([replace(others[0], line=False)]))
     assert (one.verdict, one.why) == ("broken", "told: they differ")
 
 
 def test_the_lines_that_fit_are_choices_and_those_that_are_told_are_not() -> None:
     subject = replace(adapted_as(rotated), others=("x: B n D, positions: n -> x",))
-    (told,) = (one.told for one in choices(subject, lambda line: adapted_as(rotated, line)))
+    (told,) = (one.words for one in choices(subject, lambda line: adapted_as(rotated, line)))
     assert subject.line in told
     assert subject.others[0] in told
     assert not [*choices(subject)]
@@ -73,10 +73,12 @@ def test_a_width_that_nobody_told_is_named_where_another_keeps_the_law() -> None
     subject = adapted_as(Wide, kind="attention", settings={"right": 32})
     assert dict(subject.sizes) == {"dim": 16}
     assert not adapted_as(Wide, kind="attention", settings={"dim": 16}).sizes
-    heard = Collected(Asked(target="<f>", methods=("measured",), laws=("rows-of-batch-apart",)))
-    heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
-    look(subject, heard.asked, heard.hear, Wide)
-    heard.hear({"event": "ended"})
+    heard = Collected(
+        CodeRequest(target="<f>", methods=("measured",), laws=("rows-of-batch-apart",))
+    )
+    heard.receive({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
+    look(subject, heard.asked, heard.receive, Wide)
+    heard.receive({"event": "ended"})
     (law,) = heard.record(0.0).broken
     assert "dim=16; it holds with dim=32" in law.why
 
@@ -94,12 +96,12 @@ class Flagged(nn.Module):
 
 
 def _norm(thing: type[nn.Module], **settings: bool) -> LawOfCodeRecord:
-    asked = Asked(target="<f>", methods=("measured",), laws=("norm",))
+    asked = CodeRequest(target="<f>", methods=("measured",), laws=("norm",))
     heard = Collected(asked)
-    heard.hear({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
+    heard.receive({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
     subject = adapted_as(thing, kind="rotary", settings=settings)
-    look(subject, asked, heard.hear, thing, settings=settings)
-    heard.hear({"event": "ended"})
+    look(subject, asked, heard.receive, thing, settings=settings)
+    heard.receive({"event": "ended"})
     return heard.record(0.0).law("norm")
 
 
@@ -149,13 +151,13 @@ def unpacked_attention(x: Tensor) -> Tensor:
 
 def _permuted(code: Callable[[Tensor], Tensor], line: str = "") -> LawOfCodeRecord:
     laws = ("permutation",)
-    asked = Asked(target="<f>", methods=("measured",), laws=laws, call=line)
+    asked = CodeRequest(target="<f>", methods=("measured",), laws=laws, call=line)
     heard = Collected(asked)
-    heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
+    heard.receive({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
     declared = DeclaredAttention(causal=False, positions="none")
     subject = adapted_as(code, line, kind="attention", declared=declared)
-    look(subject, asked, heard.hear, code)
-    heard.hear({"event": "ended"})
+    look(subject, asked, heard.receive, code)
+    heard.receive({"event": "ended"})
     return heard.record(0.0).law(*laws)
 
 
@@ -187,10 +189,10 @@ def test_lines_are_looked_for_once_and_not_for_long(monkeypatch: pytest.MonkeyPa
             asked.append(1)
 
     monkeypatch.setattr(fitting, "SECONDS", 0.05)
-    others = fitting.Others((), rest)
+    others = fitting.Alternatives((), rest)
     assert not asked
     assert [*others] == ["x: B E n -> x"] == [*others]
-    assert [*fitting.Others("abcd", rest)] == ["a", "b", "c"]
+    assert [*fitting.Alternatives("abcd", rest)] == ["a", "b", "c"]
 
 
 def test_as_many_queries_as_keys_are_no_other_reading() -> None:
@@ -219,19 +221,19 @@ def test_what_an_array_made_here_says_of_padding_is_no_fault_of_the_code() -> No
     line = "x: B n E, mask: B n keep, adj: B n n constant -> B n E"
     subject = adapted_as(OfNeighbours, line, kind="attention", name="attention")
     heard = Collected(
-        Asked(target="<f>", methods=("exact", "measured"), laws=("hidden-keys-do-nothing",))
+        CodeRequest(target="<f>", methods=("exact", "measured"), laws=("hidden-keys-do-nothing",))
     )
-    heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
-    look(subject, heard.asked, heard.hear, OfNeighbours)
-    heard.hear({"event": "ended"})
+    heard.receive({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
+    look(subject, heard.asked, heard.receive, OfNeighbours)
+    heard.receive({"event": "ended"})
     law = heard.record(0.0).law("hidden-keys-do-nothing")
     assert law.verdict == "undecided"
     assert "adj is made here" in law.why
     plain = replace(subject, given={})
     heard = Collected(heard.asked)
-    heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
-    look(plain, heard.asked, heard.hear, OfNeighbours)
-    heard.hear({"event": "ended"})
+    heard.receive({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
+    look(plain, heard.asked, heard.receive, OfNeighbours)
+    heard.receive({"event": "ended"})
     assert heard.record(0.0).law("hidden-keys-do-nothing").verdict == "broken"
 
 
@@ -248,12 +250,12 @@ def of_one_cell(at: Tensor) -> Tensor:
 
 
 def _of_coordinates(code: Callable[..., Tensor]) -> LawOfCodeRecord:
-    asked = Asked(target="<f>", methods=("measured",), laws=("neighbours-differ",))
+    asked = CodeRequest(target="<f>", methods=("measured",), laws=("neighbours-differ",))
     heard = Collected(asked)
-    heard.hear({"event": "adapted", "name": "f", "kind": "additive", "adapted": "", "file": ""})
+    heard.receive({"event": "adapted", "name": "f", "kind": "additive", "adapted": "", "file": ""})
     subject = adapted_as(code, "at: n 2 coordinates -> n E", kind="additive")
-    look(subject, asked, heard.hear, code)
-    heard.hear({"event": "ended"})
+    look(subject, asked, heard.receive, code)
+    heard.receive({"event": "ended"})
     return heard.record(0.0).law("neighbours-differ")
 
 
@@ -278,12 +280,12 @@ class OfQueries(nn.Module):
 
 def test_vectors_that_a_bias_is_given_are_not_0_and_stand_on_the_line_of_a_proof() -> None:
     laws = ("offset-only", "last-rows")
-    asked = Asked(target="<f>", methods=("traced", "measured"), laws=laws)
+    asked = CodeRequest(target="<f>", methods=("traced", "measured"), laws=laws)
     heard = Collected(asked)
-    heard.hear({"event": "adapted", "name": "f", "kind": "bias", "adapted": "", "file": ""})
+    heard.receive({"event": "adapted", "name": "f", "kind": "bias", "adapted": "", "file": ""})
     subject = adapted_as(OfQueries, "r = r, n = n, query: B 2 r 8 -> B 2 r n", kind="bias")
-    look(subject, asked, heard.hear, OfQueries)
-    heard.hear({"event": "ended"})
+    look(subject, asked, heard.receive, OfQueries)
+    heard.receive({"event": "ended"})
     record = heard.record(0.0)
     assert record.law("last-rows").verdict == "broken"
     told = [one.text for one in record.law("offset-only").assuming]
@@ -325,11 +327,11 @@ class Distances(nn.Module):
 
 def test_what_was_chosen_of_a_call_stands_on_the_line_of_a_proof() -> None:
     law = "relative"
-    asked = Asked(target="<f>", methods=("traced",), laws=(law,))
+    asked = CodeRequest(target="<f>", methods=("traced",), laws=(law,))
     heard = Collected(asked)
-    heard.hear({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
-    look(adapted_as(applied, kind="rotary"), asked, heard.hear, applied)
-    heard.hear({"event": "ended"})
+    heard.receive({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
+    look(adapted_as(applied, kind="rotary"), asked, heard.receive, applied)
+    heard.receive({"event": "ended"})
     record = heard.record(0.0).law(law)
     assert record.verdict == "proved"
     told = "it is called with a table of each channel, halves alike, base 10000, made here"
@@ -337,11 +339,11 @@ def test_what_was_chosen_of_a_call_stands_on_the_line_of_a_proof() -> None:
     (call, *_) = calls_of(adapted_as(Distances, kind="bias"))
     assert [one.text for one in call.where] == [
         "it is built as with --set steepness=2",
-        "it knows one length, so the last rows are taken for fewer queries",
+        "it takes one length, so fewer queries are read from the last rows",
     ]
     (call, *_) = calls_of(adapted_as(Distances, kind="bias", settings={"steepness": 2}))
     assert [one.text for one in call.where] == [
-        "it knows one length, so the last rows are taken for fewer queries"
+        "it takes one length, so fewer queries are read from the last rows"
     ]
 
 
@@ -356,6 +358,6 @@ def test_a_mask_that_is_left_out_is_told_beside_what_else_was_chosen() -> None:
     plain, *masked = calls_of(adapted_as(attend, line))
     assert [call.name for call in masked] == ["attend_under", "attend_plus"]
     assert [one.text for one in plain.where] == [
-        "it knows one length: fewer queries stand in its last places",
+        "it takes one length: fewer queries are put in the last places",
         "no mask is given",
     ]

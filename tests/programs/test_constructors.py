@@ -153,7 +153,7 @@ def test_a_parameter_that_says_nothing_is_refused_by_name() -> None:
 
 @pytest.mark.parametrize("line", ["", "x: B n E -> B n E"])
 def test_what_another_library_raises_of_a_config_is_a_refusal(line: str) -> None:
-    told = r"Checked raised ValidationError.*scaling.*--set config.PART=VALUE"
+    told = r"Checked raised ValidationError.*scaling.*--set config.FIELD=VALUE"
     with pytest.raises(NoAdapter, match=told):
         adapted_as(OfChecked, line, kind="attention")
     whole = {"config.scaling.factors": [2.0]}
@@ -282,7 +282,7 @@ def test_a_width_that_was_chosen_here_is_named_where_another_keeps_the_law() -> 
     law = ("follows-its-arguments",)
     (seen,) = examine(subject, (Draw(),), law)
     assert seen.verdict == "broken"
-    wider = [one for one in choices(subject) if "head_dim=16" in one.told]
+    wider = [one for one in choices(subject) if "head_dim=16" in one.words]
     (other,) = examine(wider[0].make(), (Draw(),), law)
     assert other.verdict == "holds"
 

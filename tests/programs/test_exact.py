@@ -37,7 +37,7 @@ def test_a_convolution_of_one_place_is_a_product_at_every_place() -> None:
     found = of(convolved(3), "permutation")["permutation"]
     assert (found.verdict, found.why) == (
         "not asked",
-        "a convolution wider than one place is not read in a finite field",
+        "a convolution wider than one place is not supported in a finite field",
     )
 
 
@@ -64,7 +64,7 @@ def test_a_bias_of_windows_is_not_asked_and_fails_by_no_fault_of_ours() -> None:
     for subject in (Bias(name="bias", heads=1, window=window), by_index):
         found = of(subject, "offset-only")["offset-only"]
         assert found.verdict == "not asked"
-        assert "where the code is measured" in found.why
+        assert "by measurement" in found.why
 
 
 def test_what_the_field_does_not_know_is_not_called_broken() -> None:
@@ -187,7 +187,7 @@ def test_every_law_is_known_by_its_name() -> None:
 
 
 VANISHES = "channels vanish"
-FIXED = "both sides are the same whatever goes in"
+FIXED = "both sides are the same for all inputs"
 WIDTH = 8
 
 

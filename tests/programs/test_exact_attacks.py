@@ -240,7 +240,7 @@ def test_a_verdict_is_said_of_what_ran() -> None:
     assert "of arrays (2, 2, 3, 4) at positions 0 to " in why
     module = nn.Linear(4, 4)
     why = of(layer(module, module=module), "permutation")["permutation"].why
-    assert "at its weights in evaluation" in why
+    assert "with its weights in evaluation mode" in why
     assert "nothing that was drawn" not in why
 
 

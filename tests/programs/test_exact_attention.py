@@ -126,7 +126,7 @@ def test_two_layers_take_a_tower_of_three_fields() -> None:
     module = nn.Sequential(code.Block(), code.Block())
     found = of(Layer(name="two", call=module, embed=12), "permutation")["permutation"]
     assert found.verdict == "not asked"
-    assert found.why == "it draws random numbers (torch.bernoulli): ask it in evaluation"
+    assert found.why == "it draws random numbers (torch.bernoulli): check it in evaluation mode"
     module.eval()
     two = Layer(name="two", call=module, module=module, embed=12)
     assert verdict(two, "permutation") == "holds"

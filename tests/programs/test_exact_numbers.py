@@ -46,6 +46,15 @@ def _set(x: torch.Tensor, value: float) -> torch.Tensor:
     return changed
 
 
+def _gathered(x: torch.Tensor) -> torch.Tensor:
+    """At each place of the last axis of length 4, the sum along it, as four additions."""
+    rows, places = x.movedim(-1, 0), torch.arange(4).repeat(4)
+    sums = torch.zeros_like(rows).index_put(
+        (places,), rows.repeat_interleave(4, 0), accumulate=True
+    )
+    return sums.movedim(0, -1)
+
+
 FALSE: dict[str, tuple[One, One]] = {
     "absolute values": (lambda x: x.abs(), lambda x: x),
     "the root of a square": (lambda x: x.pow(2).sqrt(), lambda x: x),
@@ -111,6 +120,7 @@ FALSE: dict[str, tuple[One, One]] = {
         ),
         lambda x: x * torch.arange(4.0),
     ),
+    "accumulated by part": (lambda x: _gathered(x / (1 + x)), lambda x: x / (1 + x)),
     "set behind whole axes": (lambda x: _set(x, 7.0), lambda x: x),
 }
 
@@ -149,6 +159,10 @@ TRUE: dict[str, tuple[One, One]] = {
             )
         ),
         lambda x: x * torch.tensor([0.0, 6.0, 2.0, 3.0]),
+    ),
+    "accumulated by part": (
+        lambda x: _gathered(x / (1 + x)),
+        lambda x: torch.stack([(x / (1 + x)).sum(-1)] * 4, -1),
     ),
     "between two": (lambda x: torch.lerp(x, x * x, 0.25), lambda x: 0.75 * x + x * x / 4),
     "normed by groups": (

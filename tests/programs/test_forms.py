@@ -132,7 +132,7 @@ def scaled(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def test_two_lines_of_different_meaning_are_both_shown() -> None:
-    with pytest.raises(SignatureError, match="do not mean the same") as error:
+    with pytest.raises(SignatureError, match="differ in meaning") as error:
         adapted_as(scaled, "", kind="rotary")
     told = str(error.value)
     assert "--call 'x: B n H D, positions: B n -> x'" in told
@@ -263,7 +263,7 @@ def test_what_a_line_says_of_methods_and_constructors_is_held_against_the_code(
         rope, f"{LINES['a module with a method that rotates']}; built with dim = 16"
     )
     assert wide.width == 16
-    with pytest.raises(NoSetting, match="no colour"):
+    with pytest.raises(NoSetting, match="not colour"):
         subject_of(rope, "t: B H n D -> t; built with colour = 1")
 
 
@@ -296,8 +296,8 @@ def test_a_second_table_of_the_file_is_an_error_if_its_name_says_that_it_is_one(
     [
         ("; cos, sin of tables(n = m -> m D, m D)", "wanted NAMES from FUNCTION"),
         ("; cos, sines from tables(n = m -> m D, m D)", "got 'sines'"),
-        ("; cos, sin from tables(n = m -> m D)", "wanted 2 back of tables"),
-        ("; cos, sin from no_tables(n = m -> m D, m D)", "wanted no_tables beside both"),
+        ("; cos, sin from tables(n = m -> m D)", "wanted 2 results of tables"),
+        ("; cos, sin from no_tables(n = m -> m D, m D)", "wanted no_tables in the file of both"),
     ],
 )
 def test_a_source_that_is_none_is_told(tail: str, why: str) -> None:

@@ -224,7 +224,7 @@ def test_layers_that_take_tokens_only() -> None:
         ),
         ("an irregular mask", lambda t, s: (s // 3 <= t // 3) & (s != 1)),
         ("an irregular mask", lambda t, s: (s // 2 <= t // 2) & (s // 2 > t // 2 - 4)),
-        ("causal after a prefix of 3 keys that all see", lambda t, s: (s <= t) | (s < 3)),
+        ("causal after a prefix of 3 keys visible to all queries", lambda t, s: (s <= t) | (s < 3)),
         (
             "causal, a window of 3 keys and the first 2",
             lambda t, s: (s <= t) & ((s > t - 3) | (s < 2)),

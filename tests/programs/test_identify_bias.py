@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.identify import identify
-from attnproof.programs.identify.bias import offsets_in, shared
+from attnproof.programs.identify.bias import offsets_in, shared_entries
 from attnproof.programs.identify.offsets import by_offset, heads_of, published_slopes
 from attnproof.programs.subjects import Additive, Bias
 from attnproof.theorems.definitions.references import t5_bucket
@@ -74,7 +74,7 @@ def test_where_few_queries_stand() -> None:
     assert part(identify(lines(slopes)), "alignment").value == "end"
     found = identify(lines(slopes, "start"))
     assert part(found, "alignment").value == "start"
-    assert "queries that stand at the start" in found.sentence
+    assert "queries aligned at the start" in found.sentence
 
 
 def test_more_than_the_offset() -> None:
@@ -181,13 +181,13 @@ def _index(sizes: tuple[int, ...], wrong: bool = False) -> Tensor:
 
 def test_windows() -> None:
     found = identify(Bias(name="x", heads=3, index=_index))
-    assert "a place of its own for each offset of 3 × 5, query less key" in found.sentence
+    assert "a place of its own for each offset of 3 × 5, query minus key" in found.sentence
     found = identify(Bias(name="x", heads=3, index=lambda sizes: _index(sizes, wrong=True)))
     assert "45 offsets of 3 × 5 share" in found.sentence
     number, count = offsets_in((3, 5))
-    assert shared(number, (3, 5)) == (count, None)
+    assert shared_entries(number, (3, 5)) == (count, None)
     with pytest.raises(ValueError, match=r"got \(4, 4\)"):
-        shared(torch.zeros(4, 4), (3, 5))
+        shared_entries(torch.zeros(4, 4), (3, 5))
     table = torch.randn(3, 200, generator=torch.Generator().manual_seed(0))
     found = identify(Bias(name="x", heads=3, window=lambda r, c: table[:, _index((r, c))]))
     assert "a table by the offset in two axes, 3 heads" in found.sentence
@@ -212,7 +212,7 @@ def test_the_window_of_swin_in_transformers() -> None:
         return found
 
     found = identify(Bias(name="swin", heads=3, index=index))
-    assert "an index with a place of its own for each offset of 3 × 5, query less key" in (
+    assert "an index with a place of its own for each offset of 3 × 5, query minus key" in (
         found.sentence
     )
     assert not part(found, "index of 3 axes").certain

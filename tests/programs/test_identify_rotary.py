@@ -12,7 +12,7 @@ from torch import Tensor
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import simplest
 from attnproof.programs.identify import identify
-from attnproof.programs.identify.ladders import Known, fit
+from attnproof.programs.identify.ladders import MeasuredFrequencies, fit
 from attnproof.programs.identify.rotations import layout_name
 from attnproof.programs.identify.scalings import by_parts, ladder, ntk_base, ramp_of, yarn
 from attnproof.programs.subjects import Rotary
@@ -153,7 +153,7 @@ def test_every_scaling_is_told_from_the_others(stored: torch.dtype, pairs: int) 
         if stored != torch.float32 and name == "ntk":
             continue  # a base that is known to three digits is no evidence of a factor
         used = omega.float().to(stored).double()
-        found: Any = fit(Known(used, used * 1e-7))
+        found: Any = fit(MeasuredFrequencies(used, used * 1e-7))
         assert found.scaling == name
         assert found.stored == stored
         factor = {"": None, "yarn": 4}.get(name, 8)
@@ -164,20 +164,20 @@ def test_every_scaling_is_told_from_the_others(stored: torch.dtype, pairs: int) 
 
 def test_a_ladder_of_no_formula_is_said_to_have_none() -> None:
     drawn = torch.rand(16, generator=torch.Generator().manual_seed(0)).double() + 0.1
-    assert fit(Known(drawn, drawn * 1e-7)) is None
+    assert fit(MeasuredFrequencies(drawn, drawn * 1e-7)) is None
     found = identify(rotary(omega=drawn))
     assert part(found, "base").value is None
     assert not part(found, "base").certain
     assert found.part("exact to") is None
     bent = ladder(10_000, 16)
     bent[5] *= 1.0001
-    assert fit(Known(bent, bent * 1e-7)) is None
+    assert fit(MeasuredFrequencies(bent, bent * 1e-7)) is None
     one = identify(rotary(2))
     assert part(one, "base").value is None
     assert "one frequency 1" in one.sentence
     alike = identify(rotary(8, omega=torch.ones(4, dtype=torch.float64)))
     assert alike.traceback == ""
-    assert part(alike, "scaling").words == "all frequencies alike, 1"
+    assert part(alike, "scaling").words == "all frequencies equal, 1"
 
 
 def test_a_base_of_another_value_is_not_rounded_to_a_known_one() -> None:

@@ -20,7 +20,7 @@ from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
-from attnproof.programs.prove.least import from_least, from_one
+from attnproof.programs.prove.least_lengths import from_least, from_one
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, kind_of
 from attnproof.programs.subjects import Attention, Mask, Subject
@@ -65,7 +65,7 @@ LINES: dict[str, tuple[Any, str, str]] = {
     "a memory": (
         OfMemory,
         "q: B r 8, k: B 5 8, v: B 5 8 -> B r 8",
-        "its context has 5 tokens, and no other number",
+        "its context has exactly 5 tokens",
     ),
     "a grid": (OfGrid, "x: B 3 5 24 -> B 3 5 8", "tokens fill a grid of 3 by 5 row by row"),
 }

@@ -286,7 +286,7 @@ def test_that_no_gradient_passes_is_told() -> None:
             return x + torch.arange(x.shape[1])[:, None].sin()
 
     for added, told in (
-        (blocked, "no gradient reaches what it is given"),
+        (blocked, "no gradient reaches its inputs"),
         (lambda x: x + torch.arange(x.shape[1])[:, None].sin(), "finite numbers and gradients"),
     ):
         (seen,) = examine(Additive(name="a", added=added, width=4), laws=("finite",))

@@ -294,7 +294,7 @@ def test_slopes_are_compared_at_several_numbers_of_heads(code: Any, line: str, r
     made: Any = adapted_as(code, line, kind="bias", declared=ALIBI)
     one = found("slopes-as-declared", made)
     assert one.verdict == ("holds" if right else "broken")
-    assert ("and those of" if right else "the slope of head 0 of 6 is another") in one.why
+    assert ("and those of" if right else "the slope of head 0 of 6 differs") in one.why
     told = DeclaredBias(name="alibi", heads=8)  # a number that is told is compared alone
     alone: Any = adapted_as(code, line, kind="bias", declared=told, heads=8)
     assert found("slopes-as-declared", alone).verdict == "holds"

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.draw import Draw
 from attnproof.programs.identify import identify
-from attnproof.programs.masks import sees, visible
+from attnproof.programs.masks import declared_visibility, mask_visibility
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.subject import adapted_as
@@ -224,7 +224,7 @@ def test_a_witness_has_no_query_before_all_keys() -> None:
 
 def test_nan_in_hidden_values_is_told() -> None:
     one = found(code(declared=FULL), "hidden-keys-do-nothing")
-    assert "NaN in a hidden value comes through" in one.why
+    assert "NaN in a hidden value leaks" in one.why
 
 
 def square(t: int, s: int) -> Tensor:
@@ -258,7 +258,7 @@ def narrow(kind: torch.dtype) -> Mask:
             declared=START,
         ),
         Mask(name="start, undeclared", mask=lambda t, s: torch.ones(t, s, dtype=torch.bool).tril()),
-        Mask(name="window", mask=lambda t, s: visible(THREE, t, s), declared=THREE),
+        Mask(name="window", mask=lambda t, s: declared_visibility(THREE, t, s), declared=THREE),
         Mask(
             name="square only",
             mask=lambda t, s: square(t, s) if t == s else square(t, t)[:, 0],
@@ -303,16 +303,16 @@ def test_a_wrong_mask_is_refused(law: str, wrong: Mask) -> None:
 
 def test_a_mask_of_another_shape_is_named() -> None:
     with pytest.raises(ValueError, match=r"wanted a mask \(.., 2, 3\), got \(2, 2\)"):
-        sees(Mask(name="square", mask=lambda t, _s: square(t, t)), 2, 3)
+        mask_visibility(Mask(name="square", mask=lambda t, _s: square(t, t)), 2, 3)
 
 
 def test_what_is_visible_by_declaration() -> None:
-    assert visible(DeclaredAttention(causal=True, window=2), 2, 4).int().tolist() == [
+    assert declared_visibility(DeclaredAttention(causal=True, window=2), 2, 4).int().tolist() == [
         [0, 1, 1, 0],
         [0, 0, 1, 1],
     ]
-    assert visible(START, 1, 3).int().tolist() == [[1, 0, 0]]
-    assert visible(DeclaredAttention(), 2, 2).all()
+    assert declared_visibility(START, 1, 3).int().tolist() == [[1, 0, 0]]
+    assert declared_visibility(DeclaredAttention(), 2, 2).all()
 
 
 class Padded(nn.Module):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnproof.programs.calling import calm, evaluating, fresh
+from attnproof.programs.calling import evaluating, fresh, seeded_call
 from attnproof.programs.draw import Draw
 from attnproof.programs.exact import exact
 from attnproof.programs.finding import Finding
@@ -319,7 +319,7 @@ def test_training_is_evaluation_only_where_nothing_is_drawn() -> None:
     (drawn,) = examine(layer(Noisy), laws=["training-is-evaluation"])
     assert (drawn.verdict, drawn.why) == (
         "not asked",
-        "training draws at random without dropout too",
+        "training is random even without dropout",
     )
 
 
@@ -338,7 +338,7 @@ def test_a_call_is_given_back_its_random_state_and_its_training() -> None:
     torch.manual_seed(3)
     before = torch.random.get_rng_state()
     with evaluating(subject):
-        calm(ways_of(subject)[0].call, torch.zeros(1, 2, 16))
+        seeded_call(ways_of(subject)[0].call, torch.zeros(1, 2, 16))
     assert torch.equal(before, torch.random.get_rng_state())
     assert all(part.training for part in subject.module.modules())
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnproof.programs.call_parts import BOUNDS
+from attnproof.programs.call_parts import BOUND_NAMES
 from attnproof.programs.equal.pair import two
 from attnproof.programs.equal.sides import Told
 from attnproof.programs.exact import exact
@@ -176,8 +176,10 @@ def test_documents_are_not_asked_where_something_else_counts_rows() -> None:
 
 
 def test_what_bounds_are_called() -> None:
-    assert all(map(BOUNDS.fullmatch, ("cu_seqlens", "cu_lens", "cu_seqlens_q", "cu_seq_lens_kv")))
-    assert not any(map(BOUNDS.fullmatch, ("seqlens", "lengths", "cumulative", "cu")))
+    assert all(
+        map(BOUND_NAMES.fullmatch, ("cu_seqlens", "cu_lens", "cu_seqlens_q", "cu_seq_lens_kv"))
+    )
+    assert not any(map(BOUND_NAMES.fullmatch, ("seqlens", "lengths", "cumulative", "cu")))
 
 
 def test_bounds_of_other_axes_are_refused() -> None:

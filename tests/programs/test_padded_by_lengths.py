@@ -89,7 +89,7 @@ def test_right_code_is_asked_by_its_bare_name_and_keeps_the_laws(code: Any) -> N
     assert {one.verdict for one in exact(found, LAWS)} == {"holds"}
     others = ("true-means-visible", "stateless", "rows-of-batch-apart", "finite")
     asked = {one.law: one for one in examine(found, laws=others)}
-    assert asked.pop("true-means-visible").why == "the code takes no mask of truth values"
+    assert asked.pop("true-means-visible").why == "the code takes no boolean mask"
     assert {one.verdict for one in asked.values()} == {"holds"}
 
 

@@ -13,7 +13,7 @@ from torch.fx import config
 from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.prove import Traced, deciding, prove
+from attnproof.programs.prove import Traced, proof_search, prove
 from attnproof.programs.prove.exporting import exported
 from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.symbolic.decision import Decision
@@ -356,7 +356,7 @@ def test_no_proof_is_waited_for_where_small_inputs_break_a_law(
         efforts.append(effort.whole)
         return decide(statement, effort=Effort(refuting=False, whole=0.0))
 
-    monkeypatch.setattr(deciding, "decide", undecided)
+    monkeypatch.setattr(proof_search, "decide", undecided)
     later = Layer(name="adds what came before", call=lambda x: x.cumsum(1), embed=16)
     found = prove(later, [law], seconds=50.0)
     assert verdicts(found) == {law: "undecided" if waits else "broken"}

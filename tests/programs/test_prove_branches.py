@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.branches import Open, fitted, turning
-from attnproof.programs.prove.executed import Executed, functions_of
-from attnproof.programs.prove.watching import Met, Site, Watch, marked
+from attnproof.programs.prove.executed_code import Executed, functions_of
+from attnproof.programs.prove.instrumentation import Met, Site, Watch, marked
 from attnproof.programs.source_numbers import functions_in
 from attnproof.programs.subjects import Attention, Layer
 

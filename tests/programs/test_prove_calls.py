@@ -116,8 +116,8 @@ def test_a_proof_is_of_evaluation_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("gate", "told"),
     [
-        (torch.zeros(1), "the buffer gate is as it is now, 0 everywhere"),
-        (torch.zeros((), dtype=torch.int64), "the buffer gate is as it is now, 0"),
+        (torch.zeros(1), "the buffer gate keeps its value, 0 everywhere"),
+        (torch.zeros((), dtype=torch.int64), "the buffer gate keeps its value, 0"),
     ],
 )
 def test_what_a_buffer_holds_is_told_where_it_is_used(gate: Tensor, told: str) -> None:
@@ -143,9 +143,9 @@ class Attributes(nn.Module):
 @pytest.mark.parametrize(
     ("gate", "how", "told"),
     [
-        (torch.zeros(4), "attribute", "the tensor gate is as it is now, 0 everywhere"),
-        (torch.zeros((), dtype=torch.int64), "attribute", "the tensor gate is as it is now, 0"),
-        (torch.zeros(4), "list", "a tensor (4,) that the code holds is as it is now, 0 everywhere"),
+        (torch.zeros(4), "attribute", "the tensor gate keeps its value, 0 everywhere"),
+        (torch.zeros((), dtype=torch.int64), "attribute", "the tensor gate keeps its value, 0"),
+        (torch.zeros(4), "list", "a tensor (4,) that the code holds keeps its value, 0 everywhere"),
         (torch.zeros(4), "written down", ""),
     ],
 )
@@ -154,7 +154,9 @@ def test_what_another_tensor_holds_is_told_as_a_buffer_is(
 ) -> None:
     (finding,) = prove(layer(Attributes(gate, how)), (ROWS,)).findings
     assert finding.verdict == "holds"
-    texts = [condition.text for condition in finding.assuming if "as it is now" in condition.text]
+    texts = [
+        condition.text for condition in finding.assuming if "keeps its value" in condition.text
+    ]
     assert texts == [told] * bool(told)
 
 
@@ -162,7 +164,7 @@ def test_a_global_tensor_is_told_too() -> None:
     held = torch.zeros(4)
     (finding,) = prove(layer(lambda x: x + held * x.mean(0, keepdim=True)), (ROWS,)).findings
     assert finding.verdict == "holds"
-    assert any("that the code holds is as it is now" in one.text for one in finding.assuming)
+    assert any("that the code holds keeps its value" in one.text for one in finding.assuming)
 
 
 def test_a_proof_says_that_it_is_of_calls_without_autocast() -> None:

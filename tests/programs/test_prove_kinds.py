@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
-from attnproof.programs.prove.executed import stores
+from attnproof.programs.prove.executed_code import stores
 from attnproof.programs.source_numbers import kept_in, state_of
 from attnproof.programs.subjects import Layer
 
@@ -128,17 +128,17 @@ def kept(x: Tensor) -> Tensor:
 
 
 SAID: tuple[tuple[Callable[[Tensor], Tensor], str], ...] = (
-    (traced, "asking `is_compiling` changes nothing"),
-    (kind, "asking `isinstance(x.shape[0], int)` changes nothing"),
-    (class_of, "asking `n.__class__` changes nothing"),
-    (matched, "asking `match x.shape[0]` changes nothing"),
-    (digits, "asking `str(x.shape[0])` changes nothing"),
-    (formatted, "asking `f'{x.shape[0]}'` changes nothing"),
-    (by_percent, "asking `'%s' % x.shape[0]` changes nothing"),
+    (traced, "asking `is_compiling` has no effect"),
+    (kind, "asking `isinstance(x.shape[0], int)` has no effect"),
+    (class_of, "asking `n.__class__` has no effect"),
+    (matched, "asking `match x.shape[0]` has no effect"),
+    (digits, "asking `str(x.shape[0])` has no effect"),
+    (formatted, "asking `f'{x.shape[0]}'` has no effect"),
+    (by_percent, "asking `'%s' % x.shape[0]` has no effect"),
     (dispatched, "what the code reads from `far` is"),
-    (has, "`hasattr(x, 'batch_sizes')` gives what it gave"),
-    (gotten, "`getattr(x, 'more', 0)` gives what it gave"),
-    (listed, "`x.__dict__` gives what it gave"),
+    (has, "`hasattr(x, 'batch_sizes')` returns the same"),
+    (gotten, "`getattr(x, 'more', 0)` returns the same"),
+    (listed, "`x.__dict__` returns the same"),
     (tried, "`except AttributeError` catches something"),
     (refused, "`except RuntimeError` catches nothing"),
     (sparse, "what the code reads from `is_sparse` is"),
@@ -219,7 +219,7 @@ class OfTheLast(nn.Module):
         return y
 
 
-COUNTED = "what the code counts from call to call changes nothing, as in every run"
+COUNTED = "what the code counts from call to call has no effect, as in every run"
 
 
 @pytest.mark.parametrize("code", [in_a_list, OfAnObject(), entered])

@@ -120,7 +120,7 @@ def test_padding_and_hidden_tokens_do_nothing_for_every_mask(name: str) -> None:
     found = prove(layer(KEPT[name]), [HIDDEN, PADDING]).findings
     assert {(one.law, one.verdict) for one in found} == {(HIDDEN, "holds"), (PADDING, "holds")}
     hidden = {c.text for one in found if one.law == HIDDEN for c in one.assuming}
-    assert "the numbers that are hidden are finite" in hidden
+    assert "the hidden numbers are finite" in hidden
     assert {"every query sees a key", "no denominator is 0"} & hidden
 
 
@@ -171,7 +171,7 @@ def test_the_line_tells_the_mask_that_is_left_out() -> None:
     found = prove(subject, [HIDDEN, PADDING]).findings
     assert {one.verdict for one in found} == {"holds"}
     for one in found:
-        assert "no mask but key_padding_mask is given" in {c.text for c in one.assuming}
+        assert "no mask other than key_padding_mask is passed" in {c.text for c in one.assuming}
 
 
 def test_masks_beside_the_one_that_is_given_are_on_the_line() -> None:
@@ -184,7 +184,7 @@ def test_masks_beside_the_one_that_is_given_are_on_the_line() -> None:
 
     line = "q: B H r D, k: B H n D, v: B H n D, mask: B 1 r n keep -> B H r D"
     for more, told in (
-        ("", "no mask but mask is given"),
+        ("", "no mask other than mask is passed"),
         (", q_mask: B r keep", "q_mask counts every query"),
     ):
         (found,) = prove(adapted_as(attend, line.replace(" ->", f"{more} ->")), [HIDDEN]).findings

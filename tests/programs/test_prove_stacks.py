@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Finding
-from attnproof.programs.prove import deciding, prove
+from attnproof.programs.prove import proof_search, prove
 from attnproof.programs.subjects import Attention
 from attnproof.symbolic import composition
 from attnproof.symbolic.prove import decide
@@ -121,14 +121,14 @@ def found_of(module: nn.Module, law: str) -> Finding:
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each law was proved in parts, though no witness is known, and with time enough."""
     proved: list[bool] = []
-    decided = deciding._in_parts
+    decided = proof_search._in_parts
 
     def kept(law: Any, graphs: Any, letters: Any, subject: Any, _: float) -> Any:
         found = decided(law, graphs, letters, subject, 40.0)
         proved.append(found is not None)
         return found
 
-    monkeypatch.setattr(deciding, "_in_parts", kept)
+    monkeypatch.setattr(proof_search, "_in_parts", kept)
     return proved
 
 

@@ -79,10 +79,10 @@ def permuted(code: Code) -> Finding:
 
 
 KEPT: tuple[tuple[Callable[[], Code], str], ...] = (
-    (lambda: Next(itertools.repeat(0, MANY)), "`next(self.kept, 1)` gives"),
-    (lambda: For(itertools.repeat(0, MANY)), "`self.kept` gives"),
-    (lambda: Pop([0] * MANY), "`self.kept.pop()` gives"),
-    (lambda: rotating, "`ring.rotate(1)` gives"),
+    (lambda: Next(itertools.repeat(0, MANY)), "`next(self.kept, 1)` returns"),
+    (lambda: For(itertools.repeat(0, MANY)), "`self.kept` returns"),
+    (lambda: Pop([0] * MANY), "`self.kept.pop()` returns"),
+    (lambda: rotating, "`ring.rotate(1)` returns"),
     (lambda: Left([0] * MANY), "`self.kept` is true"),
     (lambda: through_zip, "what the code reads from `left` is"),
 )

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
-from attnproof.programs.prove.parts import lengths_elsewhere
+from attnproof.programs.prove.other_branches import lengths_elsewhere
 from attnproof.programs.prove.proofs import Proofs
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Additive, Attention, Rotary, Subject
@@ -199,7 +199,7 @@ def test_what_holds_on_both_sides_says_so_of_both() -> None:
     assert told.verdict == "holds"
     elsewhere = [one.text for one in told.assuming if "elsewhere" in one.text]
     assert len(elsewhere) == 2  # of two formulas, each with lengths of its own
-    assert all("of which it is proved for" in one for one in elsewhere)
+    assert all("for which it is proved for" in one for one in elsewhere)
     assert all("T ≥ 25" in one or "T, T′ ≥ 25" in one for one in elsewhere)
     assert not any("> 24" in one for one in elsewhere)  # which says the same
 
@@ -231,7 +231,7 @@ def test_what_is_not_proved_there_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     )
     told = [one.text for one in found("interpolated").assuming]
     where = "as at B = 3, H = 2, T = 25"
-    assert f"other code runs elsewhere, {where}, of which it is not proved" in told
+    assert f"other code runs elsewhere, {where}, for which it is not proved" in told
 
 
 def test_lengths_on_the_other_side_are_the_smallest_at_which_the_code_runs() -> None:

@@ -19,8 +19,8 @@ from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import Call, calls_of, symbolic
 from attnproof.programs.prove.exporting import Exported, exported
 from attnproof.programs.prove.guards import ranges_told
-from attnproof.programs.prove.parts import lengths_elsewhere, stands_at
-from attnproof.programs.prove.stating import named_apart
+from attnproof.programs.prove.other_branches import lengths_elsewhere, stands_at
+from attnproof.programs.prove.statements import named_apart
 from attnproof.programs.prove.widening import widened
 from attnproof.programs.subjects import Attention, Layer
 from attnproof.symbolic.array import Array

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.prove import prove
-from attnproof.programs.prove.executed import Executed
+from attnproof.programs.prove.executed_code import Executed
 from attnproof.programs.source_numbers import is_own, numbers_in
 from attnproof.programs.subjects import Layer
 

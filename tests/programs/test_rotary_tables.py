@@ -272,7 +272,7 @@ def test_over_fields_a_wrong_angle_is_still_seen() -> None:
 def test_a_proof_says_where_it_undoes_the_order(half: bool) -> None:
     (found,) = prove(_code(half=half), ["composition"]).findings
     assert found.verdict == "holds"
-    assert half == any("put back in the order" in told.text for told in found.assuming)
+    assert half == any("returned in the order" in told.text for told in found.assuming)
 
 
 @pytest.mark.parametrize("half", [False, True])

@@ -223,7 +223,7 @@ def refusing(error: Exception) -> Callable[..., Any]:
     ("fails", "verdict", "told"),
     [
         (refusing(ValueError("even widths")), "holds", "refused at the call: ValueError: even"),
-        (refusing(SignatureError("wanted 5")), "undecided", "call of it does not fit: wanted 5"),
+        (refusing(SignatureError("wanted 5")), "undecided", "call does not fit: wanted 5"),
         (planted("programs/rotary.py"), "internal error", "KeyError: 'planted'"),
     ],
 )

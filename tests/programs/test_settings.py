@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.calling import given_back
+from attnproof.programs.calling import restored_settings
 from attnproof.programs.code import NoSetting
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.running import CodeFault, limited, seeded
@@ -19,7 +19,7 @@ from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Rotary
 from attnproof.real_code.asserting import check_rotary
 from attnproof.real_code.checking import look
-from attnproof.real_code.request import Asked, settings_of
+from attnproof.real_code.request import CodeRequest, settings_of
 from tests.conftest import torch_settings
 
 
@@ -138,7 +138,7 @@ def change_everything() -> None:
 @pytest.fixture(scope="module", autouse=True)
 def libraries() -> None:
     """Torch loads libraries at the first change of some settings: no limit is to cut that short."""
-    with given_back():
+    with restored_settings():
         change_everything()
 
 
@@ -173,7 +173,7 @@ def endless(_: Tensor) -> NoReturn:
 @pytest.mark.parametrize("code", [quietly, raising, endless])
 def test_a_block_gives_back_what_it_was_given(code: Callable[[Tensor], Tensor]) -> None:
     before = settings()
-    with contextlib.suppress(CodeFault, ValueError), given_back(), limited(0.2):
+    with contextlib.suppress(CodeFault, ValueError), restored_settings(), limited(0.2):
         code(torch.zeros(2))
     assert settings() == before
 
@@ -187,10 +187,10 @@ def test_both_ways_to_set_a_precision_are_set_back() -> None:
         return torch.get_float32_matmul_precision(), *(p.fp32_precision for p in parts)
 
     before = now()
-    with given_back():
+    with restored_settings():
         torch.set_float32_matmul_precision("medium")
     assert now() == before
-    with given_back():
+    with restored_settings():
         backends.fp32_precision = "tf32"
         backends.cuda.matmul.fp32_precision = "ieee"
     assert now() == before
@@ -242,7 +242,7 @@ def test_what_is_set_in_one_law_is_not_set_in_the_next() -> None:
             at_the_end.append((event["finding"]["method"], torch.get_default_dtype()))
 
     subject = Rotary(name="rope", rotate=rope_that_sets, width=8)
-    asked = Asked(target="<rope>", laws=("norm", "linear"), methods=("measured", "exact"))
+    asked = CodeRequest(target="<rope>", laws=("norm", "linear"), methods=("measured", "exact"))
     look(subject, asked, tell)
     assert at_the_end == [
         (method, torch.float32) for method in ("measured", "exact") for _ in range(2)
@@ -250,7 +250,7 @@ def test_what_is_set_in_one_law_is_not_set_in_the_next() -> None:
 
 
 def test_seeding_is_that_of_torch() -> None:
-    with given_back():
+    with restored_settings():
         torch.manual_seed(5)
         drawn = torch.rand(4)
         seeded(6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -68,14 +69,14 @@ def test_lengths_are_sums_and_products() -> None:
 WRONG = {
     "x: B n": "without an arrow",
     "x: B n ->": "without a result",
-    "x: B n E -> _": "at least one array that is returned",
+    "x: B n E -> _": "at least one array in the result",
     "x B n -> x": "wanted NAME: AXES, or NAME = VALUE, got 'x B n'",
-    "x: B tokens n -> x": "'tokens' before one",
-    "x: B foo -> x": "behind them one of query, key.*; got 'foo'",
-    "x: B (n D -> x": "a parenthesis for each one that is opened",
-    "x: B (n D)) -> x": "a parenthesis for each one that is opened",
+    "x: B tokens n -> x": "'tokens' before an axis",
+    "x: B foo -> x": "after them one of query, key.*; got 'foo'",
+    "x: B (n D -> x": "a closing parenthesis for each opening one",
+    "x: B (n D)) -> x": "a closing parenthesis for each opening one",
     "x: B () -> x": r"wanted a letter or a number, got \)",
-    "x: B n/0 -> x": "a number above 0 behind /, got 0",
+    "x: B n/0 -> x": "a number above 0 after /, got 0",
     "x: B*n -> x": r"such as B n \(H D\), got '\*n'",
     "x: n, x: B -> x": "each parameter once, got 'x' twice",
     "x: n,, y: n -> x": "two commas with nothing between",
@@ -297,9 +298,9 @@ WHOLE, HALF = LINE.format("D"), LINE.format("D/2")
 
 def test_halves_that_are_taken_for_whole_tables_are_told() -> None:
     told = subject_of(of_channels, HALF)
-    assert "4 of 8 channels are rotated, as many as the tables have numbers" in told.adapted
-    assert "with D for D/2 8 are" in told.adapted
-    assert "are rotated, as many" not in subject_of(of_channels, WHOLE).adapted
+    assert "4 of 8 channels rotate, as many as the tables have numbers" in told.adapted
+    assert "with D in place of D/2, 8 rotate" in told.adapted
+    assert "channels rotate, as many" not in subject_of(of_channels, WHOLE).adapted
 
 
 @pytest.mark.parametrize(
@@ -308,13 +309,13 @@ def test_halves_that_are_taken_for_whole_tables_are_told() -> None:
 def test_columns_that_are_not_read_are_told(code: object, words: str) -> None:
     told = subject_of(code, WHOLE)
     for name in ("cos", "sin"):
-        assert f"of each row of {name} {words}" in told.adapted
-    assert any("is all that is read" in one for one in told.conditions)
-    assert "is all that is read" not in subject_of(code, HALF).adapted
+        assert re.search(rf"only {words}[^;]* of each row of {name} is read", told.adapted)
+    assert any("is read: if the code takes one number" in one for one in told.conditions)
+    assert "is read: if the code takes one number" not in subject_of(code, HALF).adapted
 
 
 def test_of_a_fault_that_no_width_mends_nothing_is_told() -> None:
-    assert "are rotated, as many" not in subject_of(stretching, HALF).adapted
+    assert "channels rotate, as many" not in subject_of(stretching, HALF).adapted
 
 
 # a `Program`: code with its signature beside it, wherever code is taken

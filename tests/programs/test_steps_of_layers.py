@@ -168,7 +168,7 @@ def test_a_layer_without_a_cache_and_one_that_sees_ahead_are_not_asked() -> None
     (found,) = examine(ahead, laws=["step-by-step"])
     assert (found.verdict, found.why) == (
         "not asked",
-        "its tokens see later ones: fed in pieces they cannot",
+        "its tokens see later ones, which they cannot if fed in pieces",
     )
     plain = adapted_as(Block, "x: B n E -> B n E, _", kind="layer")
     (found,) = examine(plain, laws=["step-by-step"])

@@ -123,7 +123,7 @@ def test_the_mask_of_a_context_of_other_features_is_guessed_and_asked_of() -> No
     found = adapted_as(OfAContext, kind="attention")
     assert found.line == "x: B r E tokens, context: B n 24 tokens, context_mask: B n keep -> B r E"
     asked = {one.law: one for one in examine(found, laws=LAWS)}
-    assert "its mask is of a context" in asked.pop("true-means-visible").why
+    assert "its mask is that of a context" in asked.pop("true-means-visible").why
     assert {one.verdict for one in asked.values()} == {"holds"}
 
 

@@ -286,7 +286,7 @@ def test_a_step_of_a_rotation_is_not_called_where_a_method_rotates() -> None:
 
 
 def test_a_step_of_a_rotation_alone_is_refused() -> None:
-    with pytest.raises(NoAdapter, match="does not see where tokens stand"):
+    with pytest.raises(NoAdapter, match="does not depend on positions"):
         adapted_as(RotaryStep)
 
 

@@ -252,12 +252,12 @@ def test_chunks_are_counted_in_tokens() -> None:
 
 
 def test_angles_are_no_table_that_is_added() -> None:
-    with pytest.raises(NoAdapter, match="place times frequency"):
+    with pytest.raises(NoAdapter, match="position times frequency"):
         adapted_as(SinusoidalEmbeddings)
 
 
 def test_what_is_named_a_rotary_embedding_is_no_attention() -> None:
-    with pytest.raises(NoAdapter, match="says a rotary embedding"):
+    with pytest.raises(NoAdapter, match="suggests a rotary embedding"):
         adapted_as(RotaryEmbeddingMixed)
 
 
@@ -301,7 +301,7 @@ class NumbersOfOffsets(VectorsOfOffsets):
 
 
 def test_features_of_offsets_are_no_biases_of_heads() -> None:
-    with pytest.raises(NoAdapter, match="features of each offset, and no heads"):
+    with pytest.raises(NoAdapter, match="features for each offset, not heads"):
         adapted_as(VectorsOfOffsets)
     assert adapted_as(NumbersOfOffsets).line == "qlen = r, klen = n -> r n H"
 
@@ -382,8 +382,8 @@ def test_a_number_of_channels_that_no_name_explains_is_a_guess_that_is_told() ->
     assert told.line == "x: B n H D, positions: n, denom_dim = D -> x"
     assert "with denom_dim = D, which is a guess" in told.adapted
     assert any("denom_dim" in one for one in told.conditions)
-    others = [one.told for one in choices(told, lambda line: adapted_as(turned, line))]
-    assert [one for one in others if "holds with denom_dim = 16: say what it is" in one]
+    others = [one.words for one in choices(told, lambda line: adapted_as(turned, line))]
+    assert [one for one in others if "holds with denom_dim = 16: say which is meant" in one]
     line = "x: B n H D, positions: n, denom_dim = 64 -> x"
     assert "which is a guess" not in adapted_as(turned, line).adapted
 

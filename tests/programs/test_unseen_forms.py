@@ -12,7 +12,7 @@ from attnproof.programs.draw import Draw
 from attnproof.programs.grammar import parse
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.no_adapter import NoAdapter, suggested
+from attnproof.programs.no_adapter import NoAdapter, suggested_call
 from attnproof.programs.prove.proving import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
@@ -190,9 +190,9 @@ def apply_rotary_emb(query: Tensor, key: Tensor, rope: Tensor) -> tuple[Tensor, 
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        (averaging_mask, "hide nothing where they are added"),
+        (averaging_mask, "hide nothing when they are added"),
         (decaying, "factors of weights"),
-        (fixed_pos_embedding, "several tables come back"),
+        (fixed_pos_embedding, "one call returns several tables"),
     ],
 )
 def test_what_is_nearly_of_a_form_is_refused(code: Any, why: str) -> None:
@@ -288,7 +288,7 @@ def test_a_refusal_shows_a_line_of_its_own_parameters() -> None:
     with pytest.raises(NoAdapter) as refused:
         adapted_as(strange, kind="attention")
     line = "tokens: B n E, colour = ?, seq_len = n, num_heads = H, causal = False -> B n E"
-    assert f"--call '{line}', with what it is for each ?" in refused.value.on_command_line
+    assert f"--call '{line}', with its meaning in place of each ?" in refused.value.on_command_line
     with pytest.raises(SignatureError, match="wanted what colour is"):
         parse(line)
     assert str(parse(line.replace("colour = ?", "colour: B n"))).startswith("tokens: B n E, colour")
@@ -304,8 +304,8 @@ def test_a_refusal_shows_a_line_of_its_own_parameters() -> None:
 def test_a_line_to_correct_is_of_the_kind(kind: str, line: str) -> None:
     def rotate(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, style: str) -> None: ...
 
-    assert suggested(rotate, kind) == line
-    assert suggested(lambda: None, kind) == ""
+    assert suggested_call(rotate, kind) == line
+    assert suggested_call(lambda: None, kind) == ""
 
 
 def test_a_table_with_a_number_for_each_channel_is_not_one_for_each_pair() -> None:
@@ -329,7 +329,7 @@ def bias_of_unknown_sizes(n_rows: int, per_row: int) -> Tensor:
 
 
 def test_a_table_by_its_name_is_no_bias() -> None:
-    with pytest.raises(NoAdapter, match="its name says a table of positions"):
+    with pytest.raises(NoAdapter, match="its name suggests a table of positions"):
         adapted_as(encoding_of_unknown_sizes, name="position_encoding")
     assert adapted_as(bias_of_unknown_sizes, name="position_bias").kind == "bias"
     assert adapted_as(position_encoding_init).line == "n_pos = n, embed_size = E -> n E"
@@ -382,7 +382,7 @@ def pooled_by(target_item: Tensor, history: Tensor) -> Tensor:
 
 
 def test_one_token_back_is_not_as_many_as_go_in() -> None:
-    with pytest.raises(SignatureError, match="wanted a token back for each that goes in"):
+    with pytest.raises(SignatureError, match="wanted one token back for each input token"):
         adapted_as(
             pooled_by, "target_item: B E constant, history: B n E tokens -> B E", kind="attention"
         )

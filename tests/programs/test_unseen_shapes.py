@@ -323,10 +323,10 @@ def test_positions_that_are_added_are_absolute() -> None:
     ("code", "why"),
     [
         (Tables, "objects of Tables cannot be called"),
-        (ScaledRope, "rotates a token by positions of others"),
-        (RotaryTable, "says a rotary embedding"),
-        (PlaceBias, "a number for each place"),
-        (ChainAttention, "only a method of it can be called so"),
+        (ScaledRope, "rotates a token by the positions of others"),
+        (RotaryTable, "suggests a rotary embedding"),
+        (PlaceBias, "a number for each position"),
+        (ChainAttention, "only one of its methods can be called so"),
     ],
 )
 def test_what_is_nearly_of_a_shape_is_refused(code: Any, why: str) -> None:

@@ -132,7 +132,7 @@ def test_times_are_no_words() -> None:
 
 
 def test_a_row_for_each_word_is_no_table_of_positions() -> None:
-    with pytest.raises(NoAdapter, match="each id its row"):
+    with pytest.raises(NoAdapter, match="the same row for an id"):
         adapted_as(WordPositionEmbedding)
 
 
@@ -215,5 +215,5 @@ def test_rows_of_a_told_number_of_features_are_a_table() -> None:
     found = adapted_as(waves, "dims = (n,), bands = 4 -> n 9")
     assert isinstance(found, Additive)
     assert found.width == 9
-    with pytest.raises(SignatureError, match="wanted rows of 8 numbers, and waves gives 9"):
+    with pytest.raises(SignatureError, match="wanted rows of 8 numbers from waves, got 9"):
         adapted_as(waves, "dims = (n,), bands = 4 -> n 8")

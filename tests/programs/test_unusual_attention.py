@@ -223,8 +223,8 @@ def test_what_is_said_is_true() -> None:
 
     assert "scale 1/√D = 0.353553" in said_of(short)
     assert "add up" not in said_of(short)
-    assert "keys that are seen by what is in them" in said_of(largest)
-    assert "a part that is the key's own" in said_of(distances)
+    assert "keys that are visible depending on their content" in said_of(largest)
+    assert "a term that depends on the key alone" in said_of(distances)
     assert "bias" not in said_of(distances)
     assert "could not be read" not in said_of(squared)
     assert "slopes" not in said_of(filled(-20.0))

@@ -237,7 +237,7 @@ class Leaks(Model):
 @pytest.mark.parametrize(
     ("model", "kind", "told"),
     [
-        (Model, Layer, "idx: B n ids; any vectors stand in for what words gives"),
+        (Model, Layer, "idx: B n ids; any vectors replace the output of words"),
         (Tied, Layer, "idx: B n ids; any"),
         (InATuple, Layer, "idx: B n ids, targets = idx; any"),
         (InADict, Layer, "input_ids: B n ids; any"),
@@ -283,7 +283,7 @@ class Masked(Model):
         (Masked, "idx: B n ids, mask: B n keep -> B n 40", "as in mask = None; got mask"),
         (Masked, "idx: B n ids, mask: B n keep -> B n V", "as in mask = None; got mask"),
         (Masked, "idx: B n ids, mask: B n keep -> B n E", "as in mask = None; got mask"),
-        (Bigrams, "idx: B n ids -> B n 40", "it reads idx by more than words"),
+        (Bigrams, "idx: B n ids -> B n 40", "it uses idx other than through words"),
     ],
 )
 def test_a_model_of_ids_is_taken_for_no_bias_and_no_table(model: Any, call: str, why: str) -> None:
@@ -314,7 +314,7 @@ def test_a_mask_that_must_be_given_is_none_and_is_said_to_be(call: str) -> None:
 def test_all_that_is_returned_for_each_word_is_looked_at() -> None:
     found: Any = adapted_as(TwoOutputs)
     assert found.call(torch.zeros(2, 3, WIDE)).shape == (2, 3, WIDE + WORDS)
-    assert "of what it returns, the arrays with a row for each word are looked at" in found.adapted
+    assert "of its results, the arrays with a row for each word are checked" in found.adapted
     record = check_code(
         "", TwoOutputs, laws=("causal",), declared="attention:causal", methods=("measured",)
     )
@@ -325,7 +325,7 @@ def test_all_that_is_returned_for_each_word_is_looked_at() -> None:
 def test_an_id_that_is_read_elsewhere_is_named(model: Any, word: int) -> None:
     conditions = adapted_as(model).conditions
     assert (
-        f"idx is int64 and acts through words alone, as in every run, in which no id was {word}"
+        f"idx is int64 and acts only through words, as in every run, in which no id was {word}"
         in conditions
     )
 
@@ -343,17 +343,17 @@ class Halting(Model):
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        (BigramsOfLongTexts, "it reads idx by more than words"),
-        (BigramsOfManyRows, "it reads idx by more than words"),
-        (OfCentred, "what words gives for an id depends on the other ids"),
-        (OfCounted, "what words gives for an id depends on the other ids"),
-        (Bigrams, "it reads idx by more than words"),
-        (SeesPictures, "it reads idx by more than words"),
-        (SeesAMiddleKind, "it reads idx by more than words"),
-        (Twice, "2 of its embeddings are given idx, and one is wanted"),
-        (Alone, "no token of it reads another"),
-        (BigramsByName, "what BigramsByName gives is of the ids that it is given"),
-        (Halting, "equal calls of it in evaluation give different numbers"),
+        (BigramsOfLongTexts, "it uses idx other than through words"),
+        (BigramsOfManyRows, "it uses idx other than through words"),
+        (OfCentred, "the output of words for an id depends on the other ids"),
+        (OfCounted, "the output of words for an id depends on the other ids"),
+        (Bigrams, "it uses idx other than through words"),
+        (SeesPictures, "it uses idx other than through words"),
+        (SeesAMiddleKind, "it uses idx other than through words"),
+        (Twice, "wanted one embedding that is given idx, got 2"),
+        (Alone, "none of its tokens reads another"),
+        (BigramsByName, "the result of BigramsByName depends on the token ids"),
+        (Halting, "equal calls in evaluation give different results"),
     ],
 )
 def test_what_reads_ids_otherwise_is_refused(model: Any, why: str) -> None:
@@ -365,7 +365,7 @@ def test_a_language_model_is_proved_causal() -> None:
     record = check_code("", Model, laws=("causal",), methods=("measured", "identity", "traced"))
     law = record.law("causal")
     assert law.verdict == "proved"
-    assert any("idx is int64 and acts through words alone" in str(one) for one in law.assuming)
+    assert any("idx is int64 and acts only through words" in str(one) for one in law.assuming)
 
 
 def test_one_that_leaks_is_remarked_and_broken_where_that_is_declared() -> None:

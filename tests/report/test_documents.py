@@ -68,7 +68,7 @@ def test_an_erratum_says_what_is_printed_what_is_right_and_where_it_fails(ledger
         "Lemma G2",
         "✗ false as written",
         "printed The claim G2 about X ∈ ℝn×d.",
-        "right Both, by one permutation.",
+        "corrected Both, by one permutation.",
         "✓ proved for all",
         "counterexample to the statement",
         "every other size 1",
@@ -98,7 +98,7 @@ def test_a_witness_of_equality_has_no_gap(ledger: Results) -> None:
 
 def test_an_ill_typed_statement_and_a_disproof(ledger: Results) -> None:
     told = words(article(page(ledger), "erratum-G3"))
-    assert "ill-typed What is written is equal(Q @ g, Q) n is not d." in told
+    assert "ill-typed The expression is equal(Q @ g, Q) n is not d." in told
     assert "counterexample" not in told
     told = words(article(page(ledger), "erratum-G4"))
     assert "disproved by A false one: ✓ proved" in told
@@ -115,25 +115,25 @@ def test_a_claim_says_how_it_is_known(ledger: Results) -> None:
     assert "✗ refuted at n = 2" in words(article(text, "G2"))
     assert "its negative control, where only the keys are permuted" in words(article(text, "G2"))
     assert "The correction changes what something is" in words(article(text, "G3"))
-    assert "against it ✓ proved" in words(article(text, "G4"))
+    assert "disproof ✓ proved" in words(article(text, "G4"))
 
 
 def test_numbers_stand_beside_the_printed_ones_once(ledger: Results) -> None:
     text = page(ledger)
     told = words(article(text, "G5"))
     for piece in (
-        "demonstration in numbers",
+        "numerical demonstration",
         "The weights ✗ differs",
         "Seed 42.",
         "No seed is set there.",
         "A0−0.5 1.0",
         "✓ agrees",
-        "✗ differs, as the page is wrong here",
+        "✗ differs: what is printed is wrong",
     ):
         assert piece in told, piece
     assert "<table" not in article(text, "G6")
     assert "The weights, with G5" in words(article(text, "G6"))
-    assert "compares it with another document" in words(article(text, "G6"))
+    assert "comparison with another document" in words(article(text, "G6"))
 
 
 def test_what_is_left_open_says_why(ledger: Results) -> None:
@@ -178,7 +178,7 @@ def test_counts_follow_the_verdicts(ledger: Results) -> None:
 
 def test_a_theorem_links_the_claims_it_settles(ledger: Results) -> None:
     text = render_theorems(ledger)["theorem/one-by-induction.html"]
-    assert 'Settles claims <a href="../document-003.html#G1">G1</a>, Z9' in text
+    assert 'It settles claims <a href="../document-003.html#G1">G1</a>, Z9' in text
 
 
 def test_a_hostile_ledger_stays_text(ledger: Results) -> None:
@@ -199,7 +199,7 @@ def test_an_ill_typed_theorem_and_an_induction_on_their_pages(ledger: Results) -
     pages = render_theorems(ledger)
     assert "✗ ill-typed 1" in words(render(ledger))
     told = words(pages["theorem/an-ill-typed-one.html"])
-    for piece in ("Why it stands for nothing", "equal(Q @ g, Q)", "n is not d."):
+    for piece in ("Why it has no meaning", "equal(Q @ g, Q)", "n is not d."):
         assert piece in told, piece
     text = pages["theorem/one-by-induction.html"]
     told = words(text)

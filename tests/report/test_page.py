@@ -104,7 +104,7 @@ def test_a_run_without_numbers_says_nothing_of_numbers(results: Results) -> None
     told = words(render(results.model_copy(update={"options": options})))
     assert "Of 3 theorems, 2 are as expected in verdict and control." in told
     summary = told[: told.index("How to read this")]
-    assert "nothing was measured, as asked" in summary
+    assert "nothing was measured, as requested" in summary
     assert "numbers and control" not in summary
 
 
@@ -120,14 +120,14 @@ def test_what_is_wider_than_the_page_scrolls_by_itself() -> None:
 def test_what_went_wrong_is_told_first(results: Results) -> None:
     told = words(render(results))
     summary, _, _ = told.partition("How to read this")
-    assert "Not all is as expected" in summary
+    assert "Not everything is as expected" in summary
     assert "bias/odd.py could not be read: <script>alert(1)</script>" in summary
     assert "never-reached" in summary
     assert "not as expected" in summary
     fine = results.model_copy(
         update={"theorems": results.theorems[:1], "broken": (), "unfinished": (), "ok": True}
     )
-    assert "All is as expected" in words(render(fine))
+    assert "Everything is as expected" in words(render(fine))
     assert "not as expected" not in words(render(fine))
 
 
@@ -139,7 +139,7 @@ def test_a_page_says_what_the_record_says(results: Results) -> None:
         "Assumed: σ is a permutation.",
         "95 kernel steps: 92 entry, 2 reindex, 1 ring",
         "the columns move with the keys",
-        "both sides have one normal form",
+        "both sides have the same normal form",
         "94 steps",
         "1 step",
         "Its negative control Only the keys are permuted",
@@ -148,11 +148,11 @@ def test_a_page_says_what_the_record_says(results: Results) -> None:
         "certified by ball arithmetic (Arb)",
         "the left side is 0.268…",
         "of the right side −0.731…",
-        "Settles claim B4",
+        "It settles claim B4",
         "cpu; seed 0",
         "64 rows",
         "scaled_dot_product_attention (flash)",
-        "attention. Settles claim",
+        "attention. It settles claim",
         "float32",
         "2 × 10−7",
         "4 × 10−7",
@@ -177,7 +177,7 @@ def test_a_page_says_what_the_record_says(results: Results) -> None:
     told = words(render_all(results)["definitions.html"])
     assert "Heads WQh, keep." in told
     assert "attention; uses softmax" in told
-    assert "stands inside attention" in told
+    assert "used in attention" in told
     assert "3 theorems about it" in told
 
 
@@ -234,7 +234,7 @@ def test_what_it_uses_and_what_uses_it_is_drawn(ledger: Results) -> None:
     uses = section(page_of(ledger), "uses")
     drawn = re.search(r"<svg.*?</svg>", uses, re.DOTALL)
     assert drawn is not None
-    assert "<title>It uses attention; on it rest G2, G3.</title>" in drawn[0]
+    assert "<title>It uses attention; claims that rest on it: G2, G3.</title>" in drawn[0]
     for target in (
         "definitions.html#attention",
         "definitions.html#softmax",
@@ -244,7 +244,7 @@ def test_what_it_uses_and_what_uses_it_is_drawn(ledger: Results) -> None:
     assert drawn[0].count('class="arrow"') == 4  # softmax, attention, this theorem, two claims
     bare = alone(ledger.model_copy(update={"claims": ()}), uses=(), claims=())
     assert "<svg" not in section(bare, "uses")
-    assert "It names no definition." in words(section(bare, "uses"))
+    assert "It uses no definitions." in words(section(bare, "uses"))
 
 
 def test_subjects_stand_in_the_order_of_teaching(results: Results) -> None:
@@ -335,7 +335,7 @@ def test_what_is_refuted_as_expected_is_not_painted_as_a_failure(ledger: Results
     assert "row bad" not in index
     assert 'class="bad"' not in index
     page = page_of(run, next(t for t in fine if t.verdict == "refuted"))
-    assert "as expected: people make this statement, and it is false" in words(page)
+    assert "as expected: a common statement that is false" in words(page)
     assert set(painted(page, "refuted")) == {"refuted"}
     style = assets()["assets/report.css"]
     refuted, wrong = (
@@ -391,7 +391,7 @@ def test_a_refuted_theorem_has_no_proof(results: Results) -> None:
     told = words(page_of(results.model_copy(update={"theorems": (false,)})))
     assert "Refutation" in told
     assert "Proof" not in told
-    assert "What was tried" not in told
+    assert "Attempted proof" not in told
 
 
 def test_a_hostile_record_stays_text(results: Results) -> None:
@@ -423,7 +423,7 @@ def test_a_formula_that_cannot_be_set_is_shown_as_source(results: Results) -> No
     theorem = results.theorems[0].model_copy(update={"statement": bad})
     told = words(page_of(results.model_copy(update={"theorems": (theorem,)})))
     assert r"\frac{a \nosuchcommand (shown as LaTeX source, because it could not be set" in told
-    assert "Settles claim B4" in told
+    assert "It settles claim B4" in told
 
 
 def test_formulas_have_an_alternative_text(results: Results) -> None:
@@ -462,7 +462,7 @@ def test_a_folder_that_cannot_be_written(results: Results, tmp_path: Path) -> No
 def test_a_missing_asset(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     faces: Any = (("STIX Two Math", "normal", 400, "no-such-font.woff2"),)
     monkeypatch.setattr(shared, "MATH_FACES", faces)
-    with pytest.raises(MissingAsset, match=r"needs no-such-font\.woff2.*install attnproof again"):
+    with pytest.raises(MissingAsset, match=r"needs no-such-font\.woff2.*reinstall attnproof"):
         write_report(results, tmp_path)
 
 

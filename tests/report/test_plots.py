@@ -40,7 +40,7 @@ def test_drawings_of_planes_masks_and_tables() -> None:
 
 def test_what_is_drawn_is_the_score() -> None:
     alibi = {plot.id: plot for plot in plots.plots(Alibi)}
-    assert "fall on one line" in alibi["offsets"].says
+    assert "coincide" in alibi["offsets"].says
     rows = [[float(v.replace("−", "-")) for v in row] for row in alibi["offsets"].rows]
     best = max(score for _, score in rows)
     assert all(abs(score - (best - abs(k) / 16)) < 1e-2 for k, score in rows)
@@ -48,8 +48,8 @@ def test_what_is_drawn_is_the_score() -> None:
 
 def test_neighbours_fall_together_where_the_formats_end() -> None:
     said = {plot.id: plot for plot in plots.plots(Rope)}["rounding"].says
-    assert "In bfloat16 neighbours fall together from 257 on" in said
-    assert "In float16 neighbours fall together from 2049 on" in said
+    assert "In bfloat16 neighbouring positions coincide from 257 on" in said
+    assert "In float16 neighbouring positions coincide from 2049 on" in said
     assert "float32 neighbours" not in said
 
 
@@ -85,7 +85,7 @@ def test_without_torch_plots_are_drawn_without_bounds(root: Path) -> None:
     (told,) = said_by(root, code)
     assert told.startswith("True ('position', 'float32', 'bfloat16', 'float16',")
     assert "bound, float32" not in told
-    assert "No bounds are drawn: torch, which computes bounds, is not installed." in told
+    assert "No bounds are drawn: bounds need torch, which is not installed." in told
 
 
 # Arithmetic in short formats, against that of torch.
@@ -226,7 +226,7 @@ def test_code_of_a_step_for_each_position_is_followed_so_far(
     monkeypatch.setattr(home, "SECONDS", home.SECONDS / 10)
     steps = rounding(MatrixPowers.with_defaults())
     assert steps.places[-1] < 10**6
-    assert "a step for each position" in steps.says
+    assert "a step per position" in steps.says
 
 
 class Unread(Encoding):
@@ -246,7 +246,7 @@ def test_what_has_no_bound_says_why() -> None:
         bounds(Unread.with_defaults(), SOME, Single)
     found = rounding(Unread.with_defaults())
     assert all(line.bound is None for line in found.lines.values())
-    assert "No bounds are drawn: its score cannot be read with bounds" in found.says
+    assert "No bounds are drawn: its score cannot be evaluated with bounds" in found.says
 
 
 def test_angles_beside_short_data_are_those_of_torch() -> None:

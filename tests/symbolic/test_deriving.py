@@ -29,7 +29,8 @@ from attnproof.symbolic import (
     sizes,
 )
 from attnproof.symbolic.expressions import judging
-from attnproof.symbolic.expressions.array import entry_lines
+from attnproof.symbolic.expressions import namespace as expressions
+from attnproof.symbolic.expressions.array import Expressions, entry_lines
 from attnproof.symbolic.expressions.deriving import Derivation, derive, sides
 from attnproof.symbolic.expressions.generators import Generators
 from attnproof.symbolic.expressions.signs import certain_sign
@@ -235,6 +236,20 @@ def test_both_sides_are_printed() -> None:
     assert theorem.statement.code is not None
     (side, *_) = sides(theorem.statement, theorem.statement.code)
     assert any("cos(" in line and "=" in line for line in entry_lines(side))
+
+
+def test_the_sum_of_no_entry_is_a_number() -> None:
+    """x[1:] has none at n = 1: its sum is 0 and its product 1, as SymPy has them."""
+    found = derived(
+        lambda x: equal(2 * namespace.sum(x[1:], axis=0), namespace.sum(2 * x[1:], axis=0)),
+        x=real(n),
+    )
+    assert found.status == "derived", found.why
+    first, *_ = found.shown
+    assert all(isinstance(e, sp.Expr) for side in (first.left, first.right) for e in (side[()],))
+    empty = Expressions(sp.symbols("x:0"))
+    assert (expressions.sum(empty).item(), expressions.prod(empty).item()) == (sp.S.Zero, sp.S.One)
+    assert isinstance(expressions.sum(empty).item(), sp.Expr)
 
 
 def test_a_power_whose_base_may_be_0_or_below_has_no_sign() -> None:

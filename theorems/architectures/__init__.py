@@ -1,1 +1,1 @@
-"""The architectures that attention is compared with: recurrences, convolutions, pooling, graphs."""
+"""The architectures that attention is compared with: recurrences, convolutions and pooling."""

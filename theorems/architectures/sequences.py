@@ -46,7 +46,7 @@ def state(a: Array, *tokens: Array) -> Array:
 
 
 def neither_sum_nor_silence(a: Array, x: Array, y: Array) -> list[Any]:
-    """a is neither 0 nor 1, x is not 0 and not y."""
+    """a is neither 0 nor 1, and x is neither 0 nor y."""
     return [differ(a, 0), differ(a, 1), differ(x, 0), differ(x, y)]
 
 
@@ -122,7 +122,7 @@ Step = tuple[Array, Array]
 
 
 def composed(second: Step, first: Step) -> Step:
-    """The step that takes the first and then the second."""
+    """The affine step that applies ``first`` and then ``second``."""
     (A, b), (C, c) = second, first
     return A @ C, A @ c + b
 
@@ -164,10 +164,10 @@ def an_affine_recurrence_can_be_split_anywhere(
     m: Array,
     k: Array,
 ) -> dict[str, Claim]:
-    """Both halves can be composed at the same time, and so can theirs: log₂ n rounds for n steps.
+    """Both halves can be composed in parallel, and so can theirs: log₂ n rounds for n steps.
 
-    State(m, h) is the state after m steps from h, Composite(m, k) is [A | b] of the k steps from
-    step m on, in one.
+    State(m, h) is the state after m steps from h, and Composite(m, k) is [A | b] of the single
+    step that equals the k steps from step m on.
     """
     one, two, three = (A, a), (B, b), (C, c)
     left_first, right_first = (
@@ -236,7 +236,7 @@ def listed(x: Array, *numbers: int) -> Array:
 
 
 def amid(first: Array, window: Array, last: Array, w: Array) -> Array:
-    """The output at the middle of a window that stands between other tokens."""
+    """The output at the middle of a window with other tokens on both sides."""
     xp = array_namespace(window)
     output: Array = convolution(xp.concat((first, window, last)), w)[first.shape[0] + K]
     return output
@@ -325,7 +325,7 @@ def a_symmetric_kernel_cannot_tell_left_from_right(
     a: Array,
     b: Array,
 ) -> dict[str, Claim]:
-    """With the same weights on both sides left and right are alike, at the padded border too."""
+    """With the same weights on both sides, left and right are treated equally, padding included."""
     xp = array_namespace(x)
 
     def reversed_sequence(place: Array) -> Array:
@@ -357,7 +357,7 @@ def any_kernel(s: Function, h: Array, g: Array, c: Array, t: Array, m: Array) ->
     claims=("T37",),
 )
 def patches_tile_an_image_they_divide(image: Array) -> dict[str, Claim]:
-    """Patch a row and a column of the grid; every pixel lies in one patch, at one place in it."""
+    """The patches form an a × b grid, and every pixel lies in exactly one of them."""
     xp = array_namespace(image)
     grid = xp.reshape(image, (a, P, b, P))
     patches = xp.reshape(xp.permute_dims(grid, (0, 2, 1, 3)), (a * b, P * P))

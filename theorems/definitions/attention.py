@@ -1,6 +1,6 @@
-"""Softmax and attention, as the sources define them.
+"""Softmax and attention as defined in the sources.
 
-Plain array code: it runs on symbols, numpy and torch alike.
+Plain array code, which runs on symbolic, NumPy and torch arrays.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def self_attention(tokens: Any, to_query: Any, to_key: Any, to_value: Any) -> An
 
 @definition(r"\operatorname{MultiHead}")
 def multi_head(tokens: Any, to_query: Any, to_key: Any, to_value: Any, output: Any) -> Any:
-    r"""Σ_h Att(X W_Q^h, X W_K^h, X W_V^h) W_O^h, one matrix a head.
+    r"""Σ_h Att(X W_Q^h, X W_K^h, X W_V^h) W_O^h, with one matrix per head.
 
     X: (n, p), W_Q, W_K: (H, p, ℓ), W_V: (H, p, d), W_O: (H, d, e).
 
@@ -90,7 +90,7 @@ def causal_self_attention(tokens: Any, to_query: Any, to_key: Any, to_value: Any
 def sum_of_heads(
     query: Any, key: Any, value: Any, to_query: Any, to_key: Any, to_value: Any
 ) -> Any:
-    r"""Σ_h Att(Q W_Q^h, K W_K^h, V W_V^h), one matrix of each kind a head.
+    r"""Σ_h Att(Q W_Q^h, K W_K^h, V W_V^h), with one matrix of each kind per head.
 
     Q: (r, ℓ), K: (n, ℓ), V: (n, d), W_Q, W_K: (H, ℓ, p), W_V: (H, d, e) -> (r, e).
 
@@ -101,7 +101,7 @@ def sum_of_heads(
 
 
 def side_by_side(heads: Any) -> Any:
-    """The outputs of H heads in one row for each query: (H, r, q) -> (r, H·q)."""
+    """The outputs of H heads concatenated for each query: (H, r, q) -> (r, H·q)."""
     xp = array_namespace(heads)
     count, rows, width = heads.shape
     return xp.reshape(xp.permute_dims(heads, (1, 0, 2)), (rows, count * width))
@@ -159,7 +159,7 @@ def summary(scores: Any, values: Any, shift: Any) -> Summary:
 
 
 def merge(first: Summary, second: Summary) -> Summary:
-    r"""The summary of two blocks together, at the larger of their shifts.
+    r"""The summary of two blocks merged, at the larger of their shifts.
 
     Milakov and Gimelshein 2018, section 3.1; with the outputs, Dao et al. 2022, section 3.1.
     """

@@ -1,6 +1,6 @@
 """Complex numbers as pairs (real part, imaginary part) along the last axis.
 
-All functions take arrays (.., 2) and apply to each pair by itself.
+All functions take arrays (.., 2) and apply to each pair separately.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def modulus(z: Any) -> Any:
 
 @definition(r"e^{\mathrm{i}\,#1}")
 def unit(phase: Any) -> Any:
-    """The number of modulus 1 with that phase, exp(i a) = (cos a, sin a): (..) -> (.., 2)."""
+    """The number of modulus 1 with phase a, exp(i a) = (cos a, sin a): (..) -> (.., 2)."""
     xp = array_namespace(phase)
     return xp.stack((xp.cos(phase), xp.sin(phase)), axis=-1)
 

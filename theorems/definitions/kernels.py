@@ -1,6 +1,6 @@
-"""Attention with any score function, and scores that fall with the distance.
+"""Attention with any score function, and scores that decrease with the distance.
 
-The functions of the distance take and give numbers of any shape.
+The functions of the distance apply entrywise to arrays of any shape.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def box_car(distance: Any) -> Any:
 
 
 def falling(distance: Any) -> dict[str, Any]:
-    """The four scores of Ganev, section 2.7, at a distance, by their names."""
+    """The four scores of Ganev, section 2.7, as functions of the distance, by name."""
     return {
         "minus the distance": -distance,
         "minus half its square": -(distance**2) / 2,
@@ -93,16 +93,16 @@ def weights_by_distance(query: Any, key: Any) -> Any:
 
 
 def centred(key: Any, axis: int) -> Any:
-    """The numbers less their mean along that axis: (n, ℓ) -> (n, ℓ)."""
+    """The entries minus their mean along an axis: (n, ℓ) -> (n, ℓ)."""
     xp = array_namespace(key)
     return key - xp.mean(key, axis=axis, keepdims=True)
 
 
 @definition(r"\operatorname{BN}")
 def batch_norm(key: Any) -> Any:
-    """Each feature less its mean over the keys, divided by its standard deviation: (n, ℓ).
+    """Each feature minus its mean over the keys, divided by its standard deviation: (n, ℓ).
 
-    Ioffe and Szegedy 2015, without the small number under the root and the learned scale.
+    Ioffe and Szegedy 2015, without the epsilon under the root and the learned scale.
     """
     xp = array_namespace(key)
     moved = centred(key, 0)
@@ -111,9 +111,9 @@ def batch_norm(key: Any) -> Any:
 
 @definition(r"\operatorname{LN}")
 def layer_norm(key: Any) -> Any:
-    """Each key less its mean over the features, divided by its standard deviation: (n, ℓ).
+    """Each key minus its mean over the features, divided by its standard deviation: (n, ℓ).
 
-    Ba, Kiros and Hinton 2016, without the small number under the root and the learned scale.
+    Ba, Kiros and Hinton 2016, without the epsilon under the root and the learned scale.
     """
     xp = array_namespace(key)
     moved = centred(key, 1)

@@ -1,4 +1,4 @@
-"""Position encodings that are added to tokens or to scores, and what they are made of."""
+"""Position encodings that are added to tokens or to scores, and the functions they use."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def real_power(base: Any, exponent: Any) -> Any:
 
 @definition(r"#1\left[{#2}\right]")
 def looked_up(table: Any, place: Any) -> Any:
-    """Row p of a table, Σ_k z_k [k = p]: (T, ..) at (..) -> (.., ..); 0 where there is none."""
+    """Row p of a table, Σ_k z_k [k = p]: (T, ..) at (..) -> (.., ..); 0 if there is no row p."""
     xp = array_namespace(place)
     here = xp.astype(place[..., None] == xp.arange(table.shape[0]), place.dtype)
     return xp.sum(here * table, axis=-1) if table.ndim == 1 else here @ table
@@ -73,9 +73,9 @@ def sigmoid(x: Any) -> Any:
 
 @definition(r"\operatorname{interpolate}")
 def interpolated(table: Any, place: Any) -> Any:
-    """Σ_t z_t max(0, 1 − |p − t|): straight lines through z_0, z_1, .., for (.., T) at (..).
+    """Σ_t z_t max(0, 1 − |p − t|): piecewise linear through z_0, z_1, .., for (.., T) at (..).
 
-    0 from −1 down and from T up.
+    It is 0 for p <= −1 and for p >= T.
     """
     xp = array_namespace(place)
     near = 1 - xp.abs(place[..., None] - xp.arange(table.shape[-1]))
@@ -83,10 +83,10 @@ def interpolated(table: Any, place: Any) -> Any:
 
 
 def binary_digit(number: Any, place: Any) -> Any:
-    """⌊i / 2^t⌋ mod 2, the digit of 2^t in the number i."""
+    """⌊i / 2^t⌋ mod 2, the binary digit of 2^t in the number i."""
     return number // number_power(2, place) % 2
 
 
 def binary_digits(number: Any, count: Any) -> Any:
-    """The digits of 1, 2, 4, .., 2^{b−1}, the last of them first: (b,)."""
+    """The binary digits of 1, 2, 4, .., 2^{b−1}, the least significant first: (b,)."""
     return rows(count, lambda place: binary_digit(number, place))

@@ -1,4 +1,4 @@
-"""Powers of matrices and numbers, for one exponent or many, and what statements suppose of them."""
+"""Powers of matrices and numbers, for one exponent or many, and laws about them."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def last_of_each_pair(frequencies: Any) -> Any:
 def each(numbers: Any, rule: Callable[[Any], Any]) -> Any:
     """rule(p) for one number p, or row i = rule(p_i) for a list: () -> (..), (n,) -> (n, ..).
 
-    For rules that no array function writes, such as a power with any number of factors.  A
-    symbolic list gives one symbolic table, whole numbers a plain array.  Raises ``ValueError`` for
-    numbers that are not whole.
+    For rules that are not array functions, such as powers with a variable number of factors.  A
+    symbolic list gives a symbolic table, a list of integers a plain array.  Raises ``ValueError``
+    for numbers that are not integers.
 
     >>> import numpy as np
     >>> each(np.arange(4), lambda j: 2**j)
@@ -94,16 +94,16 @@ def _whole(number: Any) -> int:
 
 
 def _written_out(number: Array) -> Array:
-    """An entry of a list of whole numbers as one: p_0 + i for entry i of p_0 + (0, 1, 2, ..).
+    """Return an entry of a list of integers as an integer term: p_0 + i for p_0 + (0, 1, 2, ..).
 
-    A stack of layers wants its depth so.
+    The depth of a stack of layers must have this form.
     """
     written = integer(opened(number.term).right)
     return Array(written) if is_integer(written) else number
 
 
 def nothing() -> list[Any]:
-    """No hypothesis: for a negative control that drops those of its theorem."""
+    """No hypotheses, for a negative control that drops those of its theorem."""
     return []
 
 

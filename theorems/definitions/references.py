@@ -1,7 +1,8 @@
-"""Attention as models have it, each variant once: what an implementation is compared with.
+"""Reference definitions of attention as models use it, for comparison with implementations.
 
-Plain array code on rows of a batch and heads: queries (B, H, r, D), keys and values (B, G, n, D),
-tokens (B, n, E).  Nothing is subtracted before the exponential, as a function needs no such thing.
+Plain array code with batch and head axes: queries (B, H, r, D), keys and values (B, G, n, D),
+tokens (B, n, E).  No maximum is subtracted before the exponential, as this does not change the
+function.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from attnproof.symbolic.definition import definition
 
 
 def one_length(a: Any, b: Any) -> bool:
-    """Whether two lengths are one: the same number, or the same symbol.
+    """Whether two lengths are equal: the same number, or the same symbol.
 
     >>> one_length(3, 3), one_length(3, 4)
     (True, False)
@@ -24,7 +25,7 @@ def one_length(a: Any, b: Any) -> bool:
 
 
 def count_of(length: Any) -> int:
-    """A length of which there is a loop: a number, as a statement has it too.
+    """Return a length as an int, for a loop over it; raise ``ValueError`` if it is symbolic.
 
     >>> count_of(3)
     3
@@ -36,7 +37,7 @@ def count_of(length: Any) -> int:
 
 
 def for_each_head(keys: Any, heads: int) -> Any:
-    """Keys or values (B, G, n, D) for each of H query heads: H/G of them in a row share one."""
+    """Keys or values (B, G, n, D) repeated for H query heads: H/G consecutive heads share one."""
     xp = array_namespace(keys)
     rows, groups, tokens, width = keys.shape
     if one_length(groups, heads):
@@ -54,10 +55,11 @@ def capped(scores: Any, cap: Any) -> Any:
 def seen(
     queries: Any, keys: Any, *, causal: bool = False, window: Any = None, start: bool = False
 ) -> Any:
-    """Which keys a query sees: (r, n).  The last query stands at the last key, or the first at it.
+    """The keys that each query sees: (r, n).
 
-    ``causal``: those up to its own; ``window``: the last so many of these, or those less than so
-    many away on either side.
+    The last query is at the last key or, with ``start``, the first at the first.  ``causal``: keys
+    up to its own; ``window``: the last ``window`` of these or, if not causal, those less than
+    ``window`` away on either side.
     """
     xp = array_namespace(queries)
     r, n = queries.shape[-2], keys.shape[-2]
@@ -89,9 +91,9 @@ def attend(
 ) -> Any:
     """Σ_j w_ij v_j / (Σ_j w_ij + exp(sink)), w_ij = exp(scale·q_i·k_j + ..) where i sees j, else 0.
 
-    ``scale``: 1/√D where none is given.  ``mask`` is added to the scores, ``keep`` is True where a
-    key is seen.  ``slopes``: ALiBi's, one for each head.  ``sink``: a score for each head that has
-    no value (OpenAI 2025, gpt-oss).
+    ``scale``: 1/√D by default.  ``mask`` is added to the scores, ``keep`` is True where a key is
+    visible.  ``slopes``: those of ALiBi, one for each head.  ``sink``: a score for each head that
+    has no value (OpenAI 2025, gpt-oss).
     """
     xp = array_namespace(query)
     heads = query.shape[1]
@@ -119,11 +121,11 @@ def attend(
 
 
 def t5_bucket(offset: Any, buckets: int, distance: int, *, both: bool) -> Any:
-    """The bucket of offsets (key less query), whole numbers.
+    """The bucket numbers of offsets (key minus query), which are integers.
 
-    Half of the buckets of a direction are for one distance each; the others grow with its
-    logarithm up to ``distance``, in float32 as in the T5 code, so that a distance at an edge falls
-    where it falls there.  ``both``: the second half of all buckets is for keys after the query.
+    Half of the buckets of a direction are for one distance each; the others are logarithmic up to
+    ``distance``, computed in float32 as in the T5 code, so that a distance at an edge falls into
+    the same bucket.  ``both``: the second half of all buckets is for keys after the query.
 
     Raffel et al. 2020 (T5), section 2.1.
 
@@ -143,7 +145,7 @@ def t5_bucket(offset: Any, buckets: int, distance: int, *, both: bool) -> Any:
 
 
 def t5_bias(table: Any, offset: Any, distance: int, *, both: bool) -> Any:
-    """What T5 adds to the scores: (H, r, n), for a table (buckets, H) and offsets (r, n).
+    """The bias that T5 adds to the scores: (H, r, n), for a table (buckets, H) and offsets (r, n).
 
     One learned number for each bucket of offsets and head.  Raffel et al. 2020 (T5), section 2.1.
     """
@@ -158,8 +160,8 @@ def t5_bias(table: Any, offset: Any, distance: int, *, both: bool) -> Any:
 def rotated(x: Any, cos: Any, sin: Any, *, layout: str = "half", width: int | None = None) -> Any:
     """Rotary encoding of (.., n, D) by tables (.., n, D or D/2) of cosines and sines.
 
-    ``layout``: half pairs channels i and i + D/2, interleaved 2i and 2i + 1.  ``width``: how many
-    channels rotate, the first ones.
+    ``layout``: half pairs channels i and i + D/2, interleaved 2i and 2i + 1.  ``width``: the number
+    of leading channels that rotate.
     """
     xp = array_namespace(x)
     if width is not None and not one_length(width, x.shape[-1]):
@@ -189,14 +191,14 @@ def normed(x: Any, weight: Any, *, eps: float = 1e-6) -> Any:
 
 
 def in_heads(x: Any, heads: int) -> Any:
-    """Tokens (B, n, H·D) in heads: (B, H, n, D)."""
+    """Tokens (B, n, H·D) split into heads: (B, H, n, D)."""
     xp = array_namespace(x)
     rows, tokens, width = x.shape
     return xp.permute_dims(xp.reshape(x, (rows, tokens, heads, width // heads)), (0, 2, 1, 3))
 
 
 def of_each_query_head(heads: Any) -> Any:
-    """Heads (B, H, n, D) side by side: (B, n, H·D)."""
+    """Heads (B, H, n, D) concatenated: (B, n, H·D)."""
     xp = array_namespace(heads)
     rows, count, tokens, width = heads.shape
     return xp.reshape(xp.permute_dims(heads, (0, 2, 1, 3)), (rows, tokens, count * width))
@@ -206,7 +208,7 @@ def of_each_query_head(heads: Any) -> Any:
 def linear_attention(query: Any, key: Any, value: Any) -> Any:
     """Σ_{j ≤ i} (q_i·k_j) v_j: (B, H, n, D) each.
 
-    Katharopoulos et al. 2020, eq. 8, without a feature map and not divided.
+    Katharopoulos et al. 2020, eq. 8, without feature map and normaliser.
     """
     xp = array_namespace(query)
     scores = query @ key.mT
@@ -255,7 +257,7 @@ def latent_attention(
     scale: float | None = None,
     causal: bool = False,
 ) -> Any:
-    """Attention over keys and values that are made of one latent vector for each token.
+    """Attention over keys and values computed from one latent vector per token.
 
     q: (B, H, r, D), latent: (B, n, L), W_K, W_V: (H, L, D).  DeepSeek-AI 2024 (V2), section 2.1.
     """

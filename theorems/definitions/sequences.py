@@ -1,4 +1,4 @@
-"""Convolutions and recurrences, one token a step."""
+"""Convolutions, and recurrences that read one token per step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attnproof.symbolic.definition import definition
 def windowed(sequence: Callable[[Any], Any], kernel: Any, place: Any) -> Any:
     r"""Σ_k w_k x(t + k), k = −K, .., K, for a kernel: (2K+1,) and a sequence x on all numbers t.
 
-    The machine-learning convention, which does not rotate the kernel around.
+    This is the convention of machine learning, which does not flip the kernel.
     """
     xp = array_namespace(kernel)
     width = kernel.shape[0]
@@ -62,9 +62,9 @@ def affine_state(first: Any, steps: Any, start: Any, matrix: Any, vector: Any) -
 
 @definition(r"\operatorname{Composite}")
 def affine_composite(first: Any, steps: Any, width: Any, matrix: Any, vector: Any) -> Any:
-    r"""[A | b] of the one step h ↦ A h + b that the steps of ``affine_state`` come to: (d, d + 1).
+    r"""[A | b] of the single step h ↦ A h + b that equals those of ``affine_state``: (d, d + 1).
 
-    [1 | 0] for no steps; each takes [A | b] to A_t [A | b] + [0 | b_t].  Blelloch 1990,
+    It is [1 | 0] for no steps; each step maps [A | b] to A_t [A | b] + [0 | b_t].  Blelloch 1990,
     section 1.4.1.
     """
     xp = array_namespace(vector(first))

@@ -1,1 +1,1 @@
-"""Numeric demonstrations of the sources, computed again."""
+"""The numeric demonstrations of the sources, recomputed."""

@@ -1,4 +1,4 @@
-"""Document 001, blocks 4 and 6: what tells two equal tokens apart."""
+"""Document 001, blocks 4 and 6: what distinguishes two equal tokens."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def a_recurrent_cell_at_two_equal_tokens() -> list[Row]:
 
 
 def _states(random: np.random.RandomState, places: Iterable[int] = range(6)) -> np.ndarray:
-    """The states at some of the six tokens, of weights drawn in the page's order."""
+    """The states at some of the six tokens, with weights drawn in the order of the page."""
     to_state, to_input = random.randn(2, 2) * 0.1, random.randn(2, 1) * 0.1
     tokens = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0])[:, None]
 

@@ -67,7 +67,7 @@ def symmetries_hold_to_rounding_and_not_bitwise() -> list[Row]:
     "their type; numpy's own legacy mode writes them as numpy 1 did.",
 )
 def how_lists_of_numpy_numbers_print() -> list[Row]:
-    """The permutation of block 1 and the sequence of block 4, in both manners of printing."""
+    """The permutation of block 1 and the sequence of block 4, in both print formats."""
     order, sequence = np.array([2, 0, 3, 1]), np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0])
     with np.printoptions(legacy="1.25"):
         old = f"{list(order)}", f"{list(sequence)}"

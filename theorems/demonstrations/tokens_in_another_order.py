@@ -173,7 +173,7 @@ HELPERS = {
     "reconstruction of its pattern for images, reduced to the names that it uses.",
 )
 def the_image_pattern_cannot_run() -> list[Row]:
-    """The pattern as it stands; with its helpers supplied; and with its free names as well."""
+    """The pattern as printed; with its helpers supplied; and with its free names as well."""
     forward = "forward of the pattern"
     stands, helped = _outcome({}), _outcome(HELPERS)
     return [
@@ -184,7 +184,7 @@ def the_image_pattern_cannot_run() -> list[Row]:
 
 
 def _outcome(helpers: dict[str, Any], **names: int) -> str:
-    """Whether the pattern runs in a scope with these names only, or what it raises."""
+    """Return whether the pattern runs in a scope with these names only, or what it raises."""
     scope: dict[str, Any] = {"__name__": "pattern", **names}
     exec(PATTERN, scope)
     image = type("Image", (scope["Image"],), helpers)()

@@ -1,4 +1,4 @@
-"""The laws of code, each said once: in words, and as array code that every method reads."""
+"""The laws of code, each stated once: in words, and as array code that every method uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .law import Formula, Law, called, of_keys
 __all__ = ["FORMER", "LAWS", "Formula", "Law", "called", "laws_of", "of_keys", "renamed"]
 
 LAWS: tuple[Law, ...] = (
-    states.FINITE,  # of all code; where it is broken nothing else is measured
+    states.FINITE,  # for all code; if it is violated, nothing else is measured
     *rotary.LAWS,
     *attention.LAWS,
     *masks.LAWS,
@@ -23,16 +23,16 @@ LAWS: tuple[Law, ...] = (
 
 @cache
 def laws_of(kind: str) -> tuple[Law, ...]:
-    """The laws that are asked of this kind of code."""
+    """Return the laws that apply to this kind of code."""
     return tuple(law for law in LAWS if kind in law.about)
 
 
-# Ids that laws had; each is still understood where someone types it.
+# Former ids of laws, which are still accepted.
 FORMER = {"calls-forget": "stateless", "inputs-stay": "no-mutation", "turned-once": "rotated-once"}
 
 
 def renamed(ids: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """These ids, each once and by its present name; and a line for each that has a new name.
+    """Return these ids, each once and by its current name, and a line for each renamed law.
 
     >>> renamed(["inputs-stay", "norm", "no-mutation"])
     (('no-mutation', 'norm'), ('the law inputs-stay is now called no-mutation',))

@@ -68,19 +68,19 @@ PERMUTED = (("tokens permuted", "the outputs permuted"),)
 
 
 def _plain(_: Any, outputs: Any, **__: Any) -> dict[str, Any]:
-    """Outputs permuted are tokens permuted, of the next layer."""
+    """Permuted outputs are permuted tokens of the next layer."""
     return {"x": outputs}
 
 
 @PERMUTATION.of("layer", "call", names=PERMUTED, again=_plain, x=TOKENS, sigma="permutation n")
 def call_permutation(f: Any, x: Any, sigma: Any) -> Sides:
-    """Tokens permuted before are permuted after."""
+    """Permuted tokens give permuted outputs."""
     return permuted(f.call, [x], sigma, [1])
 
 
 @PERMUTATION.of("attention", "layer", names=PERMUTED, again=_plain, x=TOKENS, sigma="permutation n")
 def layer_permutation(f: Any, x: Any, sigma: Any) -> Sides:
-    """Tokens permuted before are permuted after."""
+    """Permuted tokens give permuted outputs."""
     return permuted(f.layer, [x], sigma, [1])
 
 
@@ -88,7 +88,7 @@ def layer_permutation(f: Any, x: Any, sigma: Any) -> Sides:
     "attention", "attend", names=PERMUTED, q="real B H n D", k=KEYS, v=KEYS, sigma="permutation n"
 )
 def attend_permutation(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
-    """Queries, keys and values permuted together before are outputs permuted after."""
+    """Queries, keys and values permuted together give permuted outputs."""
     return permuted(f.attend, [q, k, v], sigma, [2, 2, 2])
 
 
@@ -100,7 +100,7 @@ def attend_permutation(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
     sigma="permutation n",
 )
 def order_of_keys(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
-    """Keys and values permuted together change nothing."""
+    """Permuting keys and values together does not change the output."""
     return unordered(partial(f.attend, q), [k, v], sigma, [2, 2])
 
 
@@ -120,7 +120,7 @@ NO_MORE_QUERIES = "real B H n D"
     c="real B D",
 )
 def rows_sum_to_one(f: Any, q: Any, k: Any, c: Any) -> Sides:
-    """Equal values give that value, here one for all heads."""
+    """Equal values give that value, here the same for all heads."""
     xp = array_namespace(q)
     one = c[:, None, None]
     return f.attend(q, k, xp.broadcast_to(one, k.shape)), xp.broadcast_to(one, q.shape)
@@ -140,7 +140,7 @@ def rows_sum_to_one(f: Any, q: Any, k: Any, c: Any) -> Sides:
     ),
 )
 def shift_of_scores(f: Any, q: Any, k: Any, v: Any, c: Any) -> Sides:
-    """One vector c added to all keys adds q·c to all scores of q, and changes nothing."""
+    """A vector c added to all keys adds q·c to all scores of q, and does not change the output."""
     return f.attend(q, k + c[:, :, None], v), f.attend(q, k, v)
 
 
@@ -161,7 +161,7 @@ LARGE = tuple(
     unsaid="a number added to all scores",
 )
 def large_scores(f: Any, q: Any, k: Any, v: Any) -> Sides:
-    """Scores whose exponentials are beyond all numbers, above 0 or below, give numbers."""
+    """Scores whose exponentials overflow or underflow give finite outputs."""
     return 0 * f.attend(q, k, v), 0 * q
 
 
@@ -190,7 +190,7 @@ def large_scores(f: Any, q: Any, k: Any, v: Any) -> Sides:
 def other_queries(
     f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any, q3: Any, q4: Any
 ) -> Sides:
-    """The first queries read the same beside other last ones, and the last beside other first."""
+    """The outputs of the first queries do not depend on the last ones, and vice versa."""
     xp, n = array_namespace(q), q.shape[2]
     keys, values = xp.concat((k, k2), axis=2), xp.concat((v, v2), axis=2)
     plain, last, first = (
@@ -208,7 +208,7 @@ def other_queries(
     names=(("the first queries", "the same alone"), ("the last queries", "the same alone")),
 )
 def queries_alone(f: Any, q: Any, k: Any, v: Any, q2: Any) -> Sides:
-    """Where queries have no places, some of them read what they read among others."""
+    """If queries have no positions, some queries alone give their outputs among others."""
     whole, r = f.attend(array_namespace(q).concat((q, q2), axis=2), k, v), q.shape[2]
     return [whole[:, :, :r], whole[:, :, r:]], [f.attend(q, k, v), f.attend(q2, k, v)]
 
@@ -224,9 +224,9 @@ def queries_alone(f: Any, q: Any, k: Any, v: Any, q2: Any) -> Sides:
     v2=KEYS,
 )
 def groups_of_heads(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any) -> Sides:
-    """The H/G heads of each group read its keys and values, and no others.
+    """The H/G heads of each group use its keys and values, and no others.
 
-    Of one group this says nothing.
+    For a single group this is vacuous.
     """
     if f.groups < 2:
         return [], []
@@ -240,7 +240,7 @@ def groups_of_heads(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any) -> Sides:
 
 
 def _one_of(own: Any, others: Any, place: int) -> Any:
-    """One head, between others."""
+    """Return one head of ``own`` in its place among those of ``others``."""
     parts = (others[:, :place], own[:, place : place + 1], others[:, place + 1 :])
     return array_namespace(own).concat(parts, axis=1)
 
@@ -257,9 +257,9 @@ def _one_of(own: Any, others: Any, place: int) -> Any:
     v2=KEYS,
 )
 def heads_apart(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
-    """Each head is what it is beside other queries; and keys and values, where each has its own.
+    """Each head is independent of the queries of others, and of keys and values not its own.
 
-    Of one head this says nothing.
+    Keys and values are changed only if each head has its own.  For a single head this is vacuous.
     """
     if f.heads < 2:
         return [], []

@@ -1,4 +1,4 @@
-"""Laws of attention under a mask that it is given, and of rows with several documents."""
+"""Laws of attention under a mask given by the caller, and of rows with several documents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MASK_ADDS = _law("mask-adds", says="a mask of numbers adds exactly these to the 
 HIDDEN_ROWS = _law(
     "hidden-rows", says="a query that sees no key reads zeros or what is declared, and never NaN"
 )
-FINITE = "the numbers that are hidden are finite"
+FINITE = "the hidden numbers are finite"
 DOCUMENTS = _law("documents-apart", says="documents packed into one row do not see each other")
 
 
@@ -42,7 +42,7 @@ DOCUMENTS = _law("documents-apart", says="documents packed into one row do not s
     inputs=tuple(Inputs(lengths={"n": n}) for n in range(2, 7)),
 )
 def own_key(f: Any, x: Any, y: Any) -> Sides:
-    """A query sees its own key: a mask that is read the other way round hides it."""
+    """A query sees its own key, which a mask with inverted meaning hides."""
     xp, visible = array_namespace(x), f.visible(x, y)
     own = xp.arange(x.shape[0])[:, None] == xp.arange(x.shape[0])[None, :]
     one = 0 * visible + 1
@@ -50,7 +50,7 @@ def own_key(f: Any, x: Any, y: Any) -> Sides:
 
 
 def _mask(f: Any, q: Any, k: Any, keep: Any) -> Any:
-    """Truth values (B, 1, r, n): the keys that are kept, and each query its own."""
+    """Return truth values (B, 1, r, n): True for kept keys and for each query's own key."""
     xp, rows = array_namespace(q), keep[:, None, None, :]
     if not f.by_key:
         rows = rows | (xp.arange(q.shape[2])[:, None] == xp.arange(k.shape[2])[None, :])
@@ -70,15 +70,15 @@ def _mask(f: Any, q: Any, k: Any, keep: Any) -> Any:
     inputs=tuple(Inputs(lengths={"B": b, "n": n}) for b, n in ((1, 3), (2, 2), (3, 4), (6, 5))),
 )
 def of_its_row(f: Any, x: Any, y: Any) -> Sides:
-    """The last token of a padded row sees what it sees in that row alone, and no padding."""
+    """The last token of a padded row sees the same keys as in the row alone, and no padding."""
     padded, alone = f.padded(x, y)
     return padded, alone
 
 
 def _masks(f: Any, q: Any, k: Any, keep: Any) -> list[Any]:
-    """That mask, and one under which queries do not see their own key, nor the first one.
+    """Return that mask, and one under which queries do not see their own key, nor the first one.
 
-    Of those that see later keys no row is left without a key, if it sees the key before its own.
+    Code that sees the key before its own is left with a key in every row.
     """
     xp, (r, n) = array_namespace(q), (q.shape[2], k.shape[2])
     query, key, first = xp.arange(r)[:, None], xp.arange(n)[None, :], _mask(f, q, k, keep)
@@ -95,7 +95,7 @@ KEPT: dict[str, Any] = {**THREE, "keep": "keep B n"}
 
 @TRUE_MEANS.of("attention", "attend_keeping", names=ALL_TRUE, floats=True, **THREE)
 def all_true(f: Any, q: Any, k: Any, v: Any) -> Sides:
-    """A mask that is all True changes nothing."""
+    """A mask that is all True does not change the output."""
     xp, shape = array_namespace(q), (q.shape[0], 1, q.shape[2], k.shape[2])
     every = xp.broadcast_to(xp.arange(k.shape[2]) >= 0, shape)
     return f.attend_keeping(q, k, v, every), f.attend(q, k, v)
@@ -111,7 +111,7 @@ def all_true(f: Any, q: Any, k: Any, v: Any) -> Sides:
     names=(("whether a weight is not 0 under the mask", "whether the mask is True there"),),
 )
 def true_is_seen(f: Any, q: Any, k: Any, keep: Any) -> Sides:
-    """Of the keys that have weight without a mask it leaves those where it is True."""
+    """Under a mask, the keys with weight are those with weight without it where it is True."""
     plain, masks = f.weighs(q, k), _masks(f, q, k, keep)
     left = [f.weighs(q, k, seen) for seen in masks]
     return left, [array_namespace(plain).where(seen, plain, 0 * plain) for seen in masks]
@@ -137,7 +137,7 @@ QUERIES_COUNT: dict[str, Any] = {
     **QUERIES_COUNT,
 )
 def queries_that_count(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
-    """Queries that count under a mask of queries read what they read without it."""
+    """Queries that count under a mask of queries have the same outputs as without it."""
     xp, zero, own = array_namespace(q), 0 * q, keep[:, None, :, None]
     return (xp.where(own, f.counting(q, k, v, keep), zero), xp.where(own, f.attend(q, k, v), zero))
 
@@ -150,14 +150,14 @@ def queries_that_count(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     **QUERIES_COUNT,
 )
 def queries_that_do_not(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
-    """Queries that do not count under a mask of queries do not read what they read without it."""
+    """Queries that do not count under a mask of queries have other outputs than without it."""
     xp, same = array_namespace(q), f.heeds(q, k, v, keep)
     return xp.where(keep, 0 * same + 1, same), xp.where(keep, 0 * same + 1, 0 * same)
 
 
 @TRUE_MEANS.of("attention", "hide", names=ALL_TRUE, floats=True, x=TOKENS)
 def all_count(f: Any, x: Any) -> Sides:
-    """Tokens that all count give what the layer gives without being told."""
+    """A mask of tokens that is all True does not change the output of the layer."""
     xp = array_namespace(x)
     return f.hide(x, xp.broadcast_to(xp.arange(x.shape[1]) >= 0, x.shape[:2])), f.layer(x)
 
@@ -173,7 +173,7 @@ SQUARE_AND_ONE: tuple[dict[str, int], ...] = ({"r": 5, "n": 5}, {"r": 1})  # as 
 
 @MASK_ADDS.of("attention", "attend_added", names=ADDED, **THREE, m="real B r n", inputs=SOME)
 def mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
-    """attend(q, k, v; m)_i (Σ_j p_ij e^m_ij + s) = Σ_j p_ij e^m_ij v_j, s the share of a sink."""
+    """attend(q, k, v; m)_i (Σ_j p_ij e^m_ij + s) = Σ_j p_ij e^m_ij v_j, s the weight of a sink."""
     xp, shape = array_namespace(q), (q.shape[0], 1, q.shape[2], k.shape[2])
     mask = xp.broadcast_to(m[:, None, :1] if f.by_key else m[:, None], shape)
     plain = partial(f.attend_added, q, k, seen=0 * mask)
@@ -182,7 +182,7 @@ def mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
 
 @MASK_ADDS.of("attention", "attend_lowered", names=ADDED, inputs=SOME, **KEPT)
 def mask_hides(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
-    """The same of a mask of 0 and −∞."""
+    """The same for a mask of 0 and −∞."""
     return _left(f, q, k, v, keep, f.attend_lowered)
 
 
@@ -190,14 +190,14 @@ def mask_hides(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     "attention", "attend_keeping", names=ADDED, sizes=SQUARE_AND_ONE, inputs=SOME, **KEPT
 )
 def true_is_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
-    """The same of truth values: 1 where they are True, and 0 where not."""
+    """The same for truth values, with the factor 1 where they are True and 0 elsewhere."""
     return _left(f, q, k, v, keep, f.attend_keeping)
 
 
 def _left(f: Any, q: Any, k: Any, v: Any, keep: Any, under: Any) -> Sides:
-    """Both sides of attention under truth values, and under those that are all True.
+    """Return both sides for attention under truth values, compared with a mask that is all True.
 
-    Code may do otherwise where it is given no mask.
+    Without any mask, code may behave differently.
     """
     xp, left, right = array_namespace(q), [], []
     for seen in _masks(f, q, k, keep):
@@ -211,14 +211,14 @@ def _left(f: Any, q: Any, k: Any, v: Any, keep: Any, under: Any) -> Sides:
 
 
 def _some(many: int) -> list[int]:
-    """Queries that are looked at one by one: of many the first, the last, and one between."""
+    """Return the queries that are examined one by one: of many, the first, middle and last."""
     return [*range(many)] if many <= FAR else [0, many // 2, many - 1]
 
 
 def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any) -> Sides:
-    """Both sides for weights that are multiplied by (B, 1, r, n) and made to add up again."""
+    """Return both sides for weights multiplied by ``factor`` (B, 1, r, n) and normalised again."""
     one = 0 * v + 1
-    sink = 1 - plain(v=one)  # what no key has, which no mask changes
+    sink = 1 - plain(v=one)  # weight that no key has, unaffected by masks
     left, right = [], []
     for i in _some(found.shape[2]):
         own = factor[:, :, i, :, None] * one
@@ -232,13 +232,13 @@ ONE: dict[str, Any] = {**THREE, "i": "index r"}
 
 
 def _own(f: Any, mask: Any, i: Any) -> Any:
-    """The row (B, 1, n, 1) of a mask (B, r, n) that query i has, where all have not the same."""
+    """Return row i (B, 1, n, 1) of a mask (B, r, n); row 0 if the code's mask is by key."""
     return mask[:, 0 if f.by_key else i][:, None, :, None]
 
 
 @MASK_ADDS.of("attention", "attend_plus", names=ADDED, m="real B r n", **ONE)
 def one_mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any, i: Any) -> Sides:
-    """The same of any one query, of any number of them."""
+    """The same for any one query, among any number of them."""
     factor, one = array_namespace(q).exp(_own(f, m, i)), 0 * v + 1
 
     def plain(values: Any) -> Any:
@@ -260,7 +260,7 @@ def one_mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any, i: Any) -> Sides:
     inputs=tuple(Inputs(lengths={"B": b, "r": n, "n": n}) for b, n in ((1, 3), (3, 6), (2, "H"))),
 )
 def hidden_rows(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
-    """A query sees no key, and reads what is declared, or any numbers; the others read the same."""
+    """A query without keys reads what is declared, or any numbers; the others are unaffected."""
     xp, full, zero = array_namespace(q), _mask(f, q, k, keep), 0 * q
     batch, query = xp.arange(q.shape[0])[:, None, None, None], xp.arange(q.shape[2])[:, None]
     blind = (batch == 0) & ((query == 1) | (query >= 0 if f.by_key else query < 0))
@@ -288,7 +288,7 @@ def hidden_rows(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     inputs=tuple(Inputs(lengths={"B": b, "n": n}) for b, n in ((2, 3), (3, 6), (2, "H"))),
 )
 def rows_of_padding(f: Any, x: Any, keep: Any) -> Sides:
-    """A row in which no token counts is any numbers, and never NaN; the others are as they were."""
+    """A row in which no token counts gives any numbers but NaN; the other rows are unaffected."""
     xp = array_namespace(x)
     blind = xp.arange(x.shape[0])[:, None] == 0
     found, beside = f.hide(x, keep & ~blind), f.hide(x, keep)
@@ -298,7 +298,7 @@ def rows_of_padding(f: Any, x: Any, keep: Any) -> Sides:
 
 
 def _of_no_key(f: Any, xp: Any, q: Any, v: Any) -> Any:
-    """What is declared that a query reads which sees no key."""
+    """Return the declared output of a query that sees no key."""
     if f.hidden_row != "mean":
         return 0 * q + (math.nan if f.hidden_row == "nan" else 0)
     means = xp.mean(v, axis=2)
@@ -323,10 +323,10 @@ def _of_no_key(f: Any, xp: Any, q: Any, v: Any) -> Any:
     ),
 )
 def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
-    """Other tokens where a row is padded change nothing of those that count."""
+    """Other tokens in the padding of a row do not change the outputs of tokens that count."""
     xp, kept = array_namespace(x), keep[..., None]
     one, other = f.hide(x, keep), f.hide(xp.where(kept, x, y), keep)
-    zero = zero_of_each(x)  # what padding itself becomes may be NaN: nobody reads it
+    zero = zero_of_each(x)  # the output of padding itself may be NaN, as it is not used
     return xp.where(kept, one, zero), xp.where(kept, other, zero)
 
 
@@ -346,7 +346,7 @@ def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
     ),
 )
 def hidden_context(f: Any, x: Any, y: Any, z: Any, keep: Any) -> Sides:
-    """Other tokens where a context is hidden change nothing."""
+    """Other values of the hidden tokens of a context do not change the output."""
     changed = array_namespace(x).where(keep[..., None], y, z)
     return f.reading(x, y, keep), f.reading(x, changed, keep)
 
@@ -368,11 +368,11 @@ def hidden_context(f: Any, x: Any, y: Any, z: Any, keep: Any) -> Sides:
     ),
 )
 def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> Sides:
-    """Other numbers in keys that a mask hides from a query, and in their values, do nothing to it.
+    """Other numbers in keys that a mask hides from a query, or in their values, do not affect it.
 
-    Each query has other keys hidden, where the mask is not of keys alone, so that code that reads
-    the mask of another query is seen.  The numbers that are hidden from each query are changed in
-    rows of the batch of its own.
+    If the mask is not by key alone, different keys are hidden from each query, which detects code
+    that uses the mask of another query.  For each query, the numbers hidden from it are changed in
+    a separate copy of the batch.
     """
     xp, (rows, _, r), n = array_namespace(q), q.shape[:3], k.shape[2]
     query, key, turn = xp.arange(r)[:, None], xp.arange(n)[None, :], 0 if f.by_key else 1
@@ -409,7 +409,7 @@ def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> 
     **ONE,
 )
 def hidden_from_one(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, seen: Any, i: Any) -> Sides:
-    """The same of any one query, of any number of them."""
+    """The same for any one query, among any number of them."""
     xp, own = array_namespace(q), _own(f, seen, i)
     other = f.attend_under(q, xp.where(own, k, k2), xp.where(own, v, v2), seen)
     return f.attend_under(q, k, v, seen)[:, :, i], other[:, :, i]
@@ -424,9 +424,9 @@ def hidden_from_one(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, seen: Any,
     inputs=tuple(Inputs(lengths={"B": b, "n": n}) for b, n in ((1, 2), (1, 3), (3, 6), (2, 5))),
 )
 def documents_apart(f: Any, x: Any) -> Sides:
-    """Each document in a row is what it is alone, with ids that start at 0 again.
+    """Each document in a row gives its output alone, with ids that restart at 0.
 
-    Rows are cut in two, each elsewhere than the row before it, and in three.
+    Rows are cut in two, each at another place than the row before, and in three.
     """
     xp, (rows, n) = array_namespace(x), x.shape[:2]
     left: list[Any] = []

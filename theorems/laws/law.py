@@ -1,11 +1,11 @@
-"""What a law of code is: its words, and a formula for each call that it is about.
+"""The classes of laws of code: a sentence, and a formula for each call that the law is about.
 
-A law is measured at the inputs that stand beside its formula, or else at those of its call; small
-ones come first, so that a witness is small.
+A law is measured at the inputs given with its formula, or else at those of its call; small inputs
+come first, so that witnesses are small.
 
-Where a law of encodings, of what hooks say, and a law of code, of what a call gives, are one, both
-read the equations at the end: of plain functions, written for terms, residues, numpy and torch
-alike.  Each function gives the two sides, which should be equal.
+Some laws of encodings, about their hooks, and laws of code, about the results of a call, state the
+same equation.  Both then use the functions at the end, which work for terms, residues, NumPy and
+torch.  Each returns the two sides, which should be equal.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ BEYOND_EXP = math.inf
 class Inputs:
     """Inputs of a formula.
 
-    ``at``: for a name of positions their offsets from the first position that the code has, of the
-    tokens in turn, or of each row of the batch; for a shift or a step the number.
-    ``units``: vectors are all unit vectors at each of these positions, so that both sides show
-    every entry of the matrices that the code applies; else vectors are drawn.
-    ``lengths``: of letters, as numbers or as another letter whose length they have.
-    ``scale``: what drawn vectors are multiplied by, by name; ``BEYOND_EXP`` is so much that the
-    exponential of a product with them is beyond all numbers of the format.  Of a short format it
-    is less, where products would overflow.
-    ``window``: the lengths of a window.  ``left``: padding stands at the left of the tokens.
-    ``named``: a length is one that the code names, and one more; it may take no more.
+    ``at``: for the name of positions, their offsets from the first position of the code, for
+    consecutive tokens or for each row of the batch; for a shift or a step, the number.
+    ``units``: the vectors are all unit vectors at each of these positions, so that both sides
+    contain every entry of the matrices that the code applies; otherwise vectors are random.
+    ``lengths``: the length of each letter, as a number or as another letter of equal length.
+    ``scale``: factors of the random vectors, by name; ``BEYOND_EXP`` is large enough that the
+    exponential of a product with them overflows the dtype.  In a short dtype it is smaller, so
+    that products do not overflow.
+    ``window``: the lengths of a window.  ``left``: padding is to the left of the tokens.
+    ``named``: lengths come from the code, such as a constant plus one; the code may refuse them.
     """
 
     at: Mapping[str, Any] = field(default_factory=dict)
@@ -53,7 +53,7 @@ def _lengths(letters: str, *rows: Sequence[int | str]) -> tuple[Inputs, ...]:
     return tuple(Inputs(lengths=dict(zip(letters, row, strict=True))) for row in rows)
 
 
-# Of each call, from small to large: all different, then equal where a broadcast would not be seen.
+# For each call, from small to large: all lengths different, then equal, which hides broadcasts.
 OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
     "attend": _lengths(
         "BArnm",
@@ -83,8 +83,8 @@ OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
         (6, 6),
         (33, 33),
         (130, 130),
-        (260, 260),  # past 256, where whole numbers in bfloat16 end, and those of a byte
-        (2060, 2060),  # past 2048, where those in float16 end
+        (260, 260),  # beyond 256, up to which all integers are exact in bfloat16 or fit a byte
+        (2060, 2060),  # beyond 2048, up to which all integers are exact in float16
         ("W", "W"),
         (5, 1),
         (5, 2),
@@ -112,35 +112,37 @@ SQUARE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Formula:
-    """A law as an equation of one call: ``sides`` of the calls and of what is given.
+    """A law as an equation about one call: ``sides`` takes the calls and the given arrays.
 
     The calls are the program on terms, on residues, or the code itself on tensors.  ``sides``
-    gives two arrays that should be equal, or two lists of them; ``names`` says in words what the
-    two sides of each equation are.
+    returns two arrays that should be equal, or two lists of them; ``names`` describes the two sides
+    of each equation in words.
 
-    ``given`` has for each name the kind and the axes: ``"real B H n D"``, ``"position B n"``,
+    ``given`` has the kind and axes of each name: ``"real B H n D"``, ``"position B n"``,
     ``"permutation n"``, ``"real"``, ``"shift"`` (one for all), ``"step"`` (a plain number),
-    ``"place B n"`` (a position of one axis), ``"truth B r n"`` and ``"hidden B r n"`` (any truth
-    values, True for what counts, or for what does not), ``"keep B n"`` and ``"padding B n"`` (truth
-    values, True for what counts; of padding it comes first), ``"index r"`` (one of so many places).
+    ``"place B n"`` (a position on one axis), ``"truth B r n"`` and ``"hidden B r n"`` (any truth
+    values, True for what counts or, respectively, for what does not), ``"keep B n"`` and
+    ``"padding B n"`` (truth values, True for what counts; in padding this comes first),
+    ``"index r"`` (an index below a length).
     Letters: A and B rows of a batch, H heads, G key heads, n, r and m tokens, c tokens that fill a
-    cache, D features of a head, E features of a token, F those of all heads, or of a token of a
+    cache, D features of a head, E features of a token, F features of all heads, or of a token of a
     context.
 
-    ``positive``: an array whose entries are all above 0, where an equation of zeros would say
-    nothing.  ``shown``: what a witness breaks, where that is another thing than the law.
-    ``sizes``: other lengths at which the equation shows faults that it hides at most lengths.
-    ``of_sizes``: the sides are made of lengths alone, whatever is given.
-    ``inputs``: those at which it is measured, where the ones of its call do not do.
-    ``unsaid``: what the sentence says and the formula does not, or says at these lengths alone: no
-    proof of the formula is one of the law.
-    ``limits``: a clause under which a proof of the formula is one of the law, as far as it says it.
-    ``others``: further calls that it is about, without which it says nothing.
-    ``floats``: no other method reads it: it speaks of what floating point leaves, of what is 0, of
-    gradients or training, or of so little of its law that only beside others it says something.
-    ``again``: how the law passes on to what is called on the outputs, as the layer after a layer.
-    Of what its calls gave, in their order, and of what is given it makes what is given next, such
-    that the law then takes just these outputs; a law without it says nothing of a composition.
+    ``positive``: an array that must be positive in every entry, if an equation of zeros would be
+    vacuous.  ``shown``: the equation that a witness violates, if it is not that of the law.
+    ``sizes``: further lengths at which the equation reveals faults that it hides at most lengths.
+    ``of_sizes``: the sides depend on lengths alone, not on the given values.
+    ``inputs``: the inputs at which it is measured, if those of its call are not suitable.
+    ``unsaid``: what the sentence states and the formula does not, or at these lengths only: a proof
+    of the formula is then no proof of the law.
+    ``limits``: a restriction under which a proof of the formula is a proof of the law.
+    ``others``: further calls that it needs.
+    ``floats``: only measured in floating point: it is about rounding, zeros, gradients or training,
+    or states too small a part of its law to be used without other formulas.
+    ``again``: how the law carries over to a function of the outputs, such as the next layer.  From
+    the results of its calls, in their order, and the given arrays it makes the arrays given next,
+    such that the law then calls the function on just these outputs; a law without it is not used
+    for compositions.
     """
 
     id: str
@@ -162,11 +164,11 @@ class Formula:
 
     @property
     def rotates(self) -> bool:
-        """Whether it speaks of queries and of keys, which may be rotated by code of their own."""
+        """Whether it is about rotating vectors, for which queries and keys may have own code."""
         return self.call == "rotate"
 
     def equations(self, calls: SimpleNamespace, *, shown: bool = False, **values: Any) -> Sides:
-        """Its two sides, or two lists of them: of keys too where other code rotates them."""
+        """Return the two sides, or two lists of them, also for keys if other code rotates them."""
         sides = self.shown if shown and self.shown is not None else self.sides
         found = [sides(calls, **values)]
         if self.rotates and self.id != "relative" and calls.key is not calls.rotate:
@@ -179,14 +181,14 @@ class Formula:
 
 @dataclass(frozen=True)
 class Law:
-    """A law of code: ``says`` is a sentence, ``about`` the kinds of code it is asked of.
+    """A law of code: ``says`` is a sentence, ``about`` the kinds of code it applies to.
 
-    ``group``: structure (theorems of the encoding), declared (it is what it is said to be), state
-    (nothing an earlier call, another row or another path did matters), precision (what floating
-    point leaves of it), masks.
-    ``always``: code that breaks it is wrong whatever it is meant to be.  The others are asked where
-    the declaration or what the code can do makes them apply; each finding says.
-    ``formulas``: one for each call it is about; none where it is measured only.
+    ``group``: structure (theorems about the encoding), declared (the code agrees with its
+    declaration), state (earlier calls, other rows and other paths have no influence), precision
+    (errors of floating point), masks.
+    ``always``: code that violates it is wrong, whatever its purpose.  Other laws are checked if the
+    declaration or the abilities of the code make them apply; each finding says so.
+    ``formulas``: one for each call it is about; none if it is only measured, by code of its own.
     """
 
     id: str
@@ -198,15 +200,15 @@ class Law:
 
     @property
     def about(self) -> tuple[str, ...]:
-        """The kinds of code it is asked of."""
+        """The kinds of code that the law applies to."""
         return tuple(self.kinds.split())
 
     def of(
         self, kind: str, call: str, **told: Any
     ) -> Callable[[Callable[..., Sides]], Callable[..., Sides]]:
-        """Add a formula: the kind of code, the call, and what is given beside it.
+        """Return a decorator that adds a formula for this kind of code and this call.
 
-        ``told`` are the fields of a :class:`Formula`, and by any other name what is given.
+        ``told`` has fields of :class:`Formula`; any other name is that of a given array.
         """
         if kind not in self.about:
             raise ValueError(f"{self.id} is a law of {self.kinds}, not of {kind} code")
@@ -230,17 +232,17 @@ def _listed(side: Any) -> list[Any]:
 
 
 def of_keys(calls: SimpleNamespace) -> SimpleNamespace:
-    """The same calls, with keys in the place of queries."""
+    """Return the same calls, with keys in place of queries."""
     return SimpleNamespace(**{**vars(calls), "rotate": calls.key, "in_order": calls.key_in_order})
 
 
 def called(calls: Mapping[str, Any], *, true_means: str = "", **known: Any) -> SimpleNamespace:
-    """The calls by name, as laws use them: keys rotated as queries where there is no other code.
+    """Return the calls by name, as laws use them, with defaults; keys are rotated like queries.
 
-    ``in_order`` rotates with the channels in the order in which they went in: it is ``rotate``,
-    where nothing else is given.  ``visible`` is a mask as 1 where a key is seen and 0 where not,
-    whatever the code makes of it.  ``known`` are plain numbers of the code, as ``first``, its first
-    position, and ``shared``: positions are (1, T), those of all rows, or the same in each row.
+    ``in_order`` rotates and keeps the order of channels; it is ``rotate`` by default.
+    ``visible`` is a mask as numbers, 1 where a key is visible and 0 where it is not, whatever form
+    the code gives it.  ``known`` has plain values of the code: ``first``, its first position, or
+    ``shared``, whether all rows have the same positions.
     """
     found = SimpleNamespace(**{"first": 0, "causal": False, "shared": False, **known}, **calls)
     if "rotate" in calls:
@@ -268,7 +270,7 @@ Call = Callable[..., Any]
 
 
 def by_offset(call: Call, *positions: Any, s: Any) -> Sides:
-    """call(m + s, n + s, ...) = call(m, n, ...): where all positions are moved alike, nothing is.
+    """call(m + s, n + s, ...) = call(m, n, ...): a common shift of all positions has no effect.
 
     >>> by_offset(lambda m, n: m - n, 5, 3, s=40)
     (2, 2)
@@ -286,7 +288,7 @@ def composed(rotate: Call, x: Any, a: Any, b: Any, both: Any) -> Sides:
 
 
 def shifted(rotate: Call, move: Call, x: Any, p: Any, s: Any) -> Sides:
-    """rotate(x, p + s) = move(rotate(x, p)): what moves it on by s need not know where it was.
+    """rotate(x, p + s) = move(rotate(x, p)): the shift by s does not depend on p.
 
     >>> shifted(lambda x, p: x + p, lambda y: 2 * y, 1, 2, 3)  # it should add 3
     (6, 6)
@@ -308,7 +310,7 @@ def linear(rotate: Call, x: Any, y: Any, a: Any) -> Sides:
 def permuted(call: Call, inputs: Sequence[Any], sigma: Any, axes: Sequence[int]) -> Sides:
     """call(x[σ], ...) = call(x, ...)[σ], each input permuted along its axis of tokens.
 
-    ``axes`` has that axis of each input; of the result it is that of the first.
+    ``axes`` has this axis for each input; the result has that of the first input.
 
     >>> import numpy as np
     >>> permuted(lambda x: 2 * x, [np.asarray([1, 2])], [1, 0], [0])
@@ -335,9 +337,9 @@ def each_alone(
     second: Sequence[Any],
     axes: Sequence[int] = (0, 0, 0),
 ) -> Sides:
-    """Two parts put together along an axis give what each gives: rows of a batch, or tokens.
+    """Two parts joined along an axis, rows of a batch or tokens, give the results of each alone.
 
-    ``axes`` has the axis of each input; of the result it is that of the first.
+    ``axes`` has this axis for each input; the result has that of the first input.
     """
     xp, axis = array_namespace(first[0]), axes[0]
     pairs = zip(first, second, axes, strict=False)
@@ -348,10 +350,10 @@ def each_alone(
 
 
 def along(x: Any, axis: int, index: Any) -> Any:
-    """``x[index]`` along one axis."""
+    """Return ``x[index]`` along one axis."""
     return x[(*[slice(None)] * axis, index)]
 
 
 def zero_of_each(x: Any) -> Any:
-    """0 for each token, for channels of any number; no slice, as at one its channels are cut."""
+    """Return 0 for each token, as one channel; not by a slice, which would split the channels."""
     return (0 * x[..., 0])[..., None]

@@ -1,4 +1,4 @@
-"""Laws of masks: which keys a query sees, of masks and of code that has one of its own."""
+"""Laws of masks: the keys that a query sees, for masks and for code with a mask of its own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FEW = tuple(
     Inputs(lengths={"B": b, "n": n, "r": m, "m": m})
     for b, n, m in ((1, 1, 2), (1, 2, 1), (3, 1, 5), (3, 3, 3), (3, 5, 1), (5, 2, 3), (2, "H", 1))
 )
-LONG = tuple(  # more than two blocks of 64, which kernels have
+LONG = tuple(  # more than two blocks of 64, a common block size of kernels
     Inputs(lengths={"B": 1, "n": n, "r": 130 - n, "m": 130 - n}) for n in (1, 63, 64, 65, 128, 129)
 )
 
@@ -55,25 +55,25 @@ def _first(call: Any, x: Any, later: Any) -> Any:
 
 
 def _of_tokens(kind: str, call: str) -> None:
-    """The law of one call on tokens, of its other paths, in training and by gradient."""
+    """Add the causal law of a call on tokens, of its other paths, in training and by gradient."""
 
     def changed(f: Any, x: Any, y: Any, z: Any, calls: str = call) -> Sides:
-        """Other tokens later change nothing of what came before."""
+        """The first outputs do not depend on the values of later tokens."""
         ways = _listed(getattr(f, calls))
         return [_first(way, x, y) for way in ways], [_first(way, x, z) for way in ways]
 
     def left_out(f: Any, x: Any, y: Any) -> Sides:
-        """Tokens that come later change nothing of what came before."""
+        """The first outputs do not depend on whether there are later tokens."""
         return _first(getattr(f, call), x, y), getattr(f, call)(x)
 
     def pulled(f: Any, x: Any, y: Any) -> Sides:
-        """No later token has a gradient from what came before."""
+        """The gradient of the first outputs with respect to later tokens is 0."""
         n = x.shape[1]
         found = getattr(f, f"{call}_pulled")(n, array_namespace(x).concat((x, y), axis=1))
         return found[:, n:], 0 * y
 
     def left_out_again(whole: Any, alone: Any, x: Any, **_: Any) -> dict[str, Any]:
-        """What came first is what it is alone; what came later are tokens later."""
+        """The first outputs are the first tokens of the next layer, the later ones are later."""
         return {"x": alone, "y": whole[:, x.shape[1] :]}
 
     tokens: dict[str, Any] = {"x": TOKENS, "y": "real B r E"}
@@ -128,7 +128,7 @@ def _attend_changed(
     v3: Any,
     calls: str = "attend",
 ) -> Sides:
-    """Other keys and values later change nothing of what came before."""
+    """The first outputs do not depend on the values of later keys and values."""
     xp, n = array_namespace(q), q.shape[2]
     whole, ways = xp.concat((q, q2), axis=2), _listed(getattr(f, calls))
     one, other = (
@@ -152,7 +152,7 @@ CAUSAL.of(
 
 @CAUSAL.of("attention", "attend", names=LEFT_OUT, sizes=({"n": 1},), inputs=FEW, **SQUARE)
 def causal_attend(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
-    """Keys and values that come later change nothing of what came before."""
+    """The first outputs do not depend on whether there are later keys and values."""
     xp = array_namespace(q)
     n = q.shape[2]
     longer = (xp.concat(pair, axis=2) for pair in ((q, q2), (k, k2), (v, v2)))
@@ -169,7 +169,7 @@ for _calls in ("attended_paths", "attend_trained"):
     "attention", "attend_pulled", names=PULLED, unsaid=PART, inputs=FEW, floats=True, **SQUARE
 )
 def no_gradient(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
-    """No later query, key or value has a gradient from what came before."""
+    """The gradients of the first outputs with respect to later inputs are 0."""
     xp, n = array_namespace(q), q.shape[2]
     longer = (xp.concat(pair, axis=2) for pair in ((q, q2), (k, k2), (v, v2)))
     found = f.attend_pulled(n, *longer)
@@ -177,7 +177,7 @@ def no_gradient(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Si
 
 
 def _places(f: Any, xp: Any, queries: int, keys: int) -> Any:
-    """Whether a query sees a key by the declaration, (queries, keys); None where it sees all."""
+    """Return the declared visibility of keys, (queries, keys); None if every key is visible."""
     ahead = xp.arange(keys)[None, :] - xp.arange(queries)[:, None]
     last = keys - queries if f.at_end else 0
     if f.past:
@@ -187,26 +187,26 @@ def _places(f: Any, xp: Any, queries: int, keys: int) -> Any:
 
 
 def _seen(f: Any, x: Any, y: Any) -> Sides:
-    """What a mask shows as 1 and hides as 0, and the same as declared."""
+    """Return the visibility of keys in a mask, as 1 or 0, and the declared visibility."""
     return _beside(f, f.visible(x, y), (x.shape[0], y.shape[0]))
 
 
 def _shown(f: Any, q: Any, k: Any, keys: Keys = None, *, every: bool = False) -> Sides:
-    """The same of attention code: which keys have weight where all scores are 0."""
+    """Return the same for attention code: a key is visible if it has weight at scores 0."""
     return _beside(f, f.shown(q, k, keys, every), (q.shape[2], k.shape[2]), keys, every)
 
 
 def _reached(f: Any, x: Any, y: Any, keys: Keys = None, *, every: bool = False) -> Sides:
-    """The same of a layer: which tokens, changed from x to y, change which outputs."""
+    """Return the same for a layer: a token is visible if changing it from x to y has an effect."""
     return _beside(f, f.reached(x, y, keys, every), (x.shape[1], x.shape[1]), keys, every)
 
 
 def _beside(
     f: Any, visible: Any, sizes: tuple[int, int], some: Keys = None, every: bool = False
 ) -> Sides:
-    """What is visible, and what is declared.
+    """Return the visibility found and the declared one.
 
-    Where some keys are looked at: of these, and of the last query unless of ``every`` one.
+    If only some keys are examined: for these, and for the last query unless for ``every`` one.
     """
     xp, one = array_namespace(visible), 0 * visible + 1
     declared = _places(f, xp, *sizes)
@@ -223,7 +223,7 @@ def _beside(
 SEEN = (("what the mask shows", "what it should show"),)
 SQUARES = tuple(Inputs(lengths={"n": n}) for n in (2, 3, 4, 5, 6, 8, 12, 33, 130, "W"))
 FEWER = tuple(Inputs(lengths={"r": r, "n": n}) for r, n in ((1, 2), (1, 5), (2, 5), (3, 4)))
-FAR = 35  # of more keys those around the edge of the window of the last query are looked at
+FAR = 35  # of more keys, only those near the edge of the last query's window are examined
 PAIRS: tuple[tuple[str, str, Any, dict[str, Any]], ...] = (
     ("attention", "shown", _shown, {"q": QUERIES, "k": KEYS}),
     ("attention", "reached", _reached, {"x": TOKENS, "y": TOKENS}),
@@ -240,7 +240,7 @@ PAIRS: tuple[tuple[str, str, Any, dict[str, Any]], ...] = (
     names=(("the keys that the mask shows", "those of them that are not later"),),
 )
 def causal_mask(f: Any, x: Any, y: Any) -> Sides:
-    """No query sees a key after it; the last query stands at the last key, or the first."""
+    """No query sees a later key; the last query is at the last key, or the first at the first."""
     xp, visible = array_namespace(x), f.visible(x, y)
     ahead = xp.arange(y.shape[0])[None, :] - xp.arange(x.shape[0])[:, None]
     past = ahead <= (y.shape[0] - x.shape[0] if f.at_end else 0)
@@ -248,7 +248,7 @@ def causal_mask(f: Any, x: Any, y: Any) -> Sides:
 
 
 def _past(seen: Any, axis: int | None = None) -> Any:
-    """``axis``: that of keys, of which some are looked at where they are many: each takes calls."""
+    """Return the law for ``seen``; with ``axis`` (of keys), at some keys if there are many."""
 
     def past(f: Any, **given: Any) -> Sides:
         """Every key that is declared visible is visible."""
@@ -261,7 +261,7 @@ def _past(seen: Any, axis: int | None = None) -> Any:
 
 
 def looked_at(many: int) -> list[int]:
-    """Keys from the first to the last, so many that their scores are ``SCORES``, or ``LEAST``.
+    """Return indices of evenly spaced keys, as many as ``SCORES`` scores allow, at least ``LEAST``.
 
     >>> looked_at(1024)
     [0, 255, 511, 767, 1023]
@@ -303,7 +303,7 @@ WINDOW.of("mask", "masked", of_sizes=True, x="real n", y="real n", names=SEEN, i
 
 def _in_window(seen: Any, axis: int) -> Any:
     def in_window(f: Any, **given: Any) -> Sides:
-        """Of as many queries as keys each sees what the window declares, and nothing else."""
+        """With as many queries as keys, each query sees exactly what the window declares."""
         n, w = next(iter(given.values())).shape[axis], f.window
         edge = [n - w - 2, n - w - 1, n - w, n - w + 1, n - 1]
         found: Sides = seen(f, **given, keys=None if n <= FAR else edge)
@@ -346,7 +346,7 @@ ALIGNMENT.of(
     **SQUARE,
 )
 def alignment(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
-    """The last queries alone read what they read after the others."""
+    """The last queries alone give the outputs that they give after the others."""
     xp = array_namespace(q)
     before, keys, values = (xp.concat(pair, axis=2) for pair in ((q2, q), (k2, k), (v2, v)))
     return f.attend(q, keys, values), f.attend(before, keys, values)[:, :, q2.shape[2] :]

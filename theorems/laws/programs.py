@@ -1,6 +1,6 @@
-"""For each law a program that keeps it, and for each clause of its sentence one that breaks it.
+"""For each law a program that satisfies it, and for each clause one that violates the clause.
 
-Every method that reads a law has to refuse the programs that break it.
+Every method that checks a law must refuse the programs that violate it.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ Program = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Programs:
-    """Of a law of one call: a program that keeps it, and those that break it, by clause.
+    """For a law about one call: a program that satisfies it, and programs that violate each clause.
 
-    ``beside``: what else the code has, by the names of calls and of plain numbers.
+    ``beside``: further calls and plain values of the code, by name.
     """
 
     law: str
@@ -92,7 +92,10 @@ def _of(
     beside: Mapping[str, Any] | None = None,
     **breaks: Program,
 ) -> Programs:
-    """Of a law of a call, ``"rotary rotate"``; the words of a clause are joined by underscores."""
+    """Return the programs for one law about a call ``"KIND CALL"``.
+
+    In keywords, the words of a clause are joined by underscores.
+    """
     told = {clause.replace("_", " "): program for clause, program in breaks.items()}
     return next(_each(called, keeps, {law: told}, beside))
 
@@ -103,7 +106,7 @@ def _each(
     laws: Mapping[str, Mapping[str, Program]],
     beside: Mapping[str, Any] | None = None,
 ) -> Iterator[Programs]:
-    """Of several laws of a call that one program keeps: what breaks each, by clause."""
+    """Yield the programs for several laws about a call that the same program satisfies."""
     kind, call = called.split()
     for law, breaks in laws.items():
         yield Programs(law, kind, call, keeps, breaks, beside or {})

@@ -1,6 +1,6 @@
-"""Reference programs on arrays: rotations, attention, layers, masks, tables, and faulty ones.
+"""Small programs on arrays, correct and faulty: rotations, attention, layers, masks, tables.
 
-Vectors have four channels, in halves.
+Vectors have four channels in the half-split layout.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from array_api_compat import array_namespace
 
 
 def rotated(x: Any, p: Any) -> Any:
-    """Channel i rotated with channel i + 2 by the angle p, or p/4."""
+    """Rotate channels 0 and 2 by the angle p, and channels 1 and 3 by p/4."""
     xp = array_namespace(x)
     angles = xp.stack([1.0 * p, 0.25 * p], axis=-1)[:, None]
     c, s = xp.cos(angles), xp.sin(angles)
@@ -45,12 +45,12 @@ def less_mean_of_rows(x: Any) -> Any:
 
 
 def exponentials(q: Any, k: Any) -> Any:
-    """e to the scores."""
+    """Return exp(q kᵀ)."""
     return array_namespace(q).exp(q @ k.mT)
 
 
 def weighted(weights: Any, v: Any, more: Any = 0) -> Any:
-    """Values weighted, over the sum of the weights and more."""
+    """Return the weighted values over the sum of the weights plus ``more``."""
     total = array_namespace(v).sum(weights, axis=-1, keepdims=True)
     return (weights / (total + more)) @ v
 
@@ -94,7 +94,10 @@ def of_heads(x: Any, order: Sequence[int]) -> Any:
 def band_attend(
     q: Any, k: Any, v: Any, before: int = 1 << 20, ahead: int = 0, first: bool = True
 ) -> Any:
-    """Attention to so many keys up to the query's own, the last of both together, or ahead."""
+    """Attention to ``before`` keys up to the query's own and ``ahead`` after, aligned at the end.
+
+    Without ``first``, the first key is seen by no query but its own.
+    """
     xp, past = array_namespace(q), k.shape[2] - q.shape[2]
     far = past + xp.arange(q.shape[2])[:, None] - xp.arange(k.shape[2])[None, :]
     seen = (far < before) & (far >= -ahead)
@@ -104,18 +107,18 @@ def band_attend(
 
 
 def in_groups(q: Any, k: Any, v: Any) -> Any:
-    """Four heads, two to each of two groups."""
+    """Attention with four heads in two groups."""
     return attend(q, of_heads(k, (0, 0, 1, 1)), of_heads(v, (0, 0, 1, 1)))
 
 
 def aligned_attend(q: Any, k: Any, v: Any, early: int = 0) -> Any:
-    """Causal attention whose last query stands at the last key."""
+    """Causal attention with the last query at the last key; ``early`` moves queries back."""
     past = k.shape[2] - q.shape[2]
     return weighted(seen_exponentials(q, k, past - early * (past > 0)), v)
 
 
 def under_a_mask(q: Any, k: Any, v: Any, seen: Any = None, left: float = 0.0) -> Any:
-    """Attention that reads the keys which a mask shows, and ``left`` of each weight elsewhere."""
+    """Attention under a mask, which leaves the factor ``left`` of the weight of hidden keys."""
     weights = exponentials(q, k)
     if seen is not None:
         weights = array_namespace(q).where(seen, weights, left * weights)
@@ -123,13 +126,13 @@ def under_a_mask(q: Any, k: Any, v: Any, seen: Any = None, left: float = 0.0) ->
 
 
 def counted(q: Any, k: Any, v: Any, keep: Any) -> Any:
-    """Attention in which queries that do not count read zeros."""
+    """Attention in which queries that do not count give zeros."""
     out = attend(q, k, v)
     return array_namespace(q).where(keep[:, None, :, None], out, 0 * out)
 
 
 def under_numbers(q: Any, k: Any, v: Any, m: Any = None) -> Any:
-    """Attention with numbers that are added to its scores."""
+    """Attention with a mask of numbers added to its scores."""
     weights = exponentials(q, k)
     return weighted(weights if m is None else weights * array_namespace(q).exp(m), v)
 
@@ -143,7 +146,7 @@ def inverted_mask(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
 
 
 def or_zeros(q: Any, k: Any, v: Any, seen: Any = None, others: float = 0.0) -> Any:
-    """Attention under a mask, where a query that sees no key reads zeros."""
+    """Attention under a mask, in which a query that sees no key gives zeros."""
     if seen is None:
         return attend(q, k, v)
     xp = array_namespace(q)
@@ -157,18 +160,18 @@ def values_leak(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
 
 
 def first_mask(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
-    """Attention of which every query is given the mask of the first."""
+    """Attention in which every query has the mask of the first."""
     return under_a_mask(q, k, v, None if seen is None else seen[:, :, :1])
 
 
 def mask_by_turns(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
-    """Attention of which queries are given the mask of the first and of the second by turns."""
+    """Attention in which queries alternate between the masks of the first and the second."""
     turns = array_namespace(q).arange(q.shape[2]) % 2
     return under_a_mask(q, k, v, None if seen is None else seen[:, :, turns])
 
 
 def shows_always(q: Any, k: Any, v: Any, seen: Any = None, own: bool = True) -> Any:
-    """Attention whose queries see their own key whatever a mask says, or the first one."""
+    """Attention in which queries see their own key, or the first, regardless of the mask."""
     if seen is None:
         return attend(q, k, v)
     xp = array_namespace(q)
@@ -177,7 +180,7 @@ def shows_always(q: Any, k: Any, v: Any, seen: Any = None, own: bool = True) -> 
 
 
 def not_one_by_one(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
-    """Attention that forgets its mask where there is one query."""
+    """Attention that ignores its mask if there is a single query."""
     return under_a_mask(q, k, v, None if q.shape[2] == 1 else seen)
 
 
@@ -190,7 +193,7 @@ def rows_mixed(q: Any, k: Any, v: Any) -> Any:
 
 
 def mean_of_tokens(x: Any) -> Any:
-    """Each token and the mean of all."""
+    """Return each token plus the mean of all."""
     return x + array_namespace(x).mean(x, axis=1, keepdims=True)
 
 
@@ -199,32 +202,32 @@ def by_token_place(x: Any) -> Any:
 
 
 def add_up(x: Any, weights: Any) -> Any:
-    """x and the mean of what each token sees: weights (n, n) or (B, n, n), 1 or 0."""
+    """Return x plus the mean of what each token sees; weights (n, n) or (B, n, n) are 1 or 0."""
     xp = array_namespace(x)
     return x + (weights @ x) / xp.sum(weights, axis=-1, keepdims=True)
 
 
 def mean_of_past(x: Any, queries: int = 0) -> Any:
-    """The past of the last so many tokens (all, if 0): (queries, n), 1 or 0."""
+    """Return causal weights (queries, n), 1 or 0, for the last ``queries`` tokens (0: all)."""
     xp, n = array_namespace(x), x.shape[1]
     here = xp.arange(n)[n - queries if queries else 0 :, None]
     return xp.where(xp.arange(n)[None, :] <= here, 1.0, 0.0)
 
 
 def last_tokens(x: Any, before: int, ahead: int = 0) -> Any:
-    """Each token, and the mean of so many tokens up to it, or ahead."""
+    """Return each token plus the mean of ``before`` tokens up to it and ``ahead`` after it."""
     xp, n = array_namespace(x), x.shape[1]
     far = xp.arange(n)[:, None] - xp.arange(n)[None, :]
     return add_up(x, xp.where((far < before) & (far >= -ahead), 1.0, 0.0))
 
 
 def past_tokens(x: Any) -> Any:
-    """Each token, and the mean of the tokens up to it."""
+    """Return each token plus the mean of the tokens up to it."""
     return add_up(x, mean_of_past(x))
 
 
 def fed(x: Any, state: Any, kept: int = 1 << 20, ahead: bool = False) -> tuple[Any, Any]:
-    """The same of a piece, the state being the tokens before it, of which the last are kept."""
+    """The same for a piece; the state has the tokens before it, of which the last are kept."""
     xp = array_namespace(x)
     whole = x if state is None else xp.concat((state, x), axis=1)
     weights = mean_of_past(whole, x.shape[1])
@@ -239,7 +242,10 @@ def fed_anew(x: Any, state: Any) -> tuple[Any, Any]:
 
 
 def documents(x: Any, ids: Any, before: int = 0) -> Any:
-    """Each token, and the mean of its document, which begins at id 0; or of those before it."""
+    """Return each token plus the mean of its document, which begins at id 0.
+
+    ``before`` preceding documents are included.
+    """
     xp = array_namespace(x)
     starts = xp.where(ids == 0, 1, 0)
     number = xp.cumulative_sum(starts, axis=1)
@@ -248,12 +254,12 @@ def documents(x: Any, ids: Any, before: int = 0) -> Any:
 
 
 def padded(x: Any, keep: Any) -> Any:
-    """Each token, and the mean of those that count."""
+    """Return each token plus the mean of those that count."""
     return add_up(x, array_namespace(x).where(keep[:, None, :], 1.0, 0.0 * keep[:, :, None]))
 
 
 def read(x: Any, context: Any, keep: Any) -> Any:
-    """Each token, more by what the first channels of a context are on average, where it is seen."""
+    """Return each token plus the mean first channel of the visible tokens of a context."""
     xp = array_namespace(x)
     weights = xp.where(keep[:, None, :], 1.0, 0.0 * context[:, None, :, 0])
     total = xp.sum(weights, axis=-1, keepdims=True)
@@ -261,7 +267,7 @@ def read(x: Any, context: Any, keep: Any) -> Any:
 
 
 def padded_or_zeros(x: Any, keep: Any, others: float = 0.0) -> Any:
-    """The same, where a token of a row in which none counts is what it is."""
+    """The same as ``padded``; in a row in which no token counts, tokens are unchanged."""
     xp = array_namespace(x)
     weights = xp.where(keep[:, None, :], 1.0, 0.0 * keep[:, :, None])
     total = xp.sum(weights, axis=-1, keepdims=True)
@@ -273,7 +279,7 @@ def rotated_at_place(x: Any, power: int = 1) -> Any:
 
 
 def all_at(x: Any, s: Any) -> Any:
-    """Every token s further."""
+    """Rotate every token by s positions."""
     xp = array_namespace(x)
     return rotated(x, xp.zeros(x.shape[:1] + x.shape[2:3], dtype=xp.int64) + s)
 
@@ -283,7 +289,10 @@ def first_head_shifted(x: Any, s: Any) -> Any:
 
 
 def after_eviction(x: Any, late: int) -> tuple[Any, Any, Any]:
-    """The last four keys, said to be at 0, 1, 2, 3, and rotated there, or later."""
+    """Return the last four keys rotated, the raw keys, and the claimed positions 0, 1, 2, 3.
+
+    After an eviction the keys are rotated ``late`` positions later than claimed.
+    """
     xp, own = array_namespace(x), x[:, :, -4:]
     at = xp.arange(own.shape[2])
     rotated_at = at + late * (x.shape[2] > 4)
@@ -291,7 +300,7 @@ def after_eviction(x: Any, late: int) -> tuple[Any, Any, Any]:
 
 
 def neighbours(x: Any, p: Any) -> Any:
-    """Channels 0 and 1, and 2 and 3, rotated as ``rotated`` does 0 and 2, and 1 and 3."""
+    """Rotate in the interleaved layout: channels 0 and 1 by the angle p, 2 and 3 by p/4."""
     order = [0, 2, 1, 3]
     xp = array_namespace(x)
     halves = rotated(xp.stack([x[..., c] for c in order], axis=-1), p)
@@ -299,32 +308,32 @@ def neighbours(x: Any, p: Any) -> Any:
 
 
 def next_to_each_other(w: Any, heads: int) -> Any:
-    """Rows of a projection in the order of ``neighbours``."""
+    """Return the rows of a projection in the interleaved layout of ``neighbours``."""
     xp = array_namespace(w)
     rows = [4 * head + c for head in range(heads) for c in (0, 2, 1, 3)]
     return xp.stack([w[row] for row in rows], axis=0)
 
 
 def offsets(x: Any, y: Any) -> Any:
-    """How far each key is before each query, the last ones together: (r, n)."""
+    """Return the offset of each query from each key, (r, n), with the last ones aligned."""
     xp, r, n = array_namespace(x), x.shape[0], y.shape[0]
     return (xp.arange(r)[:, None] + (n - r) - xp.arange(n)[None, :]) * 1.0
 
 
 def slopes(x: Any, y: Any) -> Any:
-    """−2^(−h) times the distance, of two heads."""
+    """Return the bias −2^(−h) times the offset for heads h = 1 and 2."""
     far = offsets(x, y)
     return array_namespace(x).stack([-0.5 * far, -0.25 * far], axis=0)
 
 
 def by_start(x: Any, y: Any) -> Any:
-    """The same, the first query and the first key together."""
+    """Return a bias with the first query and the first key aligned, quadratic in head 2."""
     far = offsets(x, x[:1]) * 0.0 + offsets(x, y) - (y.shape[0] - x.shape[0]) * 1.0
     return array_namespace(x).stack([-0.5 * far, -0.25 * far * far], axis=0)
 
 
 def sines(x: Any, power: int = 1, longer: float = 0.0, by_length: bool = False) -> Any:
-    """Tokens (B, n, 4) and a table of two sines and cosines."""
+    """Return tokens (B, n, 4) plus a table of two sines and two cosines."""
     xp, n = array_namespace(x), x.shape[1]
     place = xp.arange(n)[:, None] * 1.0
     angles = xp.concat((place, 0.25 * place), axis=1) ** power * (n if by_length else 1.0)
@@ -333,6 +342,9 @@ def sines(x: Any, power: int = 1, longer: float = 0.0, by_length: bool = False) 
 
 
 def visible(x: Any, y: Any, ahead: int = 0, before: int = 1 << 20, at_end: bool = True) -> Any:
-    """Truth values (r, n): the keys up to each query, the last ones together; so many, or ahead."""
+    """Return the visible keys (r, n): ``before`` up to each query and ``ahead`` after it.
+
+    The last query and key are aligned, or the first with ``at_end`` False.
+    """
     far = offsets(x, y) if at_end else offsets(x, y) - (y.shape[0] - x.shape[0])
     return (far >= -ahead) & (far < before)

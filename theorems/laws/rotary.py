@@ -1,4 +1,4 @@
-"""Laws of rotary code: rotate(x, p) rotates vectors x at positions p, key(x, p) does it to keys."""
+"""Laws of rotary code: rotate(x, p) rotates vectors x at positions p, key(x, p) rotates keys."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def same_scores(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     return by_offset(lambda m, p: f.rotate(q, m) @ f.key(k, p).mT, m, p, s=s)
 
 
-# Small shifts first; then past tables of 256, 2048 and 4096 positions, and to the end of 65536.
+# Small shifts first, then shifts beyond tables of 256, 2048, 4096 positions, up to 65536.
 MOVED = (
     *(
         Inputs(units=True, at={"m": (1, 0), "p": (0, 2), "s": s})
@@ -91,7 +91,7 @@ OWN_IDS = (
     ((0, 1), (5, 9)),
     ((0, 1, 2, 0, 1, 2),),
     ((0, 0, 0, 1, 2, 3), (0, 1, 2, 3, 4, 5), (3, 11, 40, 8, 2, 0)),
-)  # another order, a later start, rows of their own, restarts, rows shorter than others
+)  # another order, a later start, different rows, restarts, packed and shorter rows
 ALONE = (
     ("the first tokens among others", "these tokens alone"),
     ("the last tokens among others", "these tokens alone"),
@@ -111,7 +111,7 @@ ALONE = (
     s="shift",
 )
 def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
-    """All positions moved by s give the same products, and no vector looks at another position."""
+    """A common shift of all positions preserves products; no vector depends on another position."""
     left, right = ([side] for side in same_scores(f, q, k, m, p, s))
     for rotate in (f.rotate,) if f.key is f.rotate else (f.rotate, f.key):
         parts, wholes = each_alone(rotate, [q, m], [k, p], axes=(2, 1))
@@ -135,7 +135,7 @@ def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     o2="position A n",
 )
 def of_its_own_row(f: Any, x: Any, y: Any, p: Any, p2: Any, o: Any, o2: Any) -> Sides:
-    """No vector looks at the positions of another row, or at that row where they are shared."""
+    """No vector depends on the positions of another row or, if they are shared, on that row."""
     concat, cut = array_namespace(x).concat, x.shape[0]
     both = concat((x, y), axis=0)
     left: list[Any] = []
@@ -153,21 +153,21 @@ def of_its_own_row(f: Any, x: Any, y: Any, p: Any, p2: Any, o: Any, o2: Any) -> 
 
 
 def as_long_elsewhere(f: Any, x: Any, p: Any, o: Any, **_: Any) -> Sides:
-    """|rotate(x, p)|² = |rotate(x, o)|², and the same of another token and head."""
+    """|rotate(x, p)|² = |rotate(x, o)|², and tokens, heads and rows are lengthened equally."""
     left, right = _longer_alike(f.rotate(x, p), x, f.rotate(x, p), x)
     return [_square(f.rotate(x, p)), left], [_square(f.rotate(x, o)), right]
 
 
 def _longer_alike(rotated: Any, x: Any, other: Any, y: Any) -> Sides:
-    """|rotated|²·|y|² = |x|²·|other|², x at each token of each head and row, y at the first."""
+    """|rotated|²·|y|² = |x|²·|other|², for x at every token, head and row, and y at the first."""
     a, b, c, d = (_square(v) for v in (rotated, y, x, other))
     return _with_first(a, b), _with_first(c, d)
 
 
 def _with_first(x: Any, y: Any) -> Any:
-    """x·y, each token of each head and row of x with the first of y.
+    """Return x·y, for every token, head and row of x and the first of y.
 
-    Two numbers that are that of one place are equal, so this says as much as all pairs would.
+    Numbers that all equal the one at the first place are equal, so this implies it for all pairs.
     """
     return x * y[0, 0, 0]
 
@@ -190,10 +190,10 @@ LONG = (("|rotated x|²·|y|²", "|x|²·|rotated y|²"),)
     o="position B n",
 )
 def norm(f: Any, x: Any, y: Any, p: Any, o: Any) -> Sides:
-    """|rotate(x, p)|²·|y|² = |rotate(y, o)|²·|x|², x at any place, head and row, y at the first.
+    """|rotate(x, p)|²·|y|² = |rotate(y, o)|²·|x|², x at any token, head and row, y at the first.
 
-    Where channels that pass keep their length beside others that all become longer, no number is
-    that of all vectors; a witness is looked for with one vector.
+    If some channels pass through unchanged and others are lengthened, there is no common factor
+    for all vectors; a witness is searched for with a single vector.
     """
     return _longer_alike(f.rotate(x, p), x, f.rotate(y, o), y)
 
@@ -203,12 +203,12 @@ def _square(x: Any) -> Any:
 
 
 def nothing_vanishes(f: Any, x: Any, p: Any, **_: Any) -> Any:
-    """rotate(1, 0), where 1 has only ones: no channel becomes 0."""
+    """rotate(1, 0) for the vector 1 of ones, which must have no entry 0."""
     return f.rotate(0 * x + 1, _zero(f, p))
 
 
 def _zero(f: Any, p: Any) -> Any:
-    """Position 0, or the first that the code has."""
+    """Return position 0, or the first position of the code."""
     return 0 * p + f.first if f.first else 0 * p
 
 
@@ -230,13 +230,13 @@ def _zero(f: Any, p: Any) -> Any:
     ),
 )
 def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
-    """rotate(rotate(x, m), p) = rotate(rotate(x, m + p), 0): both have the square of a factor.
+    """rotate(rotate(x, m), p) = rotate(rotate(x, m + p), 0): both contain the square of a factor.
 
-    At position 0 each channel is multiplied by a number, the same of all tokens, heads and rows:
-    rotate(x, 0)·y = rotate(y, 0)·x, x at any place and y at the first.  Without that positions that
-    are off by one would pass, for they are off by two on both sides.  That number is above 0: else
-    two rotations and one may both give 0.  Of code that has no position 0 its first is counted
-    from, and nothing is known of what it does there.
+    At position 0 each channel is multiplied by a number, the same for all tokens, heads and rows:
+    rotate(x, 0)·y = rotate(y, 0)·x, for x at any place and y at the first.  Without this, positions
+    that are off by one would satisfy the law, as both sides are off by two.  The number must be
+    positive; otherwise both sides could be 0.  In code without a position 0, positions are counted
+    from its first, and nothing is required of what it does there.
     """
     rotate, zero = f.in_order, _zero(f, p)
     twice, once = composed(rotate, x, m, p, m + p - f.first if f.first else m + p)
@@ -247,7 +247,7 @@ def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
 
 
 def _multiplied(a: Any, x: Any, b: Any, y: Any) -> Sides:
-    """a·y = x·b, where a is what became of x, and b of y: the channels of both times one number."""
+    """a·y = x·b for the results a of x and b of y: channels are multiplied by the same numbers."""
     return _with_first(a, y), _with_first(x, b)
 
 
@@ -282,10 +282,10 @@ def rotated_linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
     ),
 )
 def identity_at_zero(f: Any, x: Any, y: Any, p: Any) -> Sides:
-    """rotate(x, 0)_i = c_i·x_i, and c_i = c_j where neither is 1: channels that pass have 1.
+    """rotate(x, 0)_i = c_i·x_i, with c_i = c_j unless one is 1, as for channels that pass through.
 
-    The factors are those of every token, head and row.  The second is asked of the first place:
-    (c_i − 1)·(c_j − 1)·(c_i − c_j) = 0 for all channels i and j.  No factor is 0.
+    The factors are the same for every token, head and row.  The second part is checked at the
+    first place: (c_i − 1)·(c_j − 1)·(c_i − c_j) = 0 for all channels i and j.  No factor is 0.
     """
     a, b = f.in_order(x, 0 * p), f.in_order(y, 0 * p)
     one, other = _multiplied(a, x, b, y)
@@ -314,7 +314,7 @@ ALIKE = (
     ),
 )
 def every_head_alike(f: Any, x: Any, y: Any, p: Any, sigma: Any) -> Sides:
-    """Heads permuted before are heads permuted after, and the first does not see the others."""
+    """Permuted heads give permuted results, and the first head does not depend on the others."""
     return _heads_alike(lambda a: f.rotate(a, p), x, y, sigma)
 
 
@@ -340,10 +340,10 @@ def _heads_alike(rotate: Callable[[Any], Any], x: Any, y: Any, sigma: Any) -> Si
     ),
 )
 def follows_its_ids(f: Any, x: Any, p: Any, o: Any, sigma: Any, rho: Any) -> Sides:
-    """Tokens, and rows, permuted with their ids before are permuted after.
+    """Tokens, or rows, permuted with their ids give permuted results.
 
-    The first row does not see the ids of the others; so no row does.  Where all rows have the same
-    ids, only tokens are permuted.
+    The first row does not depend on the ids of the others, hence no row does.  If all rows share
+    the same ids, only tokens are permuted.
     """
     if f.shared:
         return permuted(f.rotate, [x, p], sigma, [2, 1])
@@ -365,12 +365,12 @@ def follows_its_ids(f: Any, x: Any, p: Any, o: Any, sigma: Any, rho: Any) -> Sid
     z="real B H r D",
 )
 def running_relative(f: Any, q: Any, k: Any, z: Any) -> Sides:
-    """r tokens further along queries and keys have the products they have at the start."""
+    """Queries and keys have the same products r tokens later as at the start."""
     return _later(f, q, z) @ _later(f, k, z).mT, f.running(q) @ f.running(k).mT
 
 
 def as_long_later(f: Any, x: Any, z: Any, **_: Any) -> Sides:
-    """r tokens further along vectors are as long as at the start, and all tokens are alike."""
+    """Vectors are as long r tokens later as at the start, and all tokens are treated equally."""
     left, right = _longer_alike(f.running(x), x, f.running(x), x)
     return [_square(_later(f, x, z)), left], [_square(f.running(x)), right]
 
@@ -379,12 +379,12 @@ def as_long_later(f: Any, x: Any, z: Any, **_: Any) -> Sides:
     "rotary", "running", shown=as_long_later, names=LONG, x=VECTORS, y=VECTORS, z="real B H r D"
 )
 def running_norm(f: Any, x: Any, y: Any, z: Any) -> Sides:
-    """|x|², r tokens further along, grows as |y|² at the start, x at any place, y at the first."""
+    """|x|², r tokens later, grows like |y|² at the start, for x at any place and y at the first."""
     return _longer_alike(_later(f, x, z), x, f.running(y), y)
 
 
 def _later(f: Any, x: Any, z: Any) -> Any:
-    """Vectors rotated where r others stand before them."""
+    """Return vectors rotated with r others before them."""
     xp = array_namespace(x)
     return f.running(xp.concat((z, x), axis=2))[:, :, z.shape[2] :]
 
@@ -397,7 +397,7 @@ def running_linear(f: Any, x: Any, y: Any, a: Any) -> Sides:
 
 @HEADS_ALIKE.of("rotary", "running", names=ALIKE, x=VECTORS, y=VECTORS, sigma="permutation H")
 def running_heads_alike(f: Any, x: Any, y: Any, sigma: Any) -> Sides:
-    """Heads permuted before are heads permuted after, and the first does not see the others."""
+    """Permuted heads give permuted results, and the first head does not depend on the others."""
     return _heads_alike(f.running, x, y, sigma)
 
 
@@ -430,7 +430,7 @@ def equal_axes_are_one(f: Any, x: Any, p: Any) -> Sides:
     inputs=(Inputs(at={"p": (0, 1, 5)}, lengths={"B": 1}),),
 )
 def rotated_once(f: Any, q: Any, k: Any, v: Any, p: Any) -> Sides:
-    """The three at once are rotate(q, p), key(k, p), and v or key(v, p)."""
+    """all_three(q, k, v, p) is rotate(q, p), key(k, p), and v or key(v, p)."""
     wanted = f.key(v, p) if f.values_rotate else v
     return list(f.all_three(q, k, v, p)), [f.rotate(q, p), f.key(k, p), wanted]
 
@@ -462,7 +462,7 @@ def shift_of_cached_keys(f: Any, k: Any, p: Any, s: Any) -> Sides:
     inputs=tuple(Inputs(lengths={"B": 1, "c": c}) for c in (1, 2, 3, 5, 9, 17, 40, 129, 300)),
 )
 def cache_keeps_its_positions(f: Any, k: Any) -> Sides:
-    """kept = key(raw, p) for what the cache has kept, its raw keys and their positions p."""
+    """kept = key(raw, p) for the keys in the cache, the raw keys and their positions p."""
     kept, raw, p = f.evict(k)
     return kept, f.key(raw, p)
 
@@ -478,7 +478,7 @@ def cache_keeps_its_positions(f: Any, k: Any) -> Sides:
     inputs=(Inputs(at={"p": (0, 1, 4)}, lengths={"B": 1, "E": "F"}),),
 )
 def conversion_keeps_scores(f: Any, x: Any, queries: Any, keys: Any, p: Any) -> Sides:
-    """The scores of projections are those of the converted ones, each rotated in its layout."""
+    """Projections and converted projections give the same scores, each rotated in its layout."""
     rotate, key = f.converted
     other, others = f.convert(queries, keys, f.heads)
     return (
@@ -558,6 +558,6 @@ LAWS = (
         "survives-casting",
         "rotary",
         "precision",
-        "after .bfloat16() or .half() the frequencies are what they were, within float32",
+        "after .bfloat16() or .half() the frequencies are unchanged, within float32",
     ),
 )

@@ -1,4 +1,4 @@
-"""Laws of what a call leaves behind, of rows that stand beside each other, and of other paths."""
+"""Laws of state: earlier calls, other rows of a batch, cached steps, padding and other paths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from array_api_compat import array_namespace
 from .law import THREE, TOKENS, VECTORS, Inputs, Law, Sides, each_alone, zero_of_each
 
 EVERY = "rotary attention bias additive mask layer"
-# Two rows of one token, or as many tokens as rows: what mixes rows up may show there alone.
+# Two rows of one token, or as many tokens as rows, where alone some mixing of rows shows.
 ROWS = ({"B": 1, "A": 1}, {"B": 1, "A": 1, "n": 1, "r": 1}, {"B": 1, "A": 1, "n": 2, "r": 2})
 APART = (
     ("the first rows in their batch", "the first rows alone"),
@@ -72,7 +72,7 @@ NO_MUTATION = Law(
     o="position A n",
 )
 def rotary_rows_apart(f: Any, x: Any, p: Any, y: Any, o: Any) -> Sides:
-    """The rows of a batch are what those before and those after any cut are alone."""
+    """A batch cut into two parts gives the results of the parts alone."""
     if f.shared:
         return each_alone(lambda vectors: f.rotate(vectors, p[:1]), [x], [y])
     return each_alone(f.rotate, [x, p], [y, o])
@@ -89,12 +89,12 @@ def rotary_rows_apart(f: Any, x: Any, p: Any, y: Any, o: Any) -> Sides:
     v2="real A G n D",
 )
 def attend_rows_apart(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
-    """The rows of a batch are what those before and those after any cut are alone."""
+    """A batch cut into two parts gives the results of the parts alone."""
     return each_alone(f.attend, [q, k, v], [q2, k2, v2])
 
 
 def _of_one(call: str) -> Callable[..., Sides]:
-    """The same of a call that is given one array."""
+    """Return the same law for a call with one argument."""
 
     def rows_apart(f: Any, x: Any, y: Any) -> Sides:
         return each_alone(getattr(f, call), [x], [y])
@@ -108,7 +108,7 @@ ROWS_APART.of("rotary", "running", names=APART, sizes=ROWS, x=VECTORS, y="real A
 
 
 def _each(_: Any, first: Any, last: Any, **__: Any) -> dict[str, Any]:
-    """Rows that are what they are alone are rows of the next layer, put together."""
+    """The results of the two parts are the two parts of the next layer's batch."""
     return {"x": first, "y": last}
 
 
@@ -118,7 +118,7 @@ for _kind, _call in (("attention", "layer"), ("layer", "call"), ("additive", "ad
     )
 
 
-PIECES, SINGLE = 8, 32  # pieces of many tokens, and how many at each end are fed one by one
+PIECES, SINGLE = 8, 32  # number of pieces if there are many tokens; tokens at each end fed singly
 FED: dict[str, Any] = {
     "names": (("in pieces", "all at once"),),
     "unsaid": "other pieces",
@@ -133,9 +133,10 @@ FED: dict[str, Any] = {
 @STEP_BY_STEP.of("layer", "step", **FED)
 @STEP_BY_STEP.of("attention", "step", **FED)
 def in_pieces(f: Any, x: Any) -> Sides:
-    """One by one, in two pieces, in pieces of two, and a piece and then one by one: the same.
+    """Tokens fed one by one, in two pieces, in pieces of two and the like give the same output.
 
-    Of many tokens pieces are longer than two, and the first and the last go one by one.
+    If there are many tokens, pieces are longer than two, and only the first and the last tokens
+    are fed one by one.
     """
     xp, n = array_namespace(x), x.shape[1]
     pieces, singly = range(0, n, max(2, n // PIECES)), set(range(n))
@@ -166,7 +167,7 @@ def _ragged(*rows: Sequence[int]) -> tuple[Inputs, ...]:
 
 
 def _padded(f: Any, y: Any, z: Any, *, call: str, alone: str, left: bool) -> Sides:
-    """Rows of r tokens and padding give what they give alone."""
+    """Rows of r tokens with padding give their outputs alone."""
     xp, r, m = array_namespace(y), y.shape[1], z.shape[1]
     own = xp.arange(r + m)[None, :] >= m if left else xp.arange(r + m)[None, :] < r
     keep = own | (xp.arange(y.shape[0])[:, None] < 0)
@@ -177,7 +178,7 @@ def _padded(f: Any, y: Any, z: Any, *, call: str, alone: str, left: bool) -> Sid
 def _ragged_rows(
     f: Any, x: Any, x2: Any, y: Any, z: Any, *, call: str, alone: str, left: bool
 ) -> Sides:
-    """The same beside longer rows, which give what they give alone as well."""
+    """The same beside longer rows, which give their outputs alone as well."""
     xp, rows, r, m = array_namespace(x), x.shape[0], y.shape[1], z.shape[1]
     whole, short = xp.concat((x, x2), axis=1), xp.concat((z, y) if left else (y, z), axis=1)
     place = xp.arange(r + m)[None, :]
@@ -194,7 +195,7 @@ for _call, _alone, _left in (
     ("padded_steps", "steps_alone", True),
 ):
     _how: dict[str, Any] = {"call": _call, "alone": _alone, "left": _left}
-    _steps = _call == "padded_steps"  # the last two tokens are steps of one
+    _steps = _call == "padded_steps"  # the last two tokens are fed one by one
     _more: dict[str, Any] = (
         {"unsaid": "at the first call and after"}
         if _steps
@@ -241,7 +242,7 @@ for _call, _alone, _left in (
     ),
 )
 def padded_context(f: Any, x: Any, y: Any, z: Any) -> Sides:
-    """Tokens read of a context and its padding what they read of the context alone."""
+    """A context with padding gives the same outputs as the context alone."""
     xp, m = array_namespace(x), y.shape[1]
     place = xp.arange(m + z.shape[1])[None, :] + 0 * xp.arange(x.shape[0])[:, None]
     padded = f.reading(x, xp.concat((y, z), axis=1), place < m)
@@ -255,11 +256,11 @@ IN_TRAINING: dict[str, Any] = {
 
 
 def _without_dropout(kind: str, call: str) -> None:
-    """The law of a call on tokens."""
+    """Add the law for a call on tokens."""
 
     @WITHOUT_DROPOUT.of(kind, f"{call}_undropped", **IN_TRAINING, x=TOKENS)
     def undropped(f: Any, x: Any) -> Sides:
-        """The same module in training, where nothing is dropped."""
+        """The same module in training mode without dropout gives the same output."""
         return getattr(f, f"{call}_undropped")(x), getattr(f, call)(x)
 
 
@@ -269,7 +270,7 @@ _without_dropout("layer", "call")
 
 @WITHOUT_DROPOUT.of("attention", "attend_undropped", **IN_TRAINING, **THREE)
 def attend_undropped(f: Any, q: Any, k: Any, v: Any) -> Sides:
-    """The same module in training, where nothing is dropped."""
+    """The same module in training mode without dropout gives the same output."""
     return f.attend_undropped(q, k, v), f.attend(q, k, v)
 
 
@@ -277,7 +278,7 @@ PATHS = (("the main path", "another path"),)
 
 
 def _alike(main: Callable[..., Any], paths: Sequence[Callable[..., Any]], *given: Any) -> Sides:
-    """Each path gives what the main one gives."""
+    """Return the results of the main path and of each other path."""
     return [main(*given)] * len(paths), [path(*given) for path in paths]
 
 
@@ -316,9 +317,9 @@ def layer_paths(f: Any, x: Any) -> Sides:
     ),
 )
 def hidden_paths(f: Any, x: Any, keep: Any) -> Sides:
-    """The same where rows are padded, of the tokens that count."""
+    """The same for padded rows, at the tokens that count."""
     xp, kept = array_namespace(x), keep[..., None]
-    zero = zero_of_each(x)  # not of the result: that may be NaN where a token is hidden
+    zero = zero_of_each(x)  # not made from the result, which may be NaN at hidden tokens
     main = xp.where(kept, f.hide(x, keep), zero)
     return (
         [main] * len(f.hidden_paths),
@@ -328,7 +329,7 @@ def hidden_paths(f: Any, x: Any, keep: Any) -> Sides:
 
 @PATHS_AGREE.of("attention", "masked_paths", names=PATHS, **THREE, keep="keep B n")
 def masked_paths(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
-    """The same under a mask, which leaves every query its own key where it has one for each."""
+    """The same under a mask, which leaves every query its own key unless it is by key alone."""
     xp, pairs = array_namespace(q), f.masked_paths
     rows = keep[:, None, None, :]
     if not f.by_key:

@@ -1,4 +1,4 @@
-"""Laws of biases, and of tables of positions that are added to tokens."""
+"""Laws of biases of attention scores, and of position tables that are added to tokens."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ PRODUCTS = Law(
     ),
 )
 def offset_only(f: Any, x: Any, y: Any) -> Sides:
-    """Further along the bias is what it is at the start, up to a number for each query.
+    """The bias of later tokens is that of the first, up to a number for each query.
 
-    And so it is where there are no further tokens: it does not depend on how many there are.
+    It also is that of a shorter call: it does not depend on the number of tokens.
     """
     xp = array_namespace(x)
     long = xp.concat((x, y), axis=0)
@@ -78,9 +78,9 @@ def offset_only(f: Any, x: Any, y: Any) -> Sides:
 
 
 def _seen(f: Any, xp: Any, bias: Any, first: Any = 0) -> Any:
-    """Of a bias under a causal mask no key is compared that comes after its query.
+    """Return a bias; under a causal mask, with 0 for keys after their query.
 
-    ``first`` is the place of the first query among the keys.
+    ``first`` is the position of the first query among the keys.
     """
     if not f.causal:
         return bias
@@ -93,14 +93,14 @@ STEPPED = (("a step further along this axis", "the same pairs of places"),)
 
 @OFFSET_ONLY.of("bias", "indexed", of_sizes=True, inputs=OF_CALLS["windowed"], names=STEPPED)
 def index_of_offset(f: Any) -> Sides:
-    """A step of query and key along an axis leaves their place in the table."""
+    """A step of query and key along an axis does not change their index in the table."""
     index = f.indexed()
     steps = list(_steps(index))
     return [index[there] for there, _ in steps], [index[here] for _, here in steps]
 
 
 def _steps(bias: Any) -> Iterator[tuple[Any, Any]]:
-    """For each axis of a window the pairs of places one step along it, and those they come from."""
+    """Yield, for each axis of a window, pairs of places moved one step along it and unmoved."""
     axes = (bias.ndim - 1) // 2
     for axis in range(axes):
         sides = []
@@ -112,10 +112,10 @@ def _steps(bias: Any) -> Iterator[tuple[Any, Any]]:
 
 @OFFSET_ONLY.of("bias", "windowed", of_sizes=True, names=STEPPED)
 def offset_only_in_a_window(f: Any) -> Sides:
-    """A step of query and key along an axis of the window changes a query's biases by one number.
+    """A step of query and key along an axis adds one number to all biases of the query.
 
-    Any two pairs of one offset are such steps apart, and the steps can be made in one order for
-    all keys; the bias is (H, *window, *window).
+    Any two pairs with the same offset are such steps apart, and the steps can be made in the same
+    order for all keys; the bias has shape (H, *window, *window).
     """
     bias = f.windowed()
     first = (slice(None),) * ((bias.ndim + 1) // 2) + (slice(0, 1),) * ((bias.ndim - 1) // 2)
@@ -138,7 +138,7 @@ def offset_only_in_a_window(f: Any) -> Sides:
     names=(("the bias of the last queries alone", "the last rows of all"),),
 )
 def last_rows(f: Any, x: Any, y: Any) -> Sides:
-    """The last queries alone have the last rows, up to a number for each query."""
+    """The bias of the last queries alone is the last rows of all, up to a number per query."""
     xp, r = array_namespace(x), x.shape[0]
     long = xp.concat((x, y), axis=0)
     few, rows = f.biased(y, long), f.biased(long, long)[:, r:]
@@ -159,7 +159,7 @@ def last_rows(f: Any, x: Any, y: Any) -> Sides:
     inputs=tuple(Inputs(lengths={"B": 1, "n": n, "r": r}) for n, r in ((2, 1), (63, 1), (20, 30))),
 )
 def products_of_offset(f: Any, x: Any, y: Any) -> Sides:
-    """Rows r further along have the products of the first rows, however many there are."""
+    """Rows r positions later have the products of the first rows, for any number of rows."""
     xp = array_namespace(x)
     long, alone = f.added(0 * xp.concat((x, y), axis=1)), f.added(0 * y)
     r, n = x.shape[1], y.shape[1]
@@ -176,10 +176,10 @@ def products_of_offset(f: Any, x: Any, y: Any) -> Sides:
     names=(("products of rows a step further along this axis", "of the same pairs of places"),),
 )
 def products_on_a_grid(f: Any) -> Sides:
-    """Places of a grid have the products that depend on their offset along each axis alone.
+    """Products of rows of a grid depend only on the offset along each axis.
 
-    A step of both places along one axis leaves them; any two pairs of one offset are such steps
-    apart.
+    A step of both places along one axis does not change them; any two pairs with the same offset
+    are such steps apart.
     """
     table = f.gridded()
     every, new = (slice(None),) * (table.ndim - 1), (None,) * (table.ndim - 1)

@@ -40,7 +40,7 @@ SYMMETRIES = {**QKV, **MOVED}
     claims=("T9", "G2.3e"),
 )
 def softmax_commutes_with_permutations(S: Array, tau: Array, sigma: Array) -> Claim:
-    """For scores of any shape, permuting rows by τ and columns by σ permutes the weights alike."""
+    """For scores of any shape, permuting rows by τ and columns by σ permutes the weights too."""
     return chain(
         softmax(S[tau][:, sigma]),
         ("softmax treats each row by itself", softmax(S[:, sigma])[tau]),
@@ -64,7 +64,7 @@ def columns_stay(S: Array, tau: Array, sigma: Array) -> Claim:
 def the_query_permutation_leaves_softmax_once(
     Q: Array, K: Array, V: Array, tau: Array, sigma: Array, g: Array, h: Array
 ) -> dict[str, Claim]:
-    """The rows of the weights are permuted by τ; printed with τ inside too, they are twice."""
+    """The rows of the weights are permuted by τ once; with τ inside too, as printed, twice."""
     root = ell**0.5
     first = softmax(Q[tau] @ g @ (K[sigma] @ g).mT / root) @ (V[sigma] @ h)
     return {
@@ -166,7 +166,7 @@ def two_permutations(Q: Array, K: Array, V: Array, sigma: Array, tau: Array) -> 
     claims=("B1", "GS3.1"),
 )
 def permuting_keys_alone_changes_attention(Q: Array, K: Array, V: Array, sigma: Array) -> Claim:
-    """A sentence one meets; it is false: the keys must take the values with them."""
+    """A common claim, and false: the values must be permuted with the keys."""
     return equal(attention(Q, K[sigma], V), attention(Q, K, V))
 
 
@@ -183,7 +183,7 @@ def keys_and_values_together(Q: Array, K: Array, V: Array, sigma: Array) -> Clai
     claims=("B1",),
 )
 def permuting_values_alone_changes_attention(Q: Array, K: Array, V: Array, sigma: Array) -> Claim:
-    """A sentence one meets; it is false: the values must take the keys with them."""
+    """A common claim, and false: the keys must be permuted with the values."""
     return equal(attention(Q, K, V[sigma]), attention(Q, K, V))
 
 

@@ -51,7 +51,7 @@ MAPPED = {"X": real(n, p), "W_Q": real(p, ell), "W_K": real(p, ell), "W_V": real
 def self_attention_is_equivariant(
     X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array
 ) -> dict[str, Claim]:
-    """Reordering the tokens reorders the outputs, with every intermediate matrix on the way."""
+    """Reordering the tokens reorders the outputs, and every intermediate matrix accordingly."""
     Q, K, V = X @ W_Q, X @ W_K, X @ W_V
     S = Q @ K.mT / ell**0.5
     A = softmax(S)
@@ -97,7 +97,7 @@ def invariant_self_attention(X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma
 def multi_head_attention_is_equivariant(
     X: Array, W_Q: Array, W_K: Array, W_V: Array, W_O: Array, sigma: Array
 ) -> Claim:
-    """H heads, their outputs summed through H matrices (side by side times one), move along."""
+    """The sum of H heads through H matrices (or side by side, times one) is reordered too."""
     return equal(multi_head(X[sigma], W_Q, W_K, W_V, W_O), multi_head(X, W_Q, W_K, W_V, W_O)[sigma])
 
 
@@ -173,7 +173,7 @@ def values_for_queries(X: Array, W_k: Array, W_q: Array, W_v: Array, sigma: Arra
 def masked_attention_is_equivariant_with_its_mask(
     Q: Array, K: Array, V: Array, M: Array, sigma: Array
 ) -> Claim:
-    """Whoever may look at whom is told by the mask: M[i, j] moves to (σ⁻¹(i), σ⁻¹(j))."""
+    """The mask says which token sees which: M[i, j] moves to (σ⁻¹(i), σ⁻¹(j))."""
     moved = M[sigma][:, sigma]
     return chain(
         masked_attention(Q[sigma], K[sigma], V[sigma], moved),

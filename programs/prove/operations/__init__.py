@@ -1,4 +1,4 @@
-"""The operations of a graph, each read as array code on terms."""
+"""Readings of the operations of a graph, each as array code on terms."""
 
 from __future__ import annotations
 

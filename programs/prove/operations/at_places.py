@@ -1,8 +1,8 @@
-"""Entries at places that are an array: tables read at an index, and arrays that are computed.
+"""Entries at indices that are arrays: lookups in stored tables, and in arrays that are computed.
 
 ``table[ids]`` of a table that the code computes, cos(arange(n) ω), is cos(ids ω): every operation
-that acts row by row along the axis takes the rows of what it acts on, down to the range itself.
-It is so for the places of the axis alone, 0 to n - 1, which is a condition of the proof.
+that acts row by row along the axis takes the rows of its operands, down to the range itself.  This
+holds for indices within the axis, 0 to n - 1, which is a condition of the proof.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ NAMED = ("var", "index", "size", "space", "call", "inverse")
 
 
 def entries_of(array: Array) -> Tensor | None:
-    """All entries of such an array, or None for any other; they are exact below 2⁵³."""
-    # A length is an argument or stands in a shape; neither may have a name.
+    """Return all entries of an array that has no free names, if they are integers, else None.
+
+    They are exact below 2⁵³.
+    """
+    # A length is an argument or part of a shape; neither may contain a name.
     parts = {part for t in postorder(array.term) for part in (t, *t.shape)} | {*array.axes}
     if is_truth(array.term) or any(part.op in NAMED for part in parts):
         return None
@@ -46,16 +49,16 @@ Stored = Callable[[Array, int, Array], Array | None]
 
 
 def taken(a: Array, axis: int, where: Array, stored: Stored) -> Array:
-    """The rows of an array at these places: the axes of the places, then the others of the array.
+    """Return the rows of an array at these places: the axes of the places, then the other axes.
 
-    ``stored`` gives the rows of a table that is not a formula, or None for what is none.  Raises
-    ``Unread`` where an operation does not act row by row.
+    ``stored`` returns the rows of a stored table that is not a formula, and None for other arrays.
+    Raises ``Unread`` if an operation does not act row by row.
     """
     return _Taken(where, stored)(a.term, axis)
 
 
 class _Taken:
-    """``where`` are the places; ``count`` the number of their axes, which come first."""
+    """Take rows of a term: ``where`` are the places, ``count`` the number of their axes."""
 
     def __init__(self, where: Array, stored: Stored) -> None:
         self.where, self.stored, self.count = where, stored, where.ndim
@@ -74,7 +77,7 @@ class _Taken:
         return found
 
     def _behind(self, axis: int, taken: int) -> int:
-        """Where an axis stands among those of the rows."""
+        """Return the position of an axis among those of the rows."""
         return self.count + axis - (axis > taken)
 
     def _key(self, axis: int, at: Any) -> tuple[Any, ...]:
@@ -188,7 +191,7 @@ def _without(t: Term, axis: int) -> tuple[Term, ...]:
 
 
 def table(shape: Sequence[Any], body: Any) -> Array:
-    """The array whose entry at indices i, j, .. is ``body(i, j, ..)``."""
+    """Return the array whose entry at indices i, j, .. is ``body(i, j, ..)``."""
     if not shape:
         return as_array(body())
     found: Array = rows(as_array(shape[0]), lambda i: table(shape[1:], lambda *r: body(i, *r)))
@@ -197,7 +200,7 @@ def table(shape: Sequence[Any], body: Any) -> Array:
 
 @moves("aten.index.Tensor", "aten.index_select.default")
 def index(x: Any, places: Any, selected: Any = None) -> Any:
-    """The entries at places that are themselves an array, along one axis."""
+    """The entries at places given by an array, along one or more adjacent axes."""
     if selected is not None:  # index_select(x, axis, places)
         places = [None] * (places % x.ndim) + [selected]
     found = [(k, p) for k, p in enumerate(places) if p is not None]
@@ -212,7 +215,7 @@ def index(x: Any, places: Any, selected: Any = None) -> Any:
 
 @moves("aten.gather.default")
 def gather(x: Any, axis: int, where: Any, *_: Any) -> Any:
-    """The entries whose place along one axis is told; along every other one it is their own."""
+    """The entries whose index along one axis is given; along the others it is their own."""
     axis, where = axis % x.ndim, constant(where)
     wheres = [
         where if k == axis else along(xp.arange(Array(length)), k, where.ndim)
@@ -228,17 +231,17 @@ def embedding(weight: Array, places: Array, *_: Any) -> Array:
 
 
 def rows_of(a: Array, axis: int, where: Array, *, inside: bool = False) -> Array:
-    """The rows of a stored table at these places: a function of the place, whatever it is.
+    """Return the rows of a stored table at these places, as an uninterpreted function of the place.
 
-    ``inside`` says that all places are known to be below the length of the table.
+    ``inside``: all places are known to be below the length of the table.
     """
     name, value = notes().stored[a.term]
-    # One name for each axis: a column of a square table is no row of it.
+    # One name for each axis: a column of a square table is not a row of it.
     told = f"{notes().prefix}{name}_row" if axis == 0 else f"{notes().prefix}{name}_along_{axis}"
     length = a.axes[axis]
     angles = notes().angles.get(a.term)
     if angles is not None and angles.axis == axis:
-        if not inside:  # counted from the end a row is that of another position
+        if not inside:  # a row counted from the end belongs to another position
             last = angles.shape[axis] - 1
             assume(f"indices stay in 0, .., {last}, those of a stored table", "if")
         return _placed(_angles(angles, where), axis, where.ndim)
@@ -251,8 +254,8 @@ def rows_of(a: Array, axis: int, where: Array, *, inside: bool = False) -> Array
 
 
 def _angles(angles: Angles, where: Array) -> Array:
-    """The cosines and sines that a stored table has for these positions."""
-    told = "stored cosines and sines are as they are now, and read as exact ones"
+    """Return the cosines and sines that a stored table has for these positions."""
+    told = "stored cosines and sines keep their values, and are read as exact ones"
     assume(f"{told} (they are within {angles.off:.1g})")
     notes().givens[angles.name] = angles.given
     notes().constants[angles.name] = torch.tensor(angles.frequencies, dtype=torch.float64)
@@ -260,7 +263,7 @@ def _angles(angles: Angles, where: Array) -> Array:
 
 
 def _listed(a: Array, axis: int, where: Array) -> Array | None:
-    """The entries of a computed array at the places of a stored list: any list of such places."""
+    """Return entries of a computed array at places from a stored list, read as any such list."""
     name, value = notes().stored.get(where.term, ("", None))
     length = number_of(a.axes[axis])
     if value is None or where.ndim != 1 or length is None:
@@ -286,7 +289,7 @@ def _gathered(a: Array, axis: int, where: Array) -> Array:
     if listed is not None:
         return listed
     inside = _inside_all(a, axis, [where])
-    # Of two programs one may read a weight whole, and the other its rows in another order.
+    # One of two programs may read a weight as a whole, and the other its rows in another order.
     whole = notes().recognises and inside and a.term not in notes().angles
     if a.term in notes().stored and not whole:
         return rows_of(a, axis, where, inside=inside)
@@ -296,7 +299,7 @@ def _gathered(a: Array, axis: int, where: Array) -> Array:
 
 
 def _if_stored(a: Array, axis: int, where: Array) -> Array | None:
-    """The rows of a stored table: it has them where the array that is made of it has its own."""
+    """Return the rows of a stored table, else None; the caller has bounded the places."""
     if a.term not in notes().stored:
         return None
     found = rows_of(a, axis, where, inside=True)
@@ -305,7 +308,7 @@ def _if_stored(a: Array, axis: int, where: Array) -> Array | None:
 
 
 def _is_input(where: Array) -> bool:
-    """Whether places are integers that the code is given, or made of these and of ranges alone."""
+    """Whether places are integer inputs, or computed from these and ranges alone."""
     known = set(notes().stored)
     of = {v for v in free(where.term) if v.op == "var" and v.data[1] in ("real", "position")}
     if is_truth(where.term) or any(t.op == "call" for t in postorder(where.term)):
@@ -314,7 +317,7 @@ def _is_input(where: Array) -> bool:
 
 
 def _gathered_at(a: Array, axis: int, wheres: Sequence[Array]) -> Array:
-    """The entries at places on several neighbouring axes, broadcast against each other."""
+    """Return the entries at places on several adjacent axes, broadcast against each other."""
     shape = broadcast_shapes(*(where.axes for where in wheres))
     wide = [
         _from_the_front(xp.broadcast_to(where, shape), length)
@@ -338,7 +341,7 @@ def _gathered_at(a: Array, axis: int, wheres: Sequence[Array]) -> Array:
 
 
 def _from_the_front(where: Array, length: Term) -> Array:
-    """The same places counted from the front, where all are known to be counted from the end."""
+    """Return the places counted from the front, if all are known to be counted from the end."""
     known = entries_of(where)
     if known is None or number_of(length) is None or not bool((known < 0).all()):
         return where
@@ -346,13 +349,13 @@ def _from_the_front(where: Array, length: Term) -> Array:
 
 
 def _placed(found: Array, axis: int, count: int) -> Array:
-    """The first axes, as many as the places have, moved behind those that come before them."""
+    """Move the first axes, as many as the places have, behind the axes that precede them."""
     order = [*range(count, count + axis), *range(count), *range(count + axis, found.ndim)]
     return xp.permute_dims(found, order)
 
 
 def _inside_all(a: Array, axis: int, wheres: Sequence[Array]) -> bool:
-    """Whether all places are known to be inside; refused where an array has no entry there."""
+    """Whether all places are known to be inside; raise ``Unread`` where there is no entry."""
     stored, inside = a.term in notes().stored, True
     for where, length in zip(wheres, map(number_of, a.axes[axis:]), strict=False):
         if is_truth(where.term):
@@ -374,7 +377,7 @@ def _inside_all(a: Array, axis: int, wheres: Sequence[Array]) -> bool:
 
 
 def _entries(a: Array, axis: int, wheres: Sequence[Array]) -> Array:
-    """The entries of an array at places that are certainly inside, or that the kernel asks for."""
+    """Return entries of an array at places that are inside, or that the kernel checks."""
     last, batch = axis + len(wheres), wheres[0].ndim
     shape = (*a.axes[:axis], *wheres[0].axes, *a.axes[last:])
 
@@ -388,7 +391,7 @@ def _entries(a: Array, axis: int, wheres: Sequence[Array]) -> Array:
 
 
 def _all_below(places: Tensor, length: int) -> bool:
-    """Whether all places are counted from the front of an axis, and none leaves it."""
+    """Whether all places are nonnegative and below the length of the axis."""
     return not places.numel() or bool(((places >= 0) & (places < length)).all())
 
 

@@ -1,4 +1,4 @@
-"""Axis lengths, arithmetic on them, and arrays made of them: ranges, constants, triangles."""
+"""Axis lengths, arithmetic on them, and arrays made from them: ranges, constants, triangles."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ for _name in ("mul", "add", "sub", "neg"):
 
 @reads("floordiv")
 def quotient(a: Any, b: Any) -> Any:
-    """⌊a/b⌋, where that is a length."""
+    """⌊a/b⌋, if that is a length."""
     if isinstance(a, int) and isinstance(b, int):
         return a // b
     found, rest = split_integer(integer(as_array(a).term), integer(as_array(b).term))
@@ -80,7 +80,7 @@ def ratio(a: Any, b: Any) -> Array:
 
 @reads("pow")
 def root(a: Any, b: Any) -> Array:
-    """A root, or a whole power, of lengths."""
+    """A root, or an integer power, of lengths."""
     if isinstance(b, Array) or b not in (*ROOTS, 1, 2, 3, -1):
         raise Unread(f"{a!r} to the power {b!r}")
     return numeric(a) ** (b if b in ROOTS else int(b))
@@ -88,7 +88,7 @@ def root(a: Any, b: Any) -> Array:
 
 @reads("sym_int", "mod", "sym_max", "sym_min", "sym_not")
 def refused(*given: Any) -> Any:
-    """Arithmetic that leaves lengths; literal numbers are computed, others are not read."""
+    """Arithmetic that leaves the lengths; these operations are not read."""
     raise Unread(f"arithmetic on the lengths {', '.join(map(repr, given))}")
 
 
@@ -119,7 +119,7 @@ def arange(*bounds: Any, dtype: Any = None, **_: Any) -> Array:
 
 
 def _holds_counts(dtype: Any) -> None:
-    """Counts that a dtype does not hold wrap round, or are rounded; the second is told."""
+    """Refuse dtypes in which counts wrap around, and note those in which they are rounded."""
     if dtype in NARROW:
         raise Unread(f"whole numbers as {dtype}, where they wrap round")
     if dtype in (torch.float16, torch.bfloat16):
@@ -133,7 +133,7 @@ def _whole(value: Any) -> Any:
 
 @moves("aten.full.default", "aten.new_full.default")
 def full(*given: Any, dtype: Any = None, **_: Any) -> Array:
-    """One number everywhere, or one truth value."""
+    """An array of one number, or of one truth value."""
     shape, value = given[-2:]
     one = _in_dtype(value, dtype)
     return _of_any_lengths(
@@ -142,7 +142,7 @@ def full(*given: Any, dtype: Any = None, **_: Any) -> Array:
 
 
 def _of_any_lengths(made: Callable[[tuple[Any, ...]], Array], shape: tuple[Any, ...]) -> Array:
-    """An array that is known at any lengths; where its own are numbers, its first rows are read."""
+    """Return an array that is known at any lengths, noting this if its own lengths are numbers."""
     found = made(shape)
     if all(isinstance(n, int) for n in shape):
         notes().patterns[found.term] = made
@@ -160,7 +160,7 @@ def _in_dtype(value: Any, dtype: Any) -> Array:
 
 @moves("aten.empty_permuted.default", "aten.empty.memory_format", "aten.new_empty.default")
 def empty(*given: Any, **_: Any) -> Array:
-    """Memory that is to be written: any numbers, other ones at every use."""
+    """Uninitialised memory: arbitrary numbers, different at every use."""
     shape = given[0] if isinstance(given[0], list | tuple) else given[1]
     lengths = tuple(sized(n) for n in shape)
     name = f"{notes().prefix}memory_{len(notes().largest)}"
@@ -172,13 +172,13 @@ def empty(*given: Any, **_: Any) -> Array:
 
 @moves("aten.empty_like.default")
 def empty_like(x: Any, **_: Any) -> Array:
-    """The same in the shape of x."""
+    """Uninitialised memory in the shape of x."""
     return empty(list(x.axes))
 
 
 @moves("aten.full_like.default")
 def full_like(x: Any, value: Any, *, dtype: Any = None, **_: Any) -> Array:
-    """One number in the shape of x; one truth value where x has those."""
+    """One number in the shape of x; one truth value if x has truth values."""
     wanted = torch.bool if dtype is None and is_truth(x.term) else dtype
     return xp.broadcast_to(_in_dtype(value, wanted), x.axes)
 
@@ -215,7 +215,7 @@ def eye(*lengths: Any, **_: Any) -> Array:
 
 
 def offsets(x: Array) -> Array:
-    """j − i at row i and column j of the last two axes."""
+    """Return j − i at row i and column j of the last two axes."""
     rows, columns = x.axes[-2:]
     return xp.arange(as_array(columns))[None, :] - xp.arange(as_array(rows))[:, None]
 
@@ -242,7 +242,7 @@ _triangle("aten.triu.default", operator.ge)  # x where j − i ≥ diagonal, 0 e
 
 @moves("aten.meshgrid.indexing", "aten.meshgrid.default")
 def meshgrid(axes: Sequence[Any], *, indexing: str = "ij") -> list[Array]:
-    """The coordinates of each place of a grid."""
+    """The coordinates of each point of a grid."""
     if indexing != "ij" and len(axes) > 1:
         raise Unread("meshgrid with indexing='xy'")
     arrays = [numeric(a) for a in axes]

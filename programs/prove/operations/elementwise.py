@@ -1,4 +1,4 @@
-"""Operations that act on every entry by itself."""
+"""Operations that act on each entry separately."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def leaky_relu(x: Any, slope: Any = 0.01) -> Array:
 
 @entrywise("aten.hardtanh.default")
 def hardtanh(x: Any, least: Any = -1, most: Any = 1) -> Array:
-    """x between two bounds."""
+    """x clipped to two bounds."""
     return clamp(x, least, most)
 
 
@@ -91,26 +91,26 @@ def gelu(x: Any, *, approximate: str = "none") -> Array:
 
 @entrywise("aten.maximum.default", "aten.clamp_min.default", "aten.clamp_min.Tensor")
 def largest(x: Any, y: Any) -> Array:
-    """The larger one; of a number and its negative it is the absolute value."""
+    """The maximum; of a number and its negative, the absolute value."""
     a, b = bound(x), bound(y)
     return xp.abs(a) if _opposite(a, b) else xp.maximum(a, b)
 
 
 @entrywise("aten.minimum.default", "aten.clamp_max.default")
 def least_of(x: Any, y: Any) -> Array:
-    """The smaller one; of a number and its negative it is the absolute value, negated."""
+    """The minimum; of a number and its negative, minus the absolute value."""
     a, b = bound(x), bound(y)
     return -xp.abs(a) if _opposite(a, b) else xp.minimum(a, b)
 
 
 def _opposite(a: Array, b: Array) -> bool:
-    """Whether one of two is the other with a minus before it."""
+    """Whether one of two arrays is the negative of the other, by its form."""
     return (-a).term is b.term or (-b).term is a.term
 
 
 @entrywise("aten.clamp.default", "aten.clamp.Tensor")
 def clamp(x: Any, least: Any = None, most: Any = None) -> Array:
-    """x, or the bound that it passes."""
+    """x clipped to the bounds."""
     return xp.clip(
         numeric(x),
         min=None if least is None else bound(least),
@@ -136,7 +136,7 @@ def _compared(name: str, rule: Callable[[Array, Array], Any]) -> None:
             x, y = numeric(x), numeric(y)
         if not (x.term.finite and y.term.finite) and (_is_low(a) or _is_low(b)):
             raise Unread(FILLED)
-        if x.term is y.term:  # a NaN is not equal to itself
+        if x.term is y.term:  # a NaN does not equal itself
             assume(NO_NONE, "if")
         return as_array(rule(x, y))
 
@@ -148,9 +148,9 @@ FILLED = "a mask compared with the number that it is filled with"
 
 
 def _beside_infinity(rule: Callable[[Any, Any], Any], x: Array, infinity: float) -> Array:
-    """An array beside −∞ or +∞: its numbers lie between them, and it is −∞ where that was chosen.
+    """Compare an array with −∞ or +∞: its numbers lie between them, or are −∞ where masked.
 
-    That they do is a condition: what overflows, or is divided by 0, lies nowhere.
+    This is assumed as a condition, which overflow or division by 0 would violate.
     """
     if not x.term.finite and notes().filled:
         raise Unread(FILLED)
@@ -167,7 +167,7 @@ def _as_truth(held: Array | bool) -> Array:
 
 
 def _hidden(t: Term) -> Array | bool:
-    """Where an array is −∞, of choices and sums by their parts."""
+    """Return where an array is −∞, from the parts of choices and sums."""
     if t.finite:
         return False
     if t.op == "minus infinity":
@@ -196,13 +196,13 @@ def _both(held: Array | bool, way: Array | None) -> Array | bool:
 
 @entrywise("aten.isinf.default")
 def infinite(x: Any) -> Array:
-    """Whether an entry is −∞; +∞ is none of the numbers."""
+    """Whether an entry is −∞; +∞ does not occur."""
     return _beside_infinity(operator.eq, constant(x), -inf)
 
 
 @entrywise("aten.isnan.default")
 def undefined(x: Any) -> Array:
-    """Nowhere: a NaN is none of the numbers, which is a condition."""
+    """False: NaN does not occur, which is a condition."""
     assume(NO_NONE, "if")
     return xp.broadcast_to(constant(False), constant(x).axes)
 
@@ -231,7 +231,7 @@ def _bit(x: Any) -> Array:
 
 
 def _connected(rule: Callable[[Array, Array], Array], logical: str, *bitwise: str) -> None:
-    """Of truth values; of numbers, logically, whether they are not 0, and never bit by bit."""
+    """Register a connective: logical on numbers and truth values, bitwise on truth values only."""
     entrywise(logical)(lambda a, b: rule(_truth(a), _truth(b)))
     entrywise(*bitwise)(lambda a, b: rule(_bit(a), _bit(b)))
 

@@ -1,4 +1,4 @@
-"""Operations that pick entries by their place, put arrays together, or write one into another."""
+"""Operations that pick entries by position, join arrays, or write one into another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ END = 1 << 62
 
 @by_parts("aten.slice.Tensor")
 def sliced(a: Array, axis: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> Array:
-    """start, start + step, .. below end along an axis."""
+    """The entries start, start + step, .. below end along an axis."""
     axis = axis % a.ndim
     length = a.axes[axis]
     first = _inside(0 if start is None else start, length)
@@ -37,7 +37,7 @@ def sliced(a: Array, axis: int = 0, start: Any = None, end: Any = None, step: An
 
 
 def _read(a: Array, key: tuple[Any, ...], what: str) -> Array:
-    """a[key].  That it stays inside at the lengths of a law is asked when its proof is closed."""
+    """Return a[key].  Whether it stays inside at the lengths of a law is checked with its proof."""
     try:
         return a[key]
     except IndexError as error:
@@ -45,16 +45,16 @@ def _read(a: Array, key: tuple[Any, ...], what: str) -> Array:
 
 
 def _first_rows(a: Array, axis: int, count: Array) -> Array:
-    """The first rows of a stored table, as many as an input has: at most all of them."""
+    """Return the first rows of a stored table, as many as an input has, at most all of them."""
     told = notes()
     if a.term in told.patterns:
         found = told.patterns[a.term]((*a.axes[:axis], count, *a.axes[axis + 1 :]))
         told.patterns[found.term] = told.patterns[a.term]
     elif a.term in told.stored:
-        found = rows_of(a, axis, xp.arange(count), inside=True)  # `longest` says how far
+        found = rows_of(a, axis, xp.arange(count), inside=True)  # `longest` says up to which length
     elif (view := told.views.get(a.term)) is not None and (along := view[1][axis]) is not None:
         return viewed(_first_rows(view[0], along, count), view[1])
-    elif a.term.op == "slice" and a.term.data[0] != axis:  # of the last rows the first columns
+    elif a.term.op == "slice" and a.term.data[0] != axis:  # the first columns of the last rows
         (inner, start), (along, step) = a.term.args, a.term.data
         end = Array(start) + Array(a.term.shape[along]) * step
         rows = _first_rows(Array(inner), axis, count)
@@ -67,7 +67,7 @@ def _first_rows(a: Array, axis: int, count: Array) -> Array:
 
 
 def _inside(at: Any, length: Term) -> Any:
-    """A bound of a slice counted from the front."""
+    """Return a bound of a slice, counted from the front."""
     place = sized(at)
     if isinstance(place, int) and place < 0:
         return length_of(as_array(length) + place)
@@ -76,21 +76,21 @@ def _inside(at: Any, length: Term) -> Any:
 
 @by_parts("aten.select.int")
 def select(a: Array, axis: int, at: Any) -> Array:
-    """The part at one place of an axis."""
+    """The part at one index of an axis."""
     axis = axis % a.ndim
     return _read(a, (slice(None),) * axis + (_inside(at, a.axes[axis]),), "a selection")
 
 
 @moves("aten.unbind.int")
 def unbind(x: Any, axis: int = 0) -> list[Any]:
-    """The parts along an axis, one by one."""
+    """The parts along an axis, as a list."""
     length = whole(Array(x.axes[axis % x.ndim]), "a number of parts")
     return [select(x, axis, k) for k in range(length)]
 
 
 @moves("aten.split.Tensor", "aten.split.default")
 def split(x: Any, size: Any, axis: int = 0) -> list[Any]:
-    """Parts of one length along an axis, the last perhaps shorter."""
+    """Parts of equal length along an axis, the last perhaps shorter."""
     if isinstance(size, Sequence):
         return split_with_sizes(x, size, axis)
     length = whole(Array(x.axes[axis % x.ndim]), "a length that is split")
@@ -111,14 +111,14 @@ def split_with_sizes(x: Any, sizes: Sequence[Any], axis: int = 0) -> list[Any]:
 
 @moves("aten.chunk.default")
 def chunk(x: Any, count: int, axis: int = 0) -> list[Any]:
-    """So many parts along an axis, of equal length but for the last."""
+    """A number of parts along an axis, of equal length except perhaps the last."""
     length = whole(Array(x.axes[axis % x.ndim]), "a length that is cut")
     return split(x, -(-length // count), axis)
 
 
 @by_parts("aten.flip.default")
 def flip(a: Array, axes: Sequence[int]) -> Array:
-    """Axes read backwards."""
+    """The array with axes reversed."""
     wanted = {k % a.ndim for k in axes}
     return table(
         a.axes,
@@ -136,7 +136,7 @@ def flip(a: Array, axes: Sequence[int]) -> Array:
 
 @moves("aten.roll.default")
 def roll(x: Any, shifts: Sequence[int], axes: Sequence[int] = ()) -> Any:
-    """Axes moved round by a number of places."""
+    """The array with axes rotated by a number of places."""
     if not axes:
         raise Unread("roll of all entries")
     for shift, axis in zip(shifts, axes, strict=True):
@@ -148,7 +148,7 @@ def roll(x: Any, shifts: Sequence[int], axes: Sequence[int] = ()) -> Any:
 
 @moves("aten.cat.default", "aten.concat.default", "aten.concatenate.default")
 def concatenated(parts: Sequence[Any], axis: int = 0) -> Any:
-    """One after the other along an axis; empty parts are left out."""
+    """Arrays concatenated along an axis; empty ones are left out."""
     if any(isinstance(part, Pair) for part in parts):
         return Pair(
             concatenated([p.real for p in parts], axis),
@@ -162,7 +162,7 @@ def concatenated(parts: Sequence[Any], axis: int = 0) -> Any:
 
 @moves("aten.stack.default")
 def stack(parts: Sequence[Any], axis: int = 0) -> Any:
-    """Along a new axis."""
+    """Arrays stacked along a new axis."""
     if any(isinstance(part, Pair) for part in parts):
         return Pair(stack([p.real for p in parts], axis), stack([p.imaginary for p in parts], axis))
     arrays = alike(parts)
@@ -171,7 +171,7 @@ def stack(parts: Sequence[Any], axis: int = 0) -> Any:
 
 @by_parts("aten.repeat.default")
 def repeated(a: Array, shape: Sequence[Any]) -> Any:
-    """Tiled: the whole array so many times along each axis."""
+    """The whole array tiled along each axis."""
     counts = [sized(n) for n in shape]
     a = a[(None,) * (len(counts) - a.ndim)] if len(counts) > a.ndim else a
     spread: list[Any] = []
@@ -186,7 +186,7 @@ def repeated(a: Array, shape: Sequence[Any]) -> Any:
 
 @by_parts("aten.repeat_interleave.self_int")
 def each_repeated(a: Array, count: Any, axis: Any = None, **_: Any) -> Any:
-    """Every entry of an axis so many times in a row."""
+    """Every entry of an axis repeated consecutively."""
     if axis is None:
         raise Unread("repeat_interleave without an axis")
     times, axis = whole(count, "a number of repetitions"), axis % a.ndim
@@ -200,7 +200,7 @@ def each_repeated(a: Array, count: Any, axis: Any = None, **_: Any) -> Any:
 
 @moves("aten.constant_pad_nd.default", "aten.pad.default")
 def padded(x: Any, pad: Sequence[Any], mode: Any = 0.0, value: Any = None) -> Array:
-    """A constant before and after the entries of the last axes; a negative number of them crops."""
+    """A constant before and after the entries of the last axes; negative padding crops."""
     fill = mode if not isinstance(mode, str) else (0.0 if value is None else value)
     if isinstance(mode, str) and mode != "constant":
         raise Unread(f"padding with mode {mode!r}")
@@ -224,7 +224,7 @@ def padded(x: Any, pad: Sequence[Any], mode: Any = 0.0, value: Any = None) -> Ar
 def written(
     x: Any, part: Any, axis: int = 0, start: Any = None, end: Any = None, step: Any = 1
 ) -> Any:
-    """x with start, start + step, .. of an axis replaced by a part."""
+    """x with start, start + step, .. of an axis replaced by ``part``."""
     place = axis % x.ndim
     length, stride = x.axes[place], whole(step, "a step")
     if stride == 1:
@@ -242,7 +242,7 @@ def written(
 
 @moves("aten.select_scatter.default")
 def written_at(x: Any, part: Any, axis: int, at: Any) -> Any:
-    """x with one place of an axis replaced by a part."""
+    """x with one index of an axis replaced by ``part``."""
     place = whole(at, "a place")
     length = whole(Array(x.axes[axis % x.ndim]), "an axis that is written to")
     place %= length
@@ -255,5 +255,5 @@ def written_at(x: Any, part: Any, axis: int, at: Any) -> Any:
 
 @moves("aten.copy.default")
 def copied(x: Any, source: Any, *_: Any) -> Any:
-    """The source, in the shape of x."""
+    """The source, broadcast to the shape of x."""
     return each_part(source, lambda a: xp.broadcast_to(a, x.axes))

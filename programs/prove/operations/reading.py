@@ -1,4 +1,4 @@
-"""How an operation of a graph is read: a table from names of operations to functions on terms."""
+"""The table of readings, from names of graph operations to functions on terms, and its helpers."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from attnproof.verdict_line import Condition, Kind
 from ... import aten
 from ..angles import Angles
 
-# Whole numbers that wrap round at lengths and positions that people use.
+# Integers that wrap around at ordinary lengths and positions.
 NARROW = (torch.int8, torch.uint8, torch.int16, torch.uint16)
 
-# A mask is often filled with a number as low as this, or with the least one of its dtype.
+# Masks are often filled with numbers this low, or with the least number of a dtype.
 LOW = -1.0e4
-MOST_ROOT = 1 << 13  # of what a root is recognised
+MOST_ROOT = 1 << 13  # bound on a recognised radicand and on its denominator
 
 
 class Unread(Exception):
@@ -38,25 +38,24 @@ class Unread(Exception):
 
 @dataclass
 class Notes:
-    """What was assumed while a graph was read, and givens of which nothing is known.
+    """Assumptions made while a graph was read, and symbolic givens introduced by the reading.
 
-    ``largest`` has, for each number that stands for a maximum, of what it is one; ``constants``
-    the values of the numbers that stand for any.  ``prefix`` keeps names of two graphs apart.
+    ``largest`` maps the number that stands for a maximum to the array and axis; ``constants`` has
+    the values of numbers that are left symbolic.  ``prefix`` keeps the names of two graphs apart.
 
     ``patterns`` are stored constants that are known at any lengths (a triangle, a range), and
-    ``stored`` the tables that stand for any numbers, with their names and values; ``angles`` those
-    of them whose rows are cosines and sines; ``rows`` are
-    functions that stand for the rows of a table: the table, and the axis that is read.
-    ``views`` are tables with their axes in another order or with new ones: the table, and which of
-    its axes each is, None for a new one.
-    ``longest`` has for a length how long it may be: rows of a stored table are read that far.
-    ``infinite``: whether −∞ itself was met.  ``masking``: whether what is read now goes into a
-    softmax and nowhere else, so that a low number there hides a key; ``filled``: whether one did.
-    ``recognises``: whether a number such as 8**-0.5 in float64 is read as what it is near, which is
-    told; where it is not, it stands for any.  It is so of two programs that are compared, of which
-    the rows of a stored table at known places are entries of that table.
-    ``undefined``: of each comparison with the code whether the term was no number somewhere where
-    the code gives one, as where it divides by 0 for a query that sees no key.
+    ``stored`` the tables that are left symbolic, with their names and values; ``angles`` those of
+    them whose rows are cosines and sines; ``rows`` maps functions that stand for the rows of a
+    table to the table and the axis that is read.  ``views`` are tables with permuted or new axes:
+    the table, and for each axis which of the table's it is, None for a new one.  ``longest`` bounds
+    a length: the rows of a stored table are read that far.  ``infinite``: whether −∞ itself
+    occurred.  ``masking``: whether the present value goes into a softmax and nowhere else, so that
+    a low number there hides a key; ``filled``: whether one did.  ``recognises``: whether a number
+    such as 8**-0.5 in float64 is read as the exact number it approximates, which is reported;
+    otherwise it is left symbolic.  This is used for comparing two programs, for which also the rows
+    of a stored table at known places are read as entries of that table.  ``undefined``: for each
+    comparison with the code, whether the term had NaN where the code gives a number, as where it
+    divides by 0 for a query that sees no key.
     """
 
     prefix: str = ""
@@ -83,7 +82,7 @@ _notes: ContextVar[Notes] = ContextVar("notes")
 
 @contextmanager
 def noted(into: Notes) -> Iterator[Notes]:
-    """Write notes there while this lasts."""
+    """Collect notes in ``into`` within a context."""
     token = _notes.set(into)
     try:
         yield into
@@ -92,7 +91,7 @@ def noted(into: Notes) -> Iterator[Notes]:
 
 
 def notes() -> Notes:
-    """The notes that are being taken."""
+    """Return the notes being collected."""
     return _notes.get()
 
 
@@ -102,13 +101,13 @@ def assume(text: str, kind: Kind = "where") -> None:
 
 
 def noting() -> bool:
-    """Whether notes are being taken."""
+    """Whether notes are being collected."""
     return _notes.get(None) is not None
 
 
 @dataclass(frozen=True)
 class Pair:
-    """An array of complex numbers, as its real and its imaginary part."""
+    """An array of complex numbers, as real and imaginary parts."""
 
     real: Array
     imaginary: Array
@@ -147,10 +146,11 @@ entrywise, moves = partial(reads, kind="entrywise"), partial(reads, kind="moves"
 
 
 def constant(value: Any) -> Array:
-    """A number as a term; a low one that goes into a softmax as a mask is −∞, which is told.
+    """Return a number as a term; a low one that only masks a softmax is read as −∞, on condition.
 
-    It is a finite number: a score that is as low shows through, and where all are hidden it is no
-    mask.  Within ±a quarter of it no weight of a hidden key is above exp(−|fill|/2).
+    The fill is in fact finite: a score as low would show through, and in a row with every key
+    hidden it masks nothing.  With scores within a quarter of |fill|, no hidden key has weight above
+    exp(−|fill|/2).
     """
     if isinstance(value, Array):
         return value
@@ -175,22 +175,22 @@ def constant(value: Any) -> Array:
 
 
 def bound(value: Any) -> Array:
-    """A number that others are compared with: numeric, and a low one is itself."""
+    """Return a number that others are compared with as a number; a low one is not read as −∞."""
     if isinstance(value, int | float) and float("-inf") < value <= LOW:
         return as_array(value) if is_plain(value) else as_array(_any_number(float(value)))
     return numeric(value)
 
 
 def is_plain(value: float | Fraction) -> bool:
-    """Whether a number is kept: a whole one, or a fraction that a person would write."""
+    """Whether a number is written out in terms: an integer, or a simple fraction."""
     exact = Fraction(value)
     return exact.denominator == 1 or (exact.denominator <= 64 and abs(exact.numerator) <= 4096)
 
 
 def _named(value: float) -> Array:
-    """A number that is a root, a logarithm or a part of π to full precision; else any number.
+    """Return a recognised root, logarithm or multiple of π exactly; any other number symbolically.
 
-    Only where notes recognise numbers: that it is one is a condition of what is shown.
+    Only if notes recognise numbers; the identification is then a condition of the result.
     """
     known = recognised(value) if notes().recognises else None
     if known is None:
@@ -201,9 +201,9 @@ def _named(value: float) -> Array:
 
 
 def recognised(value: float) -> tuple[str, Array] | None:
-    """What a number of float64 is the nearest one to: a root of a fraction, or log 2, or of π.
+    """Return which exact number a float64 is nearest to: a root, or a multiple of log 2 or of π.
 
-    Roots are square ones, and fourth ones, of which queries and keys each get one.
+    Roots are square roots, and fourth roots, with which queries and keys may each be scaled.
 
     >>> recognised(8**-0.5)[0], recognised(1.4426950408889634)[0], recognised(0.3000001)
     ('1/√8', '1/log 2', None)
@@ -236,7 +236,7 @@ def recognised(value: float) -> tuple[str, Array] | None:
 
 
 def _rooted(number: Fraction, times: int) -> float:
-    """The square root of a number, taken so many times."""
+    """Take the square root of a number repeatedly."""
     found = float(number)
     for _ in range(times):
         found = math.sqrt(found)
@@ -261,9 +261,9 @@ def _numbers() -> tuple[tuple[str, float, Array], ...]:
 
 
 def _any_number(value: float) -> Array:
-    """A number such as 8**-0.5 in float64, as one of which no more is known than its sign.
+    """Return a number such as 8**-0.5 in float64 as a symbol of which only the sign is known.
 
-    What is shown holds whatever it is, and equal numbers stay equal.
+    Results hold for any value, and equal numbers share a symbol.
     """
     name = "c" + "".join(c if c.isalnum() else "_" for c in repr(abs(value)))
     notes().constants[name] = abs(value)
@@ -273,7 +273,7 @@ def _any_number(value: float) -> Array:
 
 
 def numeric(value: Any) -> Array:
-    """The same with truth values as 1 and 0."""
+    """Return a value with truth values as 1 and 0."""
     if isinstance(value, bool):
         return as_array(int(value))
     made = constant(value)
@@ -281,18 +281,18 @@ def numeric(value: Any) -> Array:
 
 
 def alike(values: Sequence[Any]) -> list[Array]:
-    """All as truth values where all are, and as numbers elsewhere."""
+    """Return all values as truth values if all are, else as numbers."""
     arrays = [constant(x) for x in values]
     return arrays if all(is_truth(a.term) for a in arrays) else [numeric(a) for a in arrays]
 
 
 def along(a: Array, axis: int, ndim: int) -> Array:
-    """The entries of an array of one axis along one of so many axes."""
+    """Place a one-dimensional array along one axis of an array with ``ndim`` axes."""
     return as_array(a[tuple(slice(None) if k == axis else None for k in range(ndim))])
 
 
 def sized(value: Any) -> Any:
-    """An axis length or an index of the graph: a Python integer, or a term."""
+    """Return an axis length or index of the graph as a Python integer or a term."""
     if isinstance(value, Array | Term):
         number = number_of(as_array(value).term)
         return int(number) if number is not None else as_array(value)
@@ -302,12 +302,12 @@ def sized(value: Any) -> Any:
 
 
 def length_of(a: Array) -> Any:
-    """Arithmetic on lengths as one: an integer or a term in its normal form."""
+    """Return arithmetic on lengths as a length: an integer, or a term in normal form."""
     return sized(Array(integer(a.term)))
 
 
 def whole(value: Any, what: str) -> int:
-    """A Python integer."""
+    """Return a Python integer."""
     found = sized(value)
     if not isinstance(found, int):
         raise Unread(f"{what} that is {found!r} and no literal number")
@@ -315,7 +315,7 @@ def whole(value: Any, what: str) -> int:
 
 
 def opaque(name: str, x: Array) -> Array:
-    """A function of numbers of which nothing is known, entry by entry: what holds for any holds."""
+    """Apply an uninterpreted function entry by entry: what holds for all functions holds for it."""
     if not x.term.finite and name not in BOUNDED:
         raise Unread(f"−∞ in a function, {name}, of which nothing is known")
     says = f"torch's {name}, of which nothing is used"
@@ -323,10 +323,10 @@ def opaque(name: str, x: Array) -> Array:
     return found
 
 
-BOUNDED = ("erf", "softplus")  # of −∞ these give a number
+BOUNDED = ("erf", "softplus")  # these map −∞ to a number
 
 
 def standing(name: str, given: Given) -> Any:
-    """An array, or a function, of which no more is known than what is given; that is noted."""
+    """Return a given under its name, and note it."""
     notes().givens[name] = given
     return given.named(name)

@@ -1,4 +1,4 @@
-"""Operations that move entries and compute nothing: views, permutations, broadcasts, copies."""
+"""Operations that move entries without computing: views, permutations, broadcasts, copies."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .reading import NARROW, Pair, Unread, assume, constant, moves, notes, numer
 
 
 def each_part(x: Any, rule: Callable[[Array], Array]) -> Any:
-    """The same rule for both parts of complex numbers."""
+    """Apply a rule to an array, or to both parts of complex numbers."""
     return Pair(rule(x.real), rule(x.imaginary)) if isinstance(x, Pair) else rule(constant(x))
 
 
 def by_parts(*names: str) -> Callable[[Callable[..., Array]], Callable[..., Any]]:
-    """Register a reading that moves entries, done to both parts of complex numbers alike."""
+    """Register a reading that moves entries, applied to both parts of complex numbers."""
 
     def wrap(rule: Callable[..., Array]) -> Callable[..., Any]:
         @wraps(rule)
@@ -42,10 +42,10 @@ def by_parts(*names: str) -> Callable[[Callable[..., Array]], Callable[..., Any]
     "aten.lift_fresh.default",
     "aten.dropout.default",
     "aten.resolve_conj.default",
-    "aten.detach_.default",  # detached in place: no number is another
+    "aten.detach_.default",  # detaches in place: no number changes
 )
 def same(x: Any, p: Any = 0.0, train: Any = False, **_: Any) -> Any:
-    """The array itself; dropout in evaluation."""
+    """The array itself; also dropout in evaluation."""
     if train is True and p:
         raise Unread(f"dropout with p = {p} in training")
     return x
@@ -53,7 +53,7 @@ def same(x: Any, p: Any = 0.0, train: Any = False, **_: Any) -> Any:
 
 @moves("aten.native_dropout.default")
 def same_and_kept(x: Any, p: float, train: Any) -> list[Any]:
-    """Dropout in evaluation; which entries it keeps is not read."""
+    """Dropout in evaluation; its mask of kept entries has no reading."""
     if train is not False and p:
         raise Unread(f"dropout with p = {p} in training")
     return [x, None]
@@ -61,7 +61,7 @@ def same_and_kept(x: Any, p: float, train: Any) -> list[Any]:
 
 @moves("aten._to_copy.default", "aten.to.dtype", "aten.to.device", "aten.to.dtype_layout")
 def to(x: Any, dtype: Any = None, *_: Any, source: torch.dtype | None = None, **__: Any) -> Any:
-    """The same numbers in another dtype; ``source`` is the dtype they had."""
+    """The same numbers in another dtype; ``source`` is their former dtype."""
     if not isinstance(dtype, torch.dtype) or isinstance(x, Pair) or dtype == source:
         return x
     a = constant(x)
@@ -79,13 +79,13 @@ def to(x: Any, dtype: Any = None, *_: Any, source: torch.dtype | None = None, **
 
 
 def _cut(dtype: torch.dtype) -> str:
-    """The function that cuts to whole numbers: what is too large for a dtype becomes another."""
+    """Return the name of truncation to an integer dtype, which changes numbers out of its range."""
     return "trunc" if dtype == torch.int64 else f"trunc_{str(dtype).removeprefix('torch.')}"
 
 
 @by_parts("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default")
 def reshaped(a: Array, shape: Sequence[Any]) -> Array:
-    """The same entries in row-major order under other axis lengths."""
+    """The same entries, in row-major order, with other axis lengths."""
     lengths = [sized(n) for n in shape]
     if any(isinstance(n, int) and n == -1 for n in lengths):
         lengths = _with_rest(a, lengths)
@@ -97,14 +97,14 @@ def reshaped(a: Array, shape: Sequence[Any]) -> Array:
 
 @by_parts("aten.unflatten.int")
 def unflattened(a: Array, axis: int, sizes: Sequence[Any]) -> Any:
-    """One axis as several neighbouring ones."""
+    """One axis split into several adjacent ones."""
     k = axis % a.ndim
     return reshaped(a, [*a.axes[:k], *sizes, *a.axes[k + 1 :]])
 
 
 @by_parts("aten.flatten.using_ints")
 def flatten(a: Array, start: int = 0, end: int = -1) -> Any:
-    """Neighbouring axes as one."""
+    """Adjacent axes merged into one."""
     first, last = start % a.ndim, end % a.ndim
     total: Any = 1
     for n in a.axes[first : last + 1]:
@@ -113,7 +113,7 @@ def flatten(a: Array, start: int = 0, end: int = -1) -> Any:
 
 
 def _with_rest(a: Array, lengths: list[Any]) -> list[Any]:
-    """The lengths with the one that is −1 filled in: what the others leave of the axes."""
+    """Fill in the length given as −1, which is what the other lengths leave."""
     left = [integer(as_array(n).term) for n in a.axes]
     told = [n for n in lengths if not (isinstance(n, int) and n == -1)]
     known = [integer(as_array(n).term) for n in told]
@@ -129,9 +129,9 @@ def _with_rest(a: Array, lengths: list[Any]) -> list[Any]:
 
 
 def viewed(a: Array, order: Sequence[int | None]) -> Array:
-    """The array with its axes in this order, and a new one for each None.
+    """Return the array with its axes in this order, and a new one for each None.
 
-    What is a view of a table is noted, so that its first rows are those of the table.
+    Views of a table are noted, so that their first rows are read as those of the table.
     """
     kept = [k for k in order if k is not None]
     found = a if kept == [*range(a.ndim)] else xp.permute_dims(a, kept)
@@ -168,7 +168,7 @@ def unsqueeze(a: Array, axis: int) -> Array:
 
 @by_parts("aten.squeeze.dim", "aten.squeeze.dims", "aten.squeeze.default")
 def squeeze(a: Array, axes: Any = None) -> Array:
-    """Without these axes, or without any, where they have length 1."""
+    """The array without these axes, or any axes, if they have length 1."""
     told = range(a.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
     wanted = {k % a.ndim for k in told}
     key = tuple(0 if k in wanted and n is ONE else slice(None) for k, n in enumerate(a.axes))
@@ -177,7 +177,7 @@ def squeeze(a: Array, axes: Any = None) -> Array:
 
 @by_parts("aten.expand.default", "aten.broadcast_to.default")
 def expanded(a: Array, shape: Sequence[Any], **_: Any) -> Array:
-    """Repeated along new axes and along axes of length 1; −1 keeps a length."""
+    """The array repeated along new axes and axes of length 1; −1 keeps a length."""
     offset = len(shape) - a.ndim
     kept = [
         a.axes[k - offset] if isinstance(n, int) and n == -1 else n
@@ -187,7 +187,7 @@ def expanded(a: Array, shape: Sequence[Any], **_: Any) -> Array:
 
 
 def _transposed(a: Array) -> Any:
-    """A matrix transposed; a vector stays."""
+    """The transpose of a matrix; a vector is unchanged."""
     return transpose(a, 0, 1) if a.ndim == 2 else a
 
 

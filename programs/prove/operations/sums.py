@@ -1,4 +1,4 @@
-"""Sums that a term reads in its own way: einsum, maxima, diagonals, flex_attention."""
+"""Sums with readings of their own: einsum, maxima, diagonals, flex_attention."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .terms import matmul, sees_a_key, softmax
 
 @reads("aten.einsum.default")
 def einsum(equation: str, operands: Sequence[Any], *_: Any, **__: Any) -> Array:
-    """Σ of products of entries, over the letters that the result has not."""
+    """Σ of products of entries, over the letters absent from the result."""
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     letters: list[str] = inputs.split(",")
     arrays = [numeric(x) for x in operands]
@@ -43,7 +43,7 @@ def einsum(equation: str, operands: Sequence[Any], *_: Any, **__: Any) -> Array:
 
 
 def _written_out(letters: list[str], output: str, arrays: list[Array]) -> tuple[list[str], str]:
-    """The three dots as capital letters."""
+    """Replace ellipses by capital letters."""
     spare = [c for c in "ZYXWVUTSRQPONM" if c not in "".join(letters)]
     plain = [part.replace("...", "") for part in letters]
     counts = [a.ndim - len(part) for part, a in zip(plain, arrays, strict=True)]
@@ -61,16 +61,16 @@ def _written_out(letters: list[str], output: str, arrays: list[Array]) -> tuple[
 
 @reads("aten.amax.default")
 def largest(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
-    """The largest of a row, as a number of which nothing is used: another one for every row.
+    """The largest entry of a row, as an uninterpreted number for each row.
 
-    What holds whatever number is subtracted from the scores holds for their largest.
+    What holds for any number subtracted from the scores holds for their maximum.
     """
     a = numeric(x)
     wanted = axes_of(a, axes)
     if len(wanted) != 1:
         raise Unread("a maximum over several axes")
     if not sees_a_key(a, wanted[0]):
-        assume("every query sees a key", "if")  # else it is −∞, and no number
+        assume("every query sees a key", "if")  # otherwise the maximum is −∞, which is not a number
     known = (
         k for k, (row, axis) in notes().largest.items() if row.term is a.term and axis == wanted[0]
     )
@@ -84,7 +84,7 @@ def largest(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
 
 @reads("aten.any.dim", "aten.any.dims", "aten.any.default")
 def some(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
-    """Whether one entry along axes holds, or is a number other than 0: Σ [x] > 0."""
+    """Whether some entry along the axes holds, or is nonzero: Σ [x] > 0."""
     if isinstance(axes, Sequence) and not axes:
         raise Unread("whether entries hold along no axis")  # versions of torch differ
     a = constant(x)
@@ -95,14 +95,14 @@ def some(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
 
 @reads("aten.all.dim", "aten.all.dims", "aten.all.default")
 def all_hold(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
-    """Whether all entries along axes hold: none of them fails."""
+    """Whether all entries along the axes hold, or are nonzero."""
     a = constant(x)
     return ~some(~a if is_truth(a.term) else a == 0, axes, keepdim)
 
 
 @reads("aten.max.dim")
 def largest_of(x: Any, axis: int, keepdim: bool = False) -> list[Any]:
-    """The largest of a row; where it stands has no reading."""
+    """The largest entry of a row; its index has no reading."""
     return [largest(x, axis, keepdim), None]
 
 
@@ -132,9 +132,9 @@ def flex_attention(
 ) -> list[Any]:
     """softmax of score(scale·q·k, b, h, i, j) over the keys that are visible(b, h, i, j), times V.
 
-    A query that sees no key reads zeros, and a key head stands for a group of query heads.  The
-    lists of blocks that a kernel may skip are not read: they are taken to be those of the mask.
-    Of the settings one changes more than rounding: that no row is guarded.
+    A query that sees no key reads zeros, and a key head serves a group of query heads.  The lists
+    of blocks that a kernel may skip are not read: they are taken to agree with the mask.  Only one
+    of the settings changes more than rounding: that rows without keys are not guarded.
     """
     if settings.get("ROWS_GUARANTEED_SAFE"):
         assume("every query sees a key", "if")

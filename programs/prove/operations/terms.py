@@ -18,14 +18,14 @@ from .pieces import each_repeated
 from .reading import Pair, Unread, assume, bound, constant, notes, numeric, whole
 from .reading import alike as of_one_kind
 
-# primitives that are what they are called
+# primitives that keep their names
 Refused, alike, number, pair = Unread, of_one_kind, numeric, Pair
 cos, exp, log, sin, sqrt = xp.cos, xp.exp, xp.log, xp.sin, xp.sqrt
 mean, moveaxis, stack, sum, where = xp.mean, xp.moveaxis, xp.stack, xp.sum, xp.where  # noqa: A001
 
 
 def literal(value: Any) -> Any:
-    """A number that is known, as one of Python; None for a term that is none."""
+    """Return a known number as a Python number; None for other terms."""
     if not isinstance(value, Array):
         return value
     known = number_of(value.term)
@@ -33,7 +33,7 @@ def literal(value: Any) -> Any:
 
 
 def add(a: Any, b: Any) -> Array:
-    """a + b; of truth values, whether one holds."""
+    """a + b; for truth values, a or b."""
     if isinstance(a, Pair) or isinstance(b, Pair):
         raise Refused("a sum of complex numbers")
     return constant(a) | constant(b) if _are_truth(a, b) else numeric(a) + numeric(b)
@@ -47,12 +47,12 @@ def multiply(a: Any, b: Any) -> Any:
         return constant(a) & constant(b)
     for one, other in ((a, b), (b, a)):
         if one == float("-inf") if isinstance(one, float) else notes().infinite:
-            continue  # −∞ times 0 is no number; a finite fill is meant below
+            continue  # −∞ times 0 is NaN; below, the fill is finite
         if not isinstance(other, Array):
             continue
         gate = constant(other)
         if not (is_truth(gate.term) or gate.term.op == "indicator"):
-            continue  # what is not a gate multiplies the number that it is
+            continue  # other factors multiply the number itself
         x = constant(one)
         if not x.term.finite:
             return where(gate if is_truth(gate.term) else Array(gate.term.args[0]), x, 0)
@@ -80,7 +80,7 @@ def whole_quotient(a: Any, b: Any, rounding: str) -> Array:
 
 
 def power(a: Any, b: Any) -> Array:
-    """A root, or any power of a number that is positive by its form."""
+    """A root, or any power of a number whose form shows that it is positive."""
     if literal(b) in (0.5, -0.5):
         return as_array(numeric(a) ** literal(b))
     try:
@@ -90,26 +90,26 @@ def power(a: Any, b: Any) -> Array:
 
 
 def is_complex(x: Any) -> bool:
-    """Whether it is a pair."""
+    """Whether a value is a pair."""
     return isinstance(x, Pair)
 
 
 def parts(x: Any) -> tuple[Array, Array]:
-    """The real and the imaginary part."""
+    """Return the real and the imaginary part."""
     if not isinstance(x, Pair):
         raise Refused("real numbers where complex ones are wanted")
     return x.real, x.imaginary
 
 
 def axes(x: Array, told: Any) -> tuple[int, ...]:
-    """The axes that are told, counted from the front; all where none is."""
+    """Return the given axes, counted from the front; all axes if none are given."""
     if told is None or (isinstance(told, Sequence) and not told):
         return tuple(range(x.ndim))
     return tuple(sorted({k % x.ndim for k in ([told] if isinstance(told, int) else told)}))
 
 
 def count(x: Array, over: tuple[int, ...]) -> Array:
-    """How many entries stand along an axis."""
+    """Return the number of entries along an axis."""
     if len(over) != 1:
         raise Refused("a variance over several axes")
     return as_array(x.axes[over[0]])
@@ -125,11 +125,11 @@ def cumulative_sum(x: Array, axis: int) -> Array:
 
 
 def sees_a_key(scores: Array, axis: int = -1) -> bool:
-    """Whether some score of every row is certainly a number, and not −∞."""
+    """Whether every row is certain to have a score that is not −∞."""
     if scores.term.finite:
         return True
     total = as_array(xp.sum(xp.exp(scores), axis=axis)).term
-    return _positive(with_any_exponents(total))  # what a score is, where it is one, is no matter
+    return _positive(with_any_exponents(total))  # the value of a finite score does not matter
 
 
 @lru_cache(maxsize=256)
@@ -138,7 +138,7 @@ def _positive(numbers: Term) -> bool:
 
 
 def softmax(x: Any, axis: int, *, every_row_sees: bool = False) -> Array:
-    """exp(x_j) / Σ_k exp(x_k); zeros where all is −∞, or that this is nowhere so is assumed."""
+    """exp(x_j) / Σ_k exp(x_k); 0 in rows that are all −∞, unless such rows are assumed away."""
     a = constant(x)
     if every_row_sees and not sees_a_key(a, axis):
         assume("every query sees a key", "if")
@@ -158,19 +158,19 @@ def matmul(x: Array, y: Array) -> Array:
 
 
 def longer_than_one(x: Array, over: Sequence[int]) -> bool:
-    """Whether one of these axes has another length than 1."""
+    """Whether one of these axes has a length other than 1."""
     return any(x.axes[k] is not ONE for k in over)
 
 
 def of_heads(query: Array, x: Array) -> Array:
-    """Keys or values with each head repeated for the query heads that it stands for."""
+    """Return keys or values with each head repeated for the query heads that share it."""
     heads, groups = (as_array(a.axes[-3]) for a in (query, x))
     times = whole(heads, "a number of heads") // whole(groups, "a number of key heads")
     return as_array(each_repeated(x, times, -3))
 
 
 def over_root_of_width(scores: Array, query: Array) -> Array:
-    """Scores over √D."""
+    """Return scores divided by √D."""
     return as_array(scores / as_array(query.axes[-1]) ** 0.5)
 
 
@@ -180,7 +180,7 @@ def not_after(scores: Array) -> Array:
 
 
 def masked(scores: Array, mask: Any) -> Array:
-    """Scores where a mask shows the key, or with a mask that is added."""
+    """Return scores under a mask of visible keys, or with a mask that is added."""
     told = constant(mask)
     if not is_truth(told.term) and notes().filled and not sees_a_key(told):
         assume("every query sees a key", "if")

@@ -1,8 +1,8 @@
-"""The ways in which a call can be made that its numbers do not tell.
+"""The ways of making a call that its numbers do not reveal.
 
-Code may ask whether gradients are wanted, how its inputs lie in memory, whether two of them are one
-array, or whether its weights are zeros, as they are before training.  A function of its inputs
-gives the same in every way.
+Code may ask whether gradients are wanted, how its inputs lie in memory, whether two of them are the
+same array, or whether its weights are zero, as before training.  A function of its inputs gives the
+same result in every way.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ GRADIENTS = ("gradients", "trained", "one", "enabled", "computed", "first", "res
 
 
 def given_in(way: str, inputs: Sequence[Tensor], rows: Sequence[int | None]) -> tuple[Tensor, ...]:
-    """The numbers of a call in some way: rows that are all alike, inputs that are one.
+    """Return the numbers of a call made in some way: with repeated rows, or shared inputs.
 
-    ``rows``: the axis of each input along which the rows of a batch lie, if it has one.
+    ``rows``: the batch axis of each input, if it has one.
     """
-    if way == "one":  # those of one shape are one array, as in self-attention
+    if way == "one":  # inputs of one shape are one array, as in self-attention
         return _as_one(inputs)
     if way == "shared":  # as keys and values may be
         return (*inputs[:1], *_as_one(inputs[1:]))
@@ -56,7 +56,7 @@ def given_in(way: str, inputs: Sequence[Tensor], rows: Sequence[int | None]) -> 
 
 
 def _as_one(inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """One array for all inputs of a shape."""
+    """Return one array for all inputs of a shape."""
     first: dict[torch.Size, Tensor] = {}
     return tuple(first.setdefault(x.shape, x) if x.is_floating_point() else x for x in inputs)
 
@@ -67,7 +67,7 @@ def called_in(
     inputs: Sequence[Tensor],
     modules: Iterable[nn.Module] = (),
 ) -> tuple[Tensor, ...]:
-    """What some code gives of copies of these inputs, called in some way.  Raises what it raises.
+    """Call code in some way on copies of these inputs; its exceptions propagate.
 
     >>> double = lambda x: (x + x if x.is_contiguous() else x,)
     >>> [called_in(way, double, [torch.ones(2, 2)])[0].sum().item() for way in ("plain", "apart")]
@@ -87,23 +87,23 @@ def called_in(
 
 
 def _copies(inputs: Sequence[Tensor], way: str) -> dict[int, Tensor]:
-    """The inputs as a call in some way has them, by the ids of what they are made from."""
+    """Return the inputs prepared for a way of calling, by the ids of the originals."""
     if way in ("first", "rest"):
         own = [(k == 0) == (way == "first") for k in range(len(inputs))]
         return {
             id(x): _copied(apart(x) if other else x, "computed" if other else "plain")
             for x, other in zip(inputs, own, strict=True)
         }
-    return {id(x): _copied(x, way) for x in inputs}  # one array stays one
+    return {id(x): _copied(x, way) for x in inputs}  # the same array stays the same
 
 
 class _Own(Tensor):
-    """A subclass of Tensor, as libraries have them."""
+    """A subclass of Tensor, as some libraries define."""
 
 
 @contextmanager
 def _frozen(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """No parameter wants a gradient."""
+    """Let no parameter require a gradient within a context."""
     wanted = {id(p): p for module in modules for p in module.parameters() if p.requires_grad}
     try:
         for p in wanted.values():
@@ -115,10 +115,10 @@ def _frozen(modules: Iterable[nn.Module]) -> Iterator[None]:
 
 
 def _copied(x: Tensor, way: str) -> Tensor:
-    """An input as a call in some way has it."""
+    """Return an input prepared for a way of calling."""
     if not x.is_floating_point():
         return x.int() if way == "int32" and x.dtype == torch.int64 else x.clone()
-    if way == "repeated":  # its rows are one in memory, behind other numbers
+    if way == "repeated":  # its rows share memory, at an offset
         kept = torch.cat((x.new_zeros(1), x.as_strided((_stored(x),), (1,)).clone()))
         return kept.as_strided(x.shape, x.stride(), 1)
     if way in ("trained", "one"):
@@ -133,15 +133,15 @@ def _copied(x: Tensor, way: str) -> Tensor:
 
 
 def _stored(x: Tensor) -> int:
-    """How many numbers there are from the first of an array to its last, in memory."""
+    """Return the span of an array in memory, in elements."""
     return 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
 
 
 @contextmanager
 def flat_weights_drawn(modules: Iterable[nn.Module]) -> Iterator[bool]:
-    """Parameters that are one number everywhere, as zeros before training, are any numbers.
+    """Replace constant parameters, such as zeros before training, by random numbers in a context.
 
-    Yields whether there are such.
+    Yields whether there are any.
     """
     flat = {id(p): p for module in modules for p in module.parameters() if _is_flat(p)}
     generator = torch.Generator().manual_seed(5)
@@ -154,14 +154,34 @@ def flat_weights_drawn(modules: Iterable[nn.Module]) -> Iterator[bool]:
         yield bool(flat)
 
 
+@contextmanager
+def weights_drawn(modules: Iterable[nn.Module]) -> Iterator[bool]:
+    """All parameters are any numbers for a while: what they were, in another order and scaled.
+
+    Those that were one number everywhere are drawn.  So nothing is left that holds of weights at
+    their start alone, such as a matrix that is its own transpose.  Yields whether there are any.
+    """
+    kept = list(modules)
+    numbers = {id(p): p for module in kept for p in module.parameters() if _is_number(p)}
+    generator = torch.Generator().manual_seed(7)
+
+    def mixed(p: nn.Parameter) -> Tensor:
+        order = torch.randperm(p.numel(), generator=generator)
+        scales = torch.rand(p.numel(), generator=generator) + 0.5
+        return (p.detach().flatten()[order] * scales).reshape(p.shape)
+
+    with flat_weights_drawn(kept), _filled(numbers.values(), mixed):
+        yield bool(numbers)
+
+
 def trained(modules: Iterable[nn.Module]) -> list[nn.Parameter]:
-    """The parameters of some modules that are numbers and are trained, each once."""
+    """Return the trainable floating-point parameters of these modules, without duplicates."""
     found = {id(p): p for module in modules for p in module.parameters() if _is_number(p)}
     return [p for p in found.values() if p.requires_grad]
 
 
 def zeroed(parameters: Collection[nn.Parameter]) -> AbstractContextManager[None]:
-    """These parameters are 0 for a while."""
+    """Set these parameters to 0 within a context."""
     return _filled(parameters, torch.zeros_like)
 
 

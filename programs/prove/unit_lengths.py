@@ -1,10 +1,10 @@
-"""Tracing of code whose symbolic lengths are 1 or more.
+"""Trace code with symbolic lengths of 1 or more.
 
-torch.export takes a length for 2 or more, and what code asks of a length of 1 is answered without a
-word.  Here a comparison with 1 is a condition as any other is.  Some things tell that a length is 1
-without a comparison: an axis that is dropped, an error, whether what is written to is a copy, how
-numbers lie in memory, and a length as a text, a key or an int.  Code that asks for one of these is
-refused, and so is code that counts what there may be none of then, as it may divide by that.
+torch.export assumes that a symbolic length is at least 2, and silently answers questions about a
+length of 1 on that assumption.  Here a comparison with 1 is a condition like any other.  Some code
+can tell a length of 1 without a comparison: by a dropped axis, an error, whether what is written to
+is a copy, the memory layout, or a length used as a text, a key or an int.  Code that does so is
+refused; so is code with a count that would be 0 or less at lengths of 1, as it may divide by it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from torch.fx.experimental import _config
 from torch.overrides import TorchFunctionMode
 
 from ..source_numbers import is_own, is_standard
-from .executed import Executed
+from .executed_code import Executed
 
 LAYOUT = frozenset(
     ("stride", "is_contiguous", "storage_offset", "untyped_storage", "_is_view", "dim_order")
 )
 AS_TEXT = ("__repr__", "__str__", "__format__", "__hash__")
-# These ask whether they have to copy, or how numbers lie in memory, and are given copies.
+# These branch on memory layout or on whether they must copy, and are given contiguous copies.
 MERGES = frozenset(
     (
         "reshape",
@@ -44,10 +44,10 @@ MERGES = frozenset(
         "scaled_dot_product_attention",
     )
 )
-SPREADS = ("var", "std")  # in the names of operations that divide by what they count less 1
-# What code names that asks whether a length is an int, which it is not while code is traced.
+SPREADS = ("var", "std")  # prefixes of operations that divide by a count minus 1
+# Names in code that asks whether a length is an int, which it is not during tracing.
 KINDS, ASKED = frozenset(("isinstance", "type")), frozenset(("int", "Integral", "SymInt"))
-# What else code names that answers of a length of 1 without a word, or of which none is heard.
+# Other names whose answers for a length of 1 are silent, or hidden from the torch function mode.
 SILENT = frozenset(
     (
         *("_base", "guard_or_false", "guard_or_true", "guard_size_oblivious"),
@@ -59,7 +59,7 @@ copied = partial(torch.clone, memory_format=torch.contiguous_format)
 
 
 class FromOne(TorchFunctionMode):
-    """Follows a call that is traced; ``met`` says what tells a length of 1 without a comparison."""
+    """Follow a traced call; ``met`` lists what can tell a length of 1 without a comparison."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class FromOne(TorchFunctionMode):
 
     @contextmanager
     def lengths(self) -> Iterator[None]:
-        """Symbolic lengths are 1 or more, and are noted where code makes a text or a key of one."""
+        """Let symbolic lengths be 1 or more, and record where code makes a text or key of one."""
         settings: Any = _config
         noted = {name: self._noted(name) for name in AS_TEXT}
         with _replaced(torch.SymInt, noted), settings.patch(backed_size_oblivious=True):
@@ -78,14 +78,14 @@ class FromOne(TorchFunctionMode):
         made = getattr(torch.SymInt, name)
 
         def noted(length: torch.SymInt, *told: Any) -> Any:
-            if _asked_by_own(sys._getframe(1)):  # noqa: SLF001 (of whoever asks)
+            if _asked_by_own(sys._getframe(1)):  # noqa: SLF001 (the caller's)
                 self.met.append("it makes a text or a key of a length")
             return made(length, *told)
 
         return noted
 
     def of(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """The call, which is followed."""
+        """Return the call, made under this mode."""
 
         def followed(*inputs: Tensor) -> Any:
             with self:
@@ -94,9 +94,9 @@ class FromOne(TorchFunctionMode):
         return followed
 
     def hear(self, call: Callable[..., Any], inputs: Sequence[Tensor]) -> None:
-        """Run a call as it is, and look at the functions of it that run."""
+        """Run a call as it is, and inspect the functions that it runs."""
         ran = Executed(is_own)
-        with torch.no_grad(), suppress(Exception):  # tracing tells what it raises
+        with torch.no_grad(), suppress(Exception):  # tracing reports its errors
             ran.of(call)(*(x.clone() for x in inputs))
         for code in ran.codes:
             names = {*code.co_names}
@@ -126,10 +126,10 @@ class FromOne(TorchFunctionMode):
 
     @contextmanager
     def _inside(self, func: Any) -> Iterator[None]:
-        """What a function calls that torch has in Python is followed as well.
+        """Follow also what a function of torch that is written in Python calls.
 
-        It hands itself on as a whole where it is told that somebody wants to hear of it; a method
-        that calls the one it overrides does so under its own name.
+        Such a function hands itself over as a whole if told that an override exists; a method that
+        calls the method it overrides does so under the same name.
         """
         where = sys.modules.get(func.__module__) if isinstance(func, FunctionType) else None
         asks = [name for name in (vars(where) if where else ()) if name.startswith(HANDED_ON)]
@@ -144,7 +144,7 @@ class FromOne(TorchFunctionMode):
             self.inside.pop()
 
     def looked_through(self, nodes: Sequence[Any], silent: Sequence[Any]) -> str:
-        """What of a traced call is another thing at a length of 1; "" where nothing is."""
+        """Return what in a traced call may differ at a length of 1, or ""."""
         for node in nodes:
             schema = getattr(node.target, "_schema", None)
             if schema is not None and schema.is_mutable and node.target not in silent:
@@ -156,7 +156,7 @@ class FromOne(TorchFunctionMode):
 
 @contextmanager
 def _replaced(owner: Any, values: Mapping[str, Any]) -> Iterator[None]:
-    """Attributes of a class or a module are these for a while."""
+    """Replace attributes of a class or module within a context."""
     before = {name: vars(owner)[name] for name in values.keys() & vars(owner).keys()}
     try:
         for name, value in values.items():
@@ -171,7 +171,7 @@ def _replaced(owner: Any, values: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _may_drop(x: Tensor, *dims: Any, dim: Any = None) -> bool:
-    """Whether an axis that is dropped if its length is 1 has a symbolic length."""
+    """Whether one of the axes that are dropped if their length is 1 has a symbolic length."""
     told = dims if dim is None else (dim,)
     places = told[0] if told and isinstance(told[0], tuple | list) else told
     lengths = [x.shape[place] for place in places] if places else list(x.shape)
@@ -186,7 +186,7 @@ def _asked_by_own(frame: FrameType | None) -> bool:
 
 
 def _handles(code: CodeType) -> bool:
-    """Whether a function goes on from errors, or may: a with statement alone is none that does.
+    """Whether a function may continue after an error; a with statement alone does not count.
 
     >>> def tried(x):
     ...     try:
@@ -201,7 +201,7 @@ def _handles(code: CodeType) -> bool:
 
 
 def _counted(node: Any) -> Iterator[Any]:
-    """The lengths that a node has or is, and of a variance what it divides by."""
+    """Yield the lengths in the shape of a node, or its value; for a variance also its divisor."""
     value = node.meta.get("val")
     yield from value.shape if isinstance(value, Tensor) else (value,)
     schema = getattr(node.target, "_schema", None)
@@ -215,7 +215,7 @@ def _counted(node: Any) -> Iterator[Any]:
 
 
 def _may_be_none(count: Any) -> bool:
-    """Whether a count of lengths is 0 or less where some of them are 1."""
+    """Whether a count of lengths is 0 or less when some of them are 1."""
     if not isinstance(count, torch.SymInt | torch.SymFloat):
         return False
     told = count.node.expr

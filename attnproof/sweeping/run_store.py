@@ -1,4 +1,4 @@
-"""What a result depends on, as digests; what a run finds in the store, and leaves in it."""
+"""What a result depends on, as digests; and what a run takes from the store and leaves in it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).resolve().parent.parent
 WHOLE = ("symbolic", "numeric", "theorems/definitions")
-"""Parts that find files by looking into folders: every file of them counts."""
+"""Parts that find files by searching folders: all their files are sources."""
 ROOTS = ("checking", "demonstrations", "sweeping.work")
-"""What makes results; everything these import counts."""
+"""Modules that compute results: everything that they import is a source."""
 LIBRARIES = (
     "torch",
     "numpy",
@@ -42,14 +42,15 @@ LIBRARIES = (
     "transformers",
 )
 Stamp = tuple[str, int, int]
-"""Path, time of change in nanoseconds, bytes: what differs when a file is written."""
+"""Path, modification time in nanoseconds, size in bytes; writing a file changes its stamp."""
 
 
 def sources() -> tuple[Path, ...]:
-    """Every file of the package that can change a result, sorted.
+    """Return every file of the package that can change a result, sorted.
 
-    The folders of :data:`WHOLE`, and what :data:`ROOTS` import, directly or not, wherever the
-    import stands.  A theorem's own file is none of them: it changes that theorem alone.
+    These are the folders of :data:`WHOLE`, and whatever :data:`ROOTS` import, directly or
+    indirectly, at any place in a file.  A theorem's own file is not among them: it changes only
+    that theorem.
     """
     found: set[Path] = set()
     for part in WHOLE:
@@ -65,7 +66,7 @@ def sources() -> tuple[Path, ...]:
 
 
 def _module_file(name: str) -> Path | None:
-    """The file of a module of the package, named from the package on; None of what is whole."""
+    """Return the file of a module, named within the package; None if its folder counts whole."""
     parts = name.split(".")
     if parts[0] in {Path(part).parts[0] for part in WHOLE}:
         return None
@@ -75,7 +76,7 @@ def _module_file(name: str) -> Path | None:
 
 
 def _imports(path: Path) -> Iterator[str]:
-    """The modules of the package that a file imports, named from the package on."""
+    """Yield the modules of the package that a file imports, named within the package."""
     home = path.relative_to(PACKAGE).with_suffix("").parts[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.ImportFrom):
@@ -93,7 +94,7 @@ def _imports(path: Path) -> Iterator[str]:
 
 
 def stamps(paths: Iterable[Path]) -> tuple[Stamp, ...]:
-    """The stamps of files; a file that is gone has one that no file has."""
+    """Return the stamps of files; a file that is gone has one that no file has."""
     found = []
     for path in paths:
         try:
@@ -105,7 +106,7 @@ def stamps(paths: Iterable[Path]) -> tuple[Stamp, ...]:
 
 
 def source_digest(paths: Iterable[Path]) -> str:
-    """The digest of files: of their names inside the package, and what stands in them."""
+    """Return the digest of files: of their names within the package, and of their contents."""
     digest = sha256()
     for path in paths:
         inside = path.relative_to(PACKAGE) if path.is_relative_to(PACKAGE) else Path(path.name)
@@ -116,7 +117,7 @@ def source_digest(paths: Iterable[Path]) -> str:
 
 @cache
 def versions() -> dict[str, str]:
-    """Python and every library that numbers or proofs come from, as far as installed."""
+    """Return the versions of Python and of every installed library that results come from."""
     from .. import __version__
 
     found = {"attnproof": __version__, "python": platform.python_version()}
@@ -129,9 +130,9 @@ def versions() -> dict[str, str]:
 
 
 def calibration(device: str) -> str:
-    """The digest of the rounding constants in force on a device, and of the backend they are for.
+    """Return the digest of the rounding constants in force on a device, and of their backend.
 
-    Where none are, what needs them is skipped and says so; that is told apart as well.
+    If there are none, what needs them is skipped and says so; this case has a value of its own.
     """
     from ..numeric.calibration.store import NotCalibrated, calibration_of
     from ..numeric.devices import chosen
@@ -146,7 +147,7 @@ def calibration(device: str) -> str:
 
 @cache
 def device_name(device: str) -> str:
-    """The device that is meant and what it is: ``cpu, AMD EPYC``, ``cuda:0, NVIDIA H200``."""
+    """Return the device and what it is: ``cpu, AMD EPYC``, ``cuda:0, NVIDIA H200``."""
     from ..numeric.devices import chosen
 
     where = chosen(device)
@@ -158,7 +159,7 @@ def device_name(device: str) -> str:
 
 
 def statement_digest(statement: Statement) -> str:
-    """The digest of a statement: givens, claims with their chains, hypotheses.
+    """Return the digest of a statement: givens, claims with their chains, hypotheses.
 
     Terms count by their canonical key, which is the same in every process.
     """
@@ -166,18 +167,18 @@ def statement_digest(statement: Statement) -> str:
 
 
 def digest_of(told: Any) -> str:
-    """The digest of plain data."""
+    """Return the digest of plain data."""
     return sha256(json.dumps(told, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:
-    """Plain data that differ where the values do.  Refuses what it does not know."""
+    """Return plain data that differ if the values do.  Refuses what it does not know."""
     from ..symbolic.claim import Instance
     from ..symbolic.terms import Term
 
     if isinstance(value, Term):
         return ["term", value.key.hex()]
-    if isinstance(value, Instance):  # its own indices have names that count up in a process
+    if isinstance(value, Instance):  # the names of its indices are numbered per process
         return ["instance", *map(_plain, value.sides)]
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -188,11 +189,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, frozenset):
         return ["set", *sorted((_plain(part) for part in value), key=json.dumps)]
     if hasattr(value, "items"):
-        return ["map", *([_plain(k), _plain(v)] for k, v in value.items())]  # order counts in draws
+        return ["map", *([_plain(k), _plain(v)] for k, v in value.items())]  # draws depend on order
     if is_dataclass(value):
         named = [(f.name, getattr(value, f.name)) for f in fields(value) if f.compare]
         return [type(value).__name__, *([name, _plain(part)] for name, part in named)]
-    raise TypeError(f"a statement holds a {type(value).__name__}, which has no digest: {value!r}")
+    raise TypeError(
+        f"a statement contains a {type(value).__name__}, which has no digest: {value!r}"
+    )
 
 
 R = TypeVar("R", bound=Record)
@@ -207,48 +210,48 @@ class Code:
 
     @property
     def unchanged(self) -> bool:
-        """Whether no file was written since."""
+        """Whether no file has been written since."""
         return stamps(Path(path) for path, _, _ in self.stamps) == self.stamps
 
 
 @cache
 def code() -> Code:
-    """The code of this process."""
+    """Return the code of this process."""
     found = sources()
     return Code(source_digest(found), stamps(found))
 
 
 @dataclass(frozen=True)
 class Writer:
-    """Leaves finished records in a store, from any process.
+    """Stores finished records, from any process.
 
-    Nothing is left once a file has changed that the record depends on: what was loaded before
-    and what was loaded after would be mixed, and the key would tell of neither.
+    Nothing is stored once a file that the record depends on has changed: code loaded before and
+    after would be mixed, and the key would describe neither.
     """
 
     place: Path
     code: Code
     fresh: bool
 
-    def keep(
+    def store(
         self, key: Key, files: tuple[Stamp, ...], record: TheoremRecord | DemonstrationRecord
     ) -> str:
-        """Leave a record; why it could not be, or nothing.
+        """Store a record; return why it could not be stored, or nothing.
 
-        What is not ok is not left, nor what was skipped for want of memory: another time there
-        may be more.
+        A record that is not ok is not stored, nor one with measurements skipped for lack of memory:
+        another time there may be more.
         """
         if not record.ok or _short_of_memory(record):
             return ""
         if not self.code.unchanged or stamps(Path(path) for path, _, _ in files) != files:
-            return CHANGED
-        return left(attached(self.place), key, record, fresh=self.fresh)
+            return SOURCES_CHANGED
+        return store_record(attached(self.place), key, record, fresh=self.fresh)
 
-    def here(self) -> Kept | None:
-        """The store as this process reads and writes it; None if its code is another."""
+    def here(self) -> RunStore | None:
+        """Return the store as this process reads and writes it; None if its code differs."""
         if code().digest != self.code.digest:
             return None
-        return Kept(attached(self.place), self.fresh, code=self.code)
+        return RunStore(attached(self.place), self.fresh, code=self.code)
 
 
 def _short_of_memory(record: TheoremRecord | DemonstrationRecord) -> bool:
@@ -260,15 +263,15 @@ def _short_of_memory(record: TheoremRecord | DemonstrationRecord) -> bool:
 
 @cache
 def attached(place: Path) -> Store:
-    """The connection of this process."""
+    """Return the store as opened by this process."""
     return Store(place, examine=False)
 
 
-CHANGED = "files changed while it ran, so nothing more was kept in the store"
+SOURCES_CHANGED = "source files changed during the run, so no further results were stored"
 
 
-def left(store: Store, key: Key, record: Record, *, fresh: bool) -> str:
-    """Leave a record in a store, in place of what is there if ``fresh``; why it could not be."""
+def store_record(store: Store, key: Key, record: Record, *, fresh: bool) -> str:
+    """Store a record, replacing what is there if ``fresh``; return why it could not be stored."""
     try:
         store.put(key, record.model_dump_json(), replace=fresh)
     except StoreError as error:
@@ -277,30 +280,30 @@ def left(store: Store, key: Key, record: Record, *, fresh: bool) -> str:
 
 
 @dataclass
-class Kept:
+class RunStore:
     """The store of one run.
 
-    ``told`` are lines for the user.  With ``fresh`` nothing is taken from the store, and what is
-    finished replaces what is there.
+    ``messages`` are lines for the user.  If ``fresh``, no record is taken from the store, and
+    finished records replace those in it.
     """
 
     store: Store
     fresh: bool = False
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     code: Code = field(default_factory=code)
 
     @property
     def writer(self) -> Writer:
-        """What workers keep records with."""
+        """What workers store records with."""
         return Writer(self.store.place, self.code, self.fresh)
 
     def tell(self, line: str) -> None:
-        """A line for the user, once."""
-        if line and line not in self.told:
-            self.told.append(line)
+        """Add a line for the user, once."""
+        if line and line not in self.messages:
+            self.messages.append(line)
 
-    def found(self, key: Key, kind: type[R]) -> R | None:
-        """The record that is kept under a key, with the time of its check."""
+    def get(self, key: Key, kind: type[R]) -> R | None:
+        """Return the record stored under a key, with the time of its check."""
         if self.fresh:
             return None
         try:
@@ -309,18 +312,18 @@ class Kept:
                 return None
             record = kind.model_validate_json(stored.record)
         except (StoreError, ValidationError) as error:
-            self.tell(f"{key.name} is checked anew: {' '.join(str(error).split())}")
+            self.tell(f"{key.name} is checked again: {' '.join(str(error).split())}")
             return None
         finally:
-            for line in self.store.told:
+            for line in self.store.messages:
                 self.tell(line)
         return record.model_copy(update={"stored": stored.made})
 
 
 def surroundings(device: str = "") -> dict[str, object]:
-    """What a result depends on beside what was asked: code, libraries, and where numbers are made.
+    """Return what a result depends on besides the request: code, libraries, and the device.
 
-    ``device``: where they are computed, if they are.
+    ``device``: where numbers are computed, if they are.
     """
     told: dict[str, object] = {"code": code().digest, "versions": versions()}
     if device:
@@ -329,7 +332,7 @@ def surroundings(device: str = "") -> dict[str, object]:
 
 
 def theorem_key(entry: Entry, options: Options) -> tuple[Key, tuple[Stamp, ...]]:
-    """The key of a theorem's record, and the stamp of its file.
+    """Return the key of a theorem's record, and the stamp of its file.
 
     Raises what building its statements raises.
     """
@@ -360,9 +363,9 @@ def theorem_key(entry: Entry, options: Options) -> tuple[Key, tuple[Stamp, ...]]
 
 
 def demonstration_keys(files: Mapping[str, Path]) -> dict[str, tuple[Key, tuple[Stamp, ...]]]:
-    """The key of each demonstration, which depends on the files beside its own.
+    """Return the key of each demonstration, which depends on the files beside its own.
 
-    What they print is numpy's on this processor; torch and what is calibrated of it are no part.
+    What they print comes from numpy on this processor; torch and its calibration play no part.
     """
     return {
         name: (_demonstration_key(name, _beside(path)), stamps(_beside(path)))

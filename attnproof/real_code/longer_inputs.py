@@ -1,11 +1,11 @@
-"""Laws that no proof has, asked once more at lengths at which the code does something else.
+"""Check unproved laws again at lengths where the code takes another path.
 
-Laws are run of few tokens.  Code that asks for its lengths (``if n > 1000``) may do something else
-for more of them: its comparisons are watched, and the laws are run where one turns out otherwise
-(:mod:`attnproof.programs.prove.branches`), at one more token, or row, than the largest number that
-stands in its source or that its operations are given (``k[:, -32:]``), and at as many as a square
-table has that it keeps.  What is too much work is told in the line of the verdict, and so is what
-of many keys, and of the entries of a stored mask, was not looked at.
+Laws are run with few tokens.  Code that compares its lengths (``if n > 1000``) may behave
+differently with more.  Its comparisons are watched, and the laws are run where one turns out
+differently (:mod:`attnproof.programs.prove.branches`); with more tokens, or rows, than the largest
+number in its source or among the arguments of its operations (``k[:, -32:]``); and with as many
+tokens as a stored square table has rows.  The verdict line states what would be too much work, and
+which keys and entries of a stored mask were not examined.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import torch
 from torch import Tensor
 
 from ..programs.as_read import LAWS as OF_MASKS
-from ..programs.calling import evaluating, given_back
-from ..programs.counts import diagonals_alike
+from ..programs.calling import evaluating, restored_settings
+from ..programs.counts import has_constant_diagonals
 from ..programs.draw import Draw
-from ..programs.finding import LONGER, Finding
+from ..programs.finding import AT_OTHER_LENGTHS, Finding
 from ..programs.measure.examine import examine
 from ..programs.prove.branches import Open, Search
-from ..programs.prove.executed import Executed
-from ..programs.prove.watching import LEADS, Met, Watch, marked
+from ..programs.prove.executed_code import Executed
+from ..programs.prove.instrumentation import LEADS, Met, Watch, marked
 from ..programs.source_numbers import is_own
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of
@@ -35,27 +35,27 @@ from ..verdict_line import Condition
 from .every_call import SHORT, Call, Numbers, call_of, calls_of, numbers_of
 
 Lengths = Mapping[str, int]
-MOST = 4_500_000  # numbers that one call makes, in about a tenth of a second
-WORK = 64_000_000  # those of all laws together
-SIDES = 2  # a law calls the code for each, and where it looks at keys for each of these as well
-LATER = 8  # tokens that laws put behind others, which a table has rows for
-TWO = 2  # numbers that a mask is made of: shown and hidden
-# Beyond them all code is run: where whole numbers of a byte end, and of bfloat16; and some rows.
+MAX_VALUES = 4_500_000  # values that one call computes, in about a tenth of a second
+MAX_WORK = 64_000_000  # the same for all laws together
+SIDES = 2  # calls of the code per law; each key that it examines takes one more
+APPENDED = 8  # tokens that laws may append, for which a table needs rows
+MASK_VALUES = 2  # distinct values of a mask: visible and hidden
+# All code is run beyond these: the end of bytes and of exact integers in bfloat16; some rows.
 ALWAYS = {"n": 256, "B": 32}
-MIDDLE = 130  # tokens that cost little, where others are too dear for a law
-LITTLE = MOST // 3  # numbers that every law is run of; of many rows there are no more
-FEW = 5  # tokens beside many rows
-TOKENS = 4  # vectors that are made of each token
-REFUSALS = 8  # numbers that code may take no such lengths of, before others are left aside
+MIDDLE = 130  # tokens that are cheap, if more are too expensive for a law
+CHEAP_VALUES = MAX_VALUES // 3  # values that every law can afford; the limit for many rows
+TOKENS_PER_ROW = 5  # tokens per row, if there are many rows
+TOKENS = 4  # vectors computed from each token
+REFUSALS = 8  # at most so many numbers are dropped because the code rejects them
 
 
 @dataclass(frozen=True)
 class Longer:
-    """Lengths at which code does something else, and what it asks there, as it was in other runs.
+    """Lengths at which code takes another path, and the comparison that leads there.
 
-    ``asks``: "" where the lengths are a number of the source, or the rows of a table.  ``alike``:
-    no comparison leads there, and in each table that is kept every row shows what the row before it
-    does, one place further on.
+    ``asks``: the outcome of that comparison in all other runs, as a condition; "" if the lengths
+    come from a number in the source or from the rows of a table.  ``alike``: no comparison leads
+    there, and each row of every stored square table is the previous row shifted by one place.
     """
 
     at: Lengths
@@ -65,10 +65,10 @@ class Longer:
 
 @dataclass(frozen=True)
 class Places:
-    """Where code may do something else: lengths to run, what no run could reach, and its numbers.
+    """Where code may take another path: lengths to run, conditions out of reach, and its numbers.
 
-    ``numbers``: those of its source and of its operations which may be so many tokens, or rows: all
-    but the ones of which it is known that the code does not take them.
+    ``numbers``: for each axis, the numbers in the source and in operations that may be so many
+    tokens or rows, except those that the code is known to reject.
     """
 
     longer: Sequence[Longer] = ()
@@ -76,7 +76,7 @@ class Places:
     numbers: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def below(self, reached: Lengths) -> list[Condition]:
-        """That lengths are less than the numbers beyond which nothing was run."""
+        """Return the conditions that lengths stay below the numbers that were not run."""
         least = {
             c: min((n for n in ns if n >= reached[c]), default=0) for c, ns in self.numbers.items()
         }
@@ -91,17 +91,17 @@ def at_longer(
     method: str = "measured",
     exact: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """What laws are of more tokens that hold of few; nothing of code that asks for no length.
+    """Yield findings at more tokens on laws that hold for few; none if no length is compared.
 
-    ``begin`` hears which law is run.  Of another ``method`` than "measured" none is: lines say what
-    the code asks.  ``exact``: laws that finite fields have found to hold, whose lines say below
-    which of its numbers they were run.
+    ``begin`` is called with each law that is run.  With a ``method`` other than "measured" none is
+    run, and the findings state what the code compares.  ``exact``: laws that hold over finite
+    fields; their findings state below which of the code's numbers they were run.
     """
-    with given_back():  # what the code sets in these runs is not set in others
+    with restored_settings():  # state that the code sets in these runs must not reach others
         known = lengths_of(subject)
     formulas = {law.id: law.formulas for law in laws_of(subject.kind)}
     stored = [*_irregular(subject)]
-    left, beside = WORK, set[str]()
+    left, beside = MAX_WORK, set[str]()
     for law in laws:
         own = any(one.kind == subject.kind for one in formulas.get(law, ()))
         missed, keys = [*known.where, *(stored if law in OF_MASKS else ())], [""]
@@ -111,7 +111,7 @@ def at_longer(
             if own and cost <= left and method == "measured":
                 begin(law)
                 left -= cost
-                with given_back():
+                with restored_settings():
                     found = examine(replace(subject, run_at=(one.at,)), (draw,), (law,))
                 asked = {each.law: each for each in found if each.verdict != "not asked"}
                 made = asked.pop(law, None)
@@ -125,62 +125,66 @@ def at_longer(
                 missed.append(one.asks)
             elif made is not None:
                 reached = {c: max(n, _tokens(subject, one.at, c)) for c, n in reached.items()}
-                if not one.alike:  # of the most tokens, which come last
-                    keys = [_not_looked_at(subject, law, one.at)]
+                if not one.alike:  # for the most tokens, which come last
+                    keys = [_not_examined(subject, law, one.at)]
         else:
             missed += filter(None, keys)
             assuming = [Condition(asks, "where") for asks in dict.fromkeys(missed)]
             if law in exact:
                 assuming += known.below(reached)
             if assuming:
-                why = "it holds at lengths for which the code gives these answers"
+                why = "it holds at lengths at which the comparisons in the code have these outcomes"
                 yield Finding(law, method, "holds", why, dtype=draw.format, assuming=(*assuming,))
 
 
 def _longer(found: Finding, longer: Longer) -> Finding:
-    """What was found, with the lengths of which it is."""
+    """Return the finding, prefixed with the lengths at which it was made."""
     at = ", ".join(f"{c} = {n}" for c, n in longer.at.items() if c in "Brn")
-    return replace(found, why=f"{LONGER} ({at}): {found.why}")
+    return replace(found, why=f"{AT_OTHER_LENGTHS} ({at}): {found.why}")
 
 
 def _tokens(subject: Subject, at: Lengths, letter: str) -> int:
-    """How many rows, or tokens, there are: of a mask the queries stand behind the keys before."""
+    """Return the number of rows or tokens; in a mask the queries follow the other keys."""
     behind = at.get("r", 0) if letter == "n" and isinstance(subject, Bias | Mask) else 0
     return at.get(letter, 1) + behind
 
 
 def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:
-    """The keys that a law looks at one by one."""
+    """Return the keys that a law examines one by one."""
     each = law == "past-is-used" and not isinstance(subject, Mask)
     return looked_at(at["n"]) if each else []
 
 
 def _cost(subject: Subject, law: str, at: Lengths) -> int:
-    """About how many numbers a law makes."""
+    """Return roughly how many values a law computes."""
     return work(subject, at) * (SIDES + len(_keys(subject, law, at)))
 
 
-def _not_looked_at(subject: Subject, law: str, at: Lengths) -> str:
-    """That keys are seen which a law did not look at; "" where it did at all."""
+def _not_examined(subject: Subject, law: str, at: Lengths) -> str:
+    """Return the condition that the keys not examined behave like the others; "" if not needed."""
     few, many = len(_keys(subject, law, at)), at["n"]
     told = (
-        f"the {many - few} of {many} keys that were not looked at are seen as the other {few} are"
+        f"the {many - few} of {many} keys that were not examined are treated like the other {few}"
     )
     return told if 0 < few < many else ""
 
 
 def _irregular(subject: Subject) -> Iterator[str]:
-    """That a stored mask is everywhere as it is where it was looked at, if its rows differ."""
+    """Yield, for each stored mask whose rows differ, a condition on the entries not examined."""
     for name, x in _square(subject):
-        if x.shape[-1] > SHORT and not diagonals_alike(x) and len(torch.unique(x)) == TWO:
+        if (
+            x.shape[-1] > SHORT
+            and not has_constant_diagonals(x)
+            and len(torch.unique(x)) == MASK_VALUES
+        ):
             yield (
                 f"the entries of the stored mask {name}, {x.shape[-1]} by {x.shape[-1]}, that "
-                "were not looked at are as the others"
+                "were not examined follow the pattern of the others"
             )
 
 
 def _square(subject: Subject) -> Iterator[tuple[str, Tensor]]:
-    """The stored tables with as many rows as columns."""
+    """Yield the name and value of each stored table with as many rows as columns."""
     for name, x in subject.module.named_buffers() if subject.module is not None else ():
         if x.dim() > 1 and x.shape[-1] == x.shape[-2]:
             yield name, x
@@ -191,11 +195,11 @@ def _parameters(subject: Subject) -> Iterator[Tensor]:
 
 
 def _tables_alike(subject: Subject) -> bool:
-    return all(diagonals_alike(x) for _, x in _square(subject))
+    return all(has_constant_diagonals(x) for _, x in _square(subject))
 
 
 def lengths_of(subject: Subject) -> Places:
-    """Where comparisons turn out otherwise, what of them no run could reach, and numbers."""
+    """Return where comparisons turn out differently, what no run could reach, and the numbers."""
     call = call_of(subject)
     if call is None:
         return Places()
@@ -233,7 +237,7 @@ def lengths_of(subject: Subject) -> Places:
 
 @dataclass
 class _Alone:
-    """Some code that is run by itself, as a search for its comparisons wants it."""
+    """Code that runs by itself, in the form that the search over its comparisons expects."""
 
     subject: Subject
     code: Call
@@ -244,17 +248,17 @@ class _Alone:
         _takes(self.code, at)
 
     def look(self, at: Lengths, way: str) -> bool:
-        """There is nothing that it is compared with."""
+        """Return True: there is nothing to compare the code with."""
         del at, way
         return True
 
     def allowed(self, at: Lengths) -> bool:
-        """Whether these are lengths."""
+        """Whether these are valid lengths."""
         return min(at.values(), default=1) > 0
 
     def affordable(self, at: Lengths) -> bool:
-        """Whether a call is little enough work."""
-        return work(self.subject, at) <= MOST
+        """Whether a call is cheap enough."""
+        return work(self.subject, at) <= MAX_VALUES
 
 
 def _takes(call: Call, at: Lengths) -> bool:
@@ -265,24 +269,24 @@ def _takes(call: Call, at: Lengths) -> bool:
 
 
 def work(subject: Any, at: Lengths) -> int:
-    """About how many numbers a call makes: those of its scores, or of its tokens."""
+    """Return roughly how many values a call computes: those of its scores, or of its tokens."""
     rows, keys = at.get("B", 1), at.get("n", 1)
-    rows = rows**2 if "bounds" in subject.line else rows  # they stand in one axis
+    rows = rows**2 if "bounds" in subject.line else rows  # rows are packed into one axis
     heads = int(getattr(subject, "heads", 1))
     if isinstance(subject, Rotary | Additive):
         return rows * heads * keys * subject.width
     layer = isinstance(subject, Layer) or getattr(subject, "attend", None) is None
     queries = keys if layer and not isinstance(subject, Bias | Mask) else at.get("r", keys)
-    made = TOKENS * int(getattr(subject, "embed", 0))  # of each token
+    made = TOKENS * int(getattr(subject, "embed", 0))  # per token
     return rows * keys * (heads * queries + made)
 
 
 def _turned(watch: Watch, alone: _Alone) -> Iterator[Longer]:
-    """Of each comparison the cheapest lengths at which it turned out as it does not of few."""
+    """Yield the cheapest lengths at which each comparison turns out as it does not for few."""
     met: dict[tuple[int, int], list[Met]] = {}
     for (site, entry, _), some in watch.met.items():
         met.setdefault((site, entry), []).extend(some)
-    for (site, entry), some in met.items():  # where code raises there is nothing to hold
+    for (site, entry), some in met.items():  # lengths at which the code raises are skipped
         few = {one.answer for one in some if max(one.at.values()) < SHORT}
         others = [one.at for one in some if one.answer not in few]
         if len(few) == 1 and others:
@@ -304,19 +308,20 @@ def _turned(watch: Watch, alone: _Alone) -> Iterator[Longer]:
 
 
 def _of_tables(subject: Subject) -> Iterator[Longer]:
-    """The rows of a square table, and so many that a law may put others behind them."""
-    for more in (0, LATER):
+    """Yield as many tokens as a square table has rows, and fewer, so that laws may append some."""
+    for more in (0, APPENDED):
         ends = [x.shape[-1] - more for _, x in _square(subject)]
-        fits = [n for n in ends if n >= SHORT and work(subject, {"n": n}) <= MOST]
+        fits = [n for n in ends if n >= SHORT and work(subject, {"n": n}) <= MAX_VALUES]
         if fits:
             yield Longer({"n": max(fits)}, alike=_tables_alike(subject))
 
 
 @dataclass
 class _Named:
-    """Lengths beyond the numbers of some code; ``left``: those that it is not known to refuse.
+    """Lengths beyond the numbers in some code; ``left``: the numbers it is not known to reject.
 
-    ``sizes``: numbers that are run as the others, and are taken for the widths that they are.
+    ``sizes``: numbers that are run like the others, but taken to be widths of parameters and not
+    left.
     """
 
     alone: _Alone
@@ -326,7 +331,7 @@ class _Named:
     left: dict[str, list[int]] = field(default_factory=dict)
 
     def along(self, letter: str) -> Iterator[Longer]:
-        """More tokens, or rows, than the largest number, and than the largest of few."""
+        """Yield lengths beyond the largest number the code accepts, and cheap ones if needed."""
         left = self.left[letter] = [n for n in self.numbers if n not in self.sizes]
         no: set[int] = set()
         numbers = sorted({*self.numbers, ALWAYS[letter]})
@@ -339,26 +344,26 @@ class _Named:
                 at = next((at for at in tried if _takes(self.alone.code, at)), None)
                 if at is not None:
                     yield Longer(at, alike=self.alike)
-                    if at[letter] == n:  # more it does not take, and a law may want more
+                    if at[letter] == n:  # it rejects more, and a law may need more
                         no.add(n)
-                    enough = at[letter] > n and work(self.alone.subject, at) <= LITTLE
+                    enough = at[letter] > n and work(self.alone.subject, at) <= CHEAP_VALUES
                     break
                 if tried and len(no) < REFUSALS:
                     no.add(n)
         left[:] = [n for n in left if n not in no]
 
     def _affordable(self, letter: str, at: Lengths) -> bool:
-        return work(self.alone.subject, at) <= (LITTLE if letter == "B" else MOST)
+        return work(self.alone.subject, at) <= (CHEAP_VALUES if letter == "B" else MAX_VALUES)
 
     @staticmethod
     def _beyond(letter: str, number: int) -> Iterator[Lengths]:
-        """More than a number: what a step is given besides is less, and tables have an end."""
+        """Yield lengths beyond a number: a cached step gets fewer of them, and tables end."""
         for many in (number + 3, number + 1, 2 * number, number):
-            yield {"n": FEW, letter: many}
+            yield {"n": TOKENS_PER_ROW, letter: many}
 
 
 def _of_law(subject: Subject, at: Lengths) -> Lengths:
-    """The lengths as a law is given them: of a mask n are the keys before r queries."""
+    """Return the lengths as a law takes them: for a mask, n keys before r queries."""
     if isinstance(subject, Bias | Mask):
         queries = min(at.get("r", 2), at["n"] - 1)
         return {"n": at["n"] - queries, "r": queries}

@@ -1,4 +1,4 @@
-"""What a call runs: the codes of its functions, what these compare and store, and who has them."""
+"""Find what a call runs: code objects, what they compare and store, and their functions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from ..reach import codes_in
 from ..source_numbers import functions_in
 
 T = TypeVar("T")
-# What puts something to what is kept.
+# Functions and methods that add to a container or an object.
 ADDING = frozenset(("append", "appendleft", "add", "extend", "insert", "update", "setattr"))
-# Functions of torch that say whether code is traced.
+# Functions of torch that tell whether code is being traced.
 OF_TRACES = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_fx_tracing")
-COMPILING = ("_dynamo", "_higher_order_ops")  # where torch has what reads the code of functions
+# Parts of torch that read the code of functions; calling a function excluded from that does not.
+COMPILING = ("_dynamo/convert_frame", "_higher_order_ops")
 
 
 def compares(code: CodeType) -> bool:
-    """Whether a code compares anything.
+    """Whether a code object makes comparisons.
 
     >>> compares((lambda x: x > 1).__code__), compares((lambda x: x + 1).__code__)
     (True, False)
@@ -31,7 +32,7 @@ def compares(code: CodeType) -> bool:
 
 
 def stores(code: CodeType) -> bool:
-    """Whether a code may write to what is there after it has run.
+    """Whether a code object may write to something that outlives its run.
 
     >>> stores((lambda x: x.append(1)).__code__), stores((lambda x: x + 1).__code__)
     (True, False)
@@ -44,7 +45,7 @@ def stores(code: CodeType) -> bool:
 
 @dataclass
 class Executed:
-    """The codes of functions that calls run, with their globals, of modules that are the user's."""
+    """The code objects that calls run, with their globals, in modules that ``is_own`` accepts."""
 
     is_own: Callable[[Mapping[str, Any]], bool]
     codes: dict[CodeType, Mapping[str, Any]] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class Executed:
     _others: set[CodeType] = field(default_factory=set)
 
     def of(self, code: Callable[..., T]) -> Callable[..., T]:
-        """The same code, of which is kept what it runs."""
+        """Return the same callable, recording what it runs."""
 
         def run(*given: Any) -> T:
             before = sys.getprofile()
@@ -77,20 +78,20 @@ class Executed:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether torch compiled some of it, and read its functions instead of running them."""
+        """Whether torch compiled some of it, reading its functions instead of running them."""
         return any(part in code.co_filename for code in self._others for part in COMPILING)
 
     def told(self) -> Iterator[str]:
-        """That the code does the same while it is traced, if it asks for that."""
+        """Yield the condition that the code does the same under tracing, if it asks about that."""
         for name in self.of_traces:
-            yield f"asking `{name}` changes nothing, as in every run"
+            yield f"asking `{name}` has no effect, as in every run"
 
     def functions(self, roots: Iterable[Any]) -> list[FunctionType]:
-        """The functions that ran; to look for one that none of the roots holds takes long."""
+        """Return the functions that ran; finding one that no root holds is slow."""
         return functions_of(self.codes, functions_in(roots, ran=self.codes))
 
     def with_kept(self, kept: Iterable[FunctionType]) -> None:
-        """Add what has run before, and may not run again: what it gave is kept by ``lru_cache``."""
+        """Add functions that ran earlier and may not run again, their results being cached."""
         names = {name for code in self.codes for name in (*code.co_names, *code.co_freevars)}
         called = [one for one in kept if one.__name__ in names]
         for one in functions_in(called):
@@ -99,7 +100,7 @@ class Executed:
 
 
 def functions_of(codes: Collection[CodeType], known: Iterable[FunctionType]) -> list[FunctionType]:
-    """The functions that have these codes: of those that are known, and of all where none is."""
+    """Return the functions with these code objects: known ones, else searched for in memory."""
     found = {id(one): one for one in known if one.__code__ in codes}
     have = {inner for one in found.values() for inner in codes_in(one.__code__)}
     missing = [code for code in codes if code not in have]
@@ -110,7 +111,7 @@ def functions_of(codes: Collection[CodeType], known: Iterable[FunctionType]) -> 
 
 
 def _holders_of(codes: Collection[CodeType]) -> list[Any]:
-    """What holds these codes, also of what the collector of garbage was told to leave alone."""
+    """Return the objects that refer to these code objects, including those in ``gc.freeze``."""
     frozen = gc.get_freeze_count() > 0
     if frozen:
         gc.unfreeze()

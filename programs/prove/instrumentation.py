@@ -1,10 +1,10 @@
-"""What code compares while it runs: the numbers on both sides of each of its comparisons.
+"""Record what code compares while it runs: the numbers on both sides of each of its comparisons.
 
-A branch on a length is a guard of the graph where it is traced.  One that is reached only where
+A branch on a length is a guard of the graph if it is traced.  One that is reached only where
 lengths are plain numbers, gradients are wanted or nothing is compiled leaves nothing in the graph.
-So the functions that a call runs are compiled once more, each side of a comparison put through a
-function that writes it down and hands it on.  For a call that is watched they have that code, which
-does what theirs does; what is compared with the graph is their own.
+So the functions that a call runs are compiled again, with each side of a comparison passed through
+a function that records it and returns it.  During a watched call the functions have the new code,
+which computes what the original does; the code compared with the graph is the original.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..reach import codes_in
-from .blocks import MARK, REACHED, Blocks, Place, put, shortened
+from .blocks import MARK, REACHED, VALUE, Blocks, Place, kept_of, put, shortened
 from .environment import SETTINGS
-from .executed import OF_TRACES, compares
+from .executed_code import OF_TRACES, compares
 
 Numbers = tuple[float, ...]
 Lengths = Mapping[str, int]
 DIGITS = re.compile(r"\d+")
-SIDES = 8  # numbers of a side that are looked at
-TEXT = 200  # characters of a text that are looked at
-VISITS, LAST = 3, -1  # of one place in one run that are kept, beside the last
-WITHIN = 32  # entries of a container that are looked at
+SIDES = 8  # numbers of a side that are recorded
+TEXT = 200  # characters of a text that are searched for numbers
+VISITS, LAST = 3, -1  # visits of a place kept per run, and the key of the last visit
+WITHIN = 32  # entries of a container that are compared
 SIGNS: dict[type, str] = {
     ast.Lt: "<",
     ast.LtE: "<=",
@@ -47,20 +47,20 @@ SIGNS: dict[type, str] = {
     ast.NotIn: "not in",
 }
 PARTS = {ast.FloorDiv, ast.Mod, ast.RShift, ast.Div}
-# What a function says of the numbers in a tensor.
+# Functions that return the numbers in a tensor, or a truth value about them.
 OF_NUMBERS = ("item", "equal", "allclose", "is_nonzero")
-# What takes something out of what is kept, or moves it: the next call finds it otherwise.
+# Methods that remove or move what is kept, so that the next call finds something else.
 OF_STATE = (
     *("pop", "popleft", "popitem", "rotate", "reverse"),
     *("send", "get_nowait", "read", "readline", "readlines"),
 )
-# What answers otherwise of a length while it is traced, which is no int then, or of a tensor.
+# Functions whose answer differs under tracing, where a length is not an int, or for tensors.
 OF_KIND = (
     *("isinstance", "type", "str", "repr", "format", "hash", "hasattr", "getattr", "vars", "dir"),
 )
-OF_OTHERS = ("hasattr", "getattr", "vars", "type", "dir")  # of these of a tensor as well
+OF_OTHERS = ("hasattr", "getattr", "vars", "type", "dir")  # those that also concern tensors
 PARTS_OF_KIND = ("__class__", "__dict__")
-# What is asked of arrays and of torch is a question, but for these, which a graph is of.
+# Queries of arrays and of torch are recorded, except these, which are fixed for a graph.
 FIXED = frozenset(
     (
         *("is_floating_point", "is_complex", "is_signed", "is_tensor", "is_scripting"),
@@ -70,14 +70,14 @@ FIXED = frozenset(
         *OF_TRACES,
     )
 )
-TRY, CAUGHT = 1, 2  # what is written down of a place where errors are caught
-# What is no question by itself: it says only where other numbers come out.
+TRY, CAUGHT = 1, 2  # recorded of a try statement: it was entered, it caught an error
+# These decide nothing by themselves; they only show where the numbers change.
 LEADS = ("//", "item", "min")
 
 
 @dataclass(frozen=True)
 class Site:
-    """A place where code compares two numbers: how, and in which words."""
+    """A place where code compares two numbers: the operator and the source text."""
 
     sign: str
     text: str
@@ -97,14 +97,14 @@ class Met:
 
 @dataclass
 class Watch:
-    """The comparisons of some code, and what was on their sides in each run.
+    """The comparisons of a program, and what was on their sides in each run.
 
-    ``met``: of each place, by which entry of a container is meant and by which visit in a run it
-    was (LAST: the last of more), what was met there.  ``taken``: where something is taken from what
-    was there in the run before as well.  ``kinds``: of what it is asked which kind it is: the
-    numbers, or None of a tensor.  ``tried``: what came of the places where errors are caught.
-    ``empty``: what was looked for where there is nothing.  ``blocks``: those that were reached, by
-    place, with their texts.
+    ``met``: what each place met, by the entry of a container that was compared and by the visit in
+    a run (LAST: the last, if there were more).  ``taken``: places that take something from an
+    object that the run before took from too.  ``kinds``: what was asked for its kind, numbers, or
+    None for a tensor.  ``tried``: how often each ``try`` was entered, and caught.  ``empty``: what
+    was looked for in empty containers.  ``blocks``: blocks that were reached, and values that were
+    met, by place, with their texts; ``reached``: the places of each run.
     """
 
     functions: list[tuple[FunctionType, CodeType, CodeType]] = field(default_factory=list)
@@ -115,22 +115,25 @@ class Watch:
     tried: dict[int, Counter[int]] = field(default_factory=dict)
     empty: dict[int, set[Numbers]] = field(default_factory=dict)
     blocks: dict[Place, str] = field(default_factory=dict)
+    reached: list[tuple[Lengths, dict[Place, None]]] = field(default_factory=list)
     _held: dict[int, Any] = field(default_factory=dict)
     _from: dict[int, list[Any]] = field(default_factory=dict)
     _before: dict[int, list[Any]] = field(default_factory=dict)
     _visits: Counter[tuple[int, int]] = field(default_factory=Counter)
     _last: dict[tuple[int, int], Met] = field(default_factory=dict)
     _run: tuple[Lengths, str] | None = None
+    _writes: bool = False
 
     def unseen(self, codes: Iterable[CodeType]) -> list[str]:
-        """The names of those that compare something that is not written down."""
+        """Return the names of codes that make comparisons which are not recorded."""
         seen = {inner for _, plain, _ in self.functions for inner in codes_in(plain)}
         return [code.co_qualname for code in codes if code not in seen and compares(code)]
 
     @contextmanager
     def run(self, at: Lengths, way: str) -> Iterator[None]:
-        """One call of the code, at these lengths and in this way."""
+        """Watch one call of the code, at these lengths and in this way."""
         self._run = dict(at), way
+        self.reached.append((self._run[0], {}))
         self._visits.clear()
         self._last.clear()
         try:
@@ -147,14 +150,14 @@ class Watch:
             self._before, self._from = self._from, {}
 
     def told(self) -> Iterator[str]:
-        """What was as it was in every run, and may be otherwise in a trace or in another call."""
+        """Yield what was the same in every run, but may differ in a trace or in another call."""
         for site in self.taken:
-            yield f"`{self.sites[site].text}` gives what it gave in every run"
+            yield f"`{self.sites[site].text}` returns the same as in every run"
         for site, met in self.kinds.items():
             if None in met:
-                yield f"`{self.sites[site].text}` gives what it gave in every run"
+                yield f"`{self.sites[site].text}` returns the same as in every run"
             elif len(met) > 1:
-                yield f"asking `{self.sites[site].text}` changes nothing, as in every run"
+                yield f"asking `{self.sites[site].text}` has no effect, as in every run"
         somewhere = {site for site, *_ in self.met}
         for site, looked_for in self.empty.items():
             if len(looked_for) > 1 and site not in somewhere:
@@ -166,20 +169,24 @@ class Watch:
                 yield f"`{self.sites[site].text}` catches something, as in every run"
 
     def write(self, site: int, place: int, value: Any) -> Any:
-        """Write a value down that stands on one side of a comparison, and give it back."""
-        if place == REACHED:
-            if self._run is not None:
-                here = self.sites[site]
-                self.blocks.setdefault(here.targets, here.text)
-            return value
-        if self._run is not None:
+        """Record a value on one side of a comparison, and return it."""
+        if self._run is not None and not self._writes:
+            self._writes = True  # examining a value may run code that is watched
             try:
                 self._write(site, place, value)
-            except Exception:  # noqa: BLE001 (what cannot be compared raises where the code does)
+            except Exception:  # noqa: BLE001 (what cannot be compared raises in the code itself)
                 return value
+            finally:
+                self._writes = False
         return value
 
     def _write(self, site: int, place: int, value: Any) -> None:
+        if place in (REACHED, VALUE):
+            here = self.sites[site]
+            known = (*here.targets, kept_of(value)) if place == VALUE else here.targets
+            self.blocks.setdefault(known, here.text)
+            self.reached[-1][1].setdefault(known)
+            return
         if self.sites[site].sign == "taken":
             self._take(site, value, through=place != 0)
             return
@@ -204,7 +211,10 @@ class Watch:
         self._held[site] = value
 
     def _take(self, site: int, value: Any, *, through: bool) -> None:
-        """Something is taken from a value; ``through``: it is gone through, many anew each time."""
+        """Record that something is taken from a value; ``through``: by a loop over it.
+
+        A loop matters only over an iterator: other iterables start anew each time.
+        """
         if through and not isinstance(value, Iterator):
             return
         self._from.setdefault(site, []).append(value)
@@ -212,13 +222,13 @@ class Watch:
             self.taken[site] = None
 
     def _kind(self, site: int, value: Any) -> None:
-        """A length is asked what it is, or a tensor what else it has."""
+        """Record that a length is asked for its type, or a tensor for its type or attributes."""
         if isinstance(value, tuple):
             for one in value:
                 self._kind(site, one)
         text = self.sites[site].text
         other = text.startswith(OF_OTHERS) or text.endswith(PARTS_OF_KIND)
-        if isinstance(value, type):  # of what else it may be, a plain array is none in any run
+        if isinstance(value, type):  # a plain tensor has none of the other types in any run
             own = issubclass(value, Tensor) and value not in (Tensor, nn.Parameter)
             if own and self._held.get(site):
                 self.kinds.setdefault(site, set()).add(None)
@@ -230,9 +240,9 @@ class Watch:
             self.kinds.setdefault(site, set()).add(float(value))
 
     def _answer(self, site: int, place: int, value: Any) -> None:
-        """An array, or torch, is asked something (place 0), and answers with a truth value.
+        """Record a query of an array or of torch (place 0), and its answer, a truth value.
 
-        None is one as well, where it was the answer before.
+        None counts as False, and any other answer as True once the query has been recorded.
         """
         if place == 0:
             self._held[site] = isinstance(value, Tensor) or _is_of_torch(value)
@@ -243,7 +253,7 @@ class Watch:
                 self._add(site, (), (), True)
 
     def _ask(self, site: int, value: Any) -> None:
-        """A value is asked whether it is true."""
+        """Record that a value is tested for truth."""
         if isinstance(value, list | dict | set | deque):
             self._add(site, (float(len(value)),), (0.0,), bool(value))
         elif isinstance(value, Tensor):
@@ -310,13 +320,13 @@ ANSWERS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _is_of_torch(one: Any) -> bool:
-    """Whether something is a module, or a function, of torch."""
+    """Whether something is a module or a function of torch."""
     name = one.__name__ if isinstance(one, ModuleType) else getattr(one, "__module__", None)
     return isinstance(name, str) and name.split(".")[0] == "torch" and not isinstance(one, type)
 
 
 def numbers_of(value: Any) -> Numbers | None:
-    """The numbers that a value is: of a text its digits, of a shape its lengths; None of others.
+    """Return the numbers in a value: of a text its digits, of a shape its lengths; else None.
 
     >>> numbers_of(7), numbers_of("(2, 31)"), numbers_of((2, (3,))), numbers_of(True)
     ((7.0,), (2.0, 31.0), (2.0, 3.0), None)
@@ -336,7 +346,7 @@ def numbers_of(value: Any) -> Numbers | None:
 
 
 class _Marking(ast.NodeTransformer):
-    """Puts each side of a comparison through a function that writes it down."""
+    """Pass each side of a comparison through a function that records it."""
 
     def __init__(self, sites: list[Site]) -> None:
         self.sites = sites
@@ -361,7 +371,7 @@ class _Marking(ast.NodeTransformer):
         return node
 
     def _asked(self, node: ast.expr) -> ast.expr:
-        """A test, with what it tests written down where it is no comparison itself."""
+        """Return a test that records its value, unless it is a comparison itself."""
         if isinstance(node, ast.Compare | ast.BoolOp | ast.Constant | ast.UnaryOp):
             return self.visit(node)  # type: ignore[no-any-return]
         site = self._site(node, "if")
@@ -483,7 +493,7 @@ class _Marking(ast.NodeTransformer):
         return node
 
     def _answered(self, node: ast.expr, asked: ast.expr) -> ast.AST:
-        """What an array, or torch, is asked, with the answer written down."""
+        """Return a query of an array or of torch that records its answer."""
         name = asked.attr if isinstance(asked, ast.Attribute) else getattr(asked, "id", "")
         known = not isinstance(asked, ast.Name | ast.Attribute) or hasattr(builtins, name)
         if known or name in FIXED:
@@ -534,7 +544,7 @@ class _Marking(ast.NodeTransformer):
 
 
 def _is_attribute(node: ast.Compare) -> bool:
-    """Whether what an array has is compared, and not the arrays: two may be one in some runs."""
+    """Whether attributes are compared: arrays themselves may be identical in some runs only."""
     return any(isinstance(one, ast.Attribute) for one in (node.left, *node.comparators))
 
 
@@ -547,7 +557,7 @@ def _key(code: CodeType) -> Key:
 
 
 def _with(code: CodeType, write: Callable[..., Any]) -> CodeType:
-    """A code with the function where its mark stands."""
+    """Return a code object with the function in place of its mark."""
     return code.replace(
         co_consts=tuple(
             _with(c, write) if isinstance(c, CodeType) else write if _is_mark(c) else c
@@ -562,7 +572,7 @@ def _is_mark(const: Any) -> bool:
 
 @dataclass
 class _Source:
-    """A file that functions stand in."""
+    """A source file that contains functions."""
 
     name: str
     names: Mapping[str, Any]
@@ -581,14 +591,14 @@ class _Source:
     def marked(
         self, codes: Collection[CodeType], watch: Watch, *, compared: bool
     ) -> dict[Key, CodeType]:
-        """These codes compiled again, with their blocks marked, and their comparisons."""
+        """Compile these codes again, with blocks marked, and comparisons too if ``compared``."""
         if self.tree is None:
             return {}
         wanted = {code.co_firstlineno for code in codes}
         kept = [_pruned(one, wanted) for one in self.tree.body]
         told = [one for one in kept if one is not None]
 
-        def site(place: tuple[int, int], text: str) -> int:
+        def site(place: Place, text: str) -> int:
             watch.sites.append(Site("block", text, (self.name, *place)))
             return len(watch.sites) - 1
 
@@ -612,7 +622,7 @@ def _first_line(node: Any) -> int:
 
 
 def _pruned(node: ast.stmt, wanted: Collection[int]) -> ast.stmt | None:
-    """A statement of a module or a class, if a function that is wanted stands in it."""
+    """Return a statement of a module or class if it contains a wanted function, else None."""
     if isinstance(node, ast.ImportFrom) and node.module == "__future__":
         return node
     first, last = _first_line(node), node.end_lineno or node.lineno
@@ -625,9 +635,9 @@ def _pruned(node: ast.stmt, wanted: Collection[int]) -> ast.stmt | None:
 
 
 def marked(functions: Iterable[FunctionType], watch: Watch, *, compared: bool = True) -> None:
-    """Have a watch see what some functions compare, in the files where their source is found.
+    """Make a watch see what these functions compare, if their source files are found.
 
-    Not ``compared``: which of their blocks are reached, and no more.
+    Unless ``compared``: only record which of their blocks are reached.
     """
     files: dict[str, list[FunctionType]] = {}
     for one in functions:

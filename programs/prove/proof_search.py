@@ -1,4 +1,4 @@
-"""How a proof of a law is looked for: the ways in which graphs are read, one after the other."""
+"""Search for a proof of a law, reading the graphs in one way after another."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from attnproof.symbolic.prove import Effort, decide, ranges_of
 from attnproof.theorems.laws import Formula
 
 from ..subjects import Subject
-from .least import Bounds, bounds_of, from_least
+from .least_lengths import Bounds, bounds_of, from_least
 from .operations import Unread
 from .program import Way
-from .stating import Axes, Graph, composed, forget, stated
+from .statements import Axes, Graph, composed, forget, stated
 
-# How a proof is looked for: how programs are read, up to which literal length sums are written out
-# (pairs of channels are 2), and which part of the time that may take.
+# How programs are read, up to which literal length sums are written out (pairs of channels have 2),
+# and which share of the time that may take.
 WAYS: tuple[tuple[Way, int, float], ...] = (("folded", 1, 0.4), ("program", 2, 0.6))
-IN_PARTS = 0.5  # of a program that can be cut into parts, before it is looked at as a whole
-VALUED = 0.6  # of pairs: sums over axes of small stored tables are written out as well
+IN_PARTS = 0.5  # share of time for a program in parts, before it is tried as a whole
+VALUED = 0.6  # share for pairs: sums over axes of small stored tables are written out too
 
 
 @dataclass(frozen=True)
 class Decided:
-    """A decision; ``bounds``: lengths that are written by others in its statement.
+    """A decision; ``bounds``: lengths that its statement writes in terms of others.
 
-    ``in_parts``: it was made of each part of the graph by itself.
+    ``in_parts``: each part of the graph was decided separately.
     """
 
     decision: Decision
@@ -39,7 +39,7 @@ class Decided:
 def decided(
     law: Formula, graphs: Mapping[str, Graph], letters: Axes, subject: Subject, seconds: float
 ) -> Decided:
-    """The decision, in the first way in which a proof is found, within some seconds."""
+    """Return the decision of the first way of reading that gives a proof, or of the last."""
     in_parts = _in_parts(law, graphs, letters, subject, seconds)
     if in_parts is not None:
         return Decided(in_parts, in_parts=True)
@@ -48,7 +48,7 @@ def decided(
     for way, longest, part in (*WAYS, *_valued(graphs, subject)):
         statement = stated(law, graphs, own, subject, way=way)
         short = not bounds and ranges_of(statement, statement.claims.values())[0]
-        if short and subject.kind == "pair":  # whose graphs are called with these letters alone
+        if short and subject.kind == "pair":  # its graphs are called with these letters only
             forget(graphs)
             bounds = bounds_of(letters, graphs.values())
             longer = from_least(bounds)
@@ -65,9 +65,9 @@ def decided(
 def _in_parts(
     law: Formula, graphs: Mapping[str, Graph], letters: Axes, subject: Subject, seconds: float
 ) -> Decision | None:
-    """The law proved of each part of a program that can be cut; None where it is not.
+    """Return a proof of the law for each part of a program that can be cut, else None.
 
-    It says the same of the whole, which is looked at as a whole next.
+    Such a proof covers the whole; if there is none, the whole is tried next.
     """
     if len(graphs) != 1:
         return None
@@ -80,15 +80,15 @@ def _in_parts(
     except (NotComposed, Unread):
         decided = None
     if decided is None or decided.verdict != "proved":
-        forget(graphs)  # what was met in parts is no matter of the whole
+        forget(graphs)  # what was met in parts does not concern the whole
         return None
     return decided
 
 
 def _valued(graphs: Mapping[str, Graph], subject: Subject) -> list[tuple[Way, int, float]]:
-    """The way in which small stored tables are read as the numbers that they hold, of a pair.
+    """Return the way of reading small stored tables of a pair as their numbers, if there are any.
 
-    What is proved of them as any numbers says more, and is tried before.
+    A proof for arbitrary numbers says more and is tried before.
     """
     if subject.kind != "pair":
         return []

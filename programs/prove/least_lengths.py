@@ -1,8 +1,8 @@
-"""Lengths that the guards of a graph keep long enough, written so that their form shows it.
+"""Rewrite lengths that guards bound from below, so that their form shows the bound.
 
-Of code that takes ``x[:, -3:]`` torch.export says n ≥ 3, of code that takes as many rows from the
-end as there are queries n ≥ r.  A term knows of a size only that it is at least 1.  So n is written
-as m + 2, or as r + m − 1, and what is proved for all m ≥ 1 is proved for those lengths.
+For code that takes ``x[:, -3:]`` torch.export requires n ≥ 3; for code that takes as many rows from
+the end as there are queries, n ≥ r.  Terms only know that a size is at least 1.  So n is written as
+m + 2, or as r + m − 1, and what is proved for all m ≥ 1 is proved for those lengths.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from attnproof.symbolic.scalars import ONE, add, integer, mul, num, number_of, s
 from attnproof.symbolic.terms import Term, free, substitute
 
 if TYPE_CHECKING:
-    from .stating import Axes, Graph
+    from .statements import Axes, Graph
 
 Bounds = Mapping[Term, Term]
-TRACED = 2  # the least length of which torch.export speaks
+TRACED = 2  # the least symbolic length for torch.export
 
 
 def bounds_of(letters: Axes, graphs: Iterable[Graph]) -> Bounds:
-    """Sizes, and how long each is at least by the guards: a number, or another size and more."""
+    """Map sizes to their lower bounds by the guards: a number, or a sum with other sizes."""
     found: dict[Term, Term] = {}
     for graph in graphs:
         names = {s: letters[c] for c, s, _ in graph.axes if isinstance(s, str)}
@@ -45,7 +45,7 @@ def bounds_of(letters: Axes, graphs: Iterable[Graph]) -> Bounds:
 
 
 def _linear(condition: Any, names: Mapping[str, Term]) -> Iterable[tuple[Term, Term]]:
-    """The length that a condition bounds from below by others, n ≥ r + 2, and its bound."""
+    """Yield the length that a condition bounds from below, as n ≥ r + 2, and its bound."""
     if not isinstance(condition, GreaterThan | LessThan | StrictGreaterThan | StrictLessThan):
         return
     strict = isinstance(condition, StrictGreaterThan | StrictLessThan)
@@ -75,7 +75,7 @@ def _numbers(gap: Any) -> Iterable[Any]:
 
 
 def _depends(bound: Term, length: Term, known: Bounds) -> bool:
-    """Whether a bound is made of a length, or of one whose own bound is."""
+    """Whether a bound contains a length, directly or through the bounds of its own lengths."""
     return any(
         one is length or (one in known and _depends(known[one], length, known))
         for one in free(bound)
@@ -83,7 +83,7 @@ def _depends(bound: Term, length: Term, known: Bounds) -> bool:
 
 
 def from_least(bounds: Bounds) -> Callable[[Term], Term]:
-    """Lengths by sizes from 1 on: n by n + 2 where n is at least 3."""
+    """Return a function that writes lengths in sizes from 1 on: n as n + 2 if n is at least 3."""
 
     def longer(length: Term) -> Term:
         found = length
@@ -103,7 +103,7 @@ def from_least(bounds: Bounds) -> Callable[[Term], Term]:
 
 
 def from_one(bounds: Bounds) -> Callable[[Term], Term]:
-    """The lengths that :func:`from_least` has written in this way, as they were."""
+    """Return the inverse of :func:`from_least`, which writes lengths as they were."""
 
     def shorter(length: Term) -> Term:
         found = length
@@ -117,5 +117,5 @@ def from_one(bounds: Bounds) -> Callable[[Term], Term]:
 
 
 def _held(length: Term) -> Term:
-    """A name for a size while it is replaced."""
+    """Return a temporary name for a size that is being replaced."""
     return size(f"»{length.data[0]}", "size")

@@ -1,8 +1,8 @@
-"""The other sides of the branches of traced code: lengths at which its graph is not the code.
+"""The other sides of branches in traced code: lengths at which its graph is not the code.
 
-Code that asks ``if n > 64`` is traced on one side, and torch.export keeps the condition beside the
-graph.  What runs on the other side is other code: it is called there, traced there, and what is
-said of a law is said part by part.
+Code that tests ``if n > 64`` is traced on one side, and torch.export keeps the condition beside the
+graph.  On the other side different code runs: it is called and traced there, and a law is reported
+separately for each side.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .branches import roots
 from .calls import Call
 from .comparison import result_of
 from .guards import compiled, met
-from .stating import Graph
+from .statements import Graph
 
-MOST = 2  # other sides that are traced; the code is run on every one
+MOST = 2  # other sides that are traced; the code is run on all of them
 LONGEST = 4096
 HALF = 0.5
 
 
 def lengths_elsewhere(graph: Graph) -> list[dict[str, int]]:
-    """For each condition of a graph the smallest lengths that break it, by the letters of its call.
+    """For each condition of a graph, return the smallest lengths that violate it, by letter.
 
-    Lengths at which the code raises are none: it has nothing to say there.
+    Lengths at which the code raises do not count: it makes no claim there.
     """
     letters = letters_of(graph)
     first = {letters[length]: n for _, length, n in graph.axes if isinstance(length, str)}
@@ -51,7 +51,7 @@ def lengths_elsewhere(graph: Graph) -> list[dict[str, int]]:
 
 
 def resized(call: Call, graph: Graph, at: Mapping[str, int]) -> Call:
-    """The call with inputs of these lengths; other lengths are as they were."""
+    """Return the call with inputs of these lengths; fixed lengths stay as they are."""
     generator = torch.Generator().manual_seed(7)
     letters = letters_of(graph)
     made = []
@@ -71,7 +71,7 @@ def _like(x: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tens
 
 
 def letters_of(graph: Graph) -> dict[str, str]:
-    """The first letter of each length of a graph that is symbolic."""
+    """Map the name of each symbolic length of a graph to its first letter."""
     found: dict[str, str] = {}
     for letter, length, _ in graph.axes:
         if isinstance(length, str):
@@ -80,7 +80,7 @@ def letters_of(graph: Graph) -> dict[str, str]:
 
 
 def stands_at(graph: Graph, at: Mapping[str, int]) -> bool:
-    """Whether a graph is that of the code at these lengths, by the letters of its call."""
+    """Whether a graph is valid at these lengths, given by the letters of its call."""
     letters, ranges = letters_of(graph), graph.exported.ranges
     fixed = {letter: n for letter, n, _ in graph.axes if isinstance(n, int)}
     if not all(letter in at for letter in letters.values()):
@@ -97,13 +97,13 @@ def _met(letters: Mapping[str, str], condition: Any, at: Mapping[str, int]) -> b
 
 
 def _ranges(graph: Graph, letters: Mapping[str, str], at: Mapping[str, int]) -> bool:
-    """Whether lengths are such as the graph was traced for: a length of 1 is traced by itself."""
+    """Whether lengths are at least those the graph was traced for; 1 is treated separately."""
     ranges = graph.exported.ranges.items()
     return all(max(2, int(r.lower)) <= at[letters[s]] for s, r in ranges if s in letters)
 
 
 def _tried(condition: Any, first: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Lengths, those of tokens first, at the numbers of a condition and their neighbours."""
+    """Yield lengths, tokens first, at the numbers in a condition and near them."""
     named = {abs(int(n)) for n in condition.atoms() if n.is_Integer}
     around = {n + more for n in named for more in (-1, 0, 1)}
     around |= {n // k + more for n in named for k in first.values() if k for more in (0, 1)}
@@ -121,7 +121,7 @@ def _tried(condition: Any, first: Mapping[str, int]) -> Iterator[dict[str, int]]
 def _turning(
     letters: Mapping[str, str], condition: Any, first: Mapping[str, int]
 ) -> Iterator[dict[str, int]]:
-    """Lengths around those at which both sides of a condition are equal, solved for one length."""
+    """Yield lengths near those at which both sides of a condition agree, solved for one length."""
     if not isinstance(condition, Relational):
         return
     names, gap = compiled(condition.lhs - condition.rhs)

@@ -1,8 +1,8 @@
-"""Statements of traced code: letters bound to the axes of a graph, laws read on terms.
+"""Statements about traced code: letters are bound to the axes of a graph, and laws read on terms.
 
-A graph can be cut where one array of all tokens is what everything after it is computed from, as
-that which a stack of layers hands from layer to layer.  There the program is a part and what comes
-after it, and a law of both is one of the whole.
+A graph can be cut where a single array, with one row per token, determines everything after it,
+such as the array that a stack of layers hands from layer to layer.  The program is then a part
+followed by the rest, and a law that both obey is a law of the whole.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, make
 from attnproof.theorems.laws import Formula, called, of_keys
 
-from ..identify.applicability import channel_order, plain_of
+from ..identify.applicability import channel_order, plain_arguments
 from ..response import leaves
 from ..subjects import Attention, Rotary, Subject
 from .calls import SHARED, Call
@@ -45,17 +45,16 @@ ROLES = {
     "H": "heads",
     "G": "heads",
 }
-LIKE = {"A": "B", "r": "n", "m": "n"}  # another one of its kind
+LIKE = {"A": "B", "r": "n", "m": "n"}  # another length of the same kind
 Axes = Mapping[str, Term]
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A traced call: the call, what was exported, and its program on terms.
+    """A traced call: the call, what was exported, and its programs on terms.
 
-    ``ways`` are those in which it is read as a term: as it stands, with maps of one row folded, and
-    with small stored tables as the numbers that they hold.  ``tables`` renames its tables where two
-    calls have different ones of one name.
+    ``ways`` holds one program per way of reading the graph as a term (:data:`WAYS`).  ``tables``
+    renames the tables of the graph where two calls have different tables of the same name.
     """
 
     call: Call
@@ -65,17 +64,17 @@ class Graph:
 
     @property
     def program(self) -> Program:
-        """The program as it stands."""
+        """The program read as it stands."""
         return self.ways["program"]
 
     @property
     def programs(self) -> tuple[Program, ...]:
-        """The program in each of its ways."""
+        """The programs in all ways of reading."""
         return tuple(self.ways.values())
 
     @property
     def axes(self) -> list[tuple[str, int | str, int]]:
-        """Of each axis of each input its letter, its length in the graph, and in the trace."""
+        """For each axis of each input: its letter, its length in the graph, and as traced."""
         inputs = zip(self.call.letters, self.exported.shapes, self.call.inputs, strict=True)
         return [
             axis
@@ -85,15 +84,15 @@ class Graph:
 
     @property
     def givens(self) -> dict[str, Given]:
-        """The tables under the names they have in a statement."""
+        """The tables, under the names they have in a statement."""
         return {self.tables[name]: given for name, given in self.exported.tables.items()}
 
     def on(
         self, values: Mapping[str, Array], way: Way = "program", cuts: Cuts | None = None
     ) -> Any:
-        """The program as a function of arrays, with its tables among these values.
+        """Return the program as a function of arrays, with its tables taken from these values.
 
-        ``cuts`` are told of each call.
+        ``cuts`` records the values at the cuts of each call.
         """
         named = {name: values[told] for name, told in self.tables.items()}
         program = self.ways[way]
@@ -111,17 +110,17 @@ class Graph:
 
 
 def named_apart(calls: list[tuple[Call, Exported]], *, by_value: bool = False) -> tuple[Graph, ...]:
-    """The graphs of several calls; tables of one name that differ get a name of their own.
+    """Return the graphs of several calls; different tables of the same name are renamed.
 
-    ``by_value``: tables that are not parameters and hold the same numbers are one, whatever they
-    are called; who asks for that says so.
+    ``by_value``: tables that are not parameters and hold equal numbers are identified, whatever
+    their names; the caller has to report that assumption.
     """
     known: dict[str, torch.Tensor] = {}
     found = []
     for call, exported in calls:
         names = {}
         for name, value in exported.values.items():
-            told = f"w_{name}"  # a name that no law, constant or function has
+            told = f"w_{name}"  # a name that no law, constant or function uses
             if told in known and not _alike(known[told], value):
                 told = f"{call.name}_{told}"
             if by_value and told not in known:
@@ -134,17 +133,17 @@ def named_apart(calls: list[tuple[Call, Exported]], *, by_value: bool = False) -
 
 
 def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tables are one: of parameters, which may be trained apart, only the same one."""
+    """Whether two tables are equal; a parameter, which may be trained, equals only itself."""
     if isinstance(a, nn.Parameter) or isinstance(b, nn.Parameter):
-        same = a.data_ptr() == b.data_ptr() and a.stride() == b.stride()  # a matrix is no transpose
+        same = a.data_ptr() == b.data_ptr() and a.stride() == b.stride()  # no transpose
         return same and a.shape == b.shape and a.dtype == b.dtype
     return a.shape == b.shape and bool(torch.equal(a, b))
 
 
 def bound_letters(graphs: tuple[Graph, ...]) -> dict[str, Term]:
-    """The length of each letter: a size where it is symbolic in every graph, a number elsewhere.
+    """Return the length of each letter: a size if it is symbolic in every graph, else a number.
 
-    Two letters that the graph holds for one length are one size.
+    Two letters for which the graph has the same length share one size.
     """
     fixed: dict[str, int] = {}
     symbols: dict[str, set[str]] = {}
@@ -164,7 +163,7 @@ def bound_letters(graphs: tuple[Graph, ...]) -> dict[str, Term]:
 
 
 def calls_by_name(calls: Mapping[str, Callable[..., Any]], subject: Subject) -> SimpleNamespace:
-    """The calls of some code as laws use them, on terms or on tensors."""
+    """Return the calls of a program in the form that laws use, on terms or on tensors."""
     found: dict[str, Any] = dict(calls)
     if isinstance(subject, Rotary) and "rotate" in found:
         for name, key in (("in_order", False), ("key_in_order", True)):
@@ -175,17 +174,17 @@ def calls_by_name(calls: Mapping[str, Callable[..., Any]], subject: Subject) -> 
     if isinstance(subject, Attention) and "hide" in found:
         hide = found["hide"]
         found["alone"] = lambda x: hide(x, _all_count(x))
-    return called(found, true_means=getattr(subject, "true_means", ""), **plain_of(subject))
+    return called(found, true_means=getattr(subject, "true_means", ""), **plain_arguments(subject))
 
 
 def _all_count(x: Any) -> Any:
-    """Truth values (B, n) that say of tokens (B, n, E) that all count."""
+    """Return truth values (B, n) which say that all tokens of (B, n, E) count."""
     xp = array_namespace(x)
     return xp.broadcast_to(xp.arange(x.shape[1]) >= 0, x.shape[:2])
 
 
 def reorders(subject: Subject) -> bool:
-    """Whether channels come back in another order than that in which they went in."""
+    """Whether channels are returned in another order than they were given in."""
     return isinstance(subject, Rotary) and any(_order(subject, key) for key in (False, True))
 
 
@@ -197,7 +196,7 @@ def _order(subject: Rotary, key: bool) -> list[int] | None:
 
 
 def _ordered(rotated: Any, order: list[int]) -> Any:
-    """The channels in this order: a term has no list of places."""
+    """Return the channels in this order; terms cannot be indexed by a list of places."""
     parts = [rotated[..., place : place + 1] for place in order]
     return array_namespace(rotated).concat(parts, axis=-1)
 
@@ -210,9 +209,9 @@ def stated(
     *,
     way: Way = "program",
 ) -> Statement:
-    """The statement a law makes of these programs, each read in this way.
+    """Return the statement that a law makes about these programs, all read in this way.
 
-    Raises :class:`Unread` where the programs cannot be read at the lengths the law needs.
+    Raises :class:`Unread` if the programs cannot be read at the lengths the law needs.
     """
     own, givens = _givens(law, graphs, letters, subject)
     values = {name: given.named(name) for name, given in givens.items()}
@@ -236,7 +235,7 @@ def stated(
 def _givens(
     law: Formula, graphs: Mapping[str, Graph], letters: Axes, subject: Subject
 ) -> tuple[list[str], dict[str, Given]]:
-    """The names of what a law is given, and all givens: the tables of the graphs too."""
+    """Return the names of a law's own givens, and all givens, with the tables of the graphs."""
     axes = subject.axes if isinstance(subject, Rotary) else 0
     givens = {name: _given(told, letters, axes) for name, told in law.given.items()}
     own = list(givens)
@@ -246,15 +245,15 @@ def _givens(
 
 
 def _pairs(law: Formula, calls: Any, given: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    """The equations of a law, of these calls."""
+    """Return the equations of a law for these calls."""
     left, right = law.equations(calls, **given)
     return list(zip(left, right, strict=True)) if isinstance(left, list) else [(left, right)]
 
 
 def composed(law: Formula, graph: Graph, letters: Axes, subject: Subject) -> Composition | None:
-    """The law of a program that is cut into parts; None where it is not cut, or the law is not.
+    """Return the law of a program cut into parts; None if the program or the law cannot be cut.
 
-    Raises :class:`Unread` or :class:`NotComposed` where it cannot be read in parts.
+    Raises :class:`Unread` or :class:`NotComposed` if it cannot be read in parts.
     """
     again = law.again
     nodes = cut_nodes(graph.exported) if again is not None else ()
@@ -283,7 +282,7 @@ def composed(law: Formula, graph: Graph, letters: Axes, subject: Subject) -> Com
 
 
 def lengths_of(told: str, letters: Axes, axes: int) -> tuple[Term, ...]:
-    """The axis lengths of a given such as ``"real B H n D"``."""
+    """Return the axis lengths of a given such as ``"real B H n D"``."""
     kind, *wanted = told.split()
     found = []
     for letter in wanted:
@@ -322,21 +321,21 @@ def _given(told: str, letters: Axes, axes: int) -> Given:
 
 
 def forget(graphs: Mapping[str, Graph]) -> None:
-    """Forget in all readings of these graphs what an earlier law met."""
+    """Make all programs of these graphs forget what they met while reading an earlier law."""
     for graph in graphs.values():
         for program in graph.programs:
             program.forget()
 
 
-SHORTEST = 8  # operations of a part: cut finer, parts are no sooner proved than whole layers
+SHORTEST = 8  # operations of a part; smaller parts are proved no faster than whole layers
 
 
 def cut_nodes(exported: Exported) -> tuple[Node, ...]:
-    """The nodes of a graph of one input at which it is cut into parts, in their order.
+    """Return the nodes, in order, at which a graph of one input is cut into parts.
 
-    Each has the first two axes of the input, rows of the batch and tokens.  It is the only one of
-    those before it and itself that later ones read, but for what is made of lengths and of stored
-    numbers: that is the same whatever is given.
+    Each node has the first two axes of the input, batch and tokens.  Of the nodes up to it, later
+    nodes read only this one, apart from values computed from lengths and stored numbers alone,
+    which do not depend on the input.
     """
     inputs = [n for n in exported.nodes if exported.roles.get(n.name, ("",))[0] == "input"]
     if len(inputs) != 1 or len(exported.shapes[0]) < 2:
@@ -349,7 +348,7 @@ def cut_nodes(exported: Exported) -> tuple[Node, ...]:
             if given in last:
                 last[given] = place[node]
     found: list[Node] = []
-    size, until = 0, 0  # operations since the last cut; how far what came before is read
+    size, until = 0, 0  # operations since the last cut; last reader of earlier nodes
     rows = inputs[0].meta["val"].shape[:2]
     for node in reading:
         if until <= place[node] and size >= SHORTEST and _has(node, rows):
@@ -361,7 +360,7 @@ def cut_nodes(exported: Exported) -> tuple[Node, ...]:
 
 
 def _reading(nodes: Sequence[Node], given: Node) -> dict[Node, None]:
-    """The nodes that are computed from the numbers of an input, in their order."""
+    """Return the nodes that are computed from the numbers of an input, in order."""
     found = {given: None}
     for node in nodes:
         if node.op != "call_function" or is_silent(node) or _is_of_shape(node):
@@ -372,14 +371,14 @@ def _reading(nodes: Sequence[Node], given: Node) -> dict[Node, None]:
 
 
 def _is_of_shape(node: Node) -> bool:
-    """Whether a node asks for the shape of what it is given, and not for its numbers."""
+    """Whether a node uses the shape of its operands and not their numbers."""
     name, value = name_of(node), node.meta.get("val")
     numbers = isinstance(value, Tensor | list | tuple)
     return not numbers or name.startswith("aten.new_") or name.endswith("_like.default")
 
 
 def _inputs(node: Node) -> list[Node]:
-    """The nodes that a node is given."""
+    """Return the nodes that are arguments of a node."""
     given = leaves([node.args, node.kwargs])
     return [one for one in given if isinstance(one, Node)]
 
@@ -395,9 +394,9 @@ def _has(node: Node, rows: Sequence[object]) -> bool:
 
 
 class Cuts:
-    """What is at the cuts of a program at each call: each array folded, under a name of its own.
+    """The values at the cuts of a program in each call, each wrapped under a name of its own.
 
-    Folded it is one argument of what is made of it, and not its summands.
+    A wrapped array enters the terms computed from it as a single argument, not as its summands.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -406,13 +405,13 @@ class Cuts:
         self.calls: list[list[Term]] = []
 
     def begin(self, inputs: Sequence[Array]) -> dict[Node, Callable[[Any], Array]]:
-        """What becomes of the values at the cuts, of a call that begins."""
+        """Start recording a call; return the functions to apply to the values at the cuts."""
         self.taken.append(inputs[0].term)
         self.calls.append([])
         return dict.fromkeys(self.nodes, self.fold)
 
     def fold(self, x: Any) -> Array:
-        """The array under a name, the same for all parts, at the next cut of this call."""
+        """Wrap the value at the next cut of this call under a name, the same for all parts."""
         if not isinstance(x, Array):
             raise Unread(f"a cut at {type(x).__name__}, which is no array")
         found = make("named", (x.term,), ("part",), x.axes)
@@ -421,5 +420,5 @@ class Cuts:
 
     @property
     def parts(self) -> tuple[tuple[Term, ...], ...]:
-        """Of each part what each call gives there."""
+        """For each part, the term at its end in each call."""
         return tuple(zip(*self.calls, strict=True))

@@ -1,0 +1,294 @@
+"""Two programs that part on inputs which no ordinary call has; beside each, one that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.equal.deciding import compare
+from attnproof.programs.equal.inputs import HALVES, drawn, tables_for, with_tables
+from attnproof.programs.equal.measure import Looked, beside, look
+from attnproof.programs.equal.pair import Two, two
+from attnproof.programs.equal.sides import Told
+
+Code = Callable[..., Tensor]
+MASKED = "q: B H r 4, k: B H n 4, v: B H n 4, mask: B 1 r n keep -> B H r 4"
+PADDED = "q: B H n 4, k: B H n 4, v: B H n 4, mask: B n keep -> B H n 4"
+ADDED = "q: B H r 4, k: B H n 4, v: B H n 4, mask: B 1 r n add -> B H r 4"
+PLACED = "x: B n 4, positions: B n positions -> B n 4"
+COUNTED = "x: B n 4, lengths: B lengths -> B 4"
+TOKENS = "x: B n 4 -> B n 4"
+
+
+def both(first: Code, second: Code, line: str) -> Two:
+    return two(Told(first, "first", line), Told(second, "second", line))
+
+
+def looked(first: Code, second: Code, line: str) -> Looked:
+    return look(both(first, second, line))
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    scores = (q @ k.mT / 2).masked_fill(~mask, -torch.inf)
+    return torch.softmax(scores, -1) @ v
+
+
+def sees_first(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    """The first key is seen by all, whatever the mask says."""
+    return attention(q, k, v, mask | (torch.arange(k.shape[-2]) == 0))
+
+
+def by_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    weights = torch.exp(q @ k.mT / 2) * mask
+    return weights @ v / weights.sum(-1, keepdim=True)
+
+
+def test_a_mask_hides_the_first_key_too() -> None:
+    assert looked(attention, sees_first, MASKED).how == "with the first key hidden"
+    assert looked(attention, by_weights, MASKED).seen is None
+
+
+def causal(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    n = k.shape[-2]
+    return attention(q, k, v, mask[:, None, None] & torch.ones(n, n, dtype=torch.bool).tril())
+
+
+def causal_zeros(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    return causal(q, k, v, mask).nan_to_num()
+
+
+def causal_sees_first(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    return causal(q, k, v, mask | (torch.arange(k.shape[-2]) == 0))
+
+
+def test_rows_padded_on_the_left_are_compared_where_they_see_a_key() -> None:
+    assert looked(causal, causal_zeros, PADDED).seen is None
+    assert looked(causal, causal_sees_first, PADDED).seen is not None
+
+
+def placed(x: Tensor, positions: Tensor) -> Tensor:
+    return torch.erf(x * positions[..., None])
+
+
+def placed_from(x: Tensor, positions: Tensor) -> Tensor:
+    """Positions are counted from the first one."""
+    return torch.erf(x * (positions[..., :1] + torch.arange(x.shape[1]))[..., None])
+
+
+def placed_byte(x: Tensor, positions: Tensor) -> Tensor:
+    return placed(x, positions.to(torch.int8))
+
+
+def placed_long(x: Tensor, positions: Tensor) -> Tensor:
+    return placed(x, positions.to(torch.int32))
+
+
+def counted_byte(x: Tensor) -> Tensor:
+    return x * torch.arange(x.shape[1]).to(torch.uint8)[:, None]
+
+
+def counted(x: Tensor) -> Tensor:
+    return x * torch.arange(x.shape[1])[:, None]
+
+
+@pytest.mark.usefixtures("every_length")
+def test_positions_have_gaps_and_whole_numbers_wrap_round() -> None:
+    assert looked(placed, placed_from, PLACED).seen is not None
+    assert looked(placed, placed_byte, PLACED).seen is not None
+    assert looked(placed, placed_long, PLACED).seen is None
+    assert looked(counted, counted_byte, TOKENS).seen is not None
+
+
+def remembers(x: Tensor, ids: Tensor) -> Tensor:
+    return x * (ids % 16)[..., None]
+
+
+def masked_ids(x: Tensor, ids: Tensor) -> Tensor:
+    return x * (ids & 15)[..., None]
+
+
+def all_ids(x: Tensor, ids: Tensor) -> Tensor:
+    return x * ids[..., None]
+
+
+def test_ids_are_as_large_as_numbers_of_the_source() -> None:
+    line = "x: B n 4, ids: B n ids -> B n 4"
+    assert looked(remembers, all_ids, line).seen is not None
+    assert looked(remembers, masked_ids, line).seen is None
+
+
+# A program, one that parts from it at a number that stands in its source, and the second again.
+NUMBERS: dict[str, tuple[Code, Code, Code]] = {
+    "one that is passed": (
+        lambda x: x * 1,
+        lambda x: x.clamp(-500, 500),
+        lambda x: torch.minimum(torch.maximum(x, x.new_tensor(-500)), x.new_tensor(500)),
+    ),
+    "a small norm": (
+        lambda x: torch.nn.functional.normalize(x, dim=-1),
+        lambda x: x / x.norm(dim=-1, keepdim=True).clamp(min=1e-8),
+        lambda x: x / torch.maximum(x.square().sum(-1, True).sqrt(), x.new_tensor(1e-8)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_of_the_source_are_inputs(name: str) -> None:
+    plain, code, again = NUMBERS[name]
+    assert looked(plain, code, TOKENS).seen is not None
+    assert looked(code, again, TOKENS).seen is None
+
+
+def rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    return x * cos + torch.cat((-x[..., 2:], x[..., :2]), -1) * sin
+
+
+def test_sines_are_of_the_angles_of_their_cosines() -> None:
+    """Queries with the sines of the keys are others: a table of one is none of the other."""
+
+    def each(q: Tensor, cos_q: Tensor, sin_q: Tensor, cos_k: Tensor, sin_k: Tensor) -> Tensor:
+        return rotated(q, cos_q, sin_q) + cos_k * sin_k
+
+    def mixed(q: Tensor, cos_q: Tensor, sin_q: Tensor, cos_k: Tensor, sin_k: Tensor) -> Tensor:
+        return rotated(q, cos_q, sin_k) + cos_k * sin_q
+
+    def halved(q: Tensor, cos_q: Tensor, sin_q: Tensor, cos_k: Tensor, sin_k: Tensor) -> Tensor:
+        first, second = sin_q[..., :2], sin_k[..., :2]
+        return each(q, cos_q, first.repeat(1, 2), cos_k, second.repeat(1, 2))
+
+    tables = "cos_q: n 4 cos, sin_q: n 4 sin, cos_k: n 4 cos, sin_k: n 4 sin"
+    line = f"q: B n 4, {tables} -> B n 4"
+    assert compare(Told(each, "each", line), Told(mixed, "mixed", line)).verdict == "counterexample"
+    found = compare(Told(each, "each", line), Told(halved, "halved", line))
+    assert found.verdict == "proved"
+    assert found.two.table is HALVES
+    assert [one.name for one in found.two.given] == ["q", "angles_of_cos_q", "angles_of_cos_k"]
+
+
+def test_a_table_without_its_other_half_is_of_any_numbers() -> None:
+    def of(x: Tensor, cos: Tensor, sin: Tensor, more: Tensor) -> Tensor:
+        return rotated(x, cos, sin) * more
+
+    line = "x: B n 4, cos: n 4, sin: n 4, more: n 4 cos -> B n 4"
+    pair = both(of, of, line)
+    assert len(tables_for(pair.shared)) == 1
+    whole = both(rotated, rotated, "x: B n 4, sin: n 4, cos: n 4 -> B n 4")
+    given = drawn(replace(whole, table=HALVES).given, whole.lengths, 0)
+    _, cosines, sines = with_tables(whole.shared, HALVES, given)
+    assert torch.allclose(cosines**2 + sines**2, torch.ones(()))
+
+
+def test_complex_results_are_compared_whole() -> None:
+    def turns(x: Tensor) -> Tensor:
+        return torch.polar(torch.ones_like(x), torch.erf(x))
+
+    assert looked(turns, lambda x: turns(x).conj(), TOKENS).seen is not None
+    assert looked(turns, lambda x: turns(-x).conj(), TOKENS).seen is None
+
+
+def test_complex_inputs_are_no_fault_of_ours() -> None:
+    def turned(q: Tensor, freqs: Tensor) -> Tensor:
+        pairs = torch.view_as_complex(q.reshape(*q.shape[:-1], 2, 2))
+        return torch.view_as_real(pairs * freqs).flatten(-2)
+
+    def undone(q: Tensor, freqs: Tensor) -> Tensor:
+        return turned(q, freqs.conj())
+
+    line = "q: B n 4, freqs: n 2 cis -> B n 4"
+    for other, wanted in ((turned, True), (undone, False)):
+        found = compare(Told(turned, "turned", line), Told(other, "other", line), seconds=4)
+        assert found.verdict != "internal error"
+        assert (found.verdict != "counterexample") == wanted
+
+
+class Mixing(nn.Module):
+    """A matrix that is 1 at the start, so that it is its own transpose."""
+
+    def __init__(self, *, transposed: bool) -> None:
+        super().__init__()
+        self.weight, self.transposed = nn.Parameter(torch.eye(4)), transposed
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.erf(x @ (self.weight.mT if self.transposed else self.weight))
+
+
+def test_weights_are_others_than_at_the_start() -> None:
+    found = looked(Mixing(transposed=False), Mixing(transposed=True), TOKENS)
+    assert found.how == "with other weights"
+    assert looked(Mixing(transposed=True), Mixing(transposed=True), TOKENS).seen is None
+
+
+def mean(x: Tensor, lengths: Tensor) -> Tensor:
+    keep = torch.arange(x.shape[1]) < lengths[:, None]
+    return (x * keep[..., None]).sum(1) / lengths[:, None]
+
+
+def mean_or_0(x: Tensor, lengths: Tensor) -> Tensor:
+    return mean(x, lengths).nan_to_num()
+
+
+def added(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    return torch.softmax(q @ k.mT / 2 + mask, -1) @ v
+
+
+def added_less_its_mean(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    return added(q, k, v, mask - mask.mean(-1, keepdim=True))
+
+
+BESIDE: dict[str, tuple[Code, Code, str]] = {
+    "a row of length 0 is NaN of the first": (mean, mean_or_0, COUNTED),
+    "positions below 0 give other numbers of the two": (
+        placed,
+        lambda x, positions: placed(x, positions.abs()),
+        PLACED,
+    ),
+    "with −∞ among what is added to the scores there are numbers of": (
+        added,
+        added_less_its_mean,
+        ADDED,
+    ),
+}
+
+
+@pytest.mark.parametrize("told", BESIDE)
+def test_what_no_call_has_is_a_remark(told: str) -> None:
+    first, second, line = BESIDE[told]
+    pair = both(first, second, line)
+    assert look(pair).seen is None
+    assert [one for one in beside(pair) if one.startswith(told)]
+    assert not beside(both(first, first, line))
+
+
+@pytest.mark.usefixtures("every_length")
+def test_what_is_not_proved_says_at_which_lengths_it_was_run() -> None:
+    def sorted_twice(x: Tensor) -> Tensor:
+        return x.sort(1).values.sort(1).values
+
+    found = compare(
+        Told(sorted_twice, "twice", TOKENS), Told(lambda x: x.sort(1).values, "once", TOKENS)
+    )
+    assert found.verdict in ("measured", "exact")
+    assert "at lengths up to 70" in found.why
+
+
+def test_lengths_that_one_line_has_as_one_are_told() -> None:
+    """Causal from the start and at the end are one function of as many queries as keys alone."""
+
+    def causal_at(*, offset: bool) -> Code:
+        def attend(q: Tensor, k: Tensor) -> Tensor:
+            r, n = q.shape[1], k.shape[1]
+            return (q @ k.mT).tril(n - r if offset else 0)
+
+        return attend
+
+    line, square = "q: B r 4, k: B n 4 -> B r n", "q: B n 4, k: B n 4 -> B n n"
+    first, second = causal_at(offset=True), causal_at(offset=False)
+    found = compare(Told(first, "first", line), Told(second, "second", square))
+    assert found.verdict == "proved"
+    assert [c.kind for c in found.assuming if c.text in ("n = r", "r = n")] == ["for"]
+    found = compare(Told(first, "first", line), Told(second, "second", line))
+    assert found.verdict == "counterexample"
