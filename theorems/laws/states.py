@@ -200,8 +200,8 @@ for _call, _alone, _left in (
         {"unsaid": "at the first call and after"}
         if _steps
         else {
-            "limits": "this is said of a first call, of rows of two lengths with padding "
-            "behind, and of what is alone under a mask that shows it all"
+            "limits": "this covers a first call, rows of two lengths padded at the end, and each "
+            "row alone under a mask that shows all of it"
         }
     )
     PADDING.of(
