@@ -133,7 +133,7 @@ def replaced(t: Term, *ways: Equation) -> Derivation:
         inner = [(k, known[arg]) for k, arg in enumerate(part.args) if arg in known]
         if not inner:
             continue
-        if part.op not in BINDERS:
+        if part.op not in BINDERS or part.loose:  # an open binder is derived where it is opened
             known[part] = inside(part, inner)
             continue
         last = len(part.args) - 1

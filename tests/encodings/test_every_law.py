@@ -38,6 +38,11 @@ def test_it_holds_of_its_example(told: EncodingLaw) -> None:
     assert cell(told.example, told).verdict == "proved"
 
 
+def test_a_power_to_a_bound_index_is_rewritten_where_the_index_is_opened() -> None:
+    (translation,) = (one for one in LAWS if one.id == "translation")
+    assert cell("multiplicative", translation).verdict == "proved"
+
+
 @every_law
 def test_it_fails_of_what_breaks_it(told: EncodingLaw) -> None:
     """By a witness; a law that claims a difference, by the proof that there is none."""
