@@ -29,7 +29,7 @@ from ..signature import SignatureError
 from ..subjects import Pair
 from .inputs import ANY, tables_for
 from .matching import Parted, parted
-from .measure import Looked, beside, look
+from .measure import Looked, edge_case_remarks, look
 from .pair import Two, two, worst
 from .sides import Told
 from .specification import WrongSpecification, read
@@ -109,7 +109,7 @@ def compare(
     kinds = next(filter(None, reversed(looked.kinds.values())), "")
     remarks = [*both.notes, looked.raises, kinds, looked.overflows]
     if found.verdict != "counterexample":
-        remarks += beside(both)
+        remarks += edge_case_remarks(both)
     return replace(
         found, seconds=perf_counter() - start, remarks=tuple(dict.fromkeys(filter(None, remarks)))
     )

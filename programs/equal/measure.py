@@ -402,7 +402,7 @@ def _smallest(
     )
 
 
-def beside(both: Two) -> list[str]:
+def edge_case_remarks(both: Two) -> list[str]:
     """Describe where the programs differ on inputs that no compared call has.
 
     These are a query that sees no key, a row of length 0, a position below 0, and −∞ among numbers
@@ -410,44 +410,44 @@ def beside(both: Two) -> list[str]:
     """
     found = []
     values = drawn(both.given, both.lengths, 5)
-    for says, kinds, change in BESIDE:
+    for says, kinds, change in EDGE_CASES:
         if any(one.kind in kinds for one in both.given):
             given = [
                 change(x, one.kind) if one.kind in kinds else x
                 for one, x in zip(both.given, values, strict=True)
             ]
-            found.append(_parting(both, given, says))
+            found.append(_difference_words(both, given, says))
     return [one for one in found if one]
 
 
-def _none_seen(x: Tensor, kind: str) -> Tensor:
+def _hide_all_keys(x: Tensor, kind: str) -> Tensor:
     x = x.clone()
     x[:1] = int(kind == "hide")
     return x
 
 
-def _nothing(x: Tensor, _: str) -> Tensor:
+def _zero_length(x: Tensor, _: str) -> Tensor:
     return torch.cat((torch.zeros_like(x[:1]), x[1:])) if x.ndim else torch.zeros_like(x)
 
 
-def _below(x: Tensor, _: str) -> Tensor:
+def _negated(x: Tensor, _: str) -> Tensor:
     return -1 - x
 
 
-def _infinite(x: Tensor, _: str) -> Tensor:
+def _with_minus_infinity(x: Tensor, _: str) -> Tensor:
     hidden = torch.arange(x.shape[-1]) % 2 == 1 if x.ndim else torch.tensor(False)
     return x.masked_fill(hidden, -torch.inf)
 
 
-BESIDE: tuple[tuple[str, tuple[str, ...], Callable[[Tensor, str], Tensor]], ...] = (
-    ("a query that sees no key reads", MASKS, _none_seen),
-    ("a row of length 0 is", ("lengths",), _nothing),
-    ("positions below 0 give", ("positions",), _below),
-    ("with −∞ among what is added to the scores there are", ("add",), _infinite),
+EDGE_CASES: tuple[tuple[str, tuple[str, ...], Callable[[Tensor, str], Tensor]], ...] = (
+    ("a query that sees no key reads", MASKS, _hide_all_keys),
+    ("a row of length 0 is", ("lengths",), _zero_length),
+    ("positions below 0 give", ("positions",), _negated),
+    ("with −∞ among what is added to the scores there are", ("add",), _with_minus_infinity),
 )  # the text, the kinds of arrays it concerns, and how these are changed
 
 
-def _parting(both: Two, values: Sequence[Tensor], says: str) -> str:
+def _difference_words(both: Two, values: Sequence[Tensor], says: str) -> str:
     """Describe what each program gives at the first row that differs, or return ""."""
     try:
         with torch.no_grad():

@@ -38,10 +38,10 @@ class Traced:
     conditions: tuple[Any, ...] = ()
 
 
-def kept_of(value: Any) -> Any:
+def value_key(value: Any) -> Any:
     """Return a key for a value; all values that are neither numbers nor texts share one.
 
-    >>> kept_of(7), kept_of(None), kept_of([7])
+    >>> value_key(7), value_key(None), value_key([7])
     (7, 'None', 'something')
     """
     if isinstance(value, SymInt | SymBool | SymFloat):
@@ -53,7 +53,7 @@ def kept_of(value: Any) -> Any:
     return "something"
 
 
-def beyond(ran: Collection[Place], traced: Collection[Place]) -> list[Place]:
+def not_traced(ran: Collection[Place], traced: Collection[Place]) -> list[Place]:
     """Return the blocks and values of a run that the trace did not have.
 
     A place that held a length during tracing is in the graph, whatever its value; a place that was

@@ -29,7 +29,7 @@ from attnproof.verdict_line import Condition
 from ..reach import reached
 from ..response import OutOfRange
 from ..source_numbers import constants_in, is_own, kept_in, numbers_of, state_of
-from .blocks import WHERE, Place, Traced, beyond
+from .blocks import WHERE, Place, Traced, not_traced
 from .branches import Search
 from .call_variants import ALL, HOW, called_in, flat_weights_drawn, given_in
 from .comparison import CHANGES, run_of, runs_of
@@ -480,7 +480,7 @@ def _untraced(run: _Run, watch: Watch) -> Iterator[str]:
     found = [
         place
         for own, places in ran.items()
-        for place in beyond(places, frozenset().union(*(one.places for one in own)))
+        for place in not_traced(places, frozenset().union(*(one.places for one in own)))
     ]
     for place in sorted(found, key=len)[:1]:
         told = f"values of `{watch.blocks[place]}` that it did not have when traced have"

@@ -25,7 +25,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..reach import codes_in
-from .blocks import MARK, REACHED, VALUE, Blocks, Place, kept_of, put, shortened
+from .blocks import MARK, REACHED, VALUE, Blocks, Place, put, shortened, value_key
 from .environment import SETTINGS
 from .executed_code import OF_TRACES, compares
 
@@ -183,7 +183,7 @@ class Watch:
     def _write(self, site: int, place: int, value: Any) -> None:
         if place in (REACHED, VALUE):
             here = self.sites[site]
-            known = (*here.targets, kept_of(value)) if place == VALUE else here.targets
+            known = (*here.targets, value_key(value)) if place == VALUE else here.targets
             self.blocks.setdefault(known, here.text)
             self.reached[-1][1].setdefault(known)
             return

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.equal.deciding import compare
 from attnproof.programs.equal.inputs import HALVES, drawn, tables_for, with_tables
-from attnproof.programs.equal.measure import Looked, beside, look
+from attnproof.programs.equal.measure import Looked, edge_case_remarks, look
 from attnproof.programs.equal.pair import Two, two
 from attnproof.programs.equal.sides import Told
 
@@ -239,7 +239,7 @@ def added_less_its_mean(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor
     return added(q, k, v, mask - mask.mean(-1, keepdim=True))
 
 
-BESIDE: dict[str, tuple[Code, Code, str]] = {
+EDGE_CASES: dict[str, tuple[Code, Code, str]] = {
     "a row of length 0 is NaN of the first": (mean, mean_or_0, COUNTED),
     "positions below 0 give other numbers of the two": (
         placed,
@@ -254,13 +254,13 @@ BESIDE: dict[str, tuple[Code, Code, str]] = {
 }
 
 
-@pytest.mark.parametrize("told", BESIDE)
+@pytest.mark.parametrize("told", EDGE_CASES)
 def test_what_no_call_has_is_a_remark(told: str) -> None:
-    first, second, line = BESIDE[told]
+    first, second, line = EDGE_CASES[told]
     pair = both(first, second, line)
     assert look(pair).seen is None
-    assert [one for one in beside(pair) if one.startswith(told)]
-    assert not beside(both(first, first, line))
+    assert [one for one in edge_case_remarks(pair) if one.startswith(told)]
+    assert not edge_case_remarks(both(first, first, line))
 
 
 @pytest.mark.usefixtures("every_length")
