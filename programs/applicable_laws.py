@@ -50,7 +50,7 @@ NEEDED_FIELDS = {
     "training-is-evaluation": ("module", "there is no module to train"),
     "order-of-keys": ("attend", "the code takes tokens, not queries, keys and values"),
     "alignment": ("attend", "the code takes tokens: there are as many queries as keys"),
-    "step-by-step": ("step", "the code keeps no cache"),
+    "step-by-step": ("step", "it is not known how the code is called with further tokens"),
     "documents-apart": ("documents", "the code takes no packed documents"),
     "translation": ("whole_layer", "the code takes no position at which its tokens start"),
     "queries-apart": ("attend", "the code takes tokens: its queries cannot be told apart"),

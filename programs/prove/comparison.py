@@ -131,6 +131,7 @@ def _wrong(
     }
     tables = {graph.tables[name]: value for name, value in values.items()}
     notes = graph.program.notes
+    tables |= {name: values[table] for name, table in notes.states.items()}
     kept = {id(graph.exported.values[name]): value for name, value in values.items()}
     rows = {told: (kept.get(id(table), table), axis) for told, (table, axis) in notes.rows.items()}
     names = [f"input_{k}" for k in range(len(inputs))]

@@ -167,6 +167,11 @@ class Conditions:
         kind = self.subject.kind
         by_value = kind == "pair" or involves_gradients(law.id, kind)
         said = (BY_VALUE,) if by_value else ()
+        state = (name for g in graphs.values() for name in sorted(g.exported.state))
+        left = dict.fromkeys(re.sub(r"^\d+_", "", name) for name in state)
+        if left and kind == "pair":
+            told = f"what the code leaves in {' and '.join(left)} for later calls is not compared"
+            said = (*said, Condition(told, "where"))
         if law.limits:
             said = (*said, Condition(law.limits, "where"))
         if law.id in ORDERED and reorders(self.subject):

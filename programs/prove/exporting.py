@@ -120,7 +120,7 @@ class Exported:
     what ran during each trace, if known.
 
     ``place``: of a call with two results, the one this graph computes, whose own input comes first;
-    None if there is one result.
+    None if there is one result.  ``state``: the names of the tables that the code writes to.
     """
 
     program: ExportedProgram
@@ -134,6 +134,7 @@ class Exported:
     small: dict[str, Pattern] = field(default_factory=dict)
     wider: Mapping[str, Any] = field(default_factory=dict)
     blocks: tuple[Traced, ...] | None = None
+    state: frozenset[str] = frozenset()
 
     def taken(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Return the inputs of the call in the order of the graph, or vice versa."""
@@ -142,7 +143,7 @@ class Exported:
     @cached_property
     def angles(self) -> dict[str, Angles]:
         """The tables that hold cosines and sines of positions, by name."""
-        return angles_of(self.values)
+        return angles_of({name: x for name, x in self.values.items() if name not in self.state})
 
     @property
     def stored(self) -> dict[str, Tensor]:
@@ -262,9 +263,16 @@ def _traced(
     dynamic = tuple(
         {k: Dim.AUTO for k, free in enumerate(axes) if free} or None for axes in lengths
     )
+    arrays = _held_by(found.values())
     watch, known = _blocks_of(call, inputs, found.values())
+    written = [array for array in arrays if array.is_written]
+    _require_separate(written, arrays)
     try:
-        with _tracing(), nullcontext() if one is None else one.lengths():
+        with (
+            _tracing(),
+            _as_buffers(written),
+            nullcontext() if one is None else one.lengths(),
+        ):
             with watch.run({}, "traced"):
                 program = export(
                     wrapped,
@@ -307,6 +315,71 @@ def _blocks_of(
     own = [one for one in near if is_own(one.__globals__) and one.__code__ not in ran.codes]
     marked((*functions_of(ran.codes, near), *own), watch, compared=False)
     return watch, True
+
+
+@dataclass(frozen=True)
+class _Held:
+    """An array that a module holds, and its version when it was found."""
+
+    module: nn.Module
+    name: str
+    array: Tensor
+    version: int
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the array was written to since."""
+        return self.array._version != self.version  # noqa: SLF001 (torch has no public name)
+
+    @property
+    def is_attribute(self) -> bool:
+        """Whether it is, still, an attribute of the module, neither parameter nor buffer."""
+        return vars(self.module).get(self.name) is self.array
+
+
+def _held_by(modules: Iterable[nn.Module]) -> list[_Held]:
+    """Return the arrays that these modules hold: attributes, buffers and parameters."""
+    return [
+        _Held(part, name, value, value._version)  # noqa: SLF001
+        for module in modules
+        for part in module.modules()
+        for names in (vars(part), part._buffers, part._parameters)  # noqa: SLF001
+        for name, value in names.items()
+        if isinstance(value, Tensor) and not value.is_inference()
+    ]
+
+
+def _require_separate(written: Sequence[_Held], arrays: Iterable[_Held]) -> None:
+    """Require arrays that the code writes to to share no memory.  Raises ``NotTraced``."""
+    own = {storage_of(one.array): one for one in written}
+    for other in arrays:
+        one = own.get(storage_of(other.array), other)
+        if one.array is not other.array or one.name != other.name:
+            raise NotTraced(f"the code writes to {one.name}, which shares memory with {other.name}")
+
+
+@contextmanager
+def _as_buffers(arrays: Sequence[_Held]) -> Iterator[None]:
+    """Make arrays buffers meanwhile, without the gradients of what earlier runs wrote into them.
+
+    torch.export lets code write to nothing else.
+    """
+    attributes = [one for one in arrays if one.is_attribute]
+    for one in attributes:
+        del vars(one.module)[one.name]
+        one.module.register_buffer(one.name, one.array, persistent=False)
+    buffers = [(one.module._buffers, one) for one in arrays]  # noqa: SLF001
+    buffers = [(named, one) for named, one in buffers if named.get(one.name) is one.array]
+    for named, one in buffers:
+        named[one.name] = one.array.detach()
+    try:
+        yield
+    finally:
+        for named, one in buffers:
+            named[one.name] = one.array
+        for one in attributes:
+            delattr(one.module, one.name)
+            vars(one.module)[one.name] = one.array
 
 
 @contextmanager
@@ -397,17 +470,14 @@ def read(trace: Trace, place: int | None = None) -> Exported:
     roles: dict[str, tuple[str, Any]] = {}
     small: dict[str, Pattern] = {}
     placed = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
-    for kept in program.graph_signature.output_specs:
-        if kept.kind not in (OutputKind.USER_OUTPUT, OutputKind.USER_INPUT_MUTATION):
-            told = f"the code writes to {kept.target}"
-            raise NotTraced(f"{told}: its result depends on earlier calls")
+    written, state = _written_by(program), set[str]()
     for spec in program.graph_signature.input_specs:
         name = spec.arg.name
         if spec.kind == InputKind.USER_INPUT:
             roles[name] = ("input", None)
             shapes.append(tuple(_length(n) for n in placed[name].meta["val"].shape))
             continue
-        target = str(spec.target).removeprefix("used.0.").removeprefix("used.")
+        target = _own_name(spec.target)
         value = (
             program.state_dict
             if spec.kind == InputKind.PARAMETER or spec.persistent
@@ -416,14 +486,20 @@ def read(trace: Trace, place: int | None = None) -> Exported:
         if spec.kind == InputKind.CONSTANT_TENSOR and storage_of(value) in trace.trained:
             value = nn.Parameter(value, requires_grad=False)
         held = "" if name in trace.literals else _held(target, value, spec.kind)
-        roles[name], given = _table(target, value, tables, held)
+        if str(spec.target) in written:
+            roles[name], given = _state(target, value, written[str(spec.target)], tables)
+            state.add(roles[name][1])
+        else:
+            roles[name], given = _table(target, value, tables, held)
         if given is not None:
             tables[roles[name][1]] = given
             values[roles[name][1]] = value
-            written = None if spec.persistent else small_of(value, held)
-            if written is not None:
-                small[roles[name][1]] = written
-    only = () if place is None else (results_of(program)[place],)
+            own = spec.persistent or str(spec.target) in written
+            pattern = None if own else small_of(value, held)
+            if pattern is not None:
+                small[roles[name][1]] = pattern
+    only = tuple(results_of(program)) if written else ()
+    only = only if place is None else (results_of(program)[place],)
     conditions, wider = conditions_of(program), dict[str, Any]()
     if trace.from_one:
         conditions, wider = from_one_or_two(conditions, program.range_constraints)
@@ -439,6 +515,7 @@ def read(trace: Trace, place: int | None = None) -> Exported:
         small,
         wider,
         None if trace.blocks is None else (trace.blocks,),
+        frozenset(state),
     )
     return replace(found, shapes=found.taken(shapes))
 
@@ -473,9 +550,7 @@ def _table(
     pattern = pattern_of(value, target, held)
     if pattern is not None:
         return ("pattern", pattern), None
-    name = "".join(c if c.isalnum() else "_" for c in target)
-    while name in taken:
-        name = f"{name}_"
+    name = _free_name(target, taken)
     if value.dtype == torch.bool and value.ndim:
         return ("table", name), boolean(*value.shape)
     literal = not held and not isinstance(value, nn.Parameter)
@@ -489,6 +564,51 @@ def _table(
         told = f"{held} keeps its value, {whole!r}"
         return ("pattern", Pattern(whole, lambda _: whole, told)), None
     return ("constant", as_array(int(value)) if number else _NoTerm(target, value)), None
+
+
+def _own_name(target: Any) -> str:
+    """Return the name that an array of a graph has in the code."""
+    return str(target).removeprefix("used.0.").removeprefix("used.")
+
+
+def _free_name(target: str, taken: Collection[str]) -> str:
+    name = "".join(c if c.isalnum() else "_" for c in target)
+    while name in taken:
+        name = f"{name}_"
+    return name
+
+
+def _written_by(program: ExportedProgram) -> dict[str, Node]:
+    """Return what a program writes into each of its buffers.
+
+    Raises ``NotTraced`` if it writes to anything else but its inputs.
+    """
+    specs = program.graph_signature.output_specs
+    given = next(node for node in program.graph.nodes if node.op == "output").args[0]
+    written = {}
+    for kept, node in zip(specs, given, strict=True):
+        if kept.kind == OutputKind.BUFFER_MUTATION:
+            written[str(kept.target)] = node
+        elif kept.kind not in (OutputKind.USER_OUTPUT, OutputKind.USER_INPUT_MUTATION):
+            told = f"the code writes to {_own_name(kept.target)}"
+            raise NotTraced(f"{told}: its result depends on earlier calls")
+    return written
+
+
+def _state(
+    target: str, value: Tensor, after: Node, taken: Collection[str]
+) -> tuple[tuple[str, Any], Given]:
+    """Return the role of a buffer that the code writes to: any numbers, which earlier calls left.
+
+    Raises ``NotTraced`` if it does not hold real numbers, or may change its shape or its dtype.
+    """
+    left = after.meta["val"]
+    if not value.is_floating_point():
+        raise NotTraced(f"the code writes to {target}: its result depends on earlier calls")
+    if left.dtype != value.dtype or [*map(str, left.shape)] != [*map(str, value.shape)]:
+        raise NotTraced(f"the code leaves another shape, or dtype, in {target} for later calls")
+    given = real(*value.shape, says=f"{target}, any real numbers, others in each call")
+    return ("table", _free_name(target, taken)), given
 
 
 class _NoTerm:

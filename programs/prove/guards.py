@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import chain, islice, product
 from typing import Any
 
 import sympy
@@ -325,7 +325,7 @@ def _whole(text: str) -> str:
 
 
 def possible(graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[Binding]]]) -> bool:
-    """Whether some lengths satisfy all conditions and ranges at once, decided by random trials.
+    """Whether some lengths satisfy all conditions and ranges at once, decided by trials.
 
     Each graph has its conditions, its ranges by the name of a length, and the bindings of the law.
     """
@@ -337,9 +337,11 @@ def possible(graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[B
         int(n) for conditions, _, _ in graphs for c in conditions for n in c.atoms() if n.is_Integer
     }
     most = max(LARGEST, *(2 * n + 8 for n in named if n <= LONGEST), 0)
+    few = (dict(zip(sizes, at, strict=True)) for at in product((2, 3), repeat=len(sizes)))
+    many = ({s: drawn.randint(2, most >> (k % 6) | 2) for s in sizes} for k in range(TRIES))
     return any(
         all(meets(conditions, ranges, bindings, at) for conditions, ranges, bindings in graphs)
-        for at in ({s: drawn.randint(2, most >> (k % 6) | 2) for s in sizes} for k in range(TRIES))
+        for at in chain(islice(few, TRIES), many)
     )
 
 

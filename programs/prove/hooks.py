@@ -30,7 +30,7 @@ class Hook:
 
     ``givens``: the parameters and tables of the code, left symbolic, and other givens of the term.
 
-    Raises ``ValueError`` for a graph with other inputs.
+    Raises ``ValueError`` for a graph with other inputs, or of code that writes to its tables.
     """
 
     def __init__(self, graph: Graph, axes: int = 0) -> None:
@@ -39,6 +39,9 @@ class Hook:
         self.shared = told[1].startswith(SHARED)
         if (told[0], told[1].replace(SHARED, "B")) != wanted:
             raise ValueError(f"wanted a call of {', '.join(wanted)}; got {', '.join(told)}")
+        if graph.exported.state:
+            kept = ", ".join(sorted(graph.exported.state))
+            raise ValueError(f"wanted code that keeps nothing for later calls; it writes to {kept}")
         self.graph, self.axes = graph, axes
         self.lengths = dict(zip("BHnD", graph.exported.shapes[0], strict=True))
         own = (self.axes,) * bool(self.axes)

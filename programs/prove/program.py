@@ -107,6 +107,14 @@ class Program:
         found: Array = given.named(name)
         return found
 
+    def _left_by_earlier_calls(self, table: str) -> Array:
+        """Return any numbers for a table that the code writes to, others in each call."""
+        name = f"{self.notes.prefix}{table}_{len(self.notes.givens)}"
+        given = self.exported.tables[table]
+        self.notes.givens[name], self.notes.states[name] = given, table
+        found: Array = given.named(name)
+        return found
+
     def forget(self) -> None:
         """Forget the lengths of earlier calls, and the assumptions made in reading them."""
         self.met.clear()
@@ -123,6 +131,8 @@ class Program:
             return value.placed(node.name, self.notes)
         if self.way == "valued" and value in self.exported.small:
             return self.exported.small[value].placed(node.name, self.notes)
+        if value in self.exported.state:
+            return self._left_by_earlier_calls(value)
         numbers = self.exported.values[value]
         if numbers.is_floating_point() and not bool(numbers.isfinite().all()):
             raise Unread(f"a stored table, {value}, that is not finite everywhere")

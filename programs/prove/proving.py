@@ -109,7 +109,7 @@ def prove(
             sum(g.exported.operations for g in proofs.graphs.values()),
             proofs.guards,
             tuple(found.missing),
-            "; ".join([*found.reasons, *proofs.dropped]),
+            "; ".join(dict.fromkeys(why for group in groups for why in group.reasons)),
             proofs.readings,
             perf_counter() - start,
             frozenset(c for c, n in proofs.letters.items() if number_of(n) is None),
@@ -129,6 +129,11 @@ class _Group:
             if len(self.reading.proofs.graphs) == len(calls):
                 break
         self.calls, self.proofs = calls, self.reading.proofs
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why calls of the group were not read."""
+        return [*self.reading.reasons, *self.proofs.dropped]
 
     def finish(self, first: Mapping[str, Tensor | None]) -> None:
         """Drop calls whose result has changed since the start, and find where other code runs."""
