@@ -206,7 +206,7 @@ def _run(
 
 def _supposed(made: Encoding, name: str, own: Mapping[str, Any], random: Random) -> bool:
     """Whether the numbers obey a hypothesis of the encoding."""
-    with Reading(np, variables(random)).in_force():
+    with Reading(np, variables(random)).active():
         said = getattr(made, name)(**{letter: own[letter] for letter in letters(made, name)})
         return all(obeyed(concrete_claim(one)) for one in said)
 

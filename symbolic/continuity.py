@@ -59,7 +59,7 @@ from fractions import Fraction
 from functools import cache
 from math import prod
 
-from .budget import spend
+from .budget import check_time
 from .divisors import settled
 from .givens import NUMBERS
 from .plain import plain
@@ -68,7 +68,7 @@ from .scalars import is_integer, number_of
 from .signs import nonzero, sign
 from .terms import BINDERS, Opened, Term, free, instantiate, make, opened
 
-EVERYWHERE = frozenset(["add", "mul", "exp", "sin", "cos", "tanh", "abs", "maximum"])
+CONTINUOUS = frozenset(["add", "mul", "exp", "sin", "cos", "tanh", "abs", "maximum"])
 REARRANGES = frozenset(
     (
         "named",
@@ -100,7 +100,7 @@ class _Continuous:
     def __call__(self, t: Term, variables: frozenset[Term]) -> None:
         if (t, variables) in self.done:
             return
-        spend()
+        check_time()
         self._pass(t, variables)
         self.done.add((t, variables))
 
@@ -116,7 +116,7 @@ class _Continuous:
             raise Discontinuous(f"{plain(t)} may be minus infinity")
         elif any(n.op == "space" for part in (t, *t.args) for n in part.shape):
             raise Discontinuous(f"{plain(t)} is random")
-        elif t.op in EVERYWHERE or t.op in REARRANGES:
+        elif t.op in CONTINUOUS or t.op in REARRANGES:
             self._each(t.op, t.args, variables)
         elif t.op in SELECTS:
             self._fixed(t, t.args[1:], variables)
@@ -130,7 +130,7 @@ class _Continuous:
         elif t.op == "iterate":
             self._stack(t, variables)
         else:
-            raise Discontinuous(f"{plain(t)} may jump")
+            raise Discontinuous(f"{plain(t)} may be discontinuous")
 
     def _each(self, rule: str, parts: tuple[Term, ...], variables: frozenset[Term]) -> None:
         for part in parts:
@@ -141,7 +141,7 @@ class _Continuous:
         """Refuse selectors that depend on the variables."""
         for part in parts:
             if free(part) & variables:
-                raise Discontinuous(f"what {plain(t)} reads depends on {plain(part)}")
+                raise Discontinuous(f"which part {plain(t)} selects depends on {plain(part)}")
 
     def _choice(self, t: Term, variables: frozenset[Term]) -> None:
         base = _base_of_power(t, variables, self.facts)
@@ -157,8 +157,8 @@ class _Continuous:
             return
         wanted = {"power": "not 0", "log": "greater than 0", "sqrt": "at least 0"}[t.op]
         if not settled(t.args[0], wanted, self.facts):
-            raise Discontinuous(f"that {plain(t.args[0])} is {wanted} is not certain from its form")
-        self._each(f"{t.op} of what is {wanted}", t.args, variables)
+            raise Discontinuous(f"the form of {plain(t.args[0])} does not show that it is {wanted}")
+        self._each(f"{t.op} of a number that is {wanted}", t.args, variables)
 
     def _opened(self, t: Term, variables: frozenset[Term]) -> None:
         length, body = t.args
@@ -213,7 +213,7 @@ def continuous(
     ['exp', 'the position']
     """
     if term.loose:
-        raise ValueError("continuity is asked of a closed term")
+        raise ValueError("continuity needs a closed term, and this one has unbound indices")
     for variable in variables:
         if variable.op != "var" or variable.data[1] not in NUMBERS:
             raise ValueError(f"continuity is in real numbers, and {variable!r} is not one")
@@ -253,7 +253,7 @@ def whole_valued(t: Term) -> bool:
 
 Sides = tuple[bool, bool]  # from below, from above
 BOTH, NEITHER = (True, True), (False, False)
-IN_ONE = frozenset(["sin", "cos", "tanh", "indicator"])
+BOUNDED_BY_ONE = frozenset(["sin", "cos", "tanh", "indicator"])
 
 
 def bounded(
@@ -270,7 +270,7 @@ def bounded(
     (False, True)
     """
     if term.loose:
-        raise ValueError("boundedness is asked of a closed term")
+        raise ValueError("boundedness needs a closed term, and this one has unbound indices")
     return all(_Bounded(variables, contents)(term))
 
 
@@ -289,14 +289,14 @@ class _Bounded:
     def __call__(self, t: Term) -> Sides:
         found = self.known.get(t)
         if found is None:
-            spend()
+            check_time()
             found = self.known[t] = self._sides(t)
         return found
 
     def _sides(self, t: Term) -> Sides:
         if not t.finite:
             return NEITHER
-        if t in self.contents or not self.varies(t) or t.op in IN_ONE:
+        if t in self.contents or not self.varies(t) or t.op in BOUNDED_BY_ONE:
             return BOTH
         if any(n.op == "space" for part in (t, *t.args) for n in part.shape):
             return NEITHER

@@ -51,7 +51,7 @@ class Definition(Generic[P, R]):
             return result
         bound = signature(self.body).bind(*args, **kwargs) if kwargs else None
         own = bound.args if bound else args
-        options = _told(self.body, bound.kwargs) if bound else {}
+        options = _changed_options(self.body, bound.kwargs) if bound else {}
         arrays = [a for a in (*own, *options.values()) if isinstance(a, Array)]
         name = self._with(options, len(own)).name if options else self.name
         terms: list[Term] = [a.term for a in arrays]
@@ -64,7 +64,7 @@ class Definition(Generic[P, R]):
 
         It has its own name, so that causal attention is not confused with attention.
         """
-        words = [_word(name, value) for name, value in options.items()]
+        words = [_option_text(name, value) for name, value in options.items()]
         name = f"{self.name}[{', '.join(words)}]"
         if name not in DEFINITIONS:
             arrays = [key for key, value in options.items() if isinstance(value, Array)]
@@ -77,16 +77,16 @@ class Definition(Generic[P, R]):
                 return self.body(*args[:count], **fixed, **more)
 
             kind = Parameter.POSITIONAL_ONLY
-            told = signature(self.body).replace(
+            positional = signature(self.body).replace(
                 parameters=[Parameter(one, kind) for one in (*own, *arrays)]
             )
-            body.__signature__ = told  # type: ignore[attr-defined]
+            body.__signature__ = positional  # type: ignore[attr-defined]
             latex = rf"{self.latex}_{{\text{{{', '.join(words)}}}}}"
             DEFINITIONS[name] = Definition(name, latex, body)
         return DEFINITIONS[name]
 
 
-def _told(body: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _changed_options(body: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that differ from the defaults."""
     known = signature(body).parameters
     return {
@@ -96,7 +96,7 @@ def _told(body: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _word(name: str, value: Any) -> str:
+def _option_text(name: str, value: Any) -> str:
     """Return an option as text: causal, interleaved, window = 4; for an array, its name."""
     if value is True or isinstance(value, Array):
         return name

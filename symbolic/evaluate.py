@@ -18,7 +18,7 @@ from functools import lru_cache, reduce
 from math import prod
 from typing import Any
 
-from .budget import spend
+from .budget import check_time
 from .meaning import ELEMENTWISE, NoMeaning, entry_of
 from .scalars import ONE, length_value
 from .terms import Term, free, instantiate, make, postorder
@@ -144,7 +144,7 @@ class Evaluator(Recurrences):
     def __call__(self, term: Term) -> Any:
         """The value of a term."""
         if term not in self.known:
-            spend()
+            check_time()
             self.keep(self.known, term, self.compute(term), term)
         return self.known[term]
 

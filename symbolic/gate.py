@@ -6,9 +6,9 @@ is compared with its term at the same values: in shape, entry by entry, in the p
 the claimed relation.  A statement that disagrees is *misread*; it is neither proved nor refuted.
 
 The gate cannot detect a difference that occurs only at sizes other than those of
-:func:`~.comparison.crossing` and near the integers in the code, only at a few values, or below
-rounding (1e-9 of the largest intermediate number).  Code that could make such a difference asks
-for something that is not an array operation, and is refused earlier
+:func:`~.comparison.crossing_sizes` and near the integers in the code, only at a few values, or
+below rounding (1e-9 of the largest intermediate number).  Code that could make such a difference
+asks for something that is not an array operation, and is refused earlier
 (``refusals.arrays_only``).  A side that was never finite, or never larger than rounding, has not
 been compared anywhere, and the statement is refused.
 """
@@ -22,18 +22,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .bodies import Unlinked
+from .bodies import NotRelinked
 from .claim import Claim, name_of
 from .comparison import (
+    CodeDiffers,
     Draw,
     NotRun,
     NoValue,
-    Parted,
     TermValues,
     bound_variables,
     compared,
-    crossing,
-    shown,
+    crossing_sizes,
+    input_text,
     sides,
 )
 from .concrete import ConcreteClaim
@@ -43,10 +43,10 @@ from .scalars import is_count, length_value
 from .terms import Term, free, postorder
 
 if TYPE_CHECKING:
-    from .bodies import Ran
+    from .bodies import CodeRun
     from .statement import Statement
 
-FEW = 4  # sizes up to this are covered by `crossing`
+FEW = 4  # sizes up to this are covered by `crossing_sizes`
 NEAR_NUMBERS = (11, 17, 23, 29)  # turns at which values are drawn near constants of the code
 AGAIN = 40  # further attempts at sizes 1 while some side has not been finite
 LONGEST = 1000  # the largest constant of the code near which values are drawn
@@ -178,7 +178,7 @@ class _Look:
         return None
 
     def assignments(self) -> Iterator[tuple[int, dict[str, int]]]:
-        """Yield sizes of ``crossing``, then sizes for values near constants, then sizes near them.
+        """Yield ``crossing_sizes``, then sizes for values near constants, then sizes near them.
 
         Each comes with its turn, which selects how values are drawn.
         """
@@ -188,7 +188,7 @@ class _Look:
         axes = {v for axis in within for v in (axis, *free(axis)) if v.op in ("size", "space")}
         names = sorted({str(v.data[0]) for v in axes if v.op == "size"} | code.links.sizes)
         spaces = sorted({str(v.data[0]) for v in axes if v.op == "space"})
-        for k, sizes in enumerate(crossing(names)):
+        for k, sizes in enumerate(crossing_sizes(names)):
             yield k, {**sizes, **dict.fromkeys(spaces, 1 + k % 3)}
         if any(abs(c) > FEW for c in self.constants()):
             for turn in NEAR_NUMBERS:
@@ -256,7 +256,7 @@ class _Look:
         with np.errstate(all="ignore"):
             try:
                 ran = code.run(sizes, _own(values), draw=draw)
-            except Unlinked:
+            except NotRelinked:
                 raise
             except NoValue:
                 return None
@@ -276,7 +276,7 @@ class _Look:
                 read = TermValues(np, sizes, {**values, **bound}) if bound else free_read
                 try:
                     self.unmet -= {(says, one, part) for part in compared(claim, said, read)}
-                except Parted as parted:
+                except CodeDiffers as parted:
                     part, in_code, in_term, place = parted.found
                     told = f"{one}, {part}" if one else part
                     at = _inputs({**values, **bound})
@@ -291,7 +291,7 @@ def _claims(statement: Statement) -> Iterator[tuple[str, str, Claim]]:
         yield "", f"hypothesis {k + 1}", claim
 
 
-def _pairs(statement: Statement, ran: Ran) -> Iterator[tuple[str, str, Claim, ConcreteClaim]]:
+def _pairs(statement: Statement, ran: CodeRun) -> Iterator[tuple[str, str, Claim, ConcreteClaim]]:
     """Yield each conclusion and hypothesis as a term and as run, with the names of ``_claims``."""
     names, own = list(statement.claims), list(ran.conclusions)
     if names != own:
@@ -336,4 +336,4 @@ def _entries(shape: tuple[Term, ...], sizes: Mapping[str, int]) -> int:
 
 
 def _inputs(values: Mapping[str, Any]) -> dict[str, str]:
-    return {name: shown(value) for name, value in values.items()}
+    return {name: input_text(value) for name, value in values.items()}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn
 
 from .array import Array, as_array, broadcast_shapes, broadcast_to
-from .concrete import either
+from .concrete import by_reading
 from .refusals import demand
 from .scalars import integer, length_value, size
 from .terms import Opened, Term, make
@@ -254,7 +254,7 @@ def permutation(n: Any) -> Given:
     return Given("permutation", (length,), length, says=says)
 
 
-@either
+@by_reading
 def inverse(sigma: Array) -> Array:
     """Return the inverse of a permutation σ: row σ(i) of ``X[inverse(σ)]`` is row i of X.
 

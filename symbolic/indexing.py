@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .array import Array, AxisMismatch, WrongIndex, as_array, numbers, permuted
+from .array import Array, AxisMismatch, WrongIndex, as_array, permuted, require_numbers
 from .scalars import (
     ONE,
     ZERO,
@@ -118,7 +118,7 @@ def _bound(value: Any, length: Term, otherwise: Term) -> Term:
     if value is None:
         return otherwise
     at = as_array(value)
-    numbers(at)
+    require_numbers(at)
     place = integer(at.term)
     if at.ndim or not is_count(place):
         raise WrongIndex(f"a slice has the bound {at!r}; {PREFIX}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from .budget import spend
+from .budget import check_time
 from .derivation import SignStep
 from .scalars import ONE, add, mul, num, number_of, power, subtract
 from .terms import Term, make
@@ -42,7 +42,7 @@ def collected(t: Term, scale: Fraction = Fraction(1)) -> Linear:
 
     A sum is split only if a literal is all it is multiplied with; products are not expanded.
     """
-    spend()
+    check_time()
     factors = sorted(_factors(t), key=lambda f: f.key)
     for literal in map(number_of, factors):
         scale *= 1 if literal is None else literal

@@ -21,9 +21,9 @@ from .array import (
     as_array,
     axis_at,
     broadcast_shapes,
-    numbers,
     permuted,
-    truths,
+    require_numbers,
+    require_truth_values,
 )
 from .array import matmul as matmul  # noqa: PLC0414 (one of the standard's names)
 from .refusals import DTYPES, INSTEAD, ask_from, cast
@@ -62,7 +62,7 @@ def __getattr__(name: str) -> Any:
 def _elementwise(op: str, says: str) -> Callable[[Any], Array]:
     def function(x: Any, /) -> Array:
         a = as_array(x)
-        numbers(a)
+        require_numbers(a)
         return Array(unary(op, a.term))
 
     function.__name__, function.__doc__ = op, says
@@ -118,7 +118,7 @@ def _operator(rule: Callable[[Any, Any], Any], says: str) -> Callable[[Any, Any]
 
 def _connective(rule: Callable[[Any, Any], Any], says: str) -> Callable[[Any, Any], Array]:
     def function(x1: Any, x2: Any, /) -> Array:
-        truths(as_array(x1), as_array(x2))
+        require_truth_values(as_array(x1), as_array(x2))
         return as_array(rule(x1, x2))
 
     function.__doc__ = says
@@ -166,7 +166,7 @@ def _together(op: str, *arrays: Array) -> Array:
 def maximum(x1: Any, x2: Any, /) -> Array:
     """The larger of two numbers, entry by entry."""
     x, y = as_array(x1), as_array(x2)
-    numbers(x, y)
+    require_numbers(x, y)
     return _together("maximum", x, y)
 
 
@@ -200,7 +200,7 @@ def ceil(x: Any, /) -> Array:
 def where(condition: Any, x1: Any, x2: Any, /) -> Array:
     """x1 where the condition holds, x2 elsewhere; both are numbers or both truth values."""
     c, x, y = (as_array(v) for v in (condition, x1, x2))
-    truths(c)
+    require_truth_values(c)
     if is_truth(x.term) != is_truth(y.term):
         raise TypeError(f"where chooses between numbers and truth values: {x!r} and {y!r}")
     return _together("where", c, x, y)
@@ -284,7 +284,7 @@ def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
 
 
 def _reduced(x: Array, axis: int) -> Array:
-    numbers(x)
+    require_numbers(x)
     shape = (*x.axes[:axis], *x.axes[axis + 1 :])
     return Array(make("reduce", (x.term,), axis, shape))
 
@@ -295,7 +295,7 @@ def _over(x: Any, axis: Any, keepdims: Any, rule: Callable[[Array, int], Array])
     if keepdims not in (True, False) or isinstance(keepdims, Array):
         raise TypeError(f"keepdims is True or False, and not {keepdims!r}")
     places = sorted(_axes_at(axis, a.ndim))
-    numbers(a)
+    require_numbers(a)
     found = a
     for gone, place in enumerate(places):
         found = rule(found, place - gone)
@@ -451,7 +451,7 @@ def triu(x: Array, /, *, k: Any = 0) -> Array:
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     """Whether each number is among the entries of a vector."""
     x, values = as_array(x1), as_array(x2)
-    numbers(x, values)
+    require_numbers(x, values)
     if values.ndim != 1:
         raise AxisMismatch(f"isin wants a list of values; {values!r} has {values.ndim} axes")
     found = Array(make("isin", (x.term, values.term), shape=x.axes))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
-from .budget import Budget, OutOfTime, now, within
+from .budget import Budget, OutOfTime, current_budget, within
 from .claim import Claim, Law
 from .decision import ClaimDecision, Decision, Witness
 from .derivation import Derivation
@@ -157,7 +157,7 @@ def decide(
         return _misread(statement, statement.misreading)
     known: dict[Term, tuple[Derivation, tuple[Term, ...]]] = {}
     decided: list[ClaimDecision] = []
-    whole = Budget(effort.whole, now())
+    whole = Budget(effort.whole, current_budget())
     for says, claim in statement.claims.items():
         try:
             with within(whole):
@@ -301,7 +301,7 @@ def settled(
     rests = proof.assumes | within_axes
     rests -= {("injective", v) for name, v in rests if name == "permutation"}  # implied
     used = tuple(sorted(map(_told, rests)))
-    return used, (*(condition.told for condition in asked), *_expected(claim, statement))
+    return used, (*(condition.phrase for condition in asked), *_expected(claim, statement))
 
 
 def _by_laws(claim: Claim, statement: Statement, at_hand: AtHand) -> Shown:

@@ -222,7 +222,7 @@ def arrays_only(who: str, *roots: Any) -> Iterator[None]:
             f"{who}: the code asks for {asked[0]}, and goes on: on numbers it may do something "
             "else than on symbols; write one line of array code for both"
         )
-    if before.held != Links(*roots).held:
+    if before.contents != Links(*roots).contents:
         raise TypeError(f"{who}: it keeps something from call to call; compute everything anew")
 
 

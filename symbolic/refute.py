@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from .admissible import Assumptions, certain, opened, settle
-from .budget import Budget, OutOfTime, now, within
+from .admissible import Assumptions, certain, settle, with_bound_variables
+from .budget import Budget, OutOfTime, current_budget, within
 from .candidates import POOL, Candidate, array_of, draw, outcomes, simpler
 from .certified_numbers import Balls
 from .claim import Claim, Law, equal, name_of
@@ -70,12 +70,12 @@ def refute(
     'n = 2, A = ((0, 0), (0, 1)), B = ((0, 0), (1, 0)): left 1, right 0 at [1, 0]'
     """
     every = [t for pair in assume for t in pair] + [t for law in laws for t in law.claim.sides]
-    claim, givens = opened(claim, givens, every)
+    claim, givens = with_bound_variables(claim, givens, every)
     search = _Search(claim, givens, assume, laws, limit_seconds)
     found = search.first() if guesses is None else search.glance(guesses)
     if found is None:
         return None
-    search.time = Budget(shrink_seconds, now())
+    search.time = Budget(shrink_seconds, current_budget())
     small = search.smaller_values(search.smaller_sizes(found))
     for failure in (small, found):
         sure = search.sure(failure, limit_seconds)
@@ -116,7 +116,7 @@ class _Search:
         laws: tuple[Law, ...],
         seconds: float,
     ) -> None:
-        self.claim, self.givens, self.time = claim, givens, Budget(seconds, now())
+        self.claim, self.givens, self.time = claim, givens, Budget(seconds, current_budget())
         self.assume, self.laws = assume, laws
         self.random = Random(0)
         parts = [t for pair in assume for t in pair] + list(claim.sides)
@@ -193,7 +193,7 @@ class _Search:
 
     def sure(self, failure: Failure, seconds: float) -> Failure | None:
         """Return the failure recomputed with more digits, within ``seconds``, or None."""
-        self.time = Budget(seconds, now())
+        self.time = Budget(seconds, current_budget())
         return self.check(failure.candidate, PRECISIONS[2:])
 
     def smaller_sizes(self, failure: Failure) -> Failure:

@@ -37,14 +37,14 @@ from .derive import (
     axis_cover,
     derive,
     instance,
+    reversed_equation,
     split_options,
-    turned,
 )
 from .divisors import opened
 from .kernel import Proof, Refused, places, replay, squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser
-from .normal_form.polynomial import holding
+from .normal_form.polynomial import with_sign_facts
 from .rules.base import Assumption
 from .scalars import ONE, ZERO, add, entry, integer, mul, num, number_of
 from .signs import find, find_nonzero
@@ -100,7 +100,7 @@ def compared(claim: Claim) -> tuple[Term, Term]:
 
 def show(claim: Claim, at_hand: AtHand) -> Shown:
     """Show one conclusion as its author advises."""
-    with holding(at_hand.facts):
+    with with_sign_facts(at_hand.facts):
         if claim.relation in (">", ">="):
             return _signed(claim, at_hand)
         if claim.relation == "exists":
@@ -374,7 +374,7 @@ def _to_the_smallest(found: Iterable[Equation]) -> Iterator[Equation]:
     """Yield for each term its equation with the smallest term that it equals by these equations."""
     near: dict[Term, list[Equation]] = {}
     for one in found:
-        for way in (one, turned(one)):
+        for way in (one, reversed_equation(one)):
             near.setdefault(way.right, []).append(way)
     weight = {t: (sum(1 for _ in postorder(t)), t.key) for t in near}
     reached: set[Term] = set()

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import product
 
-from .budget import spend
+from .budget import check_time
 from .derivation import SignStep
 from .linear import (
     KIND,
@@ -117,7 +117,7 @@ def find(t: Term, facts: Facts = NOTHING) -> Found:
     for kind, certain in BY_KIND.items():
         if (kind, t) in facts:
             return (2, ()) if BY_FORM.sign(t)[0] == 2 else (certain, _given(kind, t))
-    spend()
+    check_time()
     found = _WAYS[t.op](t, facts) if t.op in _WAYS else NEITHER
     return max(found, _by_facts(t, facts), key=lambda s: s[0]) if found[0] < 2 else found
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .array import as_array
 from .bodies import Code
-from .claim import NO_CONTRADICTION, Claim, Law, counted_anew, name_of
+from .claim import NO_CONTRADICTION, Claim, Law, fresh_numbering, name_of
 from .givens import Given
 from .refusals import arrays_only, demand
 from .terms import Term, free, is_opened
@@ -151,9 +151,9 @@ class Theorem:
 
     def _settled(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
         """Return the statement; its code is run twice and must give the same statement."""
-        with counted_anew():
+        with fresh_numbering():
             built = self._build(body, given, assume)
-        with counted_anew():
+        with fresh_numbering():
             again = self._build(body, given, assume)
         if meaning(built) != meaning(again):
             raise TypeError(

@@ -291,7 +291,7 @@ def meant(enc: Encoding, found: Iterable[Term]) -> tuple[tuple[str, ...], str]:
     every = list(found)
     unshown, *_ = ranges_outside(every, facts_of(enc))
     asked = conditions(*every, facts=facts_of(enc))
-    return tuple(one.told for one in asked), range_told(unshown[0]) if unshown else ""
+    return tuple(one.phrase for one in asked), range_told(unshown[0]) if unshown else ""
 
 
 def jump(
@@ -427,9 +427,9 @@ def open_conditions(enc: Encoding) -> tuple[Sequence[str], tuple[str, ...]]:
     for term in every:
         formed(term)
     asked = conditions(*every, facts=facts_of(enc))
-    found = [one.told for one in asked if free(one.value) & places or never(one)]
+    found = [one.phrase for one in asked if free(one.value) & places or never(one)]
     _, outside = meant(enc, every)
-    rest = tuple(one.told for one in asked if one.told not in found)
+    rest = tuple(one.phrase for one in asked if one.phrase not in found)
     return [*found, *[outside] * bool(outside)], rest
 
 

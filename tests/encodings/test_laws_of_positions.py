@@ -161,7 +161,7 @@ def test_there_are_five() -> None:
         (Unknown, positions.bounded, "refuted", "f = t ↦ t"),
         (Waves, positions.continuous, "proved", "continuous operations"),
         (Step, positions.continuous, "refuted", "is an integer everywhere and not constant"),
-        (Bent, positions.continuous, "undecided", "is not 0 is not certain"),
+        (Bent, positions.continuous, "undecided", "does not show that it is not 0"),
         (Unknown, positions.continuous, "refuted", "f = t ↦ ⌊t⌋"),
         (NopeCausal, positions.bounded, "does not apply", "it computes no numbers"),
         (NopeCausal, positions.continuous, "does not apply", "it computes no numbers"),

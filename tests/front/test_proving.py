@@ -142,7 +142,9 @@ def test_the_verdict_is_that_of_any_theorem(name: str) -> None:
         .startswith(f"{'✓✗≠'[('proved', 'refuted', 'misread').index(verdict)]} {verdict}")
     )
     if verdict != "proved":
-        with pytest.raises(TypeError, match=f"a certificate is of a proof, and this is {verdict}"):
+        with pytest.raises(
+            TypeError, match=f"only a proof has a certificate, and this verdict is {verdict!r}"
+        ):
             found.certificate()
 
 
@@ -323,7 +325,7 @@ def test_a_certificate_replays_to_the_same(proof: Result) -> None:
 
 def test_a_certificate_is_of_its_own_statement(proof: Result) -> None:
     other = prove(lambda x: equal(x + x, 2 * x), x=real(n))
-    with pytest.raises(Refused, match="it is of another statement"):
+    with pytest.raises(Refused, match="it belongs to another statement"):
         other.certificate().replay(proof.statement)
 
 
@@ -396,8 +398,8 @@ def test_what_a_certificate_speaks_of_is_given_and_has_one_name() -> None:
         ((*claim, "variables"), [], "y is not given"),
         ((*claim, "variables"), variables * 2, "one name for two variables"),
         (("statement", "givens"), [], "x is not given"),
-        (("statement", "givens", 0, 0), "x = 0, y", "is no name"),
-        (("statement", "givens"), told["statement"]["givens"] * 2, "stands there twice"),
+        (("statement", "givens", 0, 0), "x = 0, y", "is not a name"),
+        (("statement", "givens"), told["statement"]["givens"] * 2, "occurs twice"),
     ):
         with pytest.raises(Refused, match=says):
             Certificate.read(changed(told, place, value))

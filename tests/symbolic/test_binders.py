@@ -209,7 +209,7 @@ def test_a_variable_with_a_prime_is_named_without() -> None:
     assert law.claim.variables[0][0] == "x′"
     given = {"f": function(0)}
     assert verdict(equal(f(2), 2 + x).with_facts(law.at(x=2)), law, **given) == "proved"
-    with pytest.raises(TypeError, match="the law speaks of x′, not of y"):
+    with pytest.raises(TypeError, match="the law has no variable y; its variables: x′"):
         law.at(y=2)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from attnproof.symbolic import chain, derive, equal, exists, injection, prove, real, sizes
 from attnproof.symbolic import namespace as xp
-from attnproof.symbolic.budget import Budget, OutOfTime, spend, within
+from attnproof.symbolic.budget import Budget, OutOfTime, check_time, within
 from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.givens import Given
@@ -47,14 +47,14 @@ def test_a_budget_counts_what_this_thread_does() -> None:
 
 
 def test_a_limit_inside_a_limit_is_no_longer() -> None:
-    spend()
+    check_time()
     with within(10):
-        spend()
+        check_time()
         with within(0), pytest.raises(OutOfTime, match="in 0 seconds"):
-            spend()
-        spend()
+            check_time()
+        check_time()
     with within(0), within(10), pytest.raises(OutOfTime):
-        spend()
+        check_time()
     with within(0), pytest.raises(OutOfTime):
         Normaliser()((xp.exp(a + b)).term)
 

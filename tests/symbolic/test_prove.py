@@ -196,7 +196,7 @@ def test_induction_on_depth() -> None:
 
 
 def told(array: Array) -> list[str]:
-    return [condition.told for condition in conditions(array.term)]
+    return [condition.phrase for condition in conditions(array.term)]
 
 
 def test_divisors_that_may_vanish_are_listed() -> None:

@@ -173,5 +173,5 @@ def test_a_count_that_is_no_integer_is_refused() -> None:
     half = np.array(Fraction(1, 2), dtype=object)
     with pytest.raises(TypeError, match="not an integer"):
         Evaluator(np, {}, {"x": np.asarray(0.5)})(term)
-    with pytest.raises(Unclear, match="counts something"):
+    with pytest.raises(Unclear, match="is a count"):
         Balls({}, {"x": half})(term)
