@@ -29,8 +29,8 @@ from .scalars import is_count, length_value, num
 from .terms import Term, free
 
 _CACHED = type(cache(len))  # what functools.cache makes of a function
-_HERE = str(Path(__file__).parent.parent)
-_OWN = tuple(str(Path(_HERE) / name) for name in ("theorems", "encodings", "laws"))
+_ROOT = str(Path(__file__).parent.parent)
+_AUTHORED = tuple(str(Path(_ROOT) / name) for name in ("theorems", "encodings", "laws"))
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _INSTALLED = frozenset(("site-packages", "dist-packages"))  # of Python, its user, or a path
 
@@ -169,7 +169,7 @@ class Links:
         self._objects = {id(root): root for root in ahead}
         while ahead:
             thing = ahead.pop()
-            if _is_ours(thing):
+            if _is_array_namespace(thing):
                 seeds.append(id(thing))
                 continue
             named = _lengths_in(thing)
@@ -301,7 +301,7 @@ class _Linker:
     @linked.register
     def _(self, thing: FunctionType) -> Any:
         """Return the same code over relinked globals, closure and defaults."""
-        if _is_ours(thing):
+        if _is_array_namespace(thing):
             return getattr(self.xp, thing.__name__)
         table = self.tables.get(id(thing.__globals__))
         if table is None:
@@ -312,7 +312,7 @@ class _Linker:
         new.__kwdefaults__ = {k: self(v) for k, v in (thing.__kwdefaults__ or {}).items()} or None
         new.__defaults__ = tuple(map(self, thing.__defaults__ or ())) or None
         new.__dict__.update(thing.__dict__)
-        for name in _names(thing.__code__):
+        for name in _global_names(thing.__code__):
             if name in thing.__globals__:
                 table[name] = self(thing.__globals__[name])
         for cell, old in zip(cells, thing.__closure__ or (), strict=True):
@@ -332,7 +332,7 @@ class _Module(ModuleType):
         return self.__dict__["_linker"](getattr(self.__dict__["_of"], name))
 
 
-def _is_ours(thing: Any) -> bool:
+def _is_array_namespace(thing: Any) -> bool:
     """Whether a thing is the namespace of symbolic arrays or one of its functions."""
     own = isinstance(thing, FunctionType) and thing.__module__ == namespace.__name__
     return thing is namespace or (own and thing.__name__ in namespace.NAMES)
@@ -364,7 +364,7 @@ def _(thing: FunctionType) -> Iterable[Any]:
 
 def _references(thing: FunctionType) -> Iterable[Any]:
     """Yield what a function's code may look up: globals, closure and defaults."""
-    for name in _names(thing.__code__):
+    for name in _global_names(thing.__code__):
         if name in thing.__globals__:
             yield thing.__globals__[name]
     for cell in thing.__closure__ or ():
@@ -440,8 +440,8 @@ def is_library(file: str) -> bool:
 
     An installed package that declares statements or encodings does not count as a library.
     """
-    if file.startswith(_HERE):
-        return not file.startswith(_OWN)
+    if file.startswith(_ROOT):
+        return not file.startswith(_AUTHORED)
     if not file.startswith(_LIBRARIES) and not _INSTALLED & set(Path(file).parts):
         return False
     held = next(
@@ -451,10 +451,13 @@ def is_library(file: str) -> bool:
 
 
 @cache
-def _names(code: CodeType) -> tuple[str, ...]:
+def _global_names(code: CodeType) -> tuple[str, ...]:
     """Return the global names that a function and those nested in it may look up."""
     inner = (
-        name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)
+        name
+        for const in code.co_consts
+        if isinstance(const, CodeType)
+        for name in _global_names(const)
     )
     return tuple(dict.fromkeys((*code.co_names, *inner)))
 

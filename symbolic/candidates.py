@@ -384,9 +384,9 @@ def _simpler_maps(kind: str, value: Any, below: int) -> Iterator[Any]:
     every = (
         product(span, repeat=len(value)) if kind == "index map" else permutations(span, len(value))
     )
-    now = _moved(tuple(int(i) for i in value))
-    for chosen in sorted(every, key=_moved):
-        if _moved(chosen) >= now:
+    now = _by_moved_indices(tuple(int(i) for i in value))
+    for chosen in sorted(every, key=_by_moved_indices):
+        if _by_moved_indices(chosen) >= now:
             return
         yield array_of(value.shape, list(chosen), np.int64)
 
@@ -400,7 +400,7 @@ def _simpler_orthogonal(value: Any) -> Iterator[Any]:
             yield matrix
 
 
-def _moved(chosen: tuple[int, ...]) -> tuple[Any, ...]:
+def _by_moved_indices(chosen: tuple[int, ...]) -> tuple[Any, ...]:
     return (sum(i != k for k, i in enumerate(chosen)), chosen)
 
 

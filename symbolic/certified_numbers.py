@@ -336,7 +336,7 @@ class Balls(Evaluator):
     """
 
     def __init__(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
-        super().__init__(np, sizes, {name: _loaded(value) for name, value in values.items()})
+        super().__init__(np, sizes, {name: _certified(value) for name, value in values.items()})
 
     def constant(self, value: Any) -> Any:
         return number(value)
@@ -396,7 +396,7 @@ class Balls(Evaluator):
         return np.asarray(_entrywise(lambda i: any(same(i, j) for j in values), x), dtype=bool)[()]
 
 
-def _loaded(value: Any) -> Any:
+def _certified(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype == object:
         return _entrywise(lambda x: number(x) if isinstance(x, Fraction | int) else x, value)
     if isinstance(value, np.ndarray) and not value.shape:

@@ -67,7 +67,7 @@ class Composition:
         """Return the given arrays, by name, after a part with these results of its calls."""
         return dict(self.next_given([Array(t) for t in outputs]))
 
-    def of(self, outputs: Sequence[Term]) -> Pairs:
+    def equations(self, outputs: Sequence[Term]) -> Pairs:
         """Return the sides of the law for calls with these results."""
         calls = iter(zip(self.arguments, outputs, strict=True))
 
@@ -87,7 +87,7 @@ def decide_composition(whole: Composition, effort: Effort) -> Decision:
     are about arbitrary arrays in place of its inputs.
     """
     start, budget = perf_counter(), Budget(effort.whole, current_budget())
-    claims = [_claim(left, right) for left, right in whole.of(whole.parts[-1])]
+    claims = [_claim(left, right) for left, right in whole.equations(whole.parts[-1])]
     found = [ClaimDecision("", claim, "undecided") for claim in claims]
     try:
         with within(budget):
@@ -133,7 +133,7 @@ class _Composing:
         """Yield the proved decision on each equation of the law of the composition."""
         each: list[list[Equation]] = []
         for k in range(len(self.whole.parts)):
-            each.append(self._up_to(k, each[-1] if each else []))
+            each.append(self._equations_up_to(k, each[-1] if each else []))
         found = [one.found for one in self.laws.values() if one.found is not None]
         readings = tuple(dict.fromkeys(reading for one in found for reading in one.readings))
         links = tuple(link for one in found for link in one.links)
@@ -162,21 +162,23 @@ class _Composing:
             )
             links = ()
 
-    def _up_to(self, k: int, before: list[Equation]) -> list[Equation]:
+    def _equations_up_to(self, k: int, before: list[Equation]) -> list[Equation]:
         """Return the equations of the law up to part k, from those up to the previous part."""
         whole, outputs = self.whole, self.whole.parts[k]
         for term in outputs:  # part by part, as the terms are deep
             formed(term)
         same = self._output_equations(whole.parts[k - 1], before) if k else []
         found = []
-        for (left, right), used in zip(whole.of(outputs), self._of_part(k), strict=True):
+        for (left, right), used in zip(
+            whole.equations(outputs), self._part_equations(k), strict=True
+        ):
             first, last = replaced(left, *same), replaced(right, *same)
             if first.right is not used.left or last.right is not used.right:
                 raise NotComposed("the law proved of a part does not fit its results in the whole")
             found.append(Equation(left, right, chain(first, used, reverse(last))))
         return found
 
-    def _of_part(self, k: int) -> Iterator[Derivation]:
+    def _part_equations(self, k: int) -> Iterator[Derivation]:
         """Yield the equations of the law of one part, at its inputs in the composition.
 
         They are proved for arbitrary arrays in place of these inputs, and arbitrary weights.
@@ -252,7 +254,7 @@ class _Composing:
             return Array(holes[len(arguments) - 1])
 
         whole.sides(call, {**whole.given, **whole.after(holes)})
-        rules = [assumed(left, right) for left, right in whole.of(holes)]
+        rules = [assumed(left, right) for left, right in whole.equations(holes)]
         known = [assumed(e.left, e.right) for e in before]
         found = []
         for output, hole, argument in zip(outputs, holes, arguments, strict=True):

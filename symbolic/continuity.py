@@ -69,7 +69,7 @@ from .signs import nonzero, sign
 from .terms import BINDERS, Opened, Term, free, instantiate, make, opened
 
 CONTINUOUS = frozenset(["add", "mul", "exp", "sin", "cos", "tanh", "abs", "maximum"])
-REARRANGES = frozenset(
+REARRANGING = frozenset(
     (
         "named",
         "broadcast",
@@ -82,7 +82,7 @@ REARRANGES = frozenset(
         "reduce",
     )
 )
-SELECTS = frozenset(["entry", "row", "pick", "slice", "gather"])
+SELECTING = frozenset(["entry", "row", "pick", "slice", "gather"])
 
 
 class Discontinuous(Exception):
@@ -101,10 +101,10 @@ class _Continuous:
         if (t, variables) in self.done:
             return
         check_time()
-        self._pass(t, variables)
+        self._check(t, variables)
         self.done.add((t, variables))
 
-    def _pass(self, t: Term, variables: frozenset[Term]) -> None:
+    def _check(self, t: Term, variables: frozenset[Term]) -> None:
         if not free(t) & variables:
             self.rules["a constant"] += 1
             return
@@ -116,10 +116,10 @@ class _Continuous:
             raise Discontinuous(f"{plain(t)} may be minus infinity")
         elif any(n.op == "space" for part in (t, *t.args) for n in part.shape):
             raise Discontinuous(f"{plain(t)} is random")
-        elif t.op in CONTINUOUS or t.op in REARRANGES:
+        elif t.op in CONTINUOUS or t.op in REARRANGING:
             self._each(t.op, t.args, variables)
-        elif t.op in SELECTS:
-            self._fixed(t, t.args[1:], variables)
+        elif t.op in SELECTING:
+            self._require_fixed(t, t.args[1:], variables)
             self._each(t.op, t.args[:1], variables)
         elif t.op == "where":
             self._choice(t, variables)
@@ -137,7 +137,7 @@ class _Continuous:
             self(part, variables)
         self.rules[rule] += 1
 
-    def _fixed(self, t: Term, parts: tuple[Term, ...], variables: frozenset[Term]) -> None:
+    def _require_fixed(self, t: Term, parts: tuple[Term, ...], variables: frozenset[Term]) -> None:
         """Refuse selectors that depend on the variables."""
         for part in parts:
             if free(part) & variables:
@@ -148,7 +148,7 @@ class _Continuous:
         if base is not None:
             self._each("max(x, 0)^r for r > 0", (base,), variables)
             return
-        self._fixed(t, t.args[:1], variables)
+        self._require_fixed(t, t.args[:1], variables)
         self._each(t.op, t.args[1:], variables)
 
     def _where_defined(self, t: Term, variables: frozenset[Term]) -> None:
@@ -162,7 +162,7 @@ class _Continuous:
 
     def _opened(self, t: Term, variables: frozenset[Term]) -> None:
         length, body = t.args
-        self._fixed(t, (length,), variables)
+        self._require_fixed(t, (length,), variables)
         if length.op == "space":
             raise Discontinuous(f"{plain(t)} is an expectation")
         at = opened(length, t)
@@ -170,7 +170,7 @@ class _Continuous:
 
     def _stack(self, t: Term, variables: frozenset[Term]) -> None:
         depth, start, body = t.args
-        self._fixed(t, (depth,), variables)
+        self._require_fixed(t, (depth,), variables)
         layer, state = opened(depth, t), make("var", (), (Opened((t,)), "real"), t.shape)
         self(start, variables)
         self._each("a stack of layers", (instantiate(body, layer, state),), variables | {state})
@@ -238,10 +238,10 @@ def whole_valued(t: Term) -> bool:
     if t.op in ("indicator", "floor_divide", "eye", "arange"):
         return True
     if t.op in ("add", "mul", "abs", "maximum", "remainder") or (
-        t.op in REARRANGES or (t.op == "power" and t.data > 0)
+        t.op in REARRANGING or (t.op == "power" and t.data > 0)
     ):
         return all(map(whole_valued, t.args))
-    if t.op in SELECTS:
+    if t.op in SELECTING:
         return whole_valued(t.args[0])
     if t.op == "where":
         return all(map(whole_valued, t.args[1:]))
@@ -308,7 +308,7 @@ class _Bounded:
             return sign(t.args[0])[0] >= 1, False
         if t.op == "matmul" and self.varies(t.args[1].shape[max(t.args[1].ndim - 2, 0)]):
             return NEITHER
-        if t.op in SELECTS:
+        if t.op in SELECTING:
             return NEITHER if self.varies(*t.args[1:]) else self(t.args[0])
         if t.op == "remainder":
             n = t.args[1]
@@ -327,16 +327,16 @@ class _Bounded:
         return sign(inner)[0] >= 1, False
 
 
-def _every(_: Term, parts: list[Sides]) -> Sides:
+def _all_bounded(_: Term, parts: list[Sides]) -> Sides:
     return all(low for low, _ in parts), all(high for _, high in parts)
 
 
-def _meant(_: Term, parts: list[Sides]) -> Sides:
+def _named(_: Term, parts: list[Sides]) -> Sides:
     return parts[0]  # the body of the definition; its arguments follow
 
 
-def _chosen(t: Term, parts: list[Sides]) -> Sides:
-    return _every(t, parts[1:])
+def _where(t: Term, parts: list[Sides]) -> Sides:
+    return _all_bounded(t, parts[1:])
 
 
 def _largest(_: Term, parts: list[Sides]) -> Sides:
@@ -377,10 +377,10 @@ def _call(t: Term, parts: list[Sides]) -> Sides:
 
 _RULES: dict[str, Callable[[Term, list[Sides]], Sides]] = dict.fromkeys(
     ("add", "concat", "stack", "broadcast", "permute", "new axis", "reshape", "reduce"),
-    _every,
+    _all_bounded,
 ) | {
-    "named": _meant,
-    "where": _chosen,
+    "named": _named,
+    "where": _where,
     "maximum": _largest,
     "exp": _exp,
     "abs": _absolute,

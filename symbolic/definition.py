@@ -53,13 +53,13 @@ class Definition(Generic[P, R]):
         own = bound.args if bound else args
         options = _changed_options(self.body, bound.kwargs) if bound else {}
         arrays = [a for a in (*own, *options.values()) if isinstance(a, Array)]
-        name = self._with(options, len(own)).name if options else self.name
+        name = self._specialised(options, len(own)).name if options else self.name
         terms: list[Term] = [a.term for a in arrays]
         return Array(  # type: ignore[return-value]
             make("named", (result.term, *terms), (name,), result.axes)
         )
 
-    def _with(self, options: Mapping[str, Any], count: int) -> Definition[..., Any]:
+    def _specialised(self, options: Mapping[str, Any], count: int) -> Definition[..., Any]:
         """Return the definition under these options; options that are arrays become arguments.
 
         It has its own name, so that causal attention is not confused with attention.

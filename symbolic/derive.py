@@ -380,7 +380,7 @@ def _by_normal_forms(
     left: Term, right: Term, norm: Normaliser, meeting: list[Meeting] | None
 ) -> Derivation:
     """Compare normal forms; if they differ, again with angles split further or in common units."""
-    together = norm.with_(together=True)
+    together = norm.changed(together=True)
     try:
         return _entrywise(left, right, together, norm.splits, meeting)
     except RecursionError:
@@ -396,7 +396,7 @@ def _by_normal_forms(
             units = angle_units(error.forms)
             if not units:
                 raise
-    again = norm.with_(units=units)
+    again = norm.changed(units=units)
     return _entrywise(left, right, again, norm.splits, meeting)
 
 

@@ -186,7 +186,7 @@ def with_any_exponents(t: Term) -> Term:
     return _of_args(t, tuple(map(free_of, t.args)))
 
 
-FILLED = ("where", "add", "broadcast", "permute", "reshape")  # may contain −∞ among numbers
+MAY_CONTAIN_INFINITY = ("where", "add", "broadcast", "permute", "reshape")
 
 
 @cache
@@ -195,7 +195,7 @@ def _any_numbers(t: Term) -> Term:
         return t
     if t.finite:
         return make("var", (), (Opened((t, "any")), "real"), t.shape)
-    return _of_args(t, tuple(map(_any_numbers, t.args))) if t.op in FILLED else t
+    return _of_args(t, tuple(map(_any_numbers, t.args))) if t.op in MAY_CONTAIN_INFINITY else t
 
 
 def _of_args(t: Term, args: tuple[Term, ...]) -> Term:

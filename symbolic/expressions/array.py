@@ -383,13 +383,13 @@ def each(function: Callable[..., Any], *arrays: Any) -> Expressions:
 
 
 def _numbers(function: Callable[..., Any], *arrays: Any) -> Any:
-    if not all(_understood(a) for a in arrays):
+    if not all(_is_supported(a) for a in arrays):
         return NotImplemented
     return each(function, *map(number_array, arrays))
 
 
 def _truths(function: Callable[..., Any], *arrays: Any) -> Any:
-    if not all(_understood(a) for a in arrays):
+    if not all(_is_supported(a) for a in arrays):
         return NotImplemented
     for a in map(as_expressions, arrays):
         if a.entries.size and a.dtype is not Boolean:
@@ -405,7 +405,7 @@ def number_array(value: Any) -> Expressions:
     return a
 
 
-def _understood(value: Any) -> bool:
+def _is_supported(value: Any) -> bool:
     known = (
         Expressions,
         Array,
@@ -422,7 +422,7 @@ def _understood(value: Any) -> bool:
 
 
 def _product(a: Any, b: Any) -> Any:
-    if not (_understood(a) and _understood(b)):
+    if not (_is_supported(a) and _is_supported(b)):
         return NotImplemented
     x, y = number_array(a), number_array(b)
     if not (x.ndim and y.ndim):

@@ -297,9 +297,9 @@ def sides(statement: Statement, code: Code) -> tuple[Sides, ...]:
         run = _Run(statement, code, sizes)
         for case in run.cases():
             claims, hypotheses = run.at(case)
-            first = first or _shown(claims)
+            first = first or _sides_of(claims)
             if admitted(hypotheses):
-                return _shown(claims)
+                return _sides_of(claims)
         if first:
             break
     return first
@@ -408,7 +408,7 @@ def _at(statement: Statement, code: Code, sizes: dict[str, int], seconds: float)
                 claims, hypotheses = run.at(case)
                 outcome.conclusions = len(claims)
                 if not outcome.cases:  # if hypotheses rule out all cases, the last one is shown
-                    outcome.shown = _shown(claims)
+                    outcome.shown = _sides_of(claims)
                 try:
                     refused = refusal(claims, hypotheses, generators)
                 except Vacuous:
@@ -442,7 +442,7 @@ def _with_case(text: str, case: Mapping[str, Any]) -> str:
     return f"{text} with {chosen}" if chosen else text
 
 
-def _shown(claims: Mapping[str, ConcreteClaim]) -> tuple[Sides, ...]:
+def _sides_of(claims: Mapping[str, ConcreteClaim]) -> tuple[Sides, ...]:
     return tuple(
         Sides(
             says,

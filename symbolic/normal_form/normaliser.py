@@ -252,7 +252,7 @@ class Normaliser:
                 self._patterns.append((equation, places, pattern))
         return self._patterns
 
-    def with_(self, **changes: Any) -> Normaliser:
+    def changed(self, **changes: Any) -> Normaliser:
         """Return a normaliser with the same options but for these changes.
 
         ``units`` and ``together`` are not kept.
@@ -272,7 +272,7 @@ class Normaliser:
     @cached_property
     def plain(self) -> Normaliser:
         """The same normaliser without the assumed equations."""
-        plain = self.with_(assume=(), units=self.units, together=self.together)
+        plain = self.changed(assume=(), units=self.units, together=self.together)
         plain.angles = self.angles
         return plain
 

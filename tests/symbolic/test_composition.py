@@ -77,7 +77,7 @@ def test_the_kernel_proves_the_law_of_the_whole() -> None:
     assert found.verdict == "proved", found.why
     assert found.derivation is not None
     proof = replay(found.derivation)
-    assert [(proof.left, proof.right)] == list(whole.of(whole.parts[-1]))
+    assert [(proof.left, proof.right)] == list(whole.equations(whole.parts[-1]))
     assert not proof.assumes
 
 
