@@ -25,7 +25,7 @@ from .symbolic.budget import check_time
 from .symbolic.claim import Claim, equal
 from .symbolic.givens import Given, index_below
 from .symbolic.prove import decide
-from .symbolic.refute import obeying
+from .symbolic.refute import find_example
 from .symbolic.statement import Statement
 from .theorems.laws.law import by_offset
 
@@ -201,7 +201,7 @@ def _has_instance(asked: Statement | Answer) -> bool:
     """Whether certified values were found that obey what is assumed."""
     if isinstance(asked, Answer):
         return False
-    return obeying(asked.givens, asked.assume, asked.laws, LIMIT) is not None
+    return find_example(asked.givens, asked.assume, asked.laws, LIMIT) is not None
 
 
 def _false(encoding: Encoding) -> Claim:

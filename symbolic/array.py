@@ -16,7 +16,7 @@ from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from .refusals import ArrayApiOnly, DType, ask, ask_from, dtype_of, hint
+from .refusals import ArrayApiOnly, DType, dtype_of, hint, record_request, record_user_request
 from .scalars import (
     MINUS_INFINITY,
     ONE,
@@ -46,7 +46,7 @@ class AxisMismatch(TypeError):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
-        ask("an operation on symbolic arrays of different lengths")
+        record_request("an operation on symbolic arrays of different lengths")
 
 
 class WrongIndex(IndexError):
@@ -54,7 +54,7 @@ class WrongIndex(IndexError):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
-        ask("an index that symbolic arrays do not support")
+        record_request("an index that symbolic arrays do not support")
 
 
 class Array(ArrayApiOnly):
@@ -84,11 +84,11 @@ class Array(ArrayApiOnly):
         return type(self), (self.term,)
 
     def __repr__(self) -> str:
-        ask_from("the text of a symbolic array (str, repr, format, print)")
+        record_user_request("the text of a symbolic array (str, repr, format, print)")
         return repr(self.term)
 
     def __hash__(self) -> NoReturn:
-        ask("the hash of a symbolic array, which dicts and sets use")
+        record_request("the hash of a symbolic array, which dicts and sets use")
         raise TypeError(
             f"a symbolic array such as {self!r} cannot be a key of a dict or an element of a set: "
             "no number there would equal it.  Write xp.where(n == 3, a, b) for {3: a}.get(n, b), "
@@ -98,7 +98,7 @@ class Array(ArrayApiOnly):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        ask_from(f"{name!r}, which symbolic arrays do not have")
+        record_user_request(f"{name!r}, which symbolic arrays do not have")
         raise AttributeError(f"a symbolic array has no method {name!r}; {hint(name)}")
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:

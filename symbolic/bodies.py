@@ -24,7 +24,7 @@ from .array import Array
 from .concrete import ConcreteClaim, Draw, Reading, concrete_claim
 from .definition import Definition
 from .givens import Given
-from .refusals import asks_type, marks
+from .refusals import calls_type, state_fingerprint
 from .scalars import is_count, length_value, num
 from .terms import Term, free
 
@@ -178,11 +178,11 @@ class Links:
                 seeds += [id(thing)] * bool(named)
                 continue
             self.constants |= _numbers_in(thing)
-            self.types |= isinstance(thing, FunctionType) and asks_type(thing)
+            self.types |= isinstance(thing, FunctionType) and calls_type(thing)
             root = isinstance(thing, FunctionType) and any(thing is one for one in roots)
             parts = tuple(_references(thing) if root else _parts(thing))
             if not isinstance(thing, type | ModuleType):  # importing adds to these
-                self.contents[id(thing)] = (*map(id, parts), *marks(thing, parts))
+                self.contents[id(thing)] = (*map(id, parts), *state_fingerprint(thing, parts))
             for part in parts:
                 if id(part) not in self._objects:
                     self._objects[id(part)] = part

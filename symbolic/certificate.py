@@ -27,7 +27,7 @@ from .derivation import Derivation, SignStep
 from .formed import formed
 from .givens import Given
 from .kernel import Refused, replay
-from .prove import settled
+from .prove import check_proof
 from .statement import Statement, Theorem, meaning, require_names
 from .steps import flatten
 from .terms import Opened, Term, make
@@ -83,7 +83,7 @@ class Certificate:
     def _replayed(self, says: str) -> ClaimDecision:
         claim, derivation = self.statement.claims[says], self.derivations[says]
         try:
-            rests = settled(claim, self.statement, replay(derivation))
+            rests = check_proof(claim, self.statement, replay(derivation))
         except Exception as error:  # a malformed derivation may raise anything
             raise Refused(f"certificate: {f'{says}: ' * bool(says)}{_text(error)}") from error
         return ClaimDecision(says, claim, "proved", (), *rests, derivation=derivation)

@@ -31,7 +31,7 @@ from .formed import formed
 from .givens import Given
 from .kernel import ANY_REAL, Refused, law, replay
 from .normal_form.equations import chain, reverse
-from .prove import Effort, decide, settled
+from .prove import Effort, check_proof, decide
 from .statement import Statement
 from .steps import rule_counts
 from .terms import Term, bind, free, instantiate, make, postorder, substitute
@@ -146,7 +146,7 @@ class _Composing:
                 derivation = Lemma(derivation, lemma.derivation, lemma.variables)
             left, right = equation.left, equation.right
             claim = _claim(left, right)
-            used, _ = settled(claim, Statement(self.whole.givens, {}), replay(derivation), ())
+            used, _ = check_proof(claim, Statement(self.whole.givens, {}), replay(derivation), ())
             own = LinkProof(
                 "by the laws of its parts",
                 left,

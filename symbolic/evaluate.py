@@ -25,7 +25,7 @@ from .terms import Term, free, instantiate, make, postorder
 
 # Bound variables that take one value after another: tables and stacks of layers
 
-KEPT = 1 << 24
+MAX_STATE_ENTRIES = 1 << 24
 """The entries of the states of one stack that are kept at once."""
 
 
@@ -102,7 +102,7 @@ class Recurrences(ABC):
         at = make("index", (ONE,), f"layer of {body.key.hex()}")
         held = make("var", (), (f"state of {body.key.hex()}", "real"), stack.shape)
         layer = instantiate(body, at, held)
-        room = max(1, KEPT // max(1, prod(self.lengths(stack))))
+        room = max(1, MAX_STATE_ENTRIES // max(1, prod(self.lengths(stack))))
         while states.last < depth:
             self.move(at, states.last)
             self.move(held, states.values[-1])

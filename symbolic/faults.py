@@ -27,21 +27,23 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
 REPORT = "this is a bug in attnproof; please report it"
-LONG = 20_000  # characters of a traceback that are kept, those at its end
+TRACEBACK_LENGTH = 20_000  # characters of a traceback that are kept, from its end
 OURS, THEIRS, LIBRARY = "ours", "theirs", "library"
 LIBRARIES = frozenset({
     "array_api_compat", "array_api_strict", "flint", "jinja2", "joblib", "latex2mathml",
     "matplotlib", "mpmath", "numpy", "pydantic", "pydantic_core", "pytest", "_pytest", "pluggy",
     "rich", "scipy", "sympy", "torch", "typer",
 })  # fmt: skip
-UNFIT = re.compile(r"([\w.<>]+)\(\) (?:takes|missing|got (?:an unexpected|multiple values))")
-HANDS_ON = ("__torch_function__", "__torch_dispatch__")
+WRONG_ARGUMENTS = re.compile(
+    r"([\w.<>]+)\(\) (?:takes|missing|got (?:an unexpected|multiple values))"
+)
+FORWARDING = ("__torch_function__", "__torch_dispatch__")
 GENERATED = ("<frozen ", "<string>", "<__array_function__", "<attrs")  # dataclasses are <string>
-FRONT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 ROOTS = (
-    tuple(FRONT / part for part in ("attnproof", "symbolic", "numeric", "theorems", "programs"))
-    if (FRONT / "attnproof").is_dir()
-    else (FRONT,)
+    tuple(ROOT / part for part in ("attnproof", "symbolic", "numeric", "theorems", "programs"))
+    if (ROOT / "attnproof").is_dir()
+    else (ROOT,)
 )
 
 
@@ -53,7 +55,7 @@ class Fault:
     traceback: str
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """The message for the user."""
         return f"internal error of attnproof: {self.error}; {REPORT}"
 
@@ -79,14 +81,14 @@ def fault_of(
         return None  # an interrupt, or code that leaves by sys.exit
     own = frozenset(str(Path(path).resolve()) for path in theirs)
     frames = list(_frames(error.__traceback__))
-    whose = [_whose(tb.tb_frame.f_code.co_filename, own) for tb in frames]
+    whose = [_owner(tb.tb_frame.f_code.co_filename, own) for tb in frames]
     if whose and whose[-1] == LIBRARY:  # raised by torch, to which our tensors forward calls
         through = [
-            LIBRARY if tb.tb_frame.f_code.co_name in HANDS_ON else one
+            LIBRARY if tb.tb_frame.f_code.co_name in FORWARDING else one
             for tb, one in zip(frames, whose, strict=True)
         ]
         whose = through if THEIRS in through else whose
-    if _is_theirs(error, frames, whose, own, refusals):
+    if _is_users(error, frames, whose, own, refusals):
         return None
     text = " ".join(str(error).split())
     told = type(error).__name__ + (f": {text}" if text else "")
@@ -106,10 +108,10 @@ def fault_of(
 def traceback_of(error: BaseException) -> str:
     """Return the traceback as Python prints it; only the end if it is long."""
     told = "".join(traceback.format_exception(error))
-    return told if len(told) <= LONG else f"...\n{told[-LONG:]}"
+    return told if len(told) <= TRACEBACK_LENGTH else f"...\n{told[-TRACEBACK_LENGTH:]}"
 
 
-def _is_theirs(
+def _is_users(
     error: Exception,
     frames: list[TracebackType],
     whose: list[str],
@@ -121,25 +123,25 @@ def _is_theirs(
         return THEIRS in last or isinstance(error, SyntaxError)
     if last.get(THEIRS, -1) > last[OURS]:
         return True
-    if isinstance(error, SyntaxError) and _whose(error.filename or "", own) == THEIRS:
+    if isinstance(error, SyntaxError) and _owner(error.filename or "", own) == THEIRS:
         return True  # no line of such a file has run
     innermost = frames[-1]
     if last[OURS] != len(frames) - 1:
         return False
-    if not _on_purpose(innermost):
-        return _does_not_fit(error, innermost.tb_frame, own)
+    if not _raised_explicitly(innermost):
+        return _rejects_arguments(error, innermost.tb_frame, own)
     if isinstance(error, AssertionError):
         return False
-    if error.__cause__ is not None and not _speaks(error, refusals):
+    if error.__cause__ is not None and not _is_refusal(error, refusals):
         return isinstance(error.__cause__, Exception) and (
             fault_of(error.__cause__, own, refusals) is None
         )
-    return THEIRS in last or _speaks(error, refusals)
+    return THEIRS in last or _is_refusal(error, refusals)
 
 
-def _does_not_fit(error: Exception, frame: FrameType, own: frozenset[str]) -> bool:
+def _rejects_arguments(error: Exception, frame: FrameType, own: frozenset[str]) -> bool:
     """Whether a function of the user does not accept the arguments it was called with."""
-    said = UNFIT.match(str(error)) if isinstance(error, TypeError) else None
+    said = WRONG_ARGUMENTS.match(str(error)) if isinstance(error, TypeError) else None
     if said is None:
         return False
     name = said[1]
@@ -147,16 +149,16 @@ def _does_not_fit(error: Exception, frame: FrameType, own: frozenset[str]) -> bo
         for one in (value, getattr(value, name.rpartition(".")[2], None)):
             code = getattr(unwrap(one), "__code__", None) if callable(one) else None
             if isinstance(code, CodeType) and code.co_qualname == name:
-                return _whose(code.co_filename, own) == THEIRS
+                return _owner(code.co_filename, own) == THEIRS
     return False
 
 
-def _speaks(error: Exception, refusals: tuple[type[BaseException], ...]) -> bool:
+def _is_refusal(error: Exception, refusals: tuple[type[BaseException], ...]) -> bool:
     """Whether an exception is of a type with which attnproof reports errors in its input."""
     return isinstance(error, refusals) or type(error).__module__.startswith("attnproof.")
 
 
-def _on_purpose(innermost: TracebackType) -> bool:
+def _raised_explicitly(innermost: TracebackType) -> bool:
     """Whether the error came from a ``raise`` statement."""
     code = innermost.tb_frame.f_code.co_code
     return 0 <= innermost.tb_lasti < len(code) and (
@@ -171,7 +173,7 @@ def _frames(tb: TracebackType | None) -> Iterator[TracebackType]:
 
 
 @lru_cache(maxsize=4096)
-def _whose(file: str, own: frozenset[str]) -> str:
+def _owner(file: str, own: frozenset[str]) -> str:
     if file.startswith("<"):
         return LIBRARY if file.startswith(GENERATED) else THEIRS
     path = Path(file).resolve()

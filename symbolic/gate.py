@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from .bodies import CodeRun
     from .statement import Statement
 
-FEW = 4  # sizes up to this are covered by `crossing_sizes`
-NEAR_NUMBERS = (11, 17, 23, 29)  # turns at which values are drawn near constants of the code
-AGAIN = 40  # further attempts at sizes 1 while some side has not been finite
-LONGEST = 1000  # the largest constant of the code near which values are drawn
-SEARCHED = 1.0  # seconds of thread time to find values that satisfy the hypotheses, if needed
-GLANCED = 0.05  # the same, if other values were compared already
-ROOM = 1 << 16  # entries of the largest array at a size near a constant
+CROSSED_SIZE = 4  # sizes up to this are covered by `crossing_sizes`
+TURNS_NEAR_CONSTANTS = (11, 17, 23, 29)  # turns whose values are near constants of the code
+FURTHER_TURNS = 40  # further attempts at sizes 1 while some side has not been finite
+LARGEST_CONSTANT = 1000  # the largest constant of the code near which values are drawn
+SEARCH_SECONDS = 1.0  # of thread time, to find values that satisfy the hypotheses, if needed
+BRIEF_SEARCH_SECONDS = 0.05  # the same, if other values were compared already
+MAX_ENTRIES = 1 << 16  # entries of the largest array at a size near a constant
 
 
 @dataclass(frozen=True)
@@ -109,22 +109,24 @@ def misreading(statement: Statement) -> Misreading | None:
     """
     if statement.code is None:
         return None
-    look = _Look(statement)
+    comparison = _Comparison(statement)
     found = None
-    for turn, sizes in look.assignments():
-        within = look.inside(sizes)
-        found = look.at(within, turn) if within is not None else None
+    for turn, sizes in comparison.assignments():
+        within = comparison.enlarged(sizes)
+        found = comparison.at(within, turn) if within is not None else None
         if found is not None:
             return found
-    ones = look.inside(dict.fromkeys(next(look.assignments())[1], 1))
-    for turn in range(6, 6 * AGAIN, 6):  # numbers of both signs
-        if not look.unmet or found is not None or ones is None:
+    ones = comparison.enlarged(dict.fromkeys(next(comparison.assignments())[1], 1))
+    for turn in range(6, 6 * FURTHER_TURNS, 6):  # numbers of both signs
+        if not comparison.not_compared or found is not None or ones is None:
             break
-        found = look.at(ones, turn)
-    if found is None and (look.unmet or statement.assume or statement.laws):
-        found = look.obeying(SEARCHED if look.unmet else GLANCED)
-    if look.unmet and found is None:
-        raise NotRun(look.untold)
+        found = comparison.at(ones, turn)
+    if found is None and (comparison.not_compared or statement.assume or statement.laws):
+        found = comparison.at_example(
+            SEARCH_SECONDS if comparison.not_compared else BRIEF_SEARCH_SECONDS
+        )
+    if comparison.not_compared and found is None:
+        raise NotRun(comparison.refusal)
     return found
 
 
@@ -139,13 +141,13 @@ def require_read(statement: Statement) -> None:
 
 
 @dataclass
-class _Look:
+class _Comparison:
     """The comparison of one statement's code and term, at one choice of sizes after another."""
 
     statement: Statement
     terms: list[Term] = field(init=False)
     ranges: list[Term] = field(init=False)
-    unmet: set[tuple[str, str, str]] = field(init=False)
+    not_compared: set[tuple[str, str, str]] = field(init=False)
     ran: bool = False
 
     def __post_init__(self) -> None:
@@ -158,14 +160,14 @@ class _Look:
         # A slice stays inside its axis by its form or by a hypothesis; else there is no verdict.
         asked = dict.fromkeys(one.number for t in self.terms for one in open_ranges(t))
         self.ranges = [t for t in asked if not any(v.op == "index" for v in free(t))]
-        self.unmet = {
+        self.not_compared = {
             (says, one, part) for says, one, claim in _claims(statement) for part, _ in sides(claim)
         }
 
-    def inside(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
+    def enlarged(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
         """Return these sizes, enlarged until every slice stays inside its axis, or None."""
         found, counts = dict(sizes), [t for t in self.ranges if is_count(t)]
-        for _ in range(LONGEST):
+        for _ in range(LARGEST_CONSTANT):
             short = next((t for t in counts if length_value(t, found) < 0), None)
             if short is None:
                 return found
@@ -190,37 +192,39 @@ class _Look:
         spaces = sorted({str(v.data[0]) for v in axes if v.op == "space"})
         for k, sizes in enumerate(crossing_sizes(names)):
             yield k, {**sizes, **dict.fromkeys(spaces, 1 + k % 3)}
-        if any(abs(c) > FEW for c in self.constants()):
-            for turn in NEAR_NUMBERS:
+        if any(abs(c) > CROSSED_SIZE for c in self.constants()):
+            for turn in TURNS_NEAR_CONSTANTS:
                 yield turn, dict.fromkeys([*names, *spaces], 3)
         shapes = {part.shape for part in within}
-        for constant in (c for c in self.constants(ROOM) if c > FEW and c == int(c)):
+        for constant in (
+            c for c in self.constants(MAX_ENTRIES) if c > CROSSED_SIZE and c == int(c)
+        ):
             for name in names:
                 for size in range(int(constant) - 1, int(constant) + 2):
                     sizes = {**dict.fromkeys([*names, *spaces], 1), name: size}
-                    if all(_entries(shape, sizes) <= ROOM for shape in shapes):
+                    if all(_entries(shape, sizes) <= MAX_ENTRIES for shape in shapes):
                         yield 6 * size, sizes  # numbers of both signs
 
-    def constants(self, most: int = LONGEST) -> list[float]:
+    def constants(self, most: int = LARGEST_CONSTANT) -> list[float]:
         """Return the sorted constants of the code whose absolute value is at most ``most``."""
         code = self.statement.code
         assert code is not None
         return sorted(c for c in code.links.constants if abs(c) <= most)
 
-    def obeying(self, seconds: float) -> Misreading | None:
+    def at_example(self, seconds: float) -> Misreading | None:
         """Return the first difference at values that satisfy the hypotheses, if any are found."""
         statement = self.statement
         found = statement.example(seconds)
         _, ones = next(self.assignments())
         sizes = {**ones, **found.sizes} if found is not None else {}
-        if found is None or self.inside(sizes) != sizes:
+        if found is None or self.enlarged(sizes) != sizes:
             return None
         numbers = {k: v for k, v in found.values.items() if not callable(v)}
         plain = {k: np.asarray(v, dtype=_dtype(statement.givens[k])) for k, v in numbers.items()}
         return self.at(sizes, 0, plain)
 
     @property
-    def untold(self) -> str:
+    def refusal(self) -> str:
         """Why a statement is refused of which some side could not be compared anywhere."""
         if not self.ran:
             return (
@@ -229,7 +233,7 @@ class _Look:
             )
         told = ", ".join(
             ", ".join(filter(None, (says and f"{says!r}", one, part)))
-            for says, one, part in sorted(self.unmet)
+            for says, one, part in sorted(self.not_compared)
         )
         return (
             f"no finite value was met: compared nowhere ({told}); in everything that was tried "
@@ -255,7 +259,7 @@ class _Look:
             return None
         with np.errstate(all="ignore"):
             try:
-                ran = code.run(sizes, _own(values), draw=draw)
+                ran = code.run(sizes, _copied(values), draw=draw)
             except NotRelinked:
                 raise
             except NoValue:
@@ -265,8 +269,8 @@ class _Look:
                 where = _inputs(values) if len(values) < 4 else {}
                 at = {**{k: str(n) for k, n in sizes.items()}, **where}
                 inputs = ", ".join(f"{name} = {value}" for name, value in at.items())
-                untold = NotRun(f"the code does not run on numpy arrays ({inputs}): {told}")
-                raise untold.with_traceback(error.__traceback__) from error
+                failed = NotRun(f"the code does not run on numpy arrays ({inputs}): {told}")
+                raise failed.with_traceback(error.__traceback__) from error
             free_read = TermValues(np, sizes, values)
             if any(free_read(t) < 0 for t in self.ranges if not is_count(t)):
                 return None
@@ -275,7 +279,7 @@ class _Look:
                 bound = {name_of(v): value for v, value in bound_variables(claim, said)}
                 read = TermValues(np, sizes, {**values, **bound}) if bound else free_read
                 try:
-                    self.unmet -= {(says, one, part) for part in compared(claim, said, read)}
+                    self.not_compared -= {(says, one, part) for part in compared(claim, said, read)}
                 except CodeDiffers as parted:
                     part, in_code, in_term, place = parted.found
                     told = f"{one}, {part}" if one else part
@@ -313,7 +317,7 @@ def _is_equation(said: ConcreteClaim) -> bool:
     return said.relation == "=" and not said.variables
 
 
-def _own(values: Mapping[str, Any]) -> dict[str, Any]:
+def _copied(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return copies for the code, so that writing into them does not change the term's inputs."""
     return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in values.items()}
 

@@ -171,9 +171,9 @@ def _refuse_unnamed(*_: object, **__: object) -> NoReturn:
     raise TypeError(UNNAMED)
 
 
-_TWO = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
-_ONE = ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "getitem", "iter", "float")
-for _name in (*_TWO, *(f"r{_one}" for _one in _TWO), *_ONE, "array", "array_namespace"):
+_BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
+_UNARY = ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "getitem", "iter", "float")
+for _name in (*_BINARY, *(f"r{_one}" for _one in _BINARY), *_UNARY, "array", "array_namespace"):
     setattr(Given, f"__{_name}__", _refuse_unnamed)
 
 

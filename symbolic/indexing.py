@@ -28,8 +28,8 @@ from .scalars import (
 )
 from .terms import Term, bind, free, make
 
-READ = ("add", "mul", "floor_divide", "remainder", "maximum", "where", "abs")
-PREFIX = (
+ENTRYWISE = ("add", "mul", "floor_divide", "remainder", "maximum", "where", "abs")
+FIXED_LENGTHS = (
     "the length of an axis is made of sizes and depends on no index: write the whole axis with a "
     "mask, xp.where(xp.arange(n) <= i, x, 0) for the sum of x[:i + 1], or -xp.inf for a softmax"
 )
@@ -37,7 +37,7 @@ PREFIX = (
 
 def indexed(term: Term, key: Any) -> Array:
     """Return the part of an array selected by slices, numbers, index arrays and None."""
-    keys = list(_told(key, term))
+    keys = list(_key_parts(key, term))
     _refuse_pairs(keys, term)
     axis = 0
     for k in keys:
@@ -53,7 +53,7 @@ def indexed(term: Term, key: Any) -> Array:
     return Array(term)
 
 
-def _told(key: Any, term: Term) -> Iterator[slice | Array | None]:
+def _key_parts(key: Any, term: Term) -> Iterator[slice | Array | None]:
     """Yield the parts of a key: None, slices and index arrays; an ellipsis as full slices."""
     keys = key if isinstance(key, tuple) else (key,)
     dots = sum(k is Ellipsis for k in keys)
@@ -68,10 +68,10 @@ def _told(key: Any, term: Term) -> Iterator[slice | Array | None]:
         elif k is None or isinstance(k, slice):
             yield k
         else:
-            yield _places(k)
+            yield _index_array(k)
 
 
-def _places(k: Any) -> Array:
+def _index_array(k: Any) -> Array:
     """Return an index or a vector of indices; they must be integers by their form."""
     if isinstance(k, list | range):
         raise WrongIndex(
@@ -113,15 +113,15 @@ def _refuse_pairs(keys: list[slice | Array | None], term: Term) -> None:
         )
 
 
-def _bound(value: Any, length: Term, otherwise: Term) -> Term:
+def _bound(value: Any, length: Term, default: Term) -> Term:
     """Return a bound of a slice counted from the front; a negative one counts from the end."""
     if value is None:
-        return otherwise
+        return default
     at = as_array(value)
     require_numbers(at)
     place = integer(at.term)
     if at.ndim or not is_count(place):
-        raise WrongIndex(f"a slice has the bound {at!r}; {PREFIX}")
+        raise WrongIndex(f"a slice has the bound {at!r}; {FIXED_LENGTHS}")
     return integer(add(length, place)) if always_less(place, ZERO) else place
 
 
@@ -196,7 +196,7 @@ def _picks(t: Term) -> Term:
     """Return a number with entries of index arrays written as picks, as indexing writes them."""
     if t.op == "entry" and len(t.args) == 2:
         return make("pick", (t.args[0], _picks(t.args[1])), 0)
-    return make(t.op, tuple(map(_picks, t.args)), t.data, t.shape) if t.op in READ else t
+    return make(t.op, tuple(map(_picks, t.args)), t.data, t.shape) if t.op in ENTRYWISE else t
 
 
 def _picked(term: Term, axis: int, at: Term) -> Term:

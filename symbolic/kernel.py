@@ -45,7 +45,7 @@ from .derivation import (
     Witness,
 )
 from .formed import formed
-from .ranges import outside, sides_of
+from .ranges import sides_of, unshown_ranges
 from .rules import ON_SIGNS, RULES, applied
 from .rules.base import Assumption, Facts, Refused, Refusing, need
 from .rules.inequalities import inhabited, known_after
@@ -72,7 +72,7 @@ ANY_REAL = ("real", "angle", "position", "frequency")
 Follow = Callable[[Derivation], "Proof"]
 
 
-def _stated(*terms: Term) -> None:
+def _refuse_open(*terms: Term) -> None:
     """Refuse terms that no statement can contain: those that mention an open bound variable."""
     for v in names(*terms):
         need(not is_opened(v), "it speaks of an open index", v)
@@ -104,9 +104,9 @@ class Proof:
     ) -> None:
         if key is not _KEY:
             raise Refused("a Proof is made by the kernel's replay, not by hand")
-        _stated(*(term for _, term in assumes))
-        _MADE[self] = (relation, left, right, assumes, witness)
-        for name, value in zip(self.__slots__, _MADE[self], strict=False):
+        _refuse_open(*(term for _, term in assumes))
+        _ISSUED[self] = (relation, left, right, assumes, witness)
+        for name, value in zip(self.__slots__, _ISSUED[self], strict=False):
             object.__setattr__(self, name, value)
 
     def __init_subclass__(cls) -> None:
@@ -119,7 +119,7 @@ class Proof:
         return f"Proof({self.left!r} {self.relation} {self.right!r})"
 
 
-_MADE: WeakKeyDictionary[Proof, tuple[object, ...]] = WeakKeyDictionary()
+_ISSUED: WeakKeyDictionary[Proof, tuple[object, ...]] = WeakKeyDictionary()
 
 
 def replay(d: Derivation) -> Proof:
@@ -171,13 +171,13 @@ def _rewrite(d: Rewrite, _: Follow) -> Proof:
     return _equal(d.left, after, more=assumed)
 
 
-def _told(part: object) -> None:
+def _check_formed(part: object) -> None:
     """Refuse ill-formed terms in the steps to a sign."""
     if type(part) is SignStep:
-        _told((part.number, part.arguments))
+        _check_formed((part.number, part.arguments))
     elif type(part) is tuple:
         for one in part:
-            _told(one)
+            _check_formed(one)
     elif type(part) not in (int, str):
         formed(part)
 
@@ -186,7 +186,7 @@ def _signs(steps: tuple[SignStep, ...], *of: Term) -> Signs:
     """Return the signs known after the steps; the variables of these terms have values."""
     if not steps:
         return BY_FORM
-    _told(steps)
+    _check_formed(steps)
     return known_after(steps, over=names(*of))
 
 
@@ -462,7 +462,7 @@ def close(
     """
     w = proof.witness
     made = (proof.relation, proof.left, proof.right, proof.assumes, w)
-    need(_MADE.get(proof) == made, "this proof was not made by replay")
+    need(_ISSUED.get(proof) == made, "this proof was not made by replay")
     shown: tuple[object, ...]
     if w is None:
         weaker = claimed[0] in _WEAKER.get(proof.relation, ())
@@ -472,10 +472,10 @@ def close(
     need(shown == claimed, "it shows something else", proof.left, proof.right)
     terms = [t for t in (proof.left, proof.right, *shown) if isinstance(t, Term)]
     known = _signs(signs)
-    _stated(*terms)
-    open_, used = outside([*terms, *(t for a in proof.assumes for t in sides_of(a))], known)
-    unshown, more = outside([term for _, term in used], known)
-    _stated(*(term for _, term in used))
+    _refuse_open(*terms)
+    open_, used = unshown_ranges([*terms, *(t for a in proof.assumes for t in sides_of(a))], known)
+    unshown, more = unshown_ranges([term for _, term in used], known)
+    _refuse_open(*(term for _, term in used))
     extra = sorted(f"{name} {term!r}" for name, term in (proof.assumes | used) - granted)
     need(not extra, "assumptions nobody granted: " + "; ".join(extra))
     for one in (*open_, *unshown):

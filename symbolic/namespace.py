@@ -26,7 +26,7 @@ from .array import (
     require_truth_values,
 )
 from .array import matmul as matmul  # noqa: PLC0414 (one of the standard's names)
-from .refusals import DTYPES, INSTEAD, ask_from, cast
+from .refusals import DTYPES, REPLACEMENTS, cast, record_user_request
 from .scalars import (
     ONE,
     ZERO,
@@ -54,8 +54,10 @@ def __getattr__(name: str) -> Any:
         return DTYPES[name]
     if name.startswith("__"):
         raise AttributeError(name)
-    ask_from(f"the function {name!r} of symbolic arrays, which have none")
-    told = f"write {INSTEAD[name]}" if name in INSTEAD else f"they have {', '.join(NAMES)}"
+    record_user_request(f"the function {name!r} of symbolic arrays, which have none")
+    told = (
+        f"write {REPLACEMENTS[name]}" if name in REPLACEMENTS else f"they have {', '.join(NAMES)}"
+    )
     raise AttributeError(f"symbolic arrays have no function {name!r}; {told}")
 
 
@@ -158,7 +160,7 @@ def positive(x: Any, /) -> Array:
     return +as_array(x)
 
 
-def _together(op: str, *arrays: Array) -> Array:
+def _broadcast_op(op: str, *arrays: Array) -> Array:
     shape = broadcast_shapes(*(a.axes for a in arrays))
     return Array(make(op, tuple(array.broadcast_to(a, shape).term for a in arrays), shape=shape))
 
@@ -167,7 +169,7 @@ def maximum(x1: Any, x2: Any, /) -> Array:
     """The larger of two numbers, entry by entry."""
     x, y = as_array(x1), as_array(x2)
     require_numbers(x, y)
-    return _together("maximum", x, y)
+    return _broadcast_op("maximum", x, y)
 
 
 def minimum(x1: Any, x2: Any, /) -> Array:
@@ -203,15 +205,15 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Array:
     require_truth_values(c)
     if is_truth(x.term) != is_truth(y.term):
         raise TypeError(f"where chooses between numbers and truth values: {x!r} and {y!r}")
-    return _together("where", c, x, y)
+    return _broadcast_op("where", c, x, y)
 
 
-def _on(device: Any) -> None:
+def _refuse_device(device: Any) -> None:
     if device is not None:
         raise TypeError(f"a symbolic array is on no device, not on {device!r}; x.device is None")
 
 
-def _in(dtype: Any, a: Array) -> Array:
+def _as_dtype(dtype: Any, a: Array) -> Array:
     return a if dtype is None else Array(cast(a.term, dtype))
 
 
@@ -222,17 +224,17 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
     form.
     """
     del copy  # a term is never changed
-    _on(device)
+    _refuse_device(device)
     return Array(cast(as_array(x).term, dtype))
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Array:
     """An array, a number, or a (nested) list of them, as an array."""
     del copy
-    _on(device)
+    _refuse_device(device)
     if isinstance(obj, list | tuple):
-        return _in(dtype, stack([asarray(one) for one in obj]))
-    return _in(dtype, as_array(obj))
+        return _as_dtype(dtype, stack([asarray(one) for one in obj]))
+    return _as_dtype(dtype, as_array(obj))
 
 
 def matrix_transpose(x: Array, /) -> Array:
@@ -289,7 +291,7 @@ def _reduced(x: Array, axis: int) -> Array:
     return Array(make("reduce", (x.term,), axis, shape))
 
 
-def _over(x: Any, axis: Any, keepdims: Any, rule: Callable[[Array, int], Array]) -> Array:
+def _reduce_axes(x: Any, axis: Any, keepdims: Any, rule: Callable[[Array, int], Array]) -> Array:
     """Apply a reduction over some axes, one after the other."""
     a = as_array(x)
     if keepdims not in (True, False) or isinstance(keepdims, Array):
@@ -313,17 +315,17 @@ def sum(
     keepdims: bool = False,
 ) -> Array:
     """The sum over one axis, several, or all."""
-    return _in(dtype, _over(x, axis, keepdims, _reduced))
+    return _as_dtype(dtype, _reduce_axes(x, axis, keepdims, _reduced))
 
 
 def mean(
     x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False
 ) -> Array:
     """The mean over axes; over the outcomes of a probability space, the expectation."""
-    return _over(x, axis, keepdims, _meant)
+    return _reduce_axes(x, axis, keepdims, _mean)
 
 
-def _meant(x: Array, axis: int) -> Array:
+def _mean(x: Array, axis: int) -> Array:
     length, total = x.axes[axis], _reduced(x, axis)
     return total if length.op == "space" else total / as_array(length)
 
@@ -355,8 +357,8 @@ def broadcast_to(x: Any, /, shape: Any) -> Array:
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
     """An array filled with one number."""
-    _on(device)
-    return _in(dtype, broadcast_to(as_array(fill_value), shape))
+    _refuse_device(device)
+    return _as_dtype(dtype, broadcast_to(as_array(fill_value), shape))
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
@@ -389,11 +391,11 @@ def eye(
     n_rows: Any, n_cols: Any = None, /, *, k: Any = 0, dtype: Any = None, device: Any = None
 ) -> Array:
     """Ones where the column is the row plus k, zeros elsewhere; for k = 0 the identity matrix."""
-    _on(device)
+    _refuse_device(device)
     rows, columns = _length(n_rows), _length(n_rows if n_cols is None else n_cols)
     shift = _whole(k, "k")
     if rows is columns and number_of(shift.term) == 0:
-        return _in(dtype, Array(make("eye", (rows,), shape=(rows, rows))))
+        return _as_dtype(dtype, Array(make("eye", (rows,), shape=(rows, rows))))
     here = arange(rows)[:, None] + shift == arange(columns)[None, :]
     return astype(here, DTYPES["float64"] if dtype is None else dtype)
 
@@ -409,7 +411,7 @@ def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Array:
     """start, start + step, .. up to but excluding stop; 0, 1, .., n − 1 for a single number n."""
-    _on(device)
+    _refuse_device(device)
     first, last = (0, start) if stop is None else (start, stop)
     stride = number_of(_whole(step, "step").term)
     if not stride:
@@ -427,7 +429,7 @@ def arange(
     found = Array(make("arange", (length,), shape=(length,)))
     found = found if stride == 1 else found * int(stride)
     begin = as_array(first)
-    return _in(dtype, found if number_of(begin.term) == 0 else found + begin)
+    return _as_dtype(dtype, found if number_of(begin.term) == 0 else found + begin)
 
 
 def _band(x: Array, keep: Callable[[Array, Array], Array]) -> Array:
@@ -458,7 +460,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     return ~found if invert else found
 
 
-def _of_one_kind(arrays: Any, name: str) -> list[Array]:
+def _arrays_of_one_kind(arrays: Any, name: str) -> list[Array]:
     if isinstance(arrays, Array) or not isinstance(arrays, Sequence):
         raise TypeError(f"{name} wants a tuple or a list of arrays, and was given {arrays!r}")
     found = [as_array(a) for a in arrays]
@@ -471,7 +473,7 @@ def _of_one_kind(arrays: Any, name: str) -> list[Array]:
 
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     """The arrays joined along an axis; for None, all their entries in one axis."""
-    parts = _of_one_kind(arrays, "concat")
+    parts = _arrays_of_one_kind(arrays, "concat")
     if axis is None:
         parts, axis = [reshape(a, (a.size,)) for a in parts], 0
     first = parts[0]
@@ -493,7 +495,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
 
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     """Arrays of equal shape joined along a new axis."""
-    parts = _of_one_kind(arrays, "stack")
+    parts = _arrays_of_one_kind(arrays, "stack")
     shape = parts[0].axes
     for other in parts[1:]:
         if other.axes != shape:
@@ -513,8 +515,8 @@ def reshape(x: Array, /, shape: Any, *, copy: Any = None) -> Array:
     """
     del copy
     given = list(shape) if isinstance(shape, tuple | list) else [shape]
-    if _rest(given):
-        given = _with_rest(x, given)
+    if _inferred_axes(given):
+        given = _infer_length(x, given)
     target = _axis_lengths(given)
     groups: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     i = j = 0
@@ -542,7 +544,7 @@ def reshape(x: Array, /, shape: Any, *, copy: Any = None) -> Array:
     return Array(make("reshape", (x.term,), tuple(groups), target))
 
 
-def _rest(shape: list[Any]) -> list[int]:
+def _inferred_axes(shape: list[Any]) -> list[int]:
     """Return the places at which a shape has −1."""
     return [
         k
@@ -551,8 +553,8 @@ def _rest(shape: list[Any]) -> list[int]:
     ]
 
 
-def _with_rest(x: Array, shape: list[Any]) -> list[Any]:
-    place, *more = _rest(shape)
+def _infer_length(x: Array, shape: list[Any]) -> list[Any]:
+    place, *more = _inferred_axes(shape)
     if more:
         raise ValueError(f"a shape has one length -1 at most: {shape}")
     known = [as_array(n).term for k, n in enumerate(shape) if k != place]

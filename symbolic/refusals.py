@@ -168,29 +168,29 @@ def demand(found: Any, kind: type | tuple[type, ...] | Callable[..., bool], wher
 
 # Requests of code that only numbers could answer, and state that it keeps from call to call
 
-PYTHON = ("<frozen ", str(Path(get_path("stdlib")) / "functools.py"))  # abc, singledispatch
-_ASKED: ContextVar[list[str] | None] = ContextVar("what was asked in this run", default=None)
+PYTHON_FILES = ("<frozen ", str(Path(get_path("stdlib")) / "functools.py"))  # abc, singledispatch
+_REQUESTS: ContextVar[list[str] | None] = ContextVar("what was asked in this run", default=None)
 
 
-def ask(what: str) -> None:
+def record_request(what: str) -> None:
     """Record that the code asked for this."""
-    asked = _ASKED.get()
+    asked = _REQUESTS.get()
     if asked is not None:
         asked.append(what)
 
 
-def ask_from(what: str) -> None:
+def record_user_request(what: str) -> None:
     """Record a request if an author's code made it, directly or through Python's own functions.
 
     Requests by attnproof itself or by a library are ignored.
     """
-    if _ASKED.get() is None:
+    if _REQUESTS.get() is None:
         return
     frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (the one public way costs 20 times more)
-    while frame is not None and frame.f_code.co_filename.startswith(PYTHON):
+    while frame is not None and frame.f_code.co_filename.startswith(PYTHON_FILES):
         frame = frame.f_back
-    if frame is not None and _is_authors(frame.f_code.co_filename):
-        ask(what)
+    if frame is not None and _is_user_code(frame.f_code.co_filename):
+        record_request(what)
 
 
 @contextmanager
@@ -212,11 +212,11 @@ def arrays_only(who: str, *roots: Any) -> Iterator[None]:
 
     before = Links(*roots)
     asked = ["the class of an array (type)"] if before.types else []
-    token = _ASKED.set(asked)
+    token = _REQUESTS.set(asked)
     try:
         yield
     finally:
-        _ASKED.reset(token)
+        _REQUESTS.reset(token)
     if asked:
         raise TypeError(
             f"{who}: the code asks for {asked[0]}, and goes on: on numbers it may do something "
@@ -226,7 +226,7 @@ def arrays_only(who: str, *roots: Any) -> Iterator[None]:
         raise TypeError(f"{who}: it keeps something from call to call; compute everything anew")
 
 
-def marks(thing: Any, parts: tuple[Any, ...]) -> tuple[object, ...]:
+def state_fingerprint(thing: Any, parts: tuple[Any, ...]) -> tuple[object, ...]:
     """Return a fingerprint of the state of a thing that its parts do not show; () for none."""
     if isinstance(thing, FunctionType):
         return tuple((name, id(value)) for name, value in vars(thing).items())
@@ -238,9 +238,9 @@ def marks(thing: Any, parts: tuple[Any, ...]) -> tuple[object, ...]:
     return ()
 
 
-def asks_type(thing: FunctionType) -> bool:
+def calls_type(thing: FunctionType) -> bool:
     """Whether a function, or one nested in it, calls ``type`` on something other than ``self``."""
-    if "type" in thing.__globals__ or not _is_authors(thing.__code__.co_filename):
+    if "type" in thing.__globals__ or not _is_user_code(thing.__code__.co_filename):
         return False
     return _types_in(thing.__code__)
 
@@ -260,7 +260,7 @@ def _types_in(code: CodeType) -> bool:
 
 
 @cache
-def _is_authors(file: str) -> bool:
+def _is_user_code(file: str) -> bool:
     from .bodies import is_library
 
     return not is_library(file)
@@ -268,20 +268,20 @@ def _is_authors(file: str) -> bool:
 
 # Refused names and protocols, each with what to write instead
 
-AT_MOST = "with i = xp.arange(n), xp.where(i[None, :] <= i[:, None], .., 0)"
+PREFIX_MASK = "with i = xp.arange(n), xp.where(i[None, :] <= i[:, None], .., 0)"
 NO_ORDER = (
     "nothing that sorts or looks for a place is a term; state the law for any permutation or index "
     "map that is given, such as permutation(n)"
 )
-LARGEST = (
+NO_MAXIMUM = (
     "xp.maximum(a, b) of two arrays; the largest entry of an axis is not a term: state the law for "
     "any number in its place, or for one with at_least(m, x) assumed"
 )
-SPREAD = "xp.mean((x - xp.mean(x, axis=a, keepdims=True)) ** 2, axis=a), and xp.sqrt of it"
+VARIANCE = "xp.mean((x - xp.mean(x, axis=a, keepdims=True)) ** 2, axis=a), and xp.sqrt of it"
 NO_SOLVER = "the inverse B of A as a given, with (A @ B, xp.eye(n)) assumed"
-TRUTHS = "xp.sum(xp.astype(mask, xp.float64), axis=..) compared with 0, or with the length"
+COUNT_OF_TRUE = "xp.sum(xp.astype(mask, xp.float64), axis=..) compared with 0, or with the length"
 
-INSTEAD: dict[str, str] = {
+REPLACEMENTS: dict[str, str] = {
     "dot": "a @ b",
     "mm": "a @ b",
     "bmm": "a @ b",
@@ -293,16 +293,16 @@ INSTEAD: dict[str, str] = {
     "einsum": "a @ b, or xp.sum(a[.., None] * b, axis=..)",
     "tensordot": "a @ b, or xp.sum(a[.., None] * b, axis=..)",
     "kron": "xp.reshape(a[:, None, :, None] * b[None, :, None, :], (n * r, m * s))",
-    "cumsum": f"xp.sum of {AT_MOST}",
-    "cumulative_sum": f"xp.sum of {AT_MOST}",
-    "cumprod": f"xp.exp of a sum of logarithms, {AT_MOST}",
+    "cumsum": f"xp.sum of {PREFIX_MASK}",
+    "cumulative_sum": f"xp.sum of {PREFIX_MASK}",
+    "cumprod": f"xp.exp of a sum of logarithms, {PREFIX_MASK}",
     "prod": "iterate(n, 1, lambda i, y: y * x[i])",
-    "max": LARGEST,
-    "min": LARGEST,
-    "amax": LARGEST,
-    "amin": LARGEST,
-    "var": SPREAD,
-    "std": SPREAD,
+    "max": NO_MAXIMUM,
+    "min": NO_MAXIMUM,
+    "amax": NO_MAXIMUM,
+    "amin": NO_MAXIMUM,
+    "var": VARIANCE,
+    "std": VARIANCE,
     "average": "xp.sum(w * x, axis=..) / xp.sum(w, axis=..)",
     "argmax": NO_ORDER,
     "argmin": NO_ORDER,
@@ -312,9 +312,9 @@ INSTEAD: dict[str, str] = {
     "searchsorted": NO_ORDER,
     "nonzero": NO_ORDER,
     "unique_values": NO_ORDER,
-    "any": TRUTHS,
-    "all": TRUTHS,
-    "count_nonzero": TRUTHS,
+    "any": COUNT_OF_TRUE,
+    "all": COUNT_OF_TRUE,
+    "count_nonzero": COUNT_OF_TRUE,
     "flip": "rows(n, lambda i: x[n - 1 - i])",
     "roll": "xp.concat((x[n - k:], x[:n - k]))",
     "repeat": "xp.reshape of xp.broadcast_to(x[:, None], (n, k))",
@@ -384,8 +384,8 @@ def hint(name: str) -> str:
 
     if name in namespace.NAMES:
         return f"write xp.{name}(..) with xp = array_namespace(x) from array_api_compat"
-    if name in INSTEAD:
-        return f"write {INSTEAD[name]}"
+    if name in REPLACEMENTS:
+        return f"write {REPLACEMENTS[name]}"
     return f"symbolic arrays have {', '.join(namespace.NAMES)}"
 
 
@@ -463,7 +463,7 @@ class ArrayApiOnly:
     @property
     def __class__(self) -> Any:
         """The class, which ``isinstance`` asks for."""
-        ask_from("the class of a symbolic array (isinstance)")
+        record_user_request("the class of a symbolic array (isinstance)")
         return type(self)
 
     @__class__.setter
@@ -495,7 +495,7 @@ class ArrayApiOnly:
 
 def _refuse(name: str, why: str) -> Callable[..., NoReturn]:
     def refused(*_: Any, **__: Any) -> NoReturn:
-        ask(f"{name} of a symbolic array")
+        record_request(f"{name} of a symbolic array")
         raise TypeError(why)
 
     refused.__name__ = refused.__qualname__ = name

@@ -49,7 +49,7 @@ class Statement:
 
     def __post_init__(self) -> None:
         """Refuse bound variables that are used outside of their binders."""
-        for term, v in self.unknown():
+        for term, v in self.unbound():
             if is_opened(v):
                 raise TypeError(
                     f"{v!r} is bound elsewhere and stands free in {term!r}; what for_all, exists, "
@@ -62,7 +62,7 @@ class Statement:
         equations = (Claim("=", left, right) for left, right in self.assume)
         return (*equations, *(law.claim for law in self.laws))
 
-    def unknown(self) -> Iterator[tuple[Term, Term]]:
+    def unbound(self) -> Iterator[tuple[Term, Term]]:
         """Yield variables that are neither given nor bound, each with a term that contains it."""
         given = {g.named(name).term for name, g in self.givens.items() if g.kind != "function"}
         said = [(told, given) for pair in self.assume for told in pair]
@@ -80,11 +80,11 @@ class Statement:
 
         They are searched for until found once.
         """
-        from .refute import obeying  # loads ball arithmetic, rarely needed
+        from .refute import find_example  # loads ball arithmetic, rarely needed
 
         found: Candidate | None = vars(self).get("_example")
         if found is None:
-            found = obeying(self.givens, self.assume, self.laws, seconds)
+            found = find_example(self.givens, self.assume, self.laws, seconds)
             vars(self)["_example"] = found
         return found
 
@@ -135,7 +135,7 @@ class Theorem:
     @cached_property
     def statement(self) -> Statement:
         """The statement on symbolic arrays."""
-        return self._settled(self.body, self.given, self.assume)
+        return self._checked(self.body, self.given, self.assume)
 
     @cached_property
     def control(self) -> Statement:
@@ -147,9 +147,9 @@ class Theorem:
                 "('what is changed') that returns a nearby statement with the opposite verdict"
             )
         assume = self.assume if self.control_assume is None else self.control_assume
-        return self._settled(self.control_body, {**self.given, **self.control_given}, assume)
+        return self._checked(self.control_body, {**self.given, **self.control_given}, assume)
 
-    def _settled(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
+    def _checked(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
         """Return the statement; its code is run twice and must give the same statement."""
         with fresh_numbering():
             built = self._build(body, given, assume)
@@ -163,7 +163,7 @@ class Theorem:
         return built
 
     def _build(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
-        wanted = self._asked(body, body.__name__, given)
+        wanted = self._parameters(body, body.__name__, given)
         values = {name: g.named(name) for name, g in given.items()}
         with arrays_only(f"{self.place}: {body.__name__}", body):
             result = body(**{name: values[name] for name in wanted})
@@ -185,13 +185,13 @@ class Theorem:
         used: set[str] = set(wanted)
         listed: Any = ()
         if assume is not None:
-            names = [] if assume is list else self._asked(assume, "`assume`", given)
+            names = [] if assume is list else self._parameters(assume, "`assume`", given)
             used |= set(names)
             with arrays_only(f"{self.place}: `assume`", assume):
                 listed = assume(**{name: values[name] for name in names})
-        equations, laws = equations_and_laws(self._assumed(listed))
+        equations, laws = equations_and_laws(self._hypotheses(listed))
         require_names(self.place, given, claims.values())
-        for term, v in Statement({}, claims, tuple(equations), tuple(laws)).unknown():
+        for term, v in Statement({}, claims, tuple(equations), tuple(laws)).unbound():
             name = str(v.data if v.op == "index" else v.data[0])
             if name not in given or given[name].named(name).term is not v:
                 raise TypeError(
@@ -205,7 +205,7 @@ class Theorem:
         self._check_ranges(statement)
         return statement
 
-    def _asked(self, code: Body, called: str, given: Mapping[str, Given]) -> list[str]:
+    def _parameters(self, code: Body, called: str, given: Mapping[str, Given]) -> list[str]:
         """Return the parameters of a function; raise ``TypeError`` if one is not given."""
         wanted = list(inspect.signature(code).parameters)
         missing = [name for name in wanted if name not in given]
@@ -216,7 +216,7 @@ class Theorem:
             )
         return wanted
 
-    def _assumed(self, listed: Any) -> Iterator[Any]:
+    def _hypotheses(self, listed: Any) -> Iterator[Any]:
         demand(listed, (list, tuple), f"{self.place}: `assume` returns a list of hypotheses")
         for taken in listed:
             demand(taken, _is_hypothesis, f"{self.place}: {HYPOTHESIS}")

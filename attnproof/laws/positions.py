@@ -26,8 +26,7 @@ from ..symbolic.divisors import Condition, conditions
 from ..symbolic.formed import formed
 from ..symbolic.givens import index_map, positions, real
 from ..symbolic.kernel import Refused
-from ..symbolic.reading import outside as ranges_outside
-from ..symbolic.reading import told as range_told
+from ..symbolic.reading import range_message, show_ranges
 from ..symbolic.refute import refute
 from ..symbolic.signs import sign
 from ..symbolic.terms import Term, free
@@ -289,9 +288,9 @@ def meant(enc: Encoding, found: Iterable[Term]) -> tuple[tuple[str, ...], str]:
     inside.
     """
     every = list(found)
-    unshown, *_ = ranges_outside(every, facts_of(enc))
+    unshown, *_ = show_ranges(every, facts_of(enc))
     asked = conditions(*every, facts=facts_of(enc))
-    return tuple(one.phrase for one in asked), range_told(unshown[0]) if unshown else ""
+    return tuple(one.phrase for one in asked), range_message(unshown[0]) if unshown else ""
 
 
 def jump(

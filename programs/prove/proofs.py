@@ -62,7 +62,7 @@ def _found(
 
 
 def _failed(law: Formula, fault: Fault) -> Finding:
-    return _found(law, "internal error", fault.told, traceback=fault.traceback)
+    return _found(law, "internal error", fault.message, traceback=fault.traceback)
 
 
 class _Dropped(Exception):

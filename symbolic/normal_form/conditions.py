@@ -21,7 +21,7 @@ from ..scalars import (
     number_of,
     split_integer,
 )
-from ..signs import find
+from ..signs import find_sign
 from ..terms import Opened, Term, bind, free, instantiate, make, postorder, substitute
 from . import derived
 from .equations import chain, inside, occurs, opened_index, operations, reverse, rewrite, under
@@ -519,7 +519,7 @@ def _implied(t: Term, place: int, other: int) -> Derivation | None:
         return None
     (a, b), (c, d) = gate.args[0].args, implied.args[0].args
     slack = to_term(expand(add(d, mul(num(-1), c), a, mul(num(-1), b))))
-    if not find(slack, sign_facts())[0]:
+    if not find_sign(slack, sign_facts())[0]:
         return None
     try:
         return rewrite("implied", t, place, other, slack)
@@ -542,9 +542,9 @@ def _overlap(norm: Normaliser, t: Term, place: int, other: int) -> Derivation | 
     (a, b), (c, d) = gate.args[0].args, second.args[0].args
     slack = to_term(expand(add(d, mul(num(-1), c), b, mul(num(-1), a))))
     if gate.args[0].op == "less":
-        fails = find(mul(num(-1), slack), sign_facts())[0]
+        fails = find_sign(mul(num(-1), slack), sign_facts())[0]
         return inside(t, [(other, rewrite("turned", second))]) if fails else None
-    if not norm.turned or second.args[0].op == "less" or not find(slack, sign_facts())[0]:
+    if not norm.turned or second.args[0].op == "less" or not find_sign(slack, sign_facts())[0]:
         return None
     rest = [f for k, f in enumerate(t.args) if k not in (place, other)]
     opened = inside(t, [(place, rewrite("turned", gate))])

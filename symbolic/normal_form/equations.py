@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..budget import check_time
 from ..derivation import Chain, Derivation, Inside, Reflexive, Reverse, Rewrite, Under
 from ..rules import ON_SIGNS, applied
-from ..signs import Asked
+from ..signs import SearchedSigns
 from ..terms import Term, bind, free, instantiate, is_opened, make, opened
 from .polynomial import sign_facts
 
@@ -62,7 +62,7 @@ def rewrite(rule: str, term: Term, *arguments: object) -> Derivation:
     if rule not in ON_SIGNS:
         after, _ = applied(rule, term, arguments)
         return Reflexive(term) if after is term else Rewrite(rule, term, arguments, after)
-    asked = Asked(sign_facts())
+    asked = SearchedSigns(sign_facts())
     after, used = applied(rule, term, arguments, asked)
     if after is term:
         return Reflexive(term)

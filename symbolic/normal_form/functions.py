@@ -28,7 +28,7 @@ from ..scalars import (
     split_integer,
     unary,
 )
-from ..signs import find
+from ..signs import find_sign
 from ..terms import Term, make
 from . import conditions, derived
 from .equations import chain, flat, inside, rewrite
@@ -228,7 +228,7 @@ def absolute(norm: Normaliser, t: Term) -> Derivation:
     first = inside(t, [(0, norm(t.args[0]))])
     u = first.right
     x = u.args[0]
-    if find(x, sign_facts())[0]:
+    if find_sign(x, sign_facts())[0]:
         return chain(first, rewrite("absolute value", u))
     opposite = norm(mul(num(-1), x)).right
     if opposite.key < x.key:

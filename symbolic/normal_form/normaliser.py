@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..budget import check_time
 from ..derivation import Derivation, Reflexive
 from ..scalars import entry, mul, num, power
-from ..signs import find
+from ..signs import find_sign
 from ..terms import Term, opened
 from . import conditions, derived, functions, sums
 from .equations import chain, inside, rewrite
@@ -89,7 +89,7 @@ def reduce(norm: Normaliser, t: Term) -> Derivation:
             return _with_square(t, factors, place, 2, partial(rewrite, "sin² + cos² = 1"))
         if base.op == "abs" and exponent >= 2:
             return _with_square(t, factors, place, 2, derived.absolute_square)
-        if base.op == "sqrt" and abs(exponent) >= 2 and find(base.args[0], sign_facts())[0]:
+        if base.op == "sqrt" and abs(exponent) >= 2 and find_sign(base.args[0], sign_facts())[0]:
             if exponent > 0:
                 return _with_square(t, factors, place, 2, partial(rewrite, "root"))
             return _with_square(t, factors, place, -2, derived.root_power)

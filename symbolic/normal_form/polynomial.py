@@ -16,7 +16,7 @@ from math import gcd, lcm
 from ..budget import check_time
 from ..rules.base import Facts
 from ..scalars import ONE, add, mul, num, number_of, power
-from ..signs import find, find_nonzero
+from ..signs import find_nonzero, find_sign
 from ..terms import Term
 
 Monomial = tuple[tuple[Term, int], ...]
@@ -55,7 +55,7 @@ def _times(a: Monomial, b: Monomial) -> Monomial:
 
 def positive(atom: Term) -> bool:
     """Whether the atom is positive by its form or by assumption."""
-    return find(atom, sign_facts())[0] == 2
+    return find_sign(atom, sign_facts())[0] == 2
 
 
 def known_nonzero(atom: Term) -> bool:

@@ -19,7 +19,7 @@ from attnproof.symbolic import AxisMismatch, boolean, index_below, natural, perm
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.evaluate import Evaluator
 from attnproof.symbolic.reading import open_ranges
-from attnproof.symbolic.reading import told as open_range
+from attnproof.symbolic.reading import range_message as open_range
 
 n, m = sizes("n m")
 GIVEN = {

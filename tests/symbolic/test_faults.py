@@ -37,8 +37,8 @@ def test_what_code_of_ours_raises_by_accident_is_ours() -> None:
     found = ours(lambda: Budget(None))  # type: ignore[arg-type]  # None + float, in our line
     assert found is not None
     assert "symbolic/budget.py, line" in found.error
-    assert found.told.startswith("internal error of attnproof: TypeError")
-    assert found.told.endswith(REPORT)
+    assert found.message.startswith("internal error of attnproof: TypeError")
+    assert found.message.endswith(REPORT)
     assert "Traceback" in found.traceback
     assert "budget.py" in found.traceback
 

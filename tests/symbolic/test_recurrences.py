@@ -161,7 +161,7 @@ def test_the_states_of_a_stack_are_computed_once() -> None:
 
 
 def test_few_states_are_kept_and_none_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recurrences, "KEPT", 8)  # two states of 2 × 2
+    monkeypatch.setattr(recurrences, "MAX_STATE_ENTRIES", 8)  # two states of 2 × 2
     for name in ("a table of states", "a table of states from the end"):
         array, expected = CASES[name]
         assert (READINGS["numpy"]()(array.term) == expected).all()
