@@ -263,7 +263,7 @@ def _require_stated(statement: Statement) -> None:
         ):
             formed(term)
     require_names("certificate", statement.givens, statement.claims.values())
-    for term, v in statement.unknown():
+    for term, v in statement.unbound():
         raise ValueError(f"{v!r} is not given, and {term!r} contains it")
 
 

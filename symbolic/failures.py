@@ -210,8 +210,10 @@ def failure_of(
     Raises ``ValueError`` for an unknown relation, and for a claim with variables of its own.
     """
     if claim.relation not in ("=", ">", ">=", "!=", "exists") or claim.variables:
-        known = "'=', '>', '>=', '!=' or 'exists', its variables among the givens"
-        raise ValueError(f"a claim says {known}, not {claim.relation!r}: there is no refutation")
+        raise ValueError(
+            "a refutation wants a claim with '=', '>', '>=', '!=' or 'exists' whose variables are "
+            f"givens; got {claim.relation!r}"
+        )
     for bits in precisions:
         with ctx.workprec(bits):
             try:
@@ -252,7 +254,7 @@ def _unequal(claim: Claim, candidate: Candidate) -> Failure | None:
             best = Failure(candidate, place, x, y, gap)
         open_entries = open_entries or (gap == 0 and _separable(x, y))
     if best is None and open_entries:
-        raise Unclear("the sides overlap and are not yet known well")
+        raise Unclear("the sides overlap at this precision")
     return best
 
 
@@ -283,7 +285,7 @@ def _out_of_order(claim: Claim, candidate: Candidate) -> Failure | None:
         if fails and (best is None or certified_gap(x, y) > best.gap):
             best = Failure(candidate, place, x, y, certified_gap(x, y))
     if best is None and not decided:
-        raise Unclear("an entry is not yet known well enough to be put in order")
+        raise Unclear("an entry is not known precisely enough to compare it")
     return best
 
 

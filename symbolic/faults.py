@@ -101,7 +101,7 @@ def fault_of(
         None,
     )
     if caller is not None:  # the user's line, which can be changed until the fault is fixed
-        where.append(f"at work on {_place(caller)}")
+        where.append(f"called from {_place(caller)}")
     return Fault(told + (f" ({'; '.join(where)})" if where else ""), traceback_of(error))
 
 

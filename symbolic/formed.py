@@ -40,7 +40,7 @@ MAPS = ("permutation", "injection", "index map")
 def formed(t: object) -> Term:
     """Return the term if it is well-formed; raise ``Refused``, naming the operation, if not."""
     if type(t) is not Term or not is_interned(t):
-        raise Refused(f"term: this {type(t).__name__} is no term that `make` returned")
+        raise Refused(f"term: this {type(t).__name__} is not a term made by `make`")
     return _formed(t)
 
 
@@ -54,7 +54,7 @@ def _formed(t: Term) -> Term:
         good = good and _FORMS[t.op](t, *t.args)
     except (LookupError, TypeError, ValueError):  # too few arguments, data of another type
         good = False
-    need(good, f"term: a {t.op!r} that does not fit its {len(t.args)} arguments")
+    need(good, f"term: {t.op!r} does not fit its {len(t.args)} arguments")
     return t
 
 
@@ -284,7 +284,7 @@ _FORMS: dict[str, Callable[..., bool]] = dict.fromkeys(ARITY, _elementwise) | {
     "eye": lambda t, n: t.shape == (n, n),
     "arange": lambda t, n: t.shape == (n,) and is_count(n),
 }
-"""What each operation asks of a term and its arguments, of which there must be as many."""
+"""What each operation requires of a term and its arguments; the signature fixes their number."""
 _WITH_DATA = frozenset((
     "num", "size", "space", "index", "var", "bound", "power", "named", "permute", "new axis",
     "pick", "slice", "gather", "concat", "stack", "reduce", "reshape", "call",

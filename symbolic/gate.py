@@ -228,18 +228,18 @@ class _Comparison:
         """Why a statement is refused of which some side could not be compared anywhere."""
         if not self.ran:
             return (
-                "no sizes and values were found at which every slice and index stays inside of its "
-                "axis: the code was not run; are the hypotheses on lengths true at any sizes?"
+                "no sizes and values were found at which every slice and index stays inside its "
+                "axis, so the code was not run; can the hypotheses on lengths hold?"
             )
         told = ", ".join(
             ", ".join(filter(None, (says and f"{says!r}", one, part)))
             for says, one, part in sorted(self.not_compared)
         )
         return (
-            f"no finite value was met: compared nowhere ({told}); in everything that was tried "
-            "some of its entries were NaN or infinite, on numpy and by its term, or there were "
-            "none, or numbers met on the way were so large that rounding hides the rest; is there "
-            "a value at which it is a number?"
+            f"no finite value was found: compared nowhere ({told}); at all sizes and values tried, "
+            "some entries were NaN or infinite both on numpy and in the term, or there were no "
+            "entries, or intermediate numbers were so large that rounding hides any difference; is "
+            "it a number at any input?"
         )
 
     def at(
@@ -304,9 +304,9 @@ def _pairs(statement: Statement, ran: CodeRun) -> Iterator[tuple[str, str, Claim
     others = [h for h in ran.hypotheses if not _is_equation(h)]
     if (len(plain), len(others)) != (len(statement.assume), len(statement.laws)):
         raise NotRun(
-            f"the code assumes {len(ran.hypotheses)} things on numpy, {len(plain)} of them "
-            f"equations of the givens; on symbolic arrays {len(statement.assume)} and "
-            f"{len(statement.laws)} others"
+            f"the code assumes {len(ran.hypotheses)} hypotheses on numpy, {len(plain)} of them "
+            f"equations of the givens; on symbolic arrays it assumes {len(statement.assume)} "
+            f"equations and {len(statement.laws)} others"
         )
     run = (*ran.conclusions.values(), *plain, *others)
     for (says, one, claim), said in zip(_claims(statement), run, strict=True):

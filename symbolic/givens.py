@@ -28,7 +28,7 @@ TRAITS = {
     "permutation": ("permutation", "injective"),
     "injection": ("injective",),
 }
-"""What may be assumed of each kind; of other kinds nothing, of a function what it says."""
+"""The assumptions that each kind allows: none for other kinds; a function lists its own."""
 GREEK = dict(
     zip(
         (
@@ -71,7 +71,7 @@ GREEK = dict(
         strict=True,
     )
 )
-"""The names that stand for Greek letters."""
+"""The names of Greek letters, and the letters."""
 
 
 class Size(Array):
@@ -124,7 +124,7 @@ class Given:
         if self.kind != "function":
             known = TRAITS.get(self.kind, ())
             if self.traits not in ((), known):
-                raise TypeError(f"of {self.kind} numbers nothing like {self.traits} may be assumed")
+                raise TypeError(f"a {self.kind!r} given has the traits {known}; got {self.traits}")
             object.__setattr__(self, "traits", known)
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -232,7 +232,7 @@ def standard(space: Any, n: Any) -> Given:
     Independent numbers of mean 0 and variance 1 satisfy this, whatever their distributions.
     """
     if as_array(space).term.op != "space":
-        raise TypeError(f"standard wants a probability_space first, and was given {space!r}")
+        raise TypeError(f"standard wants a probability_space first; got {space!r}")
     says = "random: mean 0, variance 1, uncorrelated"
     return Given("standard", (as_array(space).term, *_shape((n,))), says=says)
 
@@ -261,13 +261,11 @@ def inverse(sigma: Array) -> Array:
     >>> n, m = sizes("n m")
     >>> inverse(index_map(n, m).named("f"))
     Traceback (most recent call last):
-    TypeError: inverse takes a permutation that is given, or the inverse of one; not f
+    TypeError: inverse wants a given permutation, or the inverse of one; got f
     """
     base = sigma.term.args[0] if sigma.term.op == "inverse" else sigma.term
     if base.op != "var" or base.data[1] != "permutation":
-        raise TypeError(
-            f"inverse takes a permutation that is given, or the inverse of one; not {sigma!r}"
-        )
+        raise TypeError(f"inverse wants a given permutation, or the inverse of one; got {sigma!r}")
     return Array(make("inverse", (sigma.term,), shape=sigma.axes))
 
 
@@ -319,7 +317,7 @@ class Function:
         arrays = [as_array(v) for v in values]
         core = self.given.core
         if len(arrays) != len(core):
-            raise TypeError(f"{self.name} takes {len(core)} arrays and was given {len(arrays)}")
+            raise TypeError(f"{self.name} wants {len(core)} arrays; got {len(arrays)}")
         for a, axes in zip(arrays, core, strict=True):
             if a.ndim < axes:
                 raise TypeError(f"{self.name} reads {axes} axes; {a!r} has {a.ndim}")

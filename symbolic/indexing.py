@@ -30,8 +30,9 @@ from .terms import Term, bind, free, make
 
 ENTRYWISE = ("add", "mul", "floor_divide", "remainder", "maximum", "where", "abs")
 FIXED_LENGTHS = (
-    "the length of an axis is made of sizes and depends on no index: write the whole axis with a "
-    "mask, xp.where(xp.arange(n) <= i, x, 0) for the sum of x[:i + 1], or -xp.inf for a softmax"
+    "an axis length is a polynomial in sizes and cannot depend on an index: write the whole axis "
+    "with a mask, xp.where(xp.arange(n) <= i, x, 0) for the sum of x[:i + 1], and -xp.inf for a "
+    "softmax"
 )
 
 
@@ -75,24 +76,24 @@ def _index_array(k: Any) -> Array:
     """Return an index or a vector of indices; they must be integers by their form."""
     if isinstance(k, list | range):
         raise WrongIndex(
-            f"an axis is indexed by the list {k!r}; write xp.stack((x[0], x[1])) for some rows, "
-            "and an index map that is given, or xp.arange(n), for many"
+            f"an axis cannot be indexed by the list {k!r}; write xp.stack((x[0], x[1])) for a few "
+            "rows, and a given index map, or xp.arange(n), for many"
         )
     at = as_array(k)
     if is_truth(at.term):
         raise WrongIndex(
-            f"how many entries {at!r} keeps is not a length; write xp.where(mask, x, 0) for "
-            "a sum of what is kept, -xp.inf for a softmax, or an injection(k, n) that is given"
+            f"the number of entries that {at!r} keeps is not a length; write xp.where(mask, x, 0) "
+            "for a sum of them, with -xp.inf for a softmax, or use a given injection(k, n)"
         )
     if not (is_whole(at.term) or at.term.op == "index"):
         raise WrongIndex(
-            f"an axis is indexed by whole numbers, and {at!r} is not whole by its form; write "
-            "xp.arange, //, an index map or an index that is given"
+            f"an axis is indexed by integers, and {at!r} is not an integer by its form; write "
+            "xp.arange, //, a given index map or a given index"
         )
     if at.ndim > 1:
         raise WrongIndex(
-            f"an axis is indexed by {at!r} of {at.ndim} axes; write x[xp.reshape(table, (-1,))] "
-            "and reshape the result"
+            f"an index array has one axis, and {at!r} has {at.ndim}; write "
+            "x[xp.reshape(table, (-1,))] and reshape the result"
         )
     return at
 
@@ -103,13 +104,13 @@ def _refuse_pairs(keys: list[slice | Array | None], term: Term) -> None:
     arrays = [one for one in keys if isinstance(one, Array) and one.ndim]
     if len(arrays) > 1:
         raise WrongIndex(
-            f"two index arrays in one index of {term!r}: numpy takes them in pairs.  Write "
-            "x[a][:, b] for every pair of places, or rows(n, lambda i: x[a[i], b[i]]) for pairs"
+            f"two index arrays in one index of {term!r}: numpy pairs them up.  Write "
+            "x[a][:, b] for all combinations, or rows(n, lambda i: x[a[i], b[i]]) for pairs"
         )
     if arrays and places != list(range(places[0], places[0] + len(places))):
         raise WrongIndex(
-            f"an index array and a number that stand apart in one index of {term!r}: numpy moves "
-            "the axis to the front.  Write one index after the other, such as x[0][:, e]"
+            f"an index array and a number, separated in one index of {term!r}: numpy moves the "
+            "axis to the front.  Write one index after the other, such as x[0][:, e]"
         )
 
 
@@ -140,8 +141,8 @@ def _sliced(term: Term, axis: int, s: slice) -> Term:
         span, rest = split_integer(add(span, num(step - 1)), num(step))
         if number_of(rest) is None:
             raise WrongIndex(
-                f"how many entries ::{step} takes from axis {axis} of length {length!r} is not "
-                f"certain; write the length as {step} times a size"
+                f"the number of entries that ::{step} takes from axis {axis} of length {length!r} "
+                f"is not known; write the length as {step} times a size"
             )
     last = integer(add(start, mul(num(step), add(span, num(-1)))))
     for low, high in ((num(-1), start), (num(-1), span), (last, length)):
@@ -157,7 +158,7 @@ def _step(value: Any) -> int:
     literal = 1 if value is None else number_of(as_array(value).term)
     if literal is None or literal.denominator != 1 or literal < 1:
         raise WrongIndex(
-            f"a slice has the step {value!r}; it is a positive number, such as ::2.  Write "
+            f"the step of a slice is a positive integer, such as ::2; got {value!r}.  Write "
             "rows(n, lambda i: x[n - 1 - i]) for x[::-1]"
         )
     return int(literal)

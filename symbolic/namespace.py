@@ -204,13 +204,15 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Array:
     c, x, y = (as_array(v) for v in (condition, x1, x2))
     require_truth_values(c)
     if is_truth(x.term) != is_truth(y.term):
-        raise TypeError(f"where chooses between numbers and truth values: {x!r} and {y!r}")
+        raise TypeError(
+            f"where wants two arrays of numbers or two of truth values; got {x!r} and {y!r}"
+        )
     return _broadcast_op("where", c, x, y)
 
 
 def _refuse_device(device: Any) -> None:
     if device is not None:
-        raise TypeError(f"a symbolic array is on no device, not on {device!r}; x.device is None")
+        raise TypeError(f"a symbolic array has no device (x.device is None); got {device!r}")
 
 
 def _as_dtype(dtype: Any, a: Array) -> Array:
@@ -253,7 +255,7 @@ def _axes_at(axis: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     found = tuple(axis_at(k, ndim) for k in (axis if isinstance(axis, tuple | list) else (axis,)))
     if len(set(found)) < len(found):
-        raise ValueError(f"an axis is named twice in {axis!r}")
+        raise ValueError(f"an axis occurs twice in {axis!r}")
     return found
 
 
@@ -262,7 +264,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     places = _axes_at(axis if isinstance(axis, tuple | list) else (axis,), x.ndim)
     for place in places:
         if x.axes[place] is not ONE:
-            raise AxisMismatch(f"axis {place} of {x!r} has length {x.axes[place]!r} and not 1")
+            raise AxisMismatch(f"axis {place} of {x!r} has length {x.axes[place]!r}, not 1")
     return x[tuple(0 if k in places else slice(None) for k in range(x.ndim))]
 
 
@@ -270,7 +272,7 @@ def permute_dims(x: Array, /, axes: Sequence[int]) -> Array:
     """The array with its axes in another order."""
     order = _axes_at(tuple(axes), x.ndim)
     if len(order) != x.ndim:
-        raise ValueError(f"permute_dims wants each of the {x.ndim} axes once, and was given {axes}")
+        raise ValueError(f"permute_dims wants each of the {x.ndim} axes once; got {axes}")
     return Array(permuted(x.term, order))
 
 
@@ -295,7 +297,7 @@ def _reduce_axes(x: Any, axis: Any, keepdims: Any, rule: Callable[[Array, int], 
     """Apply a reduction over some axes, one after the other."""
     a = as_array(x)
     if keepdims not in (True, False) or isinstance(keepdims, Array):
-        raise TypeError(f"keepdims is True or False, and not {keepdims!r}")
+        raise TypeError(f"keepdims wants True or False; got {keepdims!r}")
     places = sorted(_axes_at(axis, a.ndim))
     require_numbers(a)
     found = a
@@ -342,11 +344,11 @@ def _length(n: Any) -> Term:
     length = integer(length)
     if isinstance(n, float) or not is_count(length):
         raise TypeError(
-            f"an axis length is an integer or made of sizes, and not {n!r}; where less is meant "
-            "than an axis holds, write a mask: xp.where(xp.arange(n) < m, x, 0)"
+            f"an axis length is an integer or a polynomial in sizes; got {n!r}; for a part of an "
+            "axis, write a mask: xp.where(xp.arange(n) < m, x, 0)"
         )
     if always_less(length, ZERO):
-        raise ValueError(f"an axis of length {length!r}")
+        raise ValueError(f"an axis length is at least 0; got {length!r}")
     return length
 
 
@@ -403,7 +405,7 @@ def eye(
 def _whole(value: Any, name: str) -> Array:
     a = as_array(value)
     if isinstance(value, float) or a.ndim or not is_whole(a.term):
-        raise TypeError(f"{name} is a whole number, and not {value!r}")
+        raise TypeError(f"{name} wants an integer; got {value!r}")
     return a
 
 
@@ -415,15 +417,15 @@ def arange(
     first, last = (0, start) if stop is None else (start, stop)
     stride = number_of(_whole(step, "step").term)
     if not stride:
-        raise ValueError(f"a range with the step {step!r}; it is an integer and not 0")
+        raise ValueError(f"arange wants an integer step other than 0; got {step!r}")
     away = _whole(last, "stop") - _whole(first, "start")
     span = integer((away if stride > 0 else -away).term)
     width = builtins.abs(int(stride))
     count, rest = split_integer(integer(scalars.add(span, num(width - 1))), num(width))
     if number_of(rest) is None:
         raise WrongIndex(
-            f"how many numbers stand between {first!r} and {last!r} in steps of {step!r} is not "
-            "certain; write start + step * xp.arange(n)"
+            f"the count of numbers from {first!r} to {last!r} in steps of {step!r} is not known; "
+            "write start + step * xp.arange(n)"
         )
     length = _length(Array(count))
     found = Array(make("arange", (length,), shape=(length,)))
@@ -455,19 +457,19 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     x, values = as_array(x1), as_array(x2)
     require_numbers(x, values)
     if values.ndim != 1:
-        raise AxisMismatch(f"isin wants a list of values; {values!r} has {values.ndim} axes")
+        raise AxisMismatch(f"isin wants a vector of values; {values!r} has {values.ndim} axes")
     found = Array(make("isin", (x.term, values.term), shape=x.axes))
     return ~found if invert else found
 
 
 def _arrays_of_one_kind(arrays: Any, name: str) -> list[Array]:
     if isinstance(arrays, Array) or not isinstance(arrays, Sequence):
-        raise TypeError(f"{name} wants a tuple or a list of arrays, and was given {arrays!r}")
+        raise TypeError(f"{name} wants a tuple or a list of arrays; got {arrays!r}")
     found = [as_array(a) for a in arrays]
     if not found:
-        raise ValueError(f"{name} of no arrays")
+        raise ValueError(f"{name} wants at least one array")
     if len({is_truth(a.term) for a in found}) > 1:
-        raise TypeError(f"{name} of numbers and truth values; write xp.astype(.., ..)")
+        raise TypeError(f"{name} wants numbers only or truth values only; write xp.astype(.., ..)")
     return found
 
 
@@ -500,7 +502,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     for other in parts[1:]:
         if other.axes != shape:
             raise AxisMismatch(
-                f"stack wants arrays of one shape, and was given {shape} and {other.axes}; write "
+                f"stack wants arrays of one shape; got {shape} and {other.axes}: write "
                 "xp.broadcast_to(.., ..)"
             )
     place = axis_at(axis, len(shape) + 1)
@@ -556,12 +558,12 @@ def _inferred_axes(shape: list[Any]) -> list[int]:
 def _infer_length(x: Array, shape: list[Any]) -> list[Any]:
     place, *more = _inferred_axes(shape)
     if more:
-        raise ValueError(f"a shape has one length -1 at most: {shape}")
+        raise ValueError(f"a shape has at most one length -1; got {shape}")
     known = [as_array(n).term for k, n in enumerate(shape) if k != place]
     total = integer(mul(ONE, *x.axes))
     quotient, rest = split_integer(total, integer(mul(ONE, *known)))
     if number_of(rest) != 0:
-        raise AxisMismatch(f"cannot find the length for -1 in {shape} from shape {x.axes}")
+        raise AxisMismatch(f"cannot infer the length for -1 in {shape} from shape {x.axes}")
     return [*shape[:place], quotient, *shape[place + 1 :]]
 
 
@@ -575,4 +577,4 @@ NAMES = sorted(
     if name in ("e", "inf", "matmul", "newaxis", "pi")
     or (isinstance(thing, FunctionType) and thing.__module__ == __name__ and name[0] != "_")
 )
-"""What the standard names and symbolic arrays have."""
+"""The names of the standard that symbolic arrays provide."""

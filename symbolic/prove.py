@@ -78,20 +78,19 @@ def _sign_of(told: Law) -> frozenset[tuple[str, Term]]:
     if claim.relation not in SIGNS or claim.variables:
         raise TypeError(
             "a hypothesis is an equation, for all values of some variables or of the givens, or "
-            "at_least, greater or differ of the givens; this one says "
-            f"{claim.relation!r} of {claim.left!r}"
+            f"at_least, greater or differ of the givens; got {claim.relation!r} of {claim.left!r}"
         )
     if claim.relation == "!=" and claim.left.shape:
         left, right = compared(claim)
         if any(length.op == "space" for length in left.shape):
             raise TypeError(
-                "random arrays that differ may do so where there is no probability, and then no "
-                f"expectation shows it; this hypothesis says it of {left!r}: say it of expectations"
+                "random arrays may differ on a set of probability 0 only, which no expectation "
+                f"shows; a hypothesis says that {left!r} differs: state it of expectations"
             )
         if not (left.finite and right.finite) or is_truth(left):
             raise TypeError(
-                "only arrays of finite numbers are taken to differ, not truth values nor what may "
-                f"be -inf; this says it of {left!r}"
+                "a hypothesis that two arrays differ wants arrays of finite numbers, not truth "
+                f"values or values that may be -inf; got {left!r}"
             )
         return frozenset({("positive", squares(left, right))})
     return frozenset({(SIGNS[claim.relation], difference(claim))})
@@ -209,7 +208,7 @@ def _premises(claim: Claim, statement: Statement, known: Known) -> Premises:
         if ("equal", at) not in allowed:
             if at not in known:
                 raise NotProved(
-                    f"a fact it is to rest on is neither a hypothesis nor an earlier conclusion "
+                    f"a fact that it uses is neither a hypothesis nor an earlier conclusion "
                     f"that was proved: {told.law.claim.left!r} = {told.law.claim.right!r}"
                 )
             lemmas[at] = known[at]
@@ -295,7 +294,7 @@ def check_proof(
     asked = _conditions(claim, statement) if asked is None else asked
     if any(condition.impossible for condition in asked):
         raise Refused(
-            "everywhere, the statement divides by 0 or takes a root or logarithm of what has none"
+            "the statement divides by 0, or takes an undefined root or logarithm, at every input"
         )
     rests = proof.assumes | within_axes
     rests -= {("injective", v) for name, v in rests if name == "permutation"}  # implied
@@ -335,7 +334,7 @@ def _require_arbitrary(claim: Claim, assumed: frozenset[tuple[str, Term]]) -> No
     variables = set(_variables(claim))
     for _, term in assumed:
         if free(term) & variables:
-            raise Refused(f"for all: something is assumed of a variable: {term!r}")
+            raise Refused(f"for all: the proof makes an assumption about a variable: {term!r}")
 
 
 def _find_witness(
@@ -400,7 +399,7 @@ def _conditions(claim: Claim, statement: Statement) -> tuple[Condition, ...]:
 
 def _expected(claim: Claim, statement: Statement) -> tuple[str, ...]:
     written = _written_terms(claim, statement)
-    return ("every expectation that is written exists",) if expectations(*written) else ()
+    return ("every expectation in the statement exists",) if expectations(*written) else ()
 
 
 def _written_terms(claim: Claim, statement: Statement) -> tuple[Term, ...]:

@@ -32,13 +32,11 @@ def range_message(one: Range) -> str:
         return f"{what}: it leaves the axis at all sizes"
     runs = any(v.op == "index" for v in free(one.number))
     helps = (
-        "let the index run over the places that are there, such as rows(n - 1, ..)"
+        "let the index run over existing positions only, such as rows(n - 1, ..)"
         if runs
         else f"a hypothesis at_least({left!r}, {right!r}) in assume= would show it"
     )
-    return (
-        f"{what}: that it stays inside is shown neither by its form nor by a hypothesis; " + helps
-    )
+    return f"{what}: neither its form nor a hypothesis shows that it stays inside; {helps}"
 
 
 def _read_text(one: Range) -> str:

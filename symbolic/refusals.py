@@ -90,9 +90,9 @@ def kind_of(dtype: Any) -> str:
     kind = KINDS.get(str(shown).removeprefix("torch."))
     if kind is None:
         raise TypeError(
-            f"{dtype!r} is not a dtype of symbolic arrays: they hold real numbers (float64), whole "
-            "numbers (int64) and truth values (bool), and neither round nor wrap round; take "
-            "x.dtype of an array at hand"
+            f"{dtype!r} is not a dtype of symbolic arrays: they hold real numbers (float64), "
+            "integers (int64) and truth values (bool), and neither round nor overflow; use x.dtype "
+            "of an existing array"
         )
     return kind
 
@@ -111,8 +111,8 @@ def cast(t: Term, dtype: Any) -> Term:
         return unary("indicator", t)
     if kind == "int64" and not is_whole(t):
         raise TypeError(
-            f"whole numbers made of {t!r}, which is not whole by its form: a conversion cuts "
-            "toward 0; write xp.floor(x), or xp.sign(x) * xp.floor(xp.abs(x))"
+            f"{t!r} cannot be converted to integers: it is not an integer by its form, and numpy "
+            "truncates toward 0; write xp.floor(x), or xp.sign(x) * xp.floor(xp.abs(x))"
         )
     return t
 
@@ -223,7 +223,7 @@ def arrays_only(who: str, *roots: Any) -> Iterator[None]:
             "else than on symbols; write one line of array code for both"
         )
     if before.contents != Links(*roots).contents:
-        raise TypeError(f"{who}: it keeps something from call to call; compute everything anew")
+        raise TypeError(f"{who}: it keeps state between calls; compute everything anew")
 
 
 def state_fingerprint(thing: Any, parts: tuple[Any, ...]) -> tuple[object, ...]:
@@ -270,12 +270,12 @@ def _is_user_code(file: str) -> bool:
 
 PREFIX_MASK = "with i = xp.arange(n), xp.where(i[None, :] <= i[:, None], .., 0)"
 NO_ORDER = (
-    "nothing that sorts or looks for a place is a term; state the law for any permutation or index "
-    "map that is given, such as permutation(n)"
+    "the law for any given permutation or index map, such as permutation(n): sorting and searching "
+    "are not terms"
 )
 NO_MAXIMUM = (
-    "xp.maximum(a, b) of two arrays; the largest entry of an axis is not a term: state the law for "
-    "any number in its place, or for one with at_least(m, x) assumed"
+    "xp.maximum(a, b) for two arrays; the largest entry of an axis is not a term: state the law "
+    "for any number in its place, or for a number m with at_least(m, x) assumed"
 )
 VARIANCE = "xp.mean((x - xp.mean(x, axis=a, keepdims=True)) ** 2, axis=a), and xp.sqrt of it"
 NO_SOLVER = "the inverse B of A as a given, with (A @ B, xp.eye(n)) assumed"
@@ -356,7 +356,7 @@ REPLACEMENTS: dict[str, str] = {
     "solve": NO_SOLVER,
     "norm": "xp.sqrt(xp.sum(x ** 2, axis=..))",
     "vector_norm": "xp.sqrt(xp.sum(x ** 2, axis=..))",
-    "nan": "no term: state where the line has a value",
+    "nan": "the line for inputs at which it has a value: no term is NaN",
     "isnan": "nothing: a term is never NaN",
     "isfinite": "~(x == -xp.inf)",
     "isinf": "x == -xp.inf",
@@ -390,9 +390,9 @@ def hint(name: str) -> str:
 
 
 LOOP = (
-    "a symbolic array has no entries to go through: a loop would run once and for all sizes.  "
+    "a symbolic array cannot be iterated over, since its length is a symbol.  "
     "Write xp.sum(x, axis=0) for sum(x), rows(n, lambda i: ..) for a list, iterate(n, start, step) "
-    "for a loop, and x[0], x[1] where a row is meant"
+    "for a loop, and x[0], x[1] for single rows"
 )
 NUMBER = (
     "a symbolic array is not a Python number: write xp.sqrt(x) for math.sqrt(x), xp.floor(x) for "
@@ -431,7 +431,7 @@ REFUSED = {
         "shifts of symbolic arrays: write x * 2 ** k and x // 2 ** k"
     ),
     ("__array__", "__buffer__", "__dlpack__", "__dlpack_device__"): (
-        "numpy and torch would take a symbolic array for one object and compute nothing with it: "
+        "numpy and torch would treat a symbolic array as a single opaque object: "
         "write xp.stack((a, b)) for np.array([a, b]), and xp = array_namespace(x) from "
         "array_api_compat for np"
     ),
@@ -473,11 +473,11 @@ class ArrayApiOnly:
     @classmethod
     def __torch_function__(cls, func: Any, *_: Any) -> NoReturn:
         name = str(getattr(func, "__name__", "this function")).strip("_")
-        raise TypeError(f"torch.{name} was given a symbolic array; {hint(name)}")
+        raise TypeError(f"torch.{name} got a symbolic array; {hint(name)}")
 
     def __array_function__(self, func: Any, *_: Any) -> NoReturn:
         name = str(getattr(func, "__name__", "this function"))
-        raise TypeError(f"numpy.{name} was given a symbolic array; {hint(name)}")
+        raise TypeError(f"numpy.{name} got a symbolic array; {hint(name)}")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Accept a NumPy scalar as the left operand of an operator; refuse all else of NumPy."""
@@ -487,10 +487,10 @@ class ArrayApiOnly:
             if inputs[0].shape == () and hasattr(inputs[0], "item"):
                 return OPERATORS[name](inputs[0].item(), inputs[1])
             raise TypeError(
-                f"an array of numpy meets a symbolic one in numpy.{name}; say it in symbols, with "
-                "numbers, xp.arange, xp.stack and rows, or name it as a given"
+                f"numpy.{name} got a numpy array and a symbolic one; build the numpy array from "
+                "numbers with xp.arange, xp.stack and rows, or declare it as a given"
             )
-        raise TypeError(f"numpy.{name} was given a symbolic array; {hint(name)}")
+        raise TypeError(f"numpy.{name} got a symbolic array; {hint(name)}")
 
 
 def _refuse(name: str, why: str) -> Callable[..., NoReturn]:

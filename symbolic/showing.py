@@ -302,7 +302,7 @@ def _signed(claim: Claim, premises: Premises) -> Attempt:
                 why = why or str(refused)
                 continue
             if claim.relation == ">" and proof.relation != ">":
-                why = why or "the entries are >= 0, and > 0 is not certain from their form"
+                why = why or "the entries are >= 0, and their form does not show that they are > 0"
                 continue
             counts = sum((rule_counts(part) for part in parts), Counter[str]())
             took = time.perf_counter() - start

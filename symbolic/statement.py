@@ -52,8 +52,8 @@ class Statement:
         for term, v in self.unbound():
             if is_opened(v):
                 raise TypeError(
-                    f"{v!r} is bound elsewhere and stands free in {term!r}; what for_all, exists, "
-                    "rows, iterate and over hand to their bodies means nothing outside of them"
+                    f"{v!r} is bound elsewhere and free in {term!r}; the variables that for_all, "
+                    "exists, rows, iterate and over pass to their bodies are undefined outside them"
                 )
 
     @property
@@ -157,8 +157,8 @@ class Theorem:
             again = self._build(body, given, assume)
         if meaning(built) != meaning(again):
             raise TypeError(
-                f"{self.place}: {body.__name__} makes another statement when it is run again; "
-                "it keeps something from call to call, or draws at random: compute all anew"
+                f"{self.place}: {body.__name__} returns another statement when it is run again; "
+                "it keeps state between calls, or draws random numbers: compute everything anew"
             )
         return built
 
@@ -172,7 +172,9 @@ class Theorem:
             raise TypeError(f"{self.place}: {body.__name__} claims nothing; it returned {{}}")
         claims = {says: c.claim if isinstance(c, Law) else c for says, c in claims.items()}
         for says, claim in claims.items():
-            demand(says, str, f"{self.place}: each conclusion of {body.__name__} has its words")
+            demand(
+                says, str, f"{self.place}: a conclusion of {body.__name__} wants a text as its key"
+            )
             if not isinstance(claim, Claim):
                 raise TypeError(
                     f"{self.place}: {body.__name__} returned {type(claim).__name__}"
@@ -195,8 +197,8 @@ class Theorem:
             name = str(v.data if v.op == "index" else v.data[0])
             if name not in given or given[name].named(name).term is not v:
                 raise TypeError(
-                    f"{self.place}: {v!r} is not given, and {body.__name__} speaks of it in "
-                    f"{term!r}; name it in `given` and take it as a parameter"
+                    f"{self.place}: {v!r} is not given, and {body.__name__} uses it in {term!r}; "
+                    "name it in `given` and take it as a parameter"
                 )
             used.add(name)
         kept = {k: g for k, g in given.items() if k in used}
@@ -217,7 +219,7 @@ class Theorem:
         return wanted
 
     def _hypotheses(self, listed: Any) -> Iterator[Any]:
-        demand(listed, (list, tuple), f"{self.place}: `assume` returns a list of hypotheses")
+        demand(listed, (list, tuple), f"{self.place}: `assume` must return a list of hypotheses")
         for taken in listed:
             demand(taken, _is_hypothesis, f"{self.place}: {HYPOTHESIS}")
             yield taken
@@ -283,21 +285,21 @@ def require_names(place: str, given: Mapping[str, Given], claims: Iterable[Claim
         lengths += [claim.left, *([claim.right] if claim.right is not None else [])]
         if claim.variable is not None and name_of(claim.variable) in given:
             raise TypeError(
-                f"{place}: what is said to exist is called "
-                f"{name_of(claim.variable)}, as a given is; call it by another name"
+                f"{place}: {name_of(claim.variable)} is the name of a given and of the array that "
+                "exists; rename one of them"
             )
         for name, own in claim.variables:
             other = names.setdefault(name, own)
             if (own.kind, own.lengths) != (other.kind, other.lengths):
                 raise TypeError(
-                    f"{place}: a conclusion speaks of all {name}, and {name} is "
-                    "something else already; call one of them by another name"
+                    f"{place}: a conclusion quantifies over {name}, which is already the name of "
+                    "something else; rename one of them"
                 )
     for size in {v for t in lengths for v in free(t) if v.op in ("size", "space")}:
         if size.data[0] in names:
             raise TypeError(
                 f"{place}: {size.data[0]} is the name of a given and of a length; "
-                "call one of them by another name"
+                "rename one of them"
             )
 
 
@@ -323,12 +325,12 @@ def theorem(
     one whose shapes do not fit.  ``assume`` returns the hypotheses: pairs of equal arrays, claims,
     and laws (``for_all``).
     """
-    demand(given, Mapping, "`given` names the parameters: given={'X': real(n)}")
+    demand(given, Mapping, "`given` wants a mapping from parameter names: given={'X': real(n)}")
     for name, kind in given.items():
-        demand(kind, Given, f"given[{name!r}] says what {name} may be, such as real(n)")
-    demand(sources, tuple, "`sources` are a tuple of words: sources=('Vaswani et al. 2017',)")
+        demand(kind, Given, f"given[{name!r}] wants a given for {name}, such as real(n)")
+    demand(sources, tuple, "`sources` wants a tuple of texts: sources=('Vaswani et al. 2017',)")
     if assume is not None:
-        demand(assume, callable, "`assume` is a function that returns a list of hypotheses")
+        demand(assume, callable, "`assume` wants a function that returns a list of hypotheses")
 
     def wrap(body: Body) -> Theorem:
         return Theorem(title, given, body, sources, claims, expected, assume)

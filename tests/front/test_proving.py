@@ -189,9 +189,14 @@ def catches(x: Any) -> Any:
 
 
 REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
-    "counts its calls": (counts, {}, TypeError, "keeps something from call to call"),
-    "counts in a closure": (captured(), {}, TypeError, "keeps something from call to call"),
-    "draws at random": (random_each_time, {}, TypeError, "makes another statement when it is run"),
+    "counts its calls": (counts, {}, TypeError, "keeps state between calls"),
+    "counts in a closure": (captured(), {}, TypeError, "keeps state between calls"),
+    "draws at random": (
+        random_each_time,
+        {},
+        TypeError,
+        "returns another statement when it is run",
+    ),
     "catches a refusal": (catches, {}, TypeError, "__float__ of a symbolic array"),
     "asks for a class": (
         lambda x: equal(x if isinstance(x, float) else x, x),
@@ -200,7 +205,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
         "asks for the class",
     ),
     "branches": (lambda x: equal(x, x) if x > 0 else equal(x, 2 * x), {}, TypeError, "truth value"),
-    "numpy": (lambda x: equal(np.abs(x), x), {}, TypeError, "numpy.absolute was given"),
+    "numpy": (lambda x: equal(np.abs(x), x), {}, TypeError, "numpy.absolute got"),
     "an array of numpy": (lambda x: equal(x + np.ones(3), x), {}, TypeError, "got ndarray"),
     "a symbol of outside": (lambda X: equal(outside, X), {"X": real(n)}, NotRun, "made outside"),
     "a symbol that is not given": (
@@ -409,7 +414,7 @@ def test_a_hypothesis_that_is_dropped_is_missed() -> None:
     found = prove(lambda x: greater(x, 0), x=real(), assume=lambda x: [greater(x, 1)])
     told = found.certificate().plain()
     assert Certificate.read(told).replay().verdict == "proved"
-    with pytest.raises(Refused, match="assumptions nobody granted"):
+    with pytest.raises(Refused, match="assumptions that were not granted"):
         Certificate.read(changed(told, ("statement", "laws"), [])).replay()
     given = prove(lambda x: greater(x, 0), x=positive()).certificate().plain()
     for name, value in (("traits", []), ("kind", "real")):

@@ -65,7 +65,7 @@ def test_a_function_of_the_user_that_does_not_take_its_arguments_is_the_users() 
     assert ours(lambda: own("hooked")(Mine())) is None
     found = ours(lambda: own("plainly")(own("takes")))
     assert found is not None
-    assert "; at work on tests/symbolic/test_faults.py, line" in found.error
+    assert "; called from tests/symbolic/test_faults.py, line" in found.error
 
 
 def test_a_refusal_under_code_of_the_user_is_for_the_user() -> None:

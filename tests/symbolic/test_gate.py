@@ -253,7 +253,7 @@ def test_a_hypothesis_is_compared_too() -> None:
     found = gate(lambda X: equal(X, X), more, X=real(n))
     assert found is not None
     assert found.part == "hypothesis 1, right side"
-    with pytest.raises(NotRun, match="the code assumes 0 things on numpy"):
+    with pytest.raises(NotRun, match="the code assumes 0 hypotheses on numpy"):
         gate(lambda X: equal(X, X), lambda X: [] if here(X) else [(X, X)], X=real(n))
 
 
@@ -301,7 +301,7 @@ NOWHERE: dict[str, tuple[Callable[..., Any], Any, str]] = {
 def test_a_side_without_a_finite_value_is_compared_nowhere(name: str) -> None:
     body, assume, part = NOWHERE[name]
     statement = stated(body, assume)
-    told = rf"^no finite value was met: compared nowhere \({part}"
+    told = rf"^no finite value was found: compared nowhere \({part}"
     with pytest.raises(NotRun, match=told):
         decide(statement)
 
@@ -381,9 +381,9 @@ def test_a_side_that_stays_symbolic_is_no_agreement() -> None:
 
 def test_code_that_keeps_something_from_call_to_call_is_refused() -> None:
     calls, draw = count(1), np.random.default_rng
-    with pytest.raises(TypeError, match="keeps something from call to call"):
+    with pytest.raises(TypeError, match="keeps state between calls"):
         stated(lambda X: equal(X * next(calls), X))
-    with pytest.raises(TypeError, match="makes another statement when it is run again"):
+    with pytest.raises(TypeError, match="returns another statement when it is run again"):
         stated(lambda X: equal(X * int(draw().integers(10**9)), X))
 
 

@@ -132,7 +132,7 @@ def test_the_kernel_takes_a_sign_as_an_assumption_that_must_be_granted() -> None
     shows({POSITIVE}, {POSITIVE})
     shows({("nonzero", a)}, {("nonzero", a)})
     for granted in (set(), {("nonnegative", a)}, {("positive", b)}):
-        with pytest.raises(Refused, match="nobody granted"):
+        with pytest.raises(Refused, match="not granted"):
             shows({POSITIVE}, granted)
     for facts in (set(), {("nonnegative", a)}, {("positive", b)}, {("any", a)}):
         with pytest.raises(Refused):
@@ -142,7 +142,7 @@ def test_the_kernel_takes_a_sign_as_an_assumption_that_must_be_granted() -> None
 def test_rules_that_ask_for_no_sign_take_none() -> None:
     left = add(a, b)
     assert set(RULES) > ON_SIGNS
-    with pytest.raises(Refused, match="asks for no sign"):
+    with pytest.raises(Refused, match="uses no signs"):
         replay(Rewrite("entry", left, (), left, (SignStep(*POSITIVE),)))
 
 
