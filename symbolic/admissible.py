@@ -132,7 +132,7 @@ def _assignments(claim: Claim, sizes: Mapping[str, int]) -> Iterator[dict[str, A
 def _options(given: Given, sizes: dict[str, int]) -> Iterator[Any] | None:
     if given.below is not None and given.below.op == "space":
         return None
-    shape, many = given.measured(sizes)
+    shape, many = given.shape_and_range(sizes)
     below = range(many)
     if given.kind == "index":
         return iter(below)
@@ -202,7 +202,7 @@ def _equal_polynomials(claim: Claim, sizes: Mapping[str, int], values: Values) -
     for name, given in claim.variables:
         if given.kind not in POLYNOMIAL:
             return False
-        shapes[name], _ = given.measured(sizes)
+        shapes[name], _ = given.shape_and_range(sizes)
     labels = [f"{name}_{k}" for name, shape in shapes.items() for k in range(prod(shape))]
     letters = [_Polynomial(letter) for letter in fmpq_mpoly_ctx.get(labels).gens()]
     unknown: dict[str, Any] = {}
@@ -242,7 +242,7 @@ def obeys(
     if any(n < 1 for n in sizes.values()):
         return False
     for name, given in givens.items():
-        if not _fits(given, candidate.values[name], *given.measured(sizes)):
+        if not _fits(given, candidate.values[name], *given.shape_and_range(sizes)):
             return False
     read = Balls(sizes, candidate.values)
     try:

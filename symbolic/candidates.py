@@ -314,7 +314,7 @@ def draw(
 
 
 def _drawn(name: str, given: Given, sizes: Mapping[str, int], random: Random, spread: int) -> Any:
-    shape, below = given.measured(sizes)
+    shape, below = given.shape_and_range(sizes)
     if given.kind == "function":
         family = sample_functions(name, given, sizes)
         return random.choice(family) if family else None
@@ -363,7 +363,7 @@ def simpler(name: str, given: Given, value: Any, sizes: Mapping[str, int]) -> It
     elif given.kind in ("index", "natural"):
         yield from range(value)
     elif given.kind in ("permutation", "injection", "index map"):
-        yield from _simpler_maps(given.kind, value, given.measured(sizes)[1])
+        yield from _simpler_maps(given.kind, value, given.shape_and_range(sizes)[1])
     elif given.kind == "boolean":
         yield from _entrywise(value, (True,))
     elif given.kind == "orthogonal":

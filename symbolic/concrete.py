@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from .refusals import called
+from .refusals import checked_call
 from .scalars import number_of
 
 if TYPE_CHECKING:
@@ -223,8 +223,8 @@ def by_reading(build: Callable[P, R]) -> Callable[P, R]:
     def built(*args: P.args, **named: P.kwargs) -> R:
         reading = _READING.get()
         if reading is None:
-            return called(build, build, *args, **named)
-        return cast("R", called(build, getattr(reading, build.__name__), *args, **named))
+            return checked_call(build, build, *args, **named)
+        return cast("R", checked_call(build, getattr(reading, build.__name__), *args, **named))
 
     return built
 

@@ -14,7 +14,7 @@ from inspect import Parameter, signature, unwrap
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from .array import Array
-from .refusals import called
+from .refusals import checked_call
 from .terms import Term, make
 
 P = ParamSpec("P")
@@ -46,7 +46,7 @@ class Definition(Generic[P, R]):
         return code
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        result = called(self.body, self.body, *args, **kwargs)
+        result = checked_call(self.body, self.body, *args, **kwargs)
         if not isinstance(result, Array):
             return result
         bound = signature(self.body).bind(*args, **kwargs) if kwargs else None

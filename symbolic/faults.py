@@ -28,7 +28,7 @@ from types import CodeType, FrameType, TracebackType
 
 REPORT = "this is a bug in attnproof; please report it"
 TRACEBACK_LENGTH = 20_000  # characters of a traceback that are kept, from its end
-OURS, THEIRS, LIBRARY = "ours", "theirs", "library"
+ATTNPROOF, USER, LIBRARY = "attnproof", "user", "library"
 LIBRARIES = frozenset({
     "array_api_compat", "array_api_strict", "flint", "jinja2", "joblib", "latex2mathml",
     "matplotlib", "mpmath", "numpy", "pydantic", "pydantic_core", "pytest", "_pytest", "pluggy",
@@ -62,12 +62,12 @@ class Fault:
 
 def fault_of(
     error: BaseException,
-    theirs: Collection[str | Path] = (),
+    user_files: Collection[str | Path] = (),
     refusals: tuple[type[BaseException], ...] = (TypeError, ValueError, ImportError),
 ) -> Fault | None:
     """Return the fault of attnproof behind an exception, or None if the user can fix it.
 
-    ``theirs`` are files that count as user code wherever they are, such as files of the catalogue.
+    ``user_files`` count as user code wherever they are, such as files of the catalogue.
     ``refusals`` are the exception types that attnproof raises deliberately about its input, besides
     its own exception classes.
 
@@ -79,27 +79,21 @@ def fault_of(
     """
     if not isinstance(error, Exception):
         return None  # an interrupt, or code that leaves by sys.exit
-    own = frozenset(str(Path(path).resolve()) for path in theirs)
+    user_paths = frozenset(str(Path(path).resolve()) for path in user_files)
     frames = list(_frames(error.__traceback__))
-    whose = [_owner(tb.tb_frame.f_code.co_filename, own) for tb in frames]
-    if whose and whose[-1] == LIBRARY:  # raised by torch, to which our tensors forward calls
+    owners = [_owner(tb.tb_frame.f_code.co_filename, user_paths) for tb in frames]
+    if owners and owners[-1] == LIBRARY:  # raised by torch, to which our tensors forward calls
         through = [
             LIBRARY if tb.tb_frame.f_code.co_name in FORWARDING else one
-            for tb, one in zip(frames, whose, strict=True)
+            for tb, one in zip(frames, owners, strict=True)
         ]
-        whose = through if THEIRS in through else whose
-    if _is_users(error, frames, whose, own, refusals):
+        owners = through if USER in through else owners
+    if _is_users(error, frames, owners, user_paths, refusals):
         return None
     text = " ".join(str(error).split())
     told = type(error).__name__ + (f": {text}" if text else "")
-    at = next(
-        (tb for tb, one in zip(reversed(frames), reversed(whose), strict=True) if one == OURS), None
-    )
+    at, caller = (_last(frames, owners, owner) for owner in (ATTNPROOF, USER))
     where = [_place(at)] if at is not None else []
-    caller = next(
-        (tb for tb, one in zip(reversed(frames), reversed(whose), strict=True) if one == THEIRS),
-        None,
-    )
     if caller is not None:  # the user's line, which can be changed until the fault is fixed
         where.append(f"called from {_place(caller)}")
     return Fault(told + (f" ({'; '.join(where)})" if where else ""), traceback_of(error))
@@ -114,32 +108,32 @@ def traceback_of(error: BaseException) -> str:
 def _is_users(
     error: Exception,
     frames: list[TracebackType],
-    whose: list[str],
-    own: frozenset[str],
+    owners: list[str],
+    user_paths: frozenset[str],
     refusals: tuple[type[BaseException], ...],
 ) -> bool:
-    last = {one: place for place, one in enumerate(whose)}
-    if OURS not in last:
-        return THEIRS in last or isinstance(error, SyntaxError)
-    if last.get(THEIRS, -1) > last[OURS]:
+    last = {one: place for place, one in enumerate(owners)}
+    if ATTNPROOF not in last:
+        return USER in last or isinstance(error, SyntaxError)
+    if last.get(USER, -1) > last[ATTNPROOF]:
         return True
-    if isinstance(error, SyntaxError) and _owner(error.filename or "", own) == THEIRS:
+    if isinstance(error, SyntaxError) and _owner(error.filename or "", user_paths) == USER:
         return True  # no line of such a file has run
     innermost = frames[-1]
-    if last[OURS] != len(frames) - 1:
+    if last[ATTNPROOF] != len(frames) - 1:
         return False
     if not _raised_explicitly(innermost):
-        return _rejects_arguments(error, innermost.tb_frame, own)
+        return _rejects_arguments(error, innermost.tb_frame, user_paths)
     if isinstance(error, AssertionError):
         return False
     if error.__cause__ is not None and not _is_refusal(error, refusals):
         return isinstance(error.__cause__, Exception) and (
-            fault_of(error.__cause__, own, refusals) is None
+            fault_of(error.__cause__, user_paths, refusals) is None
         )
-    return THEIRS in last or _is_refusal(error, refusals)
+    return USER in last or _is_refusal(error, refusals)
 
 
-def _rejects_arguments(error: Exception, frame: FrameType, own: frozenset[str]) -> bool:
+def _rejects_arguments(error: Exception, frame: FrameType, user_paths: frozenset[str]) -> bool:
     """Whether a function of the user does not accept the arguments it was called with."""
     said = WRONG_ARGUMENTS.match(str(error)) if isinstance(error, TypeError) else None
     if said is None:
@@ -149,7 +143,7 @@ def _rejects_arguments(error: Exception, frame: FrameType, own: frozenset[str]) 
         for one in (value, getattr(value, name.rpartition(".")[2], None)):
             code = getattr(unwrap(one), "__code__", None) if callable(one) else None
             if isinstance(code, CodeType) and code.co_qualname == name:
-                return _owner(code.co_filename, own) == THEIRS
+                return _owner(code.co_filename, user_paths) == USER
     return False
 
 
@@ -166,6 +160,11 @@ def _raised_explicitly(innermost: TracebackType) -> bool:
     )
 
 
+def _last(frames: list[TracebackType], owners: list[str], owner: str) -> TracebackType | None:
+    pairs = zip(reversed(frames), reversed(owners), strict=True)
+    return next((frame for frame, whose in pairs if whose == owner), None)
+
+
 def _frames(tb: TracebackType | None) -> Iterator[TracebackType]:
     while tb is not None:
         yield tb
@@ -173,20 +172,20 @@ def _frames(tb: TracebackType | None) -> Iterator[TracebackType]:
 
 
 @lru_cache(maxsize=4096)
-def _owner(file: str, own: frozenset[str]) -> str:
+def _owner(file: str, user_paths: frozenset[str]) -> str:
     if file.startswith("<"):
-        return LIBRARY if file.startswith(GENERATED) else THEIRS
+        return LIBRARY if file.startswith(GENERATED) else USER
     path = Path(file).resolve()
-    if str(path) in own:
-        return THEIRS
+    if str(path) in user_paths:
+        return USER
     if any(path.is_relative_to(root) for root in ROOTS):
-        return OURS
+        return ATTNPROOF
     parts = path.parts
     for folder in ("site-packages", "dist-packages"):
         if folder in parts:
             name = parts[parts.index(folder) + 1]
-            return LIBRARY if name.removesuffix(".py") in LIBRARIES else THEIRS
-    return LIBRARY if path.is_relative_to(sysconfig.get_path("stdlib")) else THEIRS
+            return LIBRARY if name.removesuffix(".py") in LIBRARIES else USER
+    return LIBRARY if path.is_relative_to(sysconfig.get_path("stdlib")) else USER
 
 
 def _place(at: TracebackType) -> str:

@@ -86,8 +86,8 @@ class Misreading:
 class Misread(TypeError):
     """Raised for code that disagrees with its term on NumPy; ``found`` is the difference."""
 
-    def __init__(self, told: str, found: Misreading) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, found: Misreading) -> None:
+        super().__init__(message)
         self.found = found
 
 

@@ -136,7 +136,7 @@ class Given:
         below = () if self.below is None else (self.below,)
         return (*self.shape, *below, *(self.out or ()))
 
-    def measured(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], int]:
+    def shape_and_range(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], int]:
         """Return the axis lengths at these sizes, and the range of its indices or 0."""
         at = dict(sizes)
         below = 0 if self.below is None else length_value(self.below, at)

@@ -395,14 +395,14 @@ def eye(
     """Ones where the column is the row plus k, zeros elsewhere; for k = 0 the identity matrix."""
     _refuse_device(device)
     rows, columns = _length(n_rows), _length(n_rows if n_cols is None else n_cols)
-    shift = _whole(k, "k")
+    shift = _integer_number(k, "k")
     if rows is columns and number_of(shift.term) == 0:
         return _as_dtype(dtype, Array(make("eye", (rows,), shape=(rows, rows))))
     here = arange(rows)[:, None] + shift == arange(columns)[None, :]
     return astype(here, DTYPES["float64"] if dtype is None else dtype)
 
 
-def _whole(value: Any, name: str) -> Array:
+def _integer_number(value: Any, name: str) -> Array:
     a = as_array(value)
     if isinstance(value, float) or a.ndim or not is_whole(a.term):
         raise TypeError(f"{name} wants an integer; got {value!r}")
@@ -415,10 +415,10 @@ def arange(
     """start, start + step, .. up to but excluding stop; 0, 1, .., n − 1 for a single number n."""
     _refuse_device(device)
     first, last = (0, start) if stop is None else (start, stop)
-    stride = number_of(_whole(step, "step").term)
+    stride = number_of(_integer_number(step, "step").term)
     if not stride:
         raise ValueError(f"arange wants an integer step other than 0; got {step!r}")
-    away = _whole(last, "stop") - _whole(first, "start")
+    away = _integer_number(last, "stop") - _integer_number(first, "start")
     span = integer((away if stride > 0 else -away).term)
     width = builtins.abs(int(stride))
     count, rest = split_integer(integer(scalars.add(span, num(width - 1))), num(width))
@@ -434,7 +434,7 @@ def arange(
     return _as_dtype(dtype, found if number_of(begin.term) == 0 else found + begin)
 
 
-def _band(x: Array, keep: Callable[[Array, Array], Array]) -> Array:
+def _triangle(x: Array, keep: Callable[[Array, Array], Array]) -> Array:
     if x.ndim < 2:
         raise AxisMismatch(f"a triangle needs two axes; {x!r} has {x.ndim}")
     rows, columns = x.shape[-2:]
@@ -444,12 +444,12 @@ def _band(x: Array, keep: Callable[[Array, Array], Array]) -> Array:
 
 def tril(x: Array, /, *, k: Any = 0) -> Array:
     """x where the column is at most the row plus k, 0 elsewhere."""
-    return _band(x, lambda i, j: j <= i + _whole(k, "k"))
+    return _triangle(x, lambda i, j: j <= i + _integer_number(k, "k"))
 
 
 def triu(x: Array, /, *, k: Any = 0) -> Array:
     """x where the column is at least the row plus k, 0 elsewhere."""
-    return _band(x, lambda i, j: j >= i + _whole(k, "k"))
+    return _triangle(x, lambda i, j: j >= i + _integer_number(k, "k"))
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:

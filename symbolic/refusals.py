@@ -123,14 +123,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def called(
+def checked_call(
     public: Callable[..., Any], build: Callable[P, R], *args: P.args, **named: P.kwargs
 ) -> R:
     """Call ``build`` with these arguments, which are those of ``public``.
 
     Raises ``TypeError``, with the parameters of ``public``, for arguments that do not fit them.
 
-    >>> called(divmod, divmod, 7, 2)
+    >>> checked_call(divmod, divmod, 7, 2)
     (3, 1)
     """
     try:
@@ -169,7 +169,9 @@ def demand(found: Any, kind: type | tuple[type, ...] | Callable[..., bool], wher
 # Requests of code that only numbers could answer, and state that it keeps from call to call
 
 PYTHON_FILES = ("<frozen ", str(Path(get_path("stdlib")) / "functools.py"))  # abc, singledispatch
-_REQUESTS: ContextVar[list[str] | None] = ContextVar("what was asked in this run", default=None)
+_REQUESTS: ContextVar[list[str] | None] = ContextVar(
+    "what the code requested in this run", default=None
+)
 
 
 def record_request(what: str) -> None:

@@ -78,9 +78,9 @@ def refute(
     search.time = Budget(shrink_seconds, current_budget())
     small = search.smaller_values(search.smaller_sizes(found))
     for failure in (small, found):
-        sure = search.sure(failure, limit_seconds)
-        if sure is not None:
-            return witness_of(claim, sure, search.used)
+        recomputed = search.recomputed(failure, limit_seconds)
+        if recomputed is not None:
+            return witness_of(claim, recomputed, search.used)
     return None
 
 
@@ -191,7 +191,7 @@ class _Search:
         except OutOfTime:
             return None  # this guess takes too long; the caller sees that its time is over
 
-    def sure(self, failure: Failure, seconds: float) -> Failure | None:
+    def recomputed(self, failure: Failure, seconds: float) -> Failure | None:
         """Return the failure recomputed with more digits, within ``seconds``, or None."""
         self.time = Budget(seconds, current_budget())
         return self.check(failure.candidate, PRECISIONS[2:])

@@ -171,17 +171,17 @@ def _by_negation(t: Term, facts: Facts) -> Found:
 
 def _power(t: Term, facts: Facts) -> Found:
     if t.data % 2 or not t.finite:
-        return _same(t, facts)
+        return _argument_sign(t, facts)
     apart, steps = find_nonzero(t.args[0], facts)
     return (2, steps) if apart else (1, ())
 
 
-def _same(t: Term, facts: Facts) -> Found:
+def _argument_sign(t: Term, facts: Facts) -> Found:
     return find_sign(t.args[0], facts) if t.finite else NEITHER
 
 
 def _absolute(t: Term, facts: Facts) -> Found:
-    inner, steps = _same(t, facts)
+    inner, steps = _argument_sign(t, facts)
     return (max(inner, 1) if t.finite else 0), steps
 
 
@@ -219,10 +219,10 @@ def _every(certain: int, t: Term, j: Term, steps: Steps) -> Found:
 
 
 def _mul(t: Term, facts: Facts) -> Found:
-    return _least(with_squares(t), facts)
+    return _least_sign(with_squares(t), facts)
 
 
-def _least(parts: Iterable[Term], facts: Facts) -> Found:
+def _least_sign(parts: Iterable[Term], facts: Facts) -> Found:
     found = [find_sign(part, facts) for part in parts]
     return min(s for s, _ in found), joined(*(steps for _, steps in found))
 
@@ -250,7 +250,7 @@ def _add(t: Term, facts: Facts) -> Found:
         return max(signs), joined(*(steps for _, steps in parts))
     if t.shape or not t.finite:
         return NEITHER
-    low, strict, rest, steps = _low(t, facts)
+    low, strict, rest, steps = _lower_bound(t, facts)
     if low is not None and low >= 0:
         certain = 2 if low > 0 or strict else 1
         found: Found = certain, joined(steps, (step(certain, t, "total", num(low), *rest),))
@@ -258,10 +258,10 @@ def _add(t: Term, facts: Facts) -> Found:
         found = _by_bounding(t, facts)
     if not found[0]:
         return _by_cases(t, facts)
-    return found if found[0] == 2 else max(found, _above_0(t, facts), key=lambda s: s[0])
+    return found if found[0] == 2 else max(found, _strictly_positive(t, facts), key=lambda s: s[0])
 
 
-def _above_0(t: Term, facts: Facts) -> Found:
+def _strictly_positive(t: Term, facts: Facts) -> Found:
     """Whether a number >= 0 is > 0: as 1 − [c] with an impossible c, or as Σ f − Σ [c] f."""
     if len(closed_indicators(t)) == 1:
         found = _by_cases(t, facts)
@@ -284,13 +284,13 @@ _METHODS: dict[str, Callable[[Term, Facts], Found]] = dict.fromkeys(
     "indicator": _indicator,
     "power": _power,
     "log": _log,
-    "tanh": _same,
-    "sqrt": _same,
+    "tanh": _argument_sign,
+    "sqrt": _argument_sign,
     "abs": _absolute,
     "sum": _sum,
     "add": _add,
     "mul": _mul,
-    "where": lambda t, facts: _least(t.args[1:], facts),
+    "where": lambda t, facts: _least_sign(t.args[1:], facts),
     "maximum": _maximum,
     "iterate": _iterate,
 }
@@ -370,7 +370,7 @@ def case_facts(gate: Term, facts: Facts) -> tuple[FactsAndSteps, FactsAndSteps]:
         return ([], ()), ([], ())
     a, b = c.args
     if c.op == "equal":
-        both = [_at_least_0(b, a), _at_least_0(a, b)]
+        both = [_nonnegative_fact(b, a), _nonnegative_fact(a, b)]
         holds = [one for told, _ in both for one in told], joined(*(steps for _, steps in both))
         for x, y in ((b, a), (a, b)):
             up = minus(x, y)
@@ -378,21 +378,21 @@ def case_facts(gate: Term, facts: Facts) -> tuple[FactsAndSteps, FactsAndSteps]:
             if certain:
                 by = times(num(-1), subtract(b, a)) if x is a else subtract(b, a)
                 other = SignStep("nonzero", up, "multiple", (by,))
-                told, more = _strictly(up, up)
+                told, more = _positive_fact(up, up)
                 return holds, (told, (*steps, other, step(2, up, "apart"), *more))
         return holds, ([], ())
     if c.op == "less":
-        return _strictly(minus(b, a), subtract(b, a)), _at_least_0(a, b)
-    return _at_least_0(b, a), _strictly(minus(a, b), subtract(a, b))
+        return _positive_fact(minus(b, a), subtract(b, a)), _nonnegative_fact(a, b)
+    return _nonnegative_fact(b, a), _positive_fact(minus(a, b), subtract(a, b))
 
 
-def _at_least_0(x: Term, y: Term) -> FactsAndSteps:
+def _nonnegative_fact(x: Term, y: Term) -> FactsAndSteps:
     """x − y >= 0."""
     up = minus(x, y)
     return [("nonnegative", up)], (step(1, up, "total", subtract(x, y)),)
 
 
-def _strictly(up: Term, told: Term) -> FactsAndSteps:
+def _positive_fact(up: Term, told: Term) -> FactsAndSteps:
     """up > 0, from the same number in another form; for an integer, up − 1 >= 0."""
     if is_integer(up) and is_integer(told):
         whole = minus(up, ONE)
@@ -403,20 +403,20 @@ def _strictly(up: Term, told: Term) -> FactsAndSteps:
 # Lower bounds
 
 
-Low = tuple[Fraction | None, bool, list[Term], Steps]
-UNKNOWN: Low = (None, False, [], ())
+LowerBound = tuple[Fraction | None, bool, list[Term], Steps]
+NO_BOUND: LowerBound = (None, False, [], ())
 
 
-def _low(t: Term, facts: Facts) -> Low:
+def _lower_bound(t: Term, facts: Facts) -> LowerBound:
     """Return a literal lower bound of t or None, and whether t is certainly above it.
 
     Then follow the difference, as a list of numbers >= 0 that add up to it, and the steps that
     show their signs.
     """
     if t.op == "add":
-        lows = [_low(arg, facts) for arg in t.args]
+        lows = [_lower_bound(arg, facts) for arg in t.args]
         if any(low is None for low, *_ in lows):
-            return UNKNOWN
+            return NO_BOUND
         total = sum((low for low, *_ in lows if low is not None), Fraction())
         rest = [x for _, _, rest, _ in lows for x in rest]
         return total, any(one[1] for one in lows), rest, joined(*(one[3] for one in lows))
@@ -435,7 +435,7 @@ def _low(t: Term, facts: Facts) -> Low:
         if certain:
             return scale, certain == 2, [times(num(-scale), other)], steps
     if t.op == "maximum":
-        return _low_of_maximum(t, facts)
+        return _lower_bound_of_maximum(t, facts)
     if t.op == "exp":
         certain, steps = _gap(ZERO, t.args[0], facts)
         if certain:
@@ -447,19 +447,19 @@ def _low(t: Term, facts: Facts) -> Low:
         more = subtract(t, ONE)
         return Fraction(1), False, [more], (step(1, more, "ranges"),)
     certain, steps = find_sign(t, facts)
-    return (Fraction(), certain == 2, [t], steps) if certain else UNKNOWN
+    return (Fraction(), certain == 2, [t], steps) if certain else NO_BOUND
 
 
-def _low_of_maximum(t: Term, facts: Facts) -> Low:
+def _lower_bound_of_maximum(t: Term, facts: Facts) -> LowerBound:
     """Return the best lower bound among those of the maximum's arguments."""
-    best, more = UNKNOWN, t
+    best, more = NO_BOUND, t
     for x in t.args:
-        found = _low(x, facts)
+        found = _lower_bound(x, facts)
         if found[0] is not None and (best[0] is None or found[:2] > best[:2]):
             best, more = found, x
     low, strict, rest, steps = best
     if low is None:
-        return UNKNOWN
+        return NO_BOUND
     gap = subtract(t, more)
     return low, strict, [gap, *rest], (*steps, step(1, gap, "largest", t, more))
 
@@ -498,20 +498,20 @@ def _scaled(t: Term) -> tuple[Fraction, Term]:
 def _by_bounding(t: Term, facts: Facts) -> Found:
     """Find the sign of a sum by bounding each negative term by positive ones at least as large."""
     linear = collected(t)
-    held = {m: c for m, c in linear.items() if c > 0}
+    available = {m: c for m, c in linear.items() if c > 0}
     parts, steps = list[Term](), list[Steps]()
     for small in sorted((m for m, c in linear.items() if c < 0), key=order):
-        owed = -linear[small]
-        for large in sorted(held, key=lambda m: (-len(common_factors(small, m)[0]), order(m))):
-            amount = min(owed, held[large])
+        missing = -linear[small]
+        for large in sorted(available, key=lambda m: (-len(common_factors(small, m)[0]), order(m))):
+            amount = min(missing, available[large])
             by = _no_larger(small, large, facts) if amount else None
             if by is not None:
-                owed, held[large] = owed - amount, held[large] - amount
+                missing, available[large] = missing - amount, available[large] - amount
                 parts += [times(num(amount), piece) for piece in by[0]]
                 steps.append(by[1])
-        if owed:
+        if missing:
             return NEITHER
-    rest = [(c, mul(*m)) for m, c in held.items() if c]
+    rest = [(c, mul(*m)) for m, c in available.items() if c]
     found = [find_sign(x, facts) for _, x in rest]
     if not all(certain for certain, _ in found):
         return NEITHER
@@ -555,7 +555,7 @@ def _no_larger(small: Monomial, large: Monomial, facts: Facts) -> Less | None:
                 break
     for x, y in (*((x, ONE) for x in left), *((ONE, y) for y in right)):
         least = 1 if x is ONE else -1
-        low, _, rest, more = _low(y if x is ONE else mul(num(-1), x), facts)
+        low, _, rest, more = _lower_bound(y if x is ONE else mul(num(-1), x), facts)
         if low is None or low < least:
             return None
         pairs.append((x, y))
@@ -579,9 +579,9 @@ def _below(small: Term, large: Term, facts: Facts) -> Steps | None:
     if small.op == "power" and small.data == large.data == -1:
         return _rising("power", large.args[0], small.args[0], subtract(large, small), facts)
     if small.op == "maximum":
-        return _most(small, large, facts)
+        return _maximum_at_most(small, large, facts)
     if small.op == "sum" and small.args[0] is large.args[0]:
-        return _sums(small, large, facts)
+        return _sum_at_most(small, large, facts)
     if small.op == "indicator":
         return _implies(small, large, facts)
     return None
@@ -605,25 +605,25 @@ def _gap(x: Term, y: Term, facts: Facts) -> Found:
     return certain, (*steps, step(certain, whole, "total", form))
 
 
-def _most(small: Term, large: Term, facts: Facts) -> Steps | None:
+def _maximum_at_most(small: Term, large: Term, facts: Facts) -> Steps | None:
     """max(x, ..) <= max(y, ..) if each x is at most some y."""
     if small.op == "maximum":
         if not small.finite or any(not x.finite for x in small.args):
             return None
-        parts = [_most(x, large, facts) for x in small.args]
+        parts = [_maximum_at_most(x, large, facts) for x in small.args]
         known = [steps for steps in parts if steps is not None]
         last = step(1, subtract(large, small), "least", small, large)
         return joined(*known, (last,)) if len(known) == len(parts) else None
-    return _under(small, large, facts)
+    return _at_most_maximum(small, large, facts)
 
 
-def _under(x: Term, large: Term, facts: Facts) -> Steps | None:
+def _at_most_maximum(x: Term, large: Term, facts: Facts) -> Steps | None:
     """Return the steps to x <= max(y, ..) if x is at most some y, or None."""
     if large.op != "maximum":
         certain, steps = _gap(x, large, facts)
         return steps if certain else None
     for y in large.args:
-        below = _under(x, y, facts) if y.finite else None
+        below = _at_most_maximum(x, y, facts) if y.finite else None
         if below is not None:
             up, whole = subtract(large, y), subtract(large, x)
             last = (step(1, up, "largest", large, y), step(1, whole, "total", up, subtract(y, x)))
@@ -631,7 +631,7 @@ def _under(x: Term, large: Term, facts: Facts) -> Steps | None:
     return None
 
 
-def _sums(small: Term, large: Term, facts: Facts) -> Steps | None:
+def _sum_at_most(small: Term, large: Term, facts: Facts) -> Steps | None:
     """Σ_j f(j) <= Σ_j g(j) if every f(j) is at most g(j)."""
     whole = make("sum", (small.args[0], subtract(large.args[1], small.args[1])))
     j = opened(small.args[0], whole)

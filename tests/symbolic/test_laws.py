@@ -170,7 +170,7 @@ def test_for_all_is_not_for_one(hypothesis: Any, body: Any) -> None:
 
 
 def test_a_variable_is_no_given_under_its_name() -> None:
-    with pytest.raises(TypeError, match="another name"):
+    with pytest.raises(TypeError, match="rename one of them"):
         verdict(Said({"a": positive()}, alike))
 
 

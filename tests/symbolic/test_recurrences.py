@@ -171,7 +171,7 @@ def test_a_count_that_is_no_integer_is_refused() -> None:
     x = real().named("x")
     term = make("iterate", (x.term, x.term, x.term))
     half = np.array(Fraction(1, 2), dtype=object)
-    with pytest.raises(TypeError, match="not an integer"):
+    with pytest.raises(TypeError, match="wanted an integer"):
         Evaluator(np, {}, {"x": np.asarray(0.5)})(term)
     with pytest.raises(Unclear, match="is a count"):
         Balls({}, {"x": half})(term)
