@@ -58,7 +58,9 @@ TRUSTED: dict[str, frozenset[str]] = {
             "inequalities", "polynomials", "signs", "sums",
         )),
     )
-} | {"symbolic/prove.py": frozenset(["granted", "_sign_of", "_claimed", "_arbitrary"])}  # fmt: skip
+} | {
+    "symbolic/prove.py": frozenset(["granted", "_sign_of", "_claimed", "_require_arbitrary"])
+}  # fmt: skip
 TESTS = tuple(
     f"tests/symbolic/test_{name}.py"
     for name in (
