@@ -225,7 +225,7 @@ class _Comparison:
 
     @property
     def refusal(self) -> str:
-        """Why a statement is refused of which some side could not be compared anywhere."""
+        """Why the statement is refused if some side could not be compared anywhere."""
         if not self.ran:
             return (
                 "no sizes and values were found at which every slice and index stays inside its "

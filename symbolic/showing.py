@@ -74,7 +74,7 @@ class Premises:
 
 @dataclass(frozen=True)
 class Attempt:
-    """The links of a conclusion with its proof, or without one, the reason."""
+    """An attempt to show a conclusion: its links, and its proof or the reason for having none."""
 
     links: tuple[LinkProof, ...] = ()
     proof: Proof | None = None
