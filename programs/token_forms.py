@@ -639,7 +639,8 @@ def _stepped(code: Code, line: str, known: tuple[Parameter, ...], embed: int) ->
         return _with_own_state(code, line, embed) or line
     whole, _, made = line.partition("; ")
     before, _, back = whole.replace(f", {cache} = None", "").partition(" -> ")
-    before = _with_earlier_keys(before, parse(whole))
+    call = parse(whole)
+    before = _with_earlier_keys(before, call)
     spare = next((one.name for one in known if one.role == "mask"), "")
     if made and spare and call.named(spare) is None and _hides(code, line, embed):
         # a kernel that is causal without a mask ignores earlier tokens: it is given a mask
@@ -690,8 +691,10 @@ def _reads_earlier(on: OnTokens, embed: int) -> bool:
     """Whether a step reads the tokens of an earlier step, which the code keeps itself."""
     step = stepping(on, embed)
     x = torch.randn(2, 5, embed, generator=torch.Generator().manual_seed(5))
-    found = [step(x[:, 3:], step(first, None)[1])[0] for first in (x[:, :3], x[:, :3].flip(-1))]
-    return not torch.allclose(*found, rtol=1e-3, atol=1e-4)
+    one, other = (
+        step(x[:, 3:], step(first, None)[1])[0] for first in (x[:, :3], x[:, :3].flip(-1))
+    )
+    return not torch.allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
 def _returning(step: str, back: str, cache: str) -> Iterator[str]:

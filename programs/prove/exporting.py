@@ -486,6 +486,7 @@ def read(trace: Trace, place: int | None = None) -> Exported:
         if spec.kind == InputKind.CONSTANT_TENSOR and storage_of(value) in trace.trained:
             value = nn.Parameter(value, requires_grad=False)
         held = "" if name in trace.literals else _held(target, value, spec.kind)
+        given: Given | None
         if str(spec.target) in written:
             roles[name], given = _state(target, value, written[str(spec.target)], tables)
             state.add(roles[name][1])

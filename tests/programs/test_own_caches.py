@@ -27,6 +27,9 @@ LINE = f"{WHOLE}; step: x: B n E, start_pos = p, mask: B 1 n (n + p) add -> B n 
 class Caching(nn.Module):
     """Two heads of 4 channels, with room for 4 rows of 32 tokens."""
 
+    cache_k: Tensor
+    cache_v: Tensor
+
     def __init__(self, dim: int = 8) -> None:
         super().__init__()
         self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
@@ -50,7 +53,8 @@ class Caching(nn.Module):
         q, k, v = (t.transpose(1, 2) for t in (q, *self.read(k, v, start_pos)))
         scores = q @ k.mT / 2.0
         scores = scores if mask is None else scores + mask
-        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        found: Tensor = self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        return found
 
 
 class Buffers(Caching):
@@ -80,6 +84,8 @@ class FirstRow(Caching):
 
 class Averages(Buffers):
     """A mean over all calls is added."""
+
+    mean: Tensor
 
     def prepare(self) -> None:
         super().prepare()
@@ -115,6 +121,8 @@ class TwoNames(Caching):
 
 class Counts(Buffers):
     """Its calls are counted in whole numbers."""
+
+    calls: Tensor
 
     def prepare(self) -> None:
         super().prepare()
@@ -188,6 +196,8 @@ def test_the_reason_names_what_is_written(made: type[Caching], why: str) -> None
 
 class AddsLast(nn.Module):
     """It adds the first token of the last call."""
+
+    last: Tensor
 
     def __init__(self) -> None:
         super().__init__()
