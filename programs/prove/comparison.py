@@ -179,7 +179,13 @@ def runs_of(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., tuple[T
     stored = program.state_dict | program.constants
     told = [(roles[spec.arg.name], spec) for spec in program.graph_signature.input_specs]
     fixed = [
-        None if kind == "input" else tables[name] if kind == "table" else stored[str(spec.target)]
+        None
+        if kind == "input"
+        else tables[name]
+        if kind == "table"
+        else torch.complex(*(tables[part] for part in name))
+        if kind == "pair"
+        else stored[str(spec.target)]
         for (kind, name), spec in told
     ]
     kinds = [kept.kind for kept in program.graph_signature.output_specs]

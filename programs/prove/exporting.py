@@ -487,6 +487,9 @@ def read(trace: Trace, place: int | None = None) -> Exported:
             value = nn.Parameter(value, requires_grad=False)
         held = "" if name in trace.literals else _held(target, value, spec.kind)
         given: Given | None
+        if value.is_complex() and not isinstance(value, nn.Parameter):
+            roles[name] = ("pair", _parts_of(target, value, tables, values))
+            continue
         if str(spec.target) in written:
             roles[name], given = _state(target, value, written[str(spec.target)], tables)
             state.add(roles[name][1])
@@ -594,6 +597,19 @@ def _written_by(program: ExportedProgram) -> dict[str, Node]:
             told = f"the code writes to {_own_name(kept.target)}"
             raise NotTraced(f"{told}: its result depends on earlier calls")
     return written
+
+
+def _parts_of(
+    target: str, value: Tensor, tables: dict[str, Given], values: dict[str, Tensor]
+) -> tuple[str, str]:
+    """Enter the real and imaginary parts of complex numbers as two tables; return their names."""
+    names = []
+    for part, numbers in (("real", value.real), ("imag", value.imag)):
+        name = _free_name(f"{target}.{part}", tables)
+        tables[name] = real(*value.shape, says=f"the {part} parts of {target}, any real numbers")
+        values[name] = numbers.contiguous()
+        names.append(name)
+    return names[0], names[1]
 
 
 def _state(

@@ -129,17 +129,23 @@ class Program:
             return value
         if kind == "pattern":
             return value.placed(node.name, self.notes)
+        if kind == "pair":
+            return Pair(*(self._table(one, named) for one in value))
         if self.way == "valued" and value in self.exported.small:
             return self.exported.small[value].placed(node.name, self.notes)
         if value in self.exported.state:
             return self._left_by_earlier_calls(value)
-        numbers = self.exported.values[value]
+        return self._table(value, named)
+
+    def _table(self, table: str, named: Mapping[str, Array]) -> Array:
+        """Return a stored table, any numbers.  Raises :class:`Unread` if it is not finite."""
+        numbers = self.exported.values[table]
         if numbers.is_floating_point() and not bool(numbers.isfinite().all()):
-            raise Unread(f"a stored table, {value}, that is not finite everywhere")
-        self.notes.stored[named[value].term] = (value, numbers)
-        if value in self.exported.angles:
-            self.notes.angles[named[value].term] = self.exported.angles[value]
-        return named[value]
+            raise Unread(f"a stored table, {table}, that is not finite everywhere")
+        self.notes.stored[named[table].term] = (table, numbers)
+        if table in self.exported.angles:
+            self.notes.angles[named[table].term] = self.exported.angles[table]
+        return named[table]
 
     def _inside(self, graph: Graph, *values: Any) -> Any:
         """Evaluate a subgraph on these values."""

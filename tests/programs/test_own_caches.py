@@ -58,7 +58,7 @@ class Caching(nn.Module):
 
 
 class Buffers(Caching):
-    """The same attention with buffers."""
+    """The same in buffers."""
 
     def prepare(self) -> None:
         for name in ("cache_k", "cache_v"):
