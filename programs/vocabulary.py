@@ -316,7 +316,7 @@ def _agrees(whole: OnVectors, ids: Tensor) -> bool:
     except Exception:
         if len(ids) <= ROWS:
             raise
-    return all(_agrees(whole, few) for few in ids.split(ROWS))
+    return all(_agrees(whole, few) for few in torch.split(ids, ROWS))
 
 
 def _reason_unlike(whole: OnVectors, ids: Tensor) -> DoesNotFit:

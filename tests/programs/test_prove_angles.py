@@ -96,7 +96,7 @@ class Complex(nn.Module):
         self.rotations: Tensor = rotations
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
         return torch.view_as_real(pairs * self.rotations[positions][:, None]).flatten(-2)
 
 

@@ -369,7 +369,7 @@ class Started(Model):
         super().__init__()
         self.kept = torch.zeros(4, 64, 2 * WIDE)
 
-    def forward(self, tokens: Tensor, start_pos: int) -> Any:
+    def forward(self, tokens: Tensor, start_pos: int) -> Any:  # type: ignore[override]
         rows, end = tokens.shape[0], start_pos + tokens.shape[1]
         x = self.words(tokens) + self.places(torch.arange(start_pos, end))
         q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
