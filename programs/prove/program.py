@@ -205,9 +205,18 @@ class Program:
             self.notes.readings[told] = None
         results = results_of(program)
         if self.exported.place is not None:
-            return _value(results[self.exported.place], known)
+            results = [results[self.exported.place]]
         found = [_value(one, known) for one in results]
+        self._assume_finite(found)
         return found[0] if len(found) == 1 else found
+
+    def _assume_finite(self, results: Sequence[Any]) -> None:
+        """Note that numbers of earlier calls are finite, if results are computed from them."""
+        arrays = [one for one in results if isinstance(one, Array)]
+        named = {v.data[0] for one in arrays for v in free(one.term) if v.op == "var"}
+        for name, table in self.notes.states.items():
+            if name in named:
+                assume(f"what earlier calls left in {table} is finite")
 
     def _require(self, inputs: tuple[Array, ...]) -> None:
         """Check that the shapes are those the graph was traced for, up to the names of lengths."""

@@ -218,6 +218,22 @@ def test_each_call_may_find_other_numbers_in_what_is_written() -> None:
     assert one.term is not other.term
 
 
+class NoWeight(AddsLast):
+    """What the last call left has weight 0."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = x.softmax(1) + 0.0 * self.last
+        self.last.copy_(x[0, 0])
+        return found
+
+
+def test_numbers_that_earlier_calls_left_must_be_finite() -> None:
+    made = adapted_as(NoWeight(), "x: B n 3 -> B n 3", kind="layer")
+    (found,) = prove(made, [ROWS]).findings
+    assert found.verdict == "holds", found
+    assert "what earlier calls left in last is finite" in {one.text for one in found.assuming}
+
+
 def test_tracing_leaves_attributes_as_they_are() -> None:
     module = Caching()
     before = module.cache_k
