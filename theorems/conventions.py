@@ -43,7 +43,7 @@ d, p, ell, e = sizes("d p ell e", "features")
 
 
 @theorem(
-    "Column j of X P_σ is column σ(j) of X, products turn round, and P_σ is orthogonal",
+    "Column j of X P_σ is column σ(j) of X, products are reversed, and P_σ is orthogonal",
     given={"X": real(d, n), "sigma": permutation(n), "tau": permutation(n)},
     sources=("document 002, spatial permutations, and the note in its proof",),
     claims=("S2", "S13"),
@@ -196,7 +196,7 @@ def rows_on_both_sides(X: Array, W_k: Array, W_q: Array, W_v: Array) -> Claim:
 def a_scale_of_the_scores_is_a_scale_of_the_keys(
     X: Array, W_k: Array, W_q: Array, W_v: Array, Q: Array, c: Array, sigma: Array
 ) -> dict[str, Claim]:
-    """Both symmetries therefore hold for every scale, 0 and 1/√ℓ among them."""
+    """Both symmetries therefore hold for every scale, including 0 and 1/√ℓ."""
     P = permutation_matrix(sigma)
 
     def scaled(tokens: Array, second: Array) -> Any:
@@ -345,7 +345,7 @@ def odd_widths_have_two_tables(X: Array, omega: Array, w: Array, i: Array) -> di
     }
 
 
-@odd_widths_have_two_tables.negative_control("the two frequencies are one")
+@odd_widths_have_two_tables.negative_control("the two frequencies are equal")
 def one_frequency(w: Array) -> Claim:
     xp = array_namespace(w)
     return equal(xp.exp(-w / (2 * B + 2)), xp.exp(-w / (2 * B + 1)))

@@ -34,7 +34,7 @@ from attnproof.symbolic import (
 from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.attention import attention, softmax
 from attnproof.theorems.definitions.positions import binary_digit, binary_digits, sinusoidal
-from attnproof.theorems.definitions.powers import nothing, number_power
+from attnproof.theorems.definitions.powers import no_hypotheses, number_power
 
 n, r, N, k = sizes("n r N k", "tokens")
 p, ell, d, C, b = sizes("p ell d C b", "features")
@@ -42,7 +42,7 @@ p, ell, d, C, b = sizes("p ell d C b", "features")
 
 
 @theorem(
-    "With positions added, what is left of equivariance moves tokens and positions together",
+    "With positions added, an equivariant map commutes with moving tokens and positions together",
     given={
         "f": function(2, out=None, traits=("equivariant",), says="any equivariant map"),
         "X": real(n, p),
@@ -55,7 +55,7 @@ p, ell, d, C, b = sizes("p ell d C b", "features")
 def positions_must_move_with_their_tokens(
     f: Function, X: Array, P: Array, sigma: Array
 ) -> dict[str, Claim]:
-    """Moving the tokens alone is moving the positions the other way: X[σ] + P = (X + P[σ⁻¹])[σ]."""
+    """Permuting the tokens alone permutes the positions inversely: X[σ] + P = (X + P[σ⁻¹])[σ]."""
     return {
         "tokens and positions": equal(f(X[sigma] + P[sigma]), f(X + P)[sigma]),
         "tokens alone": equal(X[sigma] + P, (X + P[inverse(sigma)])[sigma]),
@@ -68,7 +68,7 @@ def positions_stay(f: Function, X: Array, P: Array, sigma: Array) -> Claim:
 
 
 @theorem(
-    "A table of equal rows leaves attention invariant; a table with two different rows need not",
+    "A table of equal rows leaves attention invariant; one with two different rows need not",
     given={
         "Q": real(r, ell),
         "X": real(n, p),
@@ -131,7 +131,7 @@ def equal_tokens_are_as_far_apart_as_their_positions(
 ) -> dict[str, Claim]:
     """For every token at u there is one that gives the same vector at v: x + (u − v).
 
-    A projection that takes u − v to 0 makes equal tokens at u and v equal again.
+    A projection that sends u − v to 0 makes equal tokens at u and v equal again.
     """
     return {
         "equal tokens": equal((x + u) - (x + v), u - v),
@@ -210,7 +210,7 @@ def two_places(P: Array, R: Array, a: Array, b: Array) -> list[Any]:
 
 
 @theorem(
-    "The tables whose rows a and b are equal form a subspace, and not the whole space",
+    "The tables whose rows a and b are equal form a proper subspace",
     given={
         "P": real(n, p),
         "R": real(n, p),
@@ -293,7 +293,9 @@ def a_normalised_index_depends_on_the_length(i: Array, c: Array, bound: Array) -
     }
 
 
-@a_normalised_index_depends_on_the_length.negative_control("the position is 0", assume=nothing)
+@a_normalised_index_depends_on_the_length.negative_control(
+    "the position is 0", assume=no_hypotheses
+)
 def first_position() -> Claim:
     return differ(0 / n, 0 / (n + k))
 
@@ -396,7 +398,7 @@ def binary_digits_tell_positions_apart(
 
 
 @binary_digits_tell_positions_apart.negative_control(
-    "the positions are i and i + 2^b", assume=nothing
+    "the positions are i and i + 2^b", assume=no_hypotheses
 )
 def beyond(i: Array) -> Claim:
     later = i + number_power(2, b)
@@ -411,7 +413,7 @@ def beyond(i: Array) -> Claim:
     claims=("R4",),
 )
 def neighbouring_positions_differ_in_unequally_many_digits(i: Array) -> Claim:
-    """False: from an even position to the next one digit changes, from an odd one more do.
+    """False: from an even position to the next, one digit changes; from an odd one, more do.
 
     The number that the digits code always steps by 1.
     """
@@ -459,7 +461,7 @@ def halfway(f: Function, c: Function) -> Law:
 def a_continuous_code_of_zeros_and_ones_is_constant(
     f: Function, c: Function, x: Array, y: Array
 ) -> dict[str, Claim | Law]:
-    """Continuity is used through the intermediate value theorem, which is quoted and not proved.
+    """Continuity enters through the intermediate value theorem, which is quoted, not proved.
 
     Let u and v be a digit at x and at y, and w = (u + v)/2 the same digit somewhere between.
     """
@@ -494,7 +496,7 @@ def a_continuous_code_of_zeros_and_ones_is_constant(
 
 
 @a_continuous_code_of_zeros_and_ones_is_constant.negative_control(
-    "the digit may jump", assume=nothing
+    "the digit may jump", assume=no_hypotheses
 )
 def jumping(x: Array, y: Array) -> Claim:
     def digit(place: Array) -> Array:

@@ -25,7 +25,7 @@ from attnproof.symbolic.givens import Given, boolean, index_below, permutation, 
 from attnproof.symbolic.scalars import num, size
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, make
-from attnproof.theorems.laws import Formula, called, of_keys
+from attnproof.theorems.laws import Formula, called, key_calls
 
 from ..identify.applicability import channel_order, plain_arguments
 from ..response import leaves
@@ -222,7 +222,7 @@ def stated(
         claims = {str(place or ""): equal(*pair) for place, pair in enumerate(pairs)}
         if law.positive is not None:
             for name in [name for name in ("rotate", "key") if name in graphs]:
-                above = of_keys(calls) if name == "key" else calls
+                above = key_calls(calls) if name == "key" else calls
                 array = law.positive(above, **{told: values[told] for told in own})
                 claims[f"{name} above 0"] = all_positive(array)
     except (ValueError, TypeError, IndexError) as error:

@@ -156,7 +156,7 @@ def test_there_are_five() -> None:
         (TooQuiet, positions.bounded, "proved", "by its form"),
         (Alibi, positions.bounded, "refuted", "more than C for every C"),
         (Growing, positions.bounded, "refuted", "slope = 1"),
-        (WrongBeyond, positions.bounded, "undecided", "no bound was found"),
+        (WrongBeyond, positions.bounded, "undecided", "neither a bound nor"),
         (T5Buckets, positions.bounded, "proved", "the bias: by its form"),
         (Unknown, positions.bounded, "refuted", "f = t ↦ t"),
         (Waves, positions.continuous, "proved", "continuous operations"),
