@@ -111,7 +111,7 @@ def order_of_keys(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
 
 EQUAL_VALUES = (("the output for equal values", "that value"),)
 NO_MORE_QUERIES = "real B H n D"
-"""As many queries as keys: of more, a mask that is aligned at the end shows the first no key."""
+"""As many queries as keys: a mask aligned at the end hides all keys from the first of more."""
 
 
 @SUM_TO_ONE.formula(
@@ -192,7 +192,7 @@ def large_scores(f: Any, q: Any, k: Any, v: Any) -> Sides:
             for name in ("q3", "q4")
         ),
     ),
-    unsaid="by being there",
+    unsaid="the number of other queries",
 )
 def other_queries(
     f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any, q3: Any, q4: Any

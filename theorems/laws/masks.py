@@ -40,7 +40,7 @@ CHANGED = (("the first outputs", "the same with other tokens after them"),)
 LEFT_OUT = (("the first outputs", "the same with no tokens after them"),)
 PULLED = (("the gradient of the first outputs at later tokens", "none"),)
 Keys = list[int] | None
-LATER_TOKENS_OMITTED = "later tokens may be left out"
+LATER_TOKENS_OMITTED = "omission of the later tokens"
 SHORT_INPUTS = tuple(
     Inputs(lengths={"B": b, "n": n, "r": m, "m": m})
     for b, n, m in ((1, 1, 2), (1, 2, 1), (3, 1, 5), (3, 3, 3), (3, 5, 1), (5, 2, 3), (2, "H", 1))
@@ -375,7 +375,7 @@ ALIGNMENT.formula(
     "attend",
     names=(("the last queries alone", "the last of all"),),
     sizes=({"n": 1, "m": 4},),
-    unsaid="what the last of as many queries as keys sees",
+    unsaid="what the last query sees with as many queries as keys",
     **SQUARE,
 )
 def alignment(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:

@@ -206,7 +206,7 @@ for _call, _alone, _left in (
     _how: dict[str, Any] = {"call": _call, "alone": _alone, "left": _left}
     _steps = _call == "padded_steps"  # the last two tokens are fed one by one
     _more: dict[str, Any] = (
-        {"unsaid": "at the first call and after"}
+        {"unsaid": "at every call"}
         if _steps
         else {
             "limits": "this covers a first call, rows of two lengths padded at the end, and each "
@@ -241,7 +241,7 @@ for _call, _alone, _left in (
     "attention",
     "reading",
     names=(("beside a padded context", "beside the same context alone"),),
-    unsaid="at the first call and after",
+    unsaid="at every call",
     x=TOKENS,
     y="real B m F",
     z="real B r F",
