@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.equal.deciding import compare
-from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.sides import Target
 from benchmarks.false_programs import (
     EMBED,
     FAMILIES,
@@ -104,7 +104,9 @@ def compared(program: FalseProgram, folder: Path, name: str) -> Compared | str:
         return "not found to differ"
     fresh = getattr(loaded(program.text, folder, f"{name}_again"), of.name)
     try:
-        found = compare(Told(first, "plain", of.call), Told(fresh, "changed", of.call), seconds=6.0)
+        found = compare(
+            Target(first, "plain", of.call), Target(fresh, "changed", of.call), seconds=6.0
+        )
     except Exception as error:  # noqa: BLE001 (it may not be called so any more)
         return f"refused: {type(error).__name__}"
     letters = {

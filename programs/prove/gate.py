@@ -28,7 +28,7 @@ from attnproof.verdict_line import Condition
 
 from ..reach import reached
 from ..response import OutOfRange
-from ..source_numbers import constants_in, is_own, kept_in, numbers_of, state_of
+from ..source_numbers import cached_functions, constants_in, is_own, numbers_of, state_of
 from .blocks import WHERE, Place, Traced, not_traced
 from .branches import Search
 from .call_variants import ALL, HOW, called_in, flat_weights_drawn, given_in
@@ -441,7 +441,7 @@ def _is_unlike_where_it_branches(run: _Run, letters: list[str], ran: _Heard) -> 
     with ran.heard():
         found = search.in_each_way()
     if found is None:
-        ran.executed.with_kept(kept_in(run.graph.call.roots))
+        ran.executed.with_kept(cached_functions(run.graph.call.roots))
         marked(ran.functions, watch)
         found = search.where_comparisons_turn()
     if found is not None:

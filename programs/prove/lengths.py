@@ -9,7 +9,7 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..source_numbers import derived
+from ..source_numbers import related_numbers
 
 Lengths = Mapping[str, int]
 SMALL, MIDDLE, LONG, LONGEST = 6, 130, 1100, 1 << 14
@@ -52,7 +52,7 @@ def named(
         for letter in letters:
             if letter not in tokens:
                 yield {**dict.fromkeys(letters, 2), letter: n}, ""
-    for n in dict.fromkeys((*derived(numbers, LONGEST), *POWERS)):
+    for n in dict.fromkeys((*related_numbers(numbers, LONGEST), *POWERS)):
         if n not in told:
             yield from (
                 ({letter: n if letter in tokens else others for letter in letters}, way)

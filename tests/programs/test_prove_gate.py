@@ -17,7 +17,7 @@ from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.prove.conditions import BY_VALUE, ON_CPU
 from attnproof.programs.prove.gate import OVERWRITES, POOL, STEPS, _near, _pool, _Run
-from attnproof.programs.source_numbers import derived, numbers_in, numbers_of
+from attnproof.programs.source_numbers import numbers_in, numbers_of, related_numbers
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Rotary
 
@@ -217,7 +217,7 @@ def test_the_place_of_a_file_is_no_number_of_its_source() -> None:
 def test_numbers_are_found_where_code_keeps_them() -> None:
     numbers = numbers_in([UNLIKE["limited"], UNLIKE["key_of_text"], UNLIKE["branch_in_a_helper"]])
     assert {820, 777, 413} <= set(numbers)
-    assert {499, 500, 501} <= set(derived([500 * 500], 600))
+    assert {499, 500, 501} <= set(related_numbers([500 * 500], 600))
 
 
 def same_at_a_double(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

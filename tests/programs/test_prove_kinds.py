@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.executed_code import stores
-from attnproof.programs.source_numbers import kept_in, state_of
+from attnproof.programs.source_numbers import cached_functions, state_of
 from attnproof.programs.subjects import Layer
 
 FAR = 1_000_003  # rows, of which no run is made
@@ -157,7 +157,7 @@ def test_what_was_kept_before_is_a_condition() -> None:
     found = of_rows(kept)
     assert found.verdict == "holds"
     assert "what the code reads from `os` is as it was in every run" in told(found)
-    assert kept_in([kept]) == [fast.__wrapped__]
+    assert cached_functions([kept]) == [fast.__wrapped__]
 
 
 class Settings(nn.Module):
