@@ -21,7 +21,7 @@ from .verdict_line import Condition, verdict_line
 
 if TYPE_CHECKING:
     from .programs.equal.deciding import Classes, Verdict
-    from .programs.equal.sides import Side, Target
+    from .programs.equal.sides import Operand, Side
 
 SameVerdict = Literal[
     "proved", "exact", "measured", "undecided", "counterexample", "internal error"
@@ -144,7 +144,7 @@ def classes_record(found: Classes, seconds: float) -> ClassesRecord:
     )
 
 
-def _apart(first: Target, second: Target, found: Verdict | str) -> ApartRecord:
+def _apart(first: Operand, second: Operand, found: Verdict | str) -> ApartRecord:
     if isinstance(found, str):
         return ApartRecord(
             first=first.name, second=second.name, verdict="not comparable", why=found
@@ -308,7 +308,7 @@ def check_equal(
     'proved'
     """
     from .programs.equal.deciding import compare
-    from .programs.equal.sides import Target
+    from .programs.equal.sides import Operand
     from .programs.equal.specification import is_specification
     from .real_code.loading import CannotLoad
 
@@ -317,7 +317,7 @@ def check_equal(
     try:
         told = (
             load_program(first, names[0], call),
-            Target(second, second) if specified else load_program(second, names[1], other or call),
+            Operand(second, second) if specified else load_program(second, names[1], other or call),
         )
     except CannotLoad as error:
         raise ValueError(str(error)) from None
@@ -350,14 +350,14 @@ def assert_equal(
     return record
 
 
-def load_program(thing: Any, name: str, line: str, settings: Iterable[str] = ()) -> Target:
+def load_program(thing: Any, name: str, line: str, settings: Iterable[str] = ()) -> Operand:
     """Return a program, or the one at a target.  Raises ``CannotLoad`` and ``ValueError``."""
-    from .programs.equal.sides import Target
+    from .programs.equal.sides import Operand
     from .real_code.loading import load
     from .real_code.request import settings_of
 
     found = load(thing).thing if isinstance(thing, str) else thing
-    return Target(found, name, line, settings_of(settings))
+    return Operand(found, name, line, settings_of(settings))
 
 
 def _name(thing: Any) -> str:

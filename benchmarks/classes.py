@@ -25,7 +25,7 @@ from rich.table import Table
 
 from attnproof.equal_records import ApartRecord, ClassesRecord, classes_record
 from attnproof.programs.equal.deciding import classes
-from attnproof.programs.equal.sides import Target
+from attnproof.programs.equal.sides import Operand
 from benchmarks.markdown import page
 
 # Decoders of text, most of them in wide use, whose layers take tokens and tables of angles.
@@ -110,16 +110,16 @@ def with_helpers(code: Any) -> list[Any]:
     return found
 
 
-def programs(what: str) -> Iterator[tuple[Target, int]]:
+def programs(what: str) -> Iterator[tuple[Operand, int]]:
     """What is put into classes, and in how many models each stands."""
     if what == "rotary":
-        yield from ((Target(text, text), 0) for text in ROTARY)
-        yield from ((Target(code, name), count) for name, code, count in rotary_functions())
+        yield from ((Operand(text, text), 0) for text in ROTARY)
+        yield from ((Operand(code, name), count) for name, code, count in rotary_functions())
         return
     for name in LAYERS:
         model, kind = name.split(".")
         module = importlib.import_module(f"transformers.models.{model}.modeling_{model}")
-        yield Target(getattr(module, kind), name), 0
+        yield Operand(getattr(module, kind), name), 0
 
 
 def found_of(what: str) -> ClassesRecord:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.equal.deciding import compare
-from attnproof.programs.equal.sides import Target
+from attnproof.programs.equal.sides import Operand
 from benchmarks.false_programs import (
     EMBED,
     FAMILIES,
@@ -105,7 +105,7 @@ def compared(program: FalseProgram, folder: Path, name: str) -> Compared | str:
     fresh = getattr(loaded(program.text, folder, f"{name}_again"), of.name)
     try:
         found = compare(
-            Target(first, "plain", of.call), Target(fresh, "changed", of.call), seconds=6.0
+            Operand(first, "plain", of.call), Operand(fresh, "changed", of.call), seconds=6.0
         )
     except Exception as error:  # noqa: BLE001 (it may not be called so any more)
         return f"refused: {type(error).__name__}"

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from attnproof.equal_records import line_of
 from attnproof.programs.equal.deciding import compare
-from attnproof.programs.equal.sides import Target
+from attnproof.programs.equal.sides import Operand
 from benchmarks.markdown import page
 
 HALF = "attention:heads=4,rope=half"
@@ -67,7 +67,7 @@ def _of_layer(name: str) -> dict[str, Any]:
 def _compared(thing: Any, name: str, text: str) -> dict[str, Any]:
     start = process_time()
     try:
-        found = compare(Target(thing, name), Target(text, text))
+        found = compare(Operand(thing, name), Operand(text, text))
         verdict, line = str(found.verdict), line_of(found)
     except Exception as error:  # noqa: BLE001 (a program may not be called as the other is)
         verdict, line = "not comparable", " ".join(str(error).split())[:200]

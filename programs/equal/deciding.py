@@ -31,7 +31,7 @@ from .inputs import UNRELATED, table_relations
 from .matching import Divergence, divergence
 from .measure import NumericComparison, compare_numerically, edge_case_remarks
 from .pair import ProgramPair, pair_programs, worst
-from .sides import Target
+from .sides import Operand
 from .specification import WrongSpecification, read
 
 SameVerdict = Literal[
@@ -77,8 +77,8 @@ class _Options:
 
 
 def compare(
-    first: Target,
-    second: Target,
+    first: Operand,
+    second: Operand,
     *,
     where: str = "",
     weights: str = "",
@@ -94,8 +94,8 @@ def compare(
     Raises :class:`~attnproof.programs.signature.SignatureError` if the two cannot be called on the
     same arrays.
 
-    >>> made = compare(Target(lambda x: x * 2, "twice", "x: B n E -> B n E"),
-    ...                Target(lambda x: x + x, "added", "x: B n E -> B n E"))
+    >>> made = compare(Operand(lambda x: x * 2, "twice", "x: B n E -> B n E"),
+    ...                Operand(lambda x: x + x, "added", "x: B n E -> B n E"))
     >>> made.verdict
     'proved'
     """
@@ -253,11 +253,11 @@ EQUAL_VERDICTS = ("proved", "exact", "measured")
 class Class:
     """Programs that are the same function: the first, and the others with the verdict for each."""
 
-    first: Target
-    others: list[tuple[Target, Verdict]] = field(default_factory=list)
+    first: Operand
+    others: list[tuple[Operand, Verdict]] = field(default_factory=list)
 
     @property
-    def members(self) -> list[Target]:
+    def members(self) -> list[Operand]:
         """All programs of the class."""
         return [self.first, *(one for one, _ in self.others)]
 
@@ -270,11 +270,11 @@ class Classes:
     """
 
     found: list[Class]
-    apart: list[tuple[Target, Target, Verdict | str]]
+    apart: list[tuple[Operand, Operand, Verdict | str]]
 
 
 def classes(
-    programs: Sequence[Target],
+    programs: Sequence[Operand],
     *,
     seed: int = 0,
     seconds: float = PROOF_SECONDS,
@@ -288,13 +288,13 @@ def classes(
     Raises :class:`WrongSpecification` for what is not a specification.
 
     >>> line = "x: B n E -> B n E"
-    >>> three = [Target(lambda x: 2 * x, "a", line), Target(lambda x: x + x, "b", line),
-    ...          Target(lambda x: x * x, "c", line)]
+    >>> three = [Operand(lambda x: 2 * x, "a", line), Operand(lambda x: x + x, "b", line),
+    ...          Operand(lambda x: x * x, "c", line)]
     >>> [[one.name for one in each.members] for each in classes(three).found]
     [['a', 'b'], ['c']]
     """
     found: list[Class] = []
-    apart: list[tuple[Target, Target, Verdict | str]] = []
+    apart: list[tuple[Operand, Operand, Verdict | str]] = []
     # A specification adopts the call of the other program, so that it can only be the second.
     specified = [one for one in programs if isinstance(one.thing, str)]
     for one in specified:

@@ -31,9 +31,9 @@ from ..subjects import Pair, Subject
 from .expressions import Expression, expressions, joined
 from .inputs import UNRELATED, Table, drawn, lengths_for, with_angles, with_tables
 from .sides import (
+    Operand,
     Shared,
     Side,
-    Target,
     axes_of,
     common_letters,
     in_axes_of_first,
@@ -185,7 +185,9 @@ class _ReadProgram:
     guessed: bool
 
 
-def pair_programs(first: Target, second: Target, where: str = "", weights: str = "") -> ProgramPair:
+def pair_programs(
+    first: Operand, second: Operand, where: str = "", weights: str = ""
+) -> ProgramPair:
     """Return two programs on the same arrays, with lengths at which both run.
 
     Raises :class:`WrongSpecification`, :class:`SignatureError`, :class:`DoesNotFit`, or what the
@@ -229,7 +231,7 @@ def pair_programs(first: Target, second: Target, where: str = "", weights: str =
     return _with_lengths(both, {same.get(c, c): n for c, n in known.items()})
 
 
-def _read_both(first: Target, second: Target) -> tuple[_ReadProgram, _ReadProgram]:
+def _read_both(first: Operand, second: Operand) -> tuple[_ReadProgram, _ReadProgram]:
     """Return both programs with their lines: a missing line is guessed, or taken from the other."""
     try:
         one = _read(first)
@@ -246,7 +248,7 @@ def _read_both(first: Target, second: Target) -> tuple[_ReadProgram, _ReadProgra
         return one, _read(replace(second, call=str(one.signature)))
 
 
-def _read(told: Target) -> _ReadProgram:
+def _read(told: Operand) -> _ReadProgram:
     """Return a program with its line, as given or guessed."""
     call = told.call
     if isinstance(told.thing, Program) and not call:
@@ -286,7 +288,7 @@ def _read(told: Target) -> _ReadProgram:
     return _ReadProgram(code, replace(signature, step=None), known, guessed=not told.call)
 
 
-def _has_parameters(told: Target, line: str) -> bool:
+def _has_parameters(told: Operand, line: str) -> bool:
     """Whether code has parameters with the names in a line."""
     thing = told.thing
     with suppress(Exception):

@@ -30,8 +30,8 @@ MASK_KINDS = ("keep", "hide", "ones", "add")
 
 
 @dataclass(frozen=True)
-class Target:
-    """What the user states about a program: the object, its call line, its settings.
+class Operand:
+    """A program as the user describes it: the object, its call line, its settings.
 
     ``thing`` may be a specification for the second program.
     """

@@ -39,7 +39,7 @@ from ..measure.rotary_reading import ladders_of
 from ..roles import role
 from ..signature import Argument, Signature, SignatureError
 from .expressions import Expression, weights_of
-from .sides import MASK_KINDS, Target, letters_in
+from .sides import MASK_KINDS, Operand, letters_in
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ def is_specification(text: str) -> bool:
 
 def specified(
     text: str, signature: Signature, module: nn.Module | None = None
-) -> tuple[Target, dict[str, Expression]]:
+) -> tuple[Operand, dict[str, Expression]]:
     """Return the reference, called as the other program is, and expressions for its weights.
 
     Raises :class:`WrongSpecification` for what is not a specification, and :class:`SignatureError`
@@ -134,14 +134,14 @@ def specified(
         [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in names]
     )
     if module is None or name not in ("attention", "bias") or "query" in roles:
-        return Target(call, text, line), {}
+        return Operand(call, text, line), {}
     known = weights_of(module, one.heads, getattr(one, "kv", None))
     alone = {
         weight: how for weight, how in known.items() if (weight == "table") == (name == "bias")
     }
     if name == "bias" or one.buckets is None:
-        return Target(call, text, line), alone
-    return Target(call, text, line), known
+        return Operand(call, text, line), alone
+    return Operand(call, text, line), known
 
 
 def read(text: str) -> tuple[str, Any]:

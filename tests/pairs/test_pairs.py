@@ -13,7 +13,7 @@ import pytest
 from attnproof.programs.equal import measure
 from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.inputs import lengths_tried
-from attnproof.programs.equal.sides import Target
+from attnproof.programs.equal.sides import Operand
 
 from .corpus import APART, LENGTHS, SAME, Case, all_cases
 
@@ -28,8 +28,8 @@ SECONDS = {False: 60.0, True: 4.0}
 pytestmark = pytest.mark.usefixtures("fewer_lengths")
 
 
-def told(thing: Callable[..., Any], call: str) -> Target:
-    return Target(thing, getattr(thing, "__name__", type(thing).__name__), call)
+def told(thing: Callable[..., Any], call: str) -> Operand:
+    return Operand(thing, getattr(thing, "__name__", type(thing).__name__), call)
 
 
 def compared(one: Case) -> Verdict:

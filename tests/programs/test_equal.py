@@ -14,7 +14,7 @@ from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.expressions import expressions, joined
 from attnproof.programs.equal.measure import compare_numerically
 from attnproof.programs.equal.pair import pair_programs
-from attnproof.programs.equal.sides import Target
+from attnproof.programs.equal.sides import Operand
 from attnproof.programs.equal.specification import WrongSpecification
 from attnproof.programs.signature import SignatureError
 
@@ -43,7 +43,7 @@ def scaled_twice(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def equal(first: object, second: object, line: str = QKV, other: str = "", **more: Any) -> Verdict:
     """What is found of two functions."""
-    return compare(Target(first, "first", line), Target(second, "second", other or line), **more)
+    return compare(Operand(first, "first", line), Operand(second, "second", other or line), **more)
 
 
 def test_attention_is_torchs_attention_for_all_lengths() -> None:
@@ -89,7 +89,7 @@ def test_a_mask_to_add_has_the_format_of_the_queries() -> None:
 
     keep, add = (QKV.replace(" ->", f", mask: B 1 r n {kind} ->") for kind in ("keep", "add"))
     looked = compare_numerically(
-        pair_programs(Target(masked, "keep", keep), Target(masked, "add", add))
+        pair_programs(Operand(masked, "keep", keep), Operand(masked, "add", add))
     )
     assert looked.counterexample is None
 
@@ -210,7 +210,7 @@ def rotate_by_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 def test_tables_of_angles_are_told_where_arbitrary_ones_differ() -> None:
     line = "x: B H n 4, cos: n 4, sin: n 4 -> x"
-    assert not equal(rotate, rotate, line).two.table.says
+    assert not equal(rotate, rotate, line).programs.table.says
     found = equal(rotate, rotate_by_halves, line)
     assert found.verdict == "proved"
     assert any("equal in both halves" in c.text for c in found.assuming)
@@ -328,7 +328,7 @@ def test_what_is_not_finite_of_zeros_alone_is_a_remark() -> None:
         return x * x / x
 
     looked = compare_numerically(
-        pair_programs(Target(divided, "divided", line), Target(lambda x: x, "plain", line))
+        pair_programs(Operand(divided, "divided", line), Operand(lambda x: x, "plain", line))
     )
     assert looked.counterexample is None
     assert "for inputs that are 0, divided returns non-finite values" in looked.overflows
@@ -354,7 +354,7 @@ def test_what_overflows_alone_is_no_counterexample() -> None:
     ],
 )
 def test_a_specification_stands_for_the_second(text: str, verdict: str) -> None:
-    found = compare(Target(fused, "fused", QKV), Target(text, text))
+    found = compare(Operand(fused, "fused", QKV), Operand(text, text))
     assert found.verdict == verdict
 
 
@@ -368,7 +368,7 @@ def test_a_specification_stands_for_the_second(text: str, verdict: str) -> None:
 )
 def test_a_wrong_specification_is_refused(text: str, told: str) -> None:
     with pytest.raises((WrongSpecification, SignatureError), match=told):
-        compare(Target(fused, "fused", QKV), Target(text, text))
+        compare(Operand(fused, "fused", QKV), Operand(text, text))
 
 
 def test_expressions_are_read() -> None:
@@ -382,14 +382,14 @@ def test_expressions_are_read() -> None:
         ("a[..., 0]", x[..., 0]),
     ):
         made = expressions(f"w = {text}")["w"]
-        assert torch.equal(made.of({"a": x}), wanted)
+        assert torch.equal(made.evaluate({"a": x}), wanted)
 
 
 @pytest.mark.parametrize("text", ["w", "w = ", "w = open('x')", "w = a.b(c)", "w = 3", "w = a; b"])
 def test_what_is_no_expression_is_refused(text: str) -> None:
     known = dict.fromkeys(("a", "a.b", "b", "c", "open", "x"), torch.ones(1))
     with pytest.raises(SignatureError, match="wanted"):
-        _ = [made.of(known) for made in expressions(text).values()]
+        _ = [made.evaluate(known) for made in expressions(text).values()]
 
 
 def test_shards_are_found_by_their_names() -> None:
@@ -452,7 +452,7 @@ def rotated_at(x: Tensor, positions: Tensor) -> Tensor:
 )
 def test_a_rotation_is_specified_as_it_is_declared(text: str, same: bool) -> None:
     line = "x: B H n 8, positions: B n positions -> x"
-    found = compare(Target(rotated_at, "rotated_at", line), Target(text, text), seconds=4.0)
+    found = compare(Operand(rotated_at, "rotated_at", line), Operand(text, text), seconds=4.0)
     assert (found.verdict in ("proved", "exact", "measured")) == same
     assert same or found.verdict == "counterexample"
 
@@ -461,7 +461,7 @@ def test_tables_of_another_format_than_the_weights_are_left_as_they_were() -> No
     one = Tables(1)
     one.register_buffer("fine", torch.tensor([1 / 3], dtype=torch.float64))
     one.weight = nn.Parameter(torch.ones(1, dtype=torch.bfloat16))
-    both = pair_programs(Target(one, "one", TOKENS), Target(one, "other", TOKENS))
+    both = pair_programs(Operand(one, "one", TOKENS), Operand(one, "other", TOKENS))
     before = {name: x.clone() for module in both.modules for name, x in module.state_dict().items()}
     compare_numerically(both)
     after = {name: x for module in both.modules for name, x in module.state_dict().items()}

@@ -15,7 +15,7 @@ from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.matching import divergence
 from attnproof.programs.equal.measure import compare_numerically
 from attnproof.programs.equal.pair import pair_programs
-from attnproof.programs.equal.sides import Target
+from attnproof.programs.equal.sides import Operand
 from attnproof.programs.equal.specification import WrongSpecification, read
 from attnproof.programs.signature import SignatureError
 
@@ -24,12 +24,12 @@ TABLE = "table: 32 H, r = r, n = n -> H r n"
 
 
 def against(code: Callable[..., Tensor], line: str, text: str) -> Verdict:
-    return compare(Target(code, "code", line), Target(text, text), seconds=4.0)
+    return compare(Operand(code, "code", line), Operand(text, text), seconds=4.0)
 
 
 def differ(code: Callable[..., Tensor], line: str, text: str) -> bool:
     """Whether running alone shows a difference."""
-    looked = compare_numerically(pair_programs(Target(code, "code", line), Target(text, text)))
+    looked = compare_numerically(pair_programs(Operand(code, "code", line), Operand(text, text)))
     assert looked.tried
     return looked.counterexample is not None
 
@@ -125,7 +125,7 @@ class T5(nn.Module):
 def test_the_table_of_a_layer_is_found_by_its_name() -> None:
     text = "attention:heads=2,scale=1,buckets=32,bidirectional"
     line = "x: B n 16 -> B n 16"
-    both = pair_programs(Target(T5(), "T5", line), Target(text, text))
+    both = pair_programs(Operand(T5(), "T5", line), Operand(text, text))
     assert "table" in both.weights
     assert both.notes == ()
     looked = compare_numerically(both)
@@ -135,7 +135,7 @@ def test_the_table_of_a_layer_is_found_by_its_name() -> None:
 
 def test_what_a_specification_has_no_use_for_is_a_remark() -> None:
     plain = "attention:heads=2,scale=1"
-    both = pair_programs(Target(T5(), "T5", "x: B n 16 -> B n 16"), Target(plain, plain))
+    both = pair_programs(Operand(T5(), "T5", "x: B n 16 -> B n 16"), Operand(plain, plain))
     assert both.notes == (f"{plain} uses none of relative_attention_bias.weight",)
     assert compare_numerically(both).counterexample is not None
 
@@ -178,13 +178,13 @@ def test_alibi_is_proved_and_its_other_side_is_another() -> None:
 )
 def test_what_is_no_bias_is_refused(text: str, told: str) -> None:
     with pytest.raises((WrongSpecification, SignatureError), match=told):
-        compare(Target(linear, "linear", HEADS), Target(text, text))
+        compare(Operand(linear, "linear", HEADS), Operand(text, text))
 
 
 def test_a_wrong_specification_is_told_before_what_is_wrong_with_the_call() -> None:
     for line in ("", "x: B n E -> B n"):
         with pytest.raises(WrongSpecification, match="nope"):
-            compare(Target(linear, "linear", line), Target("attention:nope", "attention:nope"))
+            compare(Operand(linear, "linear", line), Operand("attention:nope", "attention:nope"))
 
 
 def test_buckets_want_a_table() -> None:
@@ -251,12 +251,12 @@ def test_what_grows_past_the_format_is_a_remark() -> None:
 
     line = "x: B n -> B n"
     looked = compare_numerically(
-        pair_programs(Target(divided, "divided", line), Target(plain, "plain", line))
+        pair_programs(Operand(divided, "divided", line), Operand(plain, "plain", line))
     )
     assert looked.counterexample is None
     assert "for large inputs, divided returns non-finite values in float32" in looked.overflows
     other = compare_numerically(
-        pair_programs(Target(divided, "divided", line), Target(lambda x: 1 / x, "other", line))
+        pair_programs(Operand(divided, "divided", line), Operand(lambda x: 1 / x, "other", line))
     )
     assert other.counterexample is not None
 
@@ -268,7 +268,7 @@ def test_nan_of_small_inputs_is_a_difference() -> None:
         return x.sqrt().nan_to_num(nan=0.0)
 
     looked = compare_numerically(
-        pair_programs(Target(torch.sqrt, "sqrt", line), Target(rooted, "rooted", line))
+        pair_programs(Operand(torch.sqrt, "sqrt", line), Operand(rooted, "rooted", line))
     )
     assert looked.counterexample is not None
 
@@ -287,7 +287,7 @@ def test_what_parts_two_programs_is_no_array_of_written_numbers_and_no_moved_inp
 
     line = "q: B n E, k: B n E -> B n n"
     found: Any = divergence(
-        pair_programs(Target(first, "first", line), Target(second, "second", line))
+        pair_programs(Operand(first, "first", line), Operand(second, "second", line))
     )
     assert str(found.second).startswith("mul at")
     assert found.first.operation == "sub"
@@ -295,7 +295,7 @@ def test_what_parts_two_programs_is_no_array_of_written_numbers_and_no_moved_inp
 
 def test_what_a_specification_does_is_looked_at_too() -> None:
     found: Any = divergence(
-        pair_programs(Target(of_both_sides, "b", HEADS), Target("bias:name=alibi", "alibi"))
+        pair_programs(Operand(of_both_sides, "b", HEADS), Operand("bias:name=alibi", "alibi"))
     )
     assert found.first.operation == "neg"  # of the slopes
 
@@ -368,7 +368,7 @@ def test_a_layer_may_have_tables_of_half_a_head(
 ) -> None:
     torch.manual_seed(0)
     text = f"attention:heads=2,rope={layout}"
-    found = compare(Target(layer(), "layer", TABLES), Target(text, text), seconds=60.0)
+    found = compare(Operand(layer(), "layer", TABLES), Operand(text, text), seconds=60.0)
     assert found.verdict == verdict, found.why
 
 
@@ -379,11 +379,11 @@ def test_a_layer_may_have_tables_of_half_a_head(
 def test_the_frequencies_of_a_layer_are_scaled_as_specified(scaling: str, same: bool) -> None:
     torch.manual_seed(0)
     text = f"attention:heads=2,rope=half,{scaling}"
-    both = pair_programs(Target(Longer(), "layer", "x: B n 16 -> B n 16"), Target(text, text))
+    both = pair_programs(Operand(Longer(), "layer", "x: B n 16 -> B n 16"), Operand(text, text))
     assert (compare_numerically(both).counterexample is None) == same
 
 
 def test_a_scaling_of_no_name_is_refused() -> None:
     text = "attention:heads=2,rope=half,scaling=longer"
     with pytest.raises(WrongSpecification, match="scaling is one of linear, ntk"):
-        pair_programs(Target(Longer(), "layer", "x: B n 16 -> B n 16"), Target(text, text))
+        pair_programs(Operand(Longer(), "layer", "x: B n 16 -> B n 16"), Operand(text, text))

@@ -15,7 +15,7 @@ from attnproof.programs.draw import Draw
 from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.measure import compare_numerically
 from attnproof.programs.equal.pair import pair_programs
-from attnproof.programs.equal.sides import Target
+from attnproof.programs.equal.sides import Operand
 from attnproof.programs.response import moved_inside
 from attnproof.programs.signature import SignatureError
 
@@ -50,7 +50,7 @@ def filled_below(count: int) -> Tensor:
 
 
 def found(one: Callable[..., Any], other: Callable[..., Any], *calls: str, **more: Any) -> Verdict:
-    told = Target(one, one.__name__, calls[0]), Target(other, other.__name__, calls[-1])
+    told = Operand(one, one.__name__, calls[0]), Operand(other, other.__name__, calls[-1])
     return compare(*told, **({"seconds": 60.0} | more))
 
 
@@ -80,8 +80,8 @@ def test_masks_of_lengths_that_differ_have_a_counterexample(
 def test_what_is_given_nothing_is_refused() -> None:
     with pytest.raises(SignatureError, match="nothing to compare it on"):
         pair_programs(
-            Target(lambda: torch.ones(3), "one", "-> 3"),
-            Target(lambda: torch.ones(3), "two", "-> 3"),
+            Operand(lambda: torch.ones(3), "one", "-> 3"),
+            Operand(lambda: torch.ones(3), "two", "-> 3"),
         )
 
 
@@ -129,14 +129,14 @@ def spread_otherwise(x: Tensor) -> Tensor:
 
 def test_numbers_that_cancel_show_no_difference() -> None:
     line = "x: B n E -> B n E"
-    both = pair_programs(Target(spread, "one", line), Target(spread_by_squares, "other", line))
+    both = pair_programs(Operand(spread, "one", line), Operand(spread_by_squares, "other", line))
     looked = [compare_numerically(both, seed) for seed in range(3)]
     assert all(one.counterexample is None for one in looked)
     assert any(one.cancels for one in looked)  # which the line of the verdict says
     assert not compare_numerically(
-        pair_programs(Target(spread, "one", line), Target(spread, "other", line))
+        pair_programs(Operand(spread, "one", line), Operand(spread, "other", line))
     ).cancels
-    apart = pair_programs(Target(spread, "one", line), Target(spread_otherwise, "other", line))
+    apart = pair_programs(Operand(spread, "one", line), Operand(spread_otherwise, "other", line))
     assert compare_numerically(apart).counterexample is not None
 
 
@@ -150,11 +150,11 @@ def test_what_each_operation_rounds_is_seen_where_numbers_cancel() -> None:
 def test_what_a_program_writes_into_its_input_is_not_given_to_the_other() -> None:
     line = "x: B n E -> B n E"
     both = pair_programs(
-        Target(lambda x: x.add_(1), "one", line), Target(lambda x: x + 1, "other", line)
+        Operand(lambda x: x.add_(1), "one", line), Operand(lambda x: x + 1, "other", line)
     )
     assert compare_numerically(both).counterexample is None
     twice = pair_programs(
-        Target(lambda x: x.add_(1) + x, "one", line), Target(lambda x: 2 * x + 1, "other", line)
+        Operand(lambda x: x.add_(1) + x, "one", line), Operand(lambda x: 2 * x + 1, "other", line)
     )
     assert compare_numerically(twice).counterexample is not None
 

@@ -17,7 +17,7 @@ from attnproof.programs.equal.measure import (
     edge_case_remarks,
 )
 from attnproof.programs.equal.pair import ProgramPair, pair_programs
-from attnproof.programs.equal.sides import Target
+from attnproof.programs.equal.sides import Operand
 
 Code = Callable[..., Tensor]
 MASKED = "q: B H r 4, k: B H n 4, v: B H n 4, mask: B 1 r n keep -> B H r 4"
@@ -29,7 +29,7 @@ TOKENS = "x: B n 4 -> B n 4"
 
 
 def both(first: Code, second: Code, line: str) -> ProgramPair:
-    return pair_programs(Target(first, "first", line), Target(second, "second", line))
+    return pair_programs(Operand(first, "first", line), Operand(second, "second", line))
 
 
 def looked(first: Code, second: Code, line: str) -> NumericComparison:
@@ -167,10 +167,10 @@ def test_sines_are_of_the_angles_of_their_cosines() -> None:
     tables = "cos_q: n 4 cos, sin_q: n 4 sin, cos_k: n 4 cos, sin_k: n 4 sin"
     line = f"q: B n 4, {tables} -> B n 4"
     assert (
-        compare(Target(each, "each", line), Target(mixed, "mixed", line)).verdict
+        compare(Operand(each, "each", line), Operand(mixed, "mixed", line)).verdict
         == "counterexample"
     )
-    found = compare(Target(each, "each", line), Target(halved, "halved", line))
+    found = compare(Operand(each, "each", line), Operand(halved, "halved", line))
     assert found.verdict == "proved"
     assert found.programs.table is HALVES
     assert [one.name for one in found.programs.inputs] == [
@@ -211,7 +211,7 @@ def test_complex_inputs_are_no_fault_of_ours() -> None:
 
     line = "q: B n 4, freqs: n 2 cis -> B n 4"
     for other, wanted in ((turned, True), (undone, False)):
-        found = compare(Target(turned, "turned", line), Target(other, "other", line), seconds=4)
+        found = compare(Operand(turned, "turned", line), Operand(other, "other", line), seconds=4)
         assert found.verdict != "internal error"
         assert (found.verdict != "counterexample") == wanted
 
@@ -280,7 +280,7 @@ def test_what_is_not_proved_says_at_which_lengths_it_was_run() -> None:
         return x.sort(1).values.sort(1).values
 
     found = compare(
-        Target(sorted_twice, "twice", TOKENS), Target(lambda x: x.sort(1).values, "once", TOKENS)
+        Operand(sorted_twice, "twice", TOKENS), Operand(lambda x: x.sort(1).values, "once", TOKENS)
     )
     assert found.verdict in ("measured", "exact")
     assert "at lengths up to 70" in found.why
@@ -298,8 +298,8 @@ def test_lengths_that_one_line_has_as_one_are_told() -> None:
 
     line, square = "q: B r 4, k: B n 4 -> B r n", "q: B n 4, k: B n 4 -> B n n"
     first, second = causal_at(offset=True), causal_at(offset=False)
-    found = compare(Target(first, "first", line), Target(second, "second", square))
+    found = compare(Operand(first, "first", line), Operand(second, "second", square))
     assert found.verdict == "proved"
     assert [c.kind for c in found.assuming if c.text in ("n = r", "r = n")] == ["for"]
-    found = compare(Target(first, "first", line), Target(second, "second", line))
+    found = compare(Operand(first, "first", line), Operand(second, "second", line))
     assert found.verdict == "counterexample"

@@ -12,7 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.call_parts import BOUND_NAMES
 from attnproof.programs.equal.pair import pair_programs
-from attnproof.programs.equal.sides import Target
+from attnproof.programs.equal.sides import Operand
 from attnproof.programs.exact import exact
 from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
@@ -190,4 +190,4 @@ def test_bounds_of_other_axes_are_refused() -> None:
 
 def test_two_programs_are_not_compared_by_bounds() -> None:
     with pytest.raises(SignatureError, match="cannot be compared yet"):
-        pair_programs(Target(packed, "first", HEADS), Target(evenly, "second", HEADS))
+        pair_programs(Operand(packed, "first", HEADS), Operand(evenly, "second", HEADS))
