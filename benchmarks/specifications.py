@@ -1,9 +1,9 @@
-"""Attention layers of transformers, each compared with a specification.
+"""Compare attention layers of transformers with specifications.
 
 ``python -m benchmarks.specifications [NAME ...] [--into FILE] [--page FILE]``
 
-What was found is kept in FILE as it is found, and not looked at again.  Rotary functions are put
-into classes, with specifications as the first of each: :mod:`benchmarks.classes`.
+Each result is stored in FILE as soon as it is known, and reused.  :mod:`benchmarks.classes`
+compares rotary functions with specifications.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ def _table(found: list[dict[str, Any]]) -> Table:
 
 
 def main() -> None:
-    """Compare what is asked for, and write the page."""
+    """Compare the requested layers, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.specifications")
-    parser.add_argument("names", nargs="*", help="layers; all if none is named")
-    parser.add_argument("--into", type=Path, help="where what is found is kept")
+    parser.add_argument("names", nargs="*", help="layers; by default all")
+    parser.add_argument("--into", type=Path, help="a file in which results are stored")
     parser.add_argument("--page", type=Path, help="a page of Markdown")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
