@@ -228,7 +228,7 @@ def values_too(X: Array, W_k: Array, W_q: Array, W_v: Array, c: Array) -> Claim:
     claims=("S9",),
 )
 def softmax_of_a_conjugate_wants_a_square_matrix(M: Array, sigma: Array) -> Claim:
-    """No statement: M has m columns and P has n rows."""
+    """Not a statement: M has m columns but P has n rows."""
     P = permutation_matrix(sigma)
     return equal(column_softmax(P.mT @ M @ P), P.mT @ column_softmax(M) @ P)
 
@@ -262,8 +262,8 @@ def clockwise_and_anticlockwise_rotations_score_differently(
 ) -> dict[str, Claim | Law]:
     """The map between the two is ω ↦ −ω.
 
-    With ω = 1 the query (1, 0) at 0 and the key (0, 1) at 1 score sin 1 in the one and −sin 1 in
-    the other.
+    With ω = 1 the query (1, 0) at 0 and the key (0, 1) at 1 score sin 1 under one convention
+    and −sin 1 under the other.
     """
     xp = array_namespace(X)
     M = block_rotation(-omega)

@@ -146,7 +146,7 @@ def any_score_function_keeps_the_symmetries(
             ("each score moves with its pair", softmax(table[tau][:, sigma]) @ (V[sigma] @ h)),
             ("softmax commutes with permutations", softmax(table)[tau][:, sigma] @ (V[sigma] @ h)),
             (
-                "σ meets every pair once; the product is associative",
+                "the sum contains every pair once; the product is associative",
                 kernel_attention(alpha, Q, K, V)[tau] @ h,
             ),
         ),
@@ -201,7 +201,7 @@ def queries_alone(alpha: Function, g: Function, Q: Array, K: Array, V: Array) ->
     claims=("GS2.7.1",),
 )
 def a_score_without_its_norm_is_a_vector(Q: Array, K: Array, V: Array) -> Claim:
-    """No statement: these are r × n × ℓ numbers instead of r × n."""
+    """Not a statement: the scores form an r × n × ℓ numbers instead of r × n."""
     return equal(kernel_attention(lambda q, k: -q - k, Q, K, V), softmax(-distances(Q, K)) @ V)
 
 
@@ -217,7 +217,7 @@ def with_norm(Q: Array, K: Array, V: Array) -> Claim:
 
 
 @theorem(
-    "−‖q − k‖²/2 = q·k − ‖k‖²/2 − ‖q‖²/2, and softmax over the keys does not see ‖q‖",
+    "−‖q − k‖²/2 = q·k − ‖k‖²/2 − ‖q‖²/2, and softmax over the keys does not depend on ‖q‖",
     given={"Q": real(r, ell), "K": real(n, ell)},
     sources=("Ganev, section 2.7, the expansion of the square",),
     claims=("GS2.7.5",),
@@ -256,7 +256,7 @@ def without_norms(Q: Array, K: Array) -> Claim:
 def scores_of_the_distance_ignore_rotations(
     Q: Array, K: Array, g: Array, t: Array
 ) -> dict[str, Claim]:
-    """Rows of Q and K rotated by g and moved by t; the scores are −‖·‖, −‖·‖²/2, and so on."""
+    """Rows of Q and K are mapped by g and translated by t; the scores are −‖·‖, −‖·‖²/2, etc."""
     moved = distances(Q @ g + t, K @ g + t)
     still = falling(distances(Q, K))
     return {
@@ -352,8 +352,8 @@ def keys_of_one_norm_are_weighted_alike(Q: Array, K: Array, V: Array, c: Array) 
     return chain(
         weights_by_distance(Q, K) @ V,
         ("the square, multiplied out", softmax(Q @ K.mT - half_norms(K)[None, :]) @ V),
-        ("all keys have one norm", softmax(Q @ K.mT - same(c)[None, :]) @ V),
-        ("softmax does not see a constant", softmax(Q @ K.mT) @ V),
+        ("all keys have the same norm", softmax(Q @ K.mT - same(c)[None, :]) @ V),
+        ("softmax is invariant under adding a constant", softmax(Q @ K.mT) @ V),
     )
 
 

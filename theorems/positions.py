@@ -268,7 +268,7 @@ def every_table(t: Array, a: Array, b: Array) -> Claim:
     claims=("B10",),
 )
 def a_table_ends_with_its_last_row(X: Array, P: Array) -> Claim:
-    """No statement: row N of the table does not exist."""
+    """Not a statement: row N of the table does not exist."""
     return equal((X + P) - P, X)
 
 
@@ -308,7 +308,7 @@ def first_position() -> Claim:
     claims=("B12",),
 )
 def pairs_fill_an_even_number_of_channels(p: Array, omega: Array, Y: Array) -> Claim:
-    """No statement: B pairs are 2B channels, and C may be odd."""
+    """Not a statement: B pairs are 2B channels, and C may be odd."""
     xp = array_namespace(p)
     angles = p[:, None] * omega
     pairs = xp.stack((xp.sin(angles), xp.cos(angles)), axis=-1)

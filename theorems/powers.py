@@ -256,7 +256,7 @@ def last_is_smallest(log_omega: Array) -> Claim:
     claims=("G3.1d", "G3.4"),
 )
 def an_additive_table_has_the_width_of_the_data(X: Array, P: Array, Y: Array) -> Claim:
-    """No statement: X + P[:, :d] has d columns, and Y has d + e."""
+    """Not a statement: X + P[:, :d] has d columns, and Y has d + e."""
     return equal(Y - (X + P[:, :d]), 0 * Y)
 
 

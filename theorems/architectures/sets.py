@@ -174,7 +174,7 @@ def other_way_round(c: Array) -> Claim:
 def self_attention_keeps_the_shape_of_its_tokens(
     X: Array, W_Q: Array, W_K: Array, W_V: Array
 ) -> Claim:
-    """No statement: the outputs have width d, so a residual X + SelfAtt(X) needs d = p."""
+    """Not a statement: the outputs have width d, so a residual X + SelfAtt(X) needs d = p."""
     output = self_attention(X, W_Q, W_K, W_V)
     return equal((X + output) - X, output)
 

@@ -331,7 +331,7 @@ def other_order(X: Array, sigma: Array, tau: Array) -> Claim:
 def queries_are_turned_by_a_matrix_of_their_own_width(
     Q: Array, K: Array, V: Array, g: Array
 ) -> Claim:
-    """No statement: Q has ℓ columns and g has d rows."""
+    """Not a statement: Q has ℓ columns and g has d rows."""
     return equal(attention(Q @ g, K @ g, V), attention(Q, K, V))
 
 

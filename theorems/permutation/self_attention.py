@@ -410,7 +410,7 @@ def queries_from_tokens(X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Arr
 def a_learned_query_gives_one_column_for_each_query(
     X: Array, W_k: Array, W_v: Array, Q: Array, sigma: Array
 ) -> Claim:
-    """No statement: a spatial permutation of n columns cannot act on m of them."""
+    """Not a statement: a spatial permutation of n columns cannot act on m of them."""
     output = learned_query_attention(X, W_k, Q, W_v)
     return equal(output @ permutation_matrix(sigma), output)
 
