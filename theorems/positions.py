@@ -142,7 +142,7 @@ def equal_tokens_are_as_far_apart_as_their_positions(
 
 
 @equal_tokens_are_as_far_apart_as_their_positions.negative_control(
-    "the sum tells which token stands there", assume=lambda x, y, u, v: [(x, y + v - u)]
+    "the sum determines the token at that position", assume=lambda x, y, u, v: [(x, y + v - u)]
 )
 def identifies(x: Array, y: Array) -> Claim:
     return equal(x, y)
@@ -244,7 +244,7 @@ def tables_with_two_equal_rows_are_a_proper_subspace(
 
 
 @tables_with_two_equal_rows_are_a_proper_subspace.negative_control(
-    "every table has different rows, one whose rows are all t too",
+    "every table has different rows, even one whose rows all equal t",
     assume=lambda a, b: [differ(a, b)],
     t=real(p),
 )
@@ -335,7 +335,7 @@ def coded(digits: Any, count: Any) -> Any:
 
 
 @theorem(
-    "b binary digits tell the positions below 2^b apart; digit t has period 2^{t+1}",
+    "b binary digits distinguish the positions below 2^b; digit t has period 2^{t+1}",
     given={"i": natural(), "j": natural(), "k": natural(), "a": natural(), "t": natural()},
     sources=("document 004, binary numerals",),
     claims=("R3", "R4"),

@@ -34,7 +34,7 @@ PLACES = {"u": positions(r), "v": positions(n)}
 
 
 @theorem(
-    "Rotary encoding is linear in the token, keeps its length, and rotates consecutive pairs",
+    "Rotary encoding is linear in the token, preserves its norm, and rotates consecutive pairs",
     given={
         "X": real(n, 2 * B),
         "Y": real(n, 2 * B),
@@ -134,7 +134,7 @@ def by_the_sum(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim:
 
 
 @theorem(
-    "Rotating only the queries keeps the relative property",
+    "Rotating only the queries preserves the relative property",
     given={**QUERIES_AND_KEYS, **PLACES, "s": positions(), "omega": frequencies(B)},
     expected="refuted",
     sources=("Su et al. 2021 (RoFormer), eq. 16 needs both",),
@@ -142,7 +142,7 @@ def by_the_sum(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim:
 def rotating_only_the_queries_is_not_relative(
     Q: Array, K: Array, u: Array, s: Array, omega: Array
 ) -> Claim:
-    """False: a common shift s of all positions rotates the queries and leaves the keys."""
+    """False: a common shift s of all positions rotates the queries but not the keys."""
     return equal(rotate(Q, u + s, omega) @ K.mT, rotate(Q, u, omega) @ K.mT)
 
 
@@ -210,7 +210,7 @@ def same_channels(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim
 
 
 @theorem(
-    "Rotary attention is unchanged when all positions move by s",
+    "Rotary attention is unchanged when all positions are shifted by s",
     given={
         **QUERIES_AND_KEYS,
         "V": real(n, d),

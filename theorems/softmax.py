@@ -178,7 +178,7 @@ def half_space(V: Array, c: Array, b: Array) -> list[Claim]:
 
 
 @theorem(
-    "A half-space that holds all values holds every softmax-weighted sum of them",
+    "A half-space that contains all values contains every softmax-weighted sum of them",
     given={
         "q": real(ell),
         "K": real(n, ell),
@@ -249,7 +249,7 @@ def repeated_pair(s: Array, V: Array) -> Claim:
 
 
 @theorem(
-    "With one finite score at least, softmax is a distribution that is 0 exactly where s = −inf",
+    "With at least one finite score, softmax is a distribution that is 0 exactly where s = −inf",
     given={"s": real(n), "e": injection(k, n)},
     sources=("Ganev, Notation, Softmax",),
     claims=("G1.3",),

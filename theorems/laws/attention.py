@@ -225,7 +225,7 @@ def queries_alone(f: Any, q: Any, k: Any, v: Any, q2: Any) -> Sides:
     "attend",
     names=(("heads of a group", "the same, other keys and values in the other groups"),),
     sizes=({"r": 5, "n": 5},),
-    unsaid="heads of a group use its keys alike",
+    unsaid="all heads of a group use its keys in the same way",
     **QKV,
     k2=KEYS,
     v2=KEYS,
@@ -255,7 +255,7 @@ def _one_of(own: Any, others: Any, place: int) -> Any:
 @HEADS_APART.formula(
     "attention",
     "attend",
-    names=(("a head", "the same, all other heads changed"),),
+    names=(("a head", "the same head, with all other heads changed"),),
     sizes=({"r": 5, "n": 5},),
     unsaid="other numbers of heads",
     **QKV,

@@ -164,7 +164,7 @@ def _longer_alike(rotated: Any, x: Any, other: Any, y: Any) -> Sides:
 def _with_first(x: Any, y: Any) -> Any:
     """Return x·y, for every token, head and row of x and the first of y.
 
-    Numbers that all equal the one at the first place are equal, so this implies it for all pairs.
+    Numbers that all equal the first are equal to each other, so this implies it for all pairs.
     """
     return x * y[0, 0, 0]
 
