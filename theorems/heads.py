@@ -72,7 +72,7 @@ def maps_exchanged(X: Array, S_Q: Array, S_K: Array, S_V: Array) -> Claim:
 def heads_divide_by_the_root_of_their_own_width(
     Q: Array, K: Array, V: Array, W_Q: Array, W_K: Array, W_V: Array
 ) -> Claim:
-    """Att divides by the square root of the width of columns of its queries, and QW_Q has p columns."""
+    """Att divides by the square root of the width of its queries, and QW_Q has p columns."""
     return equal(sum_of_heads(Q, K, V, W_Q, W_K, W_V), written_out(Q, K, V, W_Q, W_K, W_V, p))
 
 

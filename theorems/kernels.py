@@ -201,7 +201,7 @@ def queries_alone(alpha: Function, g: Function, Q: Array, K: Array, V: Array) ->
     claims=("GS2.7.1",),
 )
 def a_score_without_its_norm_is_a_vector(Q: Array, K: Array, V: Array) -> Claim:
-    """Not a statement: the scores form an r × n × ℓ numbers instead of r × n."""
+    """Not a statement: the scores form an r × n × ℓ array, but an r × n matrix is required."""
     return equal(kernel_attention(lambda q, k: -q - k, Q, K, V), softmax(-distances(Q, K)) @ V)
 
 

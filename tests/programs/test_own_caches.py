@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.equal.deciding import compare
-from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.sides import Operand
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.exporting import exported
@@ -249,7 +249,7 @@ def test_of_two_programs_what_they_leave_is_not_compared() -> None:
             return k, v
 
     line = "x: B n E, start_pos = 0, mask = None -> B n E"
-    found = compare(Told(Caching(), "one", line), Told(Leaves(), "other", line))
+    found = compare(Operand(Caching(), "one", line), Operand(Leaves(), "other", line))
     assert found.verdict == "proved", found
     left = "what the code leaves in cache_k and cache_v for later calls is not compared"
     assert left in {one.text for one in found.assuming}
