@@ -21,8 +21,8 @@ from ...numeric.devices import name_of
 from ..calling import arranged
 from ..draw import Draw
 from ..finding import Counterexample
-from ..prove.call_variants import HOW, called_in, given_in, trained, weights_drawn, zeroed
-from ..prove.running import seen_of, shrunk
+from ..prove.call_variants import WAY_TEXTS, call_in, inputs_for, random_weights, trainable, zeroed
+from ..prove.running import counterexample_of, shrunk
 from ..response import (
     CANCELLED,
     NotDeterministic,
@@ -158,8 +158,8 @@ def run_in(way: str, both: ProgramPair, side: str, values: Sequence[Tensor]) -> 
     """Return the results of one program, called in some way; it may write into its inputs."""
     if way == "plain":
         return both.results_of_copies(side, values)
-    given = given_in(way, values, batch_axes(both))
-    return list(called_in(way, lambda *own: both.results(side, own), given, both.modules))
+    given = inputs_for(way, values, batch_axes(both))
+    return list(call_in(way, lambda *own: both.results(side, own), given, both.modules))
 
 
 def batch_axes(both: ProgramPair) -> list[int | None]:
@@ -230,22 +230,22 @@ def _compare_unusual(
             return
     tokens = [c for c in at if c in TOKENS]
     square = {**at, **dict.fromkeys(tokens, min((at[c] for c in tokens), default=0))}
-    for way in dict.fromkeys(("apart", *HOW)):
+    for way in dict.fromkeys(("strided", *WAY_TEXTS)):
         lengths = square if way == "one" else at  # shared inputs need equal shapes
         values = _drawn_or_none(both, lengths, draw)
         if values:
-            values = given_in(way, values, batch_axes(both))
+            values = inputs_for(way, values, batch_axes(both))
         _compare_at(both, lengths, values, draw, found, way=way)
         if found.counterexample is not None:
-            found.how = HOW[way]
+            found.how = WAY_TEXTS[way]
             return
-    with weights_drawn(both.modules) as drawn_anew:
+    with random_weights(both.modules) as drawn_anew:
         if drawn_anew:
             _compare_at(both, at, given, draw, found)
     if found.counterexample is not None:
         found.how = "with other weights"
         return
-    weights = trained(both.modules)
+    weights = trainable(both.modules)
     for some in (weights, *([one] for one in weights[:MAX_ZEROED])) if weights else ():
         with zeroed(some):
             _compare_at(both, at, given, draw, found, description="weights that are 0")
@@ -411,8 +411,8 @@ def _smallest(
         )
     else:
         least = shrunk(run, values)
-        given = given_in(run.way, list(least.values()), batch_axes(both))  # shared inputs
-        seen = seen_of(run, _values(both.inputs, given))
+        given = inputs_for(run.way, list(least.values()), batch_axes(both))  # shared inputs
+        seen = counterexample_of(run, _values(both.inputs, given))
     one, other = both.first.program.name, both.second.program.name
     place = seen.here[0].removeprefix("left side")
     if one == other:

@@ -227,8 +227,8 @@ def test_a_branch_on_a_length_is_found() -> None:
 ELSEWHERE: dict[str, tuple[Callable[..., bool], str]] = {
     "not contiguous": (lambda q, *_: not q.is_contiguous(), "not contiguous"),
     "of another stride": (lambda q, *_: q.stride(-1) != 1, "not contiguous"),
-    "wants gradients": (lambda q, *_: q.requires_grad, "with gradients wanted"),
-    "gradients enabled": (lambda *_: torch.is_grad_enabled(), "with gradients"),
+    "wants gradients": (lambda q, *_: q.requires_grad, "with inputs that require gradients"),
+    "gradients enabled": (lambda *_: torch.is_grad_enabled(), "with inputs that require gradients"),
     "inference": (lambda *_: torch.is_inference_mode_enabled(), "in inference mode"),
     "one array": (lambda q, k, _: q is k, "with one parameter"),
     "one place": (lambda q, k, _: q.data_ptr() == k.data_ptr(), "with one parameter"),

@@ -16,7 +16,14 @@ from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.prove.conditions import BY_VALUE, ON_CPU
-from attnproof.programs.prove.gate import OVERWRITES, POOL, STEPS, _near, _pool, _Run
+from attnproof.programs.prove.gate import (
+    OVERWRITES,
+    POOL,
+    POOL_STRIDE,
+    _equal_up_to_rounding,
+    _pool,
+    _Run,
+)
 from attnproof.programs.source_numbers import numbers_in, numbers_of, related_numbers
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Rotary
@@ -420,7 +427,7 @@ def test_numbers_of_a_source_are_those_of_the_code_alone() -> None:
 def test_numbers_beyond_the_pool_come_round_it() -> None:
     run: Any = SimpleNamespace(pool=_pool())
     for count in (5, POOL, POOL + 5, 2 * POOL + 1):
-        want = _pool()[(torch.arange(count) + 7 * STEPS) % POOL]
+        want = _pool()[(torch.arange(count) + 7 * POOL_STRIDE) % POOL]
         assert torch.equal(_Run.numbers(run, (count,), 7), want)
 
 
@@ -439,4 +446,4 @@ def test_numbers_beyond_the_pool_come_round_it() -> None:
 def test_what_differs_is_weighed_by_what_differs(
     got: list[float], want: list[float], alike: bool
 ) -> None:
-    assert _near(torch.tensor(got), torch.tensor(want), 1e-6, 1.0) is alike
+    assert _equal_up_to_rounding(torch.tensor(got), torch.tensor(want), 1e-6, 1.0) is alike
