@@ -222,11 +222,20 @@ def in_other_layout(x: Tensor) -> Tensor:
 
 
 def _of_other_sizes(call: Call, axes: Axes) -> tuple[Tensor, ...]:
-    """Return inputs like those of a call, each symbolic axis longer by a different amount."""
-    generator = torch.Generator().manual_seed(1)
+    """Return inputs like those of a call, each symbolic axis longer by a different amount.
+
+    If the code rejects more, they are shorter.
+    """
     sizes = _symbolic(call, axes).items()
-    more = {length: n + place for place, (length, n) in enumerate(sizes, start=1)}
-    return _inputs(call, _shapes(call, axes, more), generator)
+    longer = {length: n + place for place, (length, n) in enumerate(sizes, start=1)}
+    shorter = {length: max(2, n - place) for place, (length, n) in enumerate(sizes, start=1)}
+    found: tuple[Tensor, ...] = ()
+    for other in (shorter, longer):
+        generator = torch.Generator().manual_seed(1)
+        inputs = _inputs(call, _shapes(call, axes, other), generator)
+        if not found or result_of(call.code, inputs) is not None:
+            found = inputs
+    return found
 
 
 def _of_crossed_sizes(graph: Graph, axes: Axes) -> Iterator[tuple[Tensor, ...]]:
