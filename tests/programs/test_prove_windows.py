@@ -162,7 +162,7 @@ def test_a_wrong_index_is_refused_with_a_witness(name: str) -> None:
 
 
 UNREAD: dict[str, tuple[Callable[[], nn.Module], str]] = {
-    "a window that does not fit": (lambda: Window(4, 4, at=index(3, 5)), "4 by 4 wants a bias"),
+    "a window that does not fit": (lambda: Window(4, 4, at=index(3, 5)), "wanted a bias of"),
     "an index that the call writes to": (lambda: WrittenTo(3, 5), "earlier calls"),
     "an index that the call replaces": (lambda: Replaced(3, 5), "a later call of the code"),
     "an index in 8 bits": (
