@@ -341,10 +341,10 @@ class _StoredArray:
 
 def _stored_arrays(modules: Iterable[nn.Module]) -> list[_StoredArray]:
     """Return the arrays that these modules hold: attributes, buffers and parameters."""
+    parts = {id(part): part for module in modules for part in module.modules()}
     return [
         _StoredArray(part, name, value, value._version)  # noqa: SLF001
-        for module in modules
-        for part in module.modules()
+        for part in parts.values()
         for names in (vars(part), part._buffers, part._parameters)  # noqa: SLF001
         for name, value in names.items()
         if isinstance(value, Tensor) and not value.is_inference()
