@@ -95,7 +95,7 @@ def source_of(thing: Any) -> str:
     It is "" if there is none.
     """
     target = _written(thing)
-    if not inspect.isclass(target):
+    if not inspect.isclass(target) or target.__module__.startswith("torch."):
         return _source(target)[0]
     near = (one for one in target.__mro__ if one.__module__ == target.__module__)
     return "\n".join(filter(None, (_source(one)[0] for one in near)))

@@ -78,7 +78,7 @@ PLAIN = {
     "WAYS": ("plain",) * 3,
     "AT_NAMED": ((1, "plain"),) * 4,
     "POWERS": (),
-    "derived": none,
+    "related_numbers": none,
     "pairs": none,
 }
 # A program, the branch to other code, a place where torch sees the law broken, and what of the gate
@@ -103,7 +103,7 @@ NEEDED: dict[str, tuple[str, str, str, At, dict[str, Any]]] = {
         f"type({N}) is int and {N} // 2 == 1733",
         CUMULATED,
         At(2, 3466),
-        {"derived": none},
+        {"related_numbers": none},
     ),
     "two of them at a time": (
         "mean_pooled",

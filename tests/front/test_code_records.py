@@ -264,7 +264,7 @@ def test_the_page_shows_what_is_broken_then_proved_then_the_rest(methods: Method
     assert max(len(line) for line in told.splitlines() if "again: " not in line) <= 80
     flat = " ".join(told.split())
     for part in (
-        "✗ norm: rotating",
+        "✗ norm: rotation",
         "✓ linear proved",
         "✓ relative measured",
         "1e-07 1e-06",
