@@ -21,11 +21,11 @@ from typing import Any
 from .encoding import Encoding
 from .encoding_law import Answer, EncodingLaw, letters, stated
 from .law_names import c, r
-from .symbolic.budget import spend
+from .symbolic.budget import check_time
 from .symbolic.claim import Claim, equal
 from .symbolic.givens import Given, index_below
 from .symbolic.prove import decide
-from .symbolic.refute import obeying
+from .symbolic.refute import find_example
 from .symbolic.statement import Statement
 from .theorems.laws.law import by_offset
 
@@ -55,7 +55,7 @@ def _proved(asked: Statement | Answer) -> bool:
     assert not isinstance(asked, Answer)
     if decide(asked, refuting=False).verdict == "proved":
         return True
-    spend()
+    check_time()
     return False
 
 
@@ -147,7 +147,7 @@ def ways(encoding: Encoding, law: EncodingLaw | None = None) -> Iterator[tuple[s
     names = tuple(n for n in encoding.hypotheses() if set(letters(encoding, n)) <= spoken)
     for count in range(1, len(names) + 1):
         for under in combinations(names, count):
-            spend()
+            check_time()
             if obeyed(encoding, under, law):
                 yield under
 
@@ -201,7 +201,7 @@ def _has_instance(asked: Statement | Answer) -> bool:
     """Whether certified values were found that obey what is assumed."""
     if isinstance(asked, Answer):
         return False
-    return obeying(asked.givens, asked.assume, asked.laws, LIMIT) is not None
+    return find_example(asked.givens, asked.assume, asked.laws, LIMIT) is not None
 
 
 def _false(encoding: Encoding) -> Claim:

@@ -308,7 +308,7 @@ def _stopped(
     seconds = perf_counter() - started
     fault = fault_of(error, (path,))
     if fault is not None:
-        told = f"{side}: {fault.told}"
+        told = f"{side}: {fault.message}"
         return InternalErrorEvidence(says="", why=told, traceback=fault.traceback, seconds=seconds)
     text = " ".join(str(error).split())
     told = f"{side} stopped with {type(error).__name__}" + (f": {text}" if text else "")

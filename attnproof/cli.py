@@ -166,6 +166,6 @@ def _failed(error: Exception) -> int:
 
     fault = fault_of(error, refusals=())
     print(traceback_of(error), file=sys.stderr)
-    told = fault.told if fault is not None else f"{type(error).__name__}: {error}"
+    told = fault.message if fault is not None else f"{type(error).__name__}: {error}"
     print(f"attnproof: {' '.join(told.split())}", file=sys.stderr)
     return 2

@@ -15,7 +15,7 @@ from .conformance import require_no_state, require_read
 from .encoding import Encoding
 from .law_names import LAW_SIZES, named, require_own_names, size_names
 from .symbolic.array import as_array
-from .symbolic.budget import left
+from .symbolic.budget import seconds_left
 from .symbolic.claim import Claim, Instance
 from .symbolic.claim import Law as Hypothesis
 from .symbolic.givens import Given
@@ -245,7 +245,7 @@ def _facts(
     if not told:
         return {}
     claims = {says: _general(fact).claim for says, fact in told.items()}
-    effort = Effort(refuting=False, whole=left() / 2)  # the law itself has the other half
+    effort = Effort(refuting=False, whole=seconds_left() / 2)  # the law itself has the other half
     found = decide(Statement(given, claims, tuple(equations), tuple(laws)), effort=effort)
     return {one.says: told[one.says] for one in found.claims if one.verdict == "proved"}
 

@@ -20,7 +20,7 @@ from .options import JsonFile, Seed, app, write_json
 if TYPE_CHECKING:
     from .equal_records import EqualRecord
     from .programs.equal.deciding import Verdict
-    from .programs.equal.sides import Told
+    from .programs.equal.sides import Operand
 
 FOR_ONE = re.compile(r"([12])\.(.+)")
 MAX_CALLS = 2
@@ -143,11 +143,11 @@ def classes(
     require_file(json)
     start = perf_counter()
     from .programs.equal.deciding import classes as in_classes
-    from .programs.equal.sides import Told
+    from .programs.equal.sides import Operand
     from .programs.equal.specification import WrongSpecification, is_specification
 
     told = [
-        Told(target, target)
+        Operand(target, target)
         if is_specification(target)
         else _loaded(target, call, list(settings or ()))
         for target in dict.fromkeys(targets)
@@ -177,15 +177,15 @@ def exit_code(record: EqualRecord, *, strict: bool = False) -> int:
 
 def _programs(
     targets: tuple[str, str], calls: Sequence[str], settings: Sequence[str]
-) -> tuple[Told, Told]:
+) -> tuple[Operand, Operand]:
     """Return both programs, loaded.  Raises :class:`UsageError`."""
-    from .programs.equal.sides import Told
+    from .programs.equal.sides import Operand
     from .programs.equal.specification import is_specification
 
-    found: list[Told] = []
+    found: list[Operand] = []
     for place, target in enumerate(targets):
         if place and is_specification(target):
-            found.append(Told(target, target))
+            found.append(Operand(target, target))
             continue
         alone = [word[2:] for word in settings if word.startswith(f"{place + 1}.")]
         named = {word.partition("=")[0] for word in alone}
@@ -200,7 +200,7 @@ def _programs(
     return found[0], found[1]
 
 
-def _loaded(target: str, line: str, settings: list[str]) -> Told:
+def _loaded(target: str, line: str, settings: list[str]) -> Operand:
     """Return a program by its name.  Raises :class:`UsageError`."""
     from .equal_records import load_program
     from .programs.equal.specification import SPECIFIED
@@ -217,7 +217,7 @@ def _loaded(target: str, line: str, settings: list[str]) -> Told:
 
 
 def _compared(
-    told: tuple[Told, Told], where: str, weights: str, seed: int, limit: float
+    told: tuple[Operand, Operand], where: str, weights: str, seed: int, limit: float
 ) -> Verdict:
     from .programs.code import DoesNotFit
     from .programs.equal.deciding import compare

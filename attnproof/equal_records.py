@@ -21,7 +21,7 @@ from .verdict_line import Condition, verdict_line
 
 if TYPE_CHECKING:
     from .programs.equal.deciding import Classes, Verdict
-    from .programs.equal.sides import Side, Told
+    from .programs.equal.sides import Operand, Side
 
 SameVerdict = Literal[
     "proved", "exact", "measured", "undecided", "counterexample", "internal error"
@@ -144,12 +144,14 @@ def classes_record(found: Classes, seconds: float) -> ClassesRecord:
     )
 
 
-def _apart(first: Told, second: Told, found: Verdict | str) -> ApartRecord:
+def _apart(first: Operand, second: Operand, found: Verdict | str) -> ApartRecord:
     if isinstance(found, str):
         return ApartRecord(
             first=first.name, second=second.name, verdict="not comparable", why=found
         )
-    return ApartRecord.of(found, first=first.name, second=second.name, counterexample=found.seen)
+    return ApartRecord.of(
+        found, first=first.name, second=second.name, counterexample=found.counterexample
+    )
 
 
 def line_of(found: Verdict) -> str:
@@ -161,7 +163,7 @@ def line_of(found: Verdict) -> str:
 
 def equal_record(found: Verdict, targets: tuple[str, str], again: str, seed: int) -> EqualRecord:
     """Return the record of a comparison."""
-    both, looked = found.two, found.looked
+    both, compared = found.programs, found.comparison
     return EqualRecord.of(
         found,
         made=datetime.now(UTC),
@@ -171,11 +173,11 @@ def equal_record(found: Verdict, targets: tuple[str, str], again: str, seed: int
         second=_program(both.second, targets[1]),
         line=line_of(found),
         conditions=found.assuming,
-        counterexample=found.seen,
-        error=looked.error,
-        bound=looked.bound,
-        calls=looked.tried,
-        formats=looked.formats,
+        counterexample=found.counterexample,
+        error=compared.error,
+        bound=compared.bound,
+        calls=compared.tried,
+        formats=compared.formats,
         weights=both.weights,
         seed=seed,
         again=again,
@@ -184,7 +186,8 @@ def equal_record(found: Verdict, targets: tuple[str, str], again: str, seed: int
 
 def _program(side: Side, target: str) -> ProgramRecord:
     arguments = {
-        name: told if isinstance(told, str) else _written(told) for name, told in side.made.items()
+        name: told if isinstance(told, str) else _written(told)
+        for name, told in side.bindings.items()
     }
     arguments |= {name: told.text for name, told in side.weights.items()}
     return ProgramRecord(
@@ -305,7 +308,7 @@ def check_equal(
     'proved'
     """
     from .programs.equal.deciding import compare
-    from .programs.equal.sides import Told
+    from .programs.equal.sides import Operand
     from .programs.equal.specification import is_specification
     from .real_code.loading import CannotLoad
 
@@ -314,7 +317,7 @@ def check_equal(
     try:
         told = (
             load_program(first, names[0], call),
-            Told(second, second) if specified else load_program(second, names[1], other or call),
+            Operand(second, second) if specified else load_program(second, names[1], other or call),
         )
     except CannotLoad as error:
         raise ValueError(str(error)) from None
@@ -347,14 +350,14 @@ def assert_equal(
     return record
 
 
-def load_program(thing: Any, name: str, line: str, settings: Iterable[str] = ()) -> Told:
+def load_program(thing: Any, name: str, line: str, settings: Iterable[str] = ()) -> Operand:
     """Return a program, or the one at a target.  Raises ``CannotLoad`` and ``ValueError``."""
-    from .programs.equal.sides import Told
+    from .programs.equal.sides import Operand
     from .real_code.loading import load
     from .real_code.request import settings_of
 
     found = load(thing).thing if isinstance(thing, str) else thing
-    return Told(found, name, line, settings_of(settings))
+    return Operand(found, name, line, settings_of(settings))
 
 
 def _name(thing: Any) -> str:

@@ -174,7 +174,7 @@ def broken_by(error: BaseException, path: Path) -> dict[str, str]:
     fault = fault_of(error, (path,))
     if fault is None:
         return {"error": failure(error, path), "traceback": ""}
-    return {"error": fault.told, "traceback": fault.traceback}
+    return {"error": fault.message, "traceback": fault.traceback}
 
 
 def internal_errors(record: object) -> Iterator[str]:

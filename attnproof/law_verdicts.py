@@ -26,7 +26,7 @@ from .evidence import (
     UndecidedEvidence,
     WitnessRecord,
 )
-from .symbolic.budget import OutOfTime, spend, within
+from .symbolic.budget import OutOfTime, check_time, within
 from .symbolic.decision import Decision
 from .symbolic.gate import Misread
 from .symbolic.prove import Effort, decide
@@ -118,10 +118,10 @@ def _under_hypotheses(
         found = settled(law, encoding, under, proving)
         if found.found.verdict == "proved" and not (law.some and found.in_a_row):
             return _cell(kind, law, found, without=first)
-        spend()
+        check_time()
     if first.found.verdict == "refuted":
         for under in every:
-            spend()
+            check_time()
             first_under = settled(law, encoding, under, brief)
             if first_under.found.verdict != "refuted":
                 first_under = settled(law, encoding, under, effort)
@@ -129,7 +129,7 @@ def _under_hypotheses(
                 return _cell(kind, law, first_under, without=first)
             first = first_under
     elif tried and first.found.verdict == "undecided":
-        spend()
+        check_time()
         first = settled(law, encoding, every[0], effort)
     return _cell(kind, law, first, tried=tried)
 

@@ -200,7 +200,7 @@ class Result(Shown):
         code = self.statement.code
         if code is None:
             return ()
-        if Links(code.body, code.assume).held != self._links.held:
+        if Links(code.body, code.assume).contents != self._links.contents:
             raise RuntimeError(
                 "what the function looks up has changed since it was proved; ask prove again"
             )

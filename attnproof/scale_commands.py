@@ -264,7 +264,7 @@ def _found(
                 told,
                 [
                     InternalErrorEvidence(
-                        says=says, why=fault.told, traceback=fault.traceback, seconds=0.0
+                        says=says, why=fault.message, traceback=fault.traceback, seconds=0.0
                     )
                 ],
             )

@@ -37,7 +37,7 @@ from .symbolic.plain import plain, plain_claim, plain_fact, plain_law
 from .symbolic.scalars import ZERO, index
 from .symbolic.steps import flatten
 from .symbolic.terms import Term, free, substitute
-from .symbolic.witness_text import digits_of
+from .symbolic.witness_text import number_text
 
 if TYPE_CHECKING:
     from .symbolic.claim import Claim, Instance
@@ -198,7 +198,7 @@ def _exact(value: Any) -> str:
         return f"[{', '.join(map(_exact, value))}]"
     if isinstance(value, float):
         raise TypeError(f"a witness holds exact numbers, and {value!r} is a float")
-    return digits_of(value)
+    return number_text(value)
 
 
 def derived(found: Derivation) -> DerivedEvidence:

@@ -1,6 +1,6 @@
-"""Benchmarks in one run: ``python -m benchmarks [NAME ...] [--markdown FILE]`` from a checkout.
+"""Run benchmarks: ``python -m benchmarks [NAME ...] [--markdown FILE]`` from a checkout.
 
-Prints tables and asserts nothing; on a shared machine only ratios within one run say much.
+Prints tables and asserts nothing; on a shared machine only ratios within one run are meaningful.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ TABLES = {
 
 
 def main() -> None:
-    """Print the tables asked for, all if none is named, and write them if a file is named."""
+    """Print the named tables, by default all, and write them to the file if one is given."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TABLES)}")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write them there as well")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(TABLES)}")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="also write the tables to this file"
+    )
     asked = parser.parse_args()
     unknown = sorted(set(asked.names) - TABLES.keys())
     if unknown:

@@ -1,10 +1,10 @@
-"""Rotary functions and attention layers of transformers, in classes of equal ones.
+"""Sort rotary functions and attention layers of transformers into classes of equal ones.
 
 ``python -m benchmarks.classes [rotary] [layers] [--into FILE] [--page FILE]``
 
-Every rotary function is compared, one of each text; of layers those of :data:`LAYERS`, each of the
-heads and channels that attnproof builds layers with, under the same weights.  What was found is
-kept in FILE, and not looked at again.
+All rotary functions with distinct source texts are compared, and the layers in :data:`LAYERS`,
+built with attnproof's default numbers of heads and channels and with the same weights.  Results are
+stored in FILE and reused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rich.table import Table
 
 from attnproof.equal_records import ApartRecord, ClassesRecord, classes_record
 from attnproof.programs.equal.deciding import classes
-from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.sides import Operand
 from benchmarks.markdown import page
 
 # Decoders of text, most of them in wide use, whose layers take tokens and tables of angles.
@@ -75,7 +75,7 @@ TITLES = {"rotary": "Rotary functions", "layers": "Attention layers"}
 
 
 def rotary_functions() -> Iterator[tuple[str, Any, int]]:
-    """One function of each text that transformers has, its name, and how many models have it."""
+    """Yield a name, the function, and the number of models that have it, for each distinct text."""
     root = Path(inspect.getfile(importlib.import_module("transformers"))).parent / "models"
     found: dict[str, list[str]] = {}
     kept: dict[str, Any] = {}
@@ -97,7 +97,7 @@ def rotary_functions() -> Iterator[tuple[str, Any, int]]:
 
 
 def with_helpers(code: Any) -> list[Any]:
-    """A function, and the functions of its own module that it calls, and those that these call."""
+    """Return a function and the functions of its module that it calls, directly or indirectly."""
     found = [code]
     for one in found:
         named = (one.__globals__.get(name) for name in one.__code__.co_names)
@@ -110,26 +110,26 @@ def with_helpers(code: Any) -> list[Any]:
     return found
 
 
-def programs(what: str) -> Iterator[tuple[Told, int]]:
-    """What is put into classes, and in how many models each stands."""
+def programs(what: str) -> Iterator[tuple[Operand, int]]:
+    """Yield the programs to compare, each with the number of models that have it."""
     if what == "rotary":
-        yield from ((Told(text, text), 0) for text in ROTARY)
-        yield from ((Told(code, name), count) for name, code, count in rotary_functions())
+        yield from ((Operand(text, text), 0) for text in ROTARY)
+        yield from ((Operand(code, name), count) for name, code, count in rotary_functions())
         return
     for name in LAYERS:
         model, kind = name.split(".")
         module = importlib.import_module(f"transformers.models.{model}.modeling_{model}")
-        yield Told(getattr(module, kind), name), 0
+        yield Operand(getattr(module, kind), name), 0
 
 
 def found_of(what: str) -> ClassesRecord:
-    """The classes; what takes how long is no part of the page."""
+    """Return the classes, without times, which the page does not show."""
     told = [one for one, _ in programs(what)]
     return classes_record(classes(told, begin=lambda name: print(name, flush=True)), 0.0)
 
 
 def tables(what: str, found: ClassesRecord) -> list[Table]:
-    """The members of each class with how each edge is known, and what parts two classes."""
+    """Return tables of the members of each class, and of the differences between classes."""
     counts = {one.name: count for one, count in programs(what)}
     members = Table("class", "program", "models", "how it is known", title=TITLES[what])
     firsts: dict[str, int] = {}
@@ -157,13 +157,13 @@ def tables(what: str, found: ClassesRecord) -> list[Table]:
 
 
 def _name(target: str) -> str:
-    """A name without what is the same of all."""
+    """Return a name without the parts that all share."""
     match = re.fullmatch(r"transformers\.models\.(\w+)\.modeling_\w+::\w+", target)
     return f"`{match[1] if match else target}`"
 
 
 def _short(line: str) -> str:
-    """The line of a verdict without what is said of all that are proved."""
+    """Return the line of a verdict without the conditions that all proofs share."""
     for clause in OF_ALL:
         line = re.sub(rf"(, where|; and|;) {re.escape(clause)}", "", line)
     return line
@@ -181,7 +181,7 @@ def _parted(one: ApartRecord) -> str:
 
 
 def _told(found: dict[str, ClassesRecord]) -> str:
-    """What the tables do not say."""
+    """Return the explanation below the tables."""
     how = (
         "Each program is compared with the first of each class, and its line says under which "
         "conditions the two are one function. Two more conditions hold for every proof: "
@@ -206,10 +206,10 @@ def _told(found: dict[str, ClassesRecord]) -> str:
 
 
 def main() -> None:
-    """Find the classes that are asked for, and write the page."""
+    """Find the requested classes, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.classes")
-    parser.add_argument("what", nargs="*", help="rotary, layers; both if none is named")
-    parser.add_argument("--into", type=Path, help="where what is found is kept")
+    parser.add_argument("what", nargs="*", help="rotary, layers; by default both")
+    parser.add_argument("--into", type=Path, help="a file in which results are stored")
     parser.add_argument("--page", type=Path, help="a page of Markdown")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -1,9 +1,9 @@
-"""Array code changed in one place: the source of false statements and of false encodings.
+"""Single changes of array code, from which false statements and false encodings are made.
 
-A mutant is the text of a file with one edit of its syntax tree.  The edits are the slips that
-people make in array code: another axis, index, sign, constant, operand, function or relation, a
-permutation left out, a hypothesis dropped or weakened, a given of a more general kind.  Whether a
-mutant is false is not said here; most are, some are true, some mean nothing.
+A mutant is the text of a file with one edit of its syntax tree.  The edits imitate typical mistakes
+in array code: another axis, index, sign, constant, operand, function or relation, a missing
+permutation, a hypothesis dropped or weakened, a given of a more general kind.  Whether a mutant is
+false is judged elsewhere; most are false, some are true, and some are meaningless.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One edit of a file: what kind of edit, where, and how it reads."""
+    """One edit of a file: its kind, its place, and the text before and after."""
 
     kind: str
     line: int
@@ -84,7 +84,7 @@ class Mutant:
 
     @property
     def source(self) -> str:
-        """The file's text after the edit."""
+        """The text of the file after the edit."""
         tree = ast.parse(self.original)
         changed = tree.body[self.statement]
         target = next(n for k, n in enumerate(ast.walk(changed)) if k == self.place)
@@ -96,7 +96,7 @@ Edit = tuple[str, ast.expr]
 
 
 def mutants(source: str, keep: Callable[[ast.stmt], bool] = lambda _: True) -> Iterator[Mutant]:
-    """Every mutant of a file; ``keep`` says which of its top-level statements may change.
+    """Yield all mutants of a file; ``keep`` decides which top-level statements may change.
 
     >>> [str(m) for m in mutants("y = x + 1")][0]
     'line 1, operator: x + 1  ->  x - 1'
@@ -118,7 +118,7 @@ def mutants(source: str, keep: Callable[[ast.stmt], bool] = lambda _: True) -> I
 
 
 def _replace(root: ast.AST, target: ast.AST, new: ast.expr) -> None:
-    """Put ``new`` in the place of ``target``."""
+    """Replace ``target`` by ``new``."""
     for parent in ast.walk(root):
         for name, value in ast.iter_fields(parent):
             if value is target:
@@ -128,7 +128,7 @@ def _replace(root: ast.AST, target: ast.AST, new: ast.expr) -> None:
 
 
 def _annotations(statement: ast.stmt) -> set[ast.AST]:
-    """What stands in annotations, where nothing is computed."""
+    """Return the nodes of annotations, which are not changed."""
     roots = [
         getattr(node, name, None)
         for node in ast.walk(statement)
@@ -138,7 +138,7 @@ def _annotations(statement: ast.stmt) -> set[ast.AST]:
 
 
 def _names_in_scope(statement: ast.stmt) -> dict[ast.AST, list[str]]:
-    """For each node within a function its parameters, which may stand for one another."""
+    """Map each node in a function to the parameters in scope, which may be exchanged."""
     found: dict[ast.AST, list[str]] = {}
     for outer in ast.walk(statement):
         if isinstance(outer, ast.FunctionDef | ast.Lambda):
@@ -151,7 +151,7 @@ def _names_in_scope(statement: ast.stmt) -> dict[ast.AST, list[str]]:
 
 @singledispatch
 def _edits(node: ast.AST, names: list[str]) -> Iterator[Edit]:
-    """The single edits of one expression, each with its kind."""
+    """Yield the single edits of one expression, each with its kind."""
     del node, names
     yield from ()
 
@@ -277,7 +277,7 @@ def _called(node: ast.Call, func: ast.expr) -> ast.Call:
 
 
 def _weaker(node: ast.Call, name: str) -> ast.Call:
-    """The call of a more general kind of given with the same shape."""
+    """Return the call of a more general kind of given with the same shape."""
     args = list(node.args)
     if name in ("orthogonal", "permutation"):
         args *= 2

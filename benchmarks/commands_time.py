@@ -1,7 +1,7 @@
-"""What commands take: start-up and checks in fresh processes; a sweep with one worker and with two.
+"""Time commands: start-up and checks in fresh processes, and a sweep with one worker and with two.
 
-Of checks it is processor time in user code, of the command and the processes that it starts: it
-depends less on what else the machine does than the time on the wall.
+For checks this is user time of the command and its child processes, which depends less on the load
+of the machine than wall time.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ GRID = Grid(("float32", "bfloat16"), ("small",), (256,), seeds=tuple(range(8)))
 
 
 def installed() -> dict[str, str]:
-    """An environment in which modules are compiled once, as those of an installed package are."""
+    """Return an environment in which bytecode is cached, as for an installed package."""
     return {name: x for name, x in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Seconds on the wall."""
+    """Return the wall time of a call in seconds."""
     start = perf_counter()
     work()
     return perf_counter() - start
 
 
 def start_up(rounds: int = 5) -> Table:
-    """Wall seconds of whole processes: minimum, median, maximum, and over an empty Python."""
+    """Return wall times of processes: minimum, median, maximum, and relative to `python -c`."""
 
     def times(*words: str) -> list[float]:
         command = [sys.executable, *words]
@@ -61,7 +61,7 @@ def start_up(rounds: int = 5) -> Table:
             )
             for _ in range(rounds + 1)
         ]
-        return took[1:]  # the first may compile
+        return took[1:]  # the first may compile modules
 
     table = Table("command", "min s", "median s", "max s", "over python -c ''", title="Start-up")
     empty = statistics.median(times("-c", ""))
@@ -73,7 +73,7 @@ def start_up(rounds: int = 5) -> Table:
 
 
 def check_time(rounds: int = 3, targets: dict[str, list[str]] | None = None) -> Table:
-    """User seconds of whole checks: the least of some rounds, and what is beyond `import torch`."""
+    """Return user times of whole checks: the minimum, and the excess over `import torch`."""
     table = Table("check of", "user s", "beyond import torch", "from the store", title="Checks")
     torch = _least([sys.executable, "-c", "import torch"], rounds)
     table.add_row("(import torch)", f"{torch:.2f}", "", "")
@@ -88,12 +88,12 @@ def check_time(rounds: int = 3, targets: dict[str, list[str]] | None = None) -> 
 
 
 def _least(command: list[str], rounds: int) -> float:
-    """The least of some rounds, of which the first may compile modules."""
+    """Return the minimum over several rounds, of which the first may compile modules."""
     return min(_user(command) for _ in range(rounds))
 
 
 def _user(command: list[str]) -> float:
-    """User seconds of a process and of those that it waited for; it may say that laws break."""
+    """Return the user time of a process and its children; exit code 1 (broken laws) is allowed."""
     before = os.times().children_user
     done = subprocess.run(command, check=False, capture_output=True, env=installed())
     if done.returncode not in (0, 1):
@@ -102,12 +102,12 @@ def _user(command: list[str]) -> float:
 
 
 def apart(statement: Statement, cell: Cell) -> Sequence[Measurement]:
-    """A cell that shares nothing with any other."""
+    """Measure a cell without sharing anything with other cells."""
     return Shared()(statement, cell)
 
 
 def two_workers(rounds: int = 3, grid: Grid = GRID) -> Table:
-    """Wall seconds with one worker and with two, in turn, and with cells that share nothing."""
+    """Return wall times with one worker, with two, and with two without sharing between cells."""
     asked = SweepRequest(grid)
     plan = planned(load_catalogue().with_ids(NAMES).entries, asked)
     one, two = (replace(asked, engine=Engine(jobs=jobs)) for jobs in (1, 2))

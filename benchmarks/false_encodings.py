@@ -1,12 +1,12 @@
-"""False encodings, of which no law may be proved: every encoding of the package, changed.
+"""False encodings, no broken law of which may be proved: mutants of all encodings of the package.
 
 ``python -m benchmarks.false_encodings [--count 1000] [--seed 0] [--jobs 2]``
 
-A mutant (``code_mutants``) breaks a law if numpy finds it so: the law's own function is run as
-plain code, on the changed encoding with random numbers for its parameters, contents and
-positions, and what it claims fails by more than rounding.  That a linear or affine map exists is
-judged by least squares.  Then the law is put to the prover, as a card does.  Exit code 1 if one is
-proved that is broken.
+Whether a mutant (``code_mutants``) breaks a law is judged by numpy: the function of the law is run
+as plain code, on the changed encoding with random parameters, contents and positions, and the law
+is broken if its claim fails by more than rounding.  Whether a linear or affine map exists is judged
+by least squares.  Then a proof of the law is attempted, as for a card.  The exit code is 1 if a
+broken law is proved.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from benchmarks.false_statements import fails, floats, obeyed, variables
 
 TRIES = 12
 LIMIT = 1.0  # seconds for a proof
-SAMPLES = 60  # tokens and positions to which one map is fitted
+SAMPLES = 60  # pairs of a token and a position to which a map is fitted
 EXISTENCES = {"linear-shift": False, "key-can-be-moved": True}  # whether the map may be affine
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one law of one mutant; ``broken`` says where numpy found it broken."""
+    """The outcome for one law of one mutant; ``broken``: where numpy finds it broken."""
 
     encoding: str
     mutant: Mutant
@@ -62,7 +62,7 @@ class Verdict:
 
 
 def mutated(seed: int) -> Iterator[tuple[Path, Mutant]]:
-    """Mutants of all encodings of the package in random order."""
+    """Yield mutants of all encodings of the package in random order."""
     folder = Path(encodings.__path__[0])
     found = [
         (path, mutant)
@@ -74,20 +74,20 @@ def mutated(seed: int) -> Iterator[tuple[Path, Mutant]]:
 
 
 def changed(path: Path, text: str) -> list[str]:
-    """The classes of a file that are others in that text; all of them, if none is."""
+    """Return the classes of a file that differ in that text; all of them if none does."""
     before, after = (_classes(code) for code in (path.read_text(encoding="utf-8"), text))
     return [name for name in after if before.get(name) != after[name]] or list(after)
 
 
 def _classes(text: str) -> dict[str, str]:
-    """The classes of a file, each as its syntax tree."""
+    """Return the classes of a file, each as its syntax tree."""
     return {
         node.name: ast.dump(node) for node in ast.parse(text).body if isinstance(node, ast.ClassDef)
     }
 
 
 def loaded(path: Path, text: str) -> list[type[Encoding]]:
-    """The encodings of a file that are others in that text.  Raises what the code raises."""
+    """Return the encodings of a file that differ in that text.  Raises what the code raises."""
     module = ModuleType(f"attnproof.encodings.mutant_{path.stem}")
     vars(module)["__file__"] = str(path)
     exec(compile(text, str(path), "exec"), vars(module))
@@ -95,7 +95,7 @@ def loaded(path: Path, text: str) -> list[type[Encoding]]:
 
 
 def judged(path: Path, mutant: Mutant, seed: int = 0) -> Iterator[Verdict]:
-    """For each law that numpy finds broken, what the card says of it."""
+    """Yield the verdict of the card on each law that numpy finds broken."""
     try:
         kinds = loaded(path, mutant.source)
         for kind in kinds:
@@ -129,10 +129,10 @@ def broken_at(
     under: Sequence[str] = (),
     tries: int = TRIES,
 ) -> str:
-    """Numbers at which the law fails for this encoding, in words, or nothing.
+    """Describe numbers at which the law fails for this encoding; "" if none are found.
 
-    They obey the hypotheses ``under``.  A law that says "for some" is broken if it fails at all
-    of them.
+    They satisfy the hypotheses ``under``.  A law of the form "for some" is broken if it fails in
+    every draw.
     """
     held = 0
     for _ in range(tries):
@@ -155,7 +155,7 @@ def broken_at(
 
 
 def _made(kind: type[Encoding], random: Random) -> tuple[Encoding, dict[str, int]]:
-    """The encoding with random numbers, linked to random sizes; and these sizes."""
+    """Return the encoding with random parameters at random sizes, and these sizes."""
     given = kind.declared()
     lengths = [n for g in given.values() for n in g.lengths] + [_width(kind)]
     names = {str(t.data[0]) for n in lengths for t in free(n) if t.op == "size"} | LAW_SIZES
@@ -180,7 +180,7 @@ def _drawn(given: Mapping[str, Given], sizes: Mapping[str, int], random: Random)
 def _run(
     kind: type[Encoding], law: EncodingLaw, random: Random, under: Sequence[str] = ()
 ) -> str | None:
-    """What fails in one draw; empty if nothing does, None if the draw says nothing."""
+    """Describe what fails in one draw; "" if nothing does, None if the draw is inconclusive."""
     made, sizes = _made(kind, random)
     names = list(Code(law.body).arguments)
     own: dict[str, Any] = {names[0]: made}
@@ -205,20 +205,20 @@ def _run(
 
 
 def _supposed(made: Encoding, name: str, own: Mapping[str, Any], random: Random) -> bool:
-    """Whether the numbers obey a hypothesis of the encoding."""
-    with Reading(np, variables(random)).in_force():
+    """Whether the numbers satisfy a hypothesis of the encoding."""
+    with Reading(np, variables(random)).active():
         said = getattr(made, name)(**{letter: own[letter] for letter in letters(made, name)})
         return all(obeyed(concrete_claim(one)) for one in said)
 
 
 def _in_a_row(name: str, value: Mapping[str, Any], sizes: Mapping[str, int]) -> Any:
-    """Whole positions: the first, and those after it."""
+    """Return consecutive integer positions from the first."""
     (first,) = value.values()
     return first + np.arange(sizes["n_q" if name == "u" else "n_k"])
 
 
 def _fitted(kind: type[Encoding], law: EncodingLaw, random: Random) -> str | None:
-    """Whether no one map takes the code at a to that at a + s, for many tokens and positions."""
+    """Describe the failure to fit one map from codes at a to those at a + s; "" if one fits."""
     made, _ = _made(kind, random)
     tokens = np.random.default_rng(random.randrange(10**6))
     d, axes = int(made.width), (kind.axes,) * bool(kind.axes)
@@ -245,7 +245,7 @@ def _judged(batch: Sequence[tuple[Path, Mutant]], seed: int) -> list[Verdict]:
 
 
 def main() -> int:
-    """Judge mutants until ``--count`` broken laws were put to the prover; print what became."""
+    """Judge mutants until proofs of ``--count`` broken laws were attempted; print the outcomes."""
     from joblib import Parallel, delayed
     from rich.console import Console
     from rich.table import Table

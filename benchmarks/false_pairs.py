@@ -1,12 +1,12 @@
-"""Pairs that are two functions, of which none may be proved one: a reference program, and a change.
+"""Pairs of different functions, none of which may be proved equal: a program and a change of it.
 
 ``python -m benchmarks.false_pairs [--count 200] [--seed 0] [--family lengths]``
 
 The families are those of :mod:`benchmarks.false_programs`.  That two programs differ is judged by
 torch alone, in float64, at lengths on both sides of each branch.  Then they are compared; a pair
-that is proved, of lengths at which torch finds it to differ, is printed, exit code 1 if there is
-one.  A proof whose conditions leave these lengths out is "elsewhere"; exact and measured speak of
-no other lengths than those that ran, and are printed as what was not seen.
+that is proved equal at lengths at which torch finds a difference is printed, and the exit code is
+1.  A proof whose conditions exclude these lengths is "elsewhere"; exact and measured are statements
+about the lengths that were run, and are printed as differences that were missed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.equal.deciding import compare
-from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.sides import Operand
 from benchmarks.false_programs import (
     EMBED,
     FAMILIES,
@@ -43,7 +43,7 @@ UNSEEN = ("exact", "measured")
 
 @dataclass(frozen=True)
 class Compared:
-    """What was said of a program and a change of it, which differ at these lengths."""
+    """The verdict on a program and a change of it that differ at these lengths."""
 
     program: FalseProgram
     at: At
@@ -52,7 +52,7 @@ class Compared:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether two functions were proved to be one."""
+        """Whether different functions were proved equal."""
         return self.verdict == "proved"
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ def _given(of: Reference, at: At) -> list[Tensor]:
 def differs_at(
     one: Callable[..., Tensor], other: Callable[..., Tensor], of: Reference, points: tuple[At, ...]
 ) -> At | None:
-    """The first point at which torch finds two programs to differ.  Raises what they raise."""
+    """Return the first point at which torch finds a difference.  Raises what the programs raise."""
     for at in points:
         given = _given(of, at)
         results = []
@@ -90,7 +90,7 @@ def differs_at(
 
 
 def compared(program: FalseProgram, folder: Path, name: str) -> Compared | str:
-    """What is said of a program and its change; or why nothing was asked."""
+    """Return the verdict on a program and its change, or why they were not compared."""
     of = program.of
     if of.kind == "bias":
         return "no arrays go in"
@@ -98,14 +98,16 @@ def compared(program: FalseProgram, folder: Path, name: str) -> Compared | str:
     try:
         changed = getattr(loaded(program.text, folder, name), of.name)
         at = differs_at(first, changed, of, (*TRIED, *program.at))
-    except Exception as error:  # noqa: BLE001 (what a change means nothing by is no program)
+    except Exception as error:  # noqa: BLE001 (a change may be meaningless)
         return f"no program: {type(error).__name__}"
     if at is None:
         return "not found to differ"
     fresh = getattr(loaded(program.text, folder, f"{name}_again"), of.name)
     try:
-        found = compare(Told(first, "plain", of.call), Told(fresh, "changed", of.call), seconds=6.0)
-    except Exception as error:  # noqa: BLE001 (it may not be called so any more)
+        found = compare(
+            Operand(first, "plain", of.call), Operand(fresh, "changed", of.call), seconds=6.0
+        )
+    except Exception as error:  # noqa: BLE001 (the change may have another call)
         return f"refused: {type(error).__name__}"
     letters = {
         "B": at.rows,
@@ -123,15 +125,15 @@ def compared(program: FalseProgram, folder: Path, name: str) -> Compared | str:
 
 
 def false_pairs(family: str, seed: int, folder: Path) -> Iterator[Compared | str]:
-    """Pairs without an end, each judged."""
+    """Yield the verdicts on an endless sequence of pairs."""
     for k, program in enumerate(FAMILIES[family](seed)):
         yield compared(program, folder, f"pair_{family}_{seed}_{k}")
 
 
 def main() -> int:
-    """Print how many pairs differ, and those that were taken for one function."""
+    """Print how many pairs differ, and those that were taken for equal."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.false_pairs", description=__doc__)
-    parser.add_argument("--count", type=int, default=200, help="how many pairs that differ")
+    parser.add_argument("--count", type=int, default=200, help="number of pairs that differ")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--family", choices=FAMILIES, default="changes")
     asked = parser.parse_args()
@@ -146,7 +148,7 @@ def main() -> int:
                 print(one, flush=True)
             if k % 20 == 0:
                 print(
-                    f"{k} pairs, {(process_time() - begun) / k:.2f} s of the processor each: "
+                    f"{k} pairs, {(process_time() - begun) / k:.2f} s of processor time each: "
                     f"{dict(counts)}",
                     flush=True,
                 )

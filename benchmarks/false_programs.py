@@ -1,14 +1,13 @@
-"""False programs, of which none may be proved: each reference program, changed.
+"""False programs, none of which may be proved: changes of the reference programs.
 
 ``python -m benchmarks.false_programs [--count 3000] [--seed 0] [--family lengths] [--into FILE]``
 
-There are two families: any change of a program (``program_changes``), and faults that are there at
-one length, one place or from one length on, behind a branch that tracing does not see
+There are two families: any change of a program (``program_changes``), and faults at a single
+length, a single position or from some length on, behind a branch that tracing does not see
 (``length_faults``).  Whether a law still holds is judged by torch alone, in float64, at lengths on
-both sides of the branch; no reading of ours takes part in that.  Then the law is put to the proof.
-A law that is proved of lengths at which torch finds it false, or at which code of ours fails, is
-printed with the program; exit code 1 if there is one.  What was judged is kept in FILE, if one is
-given, as it is found, and not judged again.
+both sides of the branch, independently of attnproof.  Then a proof of the law is attempted.  A law
+that is proved for lengths at which torch finds it false, or an internal error, is printed with the
+program, and the exit code is 1.  Each result is stored in FILE, if one is given, and reused.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ from benchmarks.length_faults import faulty
 from benchmarks.program_changes import At, FalseProgram, changed
 from benchmarks.reference_programs import Reference
 
-NEAR = 1e-5  # of the size of the numbers: rounding of float64 stays far below
+NEAR = 1e-5  # relative tolerance: rounding of float64 stays far below
 TRIED = tuple(At(b, n) for b, n in ((2, 2), (2, 5), (3, 3), (3, 7), (2, 16), (2, 33)))
 PROVE = 3.0  # seconds for a proof
 WIDTH, EMBED = 8, 16
-YOUNG = 100_000  # objects made before cycles are looked for
+YOUNG = 100_000  # new objects between searches for reference cycles
 FAULTS = {"holds": "PROVED", "internal error": "FAILED"}  # verdicts that nothing may have
 FAMILIES = {"changes": changed, "lengths": faulty}
 
@@ -57,7 +56,7 @@ Lengths = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Judged:
-    """What became of one law of a changed program; ``false`` are the lengths that show it."""
+    """The verdict on one law of a changed program; ``false``: lengths at which the law fails."""
 
     program: FalseProgram
     law: str
@@ -70,11 +69,11 @@ class Judged:
         return f"{told}; false at {self.false[0]}; proved {'; '.join(self.conditions)}"
 
 
-# --- what torch says
+# --- torch as the judge
 
 
 class Draws:
-    """The inputs of a call, given as a point says."""
+    """The inputs of a call at a point."""
 
     def __init__(self, at: At) -> None:
         self.at = at
@@ -84,7 +83,7 @@ class Draws:
         return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
     def given(self, f: Code) -> Code:
-        """The code, called with arrays as the point says."""
+        """Return the code, called with arrays in the way that the point states."""
         return lambda *arrays: f(*map(self._own, arrays))
 
     def _own(self, x: Any) -> Any:
@@ -108,12 +107,12 @@ Said = Iterator[tuple[str, Sides, Lengths]]
 
 
 def _first(t: int) -> int:
-    """How many tokens stand before the cut at which a causal program is cut."""
+    """Return the number of tokens before the cut in the test of causality."""
     return t - 2 if t > 3 else t - 1
 
 
 def _lengths(at: At, queries: int = 0) -> dict[str, int]:
-    """The lengths of a call, by the letters of a verdict's line."""
+    """Return the lengths of a call, by the letters in the line of a verdict."""
     b, t, h = at.rows, at.tokens, at.heads
     return {"B": b, "B′": b, "T": queries or t, "S": t, "H": h, "G": h, "T′": t}
 
@@ -142,7 +141,7 @@ def _attention(code: Code, at: At) -> Said:
     k, v = (q, q) if at.how == "one" else (draw(b, h, t, WIDTH, salt=s) for s in (1, 2))
     order, whole = torch.arange(t).roll(1), f(q, k, v)
     yield "order-of-keys", (f(q, k[:, :, order], v[:, :, order]), whole), own
-    same = v[:, :1, :1].expand_as(v)  # one for all heads, as the law says
+    same = v[:, :1, :1].expand_as(v)  # one value for all heads, as in the law
     yield "rows-sum-to-one", (f(q, k, same), same[:, :, :1].expand_as(q)), own
     twice = [torch.cat((x, x.flip(0) + 1)) for x in (q, k, v)]
     rows = [f(*(x[part] for x in twice)) for part in (slice(b), slice(b, None))]
@@ -156,7 +155,7 @@ def _attention(code: Code, at: At) -> Said:
 
 
 def _channels(f: Code, heads: int) -> Tensor:
-    """Where each channel went: composition is asked with the channels put back in their order."""
+    """Return where each channel moved; for the law of composition their order is restored."""
     units = torch.eye(WIDTH, dtype=torch.float64).expand(1, heads, WIDTH, WIDTH)
     found = f(units, torch.zeros(1, WIDTH, dtype=torch.int64))[0, 0].abs().argmax(-1)
     each = torch.arange(WIDTH)
@@ -206,7 +205,7 @@ CHECKS = {"layer": _layer, "attention": _attention, "rotary": _rotary, "bias": _
 
 
 def broken_at(f: Code, of: Reference, points: Sequence[At]) -> dict[str, list[Lengths]]:
-    """The lengths at which torch finds each law of a program broken.  Raises what the code does."""
+    """Return lengths at which torch finds each law broken.  Raises what the code raises."""
     found: dict[str, list[Lengths]] = {}
     for at in points:
         with torch.set_grad_enabled(at.how == "gradients"):
@@ -221,11 +220,11 @@ def broken_at(f: Code, of: Reference, points: Sequence[At]) -> dict[str, list[Le
     return found
 
 
-# --- what is proved
+# --- attempted proofs
 
 
 def outside(text: str, lengths: Lengths) -> bool:
-    """Whether a condition of a proof says that it is not of these lengths.
+    """Whether a condition of a proof excludes these lengths.
 
     >>> outside("B, T ≥ 3", {"B": 4, "T": 2}), outside("T mod 7 ≠ 1", {"T": 8})
     (True, True)
@@ -242,12 +241,12 @@ def outside(text: str, lengths: Lengths) -> bool:
         values = _values(left, lengths)
         (other,) = _values(right, lengths)
     except (NameError, SyntaxError, TypeError, ValueError):
-        return False  # of a length that the law does not have
+        return False  # about a length that the law does not have
     return any(not _HOLDS[sign](value, other) for value in values)
 
 
 def _values(text: str, lengths: Lengths) -> list[int]:
-    """What is written with lengths, or with commas between several."""
+    """Evaluate an expression in lengths, or several with commas between."""
     told = re.sub(r"BitwiseFn_bitwise_and|FloorDiv", lambda one: one[0].lower(), text)
     for sign, python in (("·", "*"), ("^", "**"), (" mod ", "%"), ("′", "_")):
         told = told.replace(sign, python)
@@ -271,7 +270,7 @@ _HOLDS: dict[str, Callable[[float, float], bool]] = {
 
 
 def loaded(text: str, folder: Path, name: str) -> ModuleType:
-    """A program as a module of its own, from a file in this folder."""
+    """Write a program to a file in this folder, and import it as a module."""
     file = folder / f"{name}.py"
     file.write_text(text, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(name, file)
@@ -284,7 +283,7 @@ def loaded(text: str, folder: Path, name: str) -> ModuleType:
 
 @contextmanager
 def proofs_alone() -> Iterator[None]:
-    """Laws are proved or not, and that is all: no witness is looked for, which is dear."""
+    """Attempt proofs without the costly search for witnesses."""
 
     def unproved(_: object, law: Any, graphs: object, why: str) -> Finding:
         del graphs
@@ -300,13 +299,13 @@ def proofs_alone() -> Iterator[None]:
 def judged(
     program: FalseProgram, folder: Path, name: str, most: int = 0, seconds: float = PROVE
 ) -> list[Judged] | str:
-    """What is said of each law that torch finds false (of ``most``); or why nothing was asked."""
+    """Return verdicts on (at most ``most``) laws that torch finds false, or why there are none."""
     of = program.of
     try:
         f = getattr(loaded(program.text, folder, name), of.name)
         with one_thread():
             false = broken_at(f, of, (*TRIED, *program.at))
-    except Exception as error:  # noqa: BLE001 (what a change means nothing by is no program)
+    except Exception as error:  # noqa: BLE001 (a change may be meaningless)
         return f"no program: {type(error).__name__}"
     if not false:
         return "not found false"
@@ -314,7 +313,7 @@ def judged(
     try:
         fresh = getattr(loaded(program.text, folder, f"{name}_again"), of.name)
         subject = adapted_as(fresh, of.call, kind=of.kind, declared=declared, name=of.name)
-    except Exception as error:  # noqa: BLE001 (it may not be called so any more)
+    except Exception as error:  # noqa: BLE001 (the change may have another call)
         return f"refused: {type(error).__name__}"
     with torch.no_grad(), one_thread():
         findings = prove(subject, list(false)[: most or None], seconds=seconds).findings
@@ -328,7 +327,7 @@ def judged(
 
 
 def _judged_quickly(program: FalseProgram, folder: Path, name: str) -> list[Judged] | str:
-    """The same without witnesses; where something is proved so, once more with all there is."""
+    """Judge a program without witnesses; if a law is proved, judge again with all checks."""
     with proofs_alone():
         said = judged(program, folder, name)
     if isinstance(said, str) or not any(one.verdict == "holds" for one in said):
@@ -337,20 +336,20 @@ def _judged_quickly(program: FalseProgram, folder: Path, name: str) -> list[Judg
 
 
 def main() -> int:
-    """Print how many were made, were false, and were proved all the same."""
+    """Print how many programs were made, were false, and were nevertheless proved."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.false_programs", description=__doc__
     )
-    parser.add_argument("--count", type=int, default=3000, help="how many false programs")
+    parser.add_argument("--count", type=int, default=3000, help="number of false programs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--family", choices=FAMILIES, default="changes")
-    parser.add_argument("--into", type=Path, help="where results are kept; read first")
+    parser.add_argument("--into", type=Path, help="a file in which results are stored and reused")
     asked = parser.parse_args()
-    into = asked.into or Path(os.devnull)  # of other code of ours other results are kept
+    into = asked.into or Path(os.devnull)  # results depend on the version of attnproof
     known = dict(map(json.loads, into.read_text().splitlines())) if into.is_file() else {}
     counts: Counter[str] = Counter()
     laws: Counter[str] = Counter()
-    gc.freeze()  # the libraries have a million objects, which are not gone through again
+    gc.freeze()  # the million objects of the libraries need not be searched
     gc.set_threshold(YOUNG)
     begun, fresh = process_time(), 0
     with tempfile.TemporaryDirectory() as folder, into.open("a", encoding="utf-8") as kept:
@@ -372,7 +371,7 @@ def main() -> int:
             if counts["false"] % 50 == 0:
                 spent = (process_time() - begun) / max(1, fresh)
                 print(
-                    f"{counts['false']} false programs, {spent:.2f} s of the processor each",
+                    f"{counts['false']} false programs, {spent:.2f} s of processor time each",
                     file=sys.stderr,
                     flush=True,
                 )
@@ -384,7 +383,7 @@ def main() -> int:
 
 
 def _record(said: list[Judged] | str) -> str | list[tuple[str, str]]:
-    """What is kept of a program: why nothing was asked, or each verdict and its line."""
+    """Return what is stored for a program: why it was not judged, or each verdict and its line."""
     return said if isinstance(said, str) else [(one.verdict, str(one)) for one in said]
 
 

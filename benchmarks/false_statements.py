@@ -1,12 +1,12 @@
-"""False statements, of which none may be proved: every theorem of the catalogue, changed.
+"""False statements, none of which may be proved: mutants of all theorems of the catalogue.
 
 ``python -m benchmarks.false_statements [--count 10000] [--seed 0] [--jobs 2]``
 
-A mutant (``code_mutants``) is false if numpy finds it so: its body is run as plain code at random
-values that obey what is given and assumed, and a conclusion fails there by more than rounding.
-No reading of ours takes part in that.  Then it is put to the prover.  Prints how many of each
-kind were made, were false, and were proved, with the numbers that show a proved one false; exit
-code 1 if there is one.
+Whether a mutant (``code_mutants``) is false is judged by numpy, independently of attnproof: its
+body is run as plain code at random values that satisfy givens and hypotheses, and it is false if a
+conclusion fails there by more than rounding.  Then a proof is attempted.  Prints how many of each
+kind were made, were false, and were proved; if a false one is proved, prints its counterexample,
+and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from attnproof.symbolic.terms import free
 from attnproof.theorems.definitions.attention import column_softmax
 from benchmarks.code_mutants import Mutant, mutants
 
-NEAR = 1e-7  # of the size of the numbers: rounding stays below, a wrong formula above
-SPREAD = 8  # how many of the exact numbers of candidates are drawn from
+NEAR = 1e-7  # relative tolerance: rounding stays below, a wrong formula above
+SPREAD = 8  # number of exact candidate values that are drawn from
 TRIES = 24
 PROVE = 2.0  # seconds for a proof
-COMMON = 4  # of so many exchanges of two names one is taken
+COMMON = 4  # one in this many exchanges of two names is used
 OTHER_NAMES = {
     name: getattr(attnproof, name)
     for name in ("at_least", "greater", "equal", "differ", "inverse", "real", "index_map")
 } | {"column_softmax": column_softmax}
-TOLD = ("proved", "misread", "internal error")  # of a false statement: each is printed
+REPORTED = ("proved", "misread", "internal error")  # outcomes of false statements to print
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one mutant; ``false`` names the inputs at which numpy found it false."""
+    """The outcome for one mutant; ``false``: inputs at which numpy finds it false."""
 
     file: str
     mutant: Mutant
@@ -65,9 +65,9 @@ class Verdict:
 
 
 def mutated(seed: int) -> Iterator[tuple[Path, Mutant]]:
-    """Mutants of all theorem files in random order, then mutants of mutants without an end.
+    """Yield mutants of all theorem files in random order, then endlessly mutants of mutants.
 
-    Exchanges of two names are so many that they are thinned out.
+    Exchanges of two names are so frequent that only some are used.
     """
     random = Random(seed)
     sources = [entry.source for entry in load_catalogue().entries]
@@ -85,9 +85,9 @@ def mutated(seed: int) -> Iterator[tuple[Path, Mutant]]:
 
 
 def alone(text: str, name: str) -> str:
-    r"""A file with one theorem, and of the functions beside it those that it uses.
+    r"""Return a file with one theorem and only the functions that it uses.
 
-    Every line stays where it is; those of other theorems and of negative controls are empty.
+    Line numbers are preserved: other theorems and negative controls become empty lines.
 
     >>> alone("def f(): return g()\ndef g(): return 1\ndef h(): return 2\n", "f").split("\n")
     ['def f(): return g()', 'def g(): return 1', '', '']
@@ -109,7 +109,7 @@ def alone(text: str, name: str) -> str:
 
 
 def loaded(path: Path, text: str) -> Theorem:
-    """The theorem of a file with that text.  Raises what the code raises."""
+    """Return the theorem of a file with that text.  Raises what the code raises."""
     module = ModuleType(f"mutant_{path.stem}")
     vars(module).update(OTHER_NAMES, __file__=str(path))
     exec(compile(text, str(path), "exec"), vars(module))
@@ -122,17 +122,17 @@ def loaded(path: Path, text: str) -> Theorem:
 
 
 def judged(path: Path, mutant: Mutant, seed: int = 0) -> Verdict:
-    """Whether numpy finds the mutant false, and then what the prover says."""
+    """Return whether numpy finds the mutant false, and if so the verdict of the prover."""
     try:
         theorem = loaded(path, mutant.source)
         statement = theorem.statement
-    except Exception as error:  # noqa: BLE001 (what a mutant means nothing by is no statement)
+    except Exception as error:  # noqa: BLE001 (a mutant may be meaningless)
         return Verdict(path.stem, mutant, f"no statement: {type(error).__name__}")
     code = Code(theorem.body, theorem.assume)
     try:
         with np.errstate(all="ignore"):
             false = false_at(code, statement, theorem.given, Random(seed))
-    except Exception as error:  # noqa: BLE001 (one mutant is no reason to lose the others)
+    except Exception as error:  # noqa: BLE001 (one mutant must not stop the run)
         return Verdict(path.stem, mutant, f"no judge: {type(error).__name__}")
     if not false:
         return Verdict(path.stem, mutant, "not found false")
@@ -150,7 +150,7 @@ def false_at(
     random: Random,
     tries: int = TRIES,
 ) -> str:
-    """Sizes and values that obey all hypotheses and at which a conclusion fails, or nothing."""
+    """Describe values that satisfy all hypotheses where a conclusion fails; "" if none found."""
     lengths = [t for g in given.values() for n in g.lengths for t in (n, *free(n))]
     if any(t.op == "space" for t in lengths):  # a plain sum is no expectation
         return ""
@@ -174,7 +174,7 @@ def false_at(
 
 
 def floats(guess: Candidate) -> dict[str, Any]:
-    """The values in floating point."""
+    """Return the values in floating point."""
     return {name: _number(value) for name, value in guess.values.items()}
 
 
@@ -193,7 +193,7 @@ def _exactly(value: Any) -> Any:
 
 
 def variables(random: Random) -> Any:
-    """What draws a value for each variable that a body binds."""
+    """Return a function that draws a value for each variable that a body binds."""
 
     def drawn(name: str, given: Given) -> Any:
         found = draw({name: given}, {}, random, SPREAD)
@@ -211,12 +211,12 @@ def _sides(claim: ConcreteClaim) -> tuple[Any, Any]:
 
 
 def fails(claim: ConcreteClaim) -> bool:
-    """Whether a conclusion is false here by more than rounding; never of an existence."""
+    """Whether a conclusion fails here by more than rounding; False for an existence."""
     if claim.relation == "exists":
         return False
     try:
         left, right = _sides(claim)
-    except ValueError:  # of two shapes: what this means is not for numpy to say
+    except ValueError:  # shapes that do not broadcast: no judgement by numpy
         return False
     if left.dtype == bool or right.dtype == bool:
         return claim.relation == "=" and bool((left != right).any())
@@ -231,7 +231,7 @@ def fails(claim: ConcreteClaim) -> bool:
 
 
 def obeyed(claim: ConcreteClaim) -> bool:
-    """Whether a hypothesis certainly holds here; a law for all values is not seen to."""
+    """Whether a hypothesis certainly holds here; False for a law about all values."""
     if claim.relation == "exists" or claim.variables:
         return False
     left, right = _sides(claim)
@@ -278,7 +278,7 @@ def _judged(batch: Sequence[tuple[Path, Mutant]], seed: int) -> list[Verdict]:
 
 
 def main() -> int:
-    """Judge mutants until ``--count`` false ones were put to the prover; print what became."""
+    """Judge mutants until proofs of ``--count`` false ones were attempted; print the outcomes."""
     from joblib import Parallel, delayed
     from rich.console import Console
     from rich.table import Table
@@ -297,7 +297,7 @@ def main() -> int:
         false += sum(bool(v.false) for v in verdicts)
         print(f"\r{false} of {asked.count} false, {len(found)} made", end="", file=sys.stderr)
         for verdict in verdicts:
-            if verdict.false and verdict.outcome in TOLD:
+            if verdict.false and verdict.outcome in REPORTED:
                 console.print(f"\nfalse and {verdict.outcome}: {verdict}", soft_wrap=True)
         if false >= asked.count:
             break

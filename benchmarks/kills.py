@@ -1,10 +1,10 @@
-"""Runs of attnproof killed with SIGKILL, and whether anything is lost or counted twice.
+"""Kill runs of attnproof with SIGKILL, and check that nothing is lost or counted twice.
 
-``python -m benchmarks.kills --kills 100`` starts a run on a store of its own, kills it at a random
-moment, and starts it again on the same store, until it comes to its end; then all of that once
-more on another store.  After each kill it holds the store against what the run had said to be
-finished, and at the end the record against that of a run that nobody disturbed.  With
-``--plant`` the run is given a store with a fault, which must be found.
+``python -m benchmarks.kills --kills 100`` starts a run on a new store, kills it at a random moment,
+and restarts it on the same store until it completes; then repeats this on another store.  After
+each kill the store is compared with what the run had reported as finished, and at the end the
+record is compared with that of an undisturbed run.  With ``--plant`` the store has a fault, which
+must be detected.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from attnproof.sweeping.store import Key, Store
 
 ROOT = Path(__file__).resolve().parent.parent
 SELECTION = ("permutation",)
-TOLD = re.compile(r"^[✓✗?] (?:proved|refuted|ill-typed|undecided) +([\w-]+)")
+FINISHED = re.compile(r"^[✓✗?] (?:proved|refuted|ill-typed|undecided) +([\w-]+)")
 TIMES = ("seconds", "created", "stored")
-"""What two runs of the same work may differ in."""
+"""Fields in which two runs of the same work may differ."""
 REACHED = ("sizes", "cases", "all_cases", "sides")
-"""How far a derivation of SymPy came in its time, and what it shows of that."""
+"""Fields that depend on how far a derivation by SymPy came within its time limit."""
 CHILD = """
 import sys
 from benchmarks.kills import plant
@@ -56,7 +56,7 @@ Tell = Callable[[int, str], None]
 
 
 def plant(fault: str) -> None:
-    """Give this process a store with a fault."""
+    """Plant a fault in the store of this process."""
     put = Store.put
     waiting: list[tuple[Key, str]] = []
 
@@ -83,9 +83,9 @@ def plant(fault: str) -> None:
 
 @dataclass
 class Kills:
-    """Runs that are killed, and what was found wrong with them.
+    """Runs that are killed, and the faults found.
 
-    ``tell`` hears how many were killed so far, and what is done now.
+    ``tell`` is called with the number of kills so far and a description of the current step.
     """
 
     folder: Path
@@ -102,7 +102,7 @@ class Kills:
         self.reference: dict[str, Any] = {}
 
     def run(self, kills: int) -> None:
-        """Kill so many times; stop at the first thing that is wrong."""
+        """Kill this many times; stop at the first fault."""
         first = self.folder / "first"
         started = perf_counter()
         self.tell(0, "a run that nobody disturbs")
@@ -133,7 +133,7 @@ class Kills:
                 self._hold_whole(place, before)
 
     def _kill(self, place: Path, jobs: int) -> tuple[list[str], bool]:
-        """Start a run and kill it: at a random moment, or right after a random outcome."""
+        """Start a run and kill it: at a random moment, or right after a random reported outcome."""
         process = self._start(place, jobs)
         assert process.stderr is not None
         told: list[str] = []
@@ -142,7 +142,7 @@ class Kills:
 
         def listen() -> None:
             for line in lines:
-                if found := TOLD.match(line):
+                if found := FINISHED.match(line):
                     told.append(found.group(1))
                 if count and len(told) >= count:
                     enough.set()
@@ -155,7 +155,7 @@ class Kills:
         else:
             enough.wait(self.random.uniform(0, self.longest))
         ended = process.poll() is not None
-        # Workers see the death of their parent, or are killed with it.
+        # Workers notice the death of their parent, or are killed with it.
         whole_group = self.random.random() < 0.5
         if not ended:
             (os.killpg if whole_group else os.kill)(process.pid, signal.SIGKILL)
@@ -191,7 +191,7 @@ class Kills:
         )
 
     def _whole(self, place: Path, jobs: int) -> list[str] | None:
-        """A run that nobody kills, and the lines it said."""
+        """Complete a run undisturbed, and return the lines that it printed."""
         process = self._start(place, jobs)
         _, said = process.communicate()
         if process.returncode:
@@ -202,7 +202,7 @@ class Kills:
     def _hold(
         self, place: Path, told: list[str], before: dict[str, tuple[str, str]]
     ) -> dict[str, tuple[str, str]]:
-        """What a kill may not do: lose what was said to be finished, or do it again."""
+        """Check after a kill that no finished result was lost or computed again."""
         after = self._rows(place)
         names = [name for name, _ in after.values()]
         for name in sorted(set(told) - set(names)):
@@ -216,7 +216,7 @@ class Kills:
         return after
 
     def _hold_whole(self, place: Path, before: dict[str, tuple[str, str]]) -> None:
-        """What the run that came to its end must have: everything, once, and as undisturbed."""
+        """Check that a completed run has every result once, as an undisturbed run does."""
         record = self._record(place)
         made = dict(before.values())
         for theorem in record["theorems"]:
@@ -232,7 +232,7 @@ class Kills:
         self._hold(place, list(counts), before)
 
     def _rows(self, place: Path) -> dict[str, tuple[str, str]]:
-        """Name and time of each row of a store, by key."""
+        """Return name and time of each row of a store, by key."""
         file = place / "store.sqlite"
         if not file.exists():
             return {}
@@ -248,7 +248,7 @@ class Kills:
 
 
 def _end_group(group: int) -> None:
-    """Wait until no process of a group is left; workers end by themselves when they are alone."""
+    """Wait until all processes of a group have ended; orphaned workers end by themselves."""
     until = perf_counter() + 20
     while perf_counter() < until:
         try:
@@ -267,7 +267,7 @@ def _without_times(value: Any) -> Any:
 
 
 def _difference(found: Any, other: Any, where: str = "record") -> str:
-    """The first place where two records differ, with both values."""
+    """Describe the first place where two records differ, with both values."""
     if isinstance(found, dict) and isinstance(other, dict) and found.keys() == other.keys():
         pairs = [(f"{where}.{name}", found[name], other[name]) for name in found]
     elif isinstance(found, list) and isinstance(other, list) and len(found) == len(other):
@@ -285,13 +285,13 @@ def _told(kills: Kills, seconds: float) -> Iterator[str]:
 
 
 def main(
-    kills: Annotated[int, typer.Option(min=1, help="How often a run is killed.")] = 100,
-    seed: Annotated[int, typer.Option(help="Of the moments.")] = 0,
+    kills: Annotated[int, typer.Option(min=1, help="Number of kills.")] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of the moments of the kills.")] = 0,
     fault: Annotated[
         str, typer.Option("--plant", metavar="|".join(PLANTS)[1:], help="A store with a fault.")
     ] = "",
 ) -> None:
-    """Kill runs of attnproof, and look whether anything is lost or counted twice."""
+    """Kill runs of attnproof, and check that nothing is lost or counted twice."""
     started = perf_counter()
     with tempfile.TemporaryDirectory() as folder, bar() as shown:
         task = shown.add_task("", total=kills)

@@ -1,10 +1,10 @@
-"""Faults that are there at one length, and behind a branch that tracing does not see.
+"""Faults at certain lengths, behind a branch that tracing does not see.
 
-A reference program does something else at one length, from one length on, at a product, quotient
-or difference of two, for one row or one head; and what asks for that length is false while it is
-traced: it asks whether the length is a whole number of Python, what it is written down as, whether
-the code is being compiled, how an input lies in memory.  So the graph is that of the reference
-program, whose laws are proved; the code alone shows the fault, where it is run.
+A reference program acts differently at one length, from some length on, at some product, quotient
+or difference of two lengths, for one row or one head; and the test for that length is false during
+tracing: it tests whether the length is a Python integer, its text, whether the code is being
+compiled, or the memory layout of an input.  The graph is therefore that of the reference program,
+whose laws are proved; only running the code reveals the fault.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ LENGTHS = {
     "attention": {"b": "q.shape[0]", "h": "q.shape[1]", "r": "q.shape[2]", "n": "k.shape[2]"},
     "bias": {"n": "keys"},
 }
-MANY = {
+COUNTS = {
     "n": (7, 12, 31, 37, 64, 100, 130, 257, 300, 513),
     "b": (3, 5, 9, 17, 37),
     "h": (3, 5, 8, 12, 33),
 }
-# A whole number that does not stand in the source as it is.
+# Integers that the source does not contain literally.
 WRITTEN = {
     36: "2 * HALF",
     37: "len(WORD) + 1",
@@ -50,7 +50,7 @@ WRITTEN = {
     49: "int('31', 16)",
     29: "round(28.6)",
 }
-# How a branch is hidden from tracing; {n} is the length, {test} what is asked.
+# How a branch is hidden from tracing; {n} is the length, {test} the test of it.
 HIDDEN = {
     "a whole number of Python": "isinstance({n}, int) and {test}",
     "its type": "type({n}) is int and {test}",
@@ -69,7 +69,7 @@ HOW = {"gradients": "gradients", "memory": "apart"}
 
 
 def faulty(seed: int) -> Iterator[FalseProgram]:
-    """Reference programs with such a fault, without an end, in random order, each once."""
+    """Yield reference programs with such a fault, endlessly, in random order, each once."""
     random, plain, made = Random(seed), texts(HELPERS), set[str]()
     while True:
         of = random.choice(REFERENCES)
@@ -93,12 +93,12 @@ def faulty(seed: int) -> Iterator[FalseProgram]:
 
 
 def _test(of: Reference, random: Random) -> tuple[str, list[At]]:
-    """A question about lengths, and points at which the answer is yes."""
+    """Return a test of lengths, and points at which it is true."""
     named = LENGTHS[of.kind]
     letters = [letter for letter in named if letter in "bh"]
     if letters and random.random() < 0.3:
-        return _of_rows(random.choice(letters), named, random)
-    n, k = named["n"], random.choice(MANY["n"])
+        return _row_test(random.choice(letters), named, random)
+    n, k = named["n"], random.choice(COUNTS["n"])
     if random.random() < 0.25:
         k, told = random.choice(list(WRITTEN.items()))
         sign, more = random.choice((("==", 0), (">", 1), (">=", 0)))
@@ -135,9 +135,9 @@ def _test(of: Reference, random: Random) -> tuple[str, list[At]]:
     return random.choice(asked)
 
 
-def _of_rows(letter: str, named: dict[str, str], random: Random) -> tuple[str, list[At]]:
-    """A question about how many rows or heads there are, and perhaps about tokens as well."""
-    length, n, k = named[letter], named["n"], random.choice(MANY[letter])
+def _row_test(letter: str, named: dict[str, str], random: Random) -> tuple[str, list[At]]:
+    """Return a test of the number of rows or heads, and possibly of tokens, with such points."""
+    length, n, k = named[letter], named["n"], random.choice(COUNTS[letter])
     m = random.choice((5, 11, 37))
 
     def at(count: int, tokens: int = 4) -> At:

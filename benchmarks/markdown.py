@@ -1,4 +1,4 @@
-"""Pages of Markdown: paragraphs, lists, and tables that say where and when they were made."""
+"""Write pages of Markdown: paragraphs, lists, and tables with the machine and date of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attnproof.records import Machine
 
 
 def markdown(parts: Iterable[str | Grid | Table]) -> str:
-    """A page of these parts, which are Markdown themselves, or tables.
+    """Return a page of these parts, which are Markdown or tables.
 
     >>> print(markdown(["# Two", Grid("Laws", ("law", "verdict"), (("even", "proved"),))]), end="")
     # Two
@@ -27,7 +27,7 @@ def markdown(parts: Iterable[str | Grid | Table]) -> str:
 
 
 def page(title: str, command: str, tables: Sequence[Table]) -> str:
-    """A heading, the command, the machine and the day, then every table."""
+    """Return a page with a heading, the command, the machine and the date, then all tables."""
     day = datetime.now(UTC).date().isoformat()
     where = Machine.here()
     told = (
@@ -38,7 +38,7 @@ def page(title: str, command: str, tables: Sequence[Table]) -> str:
 
 
 def written(table: Grid | Table) -> str:
-    """One table, its title above it, what a reader must know of it below."""
+    """Return a table with its title above and its notes below."""
     if isinstance(table, Table):
         names = tuple(str(column.header) for column in table.columns)
         columns = ([str(cell) for cell in column.cells] for column in table.columns)
@@ -49,12 +49,12 @@ def written(table: Grid | Table) -> str:
 
 
 def items(texts: Iterable[str]) -> str:
-    """A list."""
+    """Return a list with a bullet for each text."""
     return "\n".join(f"* {text}" for text in texts)
 
 
 def cells(row: Sequence[str]) -> str:
-    r"""A line of a table.
+    r"""Return a row of a table.
 
     >>> print(cells(["a|b", "two words"]))
     | a\|b | two words |

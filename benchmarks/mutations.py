@@ -1,8 +1,8 @@
-"""Single changes of a Python source that a test of it should notice.
+"""Single changes of a Python source that its tests should detect.
 
-What one writes by mistake in a checker: a condition that is dropped or turned round, a bound off
-by one, two arguments that change places, an assumption that is not passed on, a table with a
-line too few.  Messages, docstrings and annotations are left as they are.
+They imitate typical mistakes in a checker: a condition dropped or negated, a bound off by one, two
+arguments exchanged, an assumption not passed on, a missing line of a table.  Messages, docstrings
+and annotations are not changed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ CONFUSED = {
     "abs": "sqrt",
 }
 VARIADIC = {"add": 0, "mul": 0, "fresh": 1, "_equal": 2, "_with": 2, "_row": 1}
-"""Functions of any number of arguments after so many."""
+"""Variadic functions, with the number of their fixed arguments."""
 SYMMETRIC = {
     "add",
     "mul",
@@ -89,13 +89,13 @@ LEFT_OUT = {
     "_is_negative",
     "_bounds",
 }
-"""Functions of what is printed alone."""
+"""Functions that only concern printed text."""
 EMPTY = ast.Call(ast.Name("frozenset", ast.Load()), [], [])
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: where, what stood there, what stands there now."""
+    """One change: its place, and the text before and after."""
 
     file: Path
     function: str
@@ -111,12 +111,12 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """What the change is called, wherever the lines around it move."""
+        """The name of the change, which does not depend on line numbers."""
         again = f" ({self.number})" if self.number > 1 else ""
         return f"{self.function}: {self.before} -> {self.after}{again}"
 
     def apply(self) -> None:
-        """Change the tree that it was made from."""
+        """Apply the change to the tree from which it was made."""
         if self.index is None:
             setattr(self.parent, self.field, self.replacement)
         else:
@@ -124,7 +124,7 @@ class Mutant:
 
 
 def mutants(file: Path, tree: ast.Module, functions: frozenset[str]) -> Iterator[Mutant]:
-    """Every single change of a parsed file; of the named functions alone, if any is named.
+    """Yield every single change of a parsed file, or of the named functions if there are any.
 
     >>> [m.name for m in mutants(Path("f.py"), ast.parse("def f(x): return x > 1"), frozenset())]
     ['f: x > 1 -> x >= 1', 'f: 1 -> 2', 'f: 1 -> 0']
@@ -166,7 +166,7 @@ def _text(node: ast.AST) -> str:
 
 
 def _is_names(at: ast.stmt) -> bool:
-    """``__all__``, the name of a type, and docstrings: nothing that is run."""
+    """Whether a statement is ``__all__``, a type alias or a docstring."""
     if isinstance(at, ast.Expr) or (
         isinstance(at, ast.Assign) and isinstance(at.value, ast.Subscript)
     ):
@@ -175,7 +175,7 @@ def _is_names(at: ast.stmt) -> bool:
 
 
 def _changes(at: ast.stmt, node: ast.AST, function: str) -> Iterator[Changed]:
-    """The changes of what stands below a node."""
+    """Yield the changes of the descendants of a node."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         if node.name in LEFT_OUT:
             return
@@ -205,7 +205,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _instead(node: ast.AST, parent: ast.AST) -> Iterator[ast.AST]:
-    """What may stand in place of a node."""
+    """Yield replacements for a node."""
     for kind, change in _INSTEAD.items():
         if isinstance(node, kind):
             yield from change(node, parent)

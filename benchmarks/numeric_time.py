@@ -1,4 +1,4 @@
-"""Numeric time: one equivariance check, in forwards of the kernel it checks."""
+"""Time an equivariance check, in units of one forward pass of the kernel that it checks."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class InForwards:
-    """Seconds of one forward and of one check, each the least of the rounds, and their ratio.
+    """Seconds of one forward pass and of one check, each the minimum over rounds, and their ratio.
 
-    ``cpu_ratio`` is the same ratio in processor time, which a busy machine disturbs less; it
-    says nothing on a GPU, and is NaN where the clock did not move in a whole forward.
+    ``cpu_ratio`` is the same ratio in processor time, which depends less on the load of the
+    machine; it is meaningless on a GPU, and NaN if a forward pass is below the clock's resolution.
     """
 
     forward: float
@@ -43,7 +43,7 @@ class InForwards:
 def in_forwards(
     forward: Callable[[], object], check: Callable[[], object], device: torch.device, rounds: int
 ) -> InForwards:
-    """Both in turn in one process, the order changing, after one check that builds tables."""
+    """Time both in alternating order in one process, after one check that builds tables."""
     works, times = (forward, check), {forward: list[tuple[float, float]](), check: []}
     with torch.no_grad():
         check()
@@ -57,7 +57,7 @@ def in_forwards(
 
 
 def _timed(work: Callable[[], object], device: torch.device) -> tuple[float, float]:
-    """Wall seconds and processor seconds."""
+    """Return wall time and processor time in seconds."""
     synchronize(device)
     wall, cpu = perf_counter(), process_time()
     work()
@@ -66,7 +66,7 @@ def _timed(work: Callable[[], object], device: torch.device) -> tuple[float, flo
 
 
 def equivariance_of(attention: Callable[..., Any]) -> Statement:
-    """Att(τQ, σK, σV) = τ Att(Q, K, V) for H heads, from the given definition of attention."""
+    """Att(τQ, σK, σV) = τ Att(Q, K, V) for H heads, for this definition of attention."""
     n, (heads, width) = sizes("n", "tokens")[0], (*sizes("H", "heads"), *sizes("ell", "features"))
     shape = (heads, n, width)
     givens = {
@@ -93,11 +93,11 @@ def benchmark_equivariance(
     implementation: str = "scaled_dot_product_attention (flash)",
     rounds: int = 5,
 ) -> tuple[InForwards, float]:
-    """The time of one check over the time of one forward, rounds taken in turn.
+    """Return the cost of one check relative to one forward pass, and the largest difference.
 
-    The check is the compute part of ``measure``: both sides of the statement from their term,
-    permutations included, and the largest difference of all entries, taken in float64, which is
-    told as well.  Two forwards are the floor.
+    The check is the compute part of ``measure``: both sides of the statement from their terms,
+    including permutations, and the largest difference of all entries in float64.  The lower bound
+    is two forward passes.
     """
     where, number = chosen(device), dtype_named(dtype)
     statement = equivariance_of(attention)
@@ -123,7 +123,7 @@ def benchmark_equivariance(
 
 
 def largest_difference(left: Tensor, right: Tensor) -> float:
-    """max |left − right| in float64, in chunks that stay in the cache."""
+    """max |left − right| in float64, in chunks that fit into the cache."""
     worst = torch.zeros((), dtype=torch.float64, device=left.device)
     pieces = (torch.split(side.reshape(-1), CHUNK) for side in (left, right))
     for a, b in zip(*pieces, strict=True):
@@ -132,7 +132,7 @@ def largest_difference(left: Tensor, right: Tensor) -> float:
 
 
 def equivariance_cost() -> Table:
-    """Both sides, the permutations and the comparison; two forwards are the floor."""
+    """Return the cost of both sides, the permutations and the comparison; at least two forwards."""
     table = Table(
         "implementation",
         "dtype",

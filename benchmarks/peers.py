@@ -1,8 +1,8 @@
-"""Equivariance under rotations of vectors, in forwards: e3nn's check, a direct loop, and ours.
+"""Compare the cost of rotation equivariance checks: e3nn's, a direct loop, and attnproof's.
 
 One head of attention over 1,024 tokens, each 21 vectors in space ("21x1o"), in float32, under the
-same 20 elements of O(3).  The floor is 21 forwards, one for each element and one for the base;
-several elements in one call may go below it.
+same 20 elements of O(3).  A direct loop needs 21 forward passes, one for each element and one
+without rotation; evaluating several elements in one call may cost less.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KERNEL = "scaled_dot_product_attention (flash)"
 
 
 def against_peers() -> Table:
-    """Time of each check over that of one forward, rounds taken in turn, the least of each."""
+    """Return the minimum time of each check over interleaved rounds, in forward passes."""
     torch.manual_seed(0)
     wide = [torch.randn(TOKENS, VECTORS, 3, dtype=torch.float64) for _ in range(3)]
     stored = [x.float() for x in wide]
@@ -68,7 +68,7 @@ def against_peers() -> Table:
 
 
 def _element() -> Tensor:
-    """A rotation, or a rotation and a reflection, of space."""
+    """Return a random element of O(3)."""
     q, r = torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64))
     signed: Tensor = q * torch.sign(torch.diagonal(r))
     return signed
@@ -85,7 +85,7 @@ def _forward(q: Tensor, k: Tensor, v: Tensor) -> float:
 
 
 def _direct(stored: list[Tensor], elements: list[Tensor]) -> float:
-    """The base once; each element in float64 on inputs and output."""
+    """Compute the base once, and apply each element in float64 to inputs and output."""
     base, worst = _attend(*stored).double(), 0.0
     for g in elements:
         moved = _attend(*((x.double() @ g).float() for x in stored))
@@ -107,7 +107,7 @@ def _claim() -> Claim:
 
 
 def _ours(stored: list[Tensor], elements: list[Tensor]) -> Callable[[], float]:
-    """Both sides of the claim from its term, some elements at once; the base is computed once."""
+    """Evaluate both sides of the claim from its term, several elements at once; the base once."""
     claim, (code,) = _claim(), implementations_named([KERNEL], torch.device("cpu"))
     assert claim.right is not None
     left, right, base = claim.left, claim.right, claim.right.args[0].args[0].args[0]
@@ -130,7 +130,7 @@ def _ours(stored: list[Tensor], elements: list[Tensor]) -> Callable[[], float]:
 
 
 def _e3nn(stored: list[Tensor]) -> Callable[[], float]:
-    """Ten trials with and without parity: 20 elements, the base computed anew for each."""
+    """Run ten trials with and without parity: 20 elements, the base recomputed for each."""
     from e3nn.util.test import equivariance_error
 
     irreps = f"{VECTORS}x1o"

@@ -1,8 +1,9 @@
-"""Changes of the reference programs: one edit of an expression, or one statement more.
+"""Changes of the reference programs: one edit of an expression, or one additional statement.
 
-An edit is one of ``code_mutants``: another axis, index, constant, operand, function.  A statement
-is put before or behind the rest: one row, head or token scaled, an axis rolled, flipped, summed or
-averaged, a value kept from an earlier call, q for k, each also behind a branch at some length.
+An edit is one of ``code_mutants``: another axis, index, constant, operand or function.  A statement
+is inserted before or after the rest: one row, head or token scaled, an axis rolled, flipped, summed
+or averaged, a value stored by an earlier call, q in place of k, each possibly behind a branch on a
+length.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ HEAD = "import math\nimport torch\nfrom torch import Tensor\nKEPT = {}\n"
 
 
 class At(NamedTuple):
-    """Lengths at which torch looks at a law; ``queries`` 0: as many as keys.
+    """Lengths at which torch judges a law; ``queries`` 0: the number of keys.
 
-    ``place`` is a position that some token has, and ``how`` how the inputs are given: "apart" in
-    memory, with "gradients" wanted, or "one" array for queries, keys and values.
+    ``place``: the position of one token.  ``how``: the form of the inputs: "apart" (not contiguous
+    in memory), with "gradients" required, or "one" array for queries, keys and values.
     """
 
     rows: int
@@ -39,7 +40,7 @@ class At(NamedTuple):
 
 @dataclass(frozen=True)
 class FalseProgram:
-    """A changed reference program: its text, what was changed, the lengths it branches at."""
+    """A changed reference program: its text, the change, and points at which it may differ."""
 
     of: Reference
     text: str
@@ -48,7 +49,7 @@ class FalseProgram:
 
 
 def _statements(name: str, rank: int, axes: str) -> Iterator[str]:
-    """Statements that change an array of this rank; ``axes`` has a letter for each axis."""
+    """Yield statements that change an array of this rank; ``axes`` has a letter for each axis."""
     for k in range(rank):
         first, size = f"{name}.narrow({k}, 0, 1)", f"{name}.shape[{k}] - 1"
         yield f"{name} = {name}.roll(1, {k})"
@@ -67,7 +68,7 @@ def _statements(name: str, rank: int, axes: str) -> Iterator[str]:
 
 
 def _arguments(of: Reference) -> dict[str, str]:
-    """The arrays that go in, with a letter for each axis."""
+    """Return the input arrays, with a letter for each axis."""
     if of.kind == "layer":
         return {"x": "BTE"}
     if of.kind == "attention":
@@ -76,7 +77,7 @@ def _arguments(of: Reference) -> dict[str, str]:
 
 
 def inserted(of: Reference) -> Iterator[tuple[str, bool]]:
-    """Statements to put before (False) or behind (True) the rest."""
+    """Yield statements to insert before (False) or after (True) the rest."""
     arguments = _arguments(of)
     for name, axes in arguments.items():
         yield from ((line, False) for line in _statements(name, len(axes), axes))
@@ -105,7 +106,7 @@ def inserted(of: Reference) -> Iterator[tuple[str, bool]]:
 
 
 def with_line(of: Reference, text: str, line: str, *, behind: bool = False, test: str = "") -> str:
-    """The file with a statement before or behind the rest of the function."""
+    """Return the file with a statement before or after the rest of the function."""
     tree = ast.parse(text)
     function = next(f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == of.name)
     added = ast.parse(f"if {test}:\n    {line}" if test else line).body
@@ -122,14 +123,14 @@ def with_line(of: Reference, text: str, line: str, *, behind: bool = False, test
 
 
 def texts(head: str = HEAD) -> dict[str, str]:
-    """The reference programs, each as a file of its own that begins with ``head``."""
+    """Return the reference programs, each as a separate file that begins with ``head``."""
     tree = ast.parse(SOURCE.read_text(encoding="utf-8"))
     parts = {f.name: f for f in tree.body if isinstance(f, ast.FunctionDef)}
     return {of.name: head + ast.unparse(parts[of.name]) for of in REFERENCES}
 
 
 def changed(seed: int) -> Iterator[FalseProgram]:
-    """Changed programs without an end, in random order, each once."""
+    """Yield changed programs endlessly, in random order, each once."""
     random, plain, made = Random(seed), texts(), set[str]()
     edits = {name: list(mutants(text)) for name, text in plain.items()}
     lines = {of.name: list(inserted(of)) for of in REFERENCES}
@@ -151,13 +152,13 @@ def changed(seed: int) -> Iterator[FalseProgram]:
 
 
 def _near(told: str) -> tuple[At, ...]:
-    """Lengths on both sides of the numbers in a change."""
+    """Return points with lengths on both sides of the numbers in a change."""
     near = {n + k for n in map(int, re.findall(r"\d+", told)) if 2 < n < 200 for k in (-1, 0, 1)}
     return tuple(At(rows, n) for n in sorted(near) for rows in (2, 3))
 
 
 def _branch(of: Reference, random: Random) -> str:
-    """A test of a length."""
+    """Return a random test of a length."""
     n = random.choice(BRANCHES)
     length = {"layer": "x.shape[1]", "rotary": "x.shape[2]", "bias": "keys"}.get(
         of.kind, "q.shape[2]"

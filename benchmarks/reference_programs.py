@@ -1,4 +1,4 @@
-"""Correct torch programs, small enough to be changed anywhere, and what each is meant to obey."""
+"""Correct torch programs, small enough to be changed anywhere, and the laws that each obeys."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Reference:
 
 
 def one_head(x: Tensor) -> Tensor:
-    """Self-attention of one head, the tokens being queries, keys and values."""
+    """Single-head self-attention, with the tokens as queries, keys and values."""
     scores = x @ x.transpose(1, 2) / math.sqrt(x.shape[-1])
     weights = torch.softmax(scores, -1)
     return x + weights @ x
 
 
 def mean_pooled(x: Tensor) -> Tensor:
-    """A layer of sets: each token, and the mean of all."""
+    """A layer on sets: each token, plus the mean of all."""
     mean = x.mean(1, keepdim=True)
     return torch.tanh(x) + 2 * torch.tanh(mean)
 
 
 def normalised(x: Tensor) -> Tensor:
-    """Each token over its root mean square, then through a gate."""
+    """Each token divided by its root mean square, then gated."""
     size = torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)
     y = x * size
     return y * torch.sigmoid(y)
@@ -51,7 +51,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """The same with later keys hidden; the last query is at the last key."""
+    """Attention with later keys hidden; the last query is at the last key."""
     r, n = q.shape[-2], k.shape[-2]
     later = torch.ones(r, n, dtype=torch.bool, device=q.device).triu(n - r + 1)
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
@@ -79,7 +79,7 @@ def rotate_neighbours(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def linear_bias(queries: int, keys: int) -> Tensor:
-    """A bias that falls with the distance, one slope for each of 4 heads."""
+    """A bias that decreases linearly with the distance, with a slope for each of 4 heads."""
     rows = torch.arange(queries)[:, None] + keys - queries
     offset = rows - torch.arange(keys)[None, :]
     slopes = 2.0 ** (-2 * torch.arange(1, 5))

@@ -1,4 +1,4 @@
-"""Checks at scale, and exact ones, in forwards of the kernel at that size; how time grows."""
+"""Time checks at scale and exact checks, in units of one forward pass, and the growth of time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROUNDS = 3
 
 
 def at_scale_cost() -> Table:
-    """One forward of 16,384 tokens and 8 heads, alone and with its check."""
+    """Time one forward pass of 16,384 tokens and 8 heads, alone and with its check."""
     device = chosen("auto")
     table = Table(
         "way",
@@ -66,7 +66,7 @@ def at_scale_cost() -> Table:
 
 
 def at_scale(call: Call, way: str, rounds: int = 5) -> InForwards:
-    """One forward, and one forward with its check in a way that has one."""
+    """Time one forward pass, alone and with its check by this method."""
     if way == "clustered":
         clusters = clustered(call, min(CLUSTERS, call.tokens))
         x = clusters.arrays
@@ -86,7 +86,7 @@ def at_scale(call: Call, way: str, rounds: int = 5) -> InForwards:
 
 
 def pairs(heads: int) -> Statement:
-    """Att(Q, K[σ], V[σ]) = Att(Q, K, V), for one head or more."""
+    """Return the statement Att(Q, K[σ], V[σ]) = Att(Q, K, V), for one or more heads."""
     (h,), (n,) = sizes("h", "heads"), sizes("n", "tokens")
     l, d = sizes("l d", "features")
     lead = (h,) if heads > 1 else ()
@@ -104,9 +104,9 @@ def pairs(heads: int) -> Statement:
 def exactly(
     tokens: int = 4_096, heads: int = 1, forward_heads: int = 8, rounds: int = 5
 ) -> InForwards:
-    """One forward in float32, and both sides of the identity with every row of them exact.
+    """Time one forward pass in float32, and an exact check of every row of both sides.
 
-    One head of the check against a forward of several is what a sample costs.
+    A check of one head against a forward pass of several is the cost of a sample.
     """
     statement = pairs(heads)
     ((says, claim),) = statement.claims.items()
@@ -123,7 +123,7 @@ def exactly(
 
 
 def exact_cost() -> Table:
-    """One side of the identity in finite fields, every row, beside one float32 forward."""
+    """Compare one side of the identity in finite fields, all rows, with a float32 forward pass."""
     table = Table(
         "tokens",
         "heads exact",
@@ -147,7 +147,7 @@ def exact_cost() -> Table:
 
 
 def growth() -> Table:
-    """Seconds at each length, and the slope of log seconds over log n from the last two."""
+    """Return the time at each length, and its log-log slope from the last two lengths."""
     ways: dict[str, Callable[[int], Callable[[], object] | None]] = {
         "one forward": _forward,
         "64 rows against float64": _rows,
@@ -182,7 +182,7 @@ def _forward(n: int) -> Callable[[], object] | None:
 
 
 def _rows(n: int) -> Callable[[], object]:
-    """The check alone: its forward is counted above."""
+    """Return the check alone: its forward pass is timed separately."""
     call = _call(n)
     x = arrays(call)
     output = call.run(*x) if n <= QUADRATIC else x.query

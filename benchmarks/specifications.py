@@ -1,9 +1,9 @@
-"""Attention layers of transformers, each compared with a specification.
+"""Compare attention layers of transformers with specifications.
 
 ``python -m benchmarks.specifications [NAME ...] [--into FILE] [--page FILE]``
 
-What was found is kept in FILE as it is found, and not looked at again.  Rotary functions are put
-into classes, with specifications as the first of each: :mod:`benchmarks.classes`.
+Each result is stored in FILE as soon as it is known, and reused.  :mod:`benchmarks.classes`
+compares rotary functions with specifications.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.table import Table
 
 from attnproof.equal_records import line_of
 from attnproof.programs.equal.deciding import compare
-from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.sides import Operand
 from benchmarks.markdown import page
 
 HALF = "attention:heads=4,rope=half"
@@ -67,7 +67,7 @@ def _of_layer(name: str) -> dict[str, Any]:
 def _compared(thing: Any, name: str, text: str) -> dict[str, Any]:
     start = process_time()
     try:
-        found = compare(Told(thing, name), Told(text, text))
+        found = compare(Operand(thing, name), Operand(text, text))
         verdict, line = str(found.verdict), line_of(found)
     except Exception as error:  # noqa: BLE001 (a program may not be called as the other is)
         verdict, line = "not comparable", " ".join(str(error).split())[:200]
@@ -90,10 +90,10 @@ def _table(found: list[dict[str, Any]]) -> Table:
 
 
 def main() -> None:
-    """Compare what is asked for, and write the page."""
+    """Compare the requested layers, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.specifications")
-    parser.add_argument("names", nargs="*", help="layers; all if none is named")
-    parser.add_argument("--into", type=Path, help="where what is found is kept")
+    parser.add_argument("names", nargs="*", help="layers; by default all")
+    parser.add_argument("--into", type=Path, help="a file in which results are stored")
     parser.add_argument("--page", type=Path, help="a page of Markdown")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")

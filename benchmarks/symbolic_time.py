@@ -1,6 +1,6 @@
-"""Symbolic time: the whole catalogue, and naive SymPy on three small cases beside ours.
+"""Time the proofs of the whole catalogue, and naive SymPy on a few small cases for comparison.
 
-Ratios are taken within one run; single times on a shared machine say little.
+Ratios are taken within one run; absolute times on a shared machine mean little.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from attnproof.symbolic.statement import Statement
 
 
 def catalogue_time() -> Table:
-    """Seconds for each theorem and its control: proofs, replays and witnesses, without numbers."""
+    """Return the time of each theorem and its control: proofs, replays and witnesses only."""
     table = Table("theorem", "verdict", "steps", "proof s", "control s", title="Symbolic time")
     total = controls = 0.0
     for entry in load_catalogue().entries:
@@ -46,10 +46,10 @@ def catalogue_time() -> Table:
 
 
 def gate_time() -> Table:
-    """Milliseconds of the thread that comparing a statement's code with its term takes.
+    """Return the thread time, in ms, of comparing the code of a statement with its term.
 
-    For every theorem and control of the catalogue, already built: the code run on numpy, its term
-    evaluated, at all sizes that cross.
+    For every theorem and control of the catalogue, already built: the code is run on numpy and its
+    term evaluated, at all combinations of sizes.
     """
     found: list[tuple[float, str]] = []
     for entry in load_catalogue().entries:
@@ -70,7 +70,7 @@ def gate_time() -> Table:
 
 SYMMETRIES = "attention-is-equivariant-in-all-its-symmetries"
 LIMIT = 240
-"""Seconds after which one way of SymPy is stopped."""
+"""The time limit of one SymPy method, in seconds."""
 CASES: tuple[tuple[str, dict[str, int], dict[str, Any]], ...] = (
     *(
         (
@@ -82,11 +82,11 @@ CASES: tuple[tuple[str, dict[str, int], dict[str, Any]], ...] = (
     ),
     ("rotary-scores-depend-on-the-offset-only", {"n": 1, "B": 8}, {}),
 )
-"""Rotations and angles: on permutations alone SymPy is quick, and a comparison says nothing."""
+"""Statements with rotations and angles: on permutations alone SymPy is fast as well."""
 
 
 def against_sympy() -> Table:
-    """Ours for all sizes beside SymPy on the entries at one size, by two of its own ways."""
+    """Compare a proof for all sizes with two methods of SymPy on the entries at one size."""
     theorems = {entry.id: entry.theorem for entry in load_catalogue().entries}
     angle = sp.Symbol("a", real=True)
     rotate = np.array(
@@ -124,7 +124,7 @@ def against_sympy() -> Table:
 def _difference(
     statement: Statement, sizes: Mapping[str, int], values: Mapping[str, Any]
 ) -> list[Any]:
-    """The entries of left less right, as the code of the statement makes them of symbols."""
+    """Return the entries of left − right, computed by the code of the statement on symbols."""
     assert statement.code is not None
     own = {
         name: as_expressions(values[name])

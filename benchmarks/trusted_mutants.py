@@ -1,15 +1,15 @@
-"""Every single change of the trusted files, and which of them no test notices.
+"""Mutation test of the trusted files: find single changes that no test detects.
 
 ``python -m benchmarks.trusted_mutants [FILE ...] --jobs 2`` changes one condition, assumption,
-bound or argument of a trusted file at a time (:mod:`benchmarks.mutations`) and runs the tests
-that pass through the changed line, the quickest first, until one fails.  A change that no test
-notices is a hole in the tests, unless ``trusted_equivalents.toml`` says why it changes nothing.
+bound or argument of a trusted file at a time (:mod:`benchmarks.mutations`) and runs the tests that
+execute the changed line, fastest first, until one fails.  A change that no test detects is a gap in
+the tests, unless ``trusted_equivalents.toml`` explains why it has no effect.
 
-mutmut and cosmic-ray start an interpreter or write a file for each change and know neither
-assumptions nor conditions; here everything is imported once, and each change is compiled into the
-functions of a forked process: some twenty a second.  What was noticed before is not asked again
-while its function stays as it is: ``--afresh`` asks all.  ``--sample 100`` changes a hundred places
-of each file, drawn by chance, and ``--markdown FILE`` keeps the table and what survived.
+mutmut and cosmic-ray start an interpreter or write a file for each change, and do not know
+assumptions and conditions; here everything is imported once, and each change is compiled into the
+functions of a forked process, about twenty per second.  A change that was detected before is not
+tested again while its function is unchanged; ``--afresh`` tests all.  ``--sample 100`` makes a
+hundred random changes of each file, and ``--markdown FILE`` writes the table and the survivors.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ TRUSTED: dict[str, frozenset[str]] = {
             "inequalities", "polynomials", "signs", "sums",
         )),
     )
-} | {"symbolic/prove.py": frozenset(["granted", "_sign_of", "_claimed", "_arbitrary"])}  # fmt: skip
+} | {
+    "symbolic/prove.py": frozenset(["granted", "_sign_of", "_claimed", "_require_arbitrary"])
+}  # fmt: skip
 TESTS = tuple(
     f"tests/symbolic/test_{name}.py"
     for name in (
@@ -72,7 +74,7 @@ TESTS = tuple(
     )
 )  # fmt: skip
 SLACK = 4.0
-"""Seconds that a test may take with a change beyond ten times what it takes without."""
+"""Seconds that a test may take with a change, beyond ten times its time without."""
 MEMORY = 6 << 30
 NOTICED, SURVIVED, LATE = 0, 1, 2
 VERDICTS = {NOTICED: "noticed", SURVIVED: "survived", LATE: "timed out"}
@@ -80,7 +82,7 @@ VERDICTS = {NOTICED: "noticed", SURVIVED: "survived", LATE: "timed out"}
 
 @dataclass
 class Case:
-    """A test as a function of no arguments, whether it plants a fault, and the time it takes."""
+    """A test as a function without arguments, whether it patches code, and its time."""
 
     name: str
     run: Callable[[], object]
@@ -90,7 +92,7 @@ class Case:
 
 @dataclass
 class Tests:
-    """The collected tests, those that pass, and which of them pass through which line."""
+    """The collected tests, those that pass, and the tests that execute each line."""
 
     cases: list[Case] = field(default_factory=list)
     passed: set[int] = field(default_factory=set)
@@ -109,9 +111,10 @@ class Tests:
         return True
 
     def measure(self, files: list[Path], within: float) -> None:
-        """Run every test once, and see by which lines it passes and how long it takes.
+        """Run every test once, and record its time and the lines that it executes.
 
-        A test that fails as things stand, or takes longer than ``within``, is told and left out.
+        A test that fails without a change, or takes longer than ``within``, is reported and left
+        out.
         """
         times: dict[str, float] = {}
         if TIMES.exists():
@@ -157,7 +160,7 @@ class Tests:
                 self.through.setdefault((_short(Path(name)), line), set()).update(found)
 
     def of(self, mutant: Mutant, budget: float) -> list[Case]:
-        """The tests that pass through the change, the quickest first."""
+        """Return the tests that execute the change, fastest first, within a total time."""
         last = getattr(mutant.parent, "end_lineno", None) or mutant.line
         first = getattr(mutant.parent, "lineno", None) or mutant.line
         inside = isinstance(mutant.statement, (ast.FunctionDef, ast.ClassDef))
@@ -171,7 +174,7 @@ class Tests:
             if isinstance(mutant.parent, (ast.FunctionDef, ast.ClassDef)):
                 lines = {mutant.line}
             numbers = set[int]().union(*(self.through.get((short, at), set()) for at in lines))
-            if not numbers:  # a default, which is passed by when the file is read
+            if not numbers:  # a default, which is evaluated on import
                 lines = set(range(mutant.statement.lineno, (mutant.statement.end_lineno or 0) + 1))
                 numbers.update(*(self.through.get((short, at), set()) for at in lines))
         else:
@@ -182,7 +185,7 @@ class Tests:
 
 
 class _Late(BaseException):
-    """A test takes too long; no test catches it."""
+    """Raised if a test takes too long; a ``BaseException``, so that no test catches it."""
 
 
 def _late(*_: object) -> None:
@@ -204,7 +207,7 @@ def _short(file: Path) -> str:
 
 @functools.cache
 def _nothing() -> None:
-    """A function with a cache, for its type."""
+    """Provide the type of cached functions."""
 
 
 def _caches() -> list[Any]:
@@ -249,7 +252,7 @@ def plant(
                 x.arg: eval(ast.unparse(v), module.__dict__) for x, v in named if v is not None
             }
     terms = module.__dict__
-    if "_interned" in terms:  # what was read off a term when it was made is read off again
+    if "_interned" in terms:  # attributes computed when a term is made are recomputed
         for term in list(terms["_interned"].values()):
             loose = terms["_loose"](term.op, term.args, term.data, term.shape)
             object.__setattr__(term, "loose", loose)
@@ -272,7 +275,7 @@ def _unwrapped(function: Any) -> Any:
 
 
 def _codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
-    """The functions of a module and of its classes, by name and line."""
+    """Yield the functions of a module and of its classes, by name and line."""
     for part in code.co_consts:
         if isinstance(part, CodeType):
             yield (part.co_qualname, part.co_firstlineno), part
@@ -291,7 +294,7 @@ def _functions(module: ModuleType) -> list[FunctionType]:
 
 @dataclass
 class Work:
-    """A change, the module that it is of, and the tests that pass through it."""
+    """A change, its module, and the tests that execute it."""
 
     mutant: Mutant
     tree: ast.Module
@@ -301,7 +304,7 @@ class Work:
 
 
 def _child(work: Work, caches: list[Any]) -> int:
-    """Whether some test notices the change; run in a process of its own."""
+    """Return whether some test detects the change; run in a separate process."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
@@ -314,9 +317,9 @@ def _child(work: Work, caches: list[Any]) -> int:
         for case in work.cases:
             signal.setitimer(signal.ITIMER_PROF, SLACK + 10 * case.seconds)
             case.run()
-            if case.patched:  # what was found under its fault is not what the next test finds
+            if case.patched:  # values cached under its patch are wrong for the next test
                 _clear(caches)
-    except BaseException:  # noqa: BLE001 - a failed test, a refusal, a broken import: all of them notice
+    except BaseException:  # noqa: BLE001 - a failed test, a refusal, a broken import: all detect it
         return NOTICED
     return SURVIVED
 
@@ -354,7 +357,7 @@ def _outcomes(work: list[Work], jobs: int, caches: list[Any]) -> Iterator[tuple[
 
 
 def _digest(mutant: Mutant) -> str:
-    """What a verdict is about: the change, and the statement that it is in."""
+    """Return a digest of the change and the statement that contains it."""
     return hashlib.blake2b(
         "\0".join([_short(mutant.file), mutant.name, ast.dump(mutant.statement)]).encode(),
         digest_size=12,
@@ -368,21 +371,25 @@ def _equivalent() -> dict[str, dict[str, str]]:
 
 
 def main(
-    files: Annotated[list[str] | None, typer.Argument(help="Trusted files; all if none.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 2,
-    afresh: Annotated[bool, typer.Option(help="Ask again what was noticed before.")] = False,
-    tests: Annotated[list[str] | None, typer.Option(help="Other tests than usual.")] = None,
-    within: Annotated[float, typer.Option(help="Leave out tests of more seconds.")] = inf,
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Trusted files; by default all.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of parallel processes.")] = 2,
+    afresh: Annotated[bool, typer.Option(help="Test again what was detected before.")] = False,
+    tests: Annotated[
+        list[str] | None, typer.Option(help="Tests to run instead of the default.")
+    ] = None,
+    within: Annotated[float, typer.Option(help="Omit tests that take more seconds.")] = inf,
     budget: Annotated[float, typer.Option(help="Seconds of tests for each change.")] = inf,
-    sample: Annotated[int, typer.Option(help="Only so many changes of a file; 0: all.")] = 0,
-    markdown: Annotated[Path | None, typer.Option(help="Write what came out there.")] = None,
+    sample: Annotated[int, typer.Option(help="Maximum number of changes of a file; 0: all.")] = 0,
+    markdown: Annotated[Path | None, typer.Option(help="Write the result to this file.")] = None,
 ) -> None:
-    """Change the trusted files in every single way, and tell which changes no test notices."""
+    """Make every single change of the trusted files, and list those that no test detects."""
     chosen = [name for name in TRUSTED if not files or any(name.endswith(f) for f in files)]
     gathered = Tests()
     paths = [name for name in tests or TESTS if (ROOT / name.split("::")[0]).exists()]
     pytest.main(["-q", "--assert=plain", "-p", "no:cacheprovider", *paths], plugins=[gathered])
-    gc.unfreeze()  # functions and caches are found among all objects, those of conftest.py too
+    gc.unfreeze()  # functions and caches are searched for among all objects
     gathered.measure([ROOT / name for name in chosen], within)
     console = Console(width=160)
     console.print(f"{len(gathered.cases)} tests, {sum(c.seconds for c in gathered.cases):.0f} s")
@@ -409,7 +416,7 @@ def main(
             else:
                 work.append(Work(mutant, tree, module, functions, gathered.of(mutant, budget)))
     caches = _caches()
-    _clear(caches)  # once here, not in every process
+    _clear(caches)  # once here rather than in every process
     gc.collect()
     gc.freeze()
     with bar(Console(stderr=True)) as shown:
@@ -460,7 +467,7 @@ def _table(verdicts: dict[str, list[tuple[Mutant, str]]]) -> Table:
 def _write(
     file: Path, verdicts: dict[str, list[tuple[Mutant, str]]], told: list[str], sample: int
 ) -> None:
-    """The table, and every change that no test noticed."""
+    """Write the table, and every change that no test detected."""
     which = f"{sample} changes of each file, drawn by chance" if sample else "every change"
     made = (
         f"Made by `python -m benchmarks.trusted_mutants`: {which} of one condition, assumption, "

@@ -82,7 +82,7 @@ def index_values(claim: Claim, sizes: Mapping[str, int]) -> Iterator[dict[str, i
         names = ", ".join(name for name, _ in variables)
         text = f"{what} with {in_words(claim)} for all {names} cannot be drawn"
         raise Unsatisfiable(text, hopeless=True)
-    every = product(*(range(given.measured(sizes)[1]) for _, given in variables))
+    every = product(*(range(given.shape_and_range(sizes)[1]) for _, given in variables))
     chosen = list(islice(every, INDEX_VALUES + 1))
     if len(chosen) > INDEX_VALUES:
         text = f"{in_words(claim)} is checked for every index at small sizes only"

@@ -155,7 +155,7 @@ def values_by_kind(
     values: dict[str, Any] = {}
     counted, read = depths(statement), _read(statement)
     for name, given in statement.givens.items():
-        shape, below = given.measured(sizes)
+        shape, below = given.shape_and_range(sizes)
         if given.kind not in _DRAWN_BY:
             raise TypeError(
                 f"{name} is of kind {given.kind!r}; values are known for {', '.join(_DRAWN_BY)}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from attnproof.symbolic.admissible import opened
+from attnproof.symbolic.admissible import with_bound_variables
 from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.gate import require_read
 from attnproof.symbolic.scalars import length_value
@@ -263,7 +263,7 @@ def parts_of(statement: Statement) -> Iterator[tuple[str, Claim, Statement]]:
         if not claim.variables:
             yield says, claim, shared
         else:
-            alone, givens = opened(claim, statement.givens, told)
+            alone, givens = with_bound_variables(claim, statement.givens, told)
             yield says, alone, replace(statement, givens=givens, claims={says: alone})
 
 

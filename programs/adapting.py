@@ -261,6 +261,7 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
         asked=bool(kind),
         line=suggested_call(code.call, like),
         lacks=next(filter(None, (advice_on(code, told) for told in tried.values())), ""),
+        built=code.module is not None,
     )
 
 

@@ -7,6 +7,7 @@ code rules out a formula is decided in :mod:`attnproof.programs.identify.applica
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from . import as_read
@@ -50,7 +51,7 @@ NEEDED_FIELDS = {
     "training-is-evaluation": ("module", "there is no module to train"),
     "order-of-keys": ("attend", "the code takes tokens, not queries, keys and values"),
     "alignment": ("attend", "the code takes tokens: there are as many queries as keys"),
-    "step-by-step": ("step", "the code keeps no cache"),
+    "step-by-step": ("step", "it is not known how the code is called with further tokens"),
     "documents-apart": ("documents", "the code takes no packed documents"),
     "translation": ("whole_layer", "the code takes no position at which its tokens start"),
     "queries-apart": ("attend", "the code takes tokens: its queries cannot be told apart"),
@@ -60,9 +61,10 @@ NEEDED_FIELDS = {
 
 
 def declared_of(subject: Subject) -> DeclaredAttention:
-    """Return what is declared of code with a mask, else its mask as read, else an empty one."""
-    said = getattr(subject, "declared", None) or getattr(subject, "as_read", None)
-    return said if isinstance(said, DeclaredAttention) else DeclaredAttention()
+    """Return the mask as read if there is one, else what is declared, else an empty declaration."""
+    said, read = getattr(subject, "declared", None), getattr(subject, "as_read", None)
+    said = said if isinstance(said, DeclaredAttention) else DeclaredAttention()
+    return replace(read, positions=said.positions) if isinstance(read, DeclaredAttention) else said
 
 
 def not_asked(law: str, subject: Subject, *, named: bool = False) -> str:
@@ -164,17 +166,25 @@ def _past(subject: Subject) -> str:
     return "whether the code is causal is not declared" if unsaid else ""
 
 
+def _without_mask(subject: Attention, kind: str = "") -> str:
+    """Return why no mask of this kind can be passed."""
+    left = subject.given.get("no mask", "")
+    if left:
+        return f"the meaning of {left} is not known: state it after its axes, with --call"
+    if subject.given.get("mask") and subject.hide is None:
+        return f"it is given {subject.given['mask']}, one for all rows, and no other"
+    return f"the code takes no {kind}mask"
+
+
 def _no_mask(subject: Attention) -> str:
     if subject.masks or subject.hide is not None or subject.reading is not None:
         return ""
-    left = subject.given.get("no mask", "")
-    told = f"the meaning of {left} is not known: state it after its axes, with --call"
-    return told if left else "the code takes no mask"
+    return _without_mask(subject)
 
 
 def _no_numbers(subject: Attention) -> str:
     takes = subject.attend is not None and "float" in subject.masks
-    return "" if takes else "the code takes no additive mask"
+    return "" if takes else _without_mask(subject, "additive ")
 
 
 def _no_truth(subject: Subject) -> str:
@@ -190,7 +200,7 @@ def _no_truth(subject: Subject) -> str:
         return ""
     if subject.reading is not None:
         return "its mask is that of a context: hidden-keys-do-nothing checks what it hides"
-    return "the code takes no boolean mask"
+    return _without_mask(subject, "boolean ")
 
 
 def _no_rows(subject: Attention) -> str:
@@ -198,7 +208,7 @@ def _no_rows(subject: Attention) -> str:
         told = declared_of(subject).hidden_row in ("zero", "mean")
         return "" if told else NOT_READ
     if subject.attend is None or not subject.masks:
-        return "the code takes no mask"
+        return _without_mask(subject)
     told = "bool" in subject.masks or declared_of(subject).hidden_row != "any"
     return "" if told else NUMBERS_ALONE
 

@@ -40,11 +40,14 @@ class Read(Protocol):
 
 
 def is_to_be_read(subject: Subject, laws: Iterable[str] = ()) -> bool:
-    """Whether nothing is declared of this code and one of its laws depends on its mask.
+    """Whether no mask is declared of this code and one of its laws depends on it.
 
     ``laws``: the laws asked for by name; empty for all.
     """
-    if subject.kind not in KINDS or getattr(subject, "declared", None) is not None:
+    declared = getattr(subject, "declared", None)
+    if isinstance(declared, DeclaredAttention) and declared.positions is not None:
+        declared = None if declared == DeclaredAttention(positions=declared.positions) else declared
+    if subject.kind not in KINDS or declared is not None:
         return False
     named = set(laws)
     return not named or bool(named & set(LAWS))

@@ -391,9 +391,13 @@ def _with(
     if not fixed:
         return function
 
+    order = [one.name for one in parameters(function)]
+
     @functools.wraps(function)
     def given(*args: Any, **named: Any) -> Any:
-        return function(*args, **{**named, **fixed})
+        first = [fixed.get(name, x) for name, x in zip(order, args, strict=False)]
+        rest = {name: value for name, value in fixed.items() if name not in order[: len(args)]}
+        return function(*first, *args[len(order) :], **{**named, **rest})
 
     if hidden:
         told = inspect.signature(function)

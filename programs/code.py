@@ -90,8 +90,15 @@ def common_prefix(one: str, other: str) -> int:
 
 
 def source_of(thing: Any) -> str:
-    """The source of a function, or of the class of an object; "" if there is none."""
-    return _source(_written(thing))[0]
+    """The source of a function, or of the class of an object and its bases in the same file.
+
+    It is "" if there is none.
+    """
+    target = _written(thing)
+    if not inspect.isclass(target) or target.__module__.startswith("torch."):
+        return _source(target)[0]
+    near = (one for one in target.__mro__ if one.__module__ == target.__module__)
+    return "\n".join(filter(None, (_source(one)[0] for one in near)))
 
 
 def place_of(thing: Any) -> str:

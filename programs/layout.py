@@ -318,6 +318,11 @@ def at_start(
             found = plain(*longer)
             outs = outs or _empty(xs, found)
             for out, got in zip(outs, found, strict=True):
+                if (got.shape[0], got.shape[2]) != (rows, length):
+                    raise SignatureError(
+                        f"wanted a result for each row and token, (B, H, n, ..) with B = {rows} "
+                        f"and n = {length}, got {tuple(got.shape)}"
+                    )
                 out[row, :, token] = got[row, :, place]
         return tuple(outs)
 

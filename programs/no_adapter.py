@@ -240,6 +240,7 @@ class NoAdapter(TypeError):
         asked: bool = False,
         line: str = "",
         lacks: str = "",
+        built: bool = False,
     ) -> None:
         self.name = name
         self.tried = dict(tried)
@@ -253,7 +254,9 @@ class NoAdapter(TypeError):
         lacks = lacks or next(filter(None, map(advice, tried.values())), "")
         device = f"\n{lacks}" * bool(lacks)
         told = f"no adapter fits {name}{f' ({place})' if place else ''}.  Tried:\n{lines}{device}\n"
-        example = _built(name) if BUILDING in tried else _called(name, kind or "rotary")
+        example = (
+            _built(name) if BUILDING in tried else _called(name, kind or "rotary", built=built)
+        )
         open_ = not asked and BUILDING not in tried
         call = line or CALLS[kind or "rotary"]
         open_part = ", with its meaning in place of each ?" * (UNKNOWN in line)
@@ -274,14 +277,17 @@ class NoAdapter(TypeError):
         )
 
 
-def _called(name: str, kind: str) -> str:
+def _called(name: str, kind: str, *, built: bool) -> str:
     """Return the source of a ``subject`` function that wraps code of that kind."""
     cls, call, sizes = CALLED[kind]
-    short = name.isidentifier() and len(name) < LONG
-    lines = ['name="mine"', call.format(name if short else "my_code"), *filter(None, [sizes])]
+    name = name if name.isidentifier() and len(name) < LONG else "my_code"
+    called = "made" if built else name
+    lines = ['name="mine"', call.format(called), *["module=made"] * built, *filter(None, [sizes])]
     inner = "".join(f"        {line},\n" for line in lines)
-    imported = f"from attnproof.programs.subjects import {cls}"
-    return f"def subject():\n    {imported}\n    return {cls}(\n{inner}    )"
+    first = [f"from attnproof.programs.subjects import {cls}"]
+    first += [f"made = {name}(..)  # with all that it must be given"] * built
+    before = "".join(f"    {line}\n" for line in first)
+    return f"def subject():\n{before}    return {cls}(\n{inner}    )"
 
 
 def _built(name: str) -> str:

@@ -174,13 +174,13 @@ def _weights(on: OnTokens, width: int) -> frozenset[str] | None:
     with _evaluating(on), torch.enable_grad():
         try:
             result = on(x)
+            if not weights or not result.requires_grad:
+                return frozenset()
+            found: tuple[Tensor | None, ...] = torch.autograd.grad(
+                result.square().sum(), [*weights.values()], allow_unused=True
+            )
         except Exception:  # noqa: BLE001 (the call is a guess, and code may raise anything)
             return None
-        if not weights or not result.requires_grad:
-            return frozenset()
-        found: tuple[Tensor | None, ...] = torch.autograd.grad(
-            result.square().sum(), [*weights.values()], allow_unused=True
-        )
     return frozenset(name for name, grad in zip(weights, found, strict=True) if grad is not None)
 
 

@@ -22,21 +22,21 @@ from torch import Tensor, nn
 
 LIBRARIES = {"torch", "numpy", "sympy", "mpmath", "array_api_compat", "attnproof"}
 FOREIGN = (LIBRARIES | sys.stdlib_module_names) - {"__main__"}
-OURS = "attnproof"  # its records about some code, such as a signature, are not the code's
-OBJECTS = 4000  # at most are searched
-ENTRIES = 500  # at most are read of a container
+PACKAGE = "attnproof"  # its records about some code, such as a signature, are not the code's
+MAX_OBJECTS = 4000  # that are searched
+MAX_ENTRIES = 500  # that are read of a container
 CONTAINERS = (list, set, dict, deque)  # code may branch on their lengths
-NAMES = ("__module__", "__qualname__", "__doc__")  # metadata of a class
+CLASS_METADATA = ("__module__", "__qualname__", "__doc__")
 READ_IN_PLACE = ("torch", "functools")  # libraries read the attributes of their own objects
-UNSEEN = ("torch.jit", "torch._dynamo")  # they run code that cannot be observed
-READING = frozenset(("getattr", "attrgetter", "methodcaller"))  # may build a name at run time
+UNOBSERVABLE = ("torch.jit", "torch._dynamo")  # they run code that cannot be observed
+ATTRIBUTE_READERS = frozenset(("getattr", "attrgetter", "methodcaller"))  # of computed names
 DIGITS = re.compile(r"\d{1,9}")
-TEXT = 200  # characters read of a text
+MAX_CHARACTERS = 200  # that are read of a text
 WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class _Ran:
+class _ExecutedCode:
     """The code objects that ran, the names in them, and pieces from which names are built."""
 
     codes: frozenset[CodeType]
@@ -44,17 +44,17 @@ class _Ran:
     pieces: tuple[str, ...]
 
     @classmethod
-    def of(cls, codes: Collection[CodeType]) -> _Ran:
+    def from_codes(cls, codes: Collection[CodeType]) -> _ExecutedCode:
         """Collect what these code objects name, also in strings."""
         every = frozenset(inner for code in codes for inner in codes_in(code))
         names = {name for code in every for name in code.co_names}
         texts = {one for code in every for one in code.co_consts if isinstance(one, str)}
-        reading = [code for code in every if not READING.isdisjoint(code.co_names)]
+        reading = [code for code in every if not ATTRIBUTE_READERS.isdisjoint(code.co_names)]
         told = {one for code in reading for one in code.co_consts if isinstance(one, str)}
         pieces = tuple(sorted(one for one in told if WORD.fullmatch(one)))
         return cls(every, frozenset(names | texts), pieces)
 
-    def name(self, name: str) -> bool:
+    def mentions(self, name: str) -> bool:
         """Whether these code objects name it."""
         return name in self.names or name.startswith(self.pieces) or name.endswith(self.pieces)
 
@@ -73,10 +73,10 @@ def reached(roots: Iterable[Any], ran: Collection[CodeType] | None = None) -> It
     >>> [one for one in reached([code], [code.__code__]) if one in (601, 602)]
     [601]
     """
-    known = None if ran is None else _Ran.of(ran)
+    known = None if ran is None else _ExecutedCode.from_codes(ran)
     seen: set[int] = set()
-    waiting: deque[tuple[Any, _Ran | None]] = deque((one, known) for one in roots)
-    while waiting and len(seen) < OBJECTS:
+    waiting: deque[tuple[Any, _ExecutedCode | None]] = deque((one, known) for one in roots)
+    while waiting and len(seen) < MAX_OBJECTS:
         one, told = waiting.popleft()
         if isinstance(one, bool) or one is None:
             continue
@@ -85,11 +85,11 @@ def reached(roots: Iterable[Any], ran: Collection[CodeType] | None = None) -> It
         elif id(one) not in seen:
             seen.add(id(one))
             yield one
-            told = None if _place(one).startswith(UNSEEN) else told
+            told = None if _defining_module(one).startswith(UNOBSERVABLE) else told
             waiting.extend((part, told) for part in _parts(one, told))
 
 
-def _place(one: Any) -> str:
+def _defining_module(one: Any) -> str:
     """Return the module that defines something; a wrapper's ``__module__`` may name another."""
     wraps = isinstance(one, FunctionType)
     return str(one.__globals__.get("__name__") if wraps else _attribute(one, "__module__"))
@@ -108,20 +108,20 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
             yield from codes_in(const)
 
 
-def _parts(one: Any, ran: _Ran | None) -> Iterator[Any]:
+def _parts(one: Any, ran: _ExecutedCode | None) -> Iterator[Any]:
     if isinstance(one, Tensor):
         yield from one.shape
         if one.numel() <= 64 and not one.is_complex() and one.device.type == "cpu":
             yield from one.detach().flatten().tolist()
     elif isinstance(one, (Mapping, tuple, frozenset, range, *CONTAINERS)):
         try:
-            yield from [*_of_container(one)]
+            yield from [*_container_parts(one)]
         except Exception:  # noqa: BLE001 (it may be a lazy proxy)
-            yield from _held_by(one, ran)
+            yield from _attribute_values(one, ran)
     elif isinstance(one, FunctionType):
-        yield from _of_function(one, ran)
+        yield from _function_parts(one, ran)
     elif isinstance(one, type):
-        yield from _of_class(one, ran)
+        yield from _class_parts(one, ran)
     elif isinstance(one, partial | MethodType):
         yield from (
             (one.func, one.args, one.keywords)
@@ -130,10 +130,10 @@ def _parts(one: Any, ran: _Ran | None) -> Iterator[Any]:
         )
     elif not isinstance(one, ModuleType):
         yield type(one)
-        yield from _held_by(one, ran)
+        yield from _attribute_values(one, ran)
 
 
-def _held_by(one: Any, ran: _Ran | None) -> Iterator[Any]:
+def _attribute_values(one: Any, ran: _ExecutedCode | None) -> Iterator[Any]:
     """Yield the attributes of an object; for classes of attnproof only what comes from the user."""
     of = type(one)
     held = {
@@ -144,7 +144,7 @@ def _held_by(one: Any, ran: _Ran | None) -> Iterator[Any]:
             for name in vars(own).get("__slots__", ())
         },
     }
-    if of.__module__.startswith(OURS):
+    if of.__module__.startswith(PACKAGE):
         if not of.__module__.endswith(".signature"):
             yield from (
                 value
@@ -154,7 +154,9 @@ def _held_by(one: Any, ran: _Ran | None) -> Iterator[Any]:
     elif ran is None or of.__module__.split(".")[0] in READ_IN_PLACE:
         yield from held.values()
     else:
-        yield from (value for name, value in held.items() if name.startswith("_") or ran.name(name))
+        yield from (
+            value for name, value in held.items() if name.startswith("_") or ran.mentions(name)
+        )
 
 
 def _attribute(one: Any, name: str) -> Any:
@@ -164,17 +166,17 @@ def _attribute(one: Any, name: str) -> Any:
         return None
 
 
-def _of_container(one: Any) -> Iterator[Any]:
+def _container_parts(one: Any) -> Iterator[Any]:
     if isinstance(one, range):
         yield from (one.start, one.stop, one.step)
     elif not isinstance(one, Mapping):
-        yield from islice(one, ENTRIES)
+        yield from islice(one, MAX_ENTRIES)
     elif "__builtins__" not in one and "__name__" not in one:
-        yield from chain.from_iterable(islice(one.items(), ENTRIES))
+        yield from chain.from_iterable(islice(one.items(), MAX_ENTRIES))
 
 
-def _of_function(one: FunctionType, ran: _Ran | None) -> Iterator[Any]:
-    ours = str(getattr(one, "__module__", "")).startswith(OURS)
+def _function_parts(one: FunctionType, ran: _ExecutedCode | None) -> Iterator[Any]:
+    ours = str(getattr(one, "__module__", "")).startswith(PACKAGE)
     for cell in one.__closure__ or ():
         try:
             held = cell.cell_contents
@@ -190,21 +192,21 @@ def _of_function(one: FunctionType, ran: _Ran | None) -> Iterator[Any]:
         if "len" in code.co_names and not alone:  # it may take the length of its texts
             yield from (const for const in code.co_consts if isinstance(const, str))
         yield from chain.from_iterable(map(_numbers, code.co_consts))
-        for held in _named(one, code):
+        for held in _named_globals(one, code):
             yield from _numbers(held) if alone else (held,)
 
 
 def _numbers(one: Any) -> Iterator[Any]:
     """Yield a number, or the numbers in a text (as text) or in a constant tuple or set."""
     if isinstance(one, str):
-        yield from DIGITS.findall(one[:TEXT])
+        yield from DIGITS.findall(one[:MAX_CHARACTERS])
     elif isinstance(one, int | float | bytes):
         yield one
     elif isinstance(one, tuple | frozenset):
         yield from chain.from_iterable(map(_numbers, one))
 
 
-def _named(one: FunctionType, code: CodeType) -> Iterator[Any]:
+def _named_globals(one: FunctionType, code: CodeType) -> Iterator[Any]:
     """Yield the globals that a code object names, and what it names of modules among them."""
     for name in code.co_names:
         named = one.__globals__.get(name)
@@ -214,12 +216,12 @@ def _named(one: FunctionType, code: CodeType) -> Iterator[Any]:
             yield named
 
 
-def _of_class(one: type, ran: _Ran | None) -> Iterator[Any]:
+def _class_parts(one: type, ran: _ExecutedCode | None) -> Iterator[Any]:
     for own in one.__mro__:
         if is_foreign(own) or own is nn.Module:
             continue
         for name, value in vars(own).items():
-            if name in NAMES:
+            if name in CLASS_METADATA:
                 continue
             inner: Callable[..., Any] | None = getattr(value, "__func__", None)
             held = inner or getattr(value, "fget", None) or value
@@ -227,9 +229,9 @@ def _of_class(one: type, ran: _Ran | None) -> Iterator[Any]:
                 yield held
 
 
-def _is_used(name: str, held: Any, ran: _Ran) -> bool:
+def _is_used(name: str, held: Any, ran: _ExecutedCode) -> bool:
     """Whether an attribute of a class is used; dunder methods count only if they ran."""
     function = isinstance(held, FunctionType)
     if function and held.__code__ in ran.codes:
         return True
-    return ran.name(name) and not (function and name.startswith("__"))
+    return ran.mentions(name) and not (function and name.startswith("__"))

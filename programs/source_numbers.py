@@ -15,29 +15,29 @@ from math import isqrt
 from types import CodeType, FunctionType
 from typing import Any
 
-from .reach import CONTAINERS, DIGITS, FOREIGN, TEXT, codes_in, is_foreign, reached
+from .reach import CONTAINERS, DIGITS, FOREIGN, MAX_CHARACTERS, codes_in, is_foreign, reached
 
-SUMMED = 8  # numbers whose pairwise sums are taken
-KINDS = frozenset(("cuda", "cpu", "mps", "xpu"))
-DEVICES = frozenset(("is_cuda", "is_cpu", "is_mps", "is_xpu"))  # attributes that reveal the device
+MAX_SUMMANDS = 8  # numbers whose pairwise sums are taken
+DEVICE_TYPES = frozenset(("cuda", "cpu", "mps", "xpu"))
+DEVICE_FLAGS = frozenset(("is_cuda", "is_cpu", "is_mps", "is_xpu"))
 
 
-def derived(numbers: Sequence[int], most: int) -> list[int]:
+def related_numbers(numbers: Sequence[int], bound: int) -> list[int]:
     """Return numbers related to these, up to a bound.
 
     Those are the square root, a third, a half and the double of each, with their neighbours, and
     sums of two.
 
-    >>> derived([7, 20], 100)
+    >>> related_numbers([7, 20], 100)
     [2, 3, 4, 5, 6, 7, 9, 10, 11, 13, 14, 15, 27, 30, 39, 40, 41]
     """
     found: set[int] = set()
     for number in map(abs, numbers):
         for near in (isqrt(number), number // 3, number // 2, 2 * number):
             found |= {near - 1, near, near + 1}
-    named = [n for n in numbers if n > 1][:SUMMED]
-    found |= {a + b for a, b in combinations(named, 2)} | {a + a // 2 for a in named}
-    return sorted(n for n in found if 1 < n <= most)
+    summands = [n for n in numbers if n > 1][:MAX_SUMMANDS]
+    found |= {a + b for a, b in combinations(summands, 2)} | {a + a // 2 for a in summands}
+    return sorted(n for n in found if 1 < n <= bound)
 
 
 def numbers_in(
@@ -73,9 +73,9 @@ def constants_in(
         if isinstance(one, int | float):
             found[one] = None
         elif isinstance(one, str | bytes) and texts:
-            text = one[:TEXT] if isinstance(one, str) else ""
+            text = one[:MAX_CHARACTERS] if isinstance(one, str) else ""
             found |= dict.fromkeys(map(int, DIGITS.findall(text)))
-            counts |= dict.fromkeys([len(one)] if len(one) < TEXT else [])
+            counts |= dict.fromkeys([len(one)] if len(one) < MAX_CHARACTERS else [])
         elif isinstance(one, CONTAINERS):
             counts[len(one)] = None
     return list(found | counts)
@@ -89,10 +89,10 @@ def asks_device(roots: Iterable[Any]) -> bool:
     """
     for one in reached(roots):
         for code in codes_in(one.__code__) if isinstance(one, FunctionType) else ():
-            kinds = "type" in code.co_names and KINDS & {
+            kinds = "type" in code.co_names and DEVICE_TYPES & {
                 c for c in code.co_consts if isinstance(c, str)
             }
-            if not is_foreign(one) and (kinds or DEVICES & {*code.co_names}):
+            if not is_foreign(one) and (kinds or DEVICE_FLAGS & {*code.co_names}):
                 return True
     return False
 
@@ -132,14 +132,14 @@ def state_of(roots: Iterable[Any]) -> list[Any]:
     ]
 
 
-def kept_in(roots: Iterable[Any]) -> list[FunctionType]:
+def cached_functions(roots: Iterable[Any]) -> list[FunctionType]:
     """Return the functions among these whose results ``functools.lru_cache`` keeps."""
-    kept = (one for one in reached(roots) if isinstance(one, type(_kept)))
+    kept = (one for one in reached(roots) if isinstance(one, type(_cached)))
     return [one.__wrapped__ for one in kept if isinstance(one.__wrapped__, FunctionType)]
 
 
 @lru_cache(maxsize=1)
-def _kept() -> None:
+def _cached() -> None:
     """Provide the type of cached functions, which has no public name."""
 
 

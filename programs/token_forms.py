@@ -514,6 +514,7 @@ def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
         return line  # any mask is of windows, not of padding
     taken = [one for one in known if takes_mask(one) and one.name not in code.options.arguments]
     causal = " from " in line and bool(getattr(code.module, "is_causal", False))
+    causal |= bool(taken) and bool(_with_own_state(code, line, embed))
     marks = partial(_tokens_marks, embed=embed)
     for one in taken:
         forced = parse(line).named(one.name)
@@ -629,19 +630,17 @@ def _hides(code: Code, line: str, embed: int) -> bool:
 
 
 def _stepped(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> str:
-    """Return the line with a call in steps, if the code takes the state of the previous step."""
+    """Return the line with a call in steps, if the code takes, or keeps, that of earlier steps."""
     cache = next((one.name for one in known if one.name in CACHE_NAMES), "")
     halves = [
         one.name for one in known if CACHE_HALF_NAMES.fullmatch(one.name) and one.default is None
     ]
     if not cache and len(halves) != 2:
-        return line
+        return _with_own_state(code, line, embed) or line
     whole, _, made = line.partition("; ")
     before, _, back = whole.replace(f", {cache} = None", "").partition(" -> ")
     call = parse(whole)
-    for mask in (one for one in call.arrays if is_mask(one)):
-        longer = replace(mask, axes=(*(mask.axes or ())[:-1], KEYS))
-        before = before.replace(str(mask), str(longer))
+    before = _with_earlier_keys(before, call)
     spare = next((one.name for one in known if one.role == "mask"), "")
     if made and spare and call.named(spare) is None and _hides(code, line, embed):
         # a kernel that is causal without a mask ignores earlier tokens: it is given a mask
@@ -658,6 +657,44 @@ def _stepped(code: Code, line: str, known: tuple[Parameter, ...], embed: int) ->
             except Exception:  # noqa: BLE001 (it cannot be fed in pieces this way)
                 continue
     return line
+
+
+def _with_earlier_keys(given: str, call: Signature) -> str:
+    """Return what a step is given, with masks of the keys of earlier steps as well."""
+    for mask in (one for one in call.arrays if is_mask(one)):
+        longer = replace(mask, axes=(*(mask.axes or ())[:-1], KEYS))
+        given = given.replace(str(mask), str(longer))
+    return given
+
+
+def _with_own_state(code: Code, line: str, embed: int) -> str:
+    """Return the line with a call in steps, if a module keeps the state of earlier steps itself.
+
+    It must be told where its tokens start, and a step must read the tokens of an earlier one.  Else
+    the result is "".
+    """
+    whole, _, made = line.partition("; ")
+    call = parse(whole)
+    placed = any("p" in one.lengths or role(one) == "positions" for one in call.arguments)
+    if code.module is None or not placed or not any(code.module.children()):
+        return ""
+    given, _, back = whole.partition(" -> ")
+    clauses = [made] * bool(made) + [f"step: {_with_earlier_keys(given, call)} -> {back}"]
+    trial = "; ".join([whole, *clauses])
+    with suppress(Exception):  # the code may take no further tokens
+        if _reads_earlier(OnTokens(code.again(), parse(trial)), embed):
+            return trial
+    return ""
+
+
+def _reads_earlier(on: OnTokens, embed: int) -> bool:
+    """Whether a step reads the tokens of an earlier step, which the code keeps itself."""
+    step = stepping(on, embed)
+    x = torch.randn(2, 5, embed, generator=torch.Generator().manual_seed(5))
+    one, other = (
+        step(x[:, 3:], step(first, None)[1])[0] for first in (x[:, :3], x[:, :3].flip(-1))
+    )
+    return not torch.allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
 def _returning(step: str, back: str, cache: str) -> Iterator[str]:

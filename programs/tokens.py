@@ -510,12 +510,14 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     parts = code.module.modules() if code.module is not None else (code.call,)
     heads = code.options.heads or next((n for one in parts for n in sizes_of(one, "heads")), 1)
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
+    causal = any(is_square(one) for one in on.masks)
+    positions = "absolute" if "encoding" in made else "relative" if tables or made else None
     declared = (
         DeclaredAttention(
-            causal=bool(getattr(code.module, "is_causal", False)) or None,
-            positions="absolute" if "encoding" in made else "relative",
+            causal=causal or bool(getattr(code.module, "is_causal", False)) or None,
+            positions=positions,
         )
-        if tables or made
+        if tables or made or causal
         else None
     )
     paths, context = other_paths(on, width), on.features_read(width)
@@ -562,6 +564,7 @@ def _conditions(on: OnTokens) -> list[str]:
     told += [f"with a sinusoidal table of {ENCODED[one]} made here" for one in dict.fromkeys(made)]
     told += _one_length(on)
     told += [f"{one.name} is the same for each row, token and pair" for one in _constants(on)]
+    told += [f"{one.name} is 0" for one in on.line.arguments if one.lengths == ("p",)]
     told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
     held = [one for one in on.line.arrays if role(one) in ("lengths", "bounds")]
     return told + [contents_of(one) for one in held]

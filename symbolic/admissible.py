@@ -38,23 +38,23 @@ from .terms import Term, free, substitute
 
 # Hypotheses that certainly hold for given values
 
-TRIED = 2000
-"""The most values of a law's variables that are all tried."""
+MAX_ASSIGNMENTS = 2000
+"""The largest number of assignments to a law's variables that are tried exhaustively."""
 POLYNOMIAL = (*NUMBERS, "natural")
 
 Values = Mapping[str, Any]
 
 
-def opened(
-    claim: Claim, givens: Mapping[str, Given], told: Iterable[Term] = ()
+def with_bound_variables(
+    claim: Claim, givens: Mapping[str, Given], hypotheses: Iterable[Term] = ()
 ) -> tuple[Claim, dict[str, Given]]:
     """Return the claim with its variables as further givens, and all givens.
 
     A variable with the name of a given is a different one and gets a prime, unless it is of the
-    same kind and no hypothesis (``told``) mentions that given, so that they are interchangeable.
+    same kind and none of the ``hypotheses`` mentions that given, so that they are interchangeable.
     """
     every = dict(givens)
-    spoken = frozenset[Term]().union(*(free(t) for t in told))
+    spoken = frozenset[Term]().union(*(free(t) for t in hypotheses))
     for name, given in claim.variables:
         if (
             name in givens
@@ -75,10 +75,10 @@ def holds(law: Law, sizes: Mapping[str, int], values: Values) -> bool:
     claim = law.claim
     if _ambiguous(claim):
         return False
-    every = _every_value(claim, sizes)
+    every = _assignments(claim, sizes)
     if every is not None:
         return all(certain(claim, Balls(sizes, {**values, **chosen})) for chosen in every)
-    return claim.relation == "=" and _one_polynomial(claim, sizes, values)
+    return claim.relation == "=" and _equal_polynomials(claim, sizes, values)
 
 
 def _ambiguous(claim: Claim) -> bool:
@@ -97,19 +97,19 @@ def certain(claim: Claim, read: Balls) -> bool:
         right: Any = fmpq(0) if claim.right is None else read(claim.right)
         pairs = list(zip(*(x.ravel() for x in np.broadcast_arrays(left, right)), strict=True))
         if claim.relation == "!=":
-            return any(_apart(x, y) for x, y in pairs)
-        return all(_holds(claim.relation, x, y) for x, y in pairs)
+            return any(_certainly_differ(x, y) for x, y in pairs)
+        return all(_relation_holds(claim.relation, x, y) for x, y in pairs)
     except Unclear:
         return False
 
 
-def _apart(x: Any, y: Any) -> bool:
+def _certainly_differ(x: Any, y: Any) -> bool:
     if isinstance(x, bool | np.bool_):
         return bool(x != y)
     return certified_gap(number(x), number(y)) > 0
 
 
-def _holds(relation: str, x: Any, y: Any) -> bool:
+def _relation_holds(relation: str, x: Any, y: Any) -> bool:
     if relation == "=":
         return same(x, y)
     if relation == ">":
@@ -117,13 +117,13 @@ def _holds(relation: str, x: Any, y: Any) -> bool:
     return relation == ">=" and not less(x, y)
 
 
-def _every_value(claim: Claim, sizes: Mapping[str, int]) -> Iterator[dict[str, Any]] | None:
+def _assignments(claim: Claim, sizes: Mapping[str, int]) -> Iterator[dict[str, Any]] | None:
     """Return all values of the variables, or None if there are too many."""
     options = [_options(given, dict(sizes)) for _, given in claim.variables]
     if any(found is None for found in options):
         return None
-    listed = [list(islice(found, TRIED + 1)) for found in options if found is not None]
-    if prod(map(len, listed)) > TRIED:
+    listed = [list(islice(found, MAX_ASSIGNMENTS + 1)) for found in options if found is not None]
+    if prod(map(len, listed)) > MAX_ASSIGNMENTS:
         return None
     names = [name for name, _ in claim.variables]
     return (dict(zip(names, chosen, strict=True)) for chosen in product(*listed))
@@ -132,7 +132,7 @@ def _every_value(claim: Claim, sizes: Mapping[str, int]) -> Iterator[dict[str, A
 def _options(given: Given, sizes: dict[str, int]) -> Iterator[Any] | None:
     if given.below is not None and given.below.op == "space":
         return None
-    shape, many = given.measured(sizes)
+    shape, many = given.shape_and_range(sizes)
     below = range(many)
     if given.kind == "index":
         return iter(below)
@@ -146,7 +146,7 @@ def _options(given: Given, sizes: dict[str, int]) -> Iterator[Any] | None:
     return None
 
 
-class _Form:
+class _Polynomial:
     """A polynomial with rational coefficients, with sums, products and powers >= 0 only."""
 
     __slots__ = ("value",)
@@ -154,29 +154,29 @@ class _Form:
     def __init__(self, value: Any) -> None:
         self.value = value
 
-    def __add__(self, other: Any) -> _Form:
-        return _Form(self.value + _rational(other))
+    def __add__(self, other: Any) -> _Polynomial:
+        return _Polynomial(self.value + _rational(other))
 
-    def __mul__(self, other: Any) -> _Form:
-        return _Form(self.value * _rational(other))
+    def __mul__(self, other: Any) -> _Polynomial:
+        return _Polynomial(self.value * _rational(other))
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __sub__(self, other: Any) -> _Form:
-        return _Form(self.value - _rational(other))
+    def __sub__(self, other: Any) -> _Polynomial:
+        return _Polynomial(self.value - _rational(other))
 
-    def __rsub__(self, other: Any) -> _Form:
-        return _Form(_rational(other) - self.value)
+    def __rsub__(self, other: Any) -> _Polynomial:
+        return _Polynomial(_rational(other) - self.value)
 
-    def __pow__(self, exponent: int) -> _Form:
-        return _Form(self.value**exponent)
+    def __pow__(self, exponent: int) -> _Polynomial:
+        return _Polynomial(self.value**exponent)
 
     def __bool__(self) -> bool:
         raise NotANumber("a polynomial has no truth value")
 
 
 def _rational(x: Any) -> Any:
-    if isinstance(x, _Form):
+    if isinstance(x, _Polynomial):
         return x.value
     exact = number(x)
     if not isinstance(exact, fmpq):
@@ -184,33 +184,33 @@ def _rational(x: Any) -> Any:
     return exact
 
 
-class _Forms(Balls):
+class _PolynomialEvaluator(Balls):
     """An evaluator in which the entries of some variables are unknowns of polynomials."""
 
     def elementwise(self, op: str, data: Any, *args: Any) -> Any:
         if op == "power" and data >= 0:
             base = np.asarray(args[0], dtype=object)
-            if any(isinstance(x, _Form) for x in base.ravel()):
+            if any(isinstance(x, _Polynomial) for x in base.ravel()):
                 return (base**data)[()]
         return super().elementwise(op, data, *args)
 
 
-def _one_polynomial(claim: Claim, sizes: Mapping[str, int], values: Values) -> bool:
+def _equal_polynomials(claim: Claim, sizes: Mapping[str, int], values: Values) -> bool:
     """Whether both sides are the same polynomial in the entries of the variables."""
     assert claim.right is not None
     shapes: dict[str, tuple[int, ...]] = {}
     for name, given in claim.variables:
         if given.kind not in POLYNOMIAL:
             return False
-        shapes[name], _ = given.measured(sizes)
+        shapes[name], _ = given.shape_and_range(sizes)
     labels = [f"{name}_{k}" for name, shape in shapes.items() for k in range(prod(shape))]
-    letters = [_Form(letter) for letter in fmpq_mpoly_ctx.get(labels).gens()]
+    letters = [_Polynomial(letter) for letter in fmpq_mpoly_ctx.get(labels).gens()]
     unknown: dict[str, Any] = {}
     for name, shape in shapes.items():
         entries = np.empty(shape, dtype=object)
         entries.reshape(-1)[:] = letters[: prod(shape)]
         letters, unknown[name] = letters[prod(shape) :], entries[()]
-    read = _Forms(sizes, {**values, **unknown})
+    read = _PolynomialEvaluator(sizes, {**values, **unknown})
     try:
         sides = np.broadcast_arrays(read(claim.left), read(claim.right))
         return all(_zero(x - y) for x, y in zip(*(s.ravel() for s in sides), strict=True))
@@ -219,7 +219,7 @@ def _one_polynomial(claim: Claim, sizes: Mapping[str, int], values: Values) -> b
 
 
 def _zero(x: Any) -> bool:
-    value = x.value if isinstance(x, _Form) else x
+    value = x.value if isinstance(x, _Polynomial) else x
     return isinstance(value, fmpq | fmpq_mpoly | int) and bool(value == 0)
 
 
@@ -242,7 +242,7 @@ def obeys(
     if any(n < 1 for n in sizes.values()):
         return False
     for name, given in givens.items():
-        if not _fits(given, candidate.values[name], *given.measured(sizes)):
+        if not _fits(given, candidate.values[name], *given.shape_and_range(sizes)):
             return False
     read = Balls(sizes, candidate.values)
     try:
@@ -315,7 +315,7 @@ def settle(candidate: Candidate, assume: Assumptions) -> Candidate:
         for pair in assume:
             product = contraction(*pair)
             if product is None:
-                _settle_one(copied, labels, pair)
+                _settle_entries(copied, labels, pair)
             else:
                 _settle_product(copied.values, product)
     return copied
@@ -342,7 +342,7 @@ def _settle_product(values: Any, product: Contraction) -> None:
     values[first] = columns if product.kind == "columns" else columns.T
 
 
-def _settle_one(copied: Candidate, labels: dict[str, Any], pair: tuple[Term, Term]) -> None:
+def _settle_entries(copied: Candidate, labels: dict[str, Any], pair: tuple[Term, Term]) -> None:
     sides = []
     for side in pair:
         try:

@@ -16,7 +16,7 @@ from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from .refusals import ArrayApiOnly, DType, ask, ask_from, dtype_of, hint
+from .refusals import ArrayApiOnly, DType, dtype_of, hint, record_request, record_user_request
 from .scalars import (
     MINUS_INFINITY,
     ONE,
@@ -44,17 +44,17 @@ if TYPE_CHECKING:
 class AxisMismatch(TypeError):
     """Raised for two axes that must have the same length; the message names both."""
 
-    def __init__(self, *told: object) -> None:
-        super().__init__(*told)
-        ask("what symbolic arrays of different lengths give together")
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        record_request("an operation on symbolic arrays of different lengths")
 
 
 class WrongIndex(IndexError):
     """Raised for an index or a slice that symbolic arrays do not accept."""
 
-    def __init__(self, *told: object) -> None:
-        super().__init__(*told)
-        ask("an index that a symbolic array does not take")
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        record_request("an index that symbolic arrays do not support")
 
 
 class Array(ArrayApiOnly):
@@ -84,21 +84,21 @@ class Array(ArrayApiOnly):
         return type(self), (self.term,)
 
     def __repr__(self) -> str:
-        ask_from("the text of a symbolic array (str, repr, format, print)")
+        record_user_request("the text of a symbolic array (str, repr, format, print)")
         return repr(self.term)
 
     def __hash__(self) -> NoReturn:
-        ask("the hash of a symbolic array, as a dict and a set do")
+        record_request("the hash of a symbolic array, which dicts and sets use")
         raise TypeError(
-            f"a symbolic array cannot be a key, as {self!r} is: no number in a dict or a set would "
-            "be found equal to it.  Write xp.where(n == 3, a, b) for {3: a}.get(n, b), and x == a "
-            "for x in {a}; a function that takes it goes without functools.cache"
+            f"a symbolic array such as {self!r} cannot be a key of a dict or an element of a set: "
+            "no number there would equal it.  Write xp.where(n == 3, a, b) for {3: a}.get(n, b), "
+            "and x == a for x in {a}; remove functools.cache from functions that take it"
         )
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        ask_from(f"{name!r} of a symbolic array, which has none")
+        record_user_request(f"{name!r}, which symbolic arrays do not have")
         raise AttributeError(f"a symbolic array has no method {name!r}; {hint(name)}")
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
@@ -157,16 +157,18 @@ class Array(ArrayApiOnly):
         return reshape(self, shape[0] if together else shape)
 
     def __abs__(self) -> Array:
-        numbers(self)
+        require_numbers(self)
         return Array(unary("abs", self.term))
 
     def __pos__(self) -> Array:
-        numbers(self)
+        require_numbers(self)
         return self
 
     def __neg__(self) -> Array:
         if self.term is MINUS_INFINITY:
-            raise TypeError("+inf is not a number here; what is hidden from a maximum is -xp.inf")
+            raise TypeError(
+                "+inf is not supported; to exclude an entry from a maximum, use -xp.inf"
+            )
         return self * -1
 
     def __add__(self, other: Any) -> Array:
@@ -205,7 +207,7 @@ class Array(ArrayApiOnly):
         return _divided("remainder", other, self)
 
     def __pow__(self, exponent: Any) -> Array:
-        numbers(self)
+        require_numbers(self)
         to = as_array(exponent)
         times = number_of(to.term)
         if times is None or not _by_roots(self.term, times):
@@ -269,7 +271,7 @@ class Array(ArrayApiOnly):
     __rxor__ = __xor__
 
     def __invert__(self) -> Array:
-        truths(self)
+        require_truth_values(self)
         return Array(boolean("not", self.term))
 
     def __getitem__(self, key: Any) -> Array:
@@ -297,7 +299,7 @@ def _exponential(base: Array, exponent: Array) -> Array:
     """Return base^exponent as exp(exponent·log base)."""
     if sign(base.term)[0] != 2:
         raise TypeError(
-            "an exponent other than a whole number of quarters wants a base that is positive by "
+            "an exponent that is not a multiple of 1/4 needs a base that is positive by "
             f"its form, such as 2 or exp(x); the base is {base!r}, the exponent {exponent!r}"
         )
     return Array(unary("exp", (exponent * Array(unary("log", base.term))).term))
@@ -328,7 +330,7 @@ def as_array(value: Any) -> Array:
             + ("; write xp.stack(..), or rows(n, lambda i: ..)" if _is_many(value) else "")
         )
     if float(value) == float("inf"):
-        raise TypeError("+inf is not a number here; what is hidden from a maximum is -xp.inf")
+        raise TypeError("+inf is not supported; to exclude an entry from a maximum, use -xp.inf")
     if float(value) == float("-inf"):
         return Array(MINUS_INFINITY)
     return Array(num(Fraction(float(value))))
@@ -374,10 +376,10 @@ def broadcast_shapes(*shapes: tuple[Term, ...]) -> tuple[Term, ...]:
         wanted = next((n for n in lengths if n is not ONE), ONE)
         for n in lengths:
             if n is not wanted and n is not ONE:
-                told = " and ".join(str(shape) for shape in shapes)
+                listed = " and ".join(str(shape) for shape in shapes)
                 raise AxisMismatch(
                     f"axis -{back} has length {wanted!r} in one array and {n!r} in another "
-                    f"(shapes {told}); axes that meet must be the same size or 1"
+                    f"(shapes {listed}); axes that meet must be the same size or 1"
                 )
         result.insert(0, wanted)
     return tuple(result)
@@ -392,14 +394,14 @@ def broadcast_to(x: Array, shape: tuple[Term, ...]) -> Array:
     return Array(make("broadcast", (x.term,), shape=shape))
 
 
-def numbers(*arrays: Array) -> None:
+def require_numbers(*arrays: Array) -> None:
     """Refuse arrays of truth values where numbers are needed."""
     for a in arrays:
         if is_truth(a.term):
             raise TypeError(f"{a!r} holds truth values; write xp.astype(.., ..) to count with them")
 
 
-def truths(*arrays: Array) -> None:
+def require_truth_values(*arrays: Array) -> None:
     """Refuse arrays of numbers where truth values are needed."""
     for a in arrays:
         if not is_truth(a.term):
@@ -416,13 +418,13 @@ def _together(build: Build, x: Array, y: Array) -> Array:
 
 def _pairwise(build: Build, a: Any, b: Any) -> Array:
     x, y = as_array(a), as_array(b)
-    numbers(x, y)
+    require_numbers(x, y)
     return _together(build, x, y)
 
 
 def _connected(op: str, a: Any, b: Any) -> Array:
     x, y = as_array(a), as_array(b)
-    truths(x, y)
+    require_truth_values(x, y)
     return _together(partial(boolean, op), x, y)
 
 
@@ -439,7 +441,7 @@ def _divided(op: str, a: Any, b: Any) -> Array:
 
 def matmul(x: Array, y: Array) -> Array:
     """Return the matrix product; leading axes are broadcast, and a vector has none."""
-    numbers(x, y)
+    require_numbers(x, y)
     if not (x.ndim and y.ndim):
         raise AxisMismatch(f"@ needs arrays with axes; shapes {x.axes} and {y.axes}")
     inner, other = x.axes[-1], y.axes[-2 if y.ndim > 1 else 0]

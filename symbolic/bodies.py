@@ -24,27 +24,27 @@ from .array import Array
 from .concrete import ConcreteClaim, Draw, Reading, concrete_claim
 from .definition import Definition
 from .givens import Given
-from .refusals import asks_type, marks
+from .refusals import calls_type, state_fingerprint
 from .scalars import is_count, length_value, num
 from .terms import Term, free
 
 _CACHED = type(cache(len))  # what functools.cache makes of a function
-_HERE = str(Path(__file__).parent.parent)
-_OWN = tuple(str(Path(_HERE) / name) for name in ("theorems", "encodings", "laws"))
+_ROOT = str(Path(__file__).parent.parent)
+_AUTHORED = tuple(str(Path(_ROOT) / name) for name in ("theorems", "encodings", "laws"))
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _INSTALLED = frozenset(("site-packages", "dist-packages"))  # of Python, its user, or a path
 
 
-class MadeOutside(TypeError):
+class OuterArray(TypeError):
     """Raised for code that uses a symbolic array made outside of it."""
 
 
-class Unlinked(RuntimeError):
+class NotRelinked(RuntimeError):
     """Raised if code could not be prepared for a run, which is not its author's fault."""
 
 
 @dataclass(frozen=True)
-class Ran:
+class CodeRun:
     """The conclusions and hypotheses of a run over concrete arrays, in the order of the code."""
 
     conclusions: Mapping[str, ConcreteClaim]
@@ -87,7 +87,7 @@ class Code:
         *,
         xp: Any = None,
         draw: Draw | None = None,
-    ) -> Ran:
+    ) -> CodeRun:
         """Return the conclusions and hypotheses at these sizes and values of the givens.
 
         ``values`` are arrays of the namespace ``xp`` (NumPy by default), numbers, and callables
@@ -99,17 +99,17 @@ class Code:
         linked = self.links.at(sizes, reading.xp)
         try:
             body, assume = linked(self.body), linked(self.assume)
-        except MadeOutside:
+        except OuterArray:
             raise
         except Exception as error:
-            raise Unlinked(f"internal error: {type(error).__name__}: {error}") from error
-        with reading.in_force():
+            raise NotRelinked(f"internal error: {type(error).__name__}: {error}") from error
+        with reading.active():
             said = body(**{name: values[name] for name in self.arguments})
             claims = dict(said) if isinstance(said, Mapping) else {"": said}
             taken: Iterable[Any] = ()
             if assume is not None:
                 taken = assume(**{name: values[name] for name in self.assumed})
-            return Ran(
+            return CodeRun(
                 {says: concrete_claim(one) for says, one in claims.items()},
                 tuple(map(concrete_claim, taken)),
             )
@@ -151,9 +151,9 @@ class Links:
     def __init__(self, *roots: Any) -> None:
         self.sizes: set[str] = set()
         self.constants: set[float] = set()
-        self._kept: dict[int, Any] = {}  # by identity, and so that no identity is used twice
+        self._objects: dict[int, Any] = {}  # by identity, and so that no identity is used twice
         self._users: dict[int, list[int]] = {}
-        self.held: dict[int, tuple[object, ...]] = {}  # the current contents of each object
+        self.contents: dict[int, tuple[object, ...]] = {}  # the current contents of each object
         self.types = False  # whether some function calls type(..) on anything but self
         self._symbolic: set[int] = set()
         seeds = self._explore(roots)
@@ -166,10 +166,10 @@ class Links:
     def _explore(self, roots: Iterable[Any]) -> list[int]:
         seeds: list[int] = []
         ahead = [root for root in roots if root is not None]
-        self._kept = {id(root): root for root in ahead}
+        self._objects = {id(root): root for root in ahead}
         while ahead:
             thing = ahead.pop()
-            if _is_ours(thing):
+            if _is_array_namespace(thing):
                 seeds.append(id(thing))
                 continue
             named = _lengths_in(thing)
@@ -178,14 +178,14 @@ class Links:
                 seeds += [id(thing)] * bool(named)
                 continue
             self.constants |= _numbers_in(thing)
-            self.types |= isinstance(thing, FunctionType) and asks_type(thing)
+            self.types |= isinstance(thing, FunctionType) and calls_type(thing)
             root = isinstance(thing, FunctionType) and any(thing is one for one in roots)
-            parts = tuple(_reached(thing) if root else _parts(thing))
+            parts = tuple(_references(thing) if root else _parts(thing))
             if not isinstance(thing, type | ModuleType):  # importing adds to these
-                self.held[id(thing)] = (*map(id, parts), *marks(thing, parts))
+                self.contents[id(thing)] = (*map(id, parts), *state_fingerprint(thing, parts))
             for part in parts:
-                if id(part) not in self._kept:
-                    self._kept[id(part)] = part
+                if id(part) not in self._objects:
+                    self._objects[id(part)] = part
                     ahead.append(part)
                 self._users.setdefault(id(part), []).append(id(thing))
         return seeds
@@ -210,21 +210,21 @@ class _Linker:
     def __init__(self, links: Links, sizes: Mapping[str, int], xp: Any) -> None:
         self.links, self.sizes, self.xp = links, sizes, xp
         self.length = getattr(xp, "length", int)  # a namespace may have its own integer type
-        self.made: dict[int, Any] = {}
+        self.relinked: dict[int, Any] = {}
         self.tables: dict[int, dict[str, Any]] = {}
 
     def __call__(self, thing: Any) -> Any:
         if not self.links.symbolic(thing):
             return thing
-        if id(thing) not in self.made:
-            self.made[id(thing)] = self.linked(thing)
-        return self.made[id(thing)]
+        if id(thing) not in self.relinked:
+            self.relinked[id(thing)] = self.linked(thing)
+        return self.relinked[id(thing)]
 
     @singledispatchmethod
     def linked(self, thing: Any) -> Any:
         """Return a copy of an object with its attributes relinked."""
         new = copy(thing)
-        self.made[id(thing)] = new
+        self.relinked[id(thing)] = new
         if self.links.symbolic(type(thing)):
             new.__class__ = self(type(thing))
         for name, value in vars(thing).items():
@@ -235,9 +235,9 @@ class _Linker:
     def _(self, thing: Array) -> Any:
         """Return the number of a length; refuse any other array made outside of the code."""
         if not is_count(thing.term):
-            raise MadeOutside(
+            raise OuterArray(
                 f"the code uses {thing!r}, a symbolic array that was made outside of it; make it "
-                "inside of the function that claims something of it"
+                "inside the function that returns the claim"
             )
         return self.length(length_value(thing.term, dict(self.sizes)))
 
@@ -292,7 +292,7 @@ class _Linker:
         """Return the same class over relinked bases, with members that hold lengths relinked."""
         own = {k: v for k, v in vars(thing).items() if k not in ("__dict__", "__weakref__")}
         new = type(thing)(thing.__name__, tuple(map(self, thing.__bases__)), dict(own))
-        self.made[id(thing)] = new  # before its methods: super() in them means this class
+        self.relinked[id(thing)] = new  # before its methods: super() in them means this class
         for name, value in own.items():
             if self.links.symbolic(value):
                 setattr(new, name, self(value))
@@ -301,22 +301,22 @@ class _Linker:
     @linked.register
     def _(self, thing: FunctionType) -> Any:
         """Return the same code over relinked globals, closure and defaults."""
-        if _is_ours(thing):
+        if _is_array_namespace(thing):
             return getattr(self.xp, thing.__name__)
         table = self.tables.get(id(thing.__globals__))
         if table is None:
             table = self.tables[id(thing.__globals__)] = dict(thing.__globals__)
         cells = tuple(CellType() for _ in thing.__closure__ or ())
         new = FunctionType(thing.__code__, table, thing.__name__, None, cells)
-        self.made[id(thing)] = new  # before what it refers to: it may refer to itself
+        self.relinked[id(thing)] = new  # before what it refers to: it may refer to itself
         new.__kwdefaults__ = {k: self(v) for k, v in (thing.__kwdefaults__ or {}).items()} or None
         new.__defaults__ = tuple(map(self, thing.__defaults__ or ())) or None
         new.__dict__.update(thing.__dict__)
-        for name in _names(thing.__code__):
+        for name in _global_names(thing.__code__):
             if name in thing.__globals__:
                 table[name] = self(thing.__globals__[name])
         for cell, old in zip(cells, thing.__closure__ or (), strict=True):
-            for held in _held(old):
+            for held in _contents(old):
                 cell.cell_contents = self(held)
         return new
 
@@ -332,7 +332,7 @@ class _Module(ModuleType):
         return self.__dict__["_linker"](getattr(self.__dict__["_of"], name))
 
 
-def _is_ours(thing: Any) -> bool:
+def _is_array_namespace(thing: Any) -> bool:
     """Whether a thing is the namespace of symbolic arrays or one of its functions."""
     own = isinstance(thing, FunctionType) and thing.__module__ == namespace.__name__
     return thing is namespace or (own and thing.__name__ in namespace.NAMES)
@@ -359,16 +359,16 @@ def _parts(thing: Any) -> Iterable[Any]:
 
 @_parts.register
 def _(thing: FunctionType) -> Iterable[Any]:
-    return () if is_library(thing.__code__.co_filename) else _reached(thing)
+    return () if is_library(thing.__code__.co_filename) else _references(thing)
 
 
-def _reached(thing: FunctionType) -> Iterable[Any]:
+def _references(thing: FunctionType) -> Iterable[Any]:
     """Yield what a function's code may look up: globals, closure and defaults."""
-    for name in _names(thing.__code__):
+    for name in _global_names(thing.__code__):
         if name in thing.__globals__:
             yield thing.__globals__[name]
     for cell in thing.__closure__ or ():
-        yield from _held(cell)
+        yield from _contents(cell)
     yield from thing.__defaults__ or ()
     yield from (thing.__kwdefaults__ or {}).values()
 
@@ -440,8 +440,8 @@ def is_library(file: str) -> bool:
 
     An installed package that declares statements or encodings does not count as a library.
     """
-    if file.startswith(_HERE):
-        return not file.startswith(_OWN)
+    if file.startswith(_ROOT):
+        return not file.startswith(_AUTHORED)
     if not file.startswith(_LIBRARIES) and not _INSTALLED & set(Path(file).parts):
         return False
     held = next(
@@ -451,10 +451,13 @@ def is_library(file: str) -> bool:
 
 
 @cache
-def _names(code: CodeType) -> tuple[str, ...]:
+def _global_names(code: CodeType) -> tuple[str, ...]:
     """Return the global names that a function and those nested in it may look up."""
     inner = (
-        name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)
+        name
+        for const in code.co_consts
+        if isinstance(const, CodeType)
+        for name in _global_names(const)
     )
     return tuple(dict.fromkeys((*code.co_names, *inner)))
 
@@ -485,7 +488,7 @@ def _constants(code: CodeType) -> frozenset[float]:
     return frozenset(found)
 
 
-def _held(cell: CellType) -> tuple[Any, ...]:
+def _contents(cell: CellType) -> tuple[Any, ...]:
     """Return the contents of a closure cell as a tuple, empty if it is not filled yet."""
     try:
         return (cell.cell_contents,)

@@ -4,8 +4,8 @@ Time is CPU time of the searching thread, so that a busy machine does not change
 slow machine is given the time for as many steps as a fast one takes.  Nested limits end with the
 outer one, so that one limit covers a law, a cell or an equation as a whole: its proof, its witness,
 its assumptions and everything computed on the way.  Each potentially long loop calls
-:func:`spend`.  Code that cannot call it (a single operation on polynomials) is kept small by its
-callers, and only SymPy is interrupted.
+:func:`check_time`.  Code that cannot call it (a single operation on polynomials) is kept small by
+its callers, and only SymPy is interrupted.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from math import inf
 from time import perf_counter, thread_time
 from types import FrameType
 
-TORCH, SYMPY = (f"{os.sep}{name}{os.sep}" for name in ("torch", "sympy"))  # in paths of files
-STEPS = 10_000  # search steps per second on one core of an ordinary computer
-SLOWER = 4.0  # the largest factor by which a slow or shared machine may be slower
-AGAIN = 0.01  # seconds until an interruption that would be lost is tried again
+TORCH_FOLDER, SYMPY_FOLDER = (f"{os.sep}{name}{os.sep}" for name in ("torch", "sympy"))
+STEPS_PER_SECOND = 10_000  # search steps per second on one core of an ordinary computer
+MAX_SLOWDOWN = 4.0  # the largest factor by which a slow or shared machine may be slower
+RETRY_SECONDS = 0.01  # seconds until an interruption that would be lost is tried again
 
 
 class OutOfTime(Exception):
@@ -35,16 +35,16 @@ class OutOfTime(Exception):
 class Budget:
     """A number of seconds of thread time from now on; a part of another budget ends with it.
 
-    A search checks it at each of its steps, of which it should take ``STEPS`` a second.  If it has
-    taken fewer when the seconds are over, it continues until it has taken that many, unless it is
-    more than ``SLOWER`` times slower, so that results do not depend on the machine.
+    A search checks it at each of its steps, of which it should take ``STEPS_PER_SECOND``.  If it
+    has taken fewer when the seconds are over, it continues until it has taken that many, unless it
+    is more than ``MAX_SLOWDOWN`` times slower, so that results do not depend on the machine.
 
     >>> Budget(10, whole=Budget(0)).over
     True
     """
 
     def __init__(self, seconds: float, whole: Budget | None = None) -> None:
-        self.seconds, self.within = seconds, whole
+        self.seconds, self.enclosing = seconds, whole
         self._start, self._steps = thread_time(), 0
         self._wall = perf_counter() + seconds
 
@@ -61,7 +61,7 @@ class Budget:
         while part is not None:
             if part.ends(wall):
                 ended = part
-            part = part.within
+            part = part.enclosing
         return ended
 
     def ends(self, wall: float) -> bool:
@@ -80,15 +80,15 @@ class Budget:
     @property
     def left(self) -> float:
         """Seconds of thread time left in this budget and in those that contain it."""
-        return max(0.0, min(self._left, inf if self.within is None else self.within.left))
+        return max(0.0, min(self._left, inf if self.enclosing is None else self.enclosing.left))
 
     @property
     def _left(self) -> float:
         """The seconds left; on a slow machine, those for the steps that are left."""
         spent = thread_time() - self._start
-        if spent < self.seconds or spent > SLOWER * self._steps / STEPS:
+        if spent < self.seconds or spent > MAX_SLOWDOWN * self._steps / STEPS_PER_SECOND:
             return self.seconds - spent
-        return self.seconds - self._steps / STEPS
+        return self.seconds - self._steps / STEPS_PER_SECOND
 
 
 _now: ContextVar[Budget | None] = ContextVar("budget", default=None)
@@ -101,7 +101,7 @@ def within(limit: float | Budget = inf) -> Iterator[None]:
     ``limit`` is in seconds, or a budget that is already running.
 
     >>> with within(0):
-    ...     spend()
+    ...     check_time()
     Traceback (most recent call last):
         ...
     attnproof.symbolic.budget.OutOfTime: no proof was found in 0 seconds
@@ -113,25 +113,25 @@ def within(limit: float | Budget = inf) -> Iterator[None]:
         _now.reset(token)
 
 
-def now() -> Budget | None:
+def current_budget() -> Budget | None:
     """Return the current budget or None, for a search that stops by itself when it is over."""
     return _now.get()
 
 
-def left(most: float = inf) -> float:
+def seconds_left(most: float = inf) -> float:
     """Return the seconds that may still be spent here, at most ``most``.
 
     >>> with within(0):
-    ...     left(5)
+    ...     seconds_left(5)
     0.0
-    >>> left(5)
+    >>> seconds_left(5)
     5
     """
     budget = _now.get()
     return most if budget is None else min(most, budget.left)
 
 
-def spend() -> None:
+def check_time() -> None:
     """Raise :class:`OutOfTime` if the time of the current budget is over."""
     budget = _now.get()
     ended = None if budget is None else budget.ended
@@ -154,10 +154,10 @@ def interrupted_after(seconds: float) -> Iterator[None]:
     def stop(_number: int, frame: FrameType | None) -> None:
         if not _is_lost(frame):
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-            raise OutOfTime("SymPy took longer than it may")
+            raise OutOfTime("SymPy exceeded its time limit")
 
     before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, AGAIN)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, RETRY_SECONDS)
     try:
         yield
     finally:
@@ -170,14 +170,14 @@ def _is_lost(frame: FrameType | None) -> bool:
 
     torch has unnamed callbacks for freed objects; none of its other code runs inside SymPy.
     """
-    told = {getattr(callback, "__code__", None) for callback in gc.callbacks}
+    callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     while frame is not None:
         place = frame.f_code.co_filename
-        if frame.f_code.co_name == "__del__" or place == weakref.__file__ or TORCH in place:
+        if frame.f_code.co_name == "__del__" or place == weakref.__file__ or TORCH_FOLDER in place:
             return True
-        if SYMPY in place:
+        if SYMPY_FOLDER in place:
             return False
-        if frame.f_code in told:
+        if frame.f_code in callbacks:
             return True
         frame = frame.f_back
     return False

@@ -314,7 +314,7 @@ def draw(
 
 
 def _drawn(name: str, given: Given, sizes: Mapping[str, int], random: Random, spread: int) -> Any:
-    shape, below = given.measured(sizes)
+    shape, below = given.shape_and_range(sizes)
     if given.kind == "function":
         family = sample_functions(name, given, sizes)
         return random.choice(family) if family else None
@@ -363,7 +363,7 @@ def simpler(name: str, given: Given, value: Any, sizes: Mapping[str, int]) -> It
     elif given.kind in ("index", "natural"):
         yield from range(value)
     elif given.kind in ("permutation", "injection", "index map"):
-        yield from _simpler_maps(given.kind, value, given.measured(sizes)[1])
+        yield from _simpler_maps(given.kind, value, given.shape_and_range(sizes)[1])
     elif given.kind == "boolean":
         yield from _entrywise(value, (True,))
     elif given.kind == "orthogonal":
@@ -384,9 +384,9 @@ def _simpler_maps(kind: str, value: Any, below: int) -> Iterator[Any]:
     every = (
         product(span, repeat=len(value)) if kind == "index map" else permutations(span, len(value))
     )
-    now = _moved(tuple(int(i) for i in value))
-    for chosen in sorted(every, key=_moved):
-        if _moved(chosen) >= now:
+    now = _by_moved_indices(tuple(int(i) for i in value))
+    for chosen in sorted(every, key=_by_moved_indices):
+        if _by_moved_indices(chosen) >= now:
             return
         yield array_of(value.shape, list(chosen), np.int64)
 
@@ -400,7 +400,7 @@ def _simpler_orthogonal(value: Any) -> Iterator[Any]:
             yield matrix
 
 
-def _moved(chosen: tuple[int, ...]) -> tuple[Any, ...]:
+def _by_moved_indices(chosen: tuple[int, ...]) -> tuple[Any, ...]:
     return (sum(i != k for k, i in enumerate(chosen)), chosen)
 
 

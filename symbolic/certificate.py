@@ -27,16 +27,16 @@ from .derivation import Derivation, SignStep
 from .formed import formed
 from .givens import Given
 from .kernel import Refused, replay
-from .prove import settled
+from .prove import check_proof
 from .statement import Statement, Theorem, meaning, require_names
 from .steps import flatten
 from .terms import Opened, Term, make
 
 FORMAT = "attnproof certificate 3"
 PROOFS: tuple[type, ...] = get_args(Derivation)
-STEPS = {kind.__name__: kind for kind in (*PROOFS, SignStep)}
-TOLD = {kind.__name__: kind for kind in (Given, Claim, Law, Instance, Link)}
-UNTOLD = {"Given": ("extra",)}  # how values are drawn, which proofs ignore
+STEP_KINDS = {kind.__name__: kind for kind in (*PROOFS, SignStep)}
+RECORDS = {kind.__name__: kind for kind in (Given, Claim, Law, Instance, Link)}
+OMITTED_FIELDS = {"Given": ("extra",)}  # how values are drawn, which proofs ignore
 Plain = Any  # JSON data: numbers, text, lists, dictionaries
 
 
@@ -59,7 +59,9 @@ class Certificate:
         """Return the certificate of a decision; raise ``TypeError`` if it is not "proved"."""
         found = {one.says: one.derivation for one in decision.claims if one.derivation is not None}
         if decision.verdict != "proved" or len(found) < len(decision.claims):
-            raise TypeError(f"a certificate is of a proof, and this is {decision.verdict}")
+            raise TypeError(
+                f"only a proof has a certificate, and this verdict is {decision.verdict!r}"
+            )
         return cls(statement, found)
 
     def replay(self, of: Statement | Theorem | None = None) -> Decision:
@@ -73,15 +75,15 @@ class Certificate:
         if of is not None:
             wanted = of.statement if isinstance(of, Theorem) else of
             if meaning(wanted) != meaning(self.statement):
-                raise Refused("certificate: it is of another statement")
+                raise Refused("certificate: it belongs to another statement")
         if not self.statement.claims or self.derivations.keys() != self.statement.claims.keys():
-            raise Refused("certificate: not one derivation for each conclusion")
+            raise Refused("certificate: it needs exactly one derivation for each conclusion")
         return Decision(tuple(self._replayed(says) for says in self.statement.claims))
 
     def _replayed(self, says: str) -> ClaimDecision:
         claim, derivation = self.statement.claims[says], self.derivations[says]
         try:
-            rests = settled(claim, self.statement, replay(derivation))
+            rests = check_proof(claim, self.statement, replay(derivation))
         except Exception as error:  # a malformed derivation may raise anything
             raise Refused(f"certificate: {f'{says}: ' * bool(says)}{_text(error)}") from error
         return ClaimDecision(says, claim, "proved", (), *rests, derivation=derivation)
@@ -94,7 +96,7 @@ class Certificate:
     def plain(self) -> dict[str, Plain]:
         """Return the certificate as plain data for JSON; each term and step occurs once."""
         writer = _Writer()
-        told = {
+        stated = {
             "format": FORMAT,
             "statement": {
                 "givens": [[name, writer(given)] for name, given in self.statement.givens.items()],
@@ -104,20 +106,20 @@ class Certificate:
             },
             "proofs": [[says, writer(one)] for says, one in self.derivations.items()],
         }
-        return {**told, "terms": writer.terms, "steps": writer.steps}
+        return {**stated, "terms": writer.terms, "steps": writer.steps}
 
     def to_json(self) -> str:
         """Return the certificate as JSON text."""
         return json.dumps(self.plain(), ensure_ascii=False) + "\n"
 
     @classmethod
-    def read(cls, told: str | Mapping[str, Plain]) -> Certificate:
+    def read(cls, source: str | Mapping[str, Plain]) -> Certificate:
         """Return a certificate from its text or plain data; only :meth:`replay` checks the proof.
 
         Raises ``Refused`` for data that does not have the form of a certificate.
         """
         try:
-            data = json.loads(told) if isinstance(told, str) else told
+            data = json.loads(source) if isinstance(source, str) else source
             return cls._read(data)
         except Exception as error:  # malformed data may raise anything
             raise Refused(f"certificate: it cannot be read: {_text(error)}") from error
@@ -127,15 +129,17 @@ class Certificate:
         if data["format"] != FORMAT:
             raise ValueError(f"wanted {FORMAT!r}, got {data['format']!r}")
         reader = _Reader(data["terms"], data["steps"])
-        told = data["statement"]
+        stated = data["statement"]
         statement = Statement(
-            _once((_name(name), reader.one(Given, given)) for name, given in told["givens"]),
-            _once((_name(says), reader.one(Claim, claim)) for says, claim in told["claims"]),
-            tuple((_term(a), _term(b)) for a, b in reader(told["assume"])),
-            tuple(_is(Law, law) for law in reader(told["laws"])),
+            _unique((_name(name), reader.read(Given, given)) for name, given in stated["givens"]),
+            _unique((_name(says), reader.read(Claim, claim)) for says, claim in stated["claims"]),
+            tuple((_term(a), _term(b)) for a, b in reader(stated["assume"])),
+            tuple(_checked(Law, law) for law in reader(stated["laws"])),
         )
         _require_stated(statement)
-        proofs = _once((_name(says), reader.one(PROOFS, one)) for says, one in data["proofs"])
+        proofs = _unique(
+            (_name(says), reader.read(PROOFS, proof)) for says, proof in data["proofs"]
+        )
         return cls(statement, proofs)
 
 
@@ -166,7 +170,7 @@ class _Writer:
         if value is None or type(value) in (str, int):
             return value
         if isinstance(value, Term):
-            return {"term": self._placed(value, self.terms, lambda: self._node(value))}
+            return {"term": self._position(value, self.terms, lambda: self._node(value))}
         if isinstance(value, tuple):
             return [self(part) for part in value]
         if isinstance(value, frozenset):
@@ -175,17 +179,17 @@ class _Writer:
             return {"opened": self(value.of)}
         if isinstance(value, Fraction):
             return {"fraction": str(value)}
-        if kind in STEPS:
-            return {"step": self._placed(value, self.steps, lambda: self._fields(value))}
-        if kind in TOLD:
+        if kind in STEP_KINDS:
+            return {"step": self._position(value, self.steps, lambda: self._fields(value))}
+        if kind in RECORDS:
             return self._fields(value)
-        raise TypeError(f"a certificate has no {kind}: {value!r}")
+        raise TypeError(f"a certificate cannot contain a {kind}: {value!r}")
 
-    def _placed(self, value: object, held: list[Plain], made: Callable[[], Plain]) -> int:
+    def _position(self, value: object, written: list[Plain], write: Callable[[], Plain]) -> int:
         if id(value) not in self.places:
-            told = made()  # adds its parts to the list first
-            self.places[id(value)] = len(held)
-            held.append(told)
+            data = write()  # adds its parts to the list first
+            self.places[id(value)] = len(written)
+            written.append(data)
         return self.places[id(value)]
 
     def _node(self, term: Term) -> Plain:
@@ -193,7 +197,7 @@ class _Writer:
 
     def _fields(self, value: Any) -> Plain:
         kind = type(value).__name__
-        names = [f.name for f in fields(value) if f.name not in UNTOLD.get(kind, ())]
+        names = [f.name for f in fields(value) if f.name not in OMITTED_FIELDS.get(kind, ())]
         return {kind: {name: self(getattr(value, name)) for name in names}}
 
 
@@ -206,15 +210,15 @@ class _Reader:
         for op, args, data, shape in terms:
             parts = tuple(map(_term, self(args))), self(data), tuple(map(_term, self(shape)))
             self.terms.append(make(_name(op), *parts))
-        for told in steps:
-            self.steps.append(self._made(told, STEPS))
+        for step in steps:
+            self.steps.append(self._record(step, STEP_KINDS))
 
-    def __call__(self, told: Plain) -> Any:
-        if told is None or type(told) in (str, int):
-            return told
-        if isinstance(told, list):
-            return tuple(map(self, told))
-        match told:
+    def __call__(self, data: Plain) -> Any:
+        if data is None or type(data) in (str, int):
+            return data
+        if isinstance(data, list):
+            return tuple(map(self, data))
+        match data:
             case {"term": place}:
                 return self.terms[_place(place)]
             case {"step": place}:
@@ -225,14 +229,14 @@ class _Reader:
                 return Opened(self(parts))
             case {"fraction": text}:
                 return Fraction(_name(text))
-        return self._made(told, TOLD)
+        return self._record(data, RECORDS)
 
-    def one(self, kind: type | tuple[type, ...], told: Plain) -> Any:
-        return _is(kind, self(told))
+    def read(self, kind: type | tuple[type, ...], data: Plain) -> Any:
+        return _checked(kind, self(data))
 
-    def _made(self, told: Plain, kinds: Mapping[str, type]) -> Any:
-        ((kind, held),) = told.items()
-        return kinds[kind](**{name: self(value) for name, value in held.items()})
+    def _record(self, data: Plain, kinds: Mapping[str, type]) -> Any:
+        ((kind, values),) = data.items()
+        return kinds[kind](**{name: self(value) for name, value in values.items()})
 
 
 def _require_stated(statement: Statement) -> None:
@@ -252,54 +256,54 @@ def _require_stated(statement: Statement) -> None:
     bound = [pair for claim in (*statement.claims.values(), *laws) for pair in claim.variables]
     for name, given in (*statement.givens.items(), *bound):
         if not name.rstrip("′").isidentifier():
-            raise ValueError(f"{name!r} is no name")
+            raise ValueError(f"{name!r} is not a name")
         for term in (
             *given.lengths,
             *([] if given.kind == "function" else [given.named(name).term]),
         ):
             formed(term)
     require_names("certificate", statement.givens, statement.claims.values())
-    for term, v in statement.unknown():
-        raise ValueError(f"{v!r} is not given, and {term!r} speaks of it")
+    for term, v in statement.unbound():
+        raise ValueError(f"{v!r} is not given, and {term!r} contains it")
 
 
 def _text(error: Exception) -> str:
     """Return the message of an error, even if it contains ill-formed terms that have no text."""
     try:
-        told = str(error)
+        text = str(error)
     except Exception:  # noqa: BLE001 (a term without its arguments fails to print in any way)
-        told = str(error.args[0])
-    return told if isinstance(error, Refused) else f"{type(error).__name__}: {told}"
+        text = str(error.args[0])
+    return text if isinstance(error, Refused) else f"{type(error).__name__}: {text}"
 
 
-def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs as a dictionary, refusing a name that occurs twice."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"{name!r} stands there twice")
+            raise ValueError(f"{name!r} occurs twice")
         found[name] = value
     return found
 
 
-def _is(kind: type | tuple[type, ...], value: object) -> Any:
+def _checked(kind: type | tuple[type, ...], value: object) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"wanted {kind}, got {type(value).__name__}")
     return value
 
 
 def _term(value: object) -> Term:
-    found: Term = _is(Term, value)
-    return found
+    term: Term = _checked(Term, value)
+    return term
 
 
 def _name(value: object) -> str:
-    found: str = _is(str, value)
-    return found
+    name: str = _checked(str, value)
+    return name
 
 
 def _place(value: object) -> int:
     """Return a list position, which must not be negative."""
     if type(value) is not int or value < 0:
-        raise ValueError(f"wanted a place, got {value!r}")
+        raise ValueError(f"wanted a position, got {value!r}")
     return value

@@ -3,7 +3,7 @@
 A number here is one of
 
 * ``fmpq``: an exact rational;
-* :class:`~attnproof.symbolic.certified_numbers.Turn`: an exact rational multiple of π;
+* :class:`~attnproof.symbolic.certified_numbers.PiMultiple`: an exact rational multiple of π;
 * ``arb``: a ball that certainly contains the true value, at the current working precision;
 * :data:`MINUS_INFINITY`: exactly minus infinity, with exp(-inf) = 0 and -inf + finite = -inf;
 * :data:`UNDEFINED`: no value, or none that this precision determines (1/0, division by a ball
@@ -41,17 +41,17 @@ _COSINES = {
 }
 
 
-def turn(q: fmpq) -> Any:
+def times_pi(q: fmpq) -> Any:
     """Return q·π, exactly; for q = 0 the rational number 0."""
-    return Turn(q) if q != 0 else fmpq(0)
+    return PiMultiple(q) if q != 0 else fmpq(0)
 
 
 def ball(x: Any) -> Any:
     """Return a multiple of π as a ball; any other number unchanged."""
-    return arb.pi() * x.half if isinstance(x, Turn) else x
+    return arb.pi() * x.half if isinstance(x, PiMultiple) else x
 
 
-class Turn:
+class PiMultiple:
     """q·π for a rational q other than 0; exact under sums and rational multiples."""
 
     __slots__ = ("half",)
@@ -60,8 +60,8 @@ class Turn:
         self.half = half
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, Turn):
-            return turn(self.half + other.half)
+        if isinstance(other, PiMultiple):
+            return times_pi(self.half + other.half)
         if isinstance(other, fmpq | int) and other == 0:
             return self
         return ball(self) + other
@@ -70,7 +70,7 @@ class Turn:
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, fmpq | int):
-            return turn(self.half * other)
+            return times_pi(self.half * other)
         return ball(self) * ball(other)
 
     __rmul__ = __mul__
@@ -85,7 +85,7 @@ class Turn:
         return self * -1
 
     def __abs__(self) -> Any:
-        return Turn(abs(self.half))
+        return PiMultiple(abs(self.half))
 
     def cos(self) -> Any:
         """The cosine, as a rational number if it is one."""
@@ -147,7 +147,7 @@ def number(x: Any) -> Any:
 
     Raises :class:`NotANumber` for floats, since a rounded number would invalidate certificates.
     """
-    if isinstance(x, fmpq | arb | Turn | MinusInfinity):
+    if isinstance(x, fmpq | arb | PiMultiple | MinusInfinity):
         return x
     if isinstance(x, int | np.integer) and not isinstance(x, bool):
         return fmpq(int(x))
@@ -161,7 +161,7 @@ def number(x: Any) -> Any:
 
 def finite(x: Any) -> bool:
     """Whether x certainly is a finite number."""
-    return isinstance(x, fmpq | Turn) or (isinstance(x, arb) and bool(x.is_finite()))
+    return isinstance(x, fmpq | PiMultiple) or (isinstance(x, arb) and bool(x.is_finite()))
 
 
 def fraction(x: Any) -> Fraction | None:
@@ -263,7 +263,7 @@ def _through(name: str, at_zero: int) -> Callable[[Any], Any]:
     def of(x: Any) -> Any:
         if not finite(x):
             return UNDEFINED
-        if isinstance(x, Turn) and hasattr(x, name):
+        if isinstance(x, PiMultiple) and hasattr(x, name):
             return getattr(x, name)()
         x = ball(x)
         return fmpq(at_zero) if isinstance(x, fmpq) and x == 0 else getattr(arb(x), name)()
@@ -313,14 +313,14 @@ class ReadsOutside(Unclear):
     """Raised if a term reads outside of an axis at these sizes, so that it has no value."""
 
 
-def _each(function: Callable[..., Any], *args: Any) -> Any:
+def _entrywise(function: Callable[..., Any], *args: Any) -> Any:
     """Apply a function to every entry; the result is an object array, or a number."""
     return np.frompyfunc(function, len(args), 1)(*args)
 
 
-_OF_TWO = {"maximum": maximum, "floor_divide": floor_divide, "remainder": remainder}
-_TRUTHS = {"equal": same, "less": less, "less_equal": lambda x, y: not less(y, x)}
-_OF_TRUTHS = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
+_BINARY = {"maximum": maximum, "floor_divide": floor_divide, "remainder": remainder}
+_COMPARISONS = {"equal": same, "less": less, "less_equal": lambda x, y: not less(y, x)}
+_CONNECTIVES = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
 
 
 class Balls(Evaluator):
@@ -336,7 +336,7 @@ class Balls(Evaluator):
     """
 
     def __init__(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
-        super().__init__(np, sizes, {name: _loaded(value) for name, value in values.items()})
+        super().__init__(np, sizes, {name: _certified(value) for name, value in values.items()})
 
     def constant(self, value: Any) -> Any:
         return number(value)
@@ -344,17 +344,17 @@ class Balls(Evaluator):
     def integer(self, term: Term) -> int:
         value = number(self(term))
         if not isinstance(value, fmpq) or value.q != 1:
-            raise Unclear(f"{term!r} counts something and is {value!r}")
+            raise Unclear(f"{term!r} is a count, and its value is {value!r}")
         return int(value)
 
     def op_index(self, t: Term) -> Any:
         return number(super().op_index(t))
 
     def constant_range(self, n: int) -> Any:
-        return _each(number, np.arange(n))
+        return _entrywise(number, np.arange(n))
 
     def op_pi(self, t: Term) -> Any:  # noqa: ARG002
-        return turn(fmpq(1))
+        return times_pi(fmpq(1))
 
     def op_minus_infinity(self, t: Term) -> Any:  # noqa: ARG002
         return MINUS_INFINITY
@@ -364,41 +364,41 @@ class Balls(Evaluator):
         length = self.length(t.args[0].shape[axis])
         for at in np.ravel(places):
             if not 0 <= at < length:
-                raise ReadsOutside(f"{t!r} reads place {at} of an axis of length {length}")
+                raise ReadsOutside(f"{t!r} reads position {at} of an axis of length {length}")
 
     def op_eye(self, t: Term) -> Any:
-        return _each(number, np.eye(self.length(t.args[0]), dtype=int))
+        return _entrywise(number, np.eye(self.length(t.args[0]), dtype=int))
 
     def elementwise(self, op: str, data: Any, *args: Any) -> Any:
-        if op in _TRUTHS:
-            return np.asarray(_each(_TRUTHS[op], *args), dtype=bool)[()]
-        if op in _OF_TRUTHS:
-            return _OF_TRUTHS[op](*args)
-        if op in _OF_TWO:
-            return _each(_OF_TWO[op], *args)
+        if op in _COMPARISONS:
+            return np.asarray(_entrywise(_COMPARISONS[op], *args), dtype=bool)[()]
+        if op in _CONNECTIVES:
+            return _CONNECTIVES[op](*args)
+        if op in _BINARY:
+            return _entrywise(_BINARY[op], *args)
         if op == "power":
-            return _each(lambda x: power(x, data), *args)
+            return _entrywise(lambda x: power(x, data), *args)
         if op == "where":
             return np.where(*args)[()]
         if op in FUNCTIONS:
-            return _each(lambda x: FUNCTIONS[op](number(x)), *args)
+            return _entrywise(lambda x: FUNCTIONS[op](number(x)), *args)
         return super().elementwise(op, data, *args)
 
     def op_call(self, t: Term) -> Any:
         """Call a function of real numbers, which has no value at minus infinity."""
         for arg in t.args:
             if any(x is MINUS_INFINITY for x in np.asarray(self(arg), dtype=object).ravel()):
-                raise Unclear(f"{arg!r} is minus infinity where a function reads it")
+                raise Unclear(f"an argument of a function is minus infinity: {arg!r}")
         return super().op_call(t)
 
     def op_isin(self, t: Term) -> Any:
         x, values = (self(arg) for arg in t.args)
-        return np.asarray(_each(lambda i: any(same(i, j) for j in values), x), dtype=bool)[()]
+        return np.asarray(_entrywise(lambda i: any(same(i, j) for j in values), x), dtype=bool)[()]
 
 
-def _loaded(value: Any) -> Any:
+def _certified(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype == object:
-        return _each(lambda x: number(x) if isinstance(x, Fraction | int) else x, value)
+        return _entrywise(lambda x: number(x) if isinstance(x, Fraction | int) else x, value)
     if isinstance(value, np.ndarray) and not value.shape:
         return value[()]
     return number(value) if type(value) is int else value

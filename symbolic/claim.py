@@ -29,7 +29,7 @@ from itertools import count
 from typing import Any
 
 from .array import Array, AxisMismatch, as_array, broadcast_shapes, broadcast_to
-from .concrete import either
+from .concrete import by_reading
 from .givens import Given
 from .refusals import demand
 from .scalars import integer, is_truth
@@ -146,13 +146,13 @@ class Claim:
         return replace(self, by="inverse")
 
 
-@either
+@by_reading
 def equal(left: Any, right: Any) -> Claim:
     """Claim left = right, entry by entry."""
     return chain(left, ("", right))
 
 
-@either
+@by_reading
 def chain(first: Any, *steps: tuple[str, Any]) -> Claim:
     """Claim first = ... = last, each step given as (reason, next)."""
     if not steps:
@@ -181,19 +181,19 @@ def _is_step(step: Any) -> bool:
     return isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str)
 
 
-@either
+@by_reading
 def all_positive(array: Any) -> Claim:
     """Claim that every entry is greater than 0."""
     return Claim(">", as_array(array).term)
 
 
-@either
+@by_reading
 def greater(left: Any, right: Any, *steps: tuple[str, Any]) -> Claim:
     """Claim left > right, entry by entry; steps lead from left − right to a form that shows it."""
     return _ordered(">", left, right, steps)
 
 
-@either
+@by_reading
 def at_least(left: Any, right: Any, *steps: tuple[str, Any]) -> Claim:
     """Claim left >= right, entry by entry; steps lead from left − right to a form that shows it."""
     return _ordered(">=", left, right, steps)
@@ -206,7 +206,7 @@ def _ordered(relation: str, left: Any, right: Any, steps: tuple[tuple[str, Any],
     return Claim(relation, a.term, b.term, _links(a - b, steps))
 
 
-@either
+@by_reading
 def differ(left: Any, right: Any, first: Any = None, *steps: Any) -> Claim:
     """Claim that left and right differ in at least one entry.
 
@@ -236,14 +236,14 @@ def differ(left: Any, right: Any, first: Any = None, *steps: Any) -> Claim:
 
 
 NO_CONTRADICTION = (
-    "that arrays differ is shown by a contradiction: differ(left, right, first, (reason, next), "
-    ".., form) with numbers that follow from left = right, and at last a form of first − last "
-    "that is not 0"
+    "differ is proved by contradiction: write differ(left, right, first, (reason, next), .., form) "
+    "with numbers that would be equal if left = right, and a form of first − last that shows that "
+    "it is not 0"
 )
 _INNER = ("=", "!=", ">", ">=")
 
 
-@either
+@by_reading
 def exists(
     variable: Given,
     name: str,
@@ -267,14 +267,14 @@ def exists(
     demand(name, str, "exists wants the name of what exists, such as 'z', behind its kind")
     demand(body, callable, "exists wants a function of what exists, such as lambda z: equal(z, x)")
     if variable.kind == "function":
-        raise TypeError(f"an array is said to exist; {name} is a function")
+        raise TypeError(f"exists is about an array; {name} is a function")
     unknown: Array = variable.named(Opened((name, object())))
     claim = _conclusion("exists", body(unknown))
     if claim.relation not in _INNER or claim.variables:
         said = "for_all" if claim.variables else claim.relation
         raise TypeError(
             f"exists wants an equation, an inequality or a difference of {name}; its body returned "
-            f"{said}(..): put for_all outside, and name two arrays that exist as parts of one"
+            f"{said}(..): put for_all outside, and write two arrays as parts of one"
         )
     value = None if witness is None else as_array(witness)
     if value is not None and value.axes != unknown.axes:
@@ -313,11 +313,11 @@ def _named(
         taken |= {str(t.data[0]) for t in postorder(term) if t.op == "call"}
     named: list[tuple[str, Given]] = []
     for name, (given, term) in bound.items():
-        told = next(p for k in range(99) if (p := name + "′" * k) not in taken)
-        taken.add(told)
-        becomes: Term = given.named(told).term
+        primed = next(p for k in range(99) if (p := name + "′" * k) not in taken)
+        taken.add(primed)
+        becomes: Term = given.named(primed).term
         claim = claim.moved(lambda t, old=term, new=becomes: substitute(t, old, new))  # type: ignore[misc]
-        named.append((told, given))
+        named.append((primed, given))
     return claim, tuple(named)
 
 
@@ -344,8 +344,8 @@ class Law:
                 values[name] = values.pop(short)
         unknown = sorted(set(values) - set(names))
         if unknown:
-            told = ", ".join(names) or "nothing"
-            raise TypeError(f"the law speaks of {told}, not of {unknown[0]}")
+            listed = ", ".join(names) or "none"
+            raise TypeError(f"the law has no variable {unknown[0]}; its variables: {listed}")
         chosen: list[Term] = []
         for name, given in self.claim.variables:
             own = given.named(name)
@@ -375,16 +375,16 @@ class Instance:
         claim = self.law.claim
         own = tuple(given.named(name).term for name, given in claim.variables)
         sides = [claim.left, claim.left if claim.right is None else claim.right]
-        told = [instantiate(bind(side, *own), *self.values) for side in sides]
+        instantiated = [instantiate(bind(side, *own), *self.values) for side in sides]
         for at in reversed(self.indices):
-            told = [
+            instantiated = [
                 make("tabulate", (at.args[0], bind(t, at)), shape=(at.args[0], *t.shape))
-                for t in told
+                for t in instantiated
             ]
-        return told[0], told[1]
+        return instantiated[0], instantiated[1]
 
 
-@either
+@by_reading
 def for_all(variables: Mapping[str, Given], body: Callable[..., Claim | Law]) -> Law:
     """Return the claim for all values of further variables, named as the parameters of ``body``.
 
@@ -399,7 +399,9 @@ def for_all(variables: Mapping[str, Given], body: Callable[..., Claim | Law]) ->
     for name, given in variables.items():
         demand(given, Given, f"for_all wants what {name} may be, such as real() or natural()")
         if given.kind == "function":
-            raise TypeError(f"a law speaks of numbers and arrays; {name} is a function: give it")
+            raise TypeError(
+                f"for_all is about numbers and arrays; {name} is a function: make it a given"
+            )
     own = {name: given.named(Opened((name, object()))) for name, given in variables.items()}
     claim = _conclusion("for_all", body(**own))
     bound = {name: (variables[name], value.term) for name, value in own.items()}
@@ -418,7 +420,7 @@ def _fresh() -> str:
 
 
 @contextmanager
-def counted_anew() -> Iterator[None]:
+def fresh_numbering() -> Iterator[None]:
     """Number fresh names anew inside the block, so that code run again makes the same terms."""
     token = _BUILDING.set(_BUILDING.get() or count())
     try:
@@ -427,7 +429,7 @@ def counted_anew() -> Iterator[None]:
         _BUILDING.reset(token)
 
 
-@either
+@by_reading
 def over(length: Any, family: Callable[[Array], Instance]) -> Instance:
     """Return a family of instances, one for each index below the length."""
     at = opened(integer(as_array(length).term), f"at{_fresh()}")
@@ -435,7 +437,7 @@ def over(length: Any, family: Callable[[Array], Instance]) -> Instance:
     return replace(instance, indices=(at, *instance.indices))
 
 
-@either
+@by_reading
 def rows(length: Any, row: Callable[[Any], Any]) -> Any:
     """Return the array whose slice i is ``row(i)``, for i = 0, 1, ..., length − 1.
 
@@ -450,7 +452,7 @@ def rows(length: Any, row: Callable[[Any], Any]) -> Any:
     return Array(make("tabulate", (at.args[0], bind(body, at)), shape=(at.args[0], *body.shape)))
 
 
-@either
+@by_reading
 def iterate(depth: Any, start: Any, layer: Callable[[Any, Any], Any]) -> Any:
     """Apply ``layer(t, state)`` to ``start`` for t = 0, 1, ..., depth - 1.
 

@@ -27,30 +27,30 @@ from .terms import Term
 
 # Sizes in every order, and values by kind, for comparing a term with its code
 
-DEEPEST = 64  # natural numbers near constants of the code are tried up to this
-UNLIKE = ((1, 3), (2, 3), (1, 4))  # a smaller and a larger length, 1 among them
+LARGEST_NATURAL = 64  # natural numbers near constants of the code are tried up to this
+UNEQUAL_LENGTHS = ((1, 3), (2, 3), (1, 4))  # a smaller and a larger length, 1 among them
 
 
 class NoValue(ValueError):
     """Raised if a given has no value at these sizes, such as an index below 0."""
 
 
-def crossing(names: Iterable[str]) -> list[dict[str, int]]:
+def crossing_sizes(names: Iterable[str]) -> list[dict[str, int]]:
     """Return at least eight choices of sizes, in which any two are ordered in all three ways.
 
     All sizes are 1 in the first choice and 2 in the second.  In the others the names are divided
     into small and large by the binary digits of their numbers, in both ways, with 1 or 2 for
     small; as any two numbers differ in a digit, any two sizes differ in both directions.
 
-    >>> crossing(["n", "m"])[:4]
+    >>> crossing_sizes(["n", "m"])[:4]
     [{'n': 1, 'm': 1}, {'n': 2, 'm': 2}, {'n': 1, 'm': 3}, {'n': 3, 'm': 1}]
     """
     ordered = list(dict.fromkeys(names))
     found = [dict.fromkeys(ordered, 1), dict.fromkeys(ordered, 2)]
     digits = max(1, ceil(log2(max(len(ordered), 1))))
-    for turn in range(max(2 * digits, len(UNLIKE))):
-        low, high = UNLIKE[turn // digits % len(UNLIKE)]
-        part = [k >> turn % digits & 1 for k in range(len(ordered))]
+    for step in range(max(2 * digits, len(UNEQUAL_LENGTHS))):
+        low, high = UNEQUAL_LENGTHS[step // digits % len(UNEQUAL_LENGTHS)]
+        part = [k >> step % digits & 1 for k in range(len(ordered))]
         for here, there in ((low, high), (high, low)):
             found.append({n: there if p else here for n, p in zip(ordered, part, strict=True)})
     return found
@@ -59,7 +59,7 @@ def crossing(names: Iterable[str]) -> list[dict[str, int]]:
 class Draw:
     """Draws values of givens at one choice of sizes, in one of several manners.
 
-    ``turn`` selects the manner: numbers of both signs, small ones with zeros and ties, positive
+    ``manner`` selects one: numbers of both signs, small ones with zeros and ties, positive
     ones, all equal, all 0, large ones; random masks, all False, all True, some rows all False.
     ``near`` are constants of the code, near which some of the large numbers are drawn.
 
@@ -69,9 +69,9 @@ class Draw:
     np.False_
     """
 
-    def __init__(self, sizes: Mapping[str, int], turn: int, near: Sequence[float] = ()) -> None:
-        self.sizes, self.turn, self.near = dict(sizes), turn, near
-        self.random = np.random.default_rng(turn)
+    def __init__(self, sizes: Mapping[str, int], manner: int, near: Sequence[float] = ()) -> None:
+        self.sizes, self.manner, self.near = dict(sizes), manner, near
+        self.random = np.random.default_rng(manner)
 
     def __call__(self, name: str, given: Given) -> Any:
         """Return a NumPy value of this kind; for a function, a callable."""
@@ -80,12 +80,12 @@ class Draw:
         below = int(number_of(at.below) or 0) if at.below is not None else 0
         if given.kind == "function":
             out = None if at.out is None else tuple(int(number_of(n) or 0) for n in at.out)
-            return smooth(name, given.core, out, self.turn)
+            return smooth(name, given.core, out, self.manner)
         if given.kind == "natural":
-            near = [int(x) + k for x in self.near if 0 <= x <= DEEPEST for k in (0, 1)]
-            if near and self.turn % 6 == 5:
+            near = [int(x) + k for x in self.near if 0 <= x <= LARGEST_NATURAL for k in (0, 1)]
+            if near and self.manner % 6 == 5:
                 return np.asarray(self.random.choice(near))
-            return np.asarray(self.random.integers(4) if self.turn % 3 else self.turn)
+            return np.asarray(self.random.integers(4) if self.manner % 3 else self.manner)
         if given.below is not None and below < 1:
             raise NoValue(f"{name} is below {below}")
         if given.kind in ("index", "index map"):
@@ -102,27 +102,27 @@ class Draw:
     def mask(self, shape: tuple[int, ...]) -> Any:
         """Return truth values of this shape."""
         found = np.asarray(self.random.random(shape) < 0.5)
-        if self.turn % 4 == 1:
+        if self.manner % 4 == 1:
             found[...] = False
-        if self.turn % 4 == 2:
+        if self.manner % 4 == 2:
             found[...] = True
-        if self.turn % 4 == 3 and shape:
+        if self.manner % 4 == 3 and shape:
             found[..., self.random.integers(shape[-1])] = True
             found[: shape[0] // 2] = False
         return found
 
     def numbers(self, kind: str, shape: tuple[int, ...]) -> Any:
         """Return real numbers of this shape, positive or at least 0 if the kind requires it."""
-        turn, positive = self.turn % 6, kind == "positive"
-        if turn == 1:
+        manner, positive = self.manner % 6, kind == "positive"
+        if manner == 1:
             found = self.random.integers(-1, 2, size=shape) / 1
-        elif turn == 2:
+        elif manner == 2:
             found = self.random.integers(1, 48, size=shape) / 16
-        elif turn == 3:
+        elif manner == 3:
             found = np.full(shape, self.random.integers(-24, 24) / 16)
-        elif turn == 4:
+        elif manner == 4:
             found = 0 * self.random.integers(-1, 2, size=shape) / 1
-        elif turn == 5:
+        elif manner == 5:
             pool = [x + step for x in (0, *self.near) for step in (-1, 0, 0.5, 1, 7)]
             found = self.random.choice(pool, size=shape)
         else:
@@ -166,8 +166,8 @@ def smooth(
 
 # The comparison of a claim as computed by its code with its terms
 
-NEAR = 1e-9
-VISIBLE = 1e-3  # of a side's largest number: what rounding may hide for the side to count
+TOLERANCE = 1e-9
+MAX_TOLERANCE = 1e-3  # of a side's largest number: what rounding may hide for the side to count
 ROUNDING = 1e-12  # relative differences below this need no further check
 
 
@@ -179,7 +179,7 @@ class OutOfRange(LookupError):
     """Raised if a term reads outside of an axis, or its value has not the shape it says."""
 
 
-class Parted(Exception):
+class CodeDiffers(Exception):
     """Raised with the first difference between code and term, in ``found``."""
 
     def __init__(self, part: str, code: str, term: str, place: tuple[int, ...] = ()) -> None:
@@ -207,7 +207,7 @@ class TermValues(Evaluator):
     def compute(self, term: Term) -> Any:
         value = super().compute(term)
         if np.shape(value) != self.lengths(term):
-            raise OutOfRange(f"nothing of its shape {term.shape}")
+            raise OutOfRange(f"no value of shape {term.shape}")
         return value
 
     def constant(self, value: Any) -> Any:
@@ -231,7 +231,7 @@ class TermValues(Evaluator):
         if np.any((at < 0) | (at >= length)):
             ends = isinstance(places, list)
             what = f"entries {places[0]} to {places[1]}" if ends else f"entry {places}"
-            raise OutOfRange(f"nothing: {what} of an axis of length {length}")
+            raise OutOfRange(f"no value: it reads {what} of an axis of length {length}")
 
     def op_space(self, t: Term) -> Any:
         return self.constant(self.length(t))
@@ -257,7 +257,7 @@ def sides(claim: Claim) -> Iterator[tuple[str, Term]]:
         "witness": claim.witness,
     }
     steps = {f"step {k + 1}": link.term for k, link in enumerate(claim.links)}
-    steps |= {f"array {k + 1} it is free of": t for k, t in enumerate(claim.free_of)}
+    steps |= {f"array {k + 1} of free_of": t for k, t in enumerate(claim.free_of)}
     yield from ((part, t) for part, t in {**parts, **steps}.items() if t is not None)
 
 
@@ -271,7 +271,7 @@ def _values_of(said: ConcreteClaim) -> dict[str, Any]:
     }
     found = {part: value for part, value in parts.items() if value is not None}
     found |= {f"step {k + 1}": value for k, (_, value) in enumerate(said.links)}
-    return found | {f"array {k + 1} it is free of": v for k, v in enumerate(said.free_of)}
+    return found | {f"array {k + 1} of free_of": v for k, v in enumerate(said.free_of)}
 
 
 def bound_variables(claim: Claim, said: ConcreteClaim) -> Iterator[tuple[Term, Any]]:
@@ -283,22 +283,24 @@ def bound_variables(claim: Claim, said: ConcreteClaim) -> Iterator[tuple[Term, A
 
 
 def compared(claim: Claim, said: ConcreteClaim, read: TermValues) -> Iterator[str]:
-    """Yield the parts that were compared at finite numbers; raise :class:`Parted` if any differ."""
+    """Yield the parts compared at finite numbers; raise :class:`CodeDiffers` if any differ."""
     binders = [given.kind for _, given in claim.variables]
     own = [variable.given.kind for variable in said.variables]
     if binders != own:
-        raise Parted("the variables", ", ".join(own) or "none", ", ".join(binders) or "none")
+        raise CodeDiffers("the variables", ", ".join(own) or "none", ", ".join(binders) or "none")
     if claim.relation != said.relation:
-        raise Parted("the relation", said.relation, claim.relation)
+        raise CodeDiffers("the relation", said.relation, claim.relation)
     if said.inner is not None and said.inner.relation != claim.inner:
-        raise Parted("the relation inside of exists", said.inner.relation, claim.inner)
+        raise CodeDiffers("the relation inside of exists", said.inner.relation, claim.inner)
     terms, values = dict(sides(claim)), _values_of(said)
     equation, last = claim.relation == "=", f"step {len(claim.links)}"
     ends_right = terms.get(last) is claim.right and values.get(last) is said.right
     for part in dict.fromkeys((*terms, *values)):
         if part not in terms or part not in values:
             missing = "nothing"
-            raise Parted(part, shown(values.get(part, missing)), repr(terms.get(part, missing)))
+            raise CodeDiffers(
+                part, input_text(values.get(part, missing)), repr(terms.get(part, missing))
+            )
         if part == last and ends_right:
             continue  # the right side, which was compared already
         if _compared_side(part, terms[part], values[part], read, exact=equation):
@@ -308,22 +310,24 @@ def compared(claim: Claim, said: ConcreteClaim, read: TermValues) -> Iterator[st
 def _compared_side(part: str, term: Term, value: Any, read: TermValues, *, exact: bool) -> bool:
     """Return whether this side was compared: all known, with numbers larger than rounding.
 
-    Raises :class:`Parted` if code and term differ.
+    Raises :class:`CodeDiffers` if code and term differ.
     """
     here = np.asarray(value)
     if here.dtype.kind not in "bfiu":
         raise NotRun(
-            f"the {part} has entries that are not real numbers on numpy arrays: "
+            f"the {part} has entries that are not real numbers when run on numpy arrays: "
             f"{type(value).__name__} of {here.dtype}"
         )
     try:
         there = np.asarray(read(term))
     except OutOfRange as nothing:
-        raise Parted(part, shown(value), str(nothing)) from None
+        raise CodeDiffers(part, input_text(value), str(nothing)) from None
     if here.shape != there.shape:
         fits = not exact and np.broadcast_shapes(here.shape, there.shape) == there.shape
         if not fits:
-            raise Parted(part, f"an array of shape {here.shape}", f"one of shape {there.shape}")
+            raise CodeDiffers(
+                part, f"an array of shape {here.shape}", f"one of shape {there.shape}"
+            )
         here = np.broadcast_to(here, there.shape)
     here, there = here.astype(float), there.astype(float)
     known = np.isfinite(there) | (~np.isnan(there) & (not term.finite))
@@ -334,16 +338,16 @@ def _compared_side(part: str, term: Term, value: Any, read: TermValues, *, exact
     gap = np.abs(here - there)
     off = ~same & ~(gap <= ROUNDING * np.abs(there))
     if off.any():
-        room = NEAR * read.largest
+        room = TOLERANCE * read.largest
         off = ~same & ~(gap <= room)
-        met = met and bool(room <= VISIBLE * np.max(np.abs(there[np.isfinite(there)])))
+        met = met and bool(room <= MAX_TOLERANCE * np.max(np.abs(there[np.isfinite(there)])))
     if off.any():
         place = tuple(int(k) for k in np.argwhere(off)[0])
-        raise Parted(part, _number(here[place]), _number(there[place]), place)
+        raise CodeDiffers(part, _number(here[place]), _number(there[place]), place)
     return met
 
 
-def shown(value: Any) -> str:
+def input_text(value: Any) -> str:
     """Return an input as one line of text."""
     if callable(value):
         return "a smooth function"

@@ -22,16 +22,16 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from .array import Array
-from .budget import Budget, OutOfTime, now, within
+from .budget import Budget, OutOfTime, current_budget, within
 from .claim import Claim, Link
 from .decision import ClaimDecision, Decision, LinkProof
 from .derivation import Assume, Derivation, Lemma, Reflexive
-from .derive import Equation, NotProved, assumed, derive, replaced, turned
+from .derive import Equation, NotProved, assumed, derive, replaced, reversed_equation
 from .formed import formed
 from .givens import Given
 from .kernel import ANY_REAL, Refused, law, replay
 from .normal_form.equations import chain, reverse
-from .prove import Effort, decide, settled
+from .prove import Effort, check_proof, decide
 from .statement import Statement
 from .steps import rule_counts
 from .terms import Term, bind, free, instantiate, make, postorder, substitute
@@ -49,32 +49,32 @@ class Composition:
     """A law of a function that is split into consecutive parts.
 
     ``sides`` returns its equations for a function ``call`` and the ``given`` arrays by name; it
-    makes its calls in the same order each time.  ``again`` returns the given arrays, by name, for
-    the next part, made of the results of the calls of a part, in their order.  ``taken`` has the
-    argument of each call, and ``parts`` for each part the result of each call: terms that contain
-    the result of the previous part unchanged and depend on the given arrays only through it.
-    ``givens`` are those of the statement.
+    makes its calls in the same order each time.  ``next_given`` returns the given arrays, by name,
+    for the next part, made of the results of the calls of a part, in their order.  ``arguments``
+    has the argument of each call, and ``parts`` for each part the result of each call: terms that
+    contain the result of the previous part unchanged and depend on the given arrays only through
+    it.  ``givens`` are those of the statement.
     """
 
     sides: Callable[[Call, Mapping[str, Array]], Pairs]
-    again: Callable[[Sequence[Array]], Mapping[str, Array]]
+    next_given: Callable[[Sequence[Array]], Mapping[str, Array]]
     given: Mapping[str, Array]
-    taken: tuple[Term, ...]
+    arguments: tuple[Term, ...]
     parts: tuple[tuple[Term, ...], ...]
     givens: Mapping[str, Given]
 
     def after(self, outputs: Sequence[Term]) -> dict[str, Array]:
         """Return the given arrays, by name, after a part with these results of its calls."""
-        return dict(self.again([Array(t) for t in outputs]))
+        return dict(self.next_given([Array(t) for t in outputs]))
 
-    def of(self, outputs: Sequence[Term]) -> Pairs:
+    def equations(self, outputs: Sequence[Term]) -> Pairs:
         """Return the sides of the law for calls with these results."""
-        calls = iter(zip(self.taken, outputs, strict=True))
+        calls = iter(zip(self.arguments, outputs, strict=True))
 
         def call(x: Array) -> Array:
-            taken, found = next(calls, (None, x.term))
-            if x.term is not taken:
-                raise NotComposed("the law makes other calls when it is asked again")
+            argument, found = next(calls, (None, x.term))
+            if x.term is not argument:
+                raise NotComposed("the law makes other calls on its second evaluation")
             return Array(found)
 
         return self.sides(call, self.given)
@@ -86,8 +86,8 @@ def decide_composition(whole: Composition, effort: Effort) -> Decision:
     The conditions of the parts (divisors not 0 and the like) are collected; those of a later part
     are about arbitrary arrays in place of its inputs.
     """
-    start, budget = perf_counter(), Budget(effort.whole, now())
-    claims = [_claim(left, right) for left, right in whole.of(whole.parts[-1])]
+    start, budget = perf_counter(), Budget(effort.whole, current_budget())
+    claims = [_claim(left, right) for left, right in whole.equations(whole.parts[-1])]
     found = [ClaimDecision("", claim, "undecided") for claim in claims]
     try:
         with within(budget):
@@ -133,20 +133,20 @@ class _Composing:
         """Yield the proved decision on each equation of the law of the composition."""
         each: list[list[Equation]] = []
         for k in range(len(self.whole.parts)):
-            each.append(self._up_to(k, each[-1] if each else []))
+            each.append(self._equations_up_to(k, each[-1] if each else []))
         found = [one.found for one in self.laws.values() if one.found is not None]
-        readings = tuple(dict.fromkeys(told for one in found for told in one.readings))
+        readings = tuple(dict.fromkeys(reading for one in found for reading in one.readings))
         links = tuple(link for one in found for link in one.links)
         for equation in each[-1]:
             derivation = equation.whole
             for before in (one for part in reversed(each[:-1]) for one in part):
                 derivation = Lemma(derivation, before.whole)
             counts = rule_counts(derivation)
-            for told in self.laws.values():
-                derivation = Lemma(derivation, told.derivation, told.variables)
+            for lemma in self.laws.values():
+                derivation = Lemma(derivation, lemma.derivation, lemma.variables)
             left, right = equation.left, equation.right
             claim = _claim(left, right)
-            used, _ = settled(claim, Statement(self.whole.givens, {}), replay(derivation), ())
+            used, _ = check_proof(claim, Statement(self.whole.givens, {}), replay(derivation), ())
             own = LinkProof(
                 "by the laws of its parts",
                 left,
@@ -162,76 +162,82 @@ class _Composing:
             )
             links = ()
 
-    def _up_to(self, k: int, before: list[Equation]) -> list[Equation]:
+    def _equations_up_to(self, k: int, before: list[Equation]) -> list[Equation]:
         """Return the equations of the law up to part k, from those up to the previous part."""
         whole, outputs = self.whole, self.whole.parts[k]
         for term in outputs:  # part by part, as the terms are deep
             formed(term)
-        same = self._returned(whole.parts[k - 1], before) if k else []
+        same = self._output_equations(whole.parts[k - 1], before) if k else []
         found = []
-        for (left, right), used in zip(whole.of(outputs), self._of_part(k), strict=True):
+        for (left, right), used in zip(
+            whole.equations(outputs), self._part_equations(k), strict=True
+        ):
             first, last = replaced(left, *same), replaced(right, *same)
             if first.right is not used.left or last.right is not used.right:
-                raise NotComposed("the law of a part is not that of what it gives in the whole")
+                raise NotComposed("the law proved of a part does not fit its results in the whole")
             found.append(Equation(left, right, chain(first, used, reverse(last))))
         return found
 
-    def _of_part(self, k: int) -> Iterator[Derivation]:
+    def _part_equations(self, k: int) -> Iterator[Derivation]:
         """Yield the equations of the law of one part, at its inputs in the composition.
 
         They are proved for arbitrary arrays in place of these inputs, and arbitrary weights.
         Raises :class:`NotComposed` if they are not proved.
         """
         whole, outputs = self.whole, self.whole.parts[k]
-        taken = whole.parts[k - 1] if k else whole.taken
-        values = whole.after(taken) if k else {}
+        arguments = whole.parts[k - 1] if k else whole.arguments
+        values = whole.after(arguments) if k else {}
         if k:
             own = {name: Given("real", x.axes).named(name) for name, x in values.items()}
         else:
             own = {name: whole.given[name] for name in whole.after(outputs)}
             values = own
-        calls = iter(zip(outputs, taken, strict=True))
+        calls = iter(zip(outputs, arguments, strict=True))
 
         def call(x: Array) -> Array:
             found, before = next(calls)
             if not k:
                 return Array(found)
             if x.axes != before.shape or not before.finite:
-                raise NotComposed("what a part gives is not of the form of what the next one takes")
+                raise NotComposed(
+                    "the results of a part differ in shape from the next inputs, or may be infinite"
+                )
             return Array(substitute(found, before, x.term))
 
         if k:
-            self._require_cut(outputs, taken)
+            self._require_cut(outputs, arguments)
         tokens = [x.term for x in own.values()]
         for left, right in whole.sides(call, {**whole.given, **own}):
             weights = dict.fromkeys(
-                v for side in (left, right) for v in postorder(side) if _is_any(v)
+                v for side in (left, right) for v in postorder(side) if _is_arbitrary(v)
             )
             rest = [v for v in weights if v not in tokens]
-            told = self._law(left, right, (*tokens, *rest))
-            yield told.at(*(values[name].term for name in own), *rest)
+            proved = self._law(left, right, (*tokens, *rest))
+            yield proved.at(*(values[name].term for name in own), *rest)
 
-    def _require_cut(self, outputs: Sequence[Term], taken: Sequence[Term]) -> None:
+    def _require_cut(self, outputs: Sequence[Term], arguments: Sequence[Term]) -> None:
         """Refuse a part that reads a given array other than through the previous part."""
         given = {x.term for x in self.whole.given.values()}
-        for found, before in zip(outputs, taken, strict=True):
+        for found, before in zip(outputs, arguments, strict=True):
             hole = make("var", (), ("what the part before gives", "real"), before.shape)
             if free(substitute(found, before, hole)) & given:
-                raise NotComposed("a part reads what is given past the part before it")
+                raise NotComposed("a part reads a given array other than through the previous part")
 
     def _law(self, left: Term, right: Term, variables: tuple[Term, ...]) -> _Law:
         """Return the law of a part by itself, proved once for all values of its variables."""
-        told = law(left, right, variables)
-        if told not in self.laws:
+        term = law(left, right, variables)
+        if term not in self.laws:
             statement = Statement(self.whole.givens, {"": _claim(left, right, variables)})
             effort = replace(self.effort, whole=self.budget.left)
             (found,) = decide(statement, effort=effort).claims
             if found.derivation is None:
-                raise NotComposed(f"of a part by itself: {found.why}")
-            self.laws[told] = _Law(told, found.derivation, variables, found)
-        return self.laws[told]
+                raise NotComposed(f"the law of a part on its own: {found.why}")
+            self.laws[term] = _Law(term, found.derivation, variables, found)
+        return self.laws[term]
 
-    def _returned(self, outputs: tuple[Term, ...], before: list[Equation]) -> list[Equation]:
+    def _output_equations(
+        self, outputs: tuple[Term, ...], before: list[Equation]
+    ) -> list[Equation]:
         """Return equations of the results of a part with the inputs that the law gives the next.
 
         They are equations of arbitrary arrays, with right sides of the law replaced by left ones;
@@ -241,43 +247,49 @@ class _Composing:
         holes = tuple(
             make("var", (), (f"output {k}", "real"), t.shape) for k, t in enumerate(outputs)
         )
-        taken: list[Term] = []
+        arguments: list[Term] = []
 
         def call(x: Array) -> Array:
-            taken.append(x.term)
-            return Array(holes[len(taken) - 1])
+            arguments.append(x.term)
+            return Array(holes[len(arguments) - 1])
 
         whole.sides(call, {**whole.given, **whole.after(holes)})
-        rules = [assumed(left, right) for left, right in whole.of(holes)]
+        rules = [assumed(left, right) for left, right in whole.equations(holes)]
         known = [assumed(e.left, e.right) for e in before]
         found = []
-        for output, hole, told in zip(outputs, holes, taken, strict=True):
-            aim = instantiate(bind(told, *holes), *outputs)
+        for output, hole, argument in zip(outputs, holes, arguments, strict=True):
+            aim = instantiate(bind(argument, *holes), *outputs)
             ways = (
                 chain(one, replaced(one.right, *on))
-                for back, on in (((), ()), (map(turned, rules), known))
-                if (one := self._any(hole, replaced(told, *back).right, holes, outputs))
+                for back, on in (((), ()), (map(reversed_equation, rules), known))
+                if (
+                    one := self._general_equation(
+                        hole, replaced(argument, *back).right, holes, outputs
+                    )
+                )
             )
             way = next((way for way in ways if way.right is aim), None)
             if way is None:
-                raise NotComposed("what a part gives is not of the form of what the law takes")
+                raise NotComposed(
+                    "the results of a part are not shown equal to the next inputs of the law"
+                )
             if aim is not output:
                 found.append(Equation(output, aim, way))
         return found
 
-    def _any(
+    def _general_equation(
         self, left: Term, right: Term, variables: tuple[Term, ...], values: tuple[Term, ...]
     ) -> Derivation | None:
         """Return an equation of arbitrary arrays at some values, or None if it is not derived."""
-        told = law(left, right, variables)
-        if told not in self.laws:
+        term = law(left, right, variables)
+        if term not in self.laws:
             try:
-                self.laws[told] = _Law(told, derive(left, right), variables)
+                self.laws[term] = _Law(term, derive(left, right), variables)
             except (NotProved, Refused):
                 return None
-        return self.laws[told].at(*values)
+        return self.laws[term].at(*values)
 
 
-def _is_any(v: Term) -> bool:
+def _is_arbitrary(v: Term) -> bool:
     """Whether a variable is an array of arbitrary real numbers."""
     return v.op == "var" and not v.args and v.data[1] in ANY_REAL

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from .refusals import called
+from .refusals import checked_call
 from .scalars import number_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_READING: ContextVar[Reading | None] = ContextVar("the reading in force", default=None)
+_READING: ContextVar[Reading | None] = ContextVar("the active reading", default=None)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ConcreteClaim:
     free_of: tuple[Any, ...] = ()
     by: str = ""
     using: tuple[ConcreteInstance, ...] = field(default=(), compare=False, repr=False)
-    again: Callable[..., ConcreteClaim] | None = field(default=None, compare=False, repr=False)
+    at_values: Callable[..., ConcreteClaim] | None = field(default=None, compare=False, repr=False)
 
     def with_facts(self, *facts: Any) -> ConcreteClaim:
         """Return the claim with the instances that its author cites, each evaluated on demand."""
@@ -103,8 +103,8 @@ class ConcreteInstance:
     @property
     def claim(self) -> ConcreteClaim:
         """The claim of the law at these values."""
-        again = self.law.claim.again
-        return self.law.claim if again is None else again(**self.values)
+        at_values = self.law.claim.at_values
+        return self.law.claim if at_values is None else at_values(**self.values)
 
 
 Draw = Callable[[str, "Given"], Any]
@@ -122,7 +122,7 @@ class Reading:
     draw: Draw
 
     @contextmanager
-    def in_force(self) -> Iterator[None]:
+    def active(self) -> Iterator[None]:
         """Make the constructors compute with arrays of ``xp`` inside the block."""
         token = _READING.set(self)
         try:
@@ -181,25 +181,27 @@ class Reading:
         bound = [Variable(name, given, self.draw(name, given)) for name, given in variables.items()]
         claim = concrete_claim(body(**{one.name: one.value for one in bound}))
 
-        def again(**values: Any) -> ConcreteClaim:
+        def at_values(**values: Any) -> ConcreteClaim:
             own = {one.name: one.value for one in bound}
-            with self.in_force():
+            with self.active():
                 return concrete_claim(body(**{**own, **values}))
 
-        return ConcreteLaw(replace(claim, variables=(*bound, *claim.variables), again=again))
+        return ConcreteLaw(
+            replace(claim, variables=(*bound, *claim.variables), at_values=at_values)
+        )
 
     def over(self, length: Any, family: Callable[[Any], Any]) -> list[ConcreteInstance]:
         instances: list[ConcreteInstance] = []
-        for i in range(_counted(length)):
+        for i in range(_whole_number(length)):
             one = family(i)
             instances += one if isinstance(one, list) else [one]
         return instances
 
     def rows(self, length: Any, row: Callable[[Any], Any]) -> Any:
-        return self.xp.stack([self.xp.asarray(row(i)) for i in range(_counted(length))])
+        return self.xp.stack([self.xp.asarray(row(i)) for i in range(_whole_number(length))])
 
     def iterate(self, depth: Any, start: Any, layer: Callable[[Any, Any], Any]) -> Any:
-        for t in range(_counted(depth)):
+        for t in range(_whole_number(depth)):
             start = layer(t, start)
         return start
 
@@ -207,22 +209,22 @@ class Reading:
         return self.xp.argsort(sigma)
 
 
-def _counted(number: Any) -> int:
+def _whole_number(number: Any) -> int:
     """Return a number of layers or rows, possibly computed in floating point, as an int."""
     if number != int(number):
         raise ValueError(f"wanted a whole number of layers or rows, got {number}")
     return int(number)
 
 
-def either(build: Callable[P, R]) -> Callable[P, R]:
+def by_reading(build: Callable[P, R]) -> Callable[P, R]:
     """Make a constructor call that of the same name of the active reading, if there is one."""
 
     @wraps(build)
     def built(*args: P.args, **named: P.kwargs) -> R:
         reading = _READING.get()
         if reading is None:
-            return called(build, build, *args, **named)
-        return cast("R", called(build, getattr(reading, build.__name__), *args, **named))
+            return checked_call(build, build, *args, **named)
+        return cast("R", checked_call(build, getattr(reading, build.__name__), *args, **named))
 
     return built
 

@@ -59,7 +59,7 @@ from fractions import Fraction
 from functools import cache
 from math import prod
 
-from .budget import spend
+from .budget import check_time
 from .divisors import settled
 from .givens import NUMBERS
 from .plain import plain
@@ -68,8 +68,8 @@ from .scalars import is_integer, number_of
 from .signs import nonzero, sign
 from .terms import BINDERS, Opened, Term, free, instantiate, make, opened
 
-EVERYWHERE = frozenset(["add", "mul", "exp", "sin", "cos", "tanh", "abs", "maximum"])
-REARRANGES = frozenset(
+CONTINUOUS = frozenset(["add", "mul", "exp", "sin", "cos", "tanh", "abs", "maximum"])
+REARRANGING = frozenset(
     (
         "named",
         "broadcast",
@@ -82,7 +82,7 @@ REARRANGES = frozenset(
         "reduce",
     )
 )
-SELECTS = frozenset(["entry", "row", "pick", "slice", "gather"])
+SELECTING = frozenset(["entry", "row", "pick", "slice", "gather"])
 
 
 class Discontinuous(Exception):
@@ -100,11 +100,11 @@ class _Continuous:
     def __call__(self, t: Term, variables: frozenset[Term]) -> None:
         if (t, variables) in self.done:
             return
-        spend()
-        self._pass(t, variables)
+        check_time()
+        self._check(t, variables)
         self.done.add((t, variables))
 
-    def _pass(self, t: Term, variables: frozenset[Term]) -> None:
+    def _check(self, t: Term, variables: frozenset[Term]) -> None:
         if not free(t) & variables:
             self.rules["a constant"] += 1
             return
@@ -116,10 +116,10 @@ class _Continuous:
             raise Discontinuous(f"{plain(t)} may be minus infinity")
         elif any(n.op == "space" for part in (t, *t.args) for n in part.shape):
             raise Discontinuous(f"{plain(t)} is random")
-        elif t.op in EVERYWHERE or t.op in REARRANGES:
+        elif t.op in CONTINUOUS or t.op in REARRANGING:
             self._each(t.op, t.args, variables)
-        elif t.op in SELECTS:
-            self._fixed(t, t.args[1:], variables)
+        elif t.op in SELECTING:
+            self._require_fixed(t, t.args[1:], variables)
             self._each(t.op, t.args[:1], variables)
         elif t.op == "where":
             self._choice(t, variables)
@@ -130,25 +130,25 @@ class _Continuous:
         elif t.op == "iterate":
             self._stack(t, variables)
         else:
-            raise Discontinuous(f"{plain(t)} may jump")
+            raise Discontinuous(f"{plain(t)} may be discontinuous")
 
     def _each(self, rule: str, parts: tuple[Term, ...], variables: frozenset[Term]) -> None:
         for part in parts:
             self(part, variables)
         self.rules[rule] += 1
 
-    def _fixed(self, t: Term, parts: tuple[Term, ...], variables: frozenset[Term]) -> None:
+    def _require_fixed(self, t: Term, parts: tuple[Term, ...], variables: frozenset[Term]) -> None:
         """Refuse selectors that depend on the variables."""
         for part in parts:
             if free(part) & variables:
-                raise Discontinuous(f"what {plain(t)} reads depends on {plain(part)}")
+                raise Discontinuous(f"which part {plain(t)} selects depends on {plain(part)}")
 
     def _choice(self, t: Term, variables: frozenset[Term]) -> None:
         base = _base_of_power(t, variables, self.facts)
         if base is not None:
             self._each("max(x, 0)^r for r > 0", (base,), variables)
             return
-        self._fixed(t, t.args[:1], variables)
+        self._require_fixed(t, t.args[:1], variables)
         self._each(t.op, t.args[1:], variables)
 
     def _where_defined(self, t: Term, variables: frozenset[Term]) -> None:
@@ -157,12 +157,12 @@ class _Continuous:
             return
         wanted = {"power": "not 0", "log": "greater than 0", "sqrt": "at least 0"}[t.op]
         if not settled(t.args[0], wanted, self.facts):
-            raise Discontinuous(f"that {plain(t.args[0])} is {wanted} is not certain from its form")
-        self._each(f"{t.op} of what is {wanted}", t.args, variables)
+            raise Discontinuous(f"the form of {plain(t.args[0])} does not show that it is {wanted}")
+        self._each(f"{t.op} of a number that is {wanted}", t.args, variables)
 
     def _opened(self, t: Term, variables: frozenset[Term]) -> None:
         length, body = t.args
-        self._fixed(t, (length,), variables)
+        self._require_fixed(t, (length,), variables)
         if length.op == "space":
             raise Discontinuous(f"{plain(t)} is an expectation")
         at = opened(length, t)
@@ -170,7 +170,7 @@ class _Continuous:
 
     def _stack(self, t: Term, variables: frozenset[Term]) -> None:
         depth, start, body = t.args
-        self._fixed(t, (depth,), variables)
+        self._require_fixed(t, (depth,), variables)
         layer, state = opened(depth, t), make("var", (), (Opened((t,)), "real"), t.shape)
         self(start, variables)
         self._each("a stack of layers", (instantiate(body, layer, state),), variables | {state})
@@ -213,7 +213,7 @@ def continuous(
     ['exp', 'the position']
     """
     if term.loose:
-        raise ValueError("continuity is asked of a closed term")
+        raise ValueError("continuity needs a closed term, and this one has unbound indices")
     for variable in variables:
         if variable.op != "var" or variable.data[1] not in NUMBERS:
             raise ValueError(f"continuity is in real numbers, and {variable!r} is not one")
@@ -238,10 +238,10 @@ def whole_valued(t: Term) -> bool:
     if t.op in ("indicator", "floor_divide", "eye", "arange"):
         return True
     if t.op in ("add", "mul", "abs", "maximum", "remainder") or (
-        t.op in REARRANGES or (t.op == "power" and t.data > 0)
+        t.op in REARRANGING or (t.op == "power" and t.data > 0)
     ):
         return all(map(whole_valued, t.args))
-    if t.op in SELECTS:
+    if t.op in SELECTING:
         return whole_valued(t.args[0])
     if t.op == "where":
         return all(map(whole_valued, t.args[1:]))
@@ -253,7 +253,7 @@ def whole_valued(t: Term) -> bool:
 
 Sides = tuple[bool, bool]  # from below, from above
 BOTH, NEITHER = (True, True), (False, False)
-IN_ONE = frozenset(["sin", "cos", "tanh", "indicator"])
+BOUNDED_BY_ONE = frozenset(["sin", "cos", "tanh", "indicator"])
 
 
 def bounded(
@@ -270,7 +270,7 @@ def bounded(
     (False, True)
     """
     if term.loose:
-        raise ValueError("boundedness is asked of a closed term")
+        raise ValueError("boundedness needs a closed term, and this one has unbound indices")
     return all(_Bounded(variables, contents)(term))
 
 
@@ -289,14 +289,14 @@ class _Bounded:
     def __call__(self, t: Term) -> Sides:
         found = self.known.get(t)
         if found is None:
-            spend()
+            check_time()
             found = self.known[t] = self._sides(t)
         return found
 
     def _sides(self, t: Term) -> Sides:
         if not t.finite:
             return NEITHER
-        if t in self.contents or not self.varies(t) or t.op in IN_ONE:
+        if t in self.contents or not self.varies(t) or t.op in BOUNDED_BY_ONE:
             return BOTH
         if any(n.op == "space" for part in (t, *t.args) for n in part.shape):
             return NEITHER
@@ -308,7 +308,7 @@ class _Bounded:
             return sign(t.args[0])[0] >= 1, False
         if t.op == "matmul" and self.varies(t.args[1].shape[max(t.args[1].ndim - 2, 0)]):
             return NEITHER
-        if t.op in SELECTS:
+        if t.op in SELECTING:
             return NEITHER if self.varies(*t.args[1:]) else self(t.args[0])
         if t.op == "remainder":
             n = t.args[1]
@@ -327,16 +327,16 @@ class _Bounded:
         return sign(inner)[0] >= 1, False
 
 
-def _every(_: Term, parts: list[Sides]) -> Sides:
+def _all_bounded(_: Term, parts: list[Sides]) -> Sides:
     return all(low for low, _ in parts), all(high for _, high in parts)
 
 
-def _meant(_: Term, parts: list[Sides]) -> Sides:
+def _named(_: Term, parts: list[Sides]) -> Sides:
     return parts[0]  # the body of the definition; its arguments follow
 
 
-def _chosen(t: Term, parts: list[Sides]) -> Sides:
-    return _every(t, parts[1:])
+def _where(t: Term, parts: list[Sides]) -> Sides:
+    return _all_bounded(t, parts[1:])
 
 
 def _largest(_: Term, parts: list[Sides]) -> Sides:
@@ -377,10 +377,10 @@ def _call(t: Term, parts: list[Sides]) -> Sides:
 
 _RULES: dict[str, Callable[[Term, list[Sides]], Sides]] = dict.fromkeys(
     ("add", "concat", "stack", "broadcast", "permute", "new axis", "reshape", "reduce"),
-    _every,
+    _all_bounded,
 ) | {
-    "named": _meant,
-    "where": _chosen,
+    "named": _named,
+    "where": _where,
     "maximum": _largest,
     "exp": _exp,
     "abs": _absolute,

@@ -14,7 +14,7 @@ from inspect import Parameter, signature, unwrap
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from .array import Array
-from .refusals import called
+from .refusals import checked_call
 from .terms import Term, make
 
 P = ParamSpec("P")
@@ -46,25 +46,25 @@ class Definition(Generic[P, R]):
         return code
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        result = called(self.body, self.body, *args, **kwargs)
+        result = checked_call(self.body, self.body, *args, **kwargs)
         if not isinstance(result, Array):
             return result
         bound = signature(self.body).bind(*args, **kwargs) if kwargs else None
         own = bound.args if bound else args
-        options = _told(self.body, bound.kwargs) if bound else {}
+        options = _changed_options(self.body, bound.kwargs) if bound else {}
         arrays = [a for a in (*own, *options.values()) if isinstance(a, Array)]
-        name = self._with(options, len(own)).name if options else self.name
+        name = self._specialised(options, len(own)).name if options else self.name
         terms: list[Term] = [a.term for a in arrays]
         return Array(  # type: ignore[return-value]
             make("named", (result.term, *terms), (name,), result.axes)
         )
 
-    def _with(self, options: Mapping[str, Any], count: int) -> Definition[..., Any]:
+    def _specialised(self, options: Mapping[str, Any], count: int) -> Definition[..., Any]:
         """Return the definition under these options; options that are arrays become arguments.
 
         It has its own name, so that causal attention is not confused with attention.
         """
-        words = [_word(name, value) for name, value in options.items()]
+        words = [_option_text(name, value) for name, value in options.items()]
         name = f"{self.name}[{', '.join(words)}]"
         if name not in DEFINITIONS:
             arrays = [key for key, value in options.items() if isinstance(value, Array)]
@@ -77,16 +77,16 @@ class Definition(Generic[P, R]):
                 return self.body(*args[:count], **fixed, **more)
 
             kind = Parameter.POSITIONAL_ONLY
-            told = signature(self.body).replace(
+            positional = signature(self.body).replace(
                 parameters=[Parameter(one, kind) for one in (*own, *arrays)]
             )
-            body.__signature__ = told  # type: ignore[attr-defined]
+            body.__signature__ = positional  # type: ignore[attr-defined]
             latex = rf"{self.latex}_{{\text{{{', '.join(words)}}}}}"
             DEFINITIONS[name] = Definition(name, latex, body)
         return DEFINITIONS[name]
 
 
-def _told(body: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _changed_options(body: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that differ from the defaults."""
     known = signature(body).parameters
     return {
@@ -96,7 +96,7 @@ def _told(body: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _word(name: str, value: Any) -> str:
+def _option_text(name: str, value: Any) -> str:
     """Return an option as text: causal, interleaved, window = 4; for an array, its name."""
     if value is True or isinstance(value, Array):
         return name

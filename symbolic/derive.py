@@ -16,10 +16,10 @@ from .claim import Instance, Law
 from .derivation import Assume, Cases, Derivation, Induction, Reflexive
 from .kernel import Refused, law, places
 from .normal_form.equations import chain, flat, inside, reverse, rewrite, under
-from .normal_form.functions import apart
+from .normal_form.functions import disjoint
 from .normal_form.normaliser import Normaliser, Split
-from .normal_form.polynomial import Monomial, apart_from_zero, expand
-from .normal_form.sums import USUAL, longest_written_out
+from .normal_form.polynomial import Monomial, expand, known_nonzero
+from .normal_form.sums import DEFAULT_LONGEST, longest_written_out
 from .scalars import ZERO, add, entry, integer, mul, num, number_of, split_integer
 from .terms import BINDERS, Opened, Term, instantiate, make, opened, postorder, substitute
 
@@ -90,21 +90,21 @@ def equations(pairs: Iterable[tuple[Term, Term]]) -> tuple[Equation, ...]:
     return tuple(assumed(left, right) for left, right in pairs)
 
 
-def law_of(told: Law) -> Term:
+def law_of(hypothesis: Law) -> Term:
     """Return a law of a statement as an assumption of the kernel."""
-    claim = told.claim
+    claim = hypothesis.claim
     assert claim.right is not None
     return law(claim.left, claim.right, tuple(g.named(name).term for name, g in claim.variables))
 
 
-def instance(told: Instance) -> Equation:
+def instance(fact: Instance) -> Equation:
     """Return a law at given values as an equation; with indices, as an equation of tables."""
-    left, right = told.sides
+    left, right = fact.sides
     opened = [left, right]
-    for at in told.indices:
+    for at in fact.indices:
         opened = [instantiate(t.args[1], at) for t in opened]
-    whole: Derivation = Assume(opened[0], opened[1], law_of(told.law), told.values)
-    for at, table in reversed(list(zip(told.indices, _tables(left, told.indices), strict=True))):
+    whole: Derivation = Assume(opened[0], opened[1], law_of(fact.law), fact.values)
+    for at, table in reversed(list(zip(fact.indices, _tables(left, fact.indices), strict=True))):
         whole = under(table, (at,), whole)
     return Equation(left, right, whole)
 
@@ -147,7 +147,7 @@ def replaced(t: Term, *ways: Equation) -> Derivation:
     return known.get(t, Reflexive(t))
 
 
-def turned(equation: Equation) -> Equation:
+def reversed_equation(equation: Equation) -> Equation:
     """Return the equation read from right to left."""
     return Equation(equation.right, equation.left, reverse(equation.whole))
 
@@ -179,7 +179,7 @@ def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterat
     by_exponentials = [Normaliser(splits, exponentials=True) for splits in options]
     if "tanh" in each[0] ^ each[1]:
         yield from by_exponentials
-    single = [(way,) for e in assume for way in (e, turned(e)) if way.left.op != "eye"]
+    single = [(way,) for e in assume for way in (e, reversed_equation(e)) if way.left.op != "eye"]
     at_hand = [(), *single, *([assume] if len(assume) > 1 else [])]
     for choices in (False, True) if opened else (False,):
         for facts in at_hand:
@@ -214,7 +214,7 @@ def split_options(*terms: Term) -> list[dict[Term, Split]]:
     found: dict[Term, dict[Split, None]] = {}
 
     def note(length: Term, kind: str, size: Term) -> None:
-        if _is_kept_whole(length) and size is not length:
+        if _stays_whole(length) and size is not length:
             found.setdefault(length, {}).setdefault((kind, size))
 
     for part in {p: None for t in terms for p in postorder(t)}:
@@ -242,10 +242,10 @@ def split_options(*terms: Term) -> list[dict[Term, Split]]:
     return [dict(choice) for choice in list(product(*choices))[:6]]
 
 
-def _is_kept_whole(length: Term) -> bool:
+def _stays_whole(length: Term) -> bool:
     """Whether an axis is not literal or, in a program, too long to be written out."""
     count, most = number_of(length), longest_written_out()
-    return count is None or (most < USUAL and count > most)
+    return count is None or (most < DEFAULT_LONGEST and count > most)
 
 
 # Definitions unfolded at the root, and induction on the layers of two stacks
@@ -337,7 +337,7 @@ def derive(
     if unfolding is not None:
         return unfolding
     for equation in assume:
-        for way in (equation, turned(equation)):
+        for way in (equation, reversed_equation(equation)):
             found = replaced(left, way)
             if found.right is right:
                 return found
@@ -380,14 +380,14 @@ def _by_normal_forms(
     left: Term, right: Term, norm: Normaliser, meeting: list[Meeting] | None
 ) -> Derivation:
     """Compare normal forms; if they differ, again with angles split further or in common units."""
-    together = norm.with_(together=True)
+    together = norm.changed(together=True)
     try:
         return _entrywise(left, right, together, norm.splits, meeting)
     except RecursionError:
-        raise NotProved("the equations at hand lead in a circle") from None
+        raise NotProved("the assumed equations rewrite in a circle") from None
     except NotProved as error:
         units = angle_units(error.forms)
-        if not units and apart(together.angles):
+        if not units and disjoint(together.angles):
             raise
     if any(len(part) > 1 for part in together.angles):
         try:
@@ -396,7 +396,7 @@ def _by_normal_forms(
             units = angle_units(error.forms)
             if not units:
                 raise
-    again = norm.with_(units=units)
+    again = norm.changed(units=units)
     return _entrywise(left, right, again, norm.splits, meeting)
 
 
@@ -435,11 +435,11 @@ def _rational(a: Term, b: Term) -> Derivation | None:
     """Derive a = b by the ring rule with divisors that are certainly not 0, or return None."""
     divisors: dict[Term, None] = {}
     for t in (*postorder(a), *postorder(b)):
-        if t.op == "power" and t.data < 0 and not t.loose and apart_from_zero(t.args[0]):
+        if t.op == "power" and t.data < 0 and not t.loose and known_nonzero(t.args[0]):
             divisors.setdefault(t.args[0])
             for factor in flat(t.args[0]):
                 divisors.setdefault(factor.args[0] if factor.op == "power" else factor)
-    usable = tuple(x for x in divisors if x.op not in ("mul", "power") and apart_from_zero(x))
+    usable = tuple(x for x in divisors if x.op not in ("mul", "power") and known_nonzero(x))
     try:
         return rewrite("ring", a, b, *usable) if usable else None
     except Refused:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
-from .budget import spend
+from .budget import check_time
 from .derivation import Derivation, Reflexive
 from .derive import axis_cover, split_options
 from .kernel import places, replay
@@ -52,7 +52,7 @@ class _Opening:
     def __call__(self, t: Term) -> Derivation:
         found = self.known.get(t)
         if found is None:
-            spend()
+            check_time()
             found = self.known[t] = self._opened(t)
         return found
 
@@ -78,8 +78,8 @@ class _Opening:
 
 # Conditions on divisors, roots, logarithms and depths
 
-WANTED = {"at least 0": 1, "greater than 0": 2}
-SIGNS = {"not 0": "≠ 0", "at least 0": "≥ 0", "greater than 0": "> 0"}
+LEAST_SIGN = {"at least 0": 1, "greater than 0": 2}
+RELATIONS = {"not 0": "≠ 0", "at least 0": "≥ 0", "greater than 0": "> 0"}
 BY_KIND = {("injective", "permutation"), ("injective", "injection")}
 Facts = frozenset[Assumption]
 
@@ -104,12 +104,12 @@ class Condition:
         )
 
     @property
-    def told(self) -> str:
+    def phrase(self) -> str:
         """The condition as a phrase that follows "if"."""
         shown = _lettered(self.value)
         if self.wanted == "not 0" and self.value.op == "sum" and sign(self.value)[0] == 1:
-            return f"some term of {shown!r} {SIGNS[self.wanted]}"
-        return f"{shown!r} {SIGNS[self.wanted]}"
+            return f"some term of {shown!r} {RELATIONS[self.wanted]}"
+        return f"{shown!r} {RELATIONS[self.wanted]}"
 
 
 def _lettered(t: Term) -> Term:
@@ -128,15 +128,15 @@ def conditions(*terms: Term, facts: Facts = frozenset()) -> tuple[Condition, ...
 
     ``facts`` are hypotheses, as assumptions of the kernel.
     """
-    asked = {one for term in terms for one in map(_asked, parts(term)) if one is not None}
+    asked = {one for term in terms for one in map(_requirement, parts(term)) if one is not None}
     found: dict[Condition, None] = {}
     for array, wanted in sorted(asked, key=lambda pair: (pair[0].key, pair[1])):
-        for value in _open(array, wanted, facts):
+        for value in _unsettled(array, wanted, facts):
             found.setdefault(Condition(value, wanted))
     return tuple(found)
 
 
-def _asked(part: Term) -> tuple[Term, str] | None:
+def _requirement(part: Term) -> tuple[Term, str] | None:
     """Return the argument that an operation has a condition on, and the condition."""
     if part.op == "power" and part.data < 0:
         return part.args[0], "not 0"
@@ -162,14 +162,14 @@ def expectations(*terms: Term) -> bool:
 
 def settled(array: Term, wanted: str, facts: Facts = frozenset()) -> bool:
     """Whether every entry is shown to be "not 0", "at least 0" or "greater than 0"."""
-    return not any(True for _ in _open(array, wanted, facts))
+    return not any(True for _ in _unsettled(array, wanted, facts))
 
 
-def _open(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
+def _unsettled(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
     """Yield the entries of which that is not shown, in normal form, one at a time."""
     general = with_any_exponents(array)
-    if general is array or any(True for _ in _open_entries(general, wanted, facts)):
-        yield from _open_entries(array, wanted, facts)
+    if general is array or any(True for _ in _unsettled_entries(general, wanted, facts)):
+        yield from _unsettled_entries(array, wanted, facts)
 
 
 @cache
@@ -186,7 +186,7 @@ def with_any_exponents(t: Term) -> Term:
     return _of_args(t, tuple(map(free_of, t.args)))
 
 
-FILLED = ("where", "add", "broadcast", "permute", "reshape")  # may contain −∞ among numbers
+MAY_CONTAIN_INFINITY = ("where", "add", "broadcast", "permute", "reshape")
 
 
 @cache
@@ -195,14 +195,14 @@ def _any_numbers(t: Term) -> Term:
         return t
     if t.finite:
         return make("var", (), (Opened((t, "any")), "real"), t.shape)
-    return _of_args(t, tuple(map(_any_numbers, t.args))) if t.op in FILLED else t
+    return _of_args(t, tuple(map(_any_numbers, t.args))) if t.op in MAY_CONTAIN_INFINITY else t
 
 
 def _of_args(t: Term, args: tuple[Term, ...]) -> Term:
     return t if args == t.args else make(t.op, args, t.data, t.shape)
 
 
-def _open_entries(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
+def _unsettled_entries(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
     splits = split_options(array)[0]
     norm = Normaliser(splits, together=True)
     for place in places(tuple(axis_cover(length, splits) for length in array.shape), array):
@@ -250,5 +250,5 @@ def _settled(number: Term, wanted: str, facts: Facts) -> bool:
         certain, used = nonzero(number, facts)
     else:
         found, used = sign(number, facts)
-        certain = found >= WANTED[wanted]
+        certain = found >= LEAST_SIGN[wanted]
     return certain and _granted(used, facts)

@@ -18,15 +18,15 @@ from functools import lru_cache, reduce
 from math import prod
 from typing import Any
 
-from .budget import spend
+from .budget import check_time
 from .meaning import ELEMENTWISE, NoMeaning, entry_of
 from .scalars import ONE, length_value
 from .terms import Term, free, instantiate, make, postorder
 
 # Bound variables that take one value after another: tables and stacks of layers
 
-KEPT = 1 << 24
-"""The entries of the states of one stack that are kept at once."""
+MAX_STATE_ENTRIES = 1 << 24
+"""The most entries of the states of one stack that are stored at the same time."""
 
 
 class States:
@@ -102,7 +102,7 @@ class Recurrences(ABC):
         at = make("index", (ONE,), f"layer of {body.key.hex()}")
         held = make("var", (), (f"state of {body.key.hex()}", "real"), stack.shape)
         layer = instantiate(body, at, held)
-        room = max(1, KEPT // max(1, prod(self.lengths(stack))))
+        room = max(1, MAX_STATE_ENTRIES // max(1, prod(self.lengths(stack))))
         while states.last < depth:
             self.move(at, states.last)
             self.move(held, states.values[-1])
@@ -144,7 +144,7 @@ class Evaluator(Recurrences):
     def __call__(self, term: Term) -> Any:
         """The value of a term."""
         if term not in self.known:
-            spend()
+            check_time()
             self.keep(self.known, term, self.compute(term), term)
         return self.known[term]
 
@@ -157,7 +157,7 @@ class Evaluator(Recurrences):
             return self.elementwise(term.op, term.data, *map(self, term.args))
         if term.op in STRUCTURAL:
             return STRUCTURAL[term.op](self, term, self.lengths(term), *map(self, term.args))
-        raise TypeError(f"no reading for the operation {term.op!r} of {term!r}")
+        raise TypeError(f"the operation {term.op!r} of {term!r} cannot be evaluated")
 
     def length(self, n: Term) -> int:
         """The value of an axis length."""
@@ -176,7 +176,7 @@ class Evaluator(Recurrences):
         """
         value = self(term)
         if int(value) != value:
-            raise TypeError(f"{term!r} counts something and is {value}, which is not an integer")
+            raise TypeError(f"wanted an integer depth or index; got {term!r} = {value}")
         return int(value)
 
     # leaves
@@ -312,11 +312,11 @@ STRUCTURAL: dict[str, Callable[..., Any]] = {
     "reduce": lambda read, t, _, x: read.averaged(x.sum(t.data), t.args[0].shape[t.data]),
     "matmul": lambda read, t, _, x, y: read.averaged(read.product(x, y), t.args[0].shape[-1]),
 }
-"""Arrays from whole arrays: (evaluator, term, shape of the result, values of the arguments)."""
+"""Operations on whole arrays, by (evaluator, term, shape of the result, values of arguments)."""
 
 Source = int | tuple[int] | str | None
-"""What an axis of an argument is read at: where an axis of the result is (its number), at one
-place for each of its places (``(number,)``), at "one" place, or at any (None)."""
+"""Where an axis of an argument is read: at the index of an axis of the result (its number), at an
+index computed from that one (``(number,)``), at a single index ("one"), or anywhere (None)."""
 
 
 @lru_cache(maxsize=4096)

@@ -210,8 +210,10 @@ def failure_of(
     Raises ``ValueError`` for an unknown relation, and for a claim with variables of its own.
     """
     if claim.relation not in ("=", ">", ">=", "!=", "exists") or claim.variables:
-        known = "'=', '>', '>=', '!=' or 'exists', its variables among the givens"
-        raise ValueError(f"a claim says {known}, not {claim.relation!r}: there is no refutation")
+        raise ValueError(
+            "a refutation wants a claim with '=', '>', '>=', '!=' or 'exists' whose variables are "
+            f"givens; got {claim.relation!r}"
+        )
     for bits in precisions:
         with ctx.workprec(bits):
             try:
@@ -222,7 +224,7 @@ def failure_of(
                 if claim.relation == "!=":
                     return _equal(claim, candidate)
                 if claim.relation == "exists":
-                    return _no_array(claim, givens, (assume, laws), candidate)
+                    return _no_solution(claim, givens, (assume, laws), candidate)
                 return _out_of_order(claim, candidate)
             except Unclear:
                 continue
@@ -250,13 +252,13 @@ def _unequal(claim: Claim, candidate: Candidate) -> Failure | None:
         gap = certified_gap(x, y)
         if gap > 0 and (best is None or gap > best.gap):
             best = Failure(candidate, place, x, y, gap)
-        open_entries = open_entries or (gap == 0 and _wide(x, y))
+        open_entries = open_entries or (gap == 0 and _separable(x, y))
     if best is None and open_entries:
-        raise Unclear("the sides overlap and are not yet known well")
+        raise Unclear("the sides overlap at this precision")
     return best
 
 
-def _wide(x: Any, y: Any) -> bool:
+def _separable(x: Any, y: Any) -> bool:
     """Whether a higher precision may still separate two overlapping balls."""
     if not (finite(x) and finite(y)):
         return x is not y
@@ -283,7 +285,7 @@ def _out_of_order(claim: Claim, candidate: Candidate) -> Failure | None:
         if fails and (best is None or certified_gap(x, y) > best.gap):
             best = Failure(candidate, place, x, y, certified_gap(x, y))
     if best is None and not decided:
-        raise Unclear("an entry is not yet known well enough to be put in order")
+        raise Unclear("an entry is not known precisely enough to compare it")
     return best
 
 
@@ -303,7 +305,7 @@ def _rational(x: Any) -> Any:
     return x.fmpq() if isinstance(x, arb) and x.is_finite() and x.is_exact() else x
 
 
-def _no_array(
+def _no_solution(
     claim: Claim,
     givens: Mapping[str, Given],
     hypotheses: tuple[Assumptions, tuple[Law, ...]],

@@ -27,21 +27,23 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
 REPORT = "this is a bug in attnproof; please report it"
-LONG = 20_000  # characters of a traceback that are kept, those at its end
-OURS, THEIRS, LIBRARY = "ours", "theirs", "library"
+TRACEBACK_LENGTH = 20_000  # characters of a traceback that are kept, from its end
+ATTNPROOF, USER, LIBRARY = "attnproof", "user", "library"
 LIBRARIES = frozenset({
     "array_api_compat", "array_api_strict", "flint", "jinja2", "joblib", "latex2mathml",
     "matplotlib", "mpmath", "numpy", "pydantic", "pydantic_core", "pytest", "_pytest", "pluggy",
     "rich", "scipy", "sympy", "torch", "typer",
 })  # fmt: skip
-UNFIT = re.compile(r"([\w.<>]+)\(\) (?:takes|missing|got (?:an unexpected|multiple values))")
-HANDS_ON = ("__torch_function__", "__torch_dispatch__")
+WRONG_ARGUMENTS = re.compile(
+    r"([\w.<>]+)\(\) (?:takes|missing|got (?:an unexpected|multiple values))"
+)
+FORWARDING = ("__torch_function__", "__torch_dispatch__")
 GENERATED = ("<frozen ", "<string>", "<__array_function__", "<attrs")  # dataclasses are <string>
-FRONT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 ROOTS = (
-    tuple(FRONT / part for part in ("attnproof", "symbolic", "numeric", "theorems", "programs"))
-    if (FRONT / "attnproof").is_dir()
-    else (FRONT,)
+    tuple(ROOT / part for part in ("attnproof", "symbolic", "numeric", "theorems", "programs"))
+    if (ROOT / "attnproof").is_dir()
+    else (ROOT,)
 )
 
 
@@ -53,19 +55,19 @@ class Fault:
     traceback: str
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """The message for the user."""
         return f"internal error of attnproof: {self.error}; {REPORT}"
 
 
 def fault_of(
     error: BaseException,
-    theirs: Collection[str | Path] = (),
+    user_files: Collection[str | Path] = (),
     refusals: tuple[type[BaseException], ...] = (TypeError, ValueError, ImportError),
 ) -> Fault | None:
     """Return the fault of attnproof behind an exception, or None if the user can fix it.
 
-    ``theirs`` are files that count as user code wherever they are, such as files of the catalogue.
+    ``user_files`` count as user code wherever they are, such as files of the catalogue.
     ``refusals`` are the exception types that attnproof raises deliberately about its input, besides
     its own exception classes.
 
@@ -77,69 +79,63 @@ def fault_of(
     """
     if not isinstance(error, Exception):
         return None  # an interrupt, or code that leaves by sys.exit
-    own = frozenset(str(Path(path).resolve()) for path in theirs)
+    user_paths = frozenset(str(Path(path).resolve()) for path in user_files)
     frames = list(_frames(error.__traceback__))
-    whose = [_whose(tb.tb_frame.f_code.co_filename, own) for tb in frames]
-    if whose and whose[-1] == LIBRARY:  # raised by torch, to which our tensors forward calls
+    owners = [_owner(tb.tb_frame.f_code.co_filename, user_paths) for tb in frames]
+    if owners and owners[-1] == LIBRARY:  # raised by torch, to which our tensors forward calls
         through = [
-            LIBRARY if tb.tb_frame.f_code.co_name in HANDS_ON else one
-            for tb, one in zip(frames, whose, strict=True)
+            LIBRARY if tb.tb_frame.f_code.co_name in FORWARDING else one
+            for tb, one in zip(frames, owners, strict=True)
         ]
-        whose = through if THEIRS in through else whose
-    if _is_theirs(error, frames, whose, own, refusals):
+        owners = through if USER in through else owners
+    if _is_users(error, frames, owners, user_paths, refusals):
         return None
     text = " ".join(str(error).split())
     told = type(error).__name__ + (f": {text}" if text else "")
-    at = next(
-        (tb for tb, one in zip(reversed(frames), reversed(whose), strict=True) if one == OURS), None
-    )
+    at, caller = (_last(frames, owners, owner) for owner in (ATTNPROOF, USER))
     where = [_place(at)] if at is not None else []
-    caller = next(
-        (tb for tb, one in zip(reversed(frames), reversed(whose), strict=True) if one == THEIRS),
-        None,
-    )
     if caller is not None:  # the user's line, which can be changed until the fault is fixed
-        where.append(f"at work on {_place(caller)}")
+        where.append(f"called from {_place(caller)}")
     return Fault(told + (f" ({'; '.join(where)})" if where else ""), traceback_of(error))
 
 
 def traceback_of(error: BaseException) -> str:
     """Return the traceback as Python prints it; only the end if it is long."""
     told = "".join(traceback.format_exception(error))
-    return told if len(told) <= LONG else f"...\n{told[-LONG:]}"
+    return told if len(told) <= TRACEBACK_LENGTH else f"...\n{told[-TRACEBACK_LENGTH:]}"
 
 
-def _is_theirs(
+def _is_users(
     error: Exception,
     frames: list[TracebackType],
-    whose: list[str],
-    own: frozenset[str],
+    owners: list[str],
+    user_paths: frozenset[str],
     refusals: tuple[type[BaseException], ...],
 ) -> bool:
-    last = {one: place for place, one in enumerate(whose)}
-    if OURS not in last:
-        return THEIRS in last or isinstance(error, SyntaxError)
-    if last.get(THEIRS, -1) > last[OURS]:
+    last = {one: place for place, one in enumerate(owners)}
+    if ATTNPROOF not in last:
+        return USER in last or isinstance(error, SyntaxError)
+    if last.get(USER, -1) > last[ATTNPROOF]:
         return True
-    if isinstance(error, SyntaxError) and _whose(error.filename or "", own) == THEIRS:
+    if isinstance(error, SyntaxError) and _owner(error.filename or "", user_paths) == USER:
         return True  # no line of such a file has run
     innermost = frames[-1]
-    if last[OURS] != len(frames) - 1:
+    if last[ATTNPROOF] != len(frames) - 1:
         return False
-    if not _on_purpose(innermost):
-        return _does_not_fit(error, innermost.tb_frame, own)
+    if not _raised_explicitly(innermost):
+        return _rejects_arguments(error, innermost.tb_frame, user_paths)
     if isinstance(error, AssertionError):
         return False
-    if error.__cause__ is not None and not _speaks(error, refusals):
+    if error.__cause__ is not None and not _is_refusal(error, refusals):
         return isinstance(error.__cause__, Exception) and (
-            fault_of(error.__cause__, own, refusals) is None
+            fault_of(error.__cause__, user_paths, refusals) is None
         )
-    return THEIRS in last or _speaks(error, refusals)
+    return USER in last or _is_refusal(error, refusals)
 
 
-def _does_not_fit(error: Exception, frame: FrameType, own: frozenset[str]) -> bool:
+def _rejects_arguments(error: Exception, frame: FrameType, user_paths: frozenset[str]) -> bool:
     """Whether a function of the user does not accept the arguments it was called with."""
-    said = UNFIT.match(str(error)) if isinstance(error, TypeError) else None
+    said = WRONG_ARGUMENTS.match(str(error)) if isinstance(error, TypeError) else None
     if said is None:
         return False
     name = said[1]
@@ -147,21 +143,26 @@ def _does_not_fit(error: Exception, frame: FrameType, own: frozenset[str]) -> bo
         for one in (value, getattr(value, name.rpartition(".")[2], None)):
             code = getattr(unwrap(one), "__code__", None) if callable(one) else None
             if isinstance(code, CodeType) and code.co_qualname == name:
-                return _whose(code.co_filename, own) == THEIRS
+                return _owner(code.co_filename, user_paths) == USER
     return False
 
 
-def _speaks(error: Exception, refusals: tuple[type[BaseException], ...]) -> bool:
+def _is_refusal(error: Exception, refusals: tuple[type[BaseException], ...]) -> bool:
     """Whether an exception is of a type with which attnproof reports errors in its input."""
     return isinstance(error, refusals) or type(error).__module__.startswith("attnproof.")
 
 
-def _on_purpose(innermost: TracebackType) -> bool:
+def _raised_explicitly(innermost: TracebackType) -> bool:
     """Whether the error came from a ``raise`` statement."""
     code = innermost.tb_frame.f_code.co_code
     return 0 <= innermost.tb_lasti < len(code) and (
         code[innermost.tb_lasti] == opmap["RAISE_VARARGS"]
     )
+
+
+def _last(frames: list[TracebackType], owners: list[str], owner: str) -> TracebackType | None:
+    pairs = zip(reversed(frames), reversed(owners), strict=True)
+    return next((frame for frame, whose in pairs if whose == owner), None)
 
 
 def _frames(tb: TracebackType | None) -> Iterator[TracebackType]:
@@ -171,20 +172,20 @@ def _frames(tb: TracebackType | None) -> Iterator[TracebackType]:
 
 
 @lru_cache(maxsize=4096)
-def _whose(file: str, own: frozenset[str]) -> str:
+def _owner(file: str, user_paths: frozenset[str]) -> str:
     if file.startswith("<"):
-        return LIBRARY if file.startswith(GENERATED) else THEIRS
+        return LIBRARY if file.startswith(GENERATED) else USER
     path = Path(file).resolve()
-    if str(path) in own:
-        return THEIRS
+    if str(path) in user_paths:
+        return USER
     if any(path.is_relative_to(root) for root in ROOTS):
-        return OURS
+        return ATTNPROOF
     parts = path.parts
     for folder in ("site-packages", "dist-packages"):
         if folder in parts:
             name = parts[parts.index(folder) + 1]
-            return LIBRARY if name.removesuffix(".py") in LIBRARIES else THEIRS
-    return LIBRARY if path.is_relative_to(sysconfig.get_path("stdlib")) else THEIRS
+            return LIBRARY if name.removesuffix(".py") in LIBRARIES else USER
+    return LIBRARY if path.is_relative_to(sysconfig.get_path("stdlib")) else USER
 
 
 def _place(at: TracebackType) -> str:

@@ -32,15 +32,15 @@ from .scalars import (
     mul,
     num,
 )
-from .terms import Opened, Term, made, postorder
+from .terms import Opened, Term, is_interned, postorder
 
 MAPS = ("permutation", "injection", "index map")
 
 
 def formed(t: object) -> Term:
     """Return the term if it is well-formed; raise ``Refused``, naming the operation, if not."""
-    if type(t) is not Term or not made(t):
-        raise Refused(f"term: this {type(t).__name__} is no term that `make` returned")
+    if type(t) is not Term or not is_interned(t):
+        raise Refused(f"term: this {type(t).__name__} is not a term made by `make`")
     return _formed(t)
 
 
@@ -54,7 +54,7 @@ def _formed(t: Term) -> Term:
         good = good and _FORMS[t.op](t, *t.args)
     except (LookupError, TypeError, ValueError):  # too few arguments, data of another type
         good = False
-    need(good, f"term: a {t.op!r} that does not fit its {len(t.args)} arguments")
+    need(good, f"term: {t.op!r} does not fit its {len(t.args)} arguments")
     return t
 
 
@@ -80,10 +80,10 @@ def _is_open(name: object) -> bool:
 def _elementwise(t: Term, *args: Term) -> bool:
     count = ARITY[t.op] or max(len(args), 1)
     alike = len(args) == count and all(a.shape == t.shape and a.op != "space" for a in args)
-    return alike and _of_one_kind(t) and (all(a.finite for a in args) or _stays_below(t))
+    return alike and _kinds_fit(t) and (all(a.finite for a in args) or _never_plus_infinity(t))
 
 
-def _of_one_kind(t: Term) -> bool:
+def _kinds_fit(t: Term) -> bool:
     """Whether truth values occur exactly where required, and a choice has branches of one kind."""
     kinds = [is_truth(arg) for arg in t.args]
     if t.op == "where":
@@ -96,7 +96,7 @@ def _of_one_kind(t: Term) -> bool:
 TAKE_INFINITY = ("add", "exp", "maximum", "where", "indicator", *TRUTHS)
 
 
-def _stays_below(t: Term) -> bool:
+def _never_plus_infinity(t: Term) -> bool:
     """Whether an operation maps minus infinity to itself or to a number, never to plus infinity.
 
     A product does if one factor may be infinite and all others are positive by their form.
@@ -194,14 +194,14 @@ def _gather(t: Term, x: Term, e: Term) -> bool:
     return good and t.shape == replaced(x.shape, t.data, *e.shape)
 
 
-def _are_alike(parts: tuple[Term, ...]) -> bool:
+def _have_one_kind(parts: tuple[Term, ...]) -> bool:
     """Whether there is at least one part, and either all or none are truth values."""
     return len({is_truth(x) for x in parts}) == 1
 
 
 def _concat(t: Term, *parts: Term) -> bool:
     axis: Any = t.data
-    if not (_are_alike(parts) and all(_is_axis(axis, x.ndim) for x in parts)):
+    if not (_have_one_kind(parts) and all(_is_axis(axis, x.ndim) for x in parts)):
         return False
     total = integer(add(*(x.shape[axis] for x in parts)))
     fits = all(t.shape == replaced(x.shape, axis, total) for x in parts)
@@ -209,7 +209,7 @@ def _concat(t: Term, *parts: Term) -> bool:
 
 
 def _stack(t: Term, *parts: Term) -> bool:
-    good = _is_axis(t.data, t.ndim) and t.shape[t.data] is num(len(parts)) and _are_alike(parts)
+    good = _is_axis(t.data, t.ndim) and t.shape[t.data] is num(len(parts)) and _have_one_kind(parts)
     return good and all(replaced(t.shape, t.data) == x.shape for x in parts)
 
 
@@ -284,7 +284,7 @@ _FORMS: dict[str, Callable[..., bool]] = dict.fromkeys(ARITY, _elementwise) | {
     "eye": lambda t, n: t.shape == (n, n),
     "arange": lambda t, n: t.shape == (n,) and is_count(n),
 }
-"""What each operation asks of a term and its arguments, of which there must be as many."""
+"""What each operation requires of a term and its arguments; the signature fixes their number."""
 _WITH_DATA = frozenset((
     "num", "size", "space", "index", "var", "bound", "power", "named", "permute", "new axis",
     "pick", "slice", "gather", "concat", "stack", "reduce", "reshape", "call",

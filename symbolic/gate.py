@@ -6,9 +6,9 @@ is compared with its term at the same values: in shape, entry by entry, in the p
 the claimed relation.  A statement that disagrees is *misread*; it is neither proved nor refuted.
 
 The gate cannot detect a difference that occurs only at sizes other than those of
-:func:`~.comparison.crossing` and near the integers in the code, only at a few values, or below
-rounding (1e-9 of the largest intermediate number).  Code that could make such a difference asks
-for something that is not an array operation, and is refused earlier
+:func:`~.comparison.crossing_sizes` and near the integers in the code, only at a few values, or
+below rounding (1e-9 of the largest intermediate number).  Code that could make such a difference
+asks for something that is not an array operation, and is refused earlier
 (``refusals.arrays_only``).  A side that was never finite, or never larger than rounding, has not
 been compared anywhere, and the statement is refused.
 """
@@ -22,18 +22,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .bodies import Unlinked
+from .bodies import NotRelinked
 from .claim import Claim, name_of
 from .comparison import (
+    CodeDiffers,
     Draw,
     NotRun,
     NoValue,
-    Parted,
     TermValues,
     bound_variables,
     compared,
-    crossing,
-    shown,
+    crossing_sizes,
+    input_text,
     sides,
 )
 from .concrete import ConcreteClaim
@@ -43,16 +43,16 @@ from .scalars import is_count, length_value
 from .terms import Term, free, postorder
 
 if TYPE_CHECKING:
-    from .bodies import Ran
+    from .bodies import CodeRun
     from .statement import Statement
 
-FEW = 4  # sizes up to this are covered by `crossing`
-NEAR_NUMBERS = (11, 17, 23, 29)  # turns at which values are drawn near constants of the code
-AGAIN = 40  # further attempts at sizes 1 while some side has not been finite
-LONGEST = 1000  # the largest constant of the code near which values are drawn
-SEARCHED = 1.0  # seconds of thread time to find values that satisfy the hypotheses, if needed
-GLANCED = 0.05  # the same, if other values were compared already
-ROOM = 1 << 16  # entries of the largest array at a size near a constant
+CROSSED_SIZE = 4  # sizes up to this are covered by `crossing_sizes`
+TURNS_NEAR_CONSTANTS = (11, 17, 23, 29)  # turns whose values are near constants of the code
+FURTHER_TURNS = 40  # further attempts at sizes 1 while some side has not been finite
+LARGEST_CONSTANT = 1000  # the largest constant of the code near which values are drawn
+SEARCH_SECONDS = 1.0  # of thread time, to find values that satisfy the hypotheses, if needed
+BRIEF_SEARCH_SECONDS = 0.05  # the same, if other values were compared already
+MAX_ENTRIES = 1 << 16  # entries of the largest array at a size near a constant
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class Misreading:
 class Misread(TypeError):
     """Raised for code that disagrees with its term on NumPy; ``found`` is the difference."""
 
-    def __init__(self, told: str, found: Misreading) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, found: Misreading) -> None:
+        super().__init__(message)
         self.found = found
 
 
@@ -109,22 +109,24 @@ def misreading(statement: Statement) -> Misreading | None:
     """
     if statement.code is None:
         return None
-    look = _Look(statement)
+    comparison = _Comparison(statement)
     found = None
-    for turn, sizes in look.assignments():
-        within = look.inside(sizes)
-        found = look.at(within, turn) if within is not None else None
+    for turn, sizes in comparison.assignments():
+        within = comparison.enlarged(sizes)
+        found = comparison.at(within, turn) if within is not None else None
         if found is not None:
             return found
-    ones = look.inside(dict.fromkeys(next(look.assignments())[1], 1))
-    for turn in range(6, 6 * AGAIN, 6):  # numbers of both signs
-        if not look.unmet or found is not None or ones is None:
+    ones = comparison.enlarged(dict.fromkeys(next(comparison.assignments())[1], 1))
+    for turn in range(6, 6 * FURTHER_TURNS, 6):  # numbers of both signs
+        if not comparison.not_compared or found is not None or ones is None:
             break
-        found = look.at(ones, turn)
-    if found is None and (look.unmet or statement.assume or statement.laws):
-        found = look.obeying(SEARCHED if look.unmet else GLANCED)
-    if look.unmet and found is None:
-        raise NotRun(look.untold)
+        found = comparison.at(ones, turn)
+    if found is None and (comparison.not_compared or statement.assume or statement.laws):
+        found = comparison.at_example(
+            SEARCH_SECONDS if comparison.not_compared else BRIEF_SEARCH_SECONDS
+        )
+    if comparison.not_compared and found is None:
+        raise NotRun(comparison.refusal)
     return found
 
 
@@ -139,13 +141,13 @@ def require_read(statement: Statement) -> None:
 
 
 @dataclass
-class _Look:
+class _Comparison:
     """The comparison of one statement's code and term, at one choice of sizes after another."""
 
     statement: Statement
     terms: list[Term] = field(init=False)
     ranges: list[Term] = field(init=False)
-    unmet: set[tuple[str, str, str]] = field(init=False)
+    not_compared: set[tuple[str, str, str]] = field(init=False)
     ran: bool = False
 
     def __post_init__(self) -> None:
@@ -158,14 +160,14 @@ class _Look:
         # A slice stays inside its axis by its form or by a hypothesis; else there is no verdict.
         asked = dict.fromkeys(one.number for t in self.terms for one in open_ranges(t))
         self.ranges = [t for t in asked if not any(v.op == "index" for v in free(t))]
-        self.unmet = {
+        self.not_compared = {
             (says, one, part) for says, one, claim in _claims(statement) for part, _ in sides(claim)
         }
 
-    def inside(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
+    def enlarged(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
         """Return these sizes, enlarged until every slice stays inside its axis, or None."""
         found, counts = dict(sizes), [t for t in self.ranges if is_count(t)]
-        for _ in range(LONGEST):
+        for _ in range(LARGEST_CONSTANT):
             short = next((t for t in counts if length_value(t, found) < 0), None)
             if short is None:
                 return found
@@ -178,7 +180,7 @@ class _Look:
         return None
 
     def assignments(self) -> Iterator[tuple[int, dict[str, int]]]:
-        """Yield sizes of ``crossing``, then sizes for values near constants, then sizes near them.
+        """Yield ``crossing_sizes``, then sizes for values near constants, then sizes near them.
 
         Each comes with its turn, which selects how values are drawn.
         """
@@ -188,54 +190,56 @@ class _Look:
         axes = {v for axis in within for v in (axis, *free(axis)) if v.op in ("size", "space")}
         names = sorted({str(v.data[0]) for v in axes if v.op == "size"} | code.links.sizes)
         spaces = sorted({str(v.data[0]) for v in axes if v.op == "space"})
-        for k, sizes in enumerate(crossing(names)):
+        for k, sizes in enumerate(crossing_sizes(names)):
             yield k, {**sizes, **dict.fromkeys(spaces, 1 + k % 3)}
-        if any(abs(c) > FEW for c in self.constants()):
-            for turn in NEAR_NUMBERS:
+        if any(abs(c) > CROSSED_SIZE for c in self.constants()):
+            for turn in TURNS_NEAR_CONSTANTS:
                 yield turn, dict.fromkeys([*names, *spaces], 3)
         shapes = {part.shape for part in within}
-        for constant in (c for c in self.constants(ROOM) if c > FEW and c == int(c)):
+        for constant in (
+            c for c in self.constants(MAX_ENTRIES) if c > CROSSED_SIZE and c == int(c)
+        ):
             for name in names:
                 for size in range(int(constant) - 1, int(constant) + 2):
                     sizes = {**dict.fromkeys([*names, *spaces], 1), name: size}
-                    if all(_entries(shape, sizes) <= ROOM for shape in shapes):
+                    if all(_entries(shape, sizes) <= MAX_ENTRIES for shape in shapes):
                         yield 6 * size, sizes  # numbers of both signs
 
-    def constants(self, most: int = LONGEST) -> list[float]:
+    def constants(self, most: int = LARGEST_CONSTANT) -> list[float]:
         """Return the sorted constants of the code whose absolute value is at most ``most``."""
         code = self.statement.code
         assert code is not None
         return sorted(c for c in code.links.constants if abs(c) <= most)
 
-    def obeying(self, seconds: float) -> Misreading | None:
+    def at_example(self, seconds: float) -> Misreading | None:
         """Return the first difference at values that satisfy the hypotheses, if any are found."""
         statement = self.statement
         found = statement.example(seconds)
         _, ones = next(self.assignments())
         sizes = {**ones, **found.sizes} if found is not None else {}
-        if found is None or self.inside(sizes) != sizes:
+        if found is None or self.enlarged(sizes) != sizes:
             return None
         numbers = {k: v for k, v in found.values.items() if not callable(v)}
         plain = {k: np.asarray(v, dtype=_dtype(statement.givens[k])) for k, v in numbers.items()}
         return self.at(sizes, 0, plain)
 
     @property
-    def untold(self) -> str:
-        """Why a statement is refused of which some side could not be compared anywhere."""
+    def refusal(self) -> str:
+        """Why the statement is refused if some side could not be compared anywhere."""
         if not self.ran:
             return (
-                "no sizes and values were found at which every slice and index stays inside of its "
-                "axis: the code was not run; are the hypotheses on lengths true at any sizes?"
+                "no sizes and values were found at which every slice and index stays inside its "
+                "axis, so the code was not run; can the hypotheses on lengths hold?"
             )
         told = ", ".join(
             ", ".join(filter(None, (says and f"{says!r}", one, part)))
-            for says, one, part in sorted(self.unmet)
+            for says, one, part in sorted(self.not_compared)
         )
         return (
-            f"no finite value was met: compared nowhere ({told}); in everything that was tried "
-            "some of its entries were NaN or infinite, on numpy and by its term, or there were "
-            "none, or numbers met on the way were so large that rounding hides the rest; is there "
-            "a value at which it is a number?"
+            f"no finite value was found: compared nowhere ({told}); at all sizes and values tried, "
+            "some entries were NaN or infinite both on numpy and in the term, or there were no "
+            "entries, or intermediate numbers were so large that rounding hides any difference; is "
+            "it a number at any input?"
         )
 
     def at(
@@ -255,8 +259,8 @@ class _Look:
             return None
         with np.errstate(all="ignore"):
             try:
-                ran = code.run(sizes, _own(values), draw=draw)
-            except Unlinked:
+                ran = code.run(sizes, _copied(values), draw=draw)
+            except NotRelinked:
                 raise
             except NoValue:
                 return None
@@ -265,8 +269,8 @@ class _Look:
                 where = _inputs(values) if len(values) < 4 else {}
                 at = {**{k: str(n) for k, n in sizes.items()}, **where}
                 inputs = ", ".join(f"{name} = {value}" for name, value in at.items())
-                untold = NotRun(f"the code does not run on numpy arrays ({inputs}): {told}")
-                raise untold.with_traceback(error.__traceback__) from error
+                failed = NotRun(f"the code does not run on numpy arrays ({inputs}): {told}")
+                raise failed.with_traceback(error.__traceback__) from error
             free_read = TermValues(np, sizes, values)
             if any(free_read(t) < 0 for t in self.ranges if not is_count(t)):
                 return None
@@ -275,8 +279,8 @@ class _Look:
                 bound = {name_of(v): value for v, value in bound_variables(claim, said)}
                 read = TermValues(np, sizes, {**values, **bound}) if bound else free_read
                 try:
-                    self.unmet -= {(says, one, part) for part in compared(claim, said, read)}
-                except Parted as parted:
+                    self.not_compared -= {(says, one, part) for part in compared(claim, said, read)}
+                except CodeDiffers as parted:
                     part, in_code, in_term, place = parted.found
                     told = f"{one}, {part}" if one else part
                     at = _inputs({**values, **bound})
@@ -291,7 +295,7 @@ def _claims(statement: Statement) -> Iterator[tuple[str, str, Claim]]:
         yield "", f"hypothesis {k + 1}", claim
 
 
-def _pairs(statement: Statement, ran: Ran) -> Iterator[tuple[str, str, Claim, ConcreteClaim]]:
+def _pairs(statement: Statement, ran: CodeRun) -> Iterator[tuple[str, str, Claim, ConcreteClaim]]:
     """Yield each conclusion and hypothesis as a term and as run, with the names of ``_claims``."""
     names, own = list(statement.claims), list(ran.conclusions)
     if names != own:
@@ -300,9 +304,9 @@ def _pairs(statement: Statement, ran: Ran) -> Iterator[tuple[str, str, Claim, Co
     others = [h for h in ran.hypotheses if not _is_equation(h)]
     if (len(plain), len(others)) != (len(statement.assume), len(statement.laws)):
         raise NotRun(
-            f"the code assumes {len(ran.hypotheses)} things on numpy, {len(plain)} of them "
-            f"equations of the givens; on symbolic arrays {len(statement.assume)} and "
-            f"{len(statement.laws)} others"
+            f"the code assumes {len(ran.hypotheses)} hypotheses on numpy, {len(plain)} of them "
+            f"equations of the givens; on symbolic arrays it assumes {len(statement.assume)} "
+            f"equations and {len(statement.laws)} others"
         )
     run = (*ran.conclusions.values(), *plain, *others)
     for (says, one, claim), said in zip(_claims(statement), run, strict=True):
@@ -313,7 +317,7 @@ def _is_equation(said: ConcreteClaim) -> bool:
     return said.relation == "=" and not said.variables
 
 
-def _own(values: Mapping[str, Any]) -> dict[str, Any]:
+def _copied(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return copies for the code, so that writing into them does not change the term's inputs."""
     return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in values.items()}
 
@@ -336,4 +340,4 @@ def _entries(shape: tuple[Term, ...], sizes: Mapping[str, int]) -> int:
 
 
 def _inputs(values: Mapping[str, Any]) -> dict[str, str]:
-    return {name: shown(value) for name, value in values.items()}
+    return {name: input_text(value) for name, value in values.items()}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn
 
 from .array import Array, as_array, broadcast_shapes, broadcast_to
-from .concrete import either
+from .concrete import by_reading
 from .refusals import demand
 from .scalars import integer, length_value, size
 from .terms import Opened, Term, make
@@ -28,7 +28,7 @@ TRAITS = {
     "permutation": ("permutation", "injective"),
     "injection": ("injective",),
 }
-"""What may be assumed of each kind; of other kinds nothing, of a function what it says."""
+"""The assumptions that each kind allows: none for other kinds; a function lists its own."""
 GREEK = dict(
     zip(
         (
@@ -71,7 +71,7 @@ GREEK = dict(
         strict=True,
     )
 )
-"""The names that stand for Greek letters."""
+"""The names of Greek letters, and the letters."""
 
 
 class Size(Array):
@@ -124,7 +124,7 @@ class Given:
         if self.kind != "function":
             known = TRAITS.get(self.kind, ())
             if self.traits not in ((), known):
-                raise TypeError(f"of {self.kind} numbers nothing like {self.traits} may be assumed")
+                raise TypeError(f"a {self.kind!r} given has the traits {known}; got {self.traits}")
             object.__setattr__(self, "traits", known)
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -136,7 +136,7 @@ class Given:
         below = () if self.below is None else (self.below,)
         return (*self.shape, *below, *(self.out or ()))
 
-    def measured(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], int]:
+    def shape_and_range(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], int]:
         """Return the axis lengths at these sizes, and the range of its indices or 0."""
         at = dict(sizes)
         below = 0 if self.below is None else length_value(self.below, at)
@@ -171,9 +171,9 @@ def _refuse_unnamed(*_: object, **__: object) -> NoReturn:
     raise TypeError(UNNAMED)
 
 
-_TWO = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
-_ONE = ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "getitem", "iter", "float")
-for _name in (*_TWO, *(f"r{_one}" for _one in _TWO), *_ONE, "array", "array_namespace"):
+_BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
+_UNARY = ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "getitem", "iter", "float")
+for _name in (*_BINARY, *(f"r{_one}" for _one in _BINARY), *_UNARY, "array", "array_namespace"):
     setattr(Given, f"__{_name}__", _refuse_unnamed)
 
 
@@ -232,7 +232,7 @@ def standard(space: Any, n: Any) -> Given:
     Independent numbers of mean 0 and variance 1 satisfy this, whatever their distributions.
     """
     if as_array(space).term.op != "space":
-        raise TypeError(f"standard wants a probability_space first, and was given {space!r}")
+        raise TypeError(f"standard wants a probability_space first; got {space!r}")
     says = "random: mean 0, variance 1, uncorrelated"
     return Given("standard", (as_array(space).term, *_shape((n,))), says=says)
 
@@ -254,20 +254,18 @@ def permutation(n: Any) -> Given:
     return Given("permutation", (length,), length, says=says)
 
 
-@either
+@by_reading
 def inverse(sigma: Array) -> Array:
     """Return the inverse of a permutation σ: row σ(i) of ``X[inverse(σ)]`` is row i of X.
 
     >>> n, m = sizes("n m")
     >>> inverse(index_map(n, m).named("f"))
     Traceback (most recent call last):
-    TypeError: inverse takes a permutation that is given, or the inverse of one; not f
+    TypeError: inverse wants a given permutation, or the inverse of one; got f
     """
     base = sigma.term.args[0] if sigma.term.op == "inverse" else sigma.term
     if base.op != "var" or base.data[1] != "permutation":
-        raise TypeError(
-            f"inverse takes a permutation that is given, or the inverse of one; not {sigma!r}"
-        )
+        raise TypeError(f"inverse wants a given permutation, or the inverse of one; got {sigma!r}")
     return Array(make("inverse", (sigma.term,), shape=sigma.axes))
 
 
@@ -319,7 +317,7 @@ class Function:
         arrays = [as_array(v) for v in values]
         core = self.given.core
         if len(arrays) != len(core):
-            raise TypeError(f"{self.name} takes {len(core)} arrays and was given {len(arrays)}")
+            raise TypeError(f"{self.name} wants {len(core)} arrays; got {len(arrays)}")
         for a, axes in zip(arrays, core, strict=True):
             if a.ndim < axes:
                 raise TypeError(f"{self.name} reads {axes} axes; {a!r} has {a.ndim}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .array import Array, AxisMismatch, WrongIndex, as_array, numbers, permuted
+from .array import Array, AxisMismatch, WrongIndex, as_array, permuted, require_numbers
 from .scalars import (
     ONE,
     ZERO,
@@ -28,16 +28,17 @@ from .scalars import (
 )
 from .terms import Term, bind, free, make
 
-READ = ("add", "mul", "floor_divide", "remainder", "maximum", "where", "abs")
-PREFIX = (
-    "the length of an axis is made of sizes and depends on no index: write the whole axis with a "
-    "mask, xp.where(xp.arange(n) <= i, x, 0) for the sum of x[:i + 1], or -xp.inf for a softmax"
+ENTRYWISE = ("add", "mul", "floor_divide", "remainder", "maximum", "where", "abs")
+FIXED_LENGTHS = (
+    "an axis length is a polynomial in sizes and cannot depend on an index: write the whole axis "
+    "with a mask, xp.where(xp.arange(n) <= i, x, 0) for the sum of x[:i + 1], and -xp.inf for a "
+    "softmax"
 )
 
 
 def indexed(term: Term, key: Any) -> Array:
     """Return the part of an array selected by slices, numbers, index arrays and None."""
-    keys = list(_told(key, term))
+    keys = list(_key_parts(key, term))
     _refuse_pairs(keys, term)
     axis = 0
     for k in keys:
@@ -53,7 +54,7 @@ def indexed(term: Term, key: Any) -> Array:
     return Array(term)
 
 
-def _told(key: Any, term: Term) -> Iterator[slice | Array | None]:
+def _key_parts(key: Any, term: Term) -> Iterator[slice | Array | None]:
     """Yield the parts of a key: None, slices and index arrays; an ellipsis as full slices."""
     keys = key if isinstance(key, tuple) else (key,)
     dots = sum(k is Ellipsis for k in keys)
@@ -68,31 +69,31 @@ def _told(key: Any, term: Term) -> Iterator[slice | Array | None]:
         elif k is None or isinstance(k, slice):
             yield k
         else:
-            yield _places(k)
+            yield _index_array(k)
 
 
-def _places(k: Any) -> Array:
+def _index_array(k: Any) -> Array:
     """Return an index or a vector of indices; they must be integers by their form."""
     if isinstance(k, list | range):
         raise WrongIndex(
-            f"an axis is indexed by the list {k!r}; write xp.stack((x[0], x[1])) for some rows, "
-            "and an index map that is given, or xp.arange(n), for many"
+            f"an axis cannot be indexed by the list {k!r}; write xp.stack((x[0], x[1])) for a few "
+            "rows, and a given index map, or xp.arange(n), for many"
         )
     at = as_array(k)
     if is_truth(at.term):
         raise WrongIndex(
-            f"how many entries {at!r} keeps is not a length; write xp.where(mask, x, 0) for "
-            "a sum of what is kept, -xp.inf for a softmax, or an injection(k, n) that is given"
+            f"the number of entries that {at!r} keeps is not a length; write xp.where(mask, x, 0) "
+            "for a sum of them, with -xp.inf for a softmax, or use a given injection(k, n)"
         )
     if not (is_whole(at.term) or at.term.op == "index"):
         raise WrongIndex(
-            f"an axis is indexed by whole numbers, and {at!r} is not whole by its form; write "
-            "xp.arange, //, an index map or an index that is given"
+            f"an axis is indexed by integers, and {at!r} is not an integer by its form; write "
+            "xp.arange, //, a given index map or a given index"
         )
     if at.ndim > 1:
         raise WrongIndex(
-            f"an axis is indexed by {at!r} of {at.ndim} axes; write x[xp.reshape(table, (-1,))] "
-            "and reshape the result"
+            f"an index array has one axis, and {at!r} has {at.ndim}; write "
+            "x[xp.reshape(table, (-1,))] and reshape the result"
         )
     return at
 
@@ -103,25 +104,25 @@ def _refuse_pairs(keys: list[slice | Array | None], term: Term) -> None:
     arrays = [one for one in keys if isinstance(one, Array) and one.ndim]
     if len(arrays) > 1:
         raise WrongIndex(
-            f"two index arrays in one index of {term!r}: numpy takes them in pairs.  Write "
-            "x[a][:, b] for every pair of places, or rows(n, lambda i: x[a[i], b[i]]) for pairs"
+            f"two index arrays in one index of {term!r}: numpy pairs them up.  Write "
+            "x[a][:, b] for all combinations, or rows(n, lambda i: x[a[i], b[i]]) for pairs"
         )
     if arrays and places != list(range(places[0], places[0] + len(places))):
         raise WrongIndex(
-            f"an index array and a number that stand apart in one index of {term!r}: numpy moves "
-            "the axis to the front.  Write one index after the other, such as x[0][:, e]"
+            f"an index array and a number, separated in one index of {term!r}: numpy moves the "
+            "axis to the front.  Write one index after the other, such as x[0][:, e]"
         )
 
 
-def _bound(value: Any, length: Term, otherwise: Term) -> Term:
+def _bound(value: Any, length: Term, default: Term) -> Term:
     """Return a bound of a slice counted from the front; a negative one counts from the end."""
     if value is None:
-        return otherwise
+        return default
     at = as_array(value)
-    numbers(at)
+    require_numbers(at)
     place = integer(at.term)
     if at.ndim or not is_count(place):
-        raise WrongIndex(f"a slice has the bound {at!r}; {PREFIX}")
+        raise WrongIndex(f"a slice has the bound {at!r}; {FIXED_LENGTHS}")
     return integer(add(length, place)) if always_less(place, ZERO) else place
 
 
@@ -140,8 +141,8 @@ def _sliced(term: Term, axis: int, s: slice) -> Term:
         span, rest = split_integer(add(span, num(step - 1)), num(step))
         if number_of(rest) is None:
             raise WrongIndex(
-                f"how many entries ::{step} takes from axis {axis} of length {length!r} is not "
-                f"certain; write the length as {step} times a size"
+                f"the number of entries that ::{step} takes from axis {axis} of length {length!r} "
+                f"is not known; write the length as {step} times a size"
             )
     last = integer(add(start, mul(num(step), add(span, num(-1)))))
     for low, high in ((num(-1), start), (num(-1), span), (last, length)):
@@ -157,7 +158,7 @@ def _step(value: Any) -> int:
     literal = 1 if value is None else number_of(as_array(value).term)
     if literal is None or literal.denominator != 1 or literal < 1:
         raise WrongIndex(
-            f"a slice has the step {value!r}; it is a positive number, such as ::2.  Write "
+            f"the step of a slice is a positive integer, such as ::2; got {value!r}.  Write "
             "rows(n, lambda i: x[n - 1 - i]) for x[::-1]"
         )
     return int(literal)
@@ -196,7 +197,7 @@ def _picks(t: Term) -> Term:
     """Return a number with entries of index arrays written as picks, as indexing writes them."""
     if t.op == "entry" and len(t.args) == 2:
         return make("pick", (t.args[0], _picks(t.args[1])), 0)
-    return make(t.op, tuple(map(_picks, t.args)), t.data, t.shape) if t.op in READ else t
+    return make(t.op, tuple(map(_picks, t.args)), t.data, t.shape) if t.op in ENTRYWISE else t
 
 
 def _picked(term: Term, axis: int, at: Term) -> Term:

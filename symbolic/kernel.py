@@ -45,7 +45,7 @@ from .derivation import (
     Witness,
 )
 from .formed import formed
-from .ranges import outside, sides_of
+from .ranges import sides_of, unshown_ranges
 from .rules import ON_SIGNS, RULES, applied
 from .rules.base import Assumption, Facts, Refused, Refusing, need
 from .rules.inequalities import inhabited, known_after
@@ -72,10 +72,10 @@ ANY_REAL = ("real", "angle", "position", "frequency")
 Follow = Callable[[Derivation], "Proof"]
 
 
-def _stated(*terms: Term) -> None:
+def _refuse_open(*terms: Term) -> None:
     """Refuse terms that no statement can contain: those that mention an open bound variable."""
     for v in names(*terms):
-        need(not is_opened(v), "it speaks of an open index", v)
+        need(not is_opened(v), "it mentions an open index", v)
 
 
 class Proof:
@@ -104,13 +104,13 @@ class Proof:
     ) -> None:
         if key is not _KEY:
             raise Refused("a Proof is made by the kernel's replay, not by hand")
-        _stated(*(term for _, term in assumes))
-        _MADE[self] = (relation, left, right, assumes, witness)
-        for name, value in zip(self.__slots__, _MADE[self], strict=False):
+        _refuse_open(*(term for _, term in assumes))
+        _ISSUED[self] = (relation, left, right, assumes, witness)
+        for name, value in zip(self.__slots__, _ISSUED[self], strict=False):
             object.__setattr__(self, name, value)
 
     def __init_subclass__(cls) -> None:
-        raise Refused("a Proof has no subclass")
+        raise Refused("a Proof cannot be subclassed")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise Refused(f"a Proof cannot be changed (tried to set {name!r})")
@@ -119,7 +119,7 @@ class Proof:
         return f"Proof({self.left!r} {self.relation} {self.right!r})"
 
 
-_MADE: WeakKeyDictionary[Proof, tuple[object, ...]] = WeakKeyDictionary()
+_ISSUED: WeakKeyDictionary[Proof, tuple[object, ...]] = WeakKeyDictionary()
 
 
 def replay(d: Derivation) -> Proof:
@@ -130,11 +130,11 @@ def replay(d: Derivation) -> Proof:
         proof = known.get(id(part))
         if proof is None:
             with Refusing("replay"):
-                need(type(part) in _REPLAY, f"no derivation: {type(part).__name__}")
+                need(type(part) in _REPLAY, f"not a derivation: {type(part).__name__}")
             with Refusing(_words(type(part).__name__)):
                 proof = known[id(part)] = _REPLAY[type(part)](part, follow)
                 for side in (formed(proof.left), formed(proof.right)):
-                    need(not side.loose, "an index is bound outside of the term", side)
+                    need(not side.loose, "an index is bound outside the term", side)
                 same = proof.left is part.left and proof.right is part.right
                 need(same, "it shows something else", proof.left, proof.right, part.right)
         return proof
@@ -151,7 +151,7 @@ def _words(name: str) -> str:
 def _equal(
     left: Term, right: Term, *parts: Proof, more: frozenset[Assumption] = frozenset()
 ) -> Proof:
-    need(all(p.relation == "=" for p in parts), "a part is no equation")
+    need(all(p.relation == "=" for p in parts), "a part is not an equation")
     need(left.shape == right.shape, "the shapes differ", left, right)
     return Proof(_KEY, "=", left, right, more.union(*(p.assumes for p in parts)))
 
@@ -162,7 +162,7 @@ def _reflexive(d: Reflexive, _: Follow) -> Proof:
 
 def _rewrite(d: Rewrite, _: Follow) -> Proof:
     need(d.rule in RULES, f"there is no such rule: {d.rule!r}")
-    need(not d.signs or d.rule in ON_SIGNS, "it asks for no sign")
+    need(not d.signs or d.rule in ON_SIGNS, "this rule uses no signs")
     for part in (d.left, *d.arguments):
         if type(part) is not int:
             formed(part)
@@ -171,13 +171,13 @@ def _rewrite(d: Rewrite, _: Follow) -> Proof:
     return _equal(d.left, after, more=assumed)
 
 
-def _told(part: object) -> None:
+def _check_formed(part: object) -> None:
     """Refuse ill-formed terms in the steps to a sign."""
     if type(part) is SignStep:
-        _told((part.number, part.arguments))
+        _check_formed((part.number, part.arguments))
     elif type(part) is tuple:
         for one in part:
-            _told(one)
+            _check_formed(one)
     elif type(part) not in (int, str):
         formed(part)
 
@@ -186,7 +186,7 @@ def _signs(steps: tuple[SignStep, ...], *of: Term) -> Signs:
     """Return the signs known after the steps; the variables of these terms have values."""
     if not steps:
         return BY_FORM
-    _told(steps)
+    _check_formed(steps)
     return known_after(steps, over=names(*of))
 
 
@@ -197,7 +197,7 @@ def _reverse(d: Reverse, follow: Follow) -> Proof:
 
 def _chain(d: Chain, follow: Follow) -> Proof:
     parts = [follow(part) for part in d.parts]
-    need(parts, "it has no link")
+    need(parts, "it is empty")
     for a, b in pairwise(parts):
         need(a.right is b.left, "a link does not start where the last one ended")
     left, right = parts[0].left, parts[-1].right
@@ -219,7 +219,7 @@ def _inside(d: Inside, follow: Follow) -> Proof:
 
 def _under(d: Under, follow: Follow) -> Proof:
     part, t = follow(d.part), formed(d.left)
-    need(BINDERS.get(t.op) == len(d.variables), "not that many bound indices", t)
+    need(BINDERS.get(t.op) == len(d.variables), "wrong number of bound indices", t)
     j, *states = map(formed, d.variables)
     need(_ranges_over(j, t), "the index does not range over the axis", t, j)
     good = all(_is_any_real(v) and v.shape == t.shape for v in states)
@@ -275,7 +275,7 @@ def _induction(d: Induction, follow: Follow) -> Proof:
     base, step = follow(d.base), follow(d.step)
     t, y, hole = map(formed, (d.layer, d.state, d.hole))
     for v in (hole, y):
-        need(_is_any_real(v) and v.shape == inner.shape, "no variable of the stack's shape", v)
+        need(_is_any_real(v) and v.shape == inner.shape, "not a variable of the stack's shape", v)
     need(left.finite and inner.finite, "a state may be infinite", left, inner)
     arbitrary = _ranges_over(t, left) and _are_arbitrary((t, y), left, inner, d.context)
     need(arbitrary, "layer and state are not arbitrary", t, y)
@@ -308,15 +308,19 @@ def _witness(d: Witness, follow: Follow) -> Proof:
     """Conclude that an array exists from ``claim`` with the variable replaced by the value."""
     part, x = follow(d.part), formed(d.variable)
     left, right = map(formed, d.claim)
-    need(d.relation in ("=", "!=", ">", ">="), f"no relation: {d.relation!r}")
+    need(d.relation in ("=", "!=", ">", ">="), f"not a relation: {d.relation!r}")
     shows = d.relation in (part.relation, *_WEAKER.get(part.relation, ()))
     need(shows, f"it shows {part.relation} and not {d.relation}", part.left)
     need(all(v.op in ("var", "index", "size") for v in d.free_of), "not variables")
-    need(not free(d.value) & set(d.free_of), "it depends on what it must not", d.value)
+    need(
+        not free(d.value) & set(d.free_of),
+        "it depends on a variable that it must not contain",
+        d.value,
+    )
     real = _is_any_real(x) and d.value.finite
     need(real, "only an array of any real numbers is shown to exist", x, d.value)
     need(x not in free(d.value), "it depends on itself", d.value)
-    need(d.value.shape == x.shape, "not the shape that is asked for", d.value)
+    need(d.value.shape == x.shape, "not the required shape", d.value)
     inhabited(free(d.value) - names(left, right))
     for side, shown in ((left, part.left), (right, part.right)):
         need(substitute(side, d.variable, d.value) is shown, "not the claim", shown)
@@ -340,13 +344,13 @@ def law(left: Term, right: Term, variables: tuple[Term, ...] = ()) -> Term:
 
 
 def _assume(d: Assume, _: Follow) -> Proof:
-    need(d.law.op == "assumed equal", "no law", d.left)
+    need(d.law.op == "assumed equal", "not a law", d.left)
     kinds: Any = d.law.data or ()
     need(len(kinds) == len(d.values), "not one value for each variable", d.left)
     for (kind, shape), value in zip(kinds, map(formed, d.values), strict=True):
         fits = value.shape == shape and value.finite and not value.loose
         fits = fits and (kind != "natural" or always_less(num(-1), value))
-        need(fits, f"no {kind} of the shape that the law speaks of", value)
+        need(fits, f"not a {kind} value of the shape in the law", value)
     sides = [instantiate(side, *d.values) for side in d.law.args]
     need(d.left is sides[0] and d.right is sides[1], "not the law", d.left, d.right)
     return _equal(d.left, d.right, more=frozenset({("equal", d.law)}))
@@ -354,7 +358,7 @@ def _assume(d: Assume, _: Follow) -> Proof:
 
 def _lemma(d: Lemma, follow: Follow) -> Proof:
     part, lemma = follow(d.part), follow(d.lemma)
-    need(lemma.relation == "=", "it is no equation", lemma.left)
+    need(lemma.relation == "=", "it is not an equation", lemma.left)
     used = names(*(a for _, a in lemma.assumes))
     need(used.isdisjoint(d.variables), "a variable is not arbitrary", *d.variables)
     shown = law(lemma.left, lemma.right, d.variables)
@@ -366,13 +370,13 @@ def _lemma(d: Lemma, follow: Follow) -> Proof:
 
 def _natural_induction(d: NaturalInduction, follow: Follow) -> Proof:
     m, left, right = formed(d.variable), formed(d.left), formed(d.right)
-    need(m.op == "var" and m.data[1] == "natural", "no natural number", m)
+    need(m.op == "var" and m.data[1] == "natural", "not a natural number", m)
     need(left.shape == right.shape, "the shapes differ", left, right)
-    need(m not in d.variables, "the number is no further variable", m)
+    need(m not in d.variables, "the number may not be a further variable", m)
     apart = all(v is m or m not in free(v) for v in names(left, right))
     need(apart, "a variable ranges below the number", left, right)
     base, step = follow(d.base), follow(d.step)
-    need(base.relation == step.relation == "=", "a part is no equation")
+    need(base.relation == step.relation == "=", "a part is not an equation")
     after = integer(add(m, ONE))
     for proof, at, says in ((base, ZERO, "the base case"), (step, after, "the step")):
         sides = (substitute(left, m, at), substitute(right, m, at))
@@ -397,7 +401,7 @@ def _sum_of_squares(d: SumOfSquares, follow: Follow) -> Proof:
     alike = left.shape == right.shape and left.finite and right.finite
     need(alike, "not two finite arrays of one shape", left, right)
     for n in left.shape:
-        need(always_less(num(-1), n), "no number of entries", n)
+        need(always_less(num(-1), n), "the number of entries may be negative", n)
     total = squares(left, right)
     need(part.left is total and part.right is ZERO, "not Σ (a − b)² = 0", total)
     return _equal(left, right, part)
@@ -409,7 +413,7 @@ def _left_inverse(d: LeftInverse, follow: Follow) -> Proof:
     square = a.ndim == 2 and a.shape == b.shape  # if no product, left is itself 1
     good = square and part.right.op == "eye" and a.finite and b.finite
     need(good, "not A B = 1 for square matrices", part.left, part.right)
-    need(always_less(num(-1), a.shape[0]), "no number of rows", a.shape[0])
+    need(always_less(num(-1), a.shape[0]), "the number of rows may be negative", a.shape[0])
     turned = d.left is make("matmul", (b, a), shape=a.shape) and d.right is part.right
     need(turned, "not B A = 1", d.left, d.right)
     return _equal(d.left, d.right, part)
@@ -418,14 +422,14 @@ def _left_inverse(d: LeftInverse, follow: Follow) -> Proof:
 def _differ(d: Differ, follow: Follow) -> Proof:
     part, apart = follow(d.part), follow(d.apart)
     left, right = formed(d.left), formed(d.right)
-    need(part.relation == apart.relation == "=", "a part is no equation")
+    need(part.relation == apart.relation == "=", "a part is not an equation")
     need(left.shape == right.shape, "the shapes differ", left, right)
     numbers = not part.left.shape and part.left.finite and part.right.finite
     need(numbers, "not two finite numbers", part.left)
     gap = subtract(part.left, part.right)
     need(apart.left is gap, "not the difference of the two", apart.left, gap)
     certain, used = _signs(d.signs, left, right).nonzero(apart.right)
-    need(certain, "the form does not settle that it is not 0", apart.right)
+    need(certain, "its form does not show that it is not 0", apart.right)
     inhabited(names(part.left, part.right, apart.right) - names(left, right))
     assumes = (part.assumes - {("equal", law(left, right))}) | apart.assumes | used
     return Proof(_KEY, "!=", left, right, assumes)
@@ -439,11 +443,11 @@ def _sign(d: Sign, follow: Follow) -> Proof:
     need(good, "not one equation for each case")
     least, assumed = 2, frozenset[Assumption]()
     for place, part, steps in zip(at, map(follow, d.parts), signs, strict=True):
-        need(part.relation == "=", "a part is no equation", part.left)
+        need(part.relation == "=", "a part is not an equation", part.left)
         need(part.left is entry(array, *place), "not the entry of that case", part.left)
         inhabited(free(part.right) - free(part.left))
         certain, used = _signs(steps, part.left).sign(part.right)
-        need(certain, "the form of the entry does not settle its sign", part.right)
+        need(certain, "the form of the entry does not show its sign", part.right)
         least, assumed = min(least, certain), assumed | used | part.assumes
     return Proof(_KEY, ">" if least == 2 else ">=", array, ZERO, assumed)
 
@@ -462,7 +466,7 @@ def close(
     """
     w = proof.witness
     made = (proof.relation, proof.left, proof.right, proof.assumes, w)
-    need(_MADE.get(proof) == made, "this proof was not made by replay")
+    need(_ISSUED.get(proof) == made, "this proof was not made by replay")
     shown: tuple[object, ...]
     if w is None:
         weaker = claimed[0] in _WEAKER.get(proof.relation, ())
@@ -472,12 +476,12 @@ def close(
     need(shown == claimed, "it shows something else", proof.left, proof.right)
     terms = [t for t in (proof.left, proof.right, *shown) if isinstance(t, Term)]
     known = _signs(signs)
-    _stated(*terms)
-    open_, used = outside([*terms, *(t for a in proof.assumes for t in sides_of(a))], known)
-    unshown, more = outside([term for _, term in used], known)
-    _stated(*(term for _, term in used))
+    _refuse_open(*terms)
+    open_, used = unshown_ranges([*terms, *(t for a in proof.assumes for t in sides_of(a))], known)
+    unshown, more = unshown_ranges([term for _, term in used], known)
+    _refuse_open(*(term for _, term in used))
     extra = sorted(f"{name} {term!r}" for name, term in (proof.assumes | used) - granted)
-    need(not extra, "assumptions nobody granted: " + "; ".join(extra))
+    need(not extra, "assumptions that were not granted: " + "; ".join(extra))
     for one in (*open_, *unshown):
         raise Refused("it may read outside of its axis", one.reader, one.number)
     need(not more, "what shows a range reads outside of an axis", *(t for _, t in more))

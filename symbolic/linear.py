@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from .budget import spend
+from .budget import check_time
 from .derivation import SignStep
 from .scalars import ONE, add, mul, num, number_of, power, subtract
 from .terms import Term, make
@@ -17,7 +17,7 @@ from .terms import Term, make
 Steps = tuple[SignStep, ...]
 Monomial = tuple[Term, ...]
 Linear = dict[Monomial, Fraction]
-COPIES = 6
+MAX_REPEATED_FACTORS = 6
 KIND = {1: "nonnegative", 2: "positive"}
 
 
@@ -42,7 +42,7 @@ def collected(t: Term, scale: Fraction = Fraction(1)) -> Linear:
 
     A sum is split only if a literal is all it is multiplied with; products are not expanded.
     """
-    spend()
+    check_time()
     factors = sorted(_factors(t), key=lambda f: f.key)
     for literal in map(number_of, factors):
         scale *= 1 if literal is None else literal
@@ -61,7 +61,7 @@ def _factors(t: Term) -> Iterator[Term]:
     if t.op == "mul":
         for arg in t.args:
             yield from _factors(arg)
-    elif t.op == "power" and 1 < abs(t.data) <= COPIES:
+    elif t.op == "power" and 1 < abs(t.data) <= MAX_REPEATED_FACTORS:
         for _ in range(abs(t.data)):
             yield from _factors(power(t.args[0], t.data // abs(t.data)))
     else:
@@ -94,20 +94,20 @@ def divided(whole: Monomial, part: Monomial) -> Monomial | None:
     return tuple(rest)
 
 
-def multiples(own: Linear, told: Linear) -> Iterator[tuple[Term, Linear]]:
-    """Yield (factor, rest) with own = factor · told + rest, so that one monomial cancels."""
+def multiples(own: Linear, other: Linear) -> Iterator[tuple[Term, Linear]]:
+    """Yield (factor, rest) with own = factor · other + rest, so that one monomial cancels."""
     for whole, c in sorted(own.items(), key=lambda part: order(part[0])):
-        for part, k in sorted(told.items(), key=lambda part: order(part[0])):
+        for part, k in sorted(other.items(), key=lambda part: order(part[0])):
             others = divided(whole, part) if part and c / k > 0 else None
             if others is not None:
                 rest = dict(own)
-                for more, coefficient in told.items():
+                for more, coefficient in other.items():
                     monomial = tuple(sorted((*others, *more), key=lambda f: f.key))
                     rest[monomial] = rest.get(monomial, Fraction(0)) - c / k * coefficient
                 yield mul(num(c / k), *others), {m: x for m, x in rest.items() if x}
 
 
-def shared(a: Monomial, b: Monomial) -> tuple[Monomial, list[Term], list[Term]]:
+def common_factors(a: Monomial, b: Monomial) -> tuple[Monomial, list[Term], list[Term]]:
     """Return the common factors of two products and the remaining factors of each."""
     both, left, right = list[Term](), list[Term](), list(b)
     for factor in a:

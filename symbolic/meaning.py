@@ -23,7 +23,7 @@ ARITY = {
     )
     for op in ops
 }
-"""How many numbers each operation takes that is taken entry by entry; 0: any number."""
+"""The number of arguments of each elementwise operation; 0: any number."""
 ELEMENTWISE = frozenset(ARITY)
 
 At = Sequence[Term]

@@ -21,12 +21,12 @@ from .array import (
     as_array,
     axis_at,
     broadcast_shapes,
-    numbers,
     permuted,
-    truths,
+    require_numbers,
+    require_truth_values,
 )
 from .array import matmul as matmul  # noqa: PLC0414 (one of the standard's names)
-from .refusals import DTYPES, INSTEAD, ask_from, cast
+from .refusals import DTYPES, REPLACEMENTS, cast, record_user_request
 from .scalars import (
     ONE,
     ZERO,
@@ -54,15 +54,17 @@ def __getattr__(name: str) -> Any:
         return DTYPES[name]
     if name.startswith("__"):
         raise AttributeError(name)
-    ask_from(f"the function {name!r} of symbolic arrays, which have none")
-    told = f"write {INSTEAD[name]}" if name in INSTEAD else f"they have {', '.join(NAMES)}"
+    record_user_request(f"the function {name!r} of symbolic arrays, which have none")
+    told = (
+        f"write {REPLACEMENTS[name]}" if name in REPLACEMENTS else f"they have {', '.join(NAMES)}"
+    )
     raise AttributeError(f"symbolic arrays have no function {name!r}; {told}")
 
 
 def _elementwise(op: str, says: str) -> Callable[[Any], Array]:
     def function(x: Any, /) -> Array:
         a = as_array(x)
-        numbers(a)
+        require_numbers(a)
         return Array(unary(op, a.term))
 
     function.__name__, function.__doc__ = op, says
@@ -118,7 +120,7 @@ def _operator(rule: Callable[[Any, Any], Any], says: str) -> Callable[[Any, Any]
 
 def _connective(rule: Callable[[Any, Any], Any], says: str) -> Callable[[Any, Any], Array]:
     def function(x1: Any, x2: Any, /) -> Array:
-        truths(as_array(x1), as_array(x2))
+        require_truth_values(as_array(x1), as_array(x2))
         return as_array(rule(x1, x2))
 
     function.__doc__ = says
@@ -158,7 +160,7 @@ def positive(x: Any, /) -> Array:
     return +as_array(x)
 
 
-def _together(op: str, *arrays: Array) -> Array:
+def _broadcast_op(op: str, *arrays: Array) -> Array:
     shape = broadcast_shapes(*(a.axes for a in arrays))
     return Array(make(op, tuple(array.broadcast_to(a, shape).term for a in arrays), shape=shape))
 
@@ -166,8 +168,8 @@ def _together(op: str, *arrays: Array) -> Array:
 def maximum(x1: Any, x2: Any, /) -> Array:
     """The larger of two numbers, entry by entry."""
     x, y = as_array(x1), as_array(x2)
-    numbers(x, y)
-    return _together("maximum", x, y)
+    require_numbers(x, y)
+    return _broadcast_op("maximum", x, y)
 
 
 def minimum(x1: Any, x2: Any, /) -> Array:
@@ -200,18 +202,20 @@ def ceil(x: Any, /) -> Array:
 def where(condition: Any, x1: Any, x2: Any, /) -> Array:
     """x1 where the condition holds, x2 elsewhere; both are numbers or both truth values."""
     c, x, y = (as_array(v) for v in (condition, x1, x2))
-    truths(c)
+    require_truth_values(c)
     if is_truth(x.term) != is_truth(y.term):
-        raise TypeError(f"where chooses between numbers and truth values: {x!r} and {y!r}")
-    return _together("where", c, x, y)
+        raise TypeError(
+            f"where wants two arrays of numbers or two of truth values; got {x!r} and {y!r}"
+        )
+    return _broadcast_op("where", c, x, y)
 
 
-def _on(device: Any) -> None:
+def _refuse_device(device: Any) -> None:
     if device is not None:
-        raise TypeError(f"a symbolic array is on no device, not on {device!r}; x.device is None")
+        raise TypeError(f"a symbolic array has no device (x.device is None); got {device!r}")
 
 
-def _in(dtype: Any, a: Array) -> Array:
+def _as_dtype(dtype: Any, a: Array) -> Array:
     return a if dtype is None else Array(cast(a.term, dtype))
 
 
@@ -222,17 +226,17 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
     form.
     """
     del copy  # a term is never changed
-    _on(device)
+    _refuse_device(device)
     return Array(cast(as_array(x).term, dtype))
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Array:
     """An array, a number, or a (nested) list of them, as an array."""
     del copy
-    _on(device)
+    _refuse_device(device)
     if isinstance(obj, list | tuple):
-        return _in(dtype, stack([asarray(one) for one in obj]))
-    return _in(dtype, as_array(obj))
+        return _as_dtype(dtype, stack([asarray(one) for one in obj]))
+    return _as_dtype(dtype, as_array(obj))
 
 
 def matrix_transpose(x: Array, /) -> Array:
@@ -251,7 +255,7 @@ def _axes_at(axis: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     found = tuple(axis_at(k, ndim) for k in (axis if isinstance(axis, tuple | list) else (axis,)))
     if len(set(found)) < len(found):
-        raise ValueError(f"an axis is named twice in {axis!r}")
+        raise ValueError(f"an axis occurs twice in {axis!r}")
     return found
 
 
@@ -260,7 +264,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     places = _axes_at(axis if isinstance(axis, tuple | list) else (axis,), x.ndim)
     for place in places:
         if x.axes[place] is not ONE:
-            raise AxisMismatch(f"axis {place} of {x!r} has length {x.axes[place]!r} and not 1")
+            raise AxisMismatch(f"axis {place} of {x!r} has length {x.axes[place]!r}, not 1")
     return x[tuple(0 if k in places else slice(None) for k in range(x.ndim))]
 
 
@@ -268,7 +272,7 @@ def permute_dims(x: Array, /, axes: Sequence[int]) -> Array:
     """The array with its axes in another order."""
     order = _axes_at(tuple(axes), x.ndim)
     if len(order) != x.ndim:
-        raise ValueError(f"permute_dims wants each of the {x.ndim} axes once, and was given {axes}")
+        raise ValueError(f"permute_dims wants each of the {x.ndim} axes once; got {axes}")
     return Array(permuted(x.term, order))
 
 
@@ -284,18 +288,18 @@ def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
 
 
 def _reduced(x: Array, axis: int) -> Array:
-    numbers(x)
+    require_numbers(x)
     shape = (*x.axes[:axis], *x.axes[axis + 1 :])
     return Array(make("reduce", (x.term,), axis, shape))
 
 
-def _over(x: Any, axis: Any, keepdims: Any, rule: Callable[[Array, int], Array]) -> Array:
+def _reduce_axes(x: Any, axis: Any, keepdims: Any, rule: Callable[[Array, int], Array]) -> Array:
     """Apply a reduction over some axes, one after the other."""
     a = as_array(x)
     if keepdims not in (True, False) or isinstance(keepdims, Array):
-        raise TypeError(f"keepdims is True or False, and not {keepdims!r}")
+        raise TypeError(f"keepdims wants True or False; got {keepdims!r}")
     places = sorted(_axes_at(axis, a.ndim))
-    numbers(a)
+    require_numbers(a)
     found = a
     for gone, place in enumerate(places):
         found = rule(found, place - gone)
@@ -313,17 +317,17 @@ def sum(
     keepdims: bool = False,
 ) -> Array:
     """The sum over one axis, several, or all."""
-    return _in(dtype, _over(x, axis, keepdims, _reduced))
+    return _as_dtype(dtype, _reduce_axes(x, axis, keepdims, _reduced))
 
 
 def mean(
     x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False
 ) -> Array:
     """The mean over axes; over the outcomes of a probability space, the expectation."""
-    return _over(x, axis, keepdims, _meant)
+    return _reduce_axes(x, axis, keepdims, _mean)
 
 
-def _meant(x: Array, axis: int) -> Array:
+def _mean(x: Array, axis: int) -> Array:
     length, total = x.axes[axis], _reduced(x, axis)
     return total if length.op == "space" else total / as_array(length)
 
@@ -340,11 +344,11 @@ def _length(n: Any) -> Term:
     length = integer(length)
     if isinstance(n, float) or not is_count(length):
         raise TypeError(
-            f"an axis length is an integer or made of sizes, and not {n!r}; where less is meant "
-            "than an axis holds, write a mask: xp.where(xp.arange(n) < m, x, 0)"
+            f"an axis length is an integer or a polynomial in sizes; got {n!r}; for a part of an "
+            "axis, write a mask: xp.where(xp.arange(n) < m, x, 0)"
         )
     if always_less(length, ZERO):
-        raise ValueError(f"an axis of length {length!r}")
+        raise ValueError(f"an axis length is at least 0; got {length!r}")
     return length
 
 
@@ -355,8 +359,8 @@ def broadcast_to(x: Any, /, shape: Any) -> Array:
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
     """An array filled with one number."""
-    _on(device)
-    return _in(dtype, broadcast_to(as_array(fill_value), shape))
+    _refuse_device(device)
+    return _as_dtype(dtype, broadcast_to(as_array(fill_value), shape))
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
@@ -389,19 +393,19 @@ def eye(
     n_rows: Any, n_cols: Any = None, /, *, k: Any = 0, dtype: Any = None, device: Any = None
 ) -> Array:
     """Ones where the column is the row plus k, zeros elsewhere; for k = 0 the identity matrix."""
-    _on(device)
+    _refuse_device(device)
     rows, columns = _length(n_rows), _length(n_rows if n_cols is None else n_cols)
-    shift = _whole(k, "k")
+    shift = _integer_number(k, "k")
     if rows is columns and number_of(shift.term) == 0:
-        return _in(dtype, Array(make("eye", (rows,), shape=(rows, rows))))
+        return _as_dtype(dtype, Array(make("eye", (rows,), shape=(rows, rows))))
     here = arange(rows)[:, None] + shift == arange(columns)[None, :]
     return astype(here, DTYPES["float64"] if dtype is None else dtype)
 
 
-def _whole(value: Any, name: str) -> Array:
+def _integer_number(value: Any, name: str) -> Array:
     a = as_array(value)
     if isinstance(value, float) or a.ndim or not is_whole(a.term):
-        raise TypeError(f"{name} is a whole number, and not {value!r}")
+        raise TypeError(f"{name} wants an integer; got {value!r}")
     return a
 
 
@@ -409,28 +413,28 @@ def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Array:
     """start, start + step, .. up to but excluding stop; 0, 1, .., n − 1 for a single number n."""
-    _on(device)
+    _refuse_device(device)
     first, last = (0, start) if stop is None else (start, stop)
-    stride = number_of(_whole(step, "step").term)
+    stride = number_of(_integer_number(step, "step").term)
     if not stride:
-        raise ValueError(f"a range with the step {step!r}; it is an integer and not 0")
-    away = _whole(last, "stop") - _whole(first, "start")
+        raise ValueError(f"arange wants an integer step other than 0; got {step!r}")
+    away = _integer_number(last, "stop") - _integer_number(first, "start")
     span = integer((away if stride > 0 else -away).term)
     width = builtins.abs(int(stride))
     count, rest = split_integer(integer(scalars.add(span, num(width - 1))), num(width))
     if number_of(rest) is None:
         raise WrongIndex(
-            f"how many numbers stand between {first!r} and {last!r} in steps of {step!r} is not "
-            "certain; write start + step * xp.arange(n)"
+            f"the count of numbers from {first!r} to {last!r} in steps of {step!r} is not known; "
+            "write start + step * xp.arange(n)"
         )
     length = _length(Array(count))
     found = Array(make("arange", (length,), shape=(length,)))
     found = found if stride == 1 else found * int(stride)
     begin = as_array(first)
-    return _in(dtype, found if number_of(begin.term) == 0 else found + begin)
+    return _as_dtype(dtype, found if number_of(begin.term) == 0 else found + begin)
 
 
-def _band(x: Array, keep: Callable[[Array, Array], Array]) -> Array:
+def _triangle(x: Array, keep: Callable[[Array, Array], Array]) -> Array:
     if x.ndim < 2:
         raise AxisMismatch(f"a triangle needs two axes; {x!r} has {x.ndim}")
     rows, columns = x.shape[-2:]
@@ -440,38 +444,38 @@ def _band(x: Array, keep: Callable[[Array, Array], Array]) -> Array:
 
 def tril(x: Array, /, *, k: Any = 0) -> Array:
     """x where the column is at most the row plus k, 0 elsewhere."""
-    return _band(x, lambda i, j: j <= i + _whole(k, "k"))
+    return _triangle(x, lambda i, j: j <= i + _integer_number(k, "k"))
 
 
 def triu(x: Array, /, *, k: Any = 0) -> Array:
     """x where the column is at least the row plus k, 0 elsewhere."""
-    return _band(x, lambda i, j: j >= i + _whole(k, "k"))
+    return _triangle(x, lambda i, j: j >= i + _integer_number(k, "k"))
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     """Whether each number is among the entries of a vector."""
     x, values = as_array(x1), as_array(x2)
-    numbers(x, values)
+    require_numbers(x, values)
     if values.ndim != 1:
-        raise AxisMismatch(f"isin wants a list of values; {values!r} has {values.ndim} axes")
+        raise AxisMismatch(f"isin wants a vector of values; {values!r} has {values.ndim} axes")
     found = Array(make("isin", (x.term, values.term), shape=x.axes))
     return ~found if invert else found
 
 
-def _of_one_kind(arrays: Any, name: str) -> list[Array]:
+def _arrays_of_one_kind(arrays: Any, name: str) -> list[Array]:
     if isinstance(arrays, Array) or not isinstance(arrays, Sequence):
-        raise TypeError(f"{name} wants a tuple or a list of arrays, and was given {arrays!r}")
+        raise TypeError(f"{name} wants a tuple or a list of arrays; got {arrays!r}")
     found = [as_array(a) for a in arrays]
     if not found:
-        raise ValueError(f"{name} of no arrays")
+        raise ValueError(f"{name} wants at least one array")
     if len({is_truth(a.term) for a in found}) > 1:
-        raise TypeError(f"{name} of numbers and truth values; write xp.astype(.., ..)")
+        raise TypeError(f"{name} wants numbers only or truth values only; write xp.astype(.., ..)")
     return found
 
 
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     """The arrays joined along an axis; for None, all their entries in one axis."""
-    parts = _of_one_kind(arrays, "concat")
+    parts = _arrays_of_one_kind(arrays, "concat")
     if axis is None:
         parts, axis = [reshape(a, (a.size,)) for a in parts], 0
     first = parts[0]
@@ -493,12 +497,12 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
 
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     """Arrays of equal shape joined along a new axis."""
-    parts = _of_one_kind(arrays, "stack")
+    parts = _arrays_of_one_kind(arrays, "stack")
     shape = parts[0].axes
     for other in parts[1:]:
         if other.axes != shape:
             raise AxisMismatch(
-                f"stack wants arrays of one shape, and was given {shape} and {other.axes}; write "
+                f"stack wants arrays of one shape; got {shape} and {other.axes}: write "
                 "xp.broadcast_to(.., ..)"
             )
     place = axis_at(axis, len(shape) + 1)
@@ -513,8 +517,8 @@ def reshape(x: Array, /, shape: Any, *, copy: Any = None) -> Array:
     """
     del copy
     given = list(shape) if isinstance(shape, tuple | list) else [shape]
-    if _rest(given):
-        given = _with_rest(x, given)
+    if _inferred_axes(given):
+        given = _infer_length(x, given)
     target = _axis_lengths(given)
     groups: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     i = j = 0
@@ -542,7 +546,7 @@ def reshape(x: Array, /, shape: Any, *, copy: Any = None) -> Array:
     return Array(make("reshape", (x.term,), tuple(groups), target))
 
 
-def _rest(shape: list[Any]) -> list[int]:
+def _inferred_axes(shape: list[Any]) -> list[int]:
     """Return the places at which a shape has −1."""
     return [
         k
@@ -551,15 +555,15 @@ def _rest(shape: list[Any]) -> list[int]:
     ]
 
 
-def _with_rest(x: Array, shape: list[Any]) -> list[Any]:
-    place, *more = _rest(shape)
+def _infer_length(x: Array, shape: list[Any]) -> list[Any]:
+    place, *more = _inferred_axes(shape)
     if more:
-        raise ValueError(f"a shape has one length -1 at most: {shape}")
+        raise ValueError(f"a shape has at most one length -1; got {shape}")
     known = [as_array(n).term for k, n in enumerate(shape) if k != place]
     total = integer(mul(ONE, *x.axes))
     quotient, rest = split_integer(total, integer(mul(ONE, *known)))
     if number_of(rest) != 0:
-        raise AxisMismatch(f"cannot find the length for -1 in {shape} from shape {x.axes}")
+        raise AxisMismatch(f"cannot infer the length for -1 in {shape} from shape {x.axes}")
     return [*shape[:place], quotient, *shape[place + 1 :]]
 
 
@@ -573,4 +577,4 @@ NAMES = sorted(
     if name in ("e", "inf", "matmul", "newaxis", "pi")
     or (isinstance(thing, FunctionType) and thing.__module__ == __name__ and name[0] != "_")
 )
-"""What the standard names and symbolic arrays have."""
+"""The names of the standard that symbolic arrays provide."""

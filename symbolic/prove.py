@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
-from .budget import Budget, OutOfTime, now, within
+from .budget import Budget, OutOfTime, current_budget, within
 from .claim import Claim, Law
 from .decision import ClaimDecision, Decision, Witness
 from .derivation import Derivation
@@ -22,11 +22,10 @@ from .faults import Fault, fault_of
 from .gate import Misreading
 from .kernel import ANY_REAL, Proof, Refused, close, law, squares
 from .ranges import sides_of
-from .reading import outside
-from .reading import told as range_told
+from .reading import range_message, show_ranges
 from .refusals import demand
 from .scalars import is_truth
-from .showing import AtHand, Shown, compared, difference, equations_of, show
+from .showing import Attempt, Premises, compared, difference, equations_of, show
 from .statement import Statement, Theorem
 from .terms import Term, free, instantiate, make
 
@@ -65,8 +64,8 @@ def ranges_of(
     ]
     terms = [t for c in told for t in (c.left, c.right, c.witness) if t is not None]
     terms += [side for pair in statement.assume for side in pair]
-    unshown, used, _ = outside(terms, frozenset().union(*signs))
-    return "; ".join(map(range_told, unshown)), used
+    unshown, used, _ = show_ranges(terms, frozenset().union(*signs))
+    return "; ".join(map(range_message, unshown)), used
 
 
 def _sign_of(told: Law) -> frozenset[tuple[str, Term]]:
@@ -79,27 +78,26 @@ def _sign_of(told: Law) -> frozenset[tuple[str, Term]]:
     if claim.relation not in SIGNS or claim.variables:
         raise TypeError(
             "a hypothesis is an equation, for all values of some variables or of the givens, or "
-            "at_least, greater or differ of the givens; this one says "
-            f"{claim.relation!r} of {claim.left!r}"
+            f"at_least, greater or differ of the givens; got {claim.relation!r} of {claim.left!r}"
         )
     if claim.relation == "!=" and claim.left.shape:
         left, right = compared(claim)
         if any(length.op == "space" for length in left.shape):
             raise TypeError(
-                "random arrays that differ may do so where there is no probability, and then no "
-                f"expectation shows it; this hypothesis says it of {left!r}: say it of expectations"
+                "random arrays may differ on a set of probability 0 only, which no expectation "
+                f"shows; a hypothesis says that {left!r} differs: state it of expectations"
             )
         if not (left.finite and right.finite) or is_truth(left):
             raise TypeError(
-                "only arrays of finite numbers are taken to differ, not truth values nor what may "
-                f"be -inf; this says it of {left!r}"
+                "a hypothesis that two arrays differ wants arrays of finite numbers, not truth "
+                f"values or values that may be -inf; got {left!r}"
             )
         return frozenset({("positive", squares(left, right))})
     return frozenset({(SIGNS[claim.relation], difference(claim))})
 
 
-BOTH = "one conclusion is proved, and a witness refutes it"
-EARLY = 0.1  # seconds for a witness before a second way to a proof is tried
+PROVED_AND_REFUTED = "one conclusion is proved, and a witness refutes it"
+BRIEF_SECONDS = 0.1  # seconds for a witness before a second way to a proof is tried
 
 
 @dataclass(frozen=True)
@@ -157,22 +155,22 @@ def decide(
         return _misread(statement, statement.misreading)
     known: dict[Term, tuple[Derivation, tuple[Term, ...]]] = {}
     decided: list[ClaimDecision] = []
-    whole = Budget(effort.whole, now())
+    whole = Budget(effort.whole, current_budget())
     for says, claim in statement.claims.items():
         try:
             with within(whole):
-                found, shown = _decide(says, claim, statement, known, effort)
+                found, attempt = _decide(says, claim, statement, known, effort)
         except OutOfTime as late:
-            found, shown = ClaimDecision(says, claim, "undecided", why=str(late)), Shown()
+            found, attempt = ClaimDecision(says, claim, "undecided", why=str(late)), Attempt()
         except Exception as error:
             fault = fault_of(error)
             if fault is None:
                 raise  # an error about the statement
-            found, shown = _failed(says, claim, fault), Shown()
+            found, attempt = _internal_error(says, claim, fault), Attempt()
         decided.append(found)
         as_law = _as_lemma(claim)
-        if found.verdict == "proved" and shown.derivation is not None and as_law is not None:
-            known[as_law] = (shown.derivation, _variables(claim))
+        if found.verdict == "proved" and attempt.derivation is not None and as_law is not None:
+            known[as_law] = (attempt.derivation, _variables(claim))
     return Decision(tuple(decided))
 
 
@@ -197,7 +195,7 @@ def _as_lemma(claim: Claim) -> Term | None:
     return law_of(Law(claim))
 
 
-def _at_hand(claim: Claim, statement: Statement, known: Known) -> AtHand:
+def _premises(claim: Claim, statement: Statement, known: Known) -> Premises:
     """Return the hypotheses and the facts that the author of the claim cites.
 
     Raises :class:`NotProved` for a fact that is neither given nor proved before.
@@ -210,68 +208,68 @@ def _at_hand(claim: Claim, statement: Statement, known: Known) -> AtHand:
         if ("equal", at) not in allowed:
             if at not in known:
                 raise NotProved(
-                    f"a fact it is to rest on is neither a hypothesis nor an earlier conclusion "
+                    f"a fact that it uses is neither a hypothesis nor an earlier conclusion "
                     f"that was proved: {told.law.claim.left!r} = {told.law.claim.right!r}"
                 )
             lemmas[at] = known[at]
         more.append(instance(told))
     facts = frozenset(fact for fact in allowed if fact[0] in SIGNS.values())
-    return AtHand((*more, *equations(statement.assume)), facts, lemmas)
+    return Premises((*more, *equations(statement.assume)), facts, lemmas)
 
 
 def _decide(
     says: str, claim: Claim, statement: Statement, known: Known, effort: Effort
-) -> tuple[ClaimDecision, Shown]:
+) -> tuple[ClaimDecision, Attempt]:
     start = time.perf_counter()
     leaves, _ = ranges_of(statement, [claim])
     if leaves:
-        return ClaimDecision(says, claim, "undecided", why=leaves), Shown()
-    shown: Shown | None = None
-    early = _Early(claim, statement, effort)
+        return ClaimDecision(says, claim, "undecided", why=leaves), Attempt()
+    attempt: Attempt | None = None
+    early = _BriefSearch(claim, statement, effort)
     for guesses, seconds in _turns(claim, effort):
-        witness, _ = _refuted(claim, statement, effort, guesses) if guesses else (None, "")
+        witness, _ = _find_witness(claim, statement, effort, guesses) if guesses else (None, "")
         if witness is not None:
             took = time.perf_counter() - start
-            return ClaimDecision(says, claim, "refuted", witness=witness, seconds=took), Shown()
+            return ClaimDecision(says, claim, "refuted", witness=witness, seconds=took), Attempt()
         try:
             with within(seconds):
-                at_hand = replace(_at_hand(claim, statement, known), refuted=early)
-                shown = _by_laws(claim, statement, at_hand)
+                premises = replace(_premises(claim, statement, known), refuted=early)
+                attempt = _by_laws(claim, statement, premises)
         except (Refused, NotProved, RecursionError) as refused:
-            shown = Shown((), None, str(refused))
+            attempt = Attempt((), None, str(refused))
         except OutOfTime as late:
-            shown = Shown((), None, str(late))
+            attempt = Attempt((), None, str(late))
             continue
         break
-    assert shown is not None
-    rests, why = None, shown.why
-    if shown.proof is not None:
+    assert attempt is not None
+    rests, why = None, attempt.why
+    if attempt.proof is not None:
         try:
-            rests = settled(claim, statement, shown.proof)
+            rests = check_proof(claim, statement, attempt.proof)
         except Refused as refused:
             why = str(refused)
     witness, fault = early.witness, None
     if rests is not None and witness is not None:
-        return _failed(says, claim, Fault(BOTH, "")), Shown()
+        return _internal_error(says, claim, Fault(PROVED_AND_REFUTED, "")), Attempt()
     if rests is None and witness is None and effort.refuting:
-        witness, stopped = _refuted(claim, statement, effort)
+        witness, stopped = _find_witness(claim, statement, effort)
         fault = stopped if isinstance(stopped, Fault) else None
-        why = "; ".join(filter(None, (why, fault.told if fault is not None else str(stopped))))
+        why = "; ".join(filter(None, (why, fault.message if fault is not None else str(stopped))))
     if witness is None and fault is not None:
-        return replace(_failed(says, claim, fault), links=shown.links, why=why), Shown()
+        return replace(_internal_error(says, claim, fault), links=attempt.links, why=why), Attempt()
     verdict = "proved" if rests is not None else "refuted" if witness is not None else "undecided"
     seconds = time.perf_counter() - start
     if rests is None:
         return ClaimDecision(
-            says, claim, verdict, shown.links, witness=witness, why=why, seconds=seconds
-        ), Shown()
+            says, claim, verdict, attempt.links, witness=witness, why=why, seconds=seconds
+        ), Attempt()
     decided = ClaimDecision(
-        says, claim, verdict, shown.links, *rests, seconds=seconds, derivation=shown.derivation
+        says, claim, verdict, attempt.links, *rests, seconds=seconds, derivation=attempt.derivation
     )
-    return decided, shown
+    return decided, attempt
 
 
-def settled(
+def check_proof(
     claim: Claim,
     statement: Statement,
     proof: Proof,
@@ -291,32 +289,34 @@ def settled(
     allowed, claimed = granted(statement) | own, _claimed(claim)
     terms = [t for t in (proof.left, proof.right, *claimed) if isinstance(t, Term)]
     terms += [t for assumed in proof.assumes for t in sides_of(assumed)]
-    close(proof, allowed, claimed, outside(terms, allowed)[2])
-    _arbitrary(claim, proof.assumes - own)
+    close(proof, allowed, claimed, show_ranges(terms, allowed)[2])
+    _require_arbitrary(claim, proof.assumes - own)
     asked = _conditions(claim, statement) if asked is None else asked
     if any(condition.impossible for condition in asked):
         raise Refused(
-            "everywhere, the statement divides by 0 or takes a root or logarithm of what has none"
+            "the statement divides by 0, or takes an undefined root or logarithm, at every input"
         )
     rests = proof.assumes | within_axes
     rests -= {("injective", v) for name, v in rests if name == "permutation"}  # implied
-    used = tuple(sorted(map(_told, rests)))
-    return used, (*(condition.told for condition in asked), *_expected(claim, statement))
+    used = tuple(sorted(map(_assumption_text, rests)))
+    return used, (*(condition.phrase for condition in asked), *_expected(claim, statement))
 
 
-def _by_laws(claim: Claim, statement: Statement, at_hand: AtHand) -> Shown:
+def _by_laws(claim: Claim, statement: Statement, premises: Premises) -> Attempt:
     """Show the claim as its author advises; without advice, also with each law of the statement."""
-    shown = show(claim, at_hand)
-    if shown.proof is not None or claim.using or not statement.laws:
-        return shown
+    attempt = show(claim, premises)
+    if attempt.proof is not None or claim.using or not statement.laws:
+        return attempt
     more = equations_of(statement.laws, claim)
-    again = show(claim, replace(at_hand, equations=(*at_hand.equations, *more))) if more else shown
-    return again if again.proof is not None else shown
+    if not more:
+        return attempt
+    again = show(claim, replace(premises, equations=(*premises.equations, *more)))
+    return again if again.proof is not None else attempt
 
 
-def _failed(says: str, claim: Claim, fault: Fault) -> ClaimDecision:
+def _internal_error(says: str, claim: Claim, fault: Fault) -> ClaimDecision:
     """Return the verdict "internal error" on a conclusion during which attnproof failed."""
-    return ClaimDecision(says, claim, "internal error", why=fault.told, fault=fault)
+    return ClaimDecision(says, claim, "internal error", why=fault.message, fault=fault)
 
 
 def _turns(claim: Claim, effort: Effort) -> list[tuple[int, float]]:
@@ -329,15 +329,15 @@ def _turns(claim: Claim, effort: Effort) -> list[tuple[int, float]]:
     return [(effort.glance, effort.patience), (8 * effort.glance, effort.prove)]
 
 
-def _arbitrary(claim: Claim, assumed: frozenset[tuple[str, Term]]) -> None:
+def _require_arbitrary(claim: Claim, assumed: frozenset[tuple[str, Term]]) -> None:
     """Refuse a proof that assumed something about a variable it must hold for all values of."""
     variables = set(_variables(claim))
     for _, term in assumed:
         if free(term) & variables:
-            raise Refused(f"for all: something is assumed of a variable: {term!r}")
+            raise Refused(f"for all: the proof makes an assumption about a variable: {term!r}")
 
 
-def _refuted(
+def _find_witness(
     claim: Claim, statement: Statement, effort: Effort, guesses: int | None = None
 ) -> tuple[Witness | None, str | Fault]:
     """Return a certified witness or None, and why the search stopped, if it failed."""
@@ -364,20 +364,20 @@ def _refuted(
 
 
 @dataclass
-class _Early:
+class _BriefSearch:
     """A brief search for a witness, made once, when the first way to a proof has failed."""
 
     claim: Claim
     statement: Statement
     effort: Effort
-    looked: bool = False
+    searched: bool = False
     witness: Witness | None = None
 
     def __call__(self) -> bool:
-        if self.effort.refuting and not self.looked:
-            self.looked = True
-            brief = replace(self.effort, limit=min(EARLY, self.effort.limit))
-            self.witness, _ = _refuted(self.claim, self.statement, brief)
+        if self.effort.refuting and not self.searched:
+            self.searched = True
+            brief = replace(self.effort, limit=min(BRIEF_SECONDS, self.effort.limit))
+            self.witness, _ = _find_witness(self.claim, self.statement, brief)
         return self.witness is not None
 
 
@@ -394,15 +394,15 @@ def _conditions(claim: Claim, statement: Statement) -> tuple[Condition, ...]:
     They come from everything that is written: the sides, the author's steps, the witness and the
     hypotheses.
     """
-    return conditions(*_written(claim, statement), facts=granted(statement))
+    return conditions(*_written_terms(claim, statement), facts=granted(statement))
 
 
 def _expected(claim: Claim, statement: Statement) -> tuple[str, ...]:
-    written = _written(claim, statement)
-    return ("every expectation that is written exists",) if expectations(*written) else ()
+    written = _written_terms(claim, statement)
+    return ("every expectation in the statement exists",) if expectations(*written) else ()
 
 
-def _written(claim: Claim, statement: Statement) -> tuple[Term, ...]:
+def _written_terms(claim: Claim, statement: Statement) -> tuple[Term, ...]:
     told = [*claim.at_witness().terms(), *(t for pair in statement.assume for t in pair)]
     told += [t for law in statement.laws for t in law.claim.terms()]
     if claim.witness is not None:
@@ -410,7 +410,7 @@ def _written(claim: Claim, statement: Statement) -> tuple[Term, ...]:
     return tuple(told)
 
 
-def _told(assumption: tuple[str, Term]) -> str:
+def _assumption_text(assumption: tuple[str, Term]) -> str:
     name, term = assumption
     if name == "equal":
         left, right = _law_sides(term)
@@ -419,8 +419,8 @@ def _told(assumption: tuple[str, Term]) -> str:
     if name in ("nonnegative", "positive", "nonzero") and term.op not in ("var", "function"):
         sign = {"nonnegative": ">= 0", "positive": "> 0", "nonzero": "is not 0"}[name]
         return f"{term!r} {sign}"
-    shown = term.data[0] if term.op == "function" else repr(term)
-    return f"{shown} is {'a ' if name == 'permutation' else ''}{name}"
+    attempt = term.data[0] if term.op == "function" else repr(term)
+    return f"{attempt} is {'a ' if name == 'permutation' else ''}{name}"
 
 
 def _law_sides(term: Term) -> tuple[Term, Term]:

@@ -57,22 +57,22 @@ def ranges(t: Term) -> Iterator[Range]:
         (x, start), (axis, step) = t.args, t.data
         span = t.shape[axis]
         last = add(start, mul(num(step), add(span, num(-1))))
-        for number in (start, span, _room(x.shape[axis], last)):
+        for number in (start, span, _positions_after(x.shape[axis], last)):
             yield Range(number, t, axis)
     elif t.op == "pick":
-        yield from _of_place(t, t.args[1], t.data)
+        yield from _index_ranges(t, t.args[1], t.data)
     elif t.op in ("entry", "row"):
         for axis, at in enumerate(t.args[1:]):
-            yield from _of_place(t, at, axis)
+            yield from _index_ranges(t, at, axis)
     elif t.op == "gather":
         e = t.args[1]
-        yield from _of_place(t, entry(e, opened(e.shape[0], e)), t.data)
+        yield from _index_ranges(t, entry(e, opened(e.shape[0], e)), t.data)
     for length in t.args[:1] if t.op == "sum" else t.shape:
         if length.op != "space":
             yield Range(length, t)
 
 
-def _of_place(t: Term, at: Term, axis: int) -> Iterator[Range]:
+def _index_ranges(t: Term, at: Term, axis: int) -> Iterator[Range]:
     length = t.args[0].shape[axis]
     if below(at, length):
         return
@@ -80,10 +80,10 @@ def _of_place(t: Term, at: Term, axis: int) -> Iterator[Range]:
         yield Range(NEVER, t, axis, at)
         return
     yield Range(integer(at), t, axis, at)
-    yield Range(_room(length, at), t, axis, at)
+    yield Range(_positions_after(length, at), t, axis, at)
 
 
-def _room(length: Term, at: Term) -> Term:
+def _positions_after(length: Term, at: Term) -> Term:
     """Return the number of positions of an axis after an index."""
     return integer(subtract(add(length, num(-1)), at))
 
@@ -100,7 +100,7 @@ def sides_of(assumption: Assumption) -> tuple[Term, ...]:
     return tuple(instantiate(side, *values) for side in term.args)
 
 
-def outside(terms: Iterable[Term], signs: Signs) -> tuple[list[Range], Facts]:
+def unshown_ranges(terms: Iterable[Term], signs: Signs) -> tuple[list[Range], Facts]:
     """Return the ranges in the terms that no known sign shows, and the facts behind the others."""
     unshown, used = list[Range](), NOTHING
     for one in (r for term in terms for part in parts(term) for r in ranges(part)):

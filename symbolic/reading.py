@@ -13,15 +13,15 @@ from .linear import Steps, collected, joined, step, times
 from .ranges import NEVER, Range, parts, ranges
 from .rules.base import NOTHING, Assumption, Facts
 from .scalars import add, always_less, integer, mul, num, number_of, subtract
-from .signs import NEITHER, Found, find, shown
+from .signs import NEITHER, Found, find_sign, signs_after
 from .terms import Term, free
 
 SIGNS = ("positive", "nonnegative")
 
 
-def told(one: Range) -> str:
+def range_message(one: Range) -> str:
     """Return a message: the range that is not shown, and the hypothesis that would show it."""
-    what = _what(one)
+    what = _read_text(one)
     if one.number is NEVER:
         return f"{what}: it is not an integer by its form"
     parts = one.number.args if one.number.op == "add" else (one.number,)
@@ -32,16 +32,14 @@ def told(one: Range) -> str:
         return f"{what}: it leaves the axis at all sizes"
     runs = any(v.op == "index" for v in free(one.number))
     helps = (
-        "let the index run over the places that are there, such as rows(n - 1, ..)"
+        "let the index run over existing positions only, such as rows(n - 1, ..)"
         if runs
         else f"a hypothesis at_least({left!r}, {right!r}) in assume= would show it"
     )
-    return (
-        f"{what}: that it stays inside is shown neither by its form nor by a hypothesis; " + helps
-    )
+    return f"{what}: neither its form nor a hypothesis shows that it stays inside; {helps}"
 
 
-def _what(one: Range) -> str:
+def _read_text(one: Range) -> str:
     t, axis = one.reader, one.axis
     if axis is None:
         return f"an axis of length {one.number!r}"
@@ -111,18 +109,18 @@ def never_negative(number: Term) -> Found:
     return NEITHER
 
 
-def leaving(t: Term) -> list[Range]:
+def open_operation_ranges(t: Term) -> list[Range]:
     """Return the ranges of one operation that its form does not show."""
     return [one for one in ranges(t) if not never_negative(one.number)[0]]
 
 
 def open_ranges(term: Term) -> tuple[Range, ...]:
     """Return the ranges of a term that its form does not show, the innermost first."""
-    return _looked_at(term)[0]
+    return _ranges_by_form(term)[0]
 
 
 @cache
-def _looked_at(term: Term) -> tuple[tuple[Range, ...], Steps]:
+def _ranges_by_form(term: Term) -> tuple[tuple[Range, ...], Steps]:
     """Return the ranges of a term that its form does not show, and the steps to the others."""
     found: dict[Term, Range] = {}
     steps: list[Steps] = []
@@ -136,7 +134,7 @@ def _looked_at(term: Term) -> tuple[tuple[Range, ...], Steps]:
     return tuple(found.values()), joined(*steps)
 
 
-def outside(
+def show_ranges(
     terms: Iterable[Term], granted: Iterable[Assumption] = ()
 ) -> tuple[tuple[Range, ...], Facts, Steps]:
     """Return the ranges in the terms that are not shown, the facts used, and the steps.
@@ -145,15 +143,15 @@ def outside(
     """
     facts = frozenset(fact for fact in granted if fact[0] in SIGNS and not open_ranges(fact[1]))
     unshown: dict[Term, Range] = {}
-    used, steps = NOTHING, [_looked_at(t)[1] for _, t in facts]
+    used, steps = NOTHING, [_ranges_by_form(t)[1] for _, t in facts]
     for term in terms:
-        asked, by_form = _looked_at(term)
+        asked, by_form = _ranges_by_form(term)
         steps.append(by_form)
         for one in asked:
-            certain, how = find(one.number, facts)
+            certain, how = find_sign(one.number, facts)
             if certain:
                 steps.append(how)
-                used |= shown(how, free(one.number)).sign(one.number)[1]
+                used |= signs_after(how, free(one.number)).sign(one.number)[1]
             else:
                 unshown.setdefault(one.number, one)
     return tuple(unshown.values()), used, joined(*steps)

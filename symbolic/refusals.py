@@ -90,9 +90,9 @@ def kind_of(dtype: Any) -> str:
     kind = KINDS.get(str(shown).removeprefix("torch."))
     if kind is None:
         raise TypeError(
-            f"{dtype!r} is not a dtype of symbolic arrays: they hold real numbers (float64), whole "
-            "numbers (int64) and truth values (bool), and neither round nor wrap round; take "
-            "x.dtype of an array at hand"
+            f"{dtype!r} is not a dtype of symbolic arrays: they hold real numbers (float64), "
+            "integers (int64) and truth values (bool), and neither round nor overflow; use x.dtype "
+            "of an existing array"
         )
     return kind
 
@@ -111,8 +111,8 @@ def cast(t: Term, dtype: Any) -> Term:
         return unary("indicator", t)
     if kind == "int64" and not is_whole(t):
         raise TypeError(
-            f"whole numbers made of {t!r}, which is not whole by its form: a conversion cuts "
-            "toward 0; write xp.floor(x), or xp.sign(x) * xp.floor(xp.abs(x))"
+            f"{t!r} cannot be converted to integers: it is not an integer by its form, and numpy "
+            "truncates toward 0; write xp.floor(x), or xp.sign(x) * xp.floor(xp.abs(x))"
         )
     return t
 
@@ -123,14 +123,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def called(
+def checked_call(
     public: Callable[..., Any], build: Callable[P, R], *args: P.args, **named: P.kwargs
 ) -> R:
     """Call ``build`` with these arguments, which are those of ``public``.
 
     Raises ``TypeError``, with the parameters of ``public``, for arguments that do not fit them.
 
-    >>> called(divmod, divmod, 7, 2)
+    >>> checked_call(divmod, divmod, 7, 2)
     (3, 1)
     """
     try:
@@ -168,29 +168,31 @@ def demand(found: Any, kind: type | tuple[type, ...] | Callable[..., bool], wher
 
 # Requests of code that only numbers could answer, and state that it keeps from call to call
 
-PYTHON = ("<frozen ", str(Path(get_path("stdlib")) / "functools.py"))  # abc, singledispatch
-_ASKED: ContextVar[list[str] | None] = ContextVar("what was asked in this run", default=None)
+PYTHON_FILES = ("<frozen ", str(Path(get_path("stdlib")) / "functools.py"))  # abc, singledispatch
+_REQUESTS: ContextVar[list[str] | None] = ContextVar(
+    "what the code requested in this run", default=None
+)
 
 
-def ask(what: str) -> None:
+def record_request(what: str) -> None:
     """Record that the code asked for this."""
-    asked = _ASKED.get()
+    asked = _REQUESTS.get()
     if asked is not None:
         asked.append(what)
 
 
-def ask_from(what: str) -> None:
+def record_user_request(what: str) -> None:
     """Record a request if an author's code made it, directly or through Python's own functions.
 
     Requests by attnproof itself or by a library are ignored.
     """
-    if _ASKED.get() is None:
+    if _REQUESTS.get() is None:
         return
     frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (the one public way costs 20 times more)
-    while frame is not None and frame.f_code.co_filename.startswith(PYTHON):
+    while frame is not None and frame.f_code.co_filename.startswith(PYTHON_FILES):
         frame = frame.f_back
-    if frame is not None and _is_authors(frame.f_code.co_filename):
-        ask(what)
+    if frame is not None and _is_user_code(frame.f_code.co_filename):
+        record_request(what)
 
 
 @contextmanager
@@ -212,21 +214,21 @@ def arrays_only(who: str, *roots: Any) -> Iterator[None]:
 
     before = Links(*roots)
     asked = ["the class of an array (type)"] if before.types else []
-    token = _ASKED.set(asked)
+    token = _REQUESTS.set(asked)
     try:
         yield
     finally:
-        _ASKED.reset(token)
+        _REQUESTS.reset(token)
     if asked:
         raise TypeError(
             f"{who}: the code asks for {asked[0]}, and goes on: on numbers it may do something "
             "else than on symbols; write one line of array code for both"
         )
-    if before.held != Links(*roots).held:
-        raise TypeError(f"{who}: it keeps something from call to call; compute everything anew")
+    if before.contents != Links(*roots).contents:
+        raise TypeError(f"{who}: it keeps state between calls; compute everything anew")
 
 
-def marks(thing: Any, parts: tuple[Any, ...]) -> tuple[object, ...]:
+def state_fingerprint(thing: Any, parts: tuple[Any, ...]) -> tuple[object, ...]:
     """Return a fingerprint of the state of a thing that its parts do not show; () for none."""
     if isinstance(thing, FunctionType):
         return tuple((name, id(value)) for name, value in vars(thing).items())
@@ -238,9 +240,9 @@ def marks(thing: Any, parts: tuple[Any, ...]) -> tuple[object, ...]:
     return ()
 
 
-def asks_type(thing: FunctionType) -> bool:
+def calls_type(thing: FunctionType) -> bool:
     """Whether a function, or one nested in it, calls ``type`` on something other than ``self``."""
-    if "type" in thing.__globals__ or not _is_authors(thing.__code__.co_filename):
+    if "type" in thing.__globals__ or not _is_user_code(thing.__code__.co_filename):
         return False
     return _types_in(thing.__code__)
 
@@ -260,7 +262,7 @@ def _types_in(code: CodeType) -> bool:
 
 
 @cache
-def _is_authors(file: str) -> bool:
+def _is_user_code(file: str) -> bool:
     from .bodies import is_library
 
     return not is_library(file)
@@ -268,20 +270,20 @@ def _is_authors(file: str) -> bool:
 
 # Refused names and protocols, each with what to write instead
 
-AT_MOST = "with i = xp.arange(n), xp.where(i[None, :] <= i[:, None], .., 0)"
+PREFIX_MASK = "with i = xp.arange(n), xp.where(i[None, :] <= i[:, None], .., 0)"
 NO_ORDER = (
-    "nothing that sorts or looks for a place is a term; state the law for any permutation or index "
-    "map that is given, such as permutation(n)"
+    "the law for any given permutation or index map, such as permutation(n): sorting and searching "
+    "are not terms"
 )
-LARGEST = (
-    "xp.maximum(a, b) of two arrays; the largest entry of an axis is not a term: state the law for "
-    "any number in its place, or for one with at_least(m, x) assumed"
+NO_MAXIMUM = (
+    "xp.maximum(a, b) for two arrays; the largest entry of an axis is not a term: state the law "
+    "for any number in its place, or for a number m with at_least(m, x) assumed"
 )
-SPREAD = "xp.mean((x - xp.mean(x, axis=a, keepdims=True)) ** 2, axis=a), and xp.sqrt of it"
+VARIANCE = "xp.mean((x - xp.mean(x, axis=a, keepdims=True)) ** 2, axis=a), and xp.sqrt of it"
 NO_SOLVER = "the inverse B of A as a given, with (A @ B, xp.eye(n)) assumed"
-TRUTHS = "xp.sum(xp.astype(mask, xp.float64), axis=..) compared with 0, or with the length"
+COUNT_OF_TRUE = "xp.sum(xp.astype(mask, xp.float64), axis=..) compared with 0, or with the length"
 
-INSTEAD: dict[str, str] = {
+REPLACEMENTS: dict[str, str] = {
     "dot": "a @ b",
     "mm": "a @ b",
     "bmm": "a @ b",
@@ -293,16 +295,16 @@ INSTEAD: dict[str, str] = {
     "einsum": "a @ b, or xp.sum(a[.., None] * b, axis=..)",
     "tensordot": "a @ b, or xp.sum(a[.., None] * b, axis=..)",
     "kron": "xp.reshape(a[:, None, :, None] * b[None, :, None, :], (n * r, m * s))",
-    "cumsum": f"xp.sum of {AT_MOST}",
-    "cumulative_sum": f"xp.sum of {AT_MOST}",
-    "cumprod": f"xp.exp of a sum of logarithms, {AT_MOST}",
+    "cumsum": f"xp.sum of {PREFIX_MASK}",
+    "cumulative_sum": f"xp.sum of {PREFIX_MASK}",
+    "cumprod": f"xp.exp of a sum of logarithms, {PREFIX_MASK}",
     "prod": "iterate(n, 1, lambda i, y: y * x[i])",
-    "max": LARGEST,
-    "min": LARGEST,
-    "amax": LARGEST,
-    "amin": LARGEST,
-    "var": SPREAD,
-    "std": SPREAD,
+    "max": NO_MAXIMUM,
+    "min": NO_MAXIMUM,
+    "amax": NO_MAXIMUM,
+    "amin": NO_MAXIMUM,
+    "var": VARIANCE,
+    "std": VARIANCE,
     "average": "xp.sum(w * x, axis=..) / xp.sum(w, axis=..)",
     "argmax": NO_ORDER,
     "argmin": NO_ORDER,
@@ -312,9 +314,9 @@ INSTEAD: dict[str, str] = {
     "searchsorted": NO_ORDER,
     "nonzero": NO_ORDER,
     "unique_values": NO_ORDER,
-    "any": TRUTHS,
-    "all": TRUTHS,
-    "count_nonzero": TRUTHS,
+    "any": COUNT_OF_TRUE,
+    "all": COUNT_OF_TRUE,
+    "count_nonzero": COUNT_OF_TRUE,
     "flip": "rows(n, lambda i: x[n - 1 - i])",
     "roll": "xp.concat((x[n - k:], x[:n - k]))",
     "repeat": "xp.reshape of xp.broadcast_to(x[:, None], (n, k))",
@@ -356,7 +358,7 @@ INSTEAD: dict[str, str] = {
     "solve": NO_SOLVER,
     "norm": "xp.sqrt(xp.sum(x ** 2, axis=..))",
     "vector_norm": "xp.sqrt(xp.sum(x ** 2, axis=..))",
-    "nan": "no term: state where the line has a value",
+    "nan": "the line for inputs at which it has a value: no term is NaN",
     "isnan": "nothing: a term is never NaN",
     "isfinite": "~(x == -xp.inf)",
     "isinf": "x == -xp.inf",
@@ -384,15 +386,15 @@ def hint(name: str) -> str:
 
     if name in namespace.NAMES:
         return f"write xp.{name}(..) with xp = array_namespace(x) from array_api_compat"
-    if name in INSTEAD:
-        return f"write {INSTEAD[name]}"
+    if name in REPLACEMENTS:
+        return f"write {REPLACEMENTS[name]}"
     return f"symbolic arrays have {', '.join(namespace.NAMES)}"
 
 
 LOOP = (
-    "a symbolic array has no entries to go through: a loop would run once and for all sizes.  "
+    "a symbolic array cannot be iterated over, since its length is a symbol.  "
     "Write xp.sum(x, axis=0) for sum(x), rows(n, lambda i: ..) for a list, iterate(n, start, step) "
-    "for a loop, and x[0], x[1] where a row is meant"
+    "for a loop, and x[0], x[1] for single rows"
 )
 NUMBER = (
     "a symbolic array is not a Python number: write xp.sqrt(x) for math.sqrt(x), xp.floor(x) for "
@@ -431,7 +433,7 @@ REFUSED = {
         "shifts of symbolic arrays: write x * 2 ** k and x // 2 ** k"
     ),
     ("__array__", "__buffer__", "__dlpack__", "__dlpack_device__"): (
-        "numpy and torch would take a symbolic array for one object and compute nothing with it: "
+        "numpy and torch would treat a symbolic array as a single opaque object: "
         "write xp.stack((a, b)) for np.array([a, b]), and xp = array_namespace(x) from "
         "array_api_compat for np"
     ),
@@ -463,7 +465,7 @@ class ArrayApiOnly:
     @property
     def __class__(self) -> Any:
         """The class, which ``isinstance`` asks for."""
-        ask_from("the class of a symbolic array (isinstance)")
+        record_user_request("the class of a symbolic array (isinstance)")
         return type(self)
 
     @__class__.setter
@@ -473,11 +475,11 @@ class ArrayApiOnly:
     @classmethod
     def __torch_function__(cls, func: Any, *_: Any) -> NoReturn:
         name = str(getattr(func, "__name__", "this function")).strip("_")
-        raise TypeError(f"torch.{name} was given a symbolic array; {hint(name)}")
+        raise TypeError(f"torch.{name} got a symbolic array; {hint(name)}")
 
     def __array_function__(self, func: Any, *_: Any) -> NoReturn:
         name = str(getattr(func, "__name__", "this function"))
-        raise TypeError(f"numpy.{name} was given a symbolic array; {hint(name)}")
+        raise TypeError(f"numpy.{name} got a symbolic array; {hint(name)}")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Accept a NumPy scalar as the left operand of an operator; refuse all else of NumPy."""
@@ -487,15 +489,15 @@ class ArrayApiOnly:
             if inputs[0].shape == () and hasattr(inputs[0], "item"):
                 return OPERATORS[name](inputs[0].item(), inputs[1])
             raise TypeError(
-                f"an array of numpy meets a symbolic one in numpy.{name}; say it in symbols, with "
-                "numbers, xp.arange, xp.stack and rows, or name it as a given"
+                f"numpy.{name} got a numpy array and a symbolic one; build the numpy array from "
+                "numbers with xp.arange, xp.stack and rows, or declare it as a given"
             )
-        raise TypeError(f"numpy.{name} was given a symbolic array; {hint(name)}")
+        raise TypeError(f"numpy.{name} got a symbolic array; {hint(name)}")
 
 
 def _refuse(name: str, why: str) -> Callable[..., NoReturn]:
     def refused(*_: Any, **__: Any) -> NoReturn:
-        ask(f"{name} of a symbolic array")
+        record_request(f"{name} of a symbolic array")
         raise TypeError(why)
 
     refused.__name__ = refused.__qualname__ = name

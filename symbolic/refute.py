@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from .admissible import Assumptions, certain, opened, settle
-from .budget import Budget, OutOfTime, now, within
+from .admissible import Assumptions, certain, settle, with_bound_variables
+from .budget import Budget, OutOfTime, current_budget, within
 from .candidates import POOL, Candidate, array_of, draw, outcomes, simpler
 from .certified_numbers import Balls
 from .claim import Claim, Law, equal, name_of
@@ -70,21 +70,21 @@ def refute(
     'n = 2, A = ((0, 0), (0, 1)), B = ((0, 0), (1, 0)): left 1, right 0 at [1, 0]'
     """
     every = [t for pair in assume for t in pair] + [t for law in laws for t in law.claim.sides]
-    claim, givens = opened(claim, givens, every)
+    claim, givens = with_bound_variables(claim, givens, every)
     search = _Search(claim, givens, assume, laws, limit_seconds)
     found = search.first() if guesses is None else search.glance(guesses)
     if found is None:
         return None
-    search.time = Budget(shrink_seconds, now())
+    search.time = Budget(shrink_seconds, current_budget())
     small = search.smaller_values(search.smaller_sizes(found))
     for failure in (small, found):
-        sure = search.sure(failure, limit_seconds)
-        if sure is not None:
-            return witness_of(claim, sure, search.used)
+        recomputed = search.recomputed(failure, limit_seconds)
+        if recomputed is not None:
+            return witness_of(claim, recomputed, search.used)
     return None
 
 
-def obeying(
+def find_example(
     givens: Mapping[str, Given],
     assume: Assumptions = (),
     laws: tuple[Law, ...] = (),
@@ -95,7 +95,7 @@ def obeying(
     >>> from attnproof.symbolic.claim import greater
     >>> from attnproof.symbolic.givens import real
     >>> given = {"x": real()}
-    >>> obeying(given, laws=(Law(greater(given["x"].named("x"), 1)),)).values["x"] > 1
+    >>> find_example(given, laws=(Law(greater(given["x"].named("x"), 1)),)).values["x"] > 1
     np.True_
     """
     try:
@@ -116,7 +116,7 @@ class _Search:
         laws: tuple[Law, ...],
         seconds: float,
     ) -> None:
-        self.claim, self.givens, self.time = claim, givens, Budget(seconds, now())
+        self.claim, self.givens, self.time = claim, givens, Budget(seconds, current_budget())
         self.assume, self.laws = assume, laws
         self.random = Random(0)
         parts = [t for pair in assume for t in pair] + list(claim.sides)
@@ -134,7 +134,7 @@ class _Search:
         within = {t for part in parts for t in postorder(part)}
         self.used = {name_of(t) for t in found if t.op in ("var", "index")}
         self.used |= {t.data[0] for t in within if t.op == "call"}
-        self.least = _least(sorted({t.data[0] for t in found if t.op == "size"}), laws)
+        self.least = _least_sizes(sorted({t.data[0] for t in found if t.op == "size"}), laws)
         axes = {n for t in (*within, *parts) for n in (t, *t.shape)}
         self.spaces = sorted({str(n.data[0]) for n in axes if n.op == "space"})
 
@@ -191,9 +191,9 @@ class _Search:
         except OutOfTime:
             return None  # this guess takes too long; the caller sees that its time is over
 
-    def sure(self, failure: Failure, seconds: float) -> Failure | None:
+    def recomputed(self, failure: Failure, seconds: float) -> Failure | None:
         """Return the failure recomputed with more digits, within ``seconds``, or None."""
-        self.time = Budget(seconds, now())
+        self.time = Budget(seconds, current_budget())
         return self.check(failure.candidate, PRECISIONS[2:])
 
     def smaller_sizes(self, failure: Failure) -> Failure:
@@ -211,17 +211,17 @@ class _Search:
 
     def smaller_values(self, failure: Failure) -> Failure:
         """Return a failure with simpler values, replaced one at a time while it stays certified."""
-        failure, lowered = self._together(failure), True
+        failure, lowered = self._with_equal_scalars(failure), True
         while lowered and not self.time.over:
             lowered = False
             for name, given in self.givens.items():
-                step = self._one_smaller(failure, name, given)
+                step = self._with_simpler_value(failure, name, given)
                 while step is not None:
                     failure, lowered = step, True
-                    step = self._one_smaller(failure, name, given)
+                    step = self._with_simpler_value(failure, name, given)
         return failure
 
-    def _together(self, failure: Failure) -> Failure:
+    def _with_equal_scalars(self, failure: Failure) -> Failure:
         """Return a failure with all scalar givens 0, 1 or 2 if there is one, else the same."""
         kinds = (*NUMBERS, "natural")
         alone = {k: g for k, g in self.givens.items() if g.kind in kinds and not g.shape}
@@ -235,7 +235,7 @@ class _Search:
                 return found
         return failure
 
-    def _one_smaller(self, failure: Failure, name: str, given: Given) -> Failure | None:
+    def _with_simpler_value(self, failure: Failure, name: str, given: Given) -> Failure | None:
         candidate = failure.candidate
         for value in simpler(name, given, candidate.values[name], candidate.sizes):
             if self.time.over:
@@ -250,7 +250,7 @@ def _differ(a: Any, b: Any) -> bool:
     return a is not b and not (isinstance(a, np.ndarray) and bool((a == b).all()))
 
 
-def _least(names: list[str], laws: tuple[Law, ...]) -> dict[str, int]:
+def _least_sizes(names: list[str], laws: tuple[Law, ...]) -> dict[str, int]:
     """Return the sizes to start from: the smallest that satisfy the hypotheses on single sizes."""
     least = dict.fromkeys(names, 1)
     for claim in (law.claim for law in laws if not law.claim.variables):

@@ -84,7 +84,9 @@ def indicator(op: str, a: Term, b: Term) -> Term:
 def entry(array: Term, *at: Term) -> Term:
     """Return the entry of an array at one index for each axis."""
     if len(at) != array.ndim:
-        raise ValueError(f"{array!r} has {array.ndim} axes and was given {len(at)} indices")
+        raise ValueError(
+            f"wanted one index for each of the {array.ndim} axes of {array!r}; got {len(at)}"
+        )
     return make("entry", (array, *at)) if at else array
 
 

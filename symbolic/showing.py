@@ -37,23 +37,23 @@ from .derive import (
     axis_cover,
     derive,
     instance,
+    reversed_equation,
     split_options,
-    turned,
 )
 from .divisors import opened
 from .kernel import Proof, Refused, places, replay, squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser
-from .normal_form.polynomial import holding
+from .normal_form.polynomial import with_sign_facts
 from .rules.base import Assumption
 from .scalars import ONE, ZERO, add, entry, integer, mul, num, number_of
-from .signs import find, find_nonzero
+from .signs import find_nonzero, find_sign
 from .steps import rule_counts
 from .terms import Term, make, postorder, substitute
 
 
 @dataclass(frozen=True)
-class AtHand:
+class Premises:
     """What a conclusion may rest on: equations, facts about signs, and earlier conclusions.
 
     ``lemmas`` maps each earlier conclusion, as a law, to its derivation and variables.  ``refuted``
@@ -65,7 +65,7 @@ class AtHand:
     lemmas: Mapping[Term, tuple[Derivation, tuple[Term, ...]]] = field(default_factory=dict)
     refuted: Callable[[], bool] | None = None
 
-    def finished(self, derivation: Derivation) -> Derivation:
+    def with_lemmas(self, derivation: Derivation) -> Derivation:
         """Return the derivation with those of the earlier conclusions that it may use."""
         for lemma, variables in self.lemmas.values():
             derivation = Lemma(derivation, lemma, variables)
@@ -73,8 +73,8 @@ class AtHand:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """The links of a conclusion with its proof, or without one, the reason."""
+class Attempt:
+    """An attempt to show a conclusion: its links, and its proof or the reason for having none."""
 
     links: tuple[LinkProof, ...] = ()
     proof: Proof | None = None
@@ -98,31 +98,31 @@ def compared(claim: Claim) -> tuple[Term, Term]:
     return claim.left, claim.right
 
 
-def show(claim: Claim, at_hand: AtHand) -> Shown:
+def show(claim: Claim, premises: Premises) -> Attempt:
     """Show one conclusion as its author advises."""
-    with holding(at_hand.facts):
+    with with_sign_facts(premises.facts):
         if claim.relation in (">", ">="):
-            return _signed(claim, at_hand)
+            return _signed(claim, premises)
         if claim.relation == "exists":
-            return _at_witness(claim, at_hand)
+            return _at_witness(claim, premises)
         if claim.relation == "!=":
-            return _apart(claim, at_hand)
-        return _WAYS[claim.by](claim, at_hand)
+            return _by_contradiction(claim, premises)
+        return _METHODS[claim.by](claim, premises)
 
 
-def _replayed(derivation: Derivation, links: tuple[LinkProof, ...], at_hand: AtHand) -> Shown:
-    whole = at_hand.finished(derivation)
+def _replayed(derivation: Derivation, links: tuple[LinkProof, ...], premises: Premises) -> Attempt:
+    whole = premises.with_lemmas(derivation)
     try:
-        return Shown(links, replay(whole), "", whole)
+        return Attempt(links, replay(whole), "", whole)
     except Refused as refused:
-        return Shown(links, None, f"the kernel refused the derivation: {refused}")
+        return Attempt(links, None, f"the kernel refused the derivation: {refused}")
 
 
-def _direct(claim: Claim, at_hand: AtHand) -> Shown:
+def _direct(claim: Claim, premises: Premises) -> Attempt:
     steps = [(k.reason, k.term) for k in claim.links]
-    refuted = at_hand.refuted if len(steps) == 1 else None  # one of several may still hold
-    whole, links, why = _linked(claim.left, steps, at_hand.equations, refuted)
-    return Shown(links, None, why) if whole is None else _replayed(whole, links, at_hand)
+    refuted = premises.refuted if len(steps) == 1 else None  # one of several may still hold
+    whole, links, why = _linked(claim.left, steps, premises.equations, refuted)
+    return Attempt(links, None, why) if whole is None else _replayed(whole, links, premises)
 
 
 def _linked(
@@ -178,7 +178,7 @@ def _link(
     ), ""
 
 
-def _by_induction(claim: Claim, at_hand: AtHand) -> Shown:
+def _by_induction(claim: Claim, premises: Premises) -> Attempt:
     m, right = claim.on, claim.right
     assert m is not None
     assert right is not None
@@ -187,8 +187,8 @@ def _by_induction(claim: Claim, at_hand: AtHand) -> Shown:
     parts: list[Derivation] = []
     told: list[LinkProof] = []
     for at, says, equations in (
-        (ZERO, f"{name} = 0", at_hand.equations),
-        (integer(add(m, ONE)), f"from {name} to {name} + 1", (before, *at_hand.equations)),
+        (ZERO, f"{name} = 0", premises.equations),
+        (integer(add(m, ONE)), f"from {name} to {name} + 1", (before, *premises.equations)),
     ):
         steps = [(k.reason, substitute(k.term, m, at)) for k in claim.links]
         whole, links, why = _linked(substitute(claim.left, m, at), steps, equations)
@@ -196,72 +196,72 @@ def _by_induction(claim: Claim, at_hand: AtHand) -> Shown:
             replace(link, reason=": ".join(filter(None, (says, link.reason)))) for link in links
         ]
         if whole is None:
-            return Shown(tuple(told), None, f"{says}: {why}")
+            return Attempt(tuple(told), None, f"{says}: {why}")
         parts.append(whole)
     induction = NaturalInduction(claim.left, right, m, parts[0], parts[1])
-    return _replayed(induction, tuple(told), at_hand)
+    return _replayed(induction, tuple(told), premises)
 
 
-def _by_squares(claim: Claim, at_hand: AtHand) -> Shown:
+def _by_squares(claim: Claim, premises: Premises) -> Attempt:
     right = claim.right
     assert right is not None
     steps = [("the squares of all differences add up to 0", ZERO)]
-    whole, links, why = _linked(squares(claim.left, right), steps, at_hand.equations)
+    whole, links, why = _linked(squares(claim.left, right), steps, premises.equations)
     if whole is None:
-        return Shown(links, None, why)
-    return _replayed(SumOfSquares(claim.left, right, whole), links, at_hand)
+        return Attempt(links, None, why)
+    return _replayed(SumOfSquares(claim.left, right, whole), links, premises)
 
 
-def _by_inverse(claim: Claim, at_hand: AtHand) -> Shown:
+def _by_inverse(claim: Claim, premises: Premises) -> Attempt:
     left, right = claim.left, claim.right
     assert right is not None
     if left.op != "matmul":
-        return Shown((), None, "by_inverse wants a product of two matrices on the left")
+        return Attempt((), None, "by_inverse wants a product of two matrices on the left")
     b, a = left.args
     turned = make("matmul", (a, b), shape=left.shape)
     reason = "a left inverse of a square matrix is its right inverse"
-    whole, links, why = _linked(turned, [(reason, right)], at_hand.equations)
+    whole, links, why = _linked(turned, [(reason, right)], premises.equations)
     if whole is None:
-        return Shown(links, None, why)
-    return _replayed(LeftInverse(left, right, whole), links, at_hand)
+        return Attempt(links, None, why)
+    return _replayed(LeftInverse(left, right, whole), links, premises)
 
 
-def _at_witness(claim: Claim, at_hand: AtHand) -> Shown:
+def _at_witness(claim: Claim, premises: Premises) -> Attempt:
     """Show an existence by showing the claim about its witness like any other claim."""
     if claim.witness is None or claim.variable is None:
-        return Shown((), None, "no witness is named, and the prover does not search for one")
+        return Attempt((), None, "no witness is named, and the prover does not search for one")
     plain, sides = claim.at_witness(), compared(claim)
     if claim.inner in (">", ">="):
         plain = replace(plain, left=substitute(sides[0], claim.variable, claim.witness), right=None)
-    found = show(plain, at_hand)
+    found = show(plain, premises)
     if found.derivation is None:
         return found
     witness = Witness(
         claim.variable, claim.witness, claim.free_of, sides, found.derivation, claim.inner
     )
-    return _replayed(witness, found.links, AtHand())
+    return _replayed(witness, found.links, Premises())
 
 
-def _apart(claim: Claim, at_hand: AtHand) -> Shown:
+def _by_contradiction(claim: Claim, premises: Premises) -> Attempt:
     right, form = claim.right, claim.apart
     assert right is not None
     if form is None:
-        return Shown((), None, NO_CONTRADICTION)
+        return Attempt((), None, NO_CONTRADICTION)
     if_equal = assumed(claim.left, right)
     first, steps = claim.links[0].term, [(k.reason, k.term) for k in claim.links[1:]]
-    whole, links, why = _linked(first, steps, (if_equal, *at_hand.equations))
+    whole, links, why = _linked(first, steps, (if_equal, *premises.equations))
     if whole is None:
-        return Shown(links, None, why)
+        return Attempt(links, None, why)
     gap = add(first, mul(num(-1), claim.links[-1].term))
-    link, why = _link("and their difference is not 0", gap, form, at_hand.equations)
+    link, why = _link("and their difference is not 0", gap, form, premises.equations)
     links = (*links, link)
     if link.derivation is None:
-        return Shown(links, None, why)
-    keep = frozenset(array for _, array in at_hand.facts)
+        return Attempt(links, None, why)
+    keep = frozenset(array for _, array in premises.facts)
     form_opened = chain(link.derivation, opened(form, keep))
-    signs = find_nonzero(form_opened.right, at_hand.facts)[1]
+    signs = find_nonzero(form_opened.right, premises.facts)[1]
     shown = Differ(claim.left, right, whole, form_opened, signs)
-    return _replayed(shown, links, at_hand)
+    return _replayed(shown, links, premises)
 
 
 def signed(
@@ -271,22 +271,22 @@ def signed(
     facts: frozenset[Assumption] = frozenset(),
 ) -> Sign:
     """Return the derivation that every entry is > 0 or >= 0, with steps to the parts' signs."""
-    return Sign(array, cover, parts, tuple(find(part.right, facts)[1] for part in parts))
+    return Sign(array, cover, parts, tuple(find_sign(part.right, facts)[1] for part in parts))
 
 
-def _signed(claim: Claim, at_hand: AtHand) -> Shown:
+def _signed(claim: Claim, premises: Premises) -> Attempt:
     start = time.perf_counter()
     whole_array = difference(claim)
     steps = [(k.reason, k.term) for k in claim.links]
-    to_form, links, why = _linked(whole_array, steps, at_hand.equations)
+    to_form, links, why = _linked(whole_array, steps, premises.equations)
     if to_form is None:
-        return Shown(links, None, why)
+        return Attempt(links, None, why)
     form = claim.links[-1].term if claim.links else whole_array
-    keep = frozenset(array for _, array in at_hand.facts)
+    keep = frozenset(array for _, array in premises.facts)
     options = split_options(form)
     why = ""
     for splits in options:
-        norm = Normaliser(splits, at_hand.equations, together=True)
+        norm = Normaliser(splits, premises.equations, together=True)
         cover = tuple(axis_cover(n, splits) for n in form.shape)
         for expand in (False, True):
             parts = []
@@ -294,15 +294,15 @@ def _signed(claim: Claim, at_hand: AtHand) -> Shown:
                 t = entry(whole_array, *place)
                 first = inside(t, [(0, to_form)]) if place else to_form
                 then = norm(first.right) if expand else opened(first.right, keep)
-                parts.append(at_hand.finished(chain(first, then)))
-            shown = signed(whole_array, cover, tuple(parts), at_hand.facts)
+                parts.append(premises.with_lemmas(chain(first, then)))
+            shown = signed(whole_array, cover, tuple(parts), premises.facts)
             try:
                 proof = replay(shown)
             except Refused as refused:
                 why = why or str(refused)
                 continue
             if claim.relation == ">" and proof.relation != ">":
-                why = why or "the entries are >= 0, and > 0 is not certain from their form"
+                why = why or "the entries are >= 0, and their form does not show that they are > 0"
                 continue
             counts = sum((rule_counts(part) for part in parts), Counter[str]())
             took = time.perf_counter() - start
@@ -316,31 +316,31 @@ def _signed(claim: Claim, at_hand: AtHand) -> Shown:
                 took,
                 True,
             )
-            return Shown((*links, last), proof, "", shown)
-    known = _as_known(claim, to_form, at_hand)
-    return Shown(links, None, why) if known is None else replace(known, links=links)
+            return Attempt((*links, last), proof, "", shown)
+    known = _by_known_sign(claim, to_form, premises)
+    return Attempt(links, None, why) if known is None else replace(known, links=links)
 
 
-def _as_known(claim: Claim, to_form: Derivation, at_hand: AtHand) -> Shown | None:
+def _by_known_sign(claim: Claim, to_form: Derivation, premises: Premises) -> Attempt | None:
     """Show a sign by equating the array with one whose sign is a fact, such as V − lo."""
     array, form = to_form.left, to_form.right
     kinds = ("positive",) if claim.relation == ">" else ("positive", "nonnegative")
     whole = tuple(("whole",) for _ in form.shape)
-    for kind, known in sorted(at_hand.facts, key=lambda fact: (fact[0], fact[1].key)):
+    for kind, known in sorted(premises.facts, key=lambda fact: (fact[0], fact[1].key)):
         if kind not in kinds or known.shape != form.shape:
             continue
         try:
-            way = chain(to_form, derive(form, known, at_hand.equations))
+            way = chain(to_form, derive(form, known, premises.equations))
             (place,) = places(whole, array)
             part = inside(entry(array, *place), [(0, way)]) if place else way
-            shown = signed(array, whole, (at_hand.finished(part),), at_hand.facts)
-            return Shown((), replay(shown), "", shown)
+            shown = signed(array, whole, (premises.with_lemmas(part),), premises.facts)
+            return Attempt((), replay(shown), "", shown)
         except (NotProved, Refused):
             continue
     return None
 
 
-_WAYS = {
+_METHODS = {
     "": _direct,
     "induction": _by_induction,
     "squares": _by_squares,
@@ -348,8 +348,8 @@ _WAYS = {
 }
 
 
-ROUNDS = 2  # the terms of instances found are matched once more
-MOST = 24  # equations, each of which makes every normal form slower
+MATCHING_ROUNDS = 2  # the terms of instances found are matched once more
+MAX_EQUATIONS = 24  # equations, each of which makes every normal form slower
 Values = dict[Term, Term]
 
 
@@ -361,10 +361,10 @@ def equations_of(laws: Iterable[Law], claim: Claim) -> tuple[Equation, ...]:
     told = [law for law in laws if law.claim.relation == "=" and law.claim.variables]
     terms = dict.fromkeys(t for side in claim.terms() for t in postorder(side))
     found: dict[tuple[Term, Term], Equation] = {}
-    for _ in range(ROUNDS):
+    for _ in range(MATCHING_ROUNDS):
         for one in [one for law in told for one in _instances(law, terms)]:
             left, right = one.sides
-            if left is not right and len(found) < MOST:
+            if left is not right and len(found) < MAX_EQUATIONS:
                 found.setdefault((left, right), instance(one))
                 terms |= dict.fromkeys(t for side in (left, right) for t in postorder(side))
     return tuple(_to_the_smallest(found.values()))
@@ -374,7 +374,7 @@ def _to_the_smallest(found: Iterable[Equation]) -> Iterator[Equation]:
     """Yield for each term its equation with the smallest term that it equals by these equations."""
     near: dict[Term, list[Equation]] = {}
     for one in found:
-        for way in (one, turned(one)):
+        for way in (one, reversed_equation(one)):
             near.setdefault(way.right, []).append(way)
     weight = {t: (sum(1 for _ in postorder(t)), t.key) for t in near}
     reached: set[Term] = set()

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import product
 
-from .budget import spend
+from .budget import check_time
 from .derivation import SignStep
 from .linear import (
     KIND,
@@ -21,11 +21,11 @@ from .linear import (
     Steps,
     as_term,
     collected,
+    common_factors,
     joined,
     minus,
     multiples,
     order,
-    shared,
     step,
     times,
 )
@@ -50,7 +50,7 @@ from .terms import Opened, Term, free, instantiate, make, opened, postorder, sub
 
 Found = tuple[int, Steps]
 NEITHER: Found = (0, ())
-CASES = 3
+MAX_INDICATORS = 3
 
 
 # Signs found here and checked by the kernel
@@ -58,21 +58,21 @@ CASES = 3
 
 def sign(t: Term, facts: Facts = NOTHING) -> Sign:
     """Return 2 if t > 0 is certain, 1 if t >= 0 is, 0 if neither; and the facts used."""
-    return shown(find(t, facts)[1], free(t)).sign(t)
+    return signs_after(find_sign(t, facts)[1], free(t)).sign(t)
 
 
 def nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, Facts]:
     """Return whether t is certainly not 0, and the facts used."""
-    return shown(find_nonzero(t, facts)[1], free(t)).nonzero(t)
+    return signs_after(find_nonzero(t, facts)[1], free(t)).nonzero(t)
 
 
 @cache
-def shown(steps: Steps, over: frozenset[Term]) -> Signs:
+def signs_after(steps: Steps, over: frozenset[Term]) -> Signs:
     """Return the signs that the kernel knows after the steps; ``over`` as in ``known_after``."""
     return known_after(steps, over=over) if steps else BY_FORM
 
 
-class Asked(Signs):
+class SearchedSigns(Signs):
     """Signs for a rule, searched for under facts; records the steps to those that were found."""
 
     def __init__(self, facts: Facts) -> None:
@@ -82,7 +82,7 @@ class Asked(Signs):
 
     def sign(self, t: Term) -> Sign:
         """Return the sign found, as a fact that rests on itself."""
-        certain, steps = find(t, self.given)
+        certain, steps = find_sign(t, self.given)
         if not steps or not certain:
             return super().sign(t)
         self.found[KIND[certain], t] = steps
@@ -101,7 +101,7 @@ class Asked(Signs):
         return joined(*(self.found[fact] for fact in self.found if fact in used))
 
 
-def _given(kind: str, t: Term) -> Steps:
+def _given_step(kind: str, t: Term) -> Steps:
     return (SignStep(kind, t),)
 
 
@@ -109,16 +109,16 @@ def _given(kind: str, t: Term) -> Steps:
 
 
 @cache
-def find(t: Term, facts: Facts = NOTHING) -> Found:
+def find_sign(t: Term, facts: Facts = NOTHING) -> Found:
     """Return the sign of a number, found by its form and by facts, and the steps to it."""
     value = number_of(t)
     if value is not None:
         return (2 if value > 0 else 1 if value == 0 else 0), ()
     for kind, certain in BY_KIND.items():
         if (kind, t) in facts:
-            return (2, ()) if BY_FORM.sign(t)[0] == 2 else (certain, _given(kind, t))
-    spend()
-    found = _WAYS[t.op](t, facts) if t.op in _WAYS else NEITHER
+            return (2, ()) if BY_FORM.sign(t)[0] == 2 else (certain, _given_step(kind, t))
+    check_time()
+    found = _METHODS[t.op](t, facts) if t.op in _METHODS else NEITHER
     return max(found, _by_facts(t, facts), key=lambda s: s[0]) if found[0] < 2 else found
 
 
@@ -132,13 +132,13 @@ def find_nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, Steps]:
         if kind != "nonzero" or x.shape:
             continue
         if x is t:
-            return True, _given(kind, x)
+            return True, _given_step(kind, x)
         for one in (x, times(num(-1), x)):
             if same_polynomial(t, one):
-                return True, (*_given(kind, x), SignStep("nonzero", t, "multiple", (one,)))
+                return True, (*_given_step(kind, x), SignStep("nonzero", t, "multiple", (one,)))
     if t.op in ("power", "abs") and t.finite:
         return find_nonzero(t.args[0], facts)
-    certain, steps = find(t, facts)
+    certain, steps = find_sign(t, facts)
     if certain == 2:
         return True, steps
     if t.op == "mul":
@@ -146,7 +146,7 @@ def find_nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, Steps]:
         return all(p for p, _ in parts), joined(*(s for _, s in parts))
     if t.op == "sin":
         inner, steps = find_nonzero(t.args[0], facts)
-        return inner and shown(steps, free(t)).nonzero(t)[0], steps
+        return inner and signs_after(steps, free(t)).nonzero(t)[0], steps
     return BY_FORM.nonzero(t)[0], ()
 
 
@@ -157,13 +157,13 @@ def _by_form(t: Term, _: Facts) -> Found:
 def _indicator(t: Term, facts: Facts) -> Found:
     """An indicator is positive if its condition holds, shown by contradiction with the negation."""
     form = _by_form(t, facts)
-    return form if form[0] == 2 or t.loose or not t.finite else max(form, _certain(t, facts))
+    return form if form[0] == 2 or t.loose or not t.finite else max(form, _by_negation(t, facts))
 
 
-def _certain(t: Term, facts: Facts) -> Found:
-    told, before = when(t, facts)[1]
+def _by_negation(t: Term, facts: Facts) -> Found:
+    told, before = case_facts(t, facts)[1]
     for one in told:
-        steps = _against(one, facts)
+        steps = _contradiction(one, facts)
         if steps:
             return 2, (step(2, t, "cases", t, (), (*before, *steps)),)
     return NEITHER
@@ -171,17 +171,17 @@ def _certain(t: Term, facts: Facts) -> Found:
 
 def _power(t: Term, facts: Facts) -> Found:
     if t.data % 2 or not t.finite:
-        return _same(t, facts)
+        return _argument_sign(t, facts)
     apart, steps = find_nonzero(t.args[0], facts)
     return (2, steps) if apart else (1, ())
 
 
-def _same(t: Term, facts: Facts) -> Found:
-    return find(t.args[0], facts) if t.finite else NEITHER
+def _argument_sign(t: Term, facts: Facts) -> Found:
+    return find_sign(t.args[0], facts) if t.finite else NEITHER
 
 
 def _absolute(t: Term, facts: Facts) -> Found:
-    inner, steps = _same(t, facts)
+    inner, steps = _argument_sign(t, facts)
     return (max(inner, 1) if t.finite else 0), steps
 
 
@@ -198,14 +198,14 @@ def _sum(t: Term, facts: Facts) -> Found:
     """A sum of terms >= 0 is positive if all terms are, or the one at a free index or at 0."""
     length, body = t.args
     j = opened(length, t)
-    inner, steps = find(instantiate(body, j), facts)
+    inner, steps = find_sign(instantiate(body, j), facts)
     if length.op == "space":
         return _every(inner, t, j, steps)
     some = always_less(ZERO, length)
     if inner == 1:
         for at in [*sorted(free(t), key=lambda v: v.key), ZERO]:
             if (at is ZERO and some) or (at.op == "index" and at.args[0] is length):
-                here, more = find(instantiate(body, at), facts)
+                here, more = find_sign(instantiate(body, at), facts)
                 if here == 2:
                     return 2, (*more, step(2, t, "every", j, steps, at))
     return _every(inner if some else min(inner, 1), t, j, steps)
@@ -219,51 +219,51 @@ def _every(certain: int, t: Term, j: Term, steps: Steps) -> Found:
 
 
 def _mul(t: Term, facts: Facts) -> Found:
-    return _least(with_squares(t), facts)
+    return _least_sign(with_squares(t), facts)
 
 
-def _least(parts: Iterable[Term], facts: Facts) -> Found:
-    found = [find(part, facts) for part in parts]
+def _least_sign(parts: Iterable[Term], facts: Facts) -> Found:
+    found = [find_sign(part, facts) for part in parts]
     return min(s for s, _ in found), joined(*(steps for _, steps in found))
 
 
 def _maximum(t: Term, facts: Facts) -> Found:
-    return max((find(arg, facts) for arg in t.args), key=lambda part: part[0])
+    return max((find_sign(arg, facts) for arg in t.args), key=lambda part: part[0])
 
 
 def _iterate(t: Term, facts: Facts) -> Found:
     """A stack is positive if its start is, and every layer maps positive numbers to such."""
     depth, start, body = t.args
-    first, steps = find(start, facts)
+    first, steps = find_sign(start, facts)
     if t.shape or first < 2:
         return NEITHER
     layer, state = opened(depth, t), make("var", (), (Opened((t,)), "positive"))
-    then, more = find(instantiate(body, layer, state), facts)
+    then, more = find_sign(instantiate(body, layer, state), facts)
     plain = all(step.rule == "given" for step in more)  # the kernel opens the layer by itself
     return (2, joined(steps, more)) if then == 2 and plain else NEITHER
 
 
 def _add(t: Term, facts: Facts) -> Found:
-    parts = [find(arg, facts) for arg in t.args]
+    parts = [find_sign(arg, facts) for arg in t.args]
     signs = [s for s, _ in parts]
     if min(signs):
         return max(signs), joined(*(steps for _, steps in parts))
     if t.shape or not t.finite:
         return NEITHER
-    low, strict, rest, steps = _low(t, facts)
+    low, strict, rest, steps = _lower_bound(t, facts)
     if low is not None and low >= 0:
         certain = 2 if low > 0 or strict else 1
         found: Found = certain, joined(steps, (step(certain, t, "total", num(low), *rest),))
     else:
-        found = _paid(t, facts)
+        found = _by_bounding(t, facts)
     if not found[0]:
         return _by_cases(t, facts)
-    return found if found[0] == 2 else max(found, _above_0(t, facts), key=lambda s: s[0])
+    return found if found[0] == 2 else max(found, _strictly_positive(t, facts), key=lambda s: s[0])
 
 
-def _above_0(t: Term, facts: Facts) -> Found:
+def _strictly_positive(t: Term, facts: Facts) -> Found:
     """Whether a number >= 0 is > 0: as 1 − [c] with an impossible c, or as Σ f − Σ [c] f."""
-    if len(gates(t)) == 1:
+    if len(closed_indicators(t)) == 1:
         found = _by_cases(t, facts)
         if found[0] == 2:
             return found
@@ -273,24 +273,24 @@ def _above_0(t: Term, facts: Facts) -> Found:
     if len(linear) != 2 or more is None or taken is None or more.args[0] is not taken.args[0]:
         return NEITHER
     length, body = more.args
-    certain, steps = find(make("sum", (length, subtract(body, taken.args[1]))), facts)
+    certain, steps = find_sign(make("sum", (length, subtract(body, taken.args[1]))), facts)
     return (2, (*steps, step(2, t, "linear", more, taken))) if certain == 2 else NEITHER
 
 
-_WAYS: dict[str, Callable[[Term, Facts], Found]] = dict.fromkeys(
+_METHODS: dict[str, Callable[[Term, Facts], Found]] = dict.fromkeys(
     ("var", "size", "pi", "index", "exp"), _by_form
 ) | {
-    **dict.fromkeys(CARRIED, lambda t, facts: find(t.args[0], facts)),
+    **dict.fromkeys(CARRIED, lambda t, facts: find_sign(t.args[0], facts)),
     "indicator": _indicator,
     "power": _power,
     "log": _log,
-    "tanh": _same,
-    "sqrt": _same,
+    "tanh": _argument_sign,
+    "sqrt": _argument_sign,
     "abs": _absolute,
     "sum": _sum,
     "add": _add,
     "mul": _mul,
-    "where": lambda t, facts: _least(t.args[1:], facts),
+    "where": lambda t, facts: _least_sign(t.args[1:], facts),
     "maximum": _maximum,
     "iterate": _iterate,
 }
@@ -308,30 +308,30 @@ def _by_facts(t: Term, facts: Facts) -> Found:
         if kind not in BY_KIND or x.shape or not x.finite:
             continue
         for factor, rest in multiples(collected(t), collected(x)):
-            certain, steps = find(factor, facts)
+            certain, steps = find_sign(factor, facts)
             other = as_term(rest)
-            left, more = find(other, facts - {fact}) if certain else NEITHER
+            left, more = find_sign(other, facts - {fact}) if certain else NEITHER
             if left:
                 strict = left == 2 or (certain == 2 and BY_KIND[kind] == 2)
                 last = step(1 + strict, t, "total", times(factor, x), other)
-                return 1 + strict, joined(steps, more, _given(kind, x), (last,))
+                return 1 + strict, joined(steps, more, _given_step(kind, x), (last,))
     return NEITHER
 
 
 def _by_cases(t: Term, facts: Facts) -> Found:
     """Find the sign that a sum has both if a condition in it holds and if it fails."""
-    found = gates(t)
-    if not 0 < len(found) <= CASES:
+    found = closed_indicators(t)
+    if not 0 < len(found) <= MAX_INDICATORS:
         return NEITHER
     gate, least, ways = found[0], 2, list[Steps]()
-    for value, (told, before) in zip((ONE, ZERO), when(gate, facts), strict=True):
-        against = next((steps for one in told if (steps := _against(one, facts))), None)
+    for value, (told, before) in zip((ONE, ZERO), case_facts(gate, facts), strict=True):
+        against = next((steps for one in told if (steps := _contradiction(one, facts))), None)
         if against is not None:
             ways.append(joined(before, against))
             continue
         case = substitute(t, gate, value)
         form = as_term(collected(case))
-        certain, steps = find(form, facts.union(told))
+        certain, steps = find_sign(form, facts.union(told))
         if not certain:
             return NEITHER
         least = min(least, certain)
@@ -340,26 +340,26 @@ def _by_cases(t: Term, facts: Facts) -> Found:
     return least, (step(least, t, "cases", gate, *ways),)
 
 
-def _against(told: Assumption, facts: Facts) -> Steps:
+def _contradiction(told: Assumption, facts: Facts) -> Steps:
     """Return the steps to 0 > 0 if a fact is certainly false, or no steps."""
     kind, x = told
     other = minus(ZERO, x)
-    certain, steps = find(other, facts)
+    certain, steps = find_sign(other, facts)
     good = certain == 2 or (certain and kind == "positive")
     return (*steps, step(2, ZERO, "total", x, other)) if good else ()
 
 
-def gates(t: Term) -> list[Term]:
+def closed_indicators(t: Term) -> list[Term]:
     """Return the closed indicators of conditions on finite numbers that occur in a number."""
     return [
         x for x in postorder(t) if x.op == "indicator" and not x.loose and not x.shape and x.finite
     ]
 
 
-Told = tuple[list[Assumption], Steps]
+FactsAndSteps = tuple[list[Assumption], Steps]
 
 
-def when(gate: Term, facts: Facts) -> tuple[Told, Told]:
+def case_facts(gate: Term, facts: Facts) -> tuple[FactsAndSteps, FactsAndSteps]:
     """Return the facts about a and b if a <= b, a < b or a = b holds, and those if it fails.
 
     Each comes with the steps to it from the facts that the kernel has in that case.  Any other
@@ -370,29 +370,29 @@ def when(gate: Term, facts: Facts) -> tuple[Told, Told]:
         return ([], ()), ([], ())
     a, b = c.args
     if c.op == "equal":
-        both = [_at_least_0(b, a), _at_least_0(a, b)]
+        both = [_nonnegative_fact(b, a), _nonnegative_fact(a, b)]
         holds = [one for told, _ in both for one in told], joined(*(steps for _, steps in both))
         for x, y in ((b, a), (a, b)):
             up = minus(x, y)
-            certain, steps = find(up, facts)
+            certain, steps = find_sign(up, facts)
             if certain:
                 by = times(num(-1), subtract(b, a)) if x is a else subtract(b, a)
                 other = SignStep("nonzero", up, "multiple", (by,))
-                told, more = _strictly(up, up)
+                told, more = _positive_fact(up, up)
                 return holds, (told, (*steps, other, step(2, up, "apart"), *more))
         return holds, ([], ())
     if c.op == "less":
-        return _strictly(minus(b, a), subtract(b, a)), _at_least_0(a, b)
-    return _at_least_0(b, a), _strictly(minus(a, b), subtract(a, b))
+        return _positive_fact(minus(b, a), subtract(b, a)), _nonnegative_fact(a, b)
+    return _nonnegative_fact(b, a), _positive_fact(minus(a, b), subtract(a, b))
 
 
-def _at_least_0(x: Term, y: Term) -> Told:
+def _nonnegative_fact(x: Term, y: Term) -> FactsAndSteps:
     """x − y >= 0."""
     up = minus(x, y)
     return [("nonnegative", up)], (step(1, up, "total", subtract(x, y)),)
 
 
-def _strictly(up: Term, told: Term) -> Told:
+def _positive_fact(up: Term, told: Term) -> FactsAndSteps:
     """up > 0, from the same number in another form; for an integer, up − 1 >= 0."""
     if is_integer(up) and is_integer(told):
         whole = minus(up, ONE)
@@ -403,20 +403,20 @@ def _strictly(up: Term, told: Term) -> Told:
 # Lower bounds
 
 
-Low = tuple[Fraction | None, bool, list[Term], Steps]
-UNKNOWN: Low = (None, False, [], ())
+LowerBound = tuple[Fraction | None, bool, list[Term], Steps]
+NO_BOUND: LowerBound = (None, False, [], ())
 
 
-def _low(t: Term, facts: Facts) -> Low:
+def _lower_bound(t: Term, facts: Facts) -> LowerBound:
     """Return a literal lower bound of t or None, and whether t is certainly above it.
 
     Then follow the difference, as a list of numbers >= 0 that add up to it, and the steps that
     show their signs.
     """
     if t.op == "add":
-        lows = [_low(arg, facts) for arg in t.args]
+        lows = [_lower_bound(arg, facts) for arg in t.args]
         if any(low is None for low, *_ in lows):
-            return UNKNOWN
+            return NO_BOUND
         total = sum((low for low, *_ in lows if low is not None), Fraction())
         rest = [x for _, _, rest, _ in lows for x in rest]
         return total, any(one[1] for one in lows), rest, joined(*(one[3] for one in lows))
@@ -435,7 +435,7 @@ def _low(t: Term, facts: Facts) -> Low:
         if certain:
             return scale, certain == 2, [times(num(-scale), other)], steps
     if t.op == "maximum":
-        return _low_of_maximum(t, facts)
+        return _lower_bound_of_maximum(t, facts)
     if t.op == "exp":
         certain, steps = _gap(ZERO, t.args[0], facts)
         if certain:
@@ -446,20 +446,20 @@ def _low(t: Term, facts: Facts) -> Low:
     if t.op == "size":
         more = subtract(t, ONE)
         return Fraction(1), False, [more], (step(1, more, "ranges"),)
-    certain, steps = find(t, facts)
-    return (Fraction(), certain == 2, [t], steps) if certain else UNKNOWN
+    certain, steps = find_sign(t, facts)
+    return (Fraction(), certain == 2, [t], steps) if certain else NO_BOUND
 
 
-def _low_of_maximum(t: Term, facts: Facts) -> Low:
+def _lower_bound_of_maximum(t: Term, facts: Facts) -> LowerBound:
     """Return the best lower bound among those of the maximum's arguments."""
-    best, more = UNKNOWN, t
+    best, more = NO_BOUND, t
     for x in t.args:
-        found = _low(x, facts)
+        found = _lower_bound(x, facts)
         if found[0] is not None and (best[0] is None or found[:2] > best[:2]):
             best, more = found, x
     low, strict, rest, steps = best
     if low is None:
-        return UNKNOWN
+        return NO_BOUND
     gap = subtract(t, more)
     return low, strict, [gap, *rest], (*steps, step(1, gap, "largest", t, more))
 
@@ -495,24 +495,24 @@ def _scaled(t: Term) -> tuple[Fraction, Term]:
 # Negative terms of a sum bounded by positive ones
 
 
-def _paid(t: Term, facts: Facts) -> Found:
+def _by_bounding(t: Term, facts: Facts) -> Found:
     """Find the sign of a sum by bounding each negative term by positive ones at least as large."""
     linear = collected(t)
-    held = {m: c for m, c in linear.items() if c > 0}
+    available = {m: c for m, c in linear.items() if c > 0}
     parts, steps = list[Term](), list[Steps]()
     for small in sorted((m for m, c in linear.items() if c < 0), key=order):
-        owed = -linear[small]
-        for large in sorted(held, key=lambda m: (-len(shared(small, m)[0]), order(m))):
-            amount = min(owed, held[large])
+        missing = -linear[small]
+        for large in sorted(available, key=lambda m: (-len(common_factors(small, m)[0]), order(m))):
+            amount = min(missing, available[large])
             by = _no_larger(small, large, facts) if amount else None
             if by is not None:
-                owed, held[large] = owed - amount, held[large] - amount
+                missing, available[large] = missing - amount, available[large] - amount
                 parts += [times(num(amount), piece) for piece in by[0]]
                 steps.append(by[1])
-        if owed:
+        if missing:
             return NEITHER
-    rest = [(c, mul(*m)) for m, c in held.items() if c]
-    found = [find(x, facts) for _, x in rest]
+    rest = [(c, mul(*m)) for m, c in available.items() if c]
+    found = [find_sign(x, facts) for _, x in rest]
     if not all(certain for certain, _ in found):
         return NEITHER
     certain = max((s for s, _ in found), default=1)
@@ -531,9 +531,9 @@ def _no_larger(small: Monomial, large: Monomial, facts: Facts) -> Less | None:
     and these are compared with each other or with 1; or all left in ``small`` are >= 0, each is at
     most one in ``large`` or at most 1, and what remains in ``large`` is at least 1.
     """
-    both, left, right = shared(small, large)
+    both, left, right = common_factors(small, large)
     common = mul(*both)
-    certain, steps = find(common, facts)
+    certain, steps = find_sign(common, facts)
     if not certain:
         return None
     known = [steps]
@@ -541,7 +541,7 @@ def _no_larger(small: Monomial, large: Monomial, facts: Facts) -> Less | None:
     pairs: list[tuple[Term, Term]] = []
     for x in tuple(left):
         if not alone:
-            certain, more = find(x, facts)
+            certain, more = find_sign(x, facts)
             if not certain:
                 return None
             known.append(more)
@@ -555,7 +555,7 @@ def _no_larger(small: Monomial, large: Monomial, facts: Facts) -> Less | None:
                 break
     for x, y in (*((x, ONE) for x in left), *((ONE, y) for y in right)):
         least = 1 if x is ONE else -1
-        low, _, rest, more = _low(y if x is ONE else mul(num(-1), x), facts)
+        low, _, rest, more = _lower_bound(y if x is ONE else mul(num(-1), x), facts)
         if low is None or low < least:
             return None
         pairs.append((x, y))
@@ -579,9 +579,9 @@ def _below(small: Term, large: Term, facts: Facts) -> Steps | None:
     if small.op == "power" and small.data == large.data == -1:
         return _rising("power", large.args[0], small.args[0], subtract(large, small), facts)
     if small.op == "maximum":
-        return _most(small, large, facts)
+        return _maximum_at_most(small, large, facts)
     if small.op == "sum" and small.args[0] is large.args[0]:
-        return _sums(small, large, facts)
+        return _sum_at_most(small, large, facts)
     if small.op == "indicator":
         return _implies(small, large, facts)
     return None
@@ -589,7 +589,7 @@ def _below(small: Term, large: Term, facts: Facts) -> Steps | None:
 
 def _rising(f: str, x: Term, y: Term, t: Term, facts: Facts) -> Steps | None:
     least = LEAST[f]
-    first, steps = find(x, facts) if least else NEITHER
+    first, steps = find_sign(x, facts) if least else NEITHER
     certain, more = _gap(x, y, facts) if first >= least else NEITHER
     return joined(steps, more, (step(1, t, "rising", f, x, y),)) if certain else None
 
@@ -599,31 +599,31 @@ def _gap(x: Term, y: Term, facts: Facts) -> Found:
     if not (x.finite and y.finite) or x.shape:
         return NEITHER
     form, whole = minus(y, x), subtract(y, x)
-    certain, steps = find(form, facts)
+    certain, steps = find_sign(form, facts)
     if not certain or form is whole:
         return certain, steps
     return certain, (*steps, step(certain, whole, "total", form))
 
 
-def _most(small: Term, large: Term, facts: Facts) -> Steps | None:
+def _maximum_at_most(small: Term, large: Term, facts: Facts) -> Steps | None:
     """max(x, ..) <= max(y, ..) if each x is at most some y."""
     if small.op == "maximum":
         if not small.finite or any(not x.finite for x in small.args):
             return None
-        parts = [_most(x, large, facts) for x in small.args]
+        parts = [_maximum_at_most(x, large, facts) for x in small.args]
         known = [steps for steps in parts if steps is not None]
         last = step(1, subtract(large, small), "least", small, large)
         return joined(*known, (last,)) if len(known) == len(parts) else None
-    return _under(small, large, facts)
+    return _at_most_maximum(small, large, facts)
 
 
-def _under(x: Term, large: Term, facts: Facts) -> Steps | None:
+def _at_most_maximum(x: Term, large: Term, facts: Facts) -> Steps | None:
     """Return the steps to x <= max(y, ..) if x is at most some y, or None."""
     if large.op != "maximum":
         certain, steps = _gap(x, large, facts)
         return steps if certain else None
     for y in large.args:
-        below = _under(x, y, facts) if y.finite else None
+        below = _at_most_maximum(x, y, facts) if y.finite else None
         if below is not None:
             up, whole = subtract(large, y), subtract(large, x)
             last = (step(1, up, "largest", large, y), step(1, whole, "total", up, subtract(y, x)))
@@ -631,7 +631,7 @@ def _under(x: Term, large: Term, facts: Facts) -> Steps | None:
     return None
 
 
-def _sums(small: Term, large: Term, facts: Facts) -> Steps | None:
+def _sum_at_most(small: Term, large: Term, facts: Facts) -> Steps | None:
     """Σ_j f(j) <= Σ_j g(j) if every f(j) is at most g(j)."""
     whole = make("sum", (small.args[0], subtract(large.args[1], small.args[1])))
     j = opened(small.args[0], whole)
@@ -651,7 +651,7 @@ def _implies(first: Term, then: Term, facts: Facts) -> Steps | None:
     (a, b), (c, d) = one.args, other.args
     slack = add(d, mul(num(-1), c), a, mul(num(-1), b))
     form = as_term(collected(slack))
-    certain, steps = find(form, facts)
+    certain, steps = find_sign(form, facts)
     if not certain or certain <= strict[other.op] - strict[one.op]:
         return None
     t = subtract(then, first)

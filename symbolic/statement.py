@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .array import as_array
 from .bodies import Code
-from .claim import NO_CONTRADICTION, Claim, Law, counted_anew, name_of
+from .claim import NO_CONTRADICTION, Claim, Law, fresh_numbering, name_of
 from .givens import Given
 from .refusals import arrays_only, demand
 from .terms import Term, free, is_opened
@@ -49,11 +49,11 @@ class Statement:
 
     def __post_init__(self) -> None:
         """Refuse bound variables that are used outside of their binders."""
-        for term, v in self.unknown():
+        for term, v in self.unbound():
             if is_opened(v):
                 raise TypeError(
-                    f"{v!r} is bound elsewhere and stands free in {term!r}; what for_all, exists, "
-                    "rows, iterate and over hand to their bodies means nothing outside of them"
+                    f"{v!r} is bound elsewhere and free in {term!r}; the variables that for_all, "
+                    "exists, rows, iterate and over pass to their bodies are undefined outside them"
                 )
 
     @property
@@ -62,7 +62,7 @@ class Statement:
         equations = (Claim("=", left, right) for left, right in self.assume)
         return (*equations, *(law.claim for law in self.laws))
 
-    def unknown(self) -> Iterator[tuple[Term, Term]]:
+    def unbound(self) -> Iterator[tuple[Term, Term]]:
         """Yield variables that are neither given nor bound, each with a term that contains it."""
         given = {g.named(name).term for name, g in self.givens.items() if g.kind != "function"}
         said = [(told, given) for pair in self.assume for told in pair]
@@ -80,11 +80,11 @@ class Statement:
 
         They are searched for until found once.
         """
-        from .refute import obeying  # loads ball arithmetic, rarely needed
+        from .refute import find_example  # loads ball arithmetic, rarely needed
 
         found: Candidate | None = vars(self).get("_example")
         if found is None:
-            found = obeying(self.givens, self.assume, self.laws, seconds)
+            found = find_example(self.givens, self.assume, self.laws, seconds)
             vars(self)["_example"] = found
         return found
 
@@ -135,7 +135,7 @@ class Theorem:
     @cached_property
     def statement(self) -> Statement:
         """The statement on symbolic arrays."""
-        return self._settled(self.body, self.given, self.assume)
+        return self._checked(self.body, self.given, self.assume)
 
     @cached_property
     def control(self) -> Statement:
@@ -147,23 +147,23 @@ class Theorem:
                 "('what is changed') that returns a nearby statement with the opposite verdict"
             )
         assume = self.assume if self.control_assume is None else self.control_assume
-        return self._settled(self.control_body, {**self.given, **self.control_given}, assume)
+        return self._checked(self.control_body, {**self.given, **self.control_given}, assume)
 
-    def _settled(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
+    def _checked(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
         """Return the statement; its code is run twice and must give the same statement."""
-        with counted_anew():
+        with fresh_numbering():
             built = self._build(body, given, assume)
-        with counted_anew():
+        with fresh_numbering():
             again = self._build(body, given, assume)
         if meaning(built) != meaning(again):
             raise TypeError(
-                f"{self.place}: {body.__name__} makes another statement when it is run again; "
-                "it keeps something from call to call, or draws at random: compute all anew"
+                f"{self.place}: {body.__name__} returns another statement when it is run again; "
+                "it keeps state between calls, or draws random numbers: compute everything anew"
             )
         return built
 
     def _build(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
-        wanted = self._asked(body, body.__name__, given)
+        wanted = self._parameters(body, body.__name__, given)
         values = {name: g.named(name) for name, g in given.items()}
         with arrays_only(f"{self.place}: {body.__name__}", body):
             result = body(**{name: values[name] for name in wanted})
@@ -172,7 +172,9 @@ class Theorem:
             raise TypeError(f"{self.place}: {body.__name__} claims nothing; it returned {{}}")
         claims = {says: c.claim if isinstance(c, Law) else c for says, c in claims.items()}
         for says, claim in claims.items():
-            demand(says, str, f"{self.place}: each conclusion of {body.__name__} has its words")
+            demand(
+                says, str, f"{self.place}: a conclusion of {body.__name__} wants a text as its key"
+            )
             if not isinstance(claim, Claim):
                 raise TypeError(
                     f"{self.place}: {body.__name__} returned {type(claim).__name__}"
@@ -185,18 +187,18 @@ class Theorem:
         used: set[str] = set(wanted)
         listed: Any = ()
         if assume is not None:
-            names = [] if assume is list else self._asked(assume, "`assume`", given)
+            names = [] if assume is list else self._parameters(assume, "`assume`", given)
             used |= set(names)
             with arrays_only(f"{self.place}: `assume`", assume):
                 listed = assume(**{name: values[name] for name in names})
-        equations, laws = equations_and_laws(self._assumed(listed))
+        equations, laws = equations_and_laws(self._hypotheses(listed))
         require_names(self.place, given, claims.values())
-        for term, v in Statement({}, claims, tuple(equations), tuple(laws)).unknown():
+        for term, v in Statement({}, claims, tuple(equations), tuple(laws)).unbound():
             name = str(v.data if v.op == "index" else v.data[0])
             if name not in given or given[name].named(name).term is not v:
                 raise TypeError(
-                    f"{self.place}: {v!r} is not given, and {body.__name__} speaks of it in "
-                    f"{term!r}; name it in `given` and take it as a parameter"
+                    f"{self.place}: {v!r} is not given, and {body.__name__} uses it in {term!r}; "
+                    "name it in `given` and take it as a parameter"
                 )
             used.add(name)
         kept = {k: g for k, g in given.items() if k in used}
@@ -205,7 +207,7 @@ class Theorem:
         self._check_ranges(statement)
         return statement
 
-    def _asked(self, code: Body, called: str, given: Mapping[str, Given]) -> list[str]:
+    def _parameters(self, code: Body, called: str, given: Mapping[str, Given]) -> list[str]:
         """Return the parameters of a function; raise ``TypeError`` if one is not given."""
         wanted = list(inspect.signature(code).parameters)
         missing = [name for name in wanted if name not in given]
@@ -216,8 +218,8 @@ class Theorem:
             )
         return wanted
 
-    def _assumed(self, listed: Any) -> Iterator[Any]:
-        demand(listed, (list, tuple), f"{self.place}: `assume` returns a list of hypotheses")
+    def _hypotheses(self, listed: Any) -> Iterator[Any]:
+        demand(listed, (list, tuple), f"{self.place}: `assume` must return a list of hypotheses")
         for taken in listed:
             demand(taken, _is_hypothesis, f"{self.place}: {HYPOTHESIS}")
             yield taken
@@ -283,21 +285,21 @@ def require_names(place: str, given: Mapping[str, Given], claims: Iterable[Claim
         lengths += [claim.left, *([claim.right] if claim.right is not None else [])]
         if claim.variable is not None and name_of(claim.variable) in given:
             raise TypeError(
-                f"{place}: what is said to exist is called "
-                f"{name_of(claim.variable)}, as a given is; call it by another name"
+                f"{place}: {name_of(claim.variable)} is the name of a given and of the array that "
+                "exists; rename one of them"
             )
         for name, own in claim.variables:
             other = names.setdefault(name, own)
             if (own.kind, own.lengths) != (other.kind, other.lengths):
                 raise TypeError(
-                    f"{place}: a conclusion speaks of all {name}, and {name} is "
-                    "something else already; call one of them by another name"
+                    f"{place}: a conclusion quantifies over {name}, which is already the name of "
+                    "something else; rename one of them"
                 )
     for size in {v for t in lengths for v in free(t) if v.op in ("size", "space")}:
         if size.data[0] in names:
             raise TypeError(
                 f"{place}: {size.data[0]} is the name of a given and of a length; "
-                "call one of them by another name"
+                "rename one of them"
             )
 
 
@@ -323,12 +325,12 @@ def theorem(
     one whose shapes do not fit.  ``assume`` returns the hypotheses: pairs of equal arrays, claims,
     and laws (``for_all``).
     """
-    demand(given, Mapping, "`given` names the parameters: given={'X': real(n)}")
+    demand(given, Mapping, "`given` wants a mapping from parameter names: given={'X': real(n)}")
     for name, kind in given.items():
-        demand(kind, Given, f"given[{name!r}] says what {name} may be, such as real(n)")
-    demand(sources, tuple, "`sources` are a tuple of words: sources=('Vaswani et al. 2017',)")
+        demand(kind, Given, f"given[{name!r}] wants a given for {name}, such as real(n)")
+    demand(sources, tuple, "`sources` wants a tuple of texts: sources=('Vaswani et al. 2017',)")
     if assume is not None:
-        demand(assume, callable, "`assume` is a function that returns a list of hypotheses")
+        demand(assume, callable, "`assume` wants a function that returns a list of hypotheses")
 
     def wrap(body: Body) -> Theorem:
         return Theorem(title, given, body, sources, claims, expected, assume)

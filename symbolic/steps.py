@@ -43,7 +43,7 @@ def rule_counts(derivation: Derivation) -> Counter[str]:
             order.append(d)
         elif id(d) not in begun:
             begun.add(id(d))
-            name, parts = _named(d)
+            name, parts = _rule_and_parts(d)
             stack.append((d, name, parts))
             stack.extend(part for part in parts if id(part) not in begun)
     times = Counter({id(derivation): 1})
@@ -57,7 +57,7 @@ def rule_counts(derivation: Derivation) -> Counter[str]:
     return counted
 
 
-def _named(d: Derivation) -> tuple[str, tuple[Derivation, ...]]:
+def _rule_and_parts(d: Derivation) -> tuple[str, tuple[Derivation, ...]]:
     """Return the rule that a derivation is counted under ("" for none) and its parts."""
     if isinstance(d, Rewrite):
         return d.rule, ()
@@ -108,11 +108,11 @@ def _steps(
     elif isinstance(d, Lemma | Witness):
         yield from _steps(d.part, path, opened, around, back)
     elif not isinstance(d, Reflexive):
-        for equation in _apart(d):
+        for equation in _separate_equations(d):
             yield from _steps(equation, (), (), lambda t: t, back)
 
 
-def _apart(d: Derivation) -> tuple[Derivation, ...]:
+def _separate_equations(d: Derivation) -> tuple[Derivation, ...]:
     """Return the parts of a derivation that are separate equations, not rewrites of its term."""
     if isinstance(d, Cases):
         return d.parts

@@ -122,7 +122,7 @@ def _key(op: str, args: tuple[Term, ...], data: Hashable, shape: tuple[Term, ...
     return digest.digest() + bytes([opened])
 
 
-def made(term: Term) -> bool:
+def is_interned(term: Term) -> bool:
     """Whether the term was made by :func:`make` and has not been altered since."""
     return _interned.get((term.op, term.args, term.data, term.shape)) is term
 

@@ -17,7 +17,7 @@ from .failures import Failure
 from .givens import GREEK
 
 
-def _middle(x: Any) -> Fraction:
+def _midpoint(x: Any) -> Fraction:
     exact = fraction(number(x))
     if exact is not None:
         return exact
@@ -39,7 +39,7 @@ def decimal(x: Any, digits: int = 3) -> str:
     exact = fraction(number(x))
     if exact is not None and exact.denominator < 1000:
         return str(exact)
-    value = _middle(x)
+    value = _midpoint(x)
     near = round(value)
     if abs(value - near) * 10**12 < 1 and arb(ball(number(x))).contains(near):
         return str(near)
@@ -59,7 +59,7 @@ def two_sides(left: Any, right: Any) -> tuple[str, str]:
     return shown
 
 
-def _told(claim: Claim, failure: Failure) -> tuple[str, str, str]:
+def _failure_text(claim: Claim, failure: Failure) -> tuple[str, str, str]:
     """Return the two sides at the entry where a claim fails, and a line that says so.
 
     For ">" without a right side the line is about the left side alone.
@@ -95,10 +95,10 @@ def plain_value(value: Any) -> Any:
     return value if isinstance(value, int | Fraction) else str(value)
 
 
-def digits_of(value: Any) -> str:
+def number_text(value: Any) -> str:
     """Return a number as text; approximately, if it has more digits than Python converts.
 
-    >>> digits_of(Fraction(2, 3)), digits_of(Fraction(10**5000, 3))
+    >>> number_text(Fraction(2, 3)), number_text(Fraction(10**5000, 3))
     ('2/3', 'about 3.33333e+4999')
     """
     try:
@@ -107,27 +107,27 @@ def digits_of(value: Any) -> str:
         return f"about {arb(ball(number(value))).str(6, radius=False)}"
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if not isinstance(value, np.ndarray):
-        return digits_of(value)
+        return number_text(value)
     if sum(n > 1 for n in value.shape) < 2 and value.ndim > 1:
         value = value.ravel()
     if not value.shape:
-        return _shown(value[()])
+        return _value_text(value[()])
     if value.dtype == np.int64:
         return f"({' '.join(str(i) for i in value)})"
     if value.dtype == bool and value.ndim == 1:
         return f"({', '.join('T' if x else 'F' for x in value)})"
-    return f"({', '.join(_shown(x) for x in value)})"
+    return f"({', '.join(_value_text(x) for x in value)})"
 
 
-def written(sizes: Mapping[str, int], values: Mapping[str, Any]) -> str:
+def assignment_text(sizes: Mapping[str, int], values: Mapping[str, Any]) -> str:
     """Return text such as ``n = 2, other sizes 1, K = (0, 1), σ = (1 0)``."""
     large = [f"{name} = {n}" for name, n in sizes.items() if n > 1]
     ones = sum(n == 1 for n in sizes.values())
     rest = ["other sizes 1" if large else "every size 1"] if ones else []
     given = [
-        _shown(v) if callable(v) else f"{GREEK.get(name, name)} = {_shown(v)}"
+        _value_text(v) if callable(v) else f"{GREEK.get(name, name)} = {_value_text(v)}"
         for name, v in values.items()
     ]
     return ", ".join([*large, *rest, *given])
@@ -138,7 +138,7 @@ def witness_of(claim: Claim, failure: Failure, used: set[str]) -> Witness:
     sizes, values = dict(failure.candidate.sizes), dict(failure.candidate.values)
     if failure.contradiction is not None:
         return _no_array_witness(claim, failure, used)
-    left, right, end = _told(claim, failure)
+    left, right, end = _failure_text(claim, failure)
     return Witness(
         sizes,
         {name: plain_value(v) for name, v in values.items()},
@@ -146,11 +146,11 @@ def witness_of(claim: Claim, failure: Failure, used: set[str]) -> Witness:
         left,
         right,
         rounded_down(failure.gap),
-        f"{written(sizes, _only(values, used))}: {end}",
+        f"{assignment_text(sizes, _used_values(values, used))}: {end}",
     )
 
 
-def _only(values: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
+def _used_values(values: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
     """Return the values that the claim uses."""
     return {name: value for name, value in values.items() if name in used}
 
@@ -166,7 +166,7 @@ def _no_array_witness(claim: Claim, failure: Failure, used: set[str]) -> Witness
     fixed = {n: v for n, v in failure.candidate.values.items() if n not in varied}
     tried = {n: [trial.values[n] for trial in failure.trials] for n in varied if n not in fixed}
     at = "; ".join(
-        written({}, {n: v[k] for n, v in tried.items()}) for k in range(len(failure.trials))
+        assignment_text({}, {n: v[k] for n, v in tried.items()}) for k in range(len(failure.trials))
     )
     left, right = decimal(failure.left), "0"
     place = f" at {list(failure.place)}" if any(failure.place) else ""
@@ -180,7 +180,7 @@ def _no_array_witness(claim: Claim, failure: Failure, used: set[str]) -> Witness
         )
     values = {n: plain_value(v) for n, v in fixed.items()}
     values |= {n: [plain_value(x) for x in v] for n, v in tried.items()}
-    start = written(sizes, _only(fixed, used))
+    start = assignment_text(sizes, _used_values(fixed, used))
     return Witness(
         sizes,
         values,

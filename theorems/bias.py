@@ -19,7 +19,7 @@ from attnproof.symbolic import (
 from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.attention import biased_attention, causal
 from attnproof.theorems.definitions.positions import alibi
-from attnproof.theorems.definitions.powers import nothing
+from attnproof.theorems.definitions.powers import no_hypotheses
 
 r, n = sizes("r n", "tokens")
 (H,) = sizes("H", "heads")
@@ -27,7 +27,7 @@ ell, d = sizes("ell d", "features")
 
 
 @theorem(
-    "A bias b(i − j), ALiBi among them, is unchanged when all positions move",
+    "A bias b(i − j), such as ALiBi, is unchanged by a common shift of all positions",
     given={
         "b": function(0, says="any function of the offset"),
         "Q": real(H, r, ell),
@@ -82,7 +82,7 @@ def absolute(b: Function, Q: Array, K: Array, V: Array, v: Array, s: Array) -> C
     ),
 )
 def alibi_is_a_key_bias_under_a_causal_mask(Q: Array, K: Array, V: Array, m: Array) -> Claim:
-    """−m |i − j| and m·j differ by m·i wherever j <= i: one constant a row, which cancels."""
+    """−m |i − j| and m·j differ by m·i wherever j <= i: a constant in each row, which cancels."""
     xp = array_namespace(Q)
     keep = causal(V[0])
     place = xp.arange(V.shape[1])
@@ -96,7 +96,7 @@ def alibi_is_a_key_bias_under_a_causal_mask(Q: Array, K: Array, V: Array, m: Arr
             biased_attention(Q, K, V, xp.where(keep, keys - queries, -xp.inf)),
         ),
         (
-            "m·i is one constant in row i, and softmax does not see it",
+            "m·i is constant in row i, and softmax is unchanged by it",
             biased_attention(Q, K, V, xp.where(keep, keys, -xp.inf)),
         ),
     )
@@ -159,7 +159,7 @@ def a_bias_of_the_distance_does_not_see_a_mirror_image(
 
 
 @a_bias_of_the_distance_does_not_see_a_mirror_image.negative_control(
-    "the bias is a function of the signed offset", assume=nothing
+    "the bias is a function of the signed offset", assume=no_hypotheses
 )
 def signed(b: Function, Q: Array, K: Array, V: Array, p: Array, c: Array) -> Claim:
     mirror = c - p

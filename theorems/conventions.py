@@ -43,7 +43,7 @@ d, p, ell, e = sizes("d p ell e", "features")
 
 
 @theorem(
-    "Column j of X P_σ is column σ(j) of X, products turn round, and P_σ is orthogonal",
+    "Column j of X P_σ is column σ(j) of X, products are reversed, and P_σ is orthogonal",
     given={"X": real(d, n), "sigma": permutation(n), "tau": permutation(n)},
     sources=("document 002, spatial permutations, and the note in its proof",),
     claims=("S2", "S13"),
@@ -196,7 +196,7 @@ def rows_on_both_sides(X: Array, W_k: Array, W_q: Array, W_v: Array) -> Claim:
 def a_scale_of_the_scores_is_a_scale_of_the_keys(
     X: Array, W_k: Array, W_q: Array, W_v: Array, Q: Array, c: Array, sigma: Array
 ) -> dict[str, Claim]:
-    """Both symmetries therefore hold for every scale, 0 and 1/√ℓ among them."""
+    """Both symmetries therefore hold for every scale, including 0 and 1/√ℓ."""
     P = permutation_matrix(sigma)
 
     def scaled(tokens: Array, second: Array) -> Any:
@@ -228,7 +228,7 @@ def values_too(X: Array, W_k: Array, W_q: Array, W_v: Array, c: Array) -> Claim:
     claims=("S9",),
 )
 def softmax_of_a_conjugate_wants_a_square_matrix(M: Array, sigma: Array) -> Claim:
-    """No statement: M has m columns and P has n rows."""
+    """Not a statement: M has m columns but P has n rows."""
     P = permutation_matrix(sigma)
     return equal(column_softmax(P.mT @ M @ P), P.mT @ column_softmax(M) @ P)
 
@@ -262,8 +262,8 @@ def clockwise_and_anticlockwise_rotations_score_differently(
 ) -> dict[str, Claim | Law]:
     """The map between the two is ω ↦ −ω.
 
-    With ω = 1 the query (1, 0) at 0 and the key (0, 1) at 1 score sin 1 in the one and −sin 1 in
-    the other.
+    With ω = 1 the query (1, 0) at 0 and the key (0, 1) at 1 score sin 1 under one convention
+    and −sin 1 under the other.
     """
     xp = array_namespace(X)
     M = block_rotation(-omega)
@@ -345,7 +345,7 @@ def odd_widths_have_two_tables(X: Array, omega: Array, w: Array, i: Array) -> di
     }
 
 
-@odd_widths_have_two_tables.negative_control("the two frequencies are one")
+@odd_widths_have_two_tables.negative_control("the two frequencies are equal")
 def one_frequency(w: Array) -> Claim:
     xp = array_namespace(w)
     return equal(xp.exp(-w / (2 * B + 2)), xp.exp(-w / (2 * B + 1)))

@@ -24,7 +24,7 @@ from attnproof.theorems.definitions.attention import (
     softmax,
     sum_of_heads,
 )
-from attnproof.theorems.definitions.powers import nothing
+from attnproof.theorems.definitions.powers import no_hypotheses
 from attnproof.theorems.definitions.rotary import determinant
 
 n, r = sizes("n r", "tokens")
@@ -42,7 +42,7 @@ QKV = {"Q": real(r, ell), "K": real(n, ell), "V": real(n, d)}
 def self_attention_is_attention_of_three_linear_maps(
     X: Array, S_Q: Array, S_K: Array, S_V: Array
 ) -> dict[str, Claim]:
-    """The query map and the key map enter only through one product."""
+    """The query map and the key map enter only through their product."""
     one = array_namespace(X).eye(p)
     return {
         "written out": equal(
@@ -72,7 +72,7 @@ def maps_exchanged(X: Array, S_Q: Array, S_K: Array, S_V: Array) -> Claim:
 def heads_divide_by_the_root_of_their_own_width(
     Q: Array, K: Array, V: Array, W_Q: Array, W_K: Array, W_V: Array
 ) -> Claim:
-    """Att divides by the root of the number of columns it is given, and QW_Q has p of them."""
+    """Att divides by the square root of the width of its queries, and QW_Q has p columns."""
     return equal(sum_of_heads(Q, K, V, W_Q, W_K, W_V), written_out(Q, K, V, W_Q, W_K, W_V, p))
 
 
@@ -127,7 +127,7 @@ def heads_side_by_side_and_one_output_map_are_a_sum_of_heads(
 
 
 @heads_side_by_side_and_one_output_map_are_a_sum_of_heads.negative_control(
-    "each head is given the same output map, the sum of all"
+    "all heads share one output map, the sum of all output maps"
 )
 def common_output_map(
     Q: Array, K: Array, V: Array, W_Q: Array, W_K: Array, W_V: Array, W_O: Array
@@ -170,7 +170,7 @@ def keys_alone(
 
 
 @theorem(
-    "Every d × e matrix is a product through width q >= min(d, e), not every one through width 1",
+    "Every d × e matrix factors through width q >= min(d, e), but not every one through width 1",
     given={"W": real(d, e), "u": real(2), "t": real(2)},
     sources=("Ganev, Remark 2.4",),
     claims=("G2.4b",),
@@ -257,7 +257,7 @@ def a_product_through_a_smaller_width_is_not_invertible(
 
 
 @a_product_through_a_smaller_width_is_not_invertible.negative_control(
-    "B A = 1 for any A and B", assume=nothing
+    "B A = 1 for any A and B", assume=no_hypotheses
 )
 def any_matrices(A: Array, B: Array) -> Claim:
     return equal(B @ A, array_namespace(A).eye(q + s))

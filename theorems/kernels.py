@@ -42,7 +42,7 @@ from attnproof.theorems.definitions.kernels import (
     triangular,
     weights_by_distance,
 )
-from attnproof.theorems.definitions.powers import nothing
+from attnproof.theorems.definitions.powers import no_hypotheses
 
 r, n, m = sizes("r n m", "tokens")
 ell, d, p, e = sizes("ell d p e", "features")
@@ -146,7 +146,7 @@ def any_score_function_keeps_the_symmetries(
             ("each score moves with its pair", softmax(table[tau][:, sigma]) @ (V[sigma] @ h)),
             ("softmax commutes with permutations", softmax(table)[tau][:, sigma] @ (V[sigma] @ h)),
             (
-                "σ meets every pair once; the product is associative",
+                "the sum contains every pair once; the product is associative",
                 kernel_attention(alpha, Q, K, V)[tau] @ h,
             ),
         ),
@@ -201,7 +201,7 @@ def queries_alone(alpha: Function, g: Function, Q: Array, K: Array, V: Array) ->
     claims=("GS2.7.1",),
 )
 def a_score_without_its_norm_is_a_vector(Q: Array, K: Array, V: Array) -> Claim:
-    """No statement: these are r × n × ℓ numbers, and r × n are wanted."""
+    """Not a statement: the scores form an r × n × ℓ array, but an r × n matrix is required."""
     return equal(kernel_attention(lambda q, k: -q - k, Q, K, V), softmax(-distances(Q, K)) @ V)
 
 
@@ -217,7 +217,7 @@ def with_norm(Q: Array, K: Array, V: Array) -> Claim:
 
 
 @theorem(
-    "−‖q − k‖²/2 = q·k − ‖k‖²/2 − ‖q‖²/2, and softmax over the keys does not see ‖q‖",
+    "−‖q − k‖²/2 = q·k − ‖k‖²/2 − ‖q‖²/2, and softmax over the keys does not depend on ‖q‖",
     given={"Q": real(r, ell), "K": real(n, ell)},
     sources=("Ganev, section 2.7, the expansion of the square",),
     claims=("GS2.7.5",),
@@ -230,7 +230,7 @@ def the_squared_distance_is_the_dot_product_less_the_norms(Q: Array, K: Array) -
         "weights": chain(
             weights_by_distance(Q, K),
             ("the square, multiplied out", softmax(Q @ K.mT - half_k - half_q)),
-            ("‖q‖²/2 is one constant in each row", softmax(Q @ K.mT - half_k)),
+            ("‖q‖²/2 is constant in each row", softmax(Q @ K.mT - half_k)),
         ),
     }
 
@@ -256,7 +256,7 @@ def without_norms(Q: Array, K: Array) -> Claim:
 def scores_of_the_distance_ignore_rotations(
     Q: Array, K: Array, g: Array, t: Array
 ) -> dict[str, Claim]:
-    """Rows of Q and K rotated by g and moved by t; the scores are −‖·‖, −‖·‖²/2, and so on."""
+    """Rows of Q and K are mapped by g and translated by t; the scores are −‖·‖, −‖·‖²/2, etc."""
     moved = distances(Q @ g + t, K @ g + t)
     still = falling(distances(Q, K))
     return {
@@ -278,7 +278,7 @@ def any_matrix(Q: Array, K: Array, g: Array) -> Claim:
 
 
 @theorem(
-    "A key farther from the query scores no higher in each of the four; q·k may rise with it",
+    "In each of the four, a key farther from the query scores no higher; q·k may be higher",
     given={"t": nonnegative(), "s": nonnegative(), "q": positive(ell), "u": positive()},
     sources=("Ganev, section 2.7, what follows the table",),
     claims=("GS2.7.3", "GS2.7.4"),
@@ -341,24 +341,24 @@ def same(c: Array) -> Array:
 
 
 @theorem(
-    "For keys of one norm, attention by −‖q − k‖²/2 is attention by q·k",
+    "For keys of equal norm, attention with the score −‖q − k‖²/2 is attention with q·k",
     given={**QKV, "c": real()},
     assume=one_norm,
     sources=("Ganev, section 2.7, on keys of the same norm",),
     claims=("GS2.7.6", "GS2.7.7"),
 )
 def keys_of_one_norm_are_weighted_alike(Q: Array, K: Array, V: Array, c: Array) -> Claim:
-    """The dot product is not divided by √ℓ; the bias ‖k‖²/2 of the keys is one constant."""
+    """The dot product is not divided by √ℓ; the bias ‖k‖²/2 is the same for all keys."""
     return chain(
         weights_by_distance(Q, K) @ V,
         ("the square, multiplied out", softmax(Q @ K.mT - half_norms(K)[None, :]) @ V),
-        ("all keys have one norm", softmax(Q @ K.mT - same(c)[None, :]) @ V),
-        ("softmax does not see a constant", softmax(Q @ K.mT) @ V),
+        ("all keys have the same norm", softmax(Q @ K.mT - same(c)[None, :]) @ V),
+        ("softmax is invariant under adding a constant", softmax(Q @ K.mT) @ V),
     )
 
 
 @keys_of_one_norm_are_weighted_alike.negative_control(
-    "the keys are batch-normalised instead", assume=nothing
+    "the keys are batch-normalised instead", assume=no_hypotheses
 )
 def batch_normalised(Q: Array, K: Array, V: Array) -> Claim:
     keys = batch_norm(K)
@@ -476,7 +476,7 @@ def layer_norm_gives_keys_one_norm_and_batch_norm_does_not(
 
 
 @layer_norm_gives_keys_one_norm_and_batch_norm_does_not.negative_control(
-    "batch norm gives every key the norm √ℓ", assume=nothing
+    "batch norm gives every key the norm √ℓ", assume=no_hypotheses
 )
 def of_batch_norm(K: Array) -> Claim:
     xp = array_namespace(K)

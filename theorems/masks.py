@@ -23,7 +23,7 @@ from attnproof.theorems.definitions.attention import (
     masked_attention,
     softmax,
 )
-from attnproof.theorems.definitions.powers import nothing
+from attnproof.theorems.definitions.powers import no_hypotheses
 
 k, m, n, r = sizes("k m n r", "tokens")
 ell, d, p = sizes("ell d p", "features")
@@ -38,7 +38,7 @@ ell, d, p = sizes("ell d p", "features")
 def a_mask_leaves_softmax_of_the_kept_scores(
     a: Array, e: Array, b: Array, c: Array
 ) -> dict[str, Claim]:
-    """The kept places are those listed by e, any non-empty set, or the first m of m + k.
+    """The unmasked places are those listed by e, any non-empty set, or the first m of m + k.
 
     A product with the rows e of the identity puts k numbers in the places e, and 0 elsewhere.
     """
@@ -113,7 +113,7 @@ def zero_above(S: Array) -> Claim:
 def masked_attention_ignores_the_scale_of_its_mask_and_moves_with_it(
     Q: Array, K: Array, V: Array, M: Array, tau: Array, sigma: Array
 ) -> dict[str, Claim]:
-    """−inf divided by a positive number is −inf.  Every row of M keeps a key at least."""
+    """−inf divided by a positive number is −inf.  Every row of M leaves at least one key."""
     xp = array_namespace(Q)
     mask = xp.where(M, 0, -xp.inf)
     inside = softmax((Q @ K.mT + mask) / ell**0.5) @ V
@@ -143,19 +143,19 @@ def order(places: Array) -> Array:
 
 
 def kept(sigma: Array) -> list[tuple[Any, Any]]:
-    """σ takes the sequential mask to itself: σ(j) <= σ(i) exactly if j <= i."""
+    """σ leaves the sequential mask unchanged: σ(j) <= σ(i) exactly if j <= i."""
     return [(order(sigma), order(array_namespace(sigma).arange(n)))]
 
 
 @theorem(
-    "Only the identity permutation takes the sequential mask to itself",
+    "Only the identity permutation leaves the sequential mask unchanged",
     given={"sigma": permutation(n)},
     assume=kept,
     sources=("Ganev, section 2.6 with Lemma 2.3",),
     claims=("G2.5c",),
 )
 def only_the_identity_keeps_the_causal_mask(sigma: Array) -> Claim:
-    """Count the keys that query i may see, before and after: σ(i) + 1 = i + 1."""
+    """Count the keys visible to query i, before and after: σ(i) + 1 = i + 1."""
     xp = array_namespace(sigma)
     place = xp.arange(n)
     up_to = xp.astype(place[None, :] <= sigma[:, None], sigma.dtype)
@@ -169,7 +169,7 @@ def only_the_identity_keeps_the_causal_mask(sigma: Array) -> Claim:
 
 
 @only_the_identity_keeps_the_causal_mask.negative_control(
-    "every permutation keeps the sequential mask", assume=nothing
+    "every permutation keeps the sequential mask", assume=no_hypotheses
 )
 def every_permutation(sigma: Array) -> Claim:
     return equal(order(sigma), order(array_namespace(sigma).arange(n)))
@@ -191,7 +191,7 @@ def every_permutation(sigma: Array) -> Claim:
 def one_causal_layer_reads_a_prefix_as_a_bag(
     X: Array, x: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array
 ) -> Claim:
-    """So a single layer needs positions even with the mask; a second one reads the order."""
+    """So one layer needs positions even with the mask; a second layer detects the order."""
     xp = array_namespace(X)
 
     def last(tokens: Array) -> Array:

@@ -34,7 +34,7 @@ from attnproof.symbolic import (
 from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.attention import attention, softmax
 from attnproof.theorems.definitions.positions import binary_digit, binary_digits, sinusoidal
-from attnproof.theorems.definitions.powers import nothing, number_power
+from attnproof.theorems.definitions.powers import no_hypotheses, number_power
 
 n, r, N, k = sizes("n r N k", "tokens")
 p, ell, d, C, b = sizes("p ell d C b", "features")
@@ -42,7 +42,7 @@ p, ell, d, C, b = sizes("p ell d C b", "features")
 
 
 @theorem(
-    "With positions added, what is left of equivariance moves tokens and positions together",
+    "With positions added, an equivariant map commutes with moving tokens and positions together",
     given={
         "f": function(2, out=None, traits=("equivariant",), says="any equivariant map"),
         "X": real(n, p),
@@ -55,7 +55,7 @@ p, ell, d, C, b = sizes("p ell d C b", "features")
 def positions_must_move_with_their_tokens(
     f: Function, X: Array, P: Array, sigma: Array
 ) -> dict[str, Claim]:
-    """Moving the tokens alone is moving the positions the other way: X[σ] + P = (X + P[σ⁻¹])[σ]."""
+    """Permuting the tokens alone permutes the positions inversely: X[σ] + P = (X + P[σ⁻¹])[σ]."""
     return {
         "tokens and positions": equal(f(X[sigma] + P[sigma]), f(X + P)[sigma]),
         "tokens alone": equal(X[sigma] + P, (X + P[inverse(sigma)])[sigma]),
@@ -68,7 +68,7 @@ def positions_stay(f: Function, X: Array, P: Array, sigma: Array) -> Claim:
 
 
 @theorem(
-    "A table of equal rows leaves attention invariant; a table with two different rows need not",
+    "A table of equal rows leaves attention invariant; one with two different rows need not",
     given={
         "Q": real(r, ell),
         "X": real(n, p),
@@ -131,7 +131,7 @@ def equal_tokens_are_as_far_apart_as_their_positions(
 ) -> dict[str, Claim]:
     """For every token at u there is one that gives the same vector at v: x + (u − v).
 
-    A projection that takes u − v to 0 makes equal tokens at u and v equal again.
+    A projection that sends u − v to 0 makes equal tokens at u and v equal again.
     """
     return {
         "equal tokens": equal((x + u) - (x + v), u - v),
@@ -142,7 +142,7 @@ def equal_tokens_are_as_far_apart_as_their_positions(
 
 
 @equal_tokens_are_as_far_apart_as_their_positions.negative_control(
-    "the sum tells which token stands there", assume=lambda x, y, u, v: [(x, y + v - u)]
+    "the sum determines the token at that position", assume=lambda x, y, u, v: [(x, y + v - u)]
 )
 def identifies(x: Array, y: Array) -> Claim:
     return equal(x, y)
@@ -210,7 +210,7 @@ def two_places(P: Array, R: Array, a: Array, b: Array) -> list[Any]:
 
 
 @theorem(
-    "The tables whose rows a and b are equal form a subspace, and not the whole space",
+    "The tables whose rows a and b are equal form a proper subspace",
     given={
         "P": real(n, p),
         "R": real(n, p),
@@ -244,7 +244,7 @@ def tables_with_two_equal_rows_are_a_proper_subspace(
 
 
 @tables_with_two_equal_rows_are_a_proper_subspace.negative_control(
-    "every table has different rows, one whose rows are all t too",
+    "every table has different rows, even one whose rows all equal t",
     assume=lambda a, b: [differ(a, b)],
     t=real(p),
 )
@@ -268,7 +268,7 @@ def every_table(t: Array, a: Array, b: Array) -> Claim:
     claims=("B10",),
 )
 def a_table_ends_with_its_last_row(X: Array, P: Array) -> Claim:
-    """No statement: row N of the table does not exist."""
+    """Not a statement: row N of the table does not exist."""
     return equal((X + P) - P, X)
 
 
@@ -293,7 +293,9 @@ def a_normalised_index_depends_on_the_length(i: Array, c: Array, bound: Array) -
     }
 
 
-@a_normalised_index_depends_on_the_length.negative_control("the position is 0", assume=nothing)
+@a_normalised_index_depends_on_the_length.negative_control(
+    "the position is 0", assume=no_hypotheses
+)
 def first_position() -> Claim:
     return differ(0 / n, 0 / (n + k))
 
@@ -306,7 +308,7 @@ def first_position() -> Claim:
     claims=("B12",),
 )
 def pairs_fill_an_even_number_of_channels(p: Array, omega: Array, Y: Array) -> Claim:
-    """No statement: B pairs are 2B channels, and C may be odd."""
+    """Not a statement: B pairs are 2B channels, and C may be odd."""
     xp = array_namespace(p)
     angles = p[:, None] * omega
     pairs = xp.stack((xp.sin(angles), xp.cos(angles)), axis=-1)
@@ -333,7 +335,7 @@ def coded(digits: Any, count: Any) -> Any:
 
 
 @theorem(
-    "b binary digits tell the positions below 2^b apart; digit t has period 2^{t+1}",
+    "b binary digits distinguish the positions below 2^b; digit t has period 2^{t+1}",
     given={"i": natural(), "j": natural(), "k": natural(), "a": natural(), "t": natural()},
     sources=("document 004, binary numerals",),
     claims=("R3", "R4"),
@@ -396,7 +398,7 @@ def binary_digits_tell_positions_apart(
 
 
 @binary_digits_tell_positions_apart.negative_control(
-    "the positions are i and i + 2^b", assume=nothing
+    "the positions are i and i + 2^b", assume=no_hypotheses
 )
 def beyond(i: Array) -> Claim:
     later = i + number_power(2, b)
@@ -411,7 +413,7 @@ def beyond(i: Array) -> Claim:
     claims=("R4",),
 )
 def neighbouring_positions_differ_in_unequally_many_digits(i: Array) -> Claim:
-    """False: from an even position to the next one digit changes, from an odd one more do.
+    """False: from an even position to the next, one digit changes; from an odd one, more do.
 
     The number that the digits code always steps by 1.
     """
@@ -459,7 +461,7 @@ def halfway(f: Function, c: Function) -> Law:
 def a_continuous_code_of_zeros_and_ones_is_constant(
     f: Function, c: Function, x: Array, y: Array
 ) -> dict[str, Claim | Law]:
-    """Continuity is used through the intermediate value theorem, which is quoted and not proved.
+    """Continuity enters through the intermediate value theorem, which is quoted, not proved.
 
     Let u and v be a digit at x and at y, and w = (u + v)/2 the same digit somewhere between.
     """
@@ -494,7 +496,7 @@ def a_continuous_code_of_zeros_and_ones_is_constant(
 
 
 @a_continuous_code_of_zeros_and_ones_is_constant.negative_control(
-    "the digit may jump", assume=nothing
+    "the digit may jump", assume=no_hypotheses
 )
 def jumping(x: Array, y: Array) -> Claim:
     def digit(place: Array) -> Array:

@@ -31,7 +31,7 @@ from attnproof.theorems.definitions.powers import (
     embedding,
     geometric_sum,
     multiplicative,
-    nothing,
+    no_hypotheses,
     number_power,
     offset_of_powers,
     power,
@@ -81,12 +81,12 @@ def a_homomorphism_is_the_powers_of_its_value_at_one(
         ).by_induction(j),
         "the power 0 is 1": equal(power(M, xp.zeros(())), xp.eye(d)),
         "E E = E": equal(E @ E, E),
-        "E is not 1": differ(E[1, 1], xp.eye(2)[1, 1], -1),
+        "E is not the identity": differ(E[1, 1], xp.eye(2)[1, 1], -1),
     }
 
 
 @a_homomorphism_is_the_powers_of_its_value_at_one.negative_control(
-    "powers turn sums into sums", assume=nothing
+    "powers turn sums into sums", assume=no_hypotheses
 )
 def sums(M: Array, j: Array, k: Array) -> Claim:
     return equal(power(M, j + k), power(M, j) + power(M, k))
@@ -110,7 +110,7 @@ def sums(M: Array, j: Array, k: Array) -> Claim:
 def a_shift_is_a_power_of_the_matrix(
     M: Array, x: Array, k: Array, i: Array, phi: Function
 ) -> dict[str, Claim | Law]:
-    """Rows count from 0.  Moving all positions by k multiplies each row by one matrix.
+    """Rows are counted from 0.  Moving all positions by k multiplies each row by one matrix.
 
     The table is Σ_j e_j ⊗ φ(j) with x put in the last place, for φ(j) = M^j and any other φ.
     """
@@ -256,7 +256,7 @@ def last_is_smallest(log_omega: Array) -> Claim:
     claims=("G3.1d", "G3.4"),
 )
 def an_additive_table_has_the_width_of_the_data(X: Array, P: Array, Y: Array) -> Claim:
-    """No statement: X + P[:, :d] has d columns, and Y has d + e."""
+    """Not a statement: X + P[:, :d] has d columns, and Y has d + e."""
     return equal(Y - (X + P[:, :d]), 0 * Y)
 
 
@@ -446,7 +446,7 @@ def multiplicative_encodings_are_relative_after_the_projections(
 
 
 @multiplicative_encodings_are_relative_after_the_projections.negative_control(
-    "M is any matrix", M=real(d, d), assume=nothing
+    "M is any matrix", M=real(d, d), assume=no_hypotheses
 )
 def relative_of_any_matrix(M: Array, x: Array, y: Array) -> Claim:
     return equal((power(M, 1) @ x) @ (power(M, 1) @ y), x @ y)
@@ -493,7 +493,7 @@ def an_evaluation_point_need_not_exist(
 
 
 @an_evaluation_point_need_not_exist.negative_control(
-    "any matrix takes (1, 0) to (1, j)", assume=nothing
+    "any matrix takes (1, 0) to (1, j)", assume=no_hypotheses
 )
 def evaluated_at_any_matrix(M: Array, j: Array) -> Claim:
     xp = array_namespace(M)

@@ -68,7 +68,7 @@ def one_key_more(K: Array, V: Array, P: Array) -> Claim:
     sources=("Ainslie et al. 2023 (GQA), section 2.2",),
 )
 def query_heads_in_a_row_share_a_key_head(Q: Array, K: Array, V: Array) -> Claim:
-    """With one key head it is multi-query attention, with as many as query heads multi-head."""
+    """With one key head this is multi-query attention, with one per query head multi-head."""
     return equal(attend(Q, K, V), in_groups(Q, K, V))
 
 
@@ -87,7 +87,7 @@ def the_last_alone(Q: Array, K: Array, V: Array) -> Claim:
 
 
 @theorem(
-    "A window that is no shorter than the keys hides nothing",
+    "A window at least as long as the keys hides nothing",
     given=OF_ONE_LENGTH,
     sources=("Beltagy, Peters and Cohan 2020 (Longformer), section 3.1, for the window",),
 )
@@ -102,7 +102,7 @@ def of_one_key(Q: Array, K: Array, V: Array) -> Claim:
 
 
 @theorem(
-    "A sink is one more key, of that score and with the value 0",
+    "A sink is an additional key with that score and the value 0",
     given=VECTORS | {"s": real(H, says="the score of the sink in each head")},
     sources=(
         "OpenAI 2025 (gpt-oss)",
@@ -110,12 +110,12 @@ def of_one_key(Q: Array, K: Array, V: Array) -> Claim:
     ),
 )
 def a_sink_is_one_more_key(Q: Array, K: Array, V: Array, s: Array) -> Claim:
-    """Its key is 0, so that its score is the added number alone."""
+    """Its key is 0, so that its score is the added number."""
     return equal(attend(Q, K, V, sink=s), with_one_more(Q, K, V, s, 0))
 
 
 def with_one_more(Q: Array, K: Array, V: Array, s: Array, value: int) -> Array:
-    """Attention with one more key, of the score s and with one number for its value."""
+    """Attention with one more key, of score s, whose value is constant."""
     xp = array_namespace(Q)
     zero = xp.zeros((B, H, 1, ell))
     bias = xp.concat((xp.zeros((H, r, n)), xp.broadcast_to(s[:, None, None], (H, r, 1))), axis=-1)
@@ -132,7 +132,7 @@ def of_value_one(Q: Array, K: Array, V: Array, s: Array) -> Claim:
 
 
 @theorem(
-    "ALiBi's bias −m(i − j) does what m·j does: one number a row cancels",
+    "ALiBi's bias −m(i − j) has the effect of m·j: a constant in each row cancels",
     given=OF_ONE_LENGTH | {"m": real(H, says="one slope for each head")},
     sources=("Press, Smith and Lewis 2022 (ALiBi), section 3",),
 )
@@ -149,7 +149,7 @@ def of_the_query(Q: Array, K: Array, V: Array, m: Array) -> Claim:
 
 
 @theorem(
-    "T5 adds b(j − i) to QKᵀ and divides nothing: it is attention of √ℓ·Q with the bias b(j − i)",
+    "T5 adds b(j − i) to QKᵀ without scaling: it is attention of √ℓ·Q with the bias b(j − i)",
     given=VECTORS
     | {
         "b": function(0, says="any function of the offset, as of buckets"),
@@ -231,7 +231,7 @@ def one_layout(X: Array, p: Array, omega: Array) -> Claim:
 
 
 @theorem(
-    "Causal linear attention carries what came before in one matrix KᵀV",
+    "Causal linear attention carries the preceding tokens in one matrix KᵀV",
     given={"Q": real(B, H, n + m, ell), "K": real(B, H, n + m, ell), "V": real(B, H, n + m, d)},
     sources=("Katharopoulos et al. 2020, eq. 8 and 18",),
 )
@@ -294,7 +294,7 @@ def of_the_state_before_its_decay(Q: Array, K: Array, V: Array, beta: Array, g: 
 
 
 @theorem(
-    "A decay of 1 is none: in three steps the gated delta rule is the delta rule",
+    "With decay 1 the gated delta rule is the delta rule, in three steps",
     given=THREE,
     sources=("Yang, Kautz and Hatamizadeh 2024 (gated delta networks), section 3.1",),
 )
@@ -303,13 +303,13 @@ def a_decay_of_one_is_none(Q: Array, K: Array, V: Array, beta: Array) -> Claim:
     return equal(delta_rule(Q, K, V, beta, 0.0 * beta), delta_rule(Q, K, V, beta))
 
 
-@a_decay_of_one_is_none.negative_control("a decay of e is none")
+@a_decay_of_one_is_none.negative_control("a decay of e has no effect")
 def of_a_decay_of_e(Q: Array, K: Array, V: Array, beta: Array) -> Claim:
     return equal(delta_rule(Q, K, V, beta, 0.0 * beta + 1), delta_rule(Q, K, V, beta))
 
 
 @theorem(
-    "Latent attention is attention over latent vectors, with W_K at the queries and W_V at last",
+    "Latent attention is attention over latent vectors: W_K acts on queries, W_V on the output",
     given={
         "Q": real(1, H, r, ell),
         "C": real(1, n, c),
@@ -340,7 +340,7 @@ def over_the_latent_width(Q: Array, C: Array, W_K: Array, W_V: Array) -> Claim:
 
 
 @theorem(
-    "Heads are cut out of channels, and put side by side again",
+    "Channels are split into heads and concatenated again",
     given={"X": real(B, n, 3 * d)},
     sources=("Vaswani et al. 2017, section 3.2.2",),
 )

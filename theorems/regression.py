@@ -15,7 +15,7 @@ from attnproof.symbolic import (
     sizes,
     theorem,
 )
-from attnproof.theorems.definitions.powers import nothing
+from attnproof.theorems.definitions.powers import no_hypotheses
 
 ell, d = sizes("ell d", "features")
 (n,) = sizes("n", "tokens")
@@ -64,7 +64,7 @@ def hypotheses(K: Array, A: Array, U: Array) -> list[tuple[Array, Array]]:
 def least_squares_maps_keys_to_values(
     K: Array, V: Array, B: Array, A: Array, U: Array
 ) -> dict[str, Claim | Law]:
-    """A batch of queries then gets QB₀; if the columns of K are orthonormal, this is QKᵀV."""
+    """A batch Q of queries gives QB₀; if the columns of K are orthonormal, this is QKᵀV."""
     xp = array_namespace(K)
     one = xp.eye(ell)
     best = A @ (K.mT @ V)
@@ -118,6 +118,8 @@ def squares(x: Array) -> Array:
     return total
 
 
-@least_squares_maps_keys_to_values.negative_control("KᵀV is best for any keys", assume=nothing)
+@least_squares_maps_keys_to_values.negative_control(
+    "KᵀV is best for any keys", assume=no_hypotheses
+)
 def raw_form(K: Array, V: Array, B: Array) -> Claim:
     return at_least(squares(K @ B - V), squares(K @ (K.mT @ V) - V))

@@ -23,7 +23,7 @@ from attnproof.symbolic.definition import definition
 from attnproof.theorems.definitions.attention import attention, softmax
 from attnproof.theorems.definitions.complex import product, unit
 from attnproof.theorems.definitions.positions import sinusoidal
-from attnproof.theorems.definitions.powers import nothing
+from attnproof.theorems.definitions.powers import no_hypotheses
 from attnproof.theorems.definitions.rotary import rotate, rotate_half, to_half_split
 
 n, r = sizes("n r", "tokens")
@@ -34,7 +34,7 @@ PLACES = {"u": positions(r), "v": positions(n)}
 
 
 @theorem(
-    "Rotary encoding is linear in the token, keeps its length, and rotates consecutive pairs",
+    "Rotary encoding is linear in the token, preserves its norm, and rotates consecutive pairs",
     given={
         "X": real(n, 2 * B),
         "Y": real(n, 2 * B),
@@ -81,7 +81,7 @@ def rotary_encoding_is_linear_and_keeps_lengths(
 
 
 @rotary_encoding_is_linear_and_keeps_lengths.negative_control(
-    "what it adds to a token does not depend on the token", assume=nothing
+    "what it adds to a token does not depend on the token", assume=no_hypotheses
 )
 def added(X: Array, Y: Array, p: Array, omega: Array) -> Claim:
     return equal(rotate(X, p, omega) - X, rotate(Y, p, omega) - Y)
@@ -134,7 +134,7 @@ def by_the_sum(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim:
 
 
 @theorem(
-    "Rotating only the queries keeps the relative property",
+    "Rotating only the queries preserves the relative property",
     given={**QUERIES_AND_KEYS, **PLACES, "s": positions(), "omega": frequencies(B)},
     expected="refuted",
     sources=("Su et al. 2021 (RoFormer), eq. 16 needs both",),
@@ -142,7 +142,7 @@ def by_the_sum(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim:
 def rotating_only_the_queries_is_not_relative(
     Q: Array, K: Array, u: Array, s: Array, omega: Array
 ) -> Claim:
-    """False: a common shift s of all positions rotates the queries and leaves the keys."""
+    """False: a common shift s of all positions rotates the queries but not the keys."""
     return equal(rotate(Q, u + s, omega) @ K.mT, rotate(Q, u, omega) @ K.mT)
 
 
@@ -200,7 +200,7 @@ def the_two_rotary_layouts_give_the_same_scores(
 
 
 @the_two_rotary_layouts_give_the_same_scores.negative_control(
-    "the channels are not permuted", assume=nothing
+    "the channels are not permuted", assume=no_hypotheses
 )
 def same_channels(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim:
     return equal(
@@ -210,7 +210,7 @@ def same_channels(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim
 
 
 @theorem(
-    "Rotary attention is unchanged when all positions move by s",
+    "Rotary attention is unchanged when all positions are shifted by s",
     given={
         **QUERIES_AND_KEYS,
         "V": real(n, d),
@@ -285,7 +285,8 @@ def rotary_attention_is_equivariant_when_tokens_carry_their_positions(
 ) -> dict[str, Claim]:
     """Token i stands at position u_i before and after.
 
-    If positions stay, the score of (1, 0) for (0, 1) is −1/√2 in this order and 1/√2 in the other.
+    If positions stay fixed, the score of (1, 0) for (0, 1) is −1/√2 in this order and 1/√2 in the
+    other.
     """
     xp = array_namespace(X)
     still = rotary_self_attention(X, u, S, T, W, omega)
@@ -360,7 +361,7 @@ def pair_score(s: Array) -> Any:
 
 
 @added_positions_leave_cross_terms_in_the_scores.negative_control(
-    "the scores are unchanged by a common shift", assume=nothing
+    "the scores are unchanged by a common shift", assume=no_hypotheses
 )
 def shifted(X: Array, Y: Array, u: Array, v: Array, s: Array, omega: Array) -> Claim:
     xp = array_namespace(X)

@@ -27,7 +27,7 @@ from attnproof.theorems.definitions.attention import (
     softmax,
     summary,
 )
-from attnproof.theorems.definitions.powers import nothing
+from attnproof.theorems.definitions.powers import no_hypotheses
 
 r, n, m, k = sizes("r n m k", "tokens")
 ell, d = sizes("ell d", "features")
@@ -97,7 +97,7 @@ def column(S: Array, c: Array) -> Claim:
 
 
 @theorem(
-    "A bias that all keys share changes nothing",
+    "A bias common to all keys changes nothing",
     given={"Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "t": real(ell)},
     sources=("consequence of Ganev, Definition 2.1",),
     claims=("X6",),
@@ -108,10 +108,10 @@ def a_common_bias_of_the_keys_changes_nothing(Q: Array, K: Array, V: Array, t: A
     return chain(
         attention(Q, K + t, V),
         (
-            "each row of scores moves by one number",
+            "each row of scores is shifted by a constant",
             softmax(Q @ K.mT / root + (Q @ t / root)[:, None]) @ V,
         ),
-        ("softmax does not see it", attention(Q, K, V)),
+        ("softmax is unchanged by it", attention(Q, K, V)),
     )
 
 
@@ -121,7 +121,7 @@ def queries(Q: Array, K: Array, V: Array, t: Array) -> Claim:
 
 
 @theorem(
-    "Row i of attention is the answer to query i, a weighted sum of the values",
+    "Row i of attention is the output for query i, a weighted sum of the values",
     given={
         "Q": real(r, ell),
         "K": real(n, ell),
@@ -178,7 +178,7 @@ def half_space(V: Array, c: Array, b: Array) -> list[Claim]:
 
 
 @theorem(
-    "A half-space that holds all values holds every softmax-weighted sum of them",
+    "A half-space that contains all values contains every softmax-weighted sum of them",
     given={
         "q": real(ell),
         "K": real(n, ell),
@@ -195,8 +195,8 @@ def the_answer_lies_in_the_convex_hull_of_the_values(
 ) -> dict[str, Claim]:
     """All such half-spaces meet in the convex hull; with c = ±e_i they bound coordinate i.
 
-    The query 0 gets the mean, and a linear map would send it to 0.  If all values are 1, so is
-    the mean.
+    The query 0 yields the mean, whereas a linear map would send it to 0.  If all values are 1, so
+    is the mean.
     """
     xp = array_namespace(q)
     weights = softmax(K @ q)
@@ -213,14 +213,14 @@ def the_answer_lies_in_the_convex_hull_of_the_values(
 
 
 @the_answer_lies_in_the_convex_hull_of_the_values.negative_control(
-    "the answer is linear in the query, as without softmax", assume=nothing
+    "the answer is linear in the query, as without softmax", assume=no_hypotheses
 )
 def linear(q: Array, K: Array, V: Array) -> Claim:
     return equal(V.mT @ softmax(K @ (q + q)), V.mT @ softmax(K @ q) + V.mT @ softmax(K @ q))
 
 
 @theorem(
-    "Weights of pairs with one value add up, and the answer is the mean of that distribution",
+    "Weights of pairs with equal values add up; the answer is the mean of that distribution",
     given={"S": real(r, n), "U": real(m, d, says="the different values"), "c": index_map(n, m)},
     sources=("Ganev, section 2.1 and footnote 2",),
     claims=("GS2.1.4", "GS2.1.1"),
@@ -249,7 +249,7 @@ def repeated_pair(s: Array, V: Array) -> Claim:
 
 
 @theorem(
-    "With one finite score at least, softmax is a distribution that is 0 exactly where s = −inf",
+    "With at least one finite score, softmax is a distribution that is 0 exactly where s = −inf",
     given={"s": real(n), "e": injection(k, n)},
     sources=("Ganev, Notation, Softmax",),
     claims=("G1.3",),
@@ -282,12 +282,12 @@ def all_places(s: Array, e: Array) -> Claim:
 
 
 @theorem(
-    "Masked softmax is the softmax of the kept entries, extended by zeros",
+    "Masked softmax is the softmax of the unmasked entries, extended by zeros",
     given={"S": real(r, n), "e": injection(k, n)},
     sources=("Ganev, section 2.6",),
 )
 def masked_softmax_is_the_softmax_of_what_is_kept(S: Array, e: Array) -> Claim:
-    """e lists the k >= 1 kept places: any non-empty mask, one for all rows (or r = 1)."""
+    """e lists the k >= 1 unmasked places: any non-empty mask, the same for all rows (or r = 1)."""
     xp = array_namespace(S)
     kept = xp.isin(xp.arange(S.shape[1]), e)
     places = xp.eye(S.shape[1])[e]

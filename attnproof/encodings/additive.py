@@ -106,7 +106,7 @@ class Index(Encoding):
 class IndexFromOne(Index):
     """p + 1 is added in every channel at position p = 0, 1, 2, ..: the first token gets 1.
 
-    Where counting starts matters only if 0 must do nothing.
+    Where counting starts matters only if position 0 must leave tokens unchanged.
     """
 
     title = "index, from 1"

@@ -61,8 +61,8 @@ class Alibi(Encoding):
 class AlibiByPlace(Encoding):
     """−slope |i − j| is added to the score of row i of the queries with row j of the keys.
 
-    This is what code does that numbers the rows itself.  It is ALiBi if token i is at position i,
-    and something else if rows are packed, padded on the left, or read from a cache.
+    This is what code computes if it numbers the rows itself.  It is ALiBi if token i is at position
+    i, and something else if rows are packed, padded on the left, or read from a cache.
     """
 
     title = "ALiBi, by place"

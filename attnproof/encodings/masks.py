@@ -10,7 +10,7 @@ from attnproof import Encoding, real
 class Nope(Encoding):
     """Positions are not used: the score of q and k is q·k / √d wherever they are.
 
-    Without a mask, attention then reads its keys as a bag, and cannot see their order.
+    Without a mask, attention then treats its keys as a multiset and does not depend on their order.
     """
 
     title = "NoPE"

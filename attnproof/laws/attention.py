@@ -38,8 +38,8 @@ def translation(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: Any) -> 
     """attention(Q, K, V; m + s, n + s) = attention(Q, K, V; m, n).
 
     Scores that depend only on the offset have this property; so do others, such as a bias that is
-    linear in the key's position: a shift adds the same to all scores of a query, and softmax drops
-    it.
+    linear in the key's position: a shift adds the same number to all scores of a query, and softmax
+    cancels it.
     """
     return equal(*by_offset(partial(e.attention, Q, K, V), u, p, s=s))
 
@@ -82,7 +82,7 @@ def sees_order_of_pairs(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any)
 def travels_with_tokens(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim:
     """attention(Q[σ], K[σ], V[σ]; p[σ], p[σ]) = attention(Q, K, V; p, p)[σ].
 
-    The place of a token in memory does not matter, only its position p_i.
+    The index of a token in memory does not matter, only its position p_i.
     """
     return equal(*permuted(e.attention, [Q, K, V, p, p], sigma, [0] * 5))
 
@@ -104,7 +104,7 @@ def independent_of_length(
 ) -> Claim:
     """score(q_i, k_j, m_i, n_j) among r queries and c keys is the score of q_i and k_j alone.
 
-    If the encoding depends on the number of tokens, it is given another number the second time.
+    If the encoding depends on the number of tokens, the two sides use different numbers.
     """
     alone = e.of_length(other)
     return equal(e.marks(Q, K, u, p)[row, column], alone.mark(Q[row], K[column], u[row], p[column]))
@@ -118,7 +118,7 @@ def alone_at_the_query(e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, co
 def other_places(length: Any) -> Callable[[Encoding], Given]:
     """Return other positions; for whole ones, which are consecutive, the first.
 
-    What is the same there as at any positions is the same everywhere.
+    Values that equal those at arbitrary positions are equal everywhere.
     """
     return lambda e: natural() if e.whole else positions(length, *(e.axes,) * bool(e.axes))
 

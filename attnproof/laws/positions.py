@@ -26,8 +26,7 @@ from ..symbolic.divisors import Condition, conditions
 from ..symbolic.formed import formed
 from ..symbolic.givens import index_map, positions, real
 from ..symbolic.kernel import Refused
-from ..symbolic.reading import outside as ranges_outside
-from ..symbolic.reading import told as range_told
+from ..symbolic.reading import range_message, show_ranges
 from ..symbolic.refute import refute
 from ..symbolic.signs import sign
 from ..symbolic.terms import Term, free
@@ -41,14 +40,14 @@ UNKNOWN = "; whether it is bounded without the hypothesis is open"
 RUN = "running it with its default numbers"
 NO_NUMBERS = "it computes no numbers: it acts only on which keys are visible"
 MAKE_NUMBERS = tuple(hook for hook in HOOKS if hook != "sees")
-WHOLE = "it is declared for the positions 0, 1, 2, .. only"
+WHOLE = "it is declared only for the positions 0, 1, 2, .."
 
 
 def has_a_code(kind: type[Encoding]) -> str:
     """Return why a single position has no code, if only pairs of positions count; else ""."""
     own = kind.acts("add", "rotate", "query", "key", "bias", "relate")
     if kind.acts() and not own:
-        return "it acts on pairs of positions; one alone has no code"
+        return "it acts on pairs of positions; a single position has no code"
     return of_tokens(kind)
 
 
@@ -85,7 +84,7 @@ def also_itself(enc: Encoding, i: Any) -> Claim:
 
 
 def makes_numbers_for_ever(kind: type[Encoding]) -> str:
-    """Return why it has no numbers for ever more positions; "" if it has."""
+    """Return why it computes no numbers at unlimited positions; "" if it does."""
     if kind.reach:
         ends = f"its positions are limited (to {kind.reach}, with its defaults)"
         return f"{ends}: finitely many numbers are bounded"
@@ -101,10 +100,10 @@ def makes_numbers_for_ever(kind: type[Encoding]) -> str:
 def bounded(enc: Encoding) -> Answer:
     """There is a number C with |number| <= C for all positions, or ‖token at p‖ <= C ‖token‖.
 
-    This is asked of what is added, of queries and keys, and of what is added to the scores; and of
-    what depends on a query and a key in other ways, for each of them.  What depends on many tokens
-    has one C for any number of them, and contents that stay between any two numbers: a bound that
-    grows with the sequence does not count.
+    This applies to added vectors, to queries and keys, to what is added to the scores, and, for
+    each query and key, to what depends on both in other ways.  What depends on many tokens has one
+    C for any number of them, with contents between any two fixed numbers: a bound that grows with
+    the sequence does not count.
     """
     claimed = "one number bounds what it computes, for all positions and any number of tokens"
     tried = list(supposed(enc))
@@ -129,7 +128,7 @@ def bounded(enc: Encoding) -> Answer:
         how, rules = beyond
         by = f"{ARITHMETIC}, for every C; an instance by ball arithmetic"
         return under_hypotheses(Answer("refuted", how, claimed, by, rules), enc, one, tried)
-    how = "no bound was found, and no proof that there is none"
+    how = "neither a bound nor a proof that none exists was found"
     return Answer("undecided", how, claimed, "", {}, said(enc, most_of(tried)[0]) if tried else ())
 
 
@@ -196,8 +195,8 @@ def at_half(kind: type[Encoding]) -> str | None:
 def continuous(enc: Encoding) -> Answer:
     """encode(x, p), the scores and the values are continuous functions of real positions.
 
-    This is for any number of tokens, and all positions together.  The scores are taken without a
-    mask: whether that hides keys suddenly is a separate question.
+    This is stated for any number of tokens, jointly in all positions.  The scores are taken without
+    a mask: whether that hides keys suddenly is a separate question.
     """
     claimed = "scores, encoded tokens and values are continuous in real positions"
     if enc.whole:
@@ -289,9 +288,9 @@ def meant(enc: Encoding, found: Iterable[Term]) -> tuple[tuple[str, ...], str]:
     inside.
     """
     every = list(found)
-    unshown, *_ = ranges_outside(every, facts_of(enc))
+    unshown, *_ = show_ranges(every, facts_of(enc))
     asked = conditions(*every, facts=facts_of(enc))
-    return tuple(one.told for one in asked), range_told(unshown[0]) if unshown else ""
+    return tuple(one.phrase for one in asked), range_message(unshown[0]) if unshown else ""
 
 
 def jump(
@@ -427,9 +426,9 @@ def open_conditions(enc: Encoding) -> tuple[Sequence[str], tuple[str, ...]]:
     for term in every:
         formed(term)
     asked = conditions(*every, facts=facts_of(enc))
-    found = [one.told for one in asked if free(one.value) & places or never(one)]
+    found = [one.phrase for one in asked if free(one.value) & places or never(one)]
     _, outside = meant(enc, every)
-    rest = tuple(one.told for one in asked if one.told not in found)
+    rest = tuple(one.phrase for one in asked if one.phrase not in found)
     return [*found, *[outside] * bool(outside)], rest
 
 

@@ -93,8 +93,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         "relative-position",
         "000",
-        "It captures the position of two tokens relative to each "
-        "other: the scores depend on their offset.",
+        "It captures the relative position of two tokens: the scores depend on their offset.",
         (("relative", "proved"),),
     ),
     Requirement(
@@ -107,14 +106,14 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         "unseen-lengths",
         "000",
-        "It serves sequences of lengths not seen in training: positions "
-        "do not end, and what it does to a pair of tokens does not depend on the length.",
+        "It applies to sequences of lengths not seen in training: positions are "
+        "unlimited, and its effect on a pair of tokens does not depend on the length.",
         (("defined-beyond", "proved"), ("independent-of-length", "proved")),
     ),
     Requirement(
         "order",
         "004",
-        "Order: it tells which of two positions comes first.",
+        "Order: it determines which of two positions comes first.",
         (("tells-before-from-after", "proved"),),
     ),
     Requirement(
@@ -126,8 +125,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         "relative-and-continuous",
         "004",
-        "Relative and continuous: it depends on how far "
-        "positions are from each other, and continuously.",
+        "Relative and continuous: it depends on the offset of positions, and continuously.",
         (("relative", "proved"), ("continuous", "proved"), ("mask-continuous", APPLYING)),
     ),
     Requirement(
@@ -146,7 +144,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         "size",
         "004",
-        "Its numbers do not outgrow the rest of the data as sequences get longer.",
+        "Its values do not outgrow the rest of the data as sequences get longer.",
         (("bounded", APPLYING),),
     ),
 )

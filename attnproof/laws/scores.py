@@ -46,7 +46,7 @@ def twice_as_far(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
     "The score is unchanged when the positions are swapped", example="alibi", breaks="rope"
 )
 def even(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
-    """score(q, k, m, n) = score(q, k, n, m): before and after make no difference."""
+    """score(q, k, m, n) = score(q, k, n, m): before and after are treated equally."""
     return equal(e.mark(x, y, a, b), e.mark(x, y, b, a))
 
 
@@ -87,7 +87,7 @@ def odd_once(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
 def tells_before_from_after(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Claim:
     """score(q, k, m, m − s) ≠ score(q, k, m, m + s) for some parameters, q, k, m and s.
 
-    A mask counts: a hidden key is told from a visible one.
+    A mask counts: a hidden key differs from a visible one.
 
     The contrary: the key at m − s and an equal one at m + s always get the same score.
     """
@@ -118,7 +118,7 @@ def falls_with_distance(
 ) -> dict[str, Claim]:
     """score(x, x, m, m − o) >= score(x, x, m, m − o − t) for all distances o, t > 0, and o = 0.
 
-    The query is equal to the keys, so that contents favour neither.  "At least as high" admits a
+    The query equals the keys, so that contents favour neither.  "At least as high" admits a
     score that ignores positions.  If positions are vectors, the query and the two keys are on one
     line: distances are multiples of one vector, which may be any.
     """

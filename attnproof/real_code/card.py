@@ -63,7 +63,7 @@ def card_of(hooks: Hooks, laws: tuple[EncodingLaw, ...] = LAWS) -> Iterator[Cell
             if fault is not None:  # one law stops no other
                 told |= {
                     "verdict": "internal error",
-                    "why": fault.told,
+                    "why": fault.message,
                     "traceback": fault.traceback,
                 }
         yield {"law": law.id, "says": law.title, **told, "seconds": perf_counter() - start}

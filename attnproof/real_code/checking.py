@@ -193,7 +193,7 @@ class _Look:
         if isinstance(error, CodeFault):
             return f"it had not ended after {self.seconds:g} s", None
         fault = fault_in(self.subject, error)
-        return (raised(error) if fault is None else fault.told), fault
+        return (raised(error) if fault is None else fault.message), fault
 
     def called(self, line: str) -> Subject:
         """Return the same code, adapted to another call."""

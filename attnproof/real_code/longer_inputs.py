@@ -24,9 +24,9 @@ from ..programs.counts import has_constant_diagonals
 from ..programs.draw import Draw
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
 from ..programs.measure.examine import examine
-from ..programs.prove.branches import Open, Search
+from ..programs.prove.branches import OpenComparison, Search
 from ..programs.prove.executed_code import Executed
-from ..programs.prove.instrumentation import LEADS, Met, Watch, marked
+from ..programs.prove.instrumentation import HINTS, ComparedSides, Watch, instrument
 from ..programs.source_numbers import is_own
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of
@@ -206,20 +206,20 @@ def lengths_of(subject: Subject) -> Places:
     ran, watch, given = Executed(is_own), Watch(), Numbers()
     with evaluating(subject), torch.no_grad():
         with given:
-            _takes(ran.of(call), {"B": 2, "n": 5, "r": 5})
+            _takes(ran.recording(call), {"B": 2, "n": 5, "r": 5})
         scores = isinstance(subject, Bias | Mask)
         letters = ["n"] if scores else ["B", "n"]
         scores |= isinstance(subject, Attention) and subject.attend is not None
         if scores and _takes(call, {"B": 2, "n": 5, "r": 3}):
             letters.append("r")
         roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
-        marked(ran.functions(roots), watch)
+        instrument(ran.functions(roots), watch)
         alone = _Alone(subject, call)
         search = Search(alone, watch, letters, ("plain",))
-        search.where_comparisons_turn()
-        found = [*_turned(watch, alone), *_of_tables(subject)]
+        search.where_outcomes_change()
+        found = [*_cheapest_changes(watch, alone), *_of_tables(subject)]
         sizes = {n for one in _parameters(subject) for n in one.shape} - given.found
-        heard, known = _Alone(subject, ran.of(call)), -1
+        heard, known = _Alone(subject, ran.recording(call)), -1
         while len(ran.codes) > known:  # more tokens may lead to other code
             known = len(ran.codes)
             asked = numbers_of([*roots, *ran.functions(roots)], ran.codes, given.found)
@@ -232,7 +232,7 @@ def lengths_of(subject: Subject) -> Places:
         if max(one.at.values()) >= SHORT
     }
     longer = sorted(kept.values(), key=lambda one: work(subject, one.at))
-    return Places(longer, search.of_lengths(), named.left)
+    return Places(longer, search.length_conditions(), named.left)
 
 
 @dataclass
@@ -247,7 +247,7 @@ class _Alone:
         del way
         _takes(self.code, at)
 
-    def look(self, at: Lengths, way: str) -> bool:
+    def agrees(self, at: Lengths, way: str) -> bool:
         """Return True: there is nothing to compare the code with."""
         del at, way
         return True
@@ -281,10 +281,10 @@ def work(subject: Any, at: Lengths) -> int:
     return rows * keys * (heads * queries + made)
 
 
-def _turned(watch: Watch, alone: _Alone) -> Iterator[Longer]:
+def _cheapest_changes(watch: Watch, alone: _Alone) -> Iterator[Longer]:
     """Yield the cheapest lengths at which each comparison turns out as it does not for few."""
-    met: dict[tuple[int, int], list[Met]] = {}
-    for (site, entry, _), some in watch.met.items():
+    met: dict[tuple[int, int], list[ComparedSides]] = {}
+    for (site, entry, _), some in watch.sides.items():
         met.setdefault((site, entry), []).extend(some)
     for (site, entry), some in met.items():  # lengths at which the code raises are skipped
         few = {one.answer for one in some if max(one.at.values()) < SHORT}
@@ -297,14 +297,16 @@ def _turned(watch: Watch, alone: _Alone) -> Iterator[Longer]:
                 fewer = {**at, letter: 1 if letter == "B" else 2}
                 with watch.run(fewer, "plain"):
                     alone.call(fewer, "plain")
-                again = (one for k in watch.met if k[:2] == (site, entry) for one in watch.met[k])
+                again = (
+                    one for k in watch.sides if k[:2] == (site, entry) for one in watch.sides[k]
+                )
                 if any(one.at == fewer and one.answer != answer for one in again):
                     at = fewer
             square = {**at, "r": at["n"]} if "r" in at else at
             if not any(_takes(alone.code, one) for one in (at, square, first)):
                 continue
-            told = Open((site, entry, 0), watch.sites[site], (), answer)
-            yield Longer(at, "" if told.site.sign in LEADS else told.told)
+            told = OpenComparison((site, entry, 0), watch.sites[site], (), answer)
+            yield Longer(at, "" if told.site.sign in HINTS else told.condition)
 
 
 def _of_tables(subject: Subject) -> Iterator[Longer]:

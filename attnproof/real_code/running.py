@@ -310,7 +310,7 @@ def main(arguments: list[str] | None = None) -> None:
         tell(
             {
                 "event": "refused",
-                "why": raised(error) if fault is None else fault.told,
+                "why": raised(error) if fault is None else fault.message,
                 "traceback": fault.traceback if fault is not None else "",
             }
         )

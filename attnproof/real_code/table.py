@@ -24,6 +24,7 @@ from .words import (
     printed_text,
     unchecked_lines,
     unlike,
+    without_proof,
 )
 
 NARROW, WIDE = 80, 100
@@ -229,16 +230,17 @@ def _remarks(record: CodeRecord) -> Iterator[Line]:
 def _notes(record: CodeRecord) -> Iterator[Line]:
     """Yield what was traced, what did not finish, and what the code printed."""
     traced = record.traced
-    if traced is not None and traced.why:
-        yield _line(f"nothing was proved about it: {traced.why}", "dim")
-    elif traced is not None:
+    findings = [one for law in record.laws for one in law.findings]
+    proved = any(law.verdict == "proved" for law in record.laws)
+    if traced is not None and (why := without_proof(traced, findings, proved=proved)):
+        yield _line(why, "dim")
+    if traced is not None and (proved or not traced.why):
         unread = f"; not read: {', '.join(traced.unread)}" if traced.unread else ""
-        proved = any(law.verdict == "proved" for law in record.laws)
         told = (
             "; proofs are about the graph in exact arithmetic, for all inputs and weights" * proved
         )
         yield _line(f"its graph has {traced.operations} operations{unread}{told}", "dim")
-        apart = unlike(one for law in record.laws for one in law.findings)
+        apart = unlike(findings)
         yield from (_line(f"! not proved: {why}", "yellow") for why in apart[:1])
     yield from (
         _line(f"! {method.method}: {method.why}", "yellow")

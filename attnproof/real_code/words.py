@@ -21,6 +21,7 @@ from .records import (
     LawVerdict,
     PartRecord,
     SeenRecord,
+    TracedRecord,
 )
 
 if TYPE_CHECKING:
@@ -83,6 +84,20 @@ def unlike(findings: Iterable[FindingRecord]) -> list[str]:
     return [
         one.why for one in findings if one.verdict == "undecided" and DIFFERS_FROM_GRAPH in one.why
     ]
+
+
+def without_proof(traced: TracedRecord, findings: Iterable[FindingRecord], *, proved: bool) -> str:
+    """Return why nothing was proved, or which calls were not read; "" if all were and one was."""
+    if proved:
+        return f"some calls were not read: {traced.why}" if traced.why else ""
+    open_ = (
+        f"{one.law}: {one.why}"
+        for one in findings
+        if (one.method, one.verdict) == ("traced", "undecided")
+        and DIFFERS_FROM_GRAPH not in one.why
+    )
+    why = traced.why or next(open_, "")
+    return f"nothing was proved about it: {why}" if why else ""
 
 
 def card_lines(card: CardRecord, *, verbose: bool = False) -> Iterator[str]:

@@ -246,7 +246,9 @@ def _limited(statement: Statement, cell: Cell, measure: Measure, terms: Terms) -
             return lost("out of memory", told)
         fault = fault_of(error, (cell.claimed.source.path,))
         return (
-            lost("failed", told) if fault is None else lost("failed", fault.told, fault.traceback)
+            lost("failed", told)
+            if fault is None
+            else lost("failed", fault.message, fault.traceback)
         )
     short = next((m.reason for m in found if m.status == "skipped" and spent_memory(m.reason)), "")
     if short:

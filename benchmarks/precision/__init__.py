@@ -1,1 +1,1 @@
-"""Rotary encoding in short formats: its errors, where it breaks, and what two checks say of it."""
+"""Rotary encoding in short formats: errors, limits, and the outcome of two checks."""

@@ -1,4 +1,4 @@
-"""Rotary encoding in short formats: errors with their bounds, where it breaks and drifts.
+"""Rotary encoding in short formats: errors and their bounds, and where it breaks and drifts.
 
 ``python -m benchmarks.precision --markdown docs/precision.md`` writes that page.  The exit code is
 1 if an error is above its bound.
@@ -20,7 +20,7 @@ from benchmarks.precision.survey import survey
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure all of it, print the tables, and write them where that is asked for."""
+    """Measure everything, print the tables, and write them to files if requested."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.precision", description=__doc__)
     parser.add_argument("--device", default="cpu", choices=["auto", *devices()])
     parser.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-r"""How far rotary encoding may be off in a format, derived.
+r"""Error bounds of rotary encoding in a format, with derivation.
 
 Write u_p, u_ω, u_a, U for the roundings of positions, frequencies, angles and data, and m, n for
 two positions.
@@ -35,7 +35,7 @@ from torch import Tensor
 from attnproof.numeric.devices import unit_roundoff
 from attnproof.programs.tolerance import rotation_error
 
-# Which number of a rotary encoding is kept in which dtype
+# The dtype of each quantity of a rotary encoding
 
 TF32_BITS = 10  # of the fraction of what a TF32 matrix unit reads
 FORMULA_ERROR = 1.5 * 2.0**-24  # of the float32 formula, relative; see float32_formula
@@ -45,7 +45,8 @@ FORMULA_ERROR = 1.5 * 2.0**-24  # of the float32 formula, relative; see float32_
 class Format:
     """The dtypes of one rotary encoding.
 
-    The name is that of the data, positions and angles float32 where it does not say otherwise.
+    The name is that of the dtype of the data; positions and angles are float32 unless it states
+    another.
     ``data``: queries, keys, cosines and sines.  ``positions`` and ``angles``: p and the product
     p·ω.  ``frequencies``: ω; float64 is the declared value, anything else that of the float32
     formula, rounded.  ``operand_bits``: bits of the fraction that the product q·k reads, 0 for all.
@@ -59,32 +60,32 @@ class Format:
     operand_bits: int = 0
 
     def rounded_frequencies(self, base: float, pairs: int) -> Tensor:
-        """ω_0, .., ω_(B−1) as this format has them: (B,)."""
+        """Return ω_0, .., ω_(B−1) in this format: (B,)."""
         if self.frequencies == torch.float64:
             return declared(base, pairs)
         return float32_formula(base, pairs).to(self.frequencies)
 
     def angle(self, positions: Tensor, frequencies: Tensor) -> Tensor:
-        """p·ω, position, frequency and product each rounded to its dtype: (n,), (B,) -> (n, B)."""
+        """Return p·ω, with position, frequency and product rounded: (n,), (B,) -> (n, B)."""
         p = positions.to(self.positions).to(self.angles)
         return p[:, None] * frequencies.to(p.device, self.angles)
 
     def operand(self, x: Tensor) -> Tensor:
-        """x as the product q·k reads it."""
+        """Return x rounded as an operand of the product q·k."""
         return tf32(x) if self.operand_bits else x
 
 
 def declared(base: float, pairs: int) -> Tensor:
-    """ω_b = base^(−b/B) in float64: (B,).  Su et al. 2021, section 3.2.2."""
+    """Return ω_b = base^(−b/B) in float64: (B,).  Su et al. 2021, section 3.2.2."""
     return torch.tensor([float(base) ** (-b / pairs) for b in range(pairs)], dtype=torch.float64)
 
 
 def float32_formula(base: float, pairs: int) -> Tensor:
-    """ω_b as transformers computes it: 1 / base^(2b/d) with every operation in float32: (B,).
+    """Return ω_b as transformers does: 1 / base^(2b/d), with all operations in float32: (B,).
 
-    The exponent 2b/d is off by at most u = 2^-24 of it where d is no power of 2, the power by
+    The exponent 2b/d is off by at most u = 2^-24 of it where d is not a power of 2, the power by
     its own error, the quotient by u.  For d = 128 and the bases of :mod:`limits` all together
-    stay below 1.5 u; the table of drifts computes what they are.
+    stay below 1.5 u; the table of drifts has their actual values.
     """
     width = 2 * pairs
     exponents = torch.arange(0, width, 2, dtype=torch.int64).to(torch.float32) / width
@@ -92,7 +93,7 @@ def float32_formula(base: float, pairs: int) -> Tensor:
 
 
 def tf32(x: Tensor) -> Tensor:
-    """float32 rounded to 10 bits of fraction, to nearest, ties to even: TF32, emulated.
+    """Round float32 to 10 fraction bits, to nearest, ties to even, which emulates TF32.
 
     >>> tf32(torch.tensor([1 + 2**-10, 1 + 2**-11, 1 + 3 * 2**-11])).tolist()
     [1.0009765625, 1.0, 1.001953125]
@@ -117,15 +118,15 @@ FORMATS = (
 
 
 def format_named(name: str) -> Format:
-    """The format of a name.  Raises ``ValueError`` for another, naming all."""
+    """Return the format of a name.  Raises ``ValueError``, with all names, if unknown."""
     found = {one.name: one for one in FORMATS}
     if name not in found:
-        raise ValueError(f"format {name!r} was asked for; known: {', '.join(found)}")
+        raise ValueError(f"wanted a format, one of {', '.join(found)}; got {name!r}")
     return found[name]
 
 
 def integers_exact(dtype: torch.dtype) -> int:
-    """Up to where every whole number is one of the dtype.
+    """Return the bound up to which a dtype represents every integer.
 
     >>> integers_exact(torch.bfloat16)
     256
@@ -133,7 +134,7 @@ def integers_exact(dtype: torch.dtype) -> int:
     return round(1 / unit_roundoff(dtype))
 
 
-# How far rotary encoding may be off in a format, derived
+# Error bounds
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class Bound:
     least_angle: float
 
     def step(self, *positions: Tensor) -> float:
-        """E, for whole positions up to the largest of these; infinite if that overflows."""
+        """Return E for integer positions up to the largest of these; infinity on overflow."""
         largest = max(float(p.abs().max()) for p in positions)
         if largest > torch.finfo(self.form.positions).max:
             return math.inf
@@ -162,17 +163,17 @@ class Bound:
         return p + a + p * a
 
     def offset(self, m: Tensor, n: Tensor, *, own: bool = False) -> Tensor:
-        """How far the difference of two angles may be off: (k,), (k,) -> (k, B).
+        """Return a bound on the error of the difference of two angles: (k,), (k,) -> (k, B).
 
-        ``own``: against the rounded frequencies, which an identity between scores cannot tell
-        from the declared ones.
+        ``own``: relative to the rounded frequencies, which an identity between scores cannot
+        distinguish from the declared ones.
         """
         both = (1 + self.frequency) * self.step(m, n) * (m.abs() + n.abs())[:, None]
         shared = 0.0 if own else self.frequency * (m - n).abs()[:, None]
         return self.omega.abs() * (shared + both) + 2 * self.least_angle
 
     def score(self, q: Tensor, k: Tensor, m: Tensor, n: Tensor, *, own: bool = False) -> Tensor:
-        """How far q·k may be off, from the lengths of their pairs: (k, B), (k, B) -> (k,)."""
+        """Return a bound on the error of q·k from the norms of pairs: (k, B), (k, B) -> (k,)."""
         eta, t = self.rotating, self.operand
         rotated = self.offset(m, n, own=own).clamp(max=2).nan_to_num(nan=2, posinf=2)
         rotated = rotated + 2 * eta + eta**2 + (2 * t + t**2) * (1 + eta) ** 2
@@ -181,7 +182,7 @@ class Bound:
 
 
 def bound_of(form: Format, omega: Tensor) -> Bound:
-    """The bound of a format for the declared frequencies ω: (B,)."""
+    """Return the bound of a format for the declared frequencies ω: (B,)."""
     omega = omega.to("cpu", torch.float64)
     frequency = torch.zeros_like(omega)
     if form.frequencies != torch.float64:
@@ -196,6 +197,6 @@ def bound_of(form: Format, omega: Tensor) -> Bound:
 
 
 def _least(dtype: torch.dtype) -> float:
-    """The smallest positive number of a dtype."""
+    """Return the smallest positive number of a dtype."""
     info = torch.finfo(dtype)
     return info.smallest_normal * info.eps

@@ -1,8 +1,8 @@
-"""Where rotary encoding in a format breaks, and how far its scores are off.
+"""Measure errors of scores with rotary encoding in a format, and find where it breaks.
 
-Queries and keys are drawn normal and rounded to the dtype of the data, so that they are exact
-there.  Errors are counted in units of |q||k|/√d: the root mean square of q·k for vectors of these
-lengths that point anywhere.
+Queries and keys are drawn from a normal distribution and rounded to the dtype of the data.  Errors
+are in units of |q||k|/√d: the root mean square of q·k for vectors of these norms with random
+directions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from attnproof.numeric.devices import name_of
 from attnproof.programs.rotary_matrices import pairs_in
 from benchmarks.precision.bound import Format, bound_of, declared, float32_formula
 
-# How far scores of rotary encoding are off in a format, against float64 and against themselves
+# Errors of scores in a format, relative to float64 and to shifted scores
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Pairs:
 
     @staticmethod
     def drawn(count: int = 512, pairs: int = 64, *, seed: int = 0) -> Pairs:
-        """Content at random; m below 2,048, and n less than 256 from it on either side."""
+        """Draw random content; m is below 2,048, and n within 255 of m."""
         generator = torch.Generator().manual_seed(seed)
         q, k = torch.randn((2, count, 2 * pairs), generator=generator, dtype=torch.float64)
         m = torch.randint(2048, (count,), generator=generator)
@@ -40,11 +40,11 @@ class Pairs:
         return Pairs(q, k, m.double(), (m + offset).clamp(0, 2047).double())
 
     def moved(self, shift: float) -> Pairs:
-        """The same content, at positions that are all ``shift`` further on."""
+        """Return the same content, with all positions shifted by ``shift``."""
         return Pairs(self.q, self.k, self.m + shift, self.n + shift)
 
     def at(self, position: int, *, apart: int = 256, seed: int = 0) -> Pairs:
-        """The same content, each query at one position and its key less than 256 before it."""
+        """Return the same content, queries at one position and keys less than ``apart`` before."""
         generator = torch.Generator().manual_seed(seed)
         share = torch.rand(len(self.m), generator=generator, dtype=torch.float64)
         offset = (share * min(position + 1, apart)).floor()
@@ -52,7 +52,7 @@ class Pairs:
         return Pairs(self.q, self.k, m, m - offset)
 
     def stored(self, dtype: torch.dtype) -> Pairs:
-        """The content rounded to a dtype."""
+        """Return the content rounded to a dtype."""
         return Pairs(self.q.to(dtype).double(), self.k.to(dtype).double(), self.m, self.n)
 
     @property
@@ -62,7 +62,7 @@ class Pairs:
         return torch.as_tensor(lengths / math.sqrt(self.q.shape[-1]))
 
     def lengths(self) -> tuple[Tensor, Tensor]:
-        """The lengths of the pairs of queries and of keys: (k, B), (k, B)."""
+        """Return the norms of the channel pairs of queries and of keys: (k, B), (k, B)."""
         first, second = pairs_in("interleaved", self.q.shape[-1] // 2)
         return (
             torch.hypot(self.q[:, first], self.q[:, second]),
@@ -74,10 +74,10 @@ class Pairs:
 class Errors:
     """Errors of scores at one shift, in units of |q||k|/√d.
 
-    ``rms`` and ``largest`` against the declared score, ``identity`` the root mean square of the
-    difference to the same content and offsets at shift 0.  ``share`` is the largest error over
-    its bound, of ``checked`` scores whose bound is finite ``violations`` are above it; likewise
-    of the identity.  An error that is not a number is NaN.
+    ``rms`` and ``largest`` are relative to the declared score; ``identity`` is the root mean square
+    of the difference from the same content and offsets at shift 0.  ``share``: the largest error
+    over its bound; ``violations``: how many of the ``checked`` scores, whose bound is finite,
+    exceed it; likewise for the identity.  An undefined error is NaN.
     """
 
     form: str
@@ -93,7 +93,7 @@ class Errors:
 
 
 def rotated(x: Tensor, positions: Tensor, form: Format, frequencies: Tensor) -> Tensor:
-    """x: (k, 2B) rotated by its positions as a format computes it, interleaved."""
+    """Rotate x: (k, 2B) by its positions in the arithmetic of a format, interleaved."""
     angles = form.angle(positions, frequencies)
     cos, sin = torch.cos(angles).to(form.data), torch.sin(angles).to(form.data)
     x = x.to(form.data)
@@ -104,7 +104,7 @@ def rotated(x: Tensor, positions: Tensor, form: Format, frequencies: Tensor) -> 
 def score(
     pairs: Pairs, form: Format, frequencies: Tensor, device: torch.device | None = None
 ) -> Tensor:
-    """q·k of the vectors rotated on a device, summed in float64 on the CPU: (k,)."""
+    """Return q·k of the vectors rotated on a device, summed in float64 on the CPU: (k,)."""
     q, k = (
         form.operand(rotated(x.to(device), p.to(device), form, frequencies)).to("cpu").double()
         for x, p in ((pairs.q, pairs.m), (pairs.k, pairs.n))
@@ -113,7 +113,7 @@ def score(
 
 
 def exact(pairs: Pairs, omega: Tensor) -> Tensor:
-    """Σ_b q_b·R((n − m) ω_b) k_b: the score of the paper, from the offsets alone: (k,)."""
+    """Return Σ_b q_b·R((n − m) ω_b) k_b, the score of the paper, from the offsets: (k,)."""
     angles = (pairs.n - pairs.m)[:, None] * omega
     cos, sin = torch.cos(angles), torch.sin(angles)
     q0, q1, k0, k1 = (x[:, c::2] for x in (pairs.q, pairs.k) for c in (0, 1))
@@ -123,7 +123,7 @@ def exact(pairs: Pairs, omega: Tensor) -> Tensor:
 def errors(
     pairs: Pairs, form: Format, base: float, shift: float = 0.0, device: torch.device | None = None
 ) -> Errors:
-    """The errors of a format at one base and shift, computed on a device."""
+    """Return the errors of a format at one base and shift, computed on a device."""
     width = pairs.q.shape[-1] // 2
     omega, frequencies = declared(base, width), form.rounded_frequencies(base, width)
     here = pairs.stored(form.data)
@@ -156,7 +156,7 @@ def _rms(values: Tensor) -> float:
     return float(values.square().mean().sqrt())
 
 
-# Where rotary encoding in a format breaks, where positions collide, how frequencies drift
+# Where encodings break, where positions collide, and how frequencies drift
 
 BASES = (1e4, 5e5, 1e6)
 SHIFTS = (0, 10**3, 10**4, 10**5, 10**6)
@@ -169,10 +169,10 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Break:
-    """The first position drawn at which scores are off by more than ``limit``; None: nowhere.
+    """The first tried position at which errors of scores exceed ``limit``; None if there is none.
 
-    A query there, keys less than 256 before it; positions are drawn two to an octave up to
-    ``furthest``.  ``rms`` and ``largest`` are those of the root mean square and of one score.
+    Queries are at this position and keys less than 256 before it; two positions per octave are
+    tried, up to ``furthest``.  ``rms``: for the root mean square, ``largest``: for a single score.
     """
 
     form: str
@@ -185,9 +185,9 @@ class Break:
 
 @dataclass(frozen=True)
 class Collision:
-    """The first position of 0, 1, 2, .. that a dtype keeps as the one before it.
+    """The first position of 0, 1, 2, .. that a dtype rounds to the same number as its predecessor.
 
-    ``infinite`` is the first that it does not keep at all; None: none up to ``searched``.
+    ``infinite``: the first that overflows.  None: there is none up to ``searched``.
     """
 
     dtype: str
@@ -200,9 +200,9 @@ class Collision:
 class Drift:
     """Frequencies of a base rounded to a dtype.
 
-    ``relative`` is the largest relative error, ``at`` the first position at which some angle is
-    off by ``off`` radians for that reason alone, ``subnormal`` how many frequencies the dtype
-    keeps with fewer digits.
+    ``relative``: the largest relative error.  ``at``: the first position at which this error alone
+    changes some angle by ``off`` radians.  ``subnormal``: the number of frequencies that are
+    subnormal in the dtype.
     """
 
     dtype: str
@@ -221,7 +221,7 @@ def breaks(
     furthest: int = FURTHEST,
     device: torch.device | None = None,
 ) -> Break:
-    """Where scores of a format begin to be off by more than a limit."""
+    """Return where errors of the scores of a format first exceed the limit."""
     first: dict[str, int | None] = {"rms": None, "largest": None}
     for place in grid(furthest):
         found = errors(pairs.at(place), form, base, device=device)
@@ -234,13 +234,13 @@ def breaks(
 
 
 def grid(furthest: int) -> Iterator[int]:
-    """1, 2, 3, 4, 6, 8, ..: whole positions, two to an octave."""
+    """Yield 1, 2, 3, 4, 6, 8, ..: integer positions, two per octave."""
     steps = range(PER_OCTAVE * round(math.log2(furthest)) + 1)
     yield from dict.fromkeys(round(2 ** (k / PER_OCTAVE)) for k in steps)
 
 
 def collision(dtype: torch.dtype, searched: int = (1 << 24) + CHUNK) -> Collision:
-    """The first position kept as its predecessor, found by looking at every one.
+    """Return the first position rounded like its predecessor, by exhaustive search.
 
     >>> collision(torch.bfloat16, searched=1000).first
     257
@@ -257,7 +257,7 @@ def collision(dtype: torch.dtype, searched: int = (1 << 24) + CHUNK) -> Collisio
 
 
 def drift(dtype: torch.dtype, base: float, pairs: int = 64) -> Drift:
-    """How frequencies drift that the float32 formula makes and a dtype keeps."""
+    """Return the errors of frequencies from the float32 formula when stored in a dtype."""
     omega = declared(base, pairs)
     kept = float32_formula(base, pairs).to(dtype).double()
     wrong = (kept - omega).abs()

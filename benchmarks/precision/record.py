@@ -18,10 +18,10 @@ from benchmarks.precision.limits import Break, Collision, Drift, Errors
 
 @dataclass(frozen=True)
 class Checked:
-    """Rotary code, what is found of it by two laws, and the largest error over what is allowed.
+    """Rotary code, the verdicts of two laws, and the largest error over its bound for each.
 
-    ``identity``: of scores at one offset.  ``comparison``: with what is declared; ``why`` that is
-    broken.
+    ``identity``: scores depend on the offset only.  ``comparison``: layout and frequencies are as
+    declared; ``why``: the reason if that is broken.
     """
 
     code: str
@@ -34,7 +34,7 @@ class Checked:
 
 
 class PrecisionRecord(Record):
-    """All of it, with the machine."""
+    """All measurements, with the machine."""
 
     version: Literal[1] = 1
     made: AwareDatetime
@@ -52,12 +52,12 @@ class PrecisionRecord(Record):
 
     @field_serializer("errors", "breaks", "collisions", "drifts", "checked")
     def _plain(self, rows: tuple[Any, ...]) -> list[dict[str, Any]]:
-        """Their fields; a number that is not finite is written as that word."""
+        """Return the fields of the rows, with "non-finite" for numbers that are not finite."""
         return [{name: _word(value) for name, value in asdict(row).items()} for row in rows]
 
     @property
     def violations(self) -> int:
-        """How many errors are above their bound."""
+        """The number of errors above their bound."""
         return sum(one.violations for one in self.errors)
 
 
@@ -75,7 +75,7 @@ FORMATS = (
 
 
 def sheets(record: PrecisionRecord) -> Iterator[Grid]:
-    """Errors against float64 and against themselves, breaks, collisions, drifts, checks."""
+    """Yield tables of errors, breaks, collisions, drifts and checks."""
     bases = tuple(dict.fromkeys(one.base for one in record.errors))
     shifts = tuple(dict.fromkeys(one.shift for one in record.errors))
     drawn = (
@@ -183,7 +183,7 @@ def _bounds(record: PrecisionRecord) -> Grid:
 
 
 def document(record: PrecisionRecord) -> Iterator[str | Grid]:
-    """All tables as a document, with the machine."""
+    """Yield the parts of a page with all tables and the machine."""
     machine = record.machine
     yield "# Rotary encoding in short formats"
     yield (
@@ -202,7 +202,7 @@ def _count(value: float) -> str:
 
 
 def _power(value: float) -> str:
-    """5e5 for 500000."""
+    """Return a number in short notation, such as 5e5 for 500000."""
     digits, _, power = f"{value:.0e}".partition("e+")
     return f"{digits}e{int(power)}" if value >= 1000 else f"{value:g}"
 

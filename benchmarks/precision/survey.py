@@ -1,9 +1,9 @@
-"""All that is measured of rotary encoding in short formats, and what two laws find of wrong code.
+"""Measure rotary encoding in short formats, and apply two laws to wrong code.
 
-The law ``relative``, score(m + s, n + s) = score(m, n), sees a wrong position.  Frequencies that
-are wrong alike for queries and keys it cannot see, and neither a consistent layout: these are held
-against what is declared.  Rotation the other way is no fault to either, as scores see offsets
-negated.
+The law ``relative``, score(m + s, n + s) = score(m, n), detects wrong positions.  It cannot detect
+another layout, or frequencies that are wrong in the same way for queries and keys: these are
+compared with the declaration.  Neither detects rotation in the opposite direction, which only
+negates the offsets.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from benchmarks.precision.limits import (
 )
 from benchmarks.precision.record import Checked, PrecisionRecord
 
-# Rotary code that is wrong in the usual ways, and what two laws find of each
+# Rotary code with typical faults, and the verdicts of two laws on each
 
 BASE = 1e4
 DECLARED = ("layout-as-declared", "frequencies-as-declared")
@@ -46,7 +46,7 @@ Rotate = Callable[[Tensor, Tensor], Tensor]  # of (k, 2B) at (k,)
 
 
 def wrong(form: Format, base: float, pairs: int) -> Iterator[tuple[str, Rotate]]:
-    """Right code first, then the usual faults, all interleaved but one."""
+    """Yield correct code, then code with typical faults; all but one interleaved."""
     usual = form.rounded_frequencies(base, pairs)
     place = torch.arange(pairs)
 
@@ -64,7 +64,7 @@ def wrong(form: Format, base: float, pairs: int) -> Iterator[tuple[str, Rotate]]
 
 
 def half_split(x: Tensor, positions: Tensor, form: Format, frequencies: Tensor) -> Tensor:
-    """x: (k, 2B) rotated in the layout where channels b and B + b are a pair."""
+    """Rotate x: (k, 2B) in the layout that pairs channels b and B + b."""
     half = frequencies.shape[0]
     pairs = torch.stack((x[:, :half], x[:, half:]), dim=-1).flatten(1)
     found = rotated(pairs, positions, form, frequencies)
@@ -72,7 +72,7 @@ def half_split(x: Tensor, positions: Tensor, form: Format, frequencies: Tensor) 
 
 
 def checked(form: Format, pairs: int = 64, base: float = BASE) -> Iterator[Checked]:
-    """What is found of each code in a format: scores that depend on offsets, and as declared."""
+    """Yield the verdicts of two laws on each code in a format."""
     for says, rotate in wrong(form, base, pairs):
         subject = Rotary(
             name=says,
@@ -97,7 +97,7 @@ def checked(form: Format, pairs: int = 64, base: float = BASE) -> Iterator[Check
 
 
 def _of_rows(rotate: Rotate) -> Rotate:
-    """The same of vectors (B, H, T, D) at positions (B, T)."""
+    """Return the function for vectors (B, H, T, D) at positions (B, T)."""
 
     def rows(x: Tensor, positions: Tensor) -> Tensor:
         at = positions[:, None].expand(x.shape[:-1])
@@ -107,11 +107,11 @@ def _of_rows(rotate: Rotate) -> Rotate:
 
 
 def _ratio(one: Finding) -> float:
-    """The largest difference over what rounding explains."""
+    """Return the largest difference over its rounding bound."""
     return one.error / one.bound if one.error is not None and one.bound else math.nan
 
 
-# Everything that is measured of rotary encoding in short formats, in one run
+# All measurements in one run
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 Tell = Callable[[str, int, int], None]
@@ -125,7 +125,7 @@ def survey(
     pairs: int = 64,
     tell: Tell = lambda _says, _done, _all: None,
 ) -> PrecisionRecord:
-    """Measure all formats at all bases and shifts; ``tell`` hears what is done, and of how much."""
+    """Measure all formats at all bases and shifts; ``tell`` is called with the progress."""
     where = chosen(device)
     drawn = Pairs.drawn(content, pairs, seed=seed)
     every = [(form, base) for base in BASES for form in FORMATS]

@@ -1,1 +1,1 @@
-"""Trials of the policies: correct programs that must pass, planted faults that must not."""
+"""Trials of the policies: correct programs must pass, and planted faults must be caught."""

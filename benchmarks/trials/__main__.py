@@ -1,9 +1,9 @@
 """How often each policy refuses correct programs, and which planted faults it catches.
 
-``python -m benchmarks.trials`` prints both tables; docs/trials.md was written by it.  Beside
-attnproof's policies stand the usual rules for comparing a kernel with a reference.  An interrupt
-ends it early, and what was finished is told.  The exit code is 1 if a policy refuses more than it
-may, or a fault above its bound was missed.
+``python -m benchmarks.trials`` prints both tables; docs/trials.md was written by it.  attnproof's
+policies are compared with the usual rules for testing a kernel against a reference.  After an
+interrupt the finished part is reported.  The exit code is 1 if a policy refuses too many correct
+programs, or a fault above its bound was missed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from benchmarks.trials.record import Asked, document, grids, run_trials, summary
 def _read(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trials", description=__doc__)
     known: dict[str, Any] = {"action": "append", "default": []}
-    parser.add_argument("--cases", type=int, default=10_000, help="correct programs that are run")
+    parser.add_argument(
+        "--cases", type=int, default=10_000, help="number of correct programs to run"
+    )
     parser.add_argument(
         "--fault-seeds",
         type=int,
@@ -34,19 +36,19 @@ def _read(arguments: list[str] | None) -> argparse.Namespace:
         help="draws of each planted fault in each input distribution",
     )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dtype", **known, choices=list(DTYPES), help="all, if none")
+    parser.add_argument("--dtype", **known, choices=list(DTYPES), help="by default all")
     parser.add_argument(
-        "--distribution", "--design", **known, choices=list(DISTRIBUTIONS), help="all, if none"
+        "--distribution", "--design", **known, choices=list(DISTRIBUTIONS), help="by default all"
     )
     parser.add_argument("--device", default="cpu", choices=["auto", *devices()])
-    parser.add_argument("--jobs", type=int, default=cores(), help="draws tried at once")
+    parser.add_argument("--jobs", type=int, default=cores(), help="number of parallel processes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write both tables")
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the trials that are asked for, and print both tables."""
+    """Run the requested trials, and print both tables."""
     given = _read(arguments)
     place = str(chosen(given.device))
     every = [name for name in DTYPES if place != "mps" or name != "float64"]

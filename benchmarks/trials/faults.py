@@ -1,9 +1,9 @@
 """Attention written out, correct and with planted faults: the programs of the trials.
 
-Numbers of bfloat16 and float16 are multiplied and summed in float32, weights stored in the dtype
-before they meet the values, as fused kernels do.
+Products of bfloat16 and float16 numbers are computed and summed in float32, and weights are rounded
+to the dtype before they are multiplied with the values, as in fused kernels.
 
-Each is an :class:`Implementation` with the bounds of the honest program it was made from.
+Each is an :class:`Implementation` with the bounds of the correct program from which it was made.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from attnproof.numeric.implementations import (
 from attnproof.numeric.implementations.scaled_dot_product import bounded, replacing
 from attnproof.numeric.walk import Replacement, never
 
-# Attention written out: the honest programs of the trials, and what faults are planted in
+# Attention written out: correct programs, into which faults are planted
 
 Step = Callable[[Tensor], Tensor]
 
 
 def same(x: Tensor) -> Tensor:
-    """x as it is."""
+    """Return x."""
     return x
 
 
@@ -45,21 +45,21 @@ def _rotates(positions: Tensor, frequencies: Tensor, angle: Step, like: Tensor) 
 
 
 def half_split(x: Tensor, positions: Tensor, frequencies: Tensor, angle: Step = same) -> Tensor:
-    """Channels (b, B + b) are a pair, as in GPT-NeoX and Llama; ``angle`` rounds the angles."""
+    """Rotate channel pairs (b, B + b), as GPT-NeoX and Llama do; ``angle`` rounds the angles."""
     cos, sin = _rotates(positions, frequencies, angle, x)
     first, second = x.chunk(2, -1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
 
 
 def interleaved(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
-    """Channels (2b, 2b + 1) are a pair, as in RoFormer; of an array in that layout."""
+    """Rotate channel pairs (2b, 2b + 1), as RoFormer does, of an array in that layout."""
     cos, sin = _rotates(positions, frequencies, same, x)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, odd * cos + even * sin), -1).flatten(-2)
 
 
 def complex_rotate(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
-    """x as complex numbers times exp(i·angle), as in Meta's Llama: float32, rounded once."""
+    """Multiply x, as complex numbers, by exp(i·angle) in float32, rounded once, as Llama does."""
     wide = wide_dtype(x.dtype)
     pairs = torch.complex(*(part.to(wide).contiguous() for part in x.chunk(2, -1)))
     angles = (positions[..., None] * frequencies).to(wide)
@@ -83,10 +83,10 @@ def attend(
     sink: bool = False,
     shifted: bool = True,
 ) -> Tensor:
-    """softmax(Q Kᵀ·scale) V, all keys at once.
+    """Return softmax(Q Kᵀ·scale) V, computed for all keys at once.
 
-    ``sink`` adds 1 to the denominator Σ exp(s), a key of score and value 0; without ``shifted``
-    the row maximum is not subtracted.
+    ``sink`` adds 1 to the denominator Σ exp(s), as a key with score and value 0 does; without
+    ``shifted`` the row maximum is not subtracted.
     """
     scores = _scores(query, key, scale, mask)
     top = scores.amax(-1, keepdim=True) if shifted else torch.zeros_like(scores[..., :1])
@@ -101,10 +101,10 @@ def attend(
 def online(
     query: Tensor, key: Tensor, value: Tensor, *mask: Tensor, block: int, forget: bool = False
 ) -> Tensor:
-    """The same in one pass over blocks of keys, with a running maximum.
+    """Compute attention in one pass over blocks of keys, with a running maximum.
 
-    At a block with maximum m' the sum l and the output o of the blocks before are scaled by
-    exp(m − m'); with ``forget`` the sum is not, at the last block.
+    At a block with maximum m' the sum l and the output o of the earlier blocks are scaled by
+    exp(m − m'); with ``forget`` the sum is not scaled at the last block.
 
     Milakov and Gimelshein 2018, algorithm 3; Dao et al. 2022, algorithm 1.
     """
@@ -127,7 +127,7 @@ def online(
 def eager(query: Tensor, key: Tensor, value: Tensor, *mask: Tensor) -> Tensor:
     """Attention as ``eager_attention_forward`` of transformers: scores stored in the dtype.
 
-    softmax takes them in float32 where the dtype is lower (there, in float64 as well).
+    The softmax is in float32 for lower dtypes (in transformers also for float64).
     """
     scores = query @ key.mT * query.shape[-1] ** -0.5
     if mask:
@@ -140,20 +140,20 @@ def eager(query: Tensor, key: Tensor, value: Tensor, *mask: Tensor) -> Tensor:
 # Correct programs for the trials, each with the bound of its own rounding profile
 
 BLOCKS = (64, 1_000)
-"""Keys in a block of the online softmax: many blocks, and one that holds them all or nearly."""
+"""Block sizes of the online softmax: many blocks, and a block of all or nearly all keys."""
 ROTATE_AXIS = (-2, -1, None)
 Code = Callable[..., Tensor]
 
 
 def _interleaved(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
-    """Interleaved code on the channels in its order, put back after."""
+    """Apply interleaved code to reordered channels, and restore their order."""
     paired = torch.stack(x.chunk(2, -1), -1).flatten(-2)
     rotated = interleaved(paired, positions, frequencies)
     return torch.cat((rotated[..., 0::2], rotated[..., 1::2]), -1)
 
 
 def _attentions(device: torch.device) -> list[Implementation]:
-    """Programs for attention, masked or not."""
+    """Return programs for attention, masked or not."""
     found = [*scaled_dot_product.implementations(device), *multihead.implementations(device)]
     found += [
         Implementation(
@@ -167,13 +167,13 @@ def _attentions(device: torch.device) -> list[Implementation]:
 
 
 def _eager() -> Implementation:
-    """Scores and weights stored in the dtype."""
+    """Return eager attention, which stores scores and weights in the dtype."""
     bound = bounded(AttentionBound(scores_stored=True))
     return Implementation("transformers' eager attention", replacing(eager), bound)
 
 
 def _rotating(device: torch.device) -> list[Implementation]:
-    """Rotary programs.  Those written here are bounded operation by operation, the worst case."""
+    """Return rotary programs; those written here have worst-case bounds of each operation."""
     written: dict[str, Code] = {
         "half-split": half_split,
         "interleaved": _interleaved,
@@ -187,7 +187,7 @@ def _rotating(device: torch.device) -> list[Implementation]:
 
 
 def _rotary(device: torch.device) -> list[Implementation]:
-    """Each rotary program before each kernel, and before eager attention."""
+    """Return each rotary program followed by each kernel, and by eager attention."""
     inner = [*scaled_dot_product.implementations(device), _eager()]
     return [
         Implementation(
@@ -201,14 +201,14 @@ def _rotary(device: torch.device) -> list[Implementation]:
 
 
 def honest(trial: str, device: torch.device) -> list[Implementation]:
-    """The correct programs for a trial."""
+    """Return the correct programs for a trial."""
     if trial == "rotary attention":
         return _rotary(device)
     found = _attentions(device)
     return [Implementation("eager"), *found] if trial == "attention" else found
 
 
-# Planted faults: programs that are wrong by what goes wrong in practice
+# Planted faults: programs with typical errors
 
 BASE, OTHER_BASE = 10_000.0, 10_001.0
 PADDING = 8
@@ -218,7 +218,7 @@ ROTARY_AXIS = (-2, None, None, -1, None, None)
 
 @dataclass(frozen=True)
 class Fault:
-    """A wrong program for a trial; ``long`` where the one key is one of very many."""
+    """A wrong program for a trial; ``long``: the fault concerns one of very many keys."""
 
     name: str
     trial: str
@@ -228,7 +228,7 @@ class Fault:
 
     @property
     def implementation(self) -> Implementation:
-        """The program, bounded as if it were right."""
+        """The program, with the bounds of the correct one."""
         code = Replacement(self.code, _AXES[self.definition], never)
         return Implementation(self.name, {self.definition: code}, bounded(AttentionBound()))
 
@@ -245,37 +245,37 @@ def _scaled(q: Tensor, k: Tensor, v: Tensor, *, more: int = 0, factor: float = 1
 
 
 def _dropped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """The key in the middle is not seen."""
+    """Omit the middle key."""
     at = k.shape[-2] // 2
     kept = torch.arange(k.shape[-2], device=k.device) != at
     return attend(q, k[..., kept, :], v[..., kept, :])
 
 
 def _doubled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """The key in the middle is seen twice."""
+    """Use the middle key twice."""
     at = k.shape[-2] // 2
     twice = [torch.cat((x, x[..., at : at + 1, :]), -2) for x in (k, v)]
     return attend(q, *twice)
 
 
 def _padded(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Keys and values of zeros behind the last, not masked."""
+    """Append keys and values of zeros that are not masked."""
     return attend(q, pad(k, (0, 0, 0, PADDING)), pad(v, (0, 0, 0, PADDING)))
 
 
 def _one_ahead(q: Tensor, k: Tensor, v: Tensor, keep: Tensor) -> Tensor:
-    """j <= i + 1: the last key that is seen, and the next."""
+    """Show keys j <= i + 1: one more than the causal mask does."""
     return attend(q, k, v, keep | keep.roll(1, -1))
 
 
 def _no_diagonal(q: Tensor, k: Tensor, v: Tensor, keep: Tensor) -> Tensor:
-    """j < i; the first query, which would see nothing, keeps its key."""
+    """Show keys j < i; the first query, which would see none, keeps its key."""
     later = pad(keep[..., 1:], (0, 1))
     return attend(q, k, v, keep & (later | (keep.sum(-1, keepdim=True) == 1)))
 
 
 def _other_order(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Head h of G·R reads the keys of group h mod G, not of group h // R."""
+    """Let head h of G·R read the keys of group h mod G instead of group h // R."""
     groups, each = q.shape[0], q.shape[1]
     order = torch.arange(groups * each, device=q.device) % groups
     tiled = [x[:, 0][order].reshape(groups, each, *x.shape[-2:]) for x in (k, v)]
@@ -297,7 +297,7 @@ def _rotated(
     mixed: bool = False,
     more: int = 0,
 ) -> Tensor:
-    """Rotary attention with one step of it changed."""
+    """Compute rotary attention with one step changed."""
     p, s, omega = positions(p + ahead), positions(s), frequencies(omega)
     query = half_split(q, p, omega, angles)
     key = interleaved(k, s, omega) if mixed else half_split(k, s, omega, angles)
@@ -305,12 +305,12 @@ def _rotated(
 
 
 def _through(dtype: torch.dtype) -> Step:
-    """Rounded to a dtype and put back."""
+    """Return the map that rounds to a dtype and converts back."""
     return lambda x: x.to(dtype).to(x.dtype)
 
 
 def _other_base(omega: Tensor) -> Tensor:
-    """b^(−k/B) for the base that is one larger."""
+    """Return the frequencies b^(−k/B) for a base that is larger by 1."""
     return (omega.double() ** (math.log(OTHER_BASE) / math.log(BASE))).to(omega.dtype)
 
 

@@ -1,7 +1,7 @@
-"""What each policy and each common rule says of a program, case by case and in batches.
+"""Apply each policy and each common rule to programs, case by case and in batches.
 
-Each gives a ratio, above 1 where the rule says no.  Computed values are compared with the exact
-ones, in float64 from the same rounded inputs.
+Each yields a ratio, which is above 1 if the rule raises an alarm.  Computed values are compared
+with exact values, computed in float64 from the same rounded inputs.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from attnproof.numeric.walk import Replacement, TooLarge, Where
 from benchmarks.trials.faults import FAULTS, honest
 from benchmarks.trials.statements import LONG, TOKENS, TRIALS, task_of
 
-# The usual rules for comparing a kernel with a reference, as test suites have them
+# The usual rules of test suites for comparing a kernel with a reference
 
 RULES = ("assert_close", "by hand", "twice eager")
 HAND = {torch.float64: 1e-8, torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 1e-2}
-"""Relative and absolute tolerance as they are often set by hand."""
+"""Typical relative and absolute tolerances set by hand."""
 DEFAULTS = {
     torch.float64: (1e-7, 1e-7),
     torch.float32: (1.3e-6, 1e-5),
@@ -44,9 +44,9 @@ DEFAULTS = {
 
 @dataclass(frozen=True)
 class Said:
-    """What one policy or rule says: ``alarm`` is None where it was not applied, ``told`` why.
+    """The outcome of one policy or rule; ``alarm`` is None if it does not apply, ``told`` says why.
 
-    ``ratio`` is its largest error over its tolerance, or |z| over its limit.
+    ``ratio``: the largest error over its tolerance, or |z| over its limit.
     """
 
     rule: str
@@ -56,7 +56,7 @@ class Said:
 
 
 def ruled(computed: Tensor, exact: Tensor, eager: Tensor) -> tuple[Said, ...]:
-    """Every rule on computed values, the exact ones, and those of eager code in the same dtype.
+    """Apply every rule to computed values, exact ones, and those of eager code in the same dtype.
 
     * ``assert_close``: |a − b| ≤ atol + rtol |b| at the defaults of ``torch.testing``, b the
       exact value stored in the dtype;
@@ -84,20 +84,20 @@ def _ruled(rule: str, ratio: float) -> Said:
 
 
 def _close(a: Tensor, b: Tensor, relative: float, absolute: float) -> float:
-    """The largest |a − b| over absolute + relative |b|; not a number where a is none."""
+    """Return the largest |a − b| over absolute + relative |b|; NaN if a has NaN."""
     error = torch.where(a == b, 0.0, (a - b).abs())
     return float((error / (absolute + relative * b.abs())).max())
 
 
-# One case: a program, a dtype, inputs; what each policy and each usual rule says of it
+# One case: a program, a dtype and inputs, with the outcome of each policy and rule
 
 CONFIDENCE = 0.95
 
 
 def upper(count: int, trials: int, confidence: float = CONFIDENCE) -> float:
-    """The one-sided upper bound of Clopper and Pearson 1934 on a rate, count of trials seen.
+    """Return the one-sided upper bound of Clopper and Pearson 1934 on a rate, from a count.
 
-    The p at which so few successes have probability 1 − confidence:
+    The p at which at most this many successes have probability 1 − confidence:
     Σ_{k ≤ count} C(trials, k) pᵏ (1 − p)^(trials − k) = 1 − confidence, by bisection on the exact
     sum (its terms through lgamma); the upper end of the bracket.  Without successes it is
     1 − (1 − confidence)^(1/trials), about 3/trials.
@@ -106,7 +106,7 @@ def upper(count: int, trials: int, confidence: float = CONFIDENCE) -> float:
     (0.0003, 0.4282, 1.0)
     """
     if not 0 <= count <= trials:
-        raise ValueError(f"a count of 0 to {trials} was wanted, of {trials} trials; got {count}")
+        raise ValueError(f"wanted a count from 0 to {trials} in {trials} trials, got {count}")
     if count == trials:
         return 1.0
     low, high = count / trials, 1.0
@@ -120,7 +120,7 @@ def upper(count: int, trials: int, confidence: float = CONFIDENCE) -> float:
 
 
 def _at_most(count: int, trials: int, p: float) -> float:
-    """The probability of at most so many successes."""
+    """Return the probability of at most ``count`` successes."""
     yes, no = math.log(p) if p else -math.inf, math.log1p(-p) if p < 1 else -math.inf
     whole = math.lgamma(trials + 1)
     return math.fsum(
@@ -143,8 +143,8 @@ ALARMS = ("violated", "non-finite")
 class Case:
     """One program on one draw in one dtype.
 
-    ``size`` is that of a fault: its exact effect on the output over the deterministic bound,
-    largest over the entries; None for honest programs.
+    ``size``: the exact effect of a fault on the output over the deterministic bound, largest over
+    the entries; None for correct programs.
     """
 
     trial: str
@@ -178,12 +178,12 @@ def _case(trial: str, task: Task, program: Implementation, dtype: torch.dtype) -
 
 
 def _policies(found: Measurement) -> list[Said]:
-    """What each policy says of a measurement."""
+    """Return the outcome of each policy for a measurement."""
     judged = {one.policy: one for one in found.judged}
     said = []
     for policy in POLICIES:
         if policy not in judged:
-            said.append(Said(policy, None, 0.0, "the policy does not speak of this statement"))
+            said.append(Said(policy, None, 0.0, "the policy does not apply to this statement"))
             continue
         one = judged[policy]
         applied = None if one.status == "skipped" else one.status in ALARMS
@@ -192,20 +192,20 @@ def _policies(found: Measurement) -> list[Said]:
 
 
 def largest(error: Tensor, radius: Tensor) -> float:
-    """The largest error over its radius; where it is not a number, infinite."""
+    """Return the largest error over its radius; infinity for NaN."""
     ratio = torch.where(error == 0, 0.0, error.abs() / radius)
     return float(ratio.nan_to_num(nan=math.inf, posinf=math.inf).max())
 
 
 def selected(task: Task) -> Where:
-    """The rows of the left side that are compared."""
+    """Return the rows of the left side that are compared."""
     return task.rows(task.statement.claims[""].left, 0, task.scale.rows)
 
 
 def exact_values(task: Task, program: Implementation, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The exact left side at these rows, from inputs rounded to the dtype, and its tolerance.
+    """Return the exact left side at these rows, for inputs in the dtype, and its tolerance.
 
-    In float64 the tolerance holds the errors of the reference as well, which is in float64.
+    In float64 the tolerance includes the error of the reference, which is also in float64.
     """
     profile = profile_of(dtype, task.device)
     left, where = task.statement.claims[""].left, selected(task)
@@ -222,9 +222,9 @@ def values_in(
     dtype: torch.dtype,
     inputs: torch.dtype | None = None,
 ) -> Tensor:
-    """The left side at these rows as a program computes it in a dtype.
+    """Return the left side at these rows, computed by a program in a dtype.
 
-    ``inputs`` is the dtype that the inputs are rounded to before, where it is another.
+    ``inputs``: another dtype to which the inputs are rounded first.
     """
     sample = task.sample(0)
     values = sample.in_dtype(inputs or dtype, task.device)
@@ -240,24 +240,25 @@ def values_in(
 
 
 def effect(task: Task, program: Implementation, dtype: torch.dtype) -> float:
-    """What a fault does exactly, over the deterministic bound: the largest entry.
+    """Return the largest exact effect of a fault over the deterministic bound.
 
-    The faulty program in float64, on inputs rounded to the dtype, against the exact values.
-    Above 2 the deterministic bound must see it: the program's own rounding may hide one bound.
+    The faulty program is run in float64, on inputs rounded to the dtype, and compared with the
+    exact values.  Above 2 the deterministic bound must detect it, since the rounding of the
+    program itself may compensate one bound.
     """
     exact, radius = exact_values(task, program, dtype)
     return largest(values_in(task, program.replaced, torch.float64, dtype) - exact, radius)
 
 
-# What is tried: all cases in batches, each of them one draw, fit for a process of its own
+# Cases in batches, each of one draw, which may run in separate processes
 
 LONG_SEEDS = 3
-"""Draws of what takes seconds."""
+"""Number of draws of slow cases."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One draw: a trial with all correct programs, or one planted fault; in several dtypes."""
+    """One draw of a trial, with all correct programs or one planted fault, in several dtypes."""
 
     kind: Literal["honest", "fault"]
     name: str
@@ -267,7 +268,7 @@ class Batch:
     device: str
 
     def cases(self) -> list[Case]:
-        """Try them; a fault with its size."""
+        """Run the cases; those of a fault with its size."""
         distribution, device = DISTRIBUTIONS[self.distribution], torch.device(self.device)
         fault = FAULTS[self.name] if self.kind == "fault" else None
         trial = TRIALS[self.name if fault is None else fault.trial]
@@ -284,16 +285,16 @@ class Batch:
 
 
 def programs(device: str) -> dict[str, int]:
-    """How many correct programs each trial has."""
+    """Return the number of correct programs of each trial."""
     return {name: len(honest(name, torch.device(device))) for name in TRIALS}
 
 
 def honest_batches(
     cases: int, distributions: Sequence[str], dtypes: Sequence[str], device: str, seed: int
 ) -> list[Batch]:
-    """So many draws that the correct programs make at least so many cases.
+    """Return draws on which the correct programs make at least ``cases`` cases.
 
-    Each seed goes through all trials and distributions; of the last, a random part.
+    Each seed is used for all trials and distributions; the last seed for a random part of them.
     """
     size = {name: count * len(dtypes) for name, count in programs(device).items()}
     found: list[Batch] = []
@@ -316,10 +317,10 @@ def honest_batches(
 def fault_batches(
     seeds: int, distributions: Sequence[str], dtypes: Sequence[str], device: str, seed: int
 ) -> list[Batch]:
-    """Every fault in every distribution, from so many seeds.
+    """Return draws of every fault in every distribution, with this many seeds.
 
-    One key of very many costs a hundred times as much: in the first distribution only, and few
-    seeds.
+    Faults in one of very many keys cost a hundred times as much: they are drawn only in the first
+    distribution, with few seeds.
     """
     return [
         Batch("fault", fault.name, distribution, seed + k, tuple(dtypes), device)

@@ -1,4 +1,4 @@
-"""Trials: how often each policy alarms on correct programs, and which planted faults it sees."""
+"""Records of trials: alarms of each policy on correct programs, and the faults it catches."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from benchmarks.trials.judging import (
 )
 
 AIM = 1e-3
-"""The share of correct programs that a policy may refuse."""
+"""The fraction of correct programs that a policy may refuse."""
 
 
 class RateRecord(Record):
-    """How often one policy or rule refuses correct programs."""
+    """The rate at which one policy or rule refuses correct programs."""
 
     rule: str
     policy: bool = Field(description="One of attnproof's policies; else a usual rule.")
@@ -51,7 +51,7 @@ class RateRecord(Record):
 
 
 class AlarmRecord(Record):
-    """A correct program that one of attnproof's policies refused, and what shows it again."""
+    """A correct program refused by one of attnproof's policies, and a command to reproduce it."""
 
     trial: str
     implementation: str
@@ -66,7 +66,7 @@ class AlarmRecord(Record):
 
 
 class LeftOutRecord(Record):
-    """Cases in which a policy said nothing, or that no program could be run in."""
+    """Cases in which a policy did not apply, or the program could not be run."""
 
     rule: str = Field(description="Empty where the program was not run.")
     why: str
@@ -74,7 +74,7 @@ class LeftOutRecord(Record):
 
 
 class CaughtRecord(Record):
-    """What one policy or rule makes of a fault: a seed counts if any distribution shows it."""
+    """The outcome of one policy or rule for a fault; a seed counts if any distribution shows it."""
 
     rule: str
     policy: bool
@@ -129,7 +129,7 @@ class TrialsRecord(Record):
 
     @property
     def ok(self) -> bool:
-        """No policy refuses more than it may, and every fault above the bound is seen."""
+        """Whether no policy refuses too many, and every fault above the bound is caught."""
         rates = [one for one in self.rates if one.policy and not one.dtype and one.cases]
         few = all(one.alarms <= AIM * one.cases for one in rates)
         return few and not self.unfinished and not any(fault.missed for fault in self.faults)
@@ -141,7 +141,7 @@ Tell = Callable[[Batch, list[Case]], None]
 
 @dataclass(frozen=True)
 class Asked:
-    """What trials are asked for; ``command`` is the line that asks for them."""
+    """The requested trials; ``command``: the command line of the request."""
 
     cases: int
     fault_seeds: int
@@ -153,13 +153,13 @@ class Asked:
     command: str
 
     def batches(self) -> list[Batch]:
-        """All draws: of correct programs, then of faults."""
+        """Return all draws: of correct programs, then of faults."""
         how = (self.distributions, self.dtypes, self.device, self.seed)
         return honest_batches(self.cases, *how) + fault_batches(self.fault_seeds, *how)
 
 
 def run_trials(asked: Asked, tell: Tell | None = None) -> TrialsRecord:
-    """Run them; an interrupt (Ctrl-C) ends it early, and what was finished is in the record."""
+    """Run the trials; after an interrupt (Ctrl-C) the record has the finished part."""
     started = perf_counter()
     batches = asked.batches()
     honest: list[Case] = []
@@ -199,7 +199,7 @@ def run_trials(asked: Asked, tell: Tell | None = None) -> TrialsRecord:
 
 
 def _tried(batches: Sequence[Batch], jobs: int) -> Iterator[list[Case]]:
-    """The cases of each batch, in order, as they come."""
+    """Yield the cases of each batch, in order."""
     if jobs == 1:
         for batch in batches:
             yield batch.cases()
@@ -294,7 +294,7 @@ def _faults(cases: Sequence[tuple[str, Case]]) -> Iterator[FaultRecord]:
 
 
 def _caught(rule: str, cases: Sequence[Case], *, policy: bool) -> CaughtRecord:
-    """One rule on one fault in one dtype, over seeds and distributions."""
+    """Summarise one rule on one fault in one dtype, over seeds and distributions."""
     seeds: dict[int, list[Said]] = defaultdict(list)
     distributions: dict[str, list[float]] = defaultdict(list)
     for case in cases:
@@ -338,12 +338,12 @@ LEAST = (
 
 
 def grids(record: TrialsRecord) -> tuple[Grid, ...]:
-    """Both tables."""
+    """Return both tables."""
     return alarms_grid(record), faults_grid(record)
 
 
 def alarms_grid(record: TrialsRecord) -> Grid:
-    """How often each rule refuses correct programs: a row a rule, a column a dtype."""
+    """Return the rates of refused correct programs: a row per rule, a column per dtype."""
     by = {(one.rule, one.dtype): one for one in record.rates}
     rules = dict.fromkeys(one.rule for one in record.rates)
     rows = tuple(
@@ -359,7 +359,7 @@ def alarms_grid(record: TrialsRecord) -> Grid:
 
 
 def faults_grid(record: TrialsRecord) -> Grid:
-    """In how many seeds each rule catches each fault: a row for a fault and dtype."""
+    """Return the number of seeds in which rules catch faults: a row per fault and dtype."""
     rules = [one.rule for one in record.faults[0].rules] if record.faults else []
     spoken = [rule for k, rule in enumerate(rules) if any(f.rules[k].seeds for f in record.faults)]
     rows, before = [], ""
@@ -399,7 +399,7 @@ def _above(record: TrialsRecord) -> str:
 
 
 def _strongest(fault: FaultRecord) -> CaughtRecord | None:
-    """The policy that catches it in most seeds, by the largest ratio."""
+    """Return the policy that catches it in most seeds; among equals, with the largest ratio."""
     spoken = [one for one in fault.rules if one.policy and one.least is not None]
     return max(spoken, key=lambda one: (one.caught, _size(one.least)), default=None)
 
@@ -419,7 +419,7 @@ def _rate(one: RateRecord) -> str:
 
 
 def _share(x: float) -> str:
-    """A share in percent, with two digits that count.
+    """Return a fraction in percent, with two significant digits.
 
     >>> _share(0.0), _share(0.000299), _share(0.4913), _share(1.0)
     ('0 %', '0.03 %', '49 %', '100 %')
@@ -433,14 +433,14 @@ def _worst(one: RateRecord) -> str:
 
 
 def _short(x: float | str | None) -> str:
-    """A number in two digits."""
+    """Return a number with two significant digits."""
     if x is None:
         return NOTHING
     return "∞" if isinstance(x, str) else f"{x:.2g}"
 
 
 def summary(record: TrialsRecord) -> str:
-    """What came out, in a line or two."""
+    """Return a summary in one or two lines."""
     rates = [one for one in record.rates if one.policy and not one.dtype and one.cases]
     alarms = ", ".join(f"{one.rule} {one.alarms}" for one in rates)
     text = f"alarms on {record.cases:,} correct programs (aim: below {_share(AIM)}): {alarms}; "
@@ -449,7 +449,7 @@ def summary(record: TrialsRecord) -> str:
 
 
 def document(record: TrialsRecord) -> Iterator[str | Grid]:
-    """Both tables with where and how they were made."""
+    """Yield the parts of a page: both tables, the command, the machine and the alarms."""
     machine = record.machine
     yield "# Trials of the policies"
     yield (

@@ -1,7 +1,7 @@
 """The statements of the trials, at sizes that take milliseconds.
 
-Each says of a named definition that it is what it is, so that only the comparison with float64
-speaks, or that it commutes with a permutation.  Implementations and faults are swapped in for the
+Each states either that a named definition equals itself, so that only the comparison with float64
+is tested, or that it commutes with a permutation.  Implementations and faults replace the
 definition by its name.
 """
 
@@ -26,11 +26,11 @@ from attnproof.theorems.definitions.rotary import rotate_half
 ROWS = 64
 POSITIONS = 4_096
 TOKENS = ((256, 192), (1_000, 150), (512, 320), (1_024, 96))
-"""Keys and queries, one pair for each seed in turn: more and less than the kernels' blocks."""
+"""Numbers of keys and queries, chosen by seed: above and below the block sizes of kernels."""
 LONG = (100_000, 16)
-"""Keys and queries where one key of all is dropped."""
+"""Numbers of keys and queries for faults in a single key."""
 EVEN = 1.0
-"""The spread of tokens there: of scores that spread more, most keys are worth nothing at all."""
+"""The spread of tokens there: with a larger spread of scores most keys have no weight."""
 GROUPS = {"heads": (4, 2), "blocks": (32,), "size": (56,), "features": (64, 48)}
 
 
@@ -38,7 +38,7 @@ GROUPS = {"heads": (4, 2), "blocks": (32,), "size": (56,), "features": (64, 48)}
 def rotary_attention(
     query: Any, key: Any, value: Any, query_at: Any, key_at: Any, omega: Any
 ) -> Any:
-    r"""Attention of queries and keys rotated by their positions, in the half-split layout.
+    r"""Attention with queries and keys rotated by their positions, in the half-split layout.
 
     Q: (r, 2B), K: (n, 2B), V: (n, d), positions (r,) and (n,), frequencies (B,).
 
@@ -56,7 +56,7 @@ def _stated(givens: Mapping[str, Given], left: Any, right: Any = None) -> Statem
 
 @dataclass(frozen=True)
 class Trial:
-    """A statement under a name; ``definition`` is what an implementation of it replaces."""
+    """A named statement; ``definition``: the definition that implementations replace."""
 
     name: str
     definition: str
@@ -127,7 +127,7 @@ def task_of(
     seed: int,
     device: torch.device,
 ) -> Task:
-    """The statement drawn once: keys and queries, an input distribution, a seed.
+    """Return one draw of the statement: numbers of keys and queries, a distribution, a seed.
 
     >>> from attnproof.numeric.distributions import NORMAL
     >>> task = task_of(TRIALS["attention"], (96, 72), NORMAL, 0, torch.device("cpu"))

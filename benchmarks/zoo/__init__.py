@@ -1,1 +1,1 @@
-"""Rotary, attention and position code of public libraries, every law asked of every class."""
+"""Check rotary, attention and position code of public libraries: every law for every class."""

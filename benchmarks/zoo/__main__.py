@@ -1,8 +1,8 @@
-"""Every law on every class of public libraries: ``python -m benchmarks.zoo [--library NAME]``.
+"""Check every law on every class of public libraries: ``python -m benchmarks.zoo``.
 
-Writes docs/zoo/<library>.md and the results beside it, after every class; a class that fails,
-crashes or never ends loses nothing of another.  ``--only`` looks again at some, and keeps the
-results of the others; ``--pages`` writes the pages again from the results that are there.
+Writes docs/zoo/<library>.md and, after every class, the results; a class that fails, crashes or
+never ends does not affect the others.  ``--only`` checks some classes again and keeps the results
+of the others; ``--pages`` writes the pages from stored results.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PREFIX = "subjects_"
 
 
 def libraries() -> dict[str, str]:
-    """The libraries there are, and the module of each."""
+    """Return the known libraries, and the module of each."""
     files = sorted(Path(__file__).parent.glob(f"{PREFIX}*.py"))
     return {f.stem.removeprefix(PREFIX).replace("_", "-"): f"{__package__}.{f.stem}" for f in files}
 
@@ -42,7 +42,7 @@ def run(
     going_on: bool = False,
     methods: Sequence[str] = METHODS,
 ) -> None:
-    """Look at the subjects of one library, and write its page."""
+    """Check the subjects of one library, and write its page."""
     path = out / f"{library}.json"
     before = read(path)[1] if only or going_on else {}
     chosen = [
@@ -63,13 +63,13 @@ def run(
 
 
 def _line(one: Row) -> str:
-    """A subject in a line of the log."""
+    """Return the line of a subject in the log."""
     counts = " ".join(f"{len(laws)} {verdict}" for verdict, laws in one["laws"].items() if laws)
     return f"{one['name']}: {(one['why'] or one['stopped'] or counts)[:200]} ({one['seconds']} s)"
 
 
 def written(library: str, module: ModuleType, out: Path) -> None:
-    """The page of a library, from its results."""
+    """Write the page of a library from its results."""
     told, rows = read(out / f"{library}.json")
     same = module.same_code() if hasattr(module, "same_code") else ()
     text = page(told, rows, judgements(), same)
@@ -77,16 +77,16 @@ def written(library: str, module: ModuleType, out: Path) -> None:
 
 
 def overview_of(out: Path) -> str:
-    """The page of all libraries that have results."""
+    """Return the overview of all libraries that have results."""
     found = [read(path) for path in sorted(out.glob("*.json")) if path.stem != "trial"]
     return overview(found, judgements())
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Look at the libraries that are named, or all that are installed."""
+    """Check the named libraries, by default all that are installed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description=__doc__)
     known = libraries()
-    parser.add_argument("--library", action="append", choices=list(known), help="all, if none")
+    parser.add_argument("--library", action="append", choices=list(known), help="by default all")
     parser.add_argument("--out", type=Path, default=Path("docs/zoo"), metavar="FOLDER")
     parser.add_argument("--limit", type=float, default=60.0, metavar="SECONDS", help="per class")
     parser.add_argument("--jobs", type=int, default=2, metavar="N")
@@ -95,15 +95,17 @@ def main(arguments: list[str] | None = None) -> None:
         nargs="+",
         default=(),
         metavar="NAME",
-        help="those with one of these in their name",
+        help="classes whose name contains one of these",
     )
     parser.add_argument(
-        "--continue", dest="going_on", action="store_true", help="those that have no results yet"
+        "--continue", dest="going_on", action="store_true", help="classes that have no results yet"
     )
     parser.add_argument(
-        "--methods", nargs="+", default=METHODS, choices=METHODS, help="all, if none"
+        "--methods", nargs="+", default=METHODS, choices=METHODS, help="by default all"
     )
-    parser.add_argument("--pages", action="store_true", help="write the pages from the results")
+    parser.add_argument(
+        "--pages", action="store_true", help="only write the pages, from stored results"
+    )
     asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)

@@ -1,8 +1,8 @@
-"""How the classes of a package are called by their names, with no law asked.
+"""Show how the classes of a package are called by their names, without checking laws.
 
 ``python -m benchmarks.zoo.called transformers.models --match Attention$`` prints a line for each
-class: how it is called, or why it is refused.  A class that is misread is seen by reading its line;
-that takes a second each, where a check of all laws takes ten.
+class: how it is called, or why it is refused.  Reading the line reveals a class that is misread;
+this takes a second per class, a check of all laws ten.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from torch import nn
 
 from attnproof.programs.subject import adapted_as
 
-SHORT = 300  # characters of why a class is refused
+SHORT = 300  # characters of the reason of a refusal
 
 
 def classes(package: str, match: str, seed: int | None = None) -> Iterator[type[nn.Module]]:
-    """The modules of a package whose names match, in the order of files, or in one drawn by a seed.
+    """Yield the modules of a package whose names match, in order of files or shuffled by a seed.
 
-    Files that cannot be loaded are left out.
+    Files that cannot be loaded are skipped.
     """
     root = import_module(package)
     names = [package]
@@ -47,7 +47,7 @@ def classes(package: str, match: str, seed: int | None = None) -> Iterator[type[
 
 
 def _passed(_: str) -> None:
-    """A package that cannot be loaded keeps no other from its turn."""
+    """Ignore a package that cannot be loaded."""
 
 
 def _loaded(name: str) -> ModuleType | None:
@@ -58,7 +58,7 @@ def _loaded(name: str) -> ModuleType | None:
 
 
 def called(found: Iterable[type[nn.Module]]) -> Iterator[tuple[str, bool, str]]:
-    """Of each class its name, whether it is called, and its call or why it is refused.
+    """Yield for each class its name, whether it is called, and its call or the refusal.
 
     >>> for one in called([nn.MultiheadAttention]):
     ...     print(one[:2])
@@ -78,12 +78,14 @@ def called(found: Iterable[type[nn.Module]]) -> Iterator[tuple[str, bool, str]]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print a line for each class, and how many are called."""
+    """Print a line for each class, and the number that are called."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo.called", description=__doc__)
     parser.add_argument("package", help="such as transformers.models")
-    parser.add_argument("--match", default="Attention$", help="of the names of classes")
-    parser.add_argument("--seed", type=int, help="draws the order of files")
-    parser.add_argument("--seconds", type=float, default=600.0, help="after which none is begun")
+    parser.add_argument("--match", default="Attention$", help="pattern of the names of classes")
+    parser.add_argument("--seed", type=int, help="seed of a random order of files")
+    parser.add_argument(
+        "--seconds", type=float, default=600.0, help="time after which no class is begun"
+    )
     asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)

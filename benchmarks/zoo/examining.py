@@ -1,8 +1,8 @@
-"""Every method on every subject, each in a process of its own: what fails loses nothing of another.
+"""Apply every method to every subject, each in a separate process, so that failures are isolated.
 
-A library is a file ``subjects_<library>.py`` in this folder that gives ``subjects()``: an iterator
-of (name, maker), where maker() gives the `Subject`, and may raise or never end.  ``PACKAGES``
-there names the distributions whose versions the page tells.
+A library is a file ``subjects_<library>.py`` in this folder that defines ``subjects()``: an
+iterator of (name, maker), where maker() returns the `Subject`, and may raise or never end.
+``PACKAGES`` names the distributions whose versions are on the page.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WAIT = 0.5
 
 @dataclass
 class _Running:
-    """One subject at work: its process, and what was heard of it."""
+    """A running subject: its process, and the events received from it."""
 
     heard: Collected
     process: BaseProcess
@@ -51,10 +51,10 @@ def examined(
     jobs: int = 1,
     methods: Sequence[str] = METHODS,
 ) -> Iterator[CodeRecord]:
-    """The record of each subject, as soon as it is there; none takes longer than ``limit`` seconds.
+    """Yield the record of each subject when it is complete, each within ``limit`` seconds.
 
-    A maker that raises, a process that crashes and code that never ends are told in the record:
-    ``why`` for what could not be run at all, ``stopped`` for what was found until then.
+    A maker that raises, a process that crashes and code that never ends are stated in the record:
+    ``why`` if nothing could be run, ``stopped`` if there are partial results.
     """
     _loaded(tuple(methods))
     waiting, at_work = iter(subjects), list[_Running]()
@@ -73,7 +73,7 @@ def examined(
 
 
 def _loaded(methods: tuple[str, ...]) -> None:
-    """Load once what every child needs, by looking at something small by every method."""
+    """Load everything that children need, by applying every method to something small."""
     small = Layer(name="small", call=lambda x: torch.softmax(x @ x.mT, -1) @ x, embed=2)
     rotated = Rotary(name="small", rotate=lambda x, p: x * (p[:, None, :, None] + 1.0), width=2)
     for subject in (small, rotated):
@@ -93,7 +93,7 @@ def _begun(name: str, maker: Maker, methods: tuple[str, ...]) -> _Running:
 
 
 def _child(name: str, maker: Maker, asked: CodeRequest, told: Connection) -> None:
-    """Look at one subject; what it prints is dropped."""
+    """Check one subject; its output is discarded."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
@@ -122,7 +122,7 @@ def _child(name: str, maker: Maker, asked: CodeRequest, told: Connection) -> Non
 
 
 def _refusal(error: BaseException) -> str:
-    """Why there is no subject; what adapters tried is told in one line."""
+    """Return why there is no subject, with the attempts of adapters in one line."""
     tried = getattr(error, "tried", None)
     if not tried:
         return raised(error)
@@ -130,7 +130,7 @@ def _refusal(error: BaseException) -> str:
 
 
 def _over(at_work: list[_Running], limit: float) -> Iterator[tuple[_Running, str]]:
-    """Hear what is told; those that are at an end, and why, if they were stopped."""
+    """Receive events; yield the subjects that have ended, and why if they were stopped."""
     ready = wait([one.listening for one in at_work], WAIT)
     for one in list(at_work):
         why = ""
@@ -163,7 +163,7 @@ def _record(one: _Running, why: str) -> CodeRecord:
 
 
 def _cleaned(value: Any) -> Any:
-    """An event without the places of files of this machine."""
+    """Return an event without local paths."""
     if isinstance(value, str):
         return without_places(value)
     if isinstance(value, dict):
@@ -174,7 +174,7 @@ def _cleaned(value: Any) -> Any:
 
 
 def without_places(text: str) -> str:
-    """A text in which files are named from the folder of their package on."""
+    """Return a text with file paths relative to the folder that has the package."""
     for place in _places():
         text = text.replace(place, "")
     return text
@@ -182,17 +182,17 @@ def without_places(text: str) -> str:
 
 @cache
 def _places() -> tuple[str, ...]:
-    """Where packages are, the longest first."""
+    """Return the folders that have packages, longest first."""
     return tuple(sorted((f"{p.rstrip('/')}/" for p in sys.path if len(p) > 1), key=len)[::-1])
 
 
-# Calls of code that takes a start, or a whole grid, at positions that are given one by one.
+# Calls, at arbitrary positions, of code that takes a start or a whole grid.
 
 Call = Callable[[Tensor, Tensor], Tensor]
 
 
 def runs_of(row: Tensor) -> Iterator[tuple[int, int]]:
-    """Where runs of positions that go up by 1 begin and end: (T,) -> pairs.
+    """Yield the beginnings and ends of runs of consecutive positions: (T,) -> pairs.
 
     >>> list(runs_of(torch.tensor([3, 4, 9])))
     [(0, 2), (2, 3)]
@@ -202,7 +202,7 @@ def runs_of(row: Tensor) -> Iterator[tuple[int, int]]:
 
 
 def in_runs(rotate_run: Callable[[Tensor, int], Tensor]) -> Call:
-    """Code that rotates (B, H, T, D) from a start on, called once for each run of positions."""
+    """Return a function that calls code, which takes a start, once for each run of positions."""
 
     def rotate(x: Tensor, positions: Tensor) -> Tensor:
         rows = []
@@ -215,7 +215,7 @@ def in_runs(rotate_run: Callable[[Tensor, int], Tensor]) -> Call:
 
 
 def at_places(rotate: Callable[[Tensor, Tensor], Tensor]) -> Call:
-    """Code that rotates one row (1, H, T, D) at positions (T,) or (T, axes), for every row."""
+    """Return a function that calls code for one row, at (T,) or (T, axes), for every row."""
 
     def rows(x: Tensor, positions: Tensor) -> Tensor:
         return torch.cat([rotate(x[b : b + 1], positions[b]) for b in range(len(x))])

@@ -1,8 +1,8 @@
-"""What a person said of each violation: real, design, false alarm; with the reason.
+"""Human judgements of violations: real, design, or false alarm, with reasons.
 
-``judged.toml`` has a list: ``library``, ``law`` and ``classes`` are patterns with ``*``;
-``judgement`` and ``reason`` are what the page prints, ``find`` a page of docs/finds.  The first
-that fits counts.  A violation that none fits has not been looked at, and the page says so.
+``judged.toml`` is a list: ``library``, ``law`` and ``classes`` are patterns with ``*``; the page
+prints ``judgement`` and ``reason``; ``find`` is a page of docs/finds.  The first match counts.  A
+violation without a match has not been examined, and the page says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JUDGEMENTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """One judgement, and the violations that it is about; ``says`` is a part of their reason."""
+    """A judgement and the violations that it concerns; ``says``: a part of their reason."""
 
     law: str
     judgement: str
@@ -40,7 +40,7 @@ class Judged:
             raise ValueError(f"a judgement is one of {told}; got {self.judgement!r}")
 
     def fits(self, library: str, name: str, law: str, why: str) -> bool:
-        """Whether this is about that violation."""
+        """Whether the judgement concerns this violation."""
         return (
             fnmatchcase(library, self.library)
             and fnmatchcase(law, self.law)
@@ -53,7 +53,7 @@ NOT_LOOKED_AT = Judged(law="*", judgement="", reason="Nobody has looked at this 
 
 
 def judgements(path: Path = HERE) -> tuple[Judged, ...]:
-    """All that stand in the file, in its order.  Raises ``TypeError`` for a key there is not."""
+    """Return the judgements of the file, in order.  Raises ``TypeError`` for an unknown key."""
     told = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return tuple(
         Judged(**{**one, "classes": tuple(one.get("classes", ("*",)))})
@@ -62,5 +62,5 @@ def judgements(path: Path = HERE) -> tuple[Judged, ...]:
 
 
 def judgement_of(library: str, name: str, law: str, why: str, known: Sequence[Judged]) -> Judged:
-    """The first judgement that fits."""
+    """Return the first judgement that matches."""
     return next((one for one in known if one.fits(library, name, law, why)), NOT_LOOKED_AT)

@@ -1,4 +1,4 @@
-"""What is kept of each record: a small plain dictionary, written as JSON after every subject."""
+"""Store a part of each record: a small dictionary, written as JSON after every subject."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INTERNAL = "internal error"
 
 
 def row(record: CodeRecord) -> Row:
-    """The record, without the laws' sentences and without the methods that found nothing."""
+    """Return the record as a row, without the sentences of laws and methods without a reason."""
     identity = record.identity
     return {
         "name": record.target,
@@ -47,7 +47,7 @@ def row(record: CodeRecord) -> Row:
 
 
 def _failed(law: LawOfCodeRecord) -> bool:
-    """Whether a method failed by a fault of ours, whatever the others found."""
+    """Whether a method had an internal error, whatever the others found."""
     return any(one.verdict == INTERNAL for one in law.findings)
 
 
@@ -68,7 +68,7 @@ def _traced(record: CodeRecord) -> Row:
 
 
 def head(library: str, packages: Iterable[str], command: str) -> Row:
-    """Versions, day and machine."""
+    """Return versions, date and machine."""
     where = Machine.here()
     named = dict.fromkeys([*packages, "torch"])
     return {
@@ -84,7 +84,7 @@ def head(library: str, packages: Iterable[str], command: str) -> Row:
 
 
 def write(path: Path, told: Row, rows: Mapping[str, Row]) -> None:
-    """Write results beside the page; the old file stays until the new one is whole."""
+    """Write results next to the page; the new file replaces the old one when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in rows.values())
     text = f'{{"head": {json.dumps(told, ensure_ascii=False)},\n"subjects": [\n{lines}\n]}}\n'
@@ -94,9 +94,9 @@ def write(path: Path, told: Row, rows: Mapping[str, Row]) -> None:
 
 
 def read(path: Path) -> tuple[Row, dict[str, Row]]:
-    """Head and rows of the results that are there; none where there is no file.
+    """Return head and rows of stored results; empty if there is no file.
 
-    A verdict that there was not yet when they were written has no laws.
+    Verdicts that did not exist when they were written have no laws.
     """
     if not path.exists():
         return {}, {}

@@ -1,15 +1,15 @@
 """``attnproof check`` on published code that it has never seen: ``python -m benchmarks.zoo.trial``.
 
-``trial.toml`` is the list, chosen before anything was run: ``target`` as a user names it,
-``library`` and ``source``, what the code is, read off the code.  After the run may be added
-``line``, the flags that call what is refused by its bare name; ``misread``, why a call that was
-found is not the code's; ``wrong``, laws that were proved and do not hold; and ``missed``, what the
-page would not show otherwise: faults that nothing reported, and false sentences.  Each target is a
-process of its own, in which the bare name is tried first.  A target that was misread is called
-with its line as well, as who reads the printed call would do; both runs count, and what came of
-the second is its ``corrected``, with ``still`` where that is not the code's call either.  The
-results stand in docs/zoo/trial.json, the judgements of broken laws in ``judged.toml``, and
-``--pages`` writes the page again without running anything.
+``trial.toml`` is the list, chosen before anything was run: ``target``, as a user names it,
+``library`` and ``source``, a description of the code.  After the run may be added ``line``, the
+flags with which a target that is refused by its bare name can be called; ``misread``, why a guessed
+call is not that of the code; ``wrong``, laws that were proved and do not hold; and ``missed``,
+faults that were not reported and false sentences, which the page would not show.  Each target runs
+in a separate process, first by its bare name.  A target that was misread is also called with its
+line, as a reader of the printed call would do; both runs count, and the result of the second is its
+``corrected``, with ``still`` if that is not the call of the code either.  The results are in
+docs/zoo/trial.json, the judgements of broken laws in ``judged.toml``, and ``--pages`` writes the
+page from stored results.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COLUMNS = ("proved", "exact", "measured", "broken", "undecided")
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A target of the trial, what its source is, and what was said of it after the run."""
+    """A target of the trial, a description of its source, and remarks added after the run."""
 
     target: str
     library: str
@@ -56,13 +56,13 @@ class Target:
 
 
 def targets(path: Path = HERE) -> tuple[Target, ...]:
-    """The list, in its order.  Raises ``TypeError`` for a key there is not."""
+    """Return the list, in order.  Raises ``TypeError`` for an unknown key."""
     told = tomllib.loads(path.read_text(encoding="utf-8"))["trial"]
     return tuple(Target(**{**one, "wrong": tuple(one.get("wrong", ()))}) for one in told)
 
 
 def run(known: Sequence[Target], out: Path, *, seconds: int, only: Sequence[str] = ()) -> None:
-    """Check the targets one after another; one that has a result for its line keeps it."""
+    """Check the targets one after another, except those that have results."""
     path = out / "trial.json"
     told = head("trial", {one.library: None for one in known}, "python -m benchmarks.zoo.trial")
     rows = read(path)[1]
@@ -79,7 +79,7 @@ def run(known: Sequence[Target], out: Path, *, seconds: int, only: Sequence[str]
 
 
 def _checked(one: Target, seconds: int) -> Row:
-    """The row of the bare name, or of the line where there is one and the bare name is refused."""
+    """Return the row for the bare name, or for the line if the bare name is refused."""
     bare = {**_process(one.target, "", seconds), "called": "bare"}
     if not bare["why"]:
         return bare
@@ -92,7 +92,7 @@ def _checked(one: Target, seconds: int) -> Row:
 
 
 def _process(target: str, flags: str, seconds: int) -> Row:
-    """Check a target in a process of its own, with at most so much processor time."""
+    """Check a target in a separate process, with limited processor time."""
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record.json"
         command = [
@@ -135,7 +135,7 @@ def _process(target: str, flags: str, seconds: int) -> Row:
 
 
 def without_folders(found: Row, path: str) -> Row:
-    """A row in which files stand as they are imported, and not where a machine has them.
+    """Return a row with file paths relative to the import path.
 
     >>> without_folders({"why": "at /some/place/code.py:3"}, "/some/place:/another")
     {'why': 'at code.py:3'}
@@ -150,7 +150,7 @@ def without_folders(found: Row, path: str) -> Row:
 def page(
     told: Row, rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Judged]
 ) -> str:
-    """The page in Markdown: numbers, a table of the targets, every broken law, every refusal."""
+    """Return the page in Markdown: numbers, a table of targets, broken laws and refusals."""
     known = [one for one in known if one.target in rows]
     parts = [
         "# Code that attnproof had never seen",
@@ -176,7 +176,7 @@ def _made(told: Row) -> str:
 
 
 def _called(one: Target, row: Row) -> str:
-    """How a target was called: bare, line, corrected, misread or refused."""
+    """Return how a target was called: bare, line, corrected, misread or refused."""
     if not row["called"]:
         return "refused"
     if one.misread:
@@ -186,7 +186,7 @@ def _called(one: Target, row: Row) -> str:
 
 
 def _runs(rows: Mapping[str, Row], known: Sequence[Target]) -> Iterator[tuple[Target, Row, str]]:
-    """Every run that counts, with how it called its target."""
+    """Yield every run that counts, with the way in which its target was called."""
     for one in known:
         row = rows[one.target]
         way = _called(one, row)
@@ -198,7 +198,7 @@ def _runs(rows: Mapping[str, Row], known: Sequence[Target]) -> Iterator[tuple[Ta
 def _judged(
     rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Judged]
 ) -> Counter[str]:
-    """How many broken laws there are of each judgement; "" where nobody has looked."""
+    """Return the number of broken laws of each judgement; "" for laws not examined."""
     return Counter(
         judgement_of(one.library, one.target, law["law"], law["why"], said).judgement
         for one, row, _ in _runs(rows, known)
@@ -241,7 +241,7 @@ def _table(rows: Mapping[str, Row], known: Sequence[Target]) -> str:
 def _broken(
     rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Judged]
 ) -> Iterator[str]:
-    """The broken laws, as on the pages of the libraries."""
+    """Yield the broken laws, as on the pages of the libraries."""
     of: dict[str, dict[str, Row]] = {}
     for one, ran, _ in _runs(rows, known):
         before = of.setdefault(one.library, {}).get(one.target, {"broken": []})["broken"]
@@ -250,7 +250,7 @@ def _broken(
 
 
 def _notes(rows: Mapping[str, Row], known: Sequence[Target]) -> Iterator[str]:
-    """Every refusal, every call that is not the code's, every wrong proof and undecided law."""
+    """Yield refusals, misread calls, wrong proofs, undecided laws and missed faults."""
     told = {
         "Refused": [(t, rows[t.target]["why"]) for t in known if not rows[t.target]["called"]],
         "Called wrongly": [
@@ -273,7 +273,7 @@ def _notes(rows: Mapping[str, Row], known: Sequence[Target]) -> Iterator[str]:
 
 
 def _mended(one: Target, row: Row) -> str:
-    """What came of the line of a target that was misread."""
+    """Describe the result of calling a misread target with its line."""
     if "corrected" not in row:
         return ""
     if why := row["corrected"]["why"]:
@@ -282,7 +282,7 @@ def _mended(one: Target, row: Row) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Check all targets that have no result yet, and write the page."""
+    """Check all targets without a result, and write the page."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.zoo.trial", description=(__doc__ or "").partition("\n")[0]
     )
@@ -296,9 +296,11 @@ def main(arguments: list[str] | None = None) -> None:
         nargs="+",
         default=(),
         metavar="NAME",
-        help="those with one of these in their name, again",
+        help="check targets whose name contains one of these again",
     )
-    parser.add_argument("--pages", action="store_true", help="write the page from the results")
+    parser.add_argument(
+        "--pages", action="store_true", help="only write the page, from stored results"
+    )
     asked = parser.parse_args(arguments)
     known = targets(asked.list)
     if not asked.pages:

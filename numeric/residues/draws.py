@@ -85,7 +85,7 @@ class Draws:
         """The values of all givens in one field."""
         found = dict(self.whole)
         for name, given in self.givens.items():
-            shape, _ = given.measured(self.sizes)
+            shape, _ = given.shape_and_range(self.sizes)
             if given.kind in NUMBERS:
                 found[name] = self._numbers(arithmetic, name, shape)
             elif given.kind == "orthogonal":
@@ -190,7 +190,7 @@ class Draws:
         """Random numbers under a name, of the shape of a given or another shape."""
         if shape is None:
             assert given is not None
-            shape, _ = given.measured(self.sizes)
+            shape, _ = given.shape_and_range(self.sizes)
         return self._numbers(arithmetic, name, shape)
 
     def frame(self, arithmetic: FieldArithmetic, name: str, n: int, columns: int) -> Residue:
@@ -224,7 +224,7 @@ class Draws:
     def _whole(self, name: str, given: Given, k: int = 0) -> Any:
         """The k-th try; every second one uses small numbers, and possibly the identity."""
         random = self._random(f"{name} {k}" if k else name)
-        shape, below = given.measured(self.sizes)
+        shape, below = given.shape_and_range(self.sizes)
         simple = k % 2 == 1
         generator = torch.Generator().manual_seed(random.getrandbits(62))
         if given.kind == "natural":

@@ -163,7 +163,7 @@ def real_roots(
 
 
 def _number(given: Given, sizes: Mapping[str, int], generator: torch.Generator) -> Tensor | None:
-    shape, _ = given.measured(sizes)
+    shape, _ = given.shape_and_range(sizes)
     value = torch.randn(shape, generator=generator, dtype=torch.float64)
     if given.kind == "orthogonal":
         found: Tensor = torch.linalg.qr(value).Q

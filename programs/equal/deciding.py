@@ -27,40 +27,40 @@ from ..prove.proving import Traced
 from ..response import CANCELLED
 from ..signature import SignatureError
 from ..subjects import Pair
-from .inputs import ANY, tables_for
-from .matching import Parted, parted
-from .measure import Looked, edge_case_remarks, look
-from .pair import Two, two, worst
-from .sides import Told
+from .inputs import UNRELATED, table_relations
+from .matching import Divergence, divergence
+from .measure import NumericComparison, compare_numerically, edge_case_remarks
+from .pair import ProgramPair, pair_programs, worst
+from .sides import Operand
 from .specification import WrongSpecification, read
 
 SameVerdict = Literal[
     "proved", "exact", "measured", "undecided", "counterexample", "internal error"
 ]
-SECONDS = 20.0
-NO_FUNCTION = (
+PROOF_SECONDS = 20.0
+NOT_A_FUNCTION = (
     DIFFERS_FROM_GRAPH,
     CHANGES,
     OVERWRITES,
 )  # reasons given for code that is not a function of its inputs
-FEATURES = "DEFCPVd"  # letters of lengths that code often fixes
+FEATURE_LETTERS = "DEFCPVd"  # letters of lengths that code often fixes
 
 
 @dataclass(frozen=True)
 class Verdict:
     """The verdict, its reason, and its conditions.
 
-    ``seen``: the counterexample.  ``parted``: the first steps of the programs that could not be
+    ``parted``: the first steps of the programs that could not be
     shown equal.  ``remarks``: other observations.
     """
 
-    two: Two
+    programs: ProgramPair
     verdict: SameVerdict
     why: str
     assuming: tuple[Condition, ...] = ()
-    seen: Counterexample | None = None
-    parted: Parted | None = None
-    looked: Looked = field(default_factory=Looked)
+    counterexample: Counterexample | None = None
+    parted: Divergence | None = None
+    comparison: NumericComparison = field(default_factory=NumericComparison)
     operations: int = 0
     remarks: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -68,7 +68,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class _How:
+class _Options:
     """A seed, the time limit of a proof in seconds, and a callback for each method."""
 
     seed: int
@@ -77,13 +77,13 @@ class _How:
 
 
 def compare(
-    first: Told,
-    second: Told,
+    first: Operand,
+    second: Operand,
     *,
     where: str = "",
     weights: str = "",
     seed: int = 0,
-    seconds: float = SECONDS,
+    seconds: float = PROOF_SECONDS,
     begin: Callable[[str], None] = lambda _: None,
 ) -> Verdict:
     """Decide whether two programs are the same function.
@@ -94,20 +94,20 @@ def compare(
     Raises :class:`~attnproof.programs.signature.SignatureError` if the two cannot be called on the
     same arrays.
 
-    >>> made = compare(Told(lambda x: x * 2, "twice", "x: B n E -> B n E"),
-    ...                Told(lambda x: x + x, "added", "x: B n E -> B n E"))
+    >>> made = compare(Operand(lambda x: x * 2, "twice", "x: B n E -> B n E"),
+    ...                Operand(lambda x: x + x, "added", "x: B n E -> B n E"))
     >>> made.verdict
     'proved'
     """
     start = perf_counter()
-    both = two(first, second, where, weights)
+    both = pair_programs(first, second, where, weights)
     with one_thread(), restored_settings():
         begin("run")
-        both, looked = _with_tables(both, seed)
-        found = _found(both, looked, _How(seed, seconds, begin))
+        both, comparison = _with_tables(both, seed)
+        found = _decide(both, comparison, _Options(seed, seconds, begin))
     # preferably of float32
-    kinds = next(filter(None, reversed(looked.kinds.values())), "")
-    remarks = [*both.notes, looked.raises, kinds, looked.overflows]
+    kinds = next(filter(None, reversed(comparison.dtype_remarks.values())), "")
+    remarks = [*both.notes, comparison.raises, kinds, comparison.overflows]
     if found.verdict != "counterexample":
         remarks += edge_case_remarks(both)
     return replace(
@@ -115,84 +115,87 @@ def compare(
     )
 
 
-def _with_tables(both: Two, seed: int) -> tuple[Two, Looked]:
+def _with_tables(both: ProgramPair, seed: int) -> tuple[ProgramPair, NumericComparison]:
     """Return the pair with the most general tables on which both agree, and what was observed."""
-    found: list[tuple[Two, Looked]] = []
-    for table in tables_for(both.shared):
+    found: list[tuple[ProgramPair, NumericComparison]] = []
+    for table in table_relations(both.shared):
         tried = replace(both, table=table)
         try:
-            looked = look(tried, seed)
+            comparison = compare_numerically(tried, seed)
         except Exception:
-            if table is ANY:
+            if table is UNRELATED:
                 raise
             continue
-        if looked.tried and looked.seen is None:
-            return tried, looked
-        if looked.tried:
-            found.append((tried, looked))
+        if comparison.tried and comparison.counterexample is None:
+            return tried, comparison
+        if comparison.tried:
+            found.append((tried, comparison))
     if not found:
-        return both, look(both, seed)
+        return both, compare_numerically(both, seed)
     return found[min(1, len(found) - 1)]  # with equal halves, if there are tables of angles
 
 
-def _found(both: Two, looked: Looked, how: _How) -> Verdict:
-    if looked.seen is not None:
+def _decide(both: ProgramPair, comparison: NumericComparison, options: _Options) -> Verdict:
+    if comparison.counterexample is not None:
         return Verdict(
             both,
             "counterexample",
-            _differ(both, looked),
-            seen=looked.seen,
-            looked=looked,
-            parted=parted(both),
+            _difference_text(both, comparison),
+            counterexample=comparison.counterexample,
+            comparison=comparison,
+            parted=divergence(both),
         )
-    if not looked.tried:
+    if not comparison.tried:
         return Verdict(
-            both, "undecided", "there are no lengths at which both could be run", looked=looked
+            both,
+            "undecided",
+            "no lengths were found at which both programs run",
+            comparison=comparison,
         )
-    if looked.unsteady:
-        return Verdict(both, "undecided", looked.unsteady, looked=looked)
-    how.begin("proof")
+    if comparison.unsteady:
+        return Verdict(both, "undecided", comparison.unsteady, comparison=comparison)
+    options.begin("proof")
     subject = both.subject()
-    tried, made = _proof(both, subject, how)
-    more: dict[str, Any] = {"looked": looked, "operations": tried.operations}
+    tried, made = _prove(both, subject, options)
+    more: dict[str, Any] = {"comparison": comparison, "operations": tried.operations}
     if made is not None and made.verdict == "internal error":
         return Verdict(both, "internal error", made.why, traceback=made.traceback, **more)
     if made is not None and made.verdict == "broken":
-        return Verdict(both, "counterexample", made.why, seen=made.witness, **more)
+        return Verdict(both, "counterexample", made.why, counterexample=made.witness, **more)
     if made is not None and made.verdict == "holds":
-        said = (*_conditions(both, proved=True), *_all(tried))
+        said = (*_conditions(both, proved=True), *_proof_conditions(tried))
         return Verdict(both, "proved", made.why, said, **more)
     why = made.why if made is not None else tried.why
-    if any(told in why for told in NO_FUNCTION):
+    if any(told in why for told in NOT_A_FUNCTION):
         return Verdict(both, "undecided", why, **more)
-    more["parted"] = parted(both)
-    upto = f"lengths up to {looked.longest}"
-    how.begin("finite fields")
-    (field,) = exact(subject, seed=how.seed)
+    more["parted"] = divergence(both)
+    upto = f"lengths up to {comparison.longest}"
+    options.begin("finite fields")
+    (field,) = exact(subject, seed=options.seed)
     if field.verdict == "broken":
-        return Verdict(both, "counterexample", field.why, seen=field.witness, **more)
+        return Verdict(both, "counterexample", field.why, counterexample=field.witness, **more)
     if field.verdict == "holds":
         told = f"{field.why}; the same in floating point at {upto}; not proved: {why}"
         return Verdict(both, "exact", told, _conditions(both), **more)
-    formats = " and ".join(looked.formats)
-    rounding = f"up to rounding{CANCELS if looked.cancels else ''}"
-    told = (
-        f"the same in {looked.tried} calls, at {upto}, in {formats}, {rounding}; not proved: {why}"
-    )
+    formats = " and ".join(comparison.formats)
+    rounding = f"up to rounding{CANCELLATION if comparison.cancels else ''}"
+    calls = f"the same in {comparison.tried} calls"
+    told = f"{calls}, at {upto}, in {formats}, {rounding}; not proved: {why}"
     return Verdict(both, "measured", told, _conditions(both), **more)
 
 
-SEEN = "times what rounding was seen to do, which is no bound"
-CANCELS = f", where numbers cancel up to {CANCELLED} {SEEN}"
+CANCELLATION = (
+    f", where numbers cancel up to {CANCELLED} times its observed effect, which is not a bound"
+)
 
 
-def _proof(both: Two, subject: Pair, how: _How) -> tuple[Traced, Finding | None]:
+def _prove(both: ProgramPair, subject: Pair, options: _Options) -> tuple[Traced, Finding | None]:
     """Trace and prove with as few lengths fixed as lead to a proof; return the best outcome."""
     kept: tuple[Traced, Finding | None] | None = None
-    for fixed in ways(both):
+    for fixed in fixed_letter_choices(both):
         if kept is not None and kept[1] is not None and not kept[0].free & set(fixed):
             continue  # none of these is symbolic in that trace
-        tried = prove(subject, seconds=how.seconds / 2, fixed=(fixed,))
+        tried = prove(subject, seconds=options.seconds / 2, fixed=(fixed,))
         made = worst(tried.findings) if len(tried.findings) == both.count else None
         if made is not None and made.verdict in ("holds", "broken", "internal error"):
             return tried, made
@@ -202,59 +205,59 @@ def _proof(both: Two, subject: Pair, how: _How) -> tuple[Traced, Finding | None]
     return kept
 
 
-def ways(both: Two) -> Sequence[str]:
+def fixed_letter_choices(both: ProgramPair) -> Sequence[str]:
     """Return choices of letters to fix: none, features, heads as well, rows as well."""
-    letters = [c for one in both.given for c in one.letters if c.isalpha()]
-    features = "".join(c for c in dict.fromkeys(letters) if c in FEATURES)
+    letters = [c for one in both.inputs for c in one.letters if c.isalpha()]
+    features = "".join(c for c in dict.fromkeys(letters) if c in FEATURE_LETTERS)
     heads = "".join(c for c in dict.fromkeys(letters) if c in "HG")
     rows = "B" * ("B" in letters)
     return tuple(dict.fromkeys(("", features, features + heads, features + heads + rows)))
 
 
-def _conditions(both: Two, *, proved: bool = False) -> tuple[Condition, ...]:
+def _conditions(both: ProgramPair, *, proved: bool = False) -> tuple[Condition, ...]:
     """Return conditions on what both share besides the arrays: a proof covers any weights."""
-    found = [Condition(told, "for") for told in both.equated]
-    if both.table is not ANY:
+    found = [Condition(told, "for") for told in both.equated_letters]
+    if both.table is not UNRELATED:
         found.append(Condition(both.table.says, "where"))
     if both.weights:
-        which = "whatever they are" if proved else "and as they are now"
+        which = "whatever they are" if proved else "with their current values"
         found.append(Condition(f"the weights of both are the same, {which}", "where"))
     if any(one.numel() for module in both.modules for one in module.buffers()):
-        told = "stored tables that hold the same numbers now are the same"
+        told = "stored tables that now hold the same numbers always do"
         found.append(Condition(told, "where"))
     return tuple(found)
 
 
-def _all(traced: Traced) -> tuple[Condition, ...]:
+def _proof_conditions(traced: Traced) -> tuple[Condition, ...]:
     return tuple(dict.fromkeys(c for one in traced.findings for c in one.assuming))
 
 
-def _differ(both: Two, looked: Looked) -> str:
-    at = ", ".join(f"{c} = {n}" for c, n in looked.at.items())
-    at += f", {looked.how}" if looked.how else ""
-    which = f"result {looked.result + 1} of " if both.count > 1 else ""
-    if looked.error == float("inf") and not looked.bound:
+def _difference_text(both: ProgramPair, comparison: NumericComparison) -> str:
+    at = ", ".join(f"{c} = {n}" for c, n in comparison.at.items())
+    at += f", {comparison.how}" if comparison.how else ""
+    which = f"result {comparison.result + 1} of " if both.count > 1 else ""
+    if comparison.error == float("inf") and not comparison.bound:
         return (
-            f"{which}the two give different shapes, or one is not finite in {looked.dtype}, at {at}"
+            f"{which}the two differ in shape, or one is not finite in {comparison.dtype}, at {at}"
         )
     return (
-        f"{which}the two differ by {looked.error:.3g} in {looked.dtype} at {at}; rounding "
-        f"explains {looked.bound:.2g}"
+        f"{which}the two differ by {comparison.error:.3g} in {comparison.dtype} at {at}; rounding "
+        f"explains {comparison.bound:.2g}"
     )
 
 
-SAME = ("proved", "exact", "measured")
+EQUAL_VERDICTS = ("proved", "exact", "measured")
 
 
 @dataclass
 class Class:
     """Programs that are the same function: the first, and the others with the verdict for each."""
 
-    first: Told
-    others: list[tuple[Told, Verdict]] = field(default_factory=list)
+    first: Operand
+    others: list[tuple[Operand, Verdict]] = field(default_factory=list)
 
     @property
-    def members(self) -> list[Told]:
+    def members(self) -> list[Operand]:
         """All programs of the class."""
         return [self.first, *(one for one, _ in self.others)]
 
@@ -267,14 +270,14 @@ class Classes:
     """
 
     found: list[Class]
-    apart: list[tuple[Told, Told, Verdict | str]]
+    apart: list[tuple[Operand, Operand, Verdict | str]]
 
 
 def classes(
-    programs: Sequence[Told],
+    programs: Sequence[Operand],
     *,
     seed: int = 0,
-    seconds: float = SECONDS,
+    seconds: float = PROOF_SECONDS,
     begin: Callable[[str], None] = lambda _: None,
 ) -> Classes:
     """Sort programs into classes of equal ones.
@@ -285,13 +288,13 @@ def classes(
     Raises :class:`WrongSpecification` for what is not a specification.
 
     >>> line = "x: B n E -> B n E"
-    >>> three = [Told(lambda x: 2 * x, "a", line), Told(lambda x: x + x, "b", line),
-    ...          Told(lambda x: x * x, "c", line)]
+    >>> three = [Operand(lambda x: 2 * x, "a", line), Operand(lambda x: x + x, "b", line),
+    ...          Operand(lambda x: x * x, "c", line)]
     >>> [[one.name for one in each.members] for each in classes(three).found]
     [['a', 'b'], ['c']]
     """
     found: list[Class] = []
-    apart: list[tuple[Told, Told, Verdict | str]] = []
+    apart: list[tuple[Operand, Operand, Verdict | str]] = []
     # A specification adopts the call of the other program, so that it can only be the second.
     specified = [one for one in programs if isinstance(one.thing, str)]
     for one in specified:
@@ -303,9 +306,9 @@ def classes(
             try:
                 verdict = compare(*pair, seed=seed, seconds=seconds)
             except Exception as error:  # noqa: BLE001 (the code may raise anything)
-                apart.append((each.first, program, said_of(error)))
+                apart.append((each.first, program, error_text(error)))
                 continue
-            if verdict.verdict in SAME:
+            if verdict.verdict in EQUAL_VERDICTS:
                 each.others.append((program, verdict))
                 break
             apart.append((each.first, program, verdict))
@@ -315,10 +318,10 @@ def classes(
     return Classes(found, apart)
 
 
-def said_of(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return why two programs could not be compared; errors of the code are prefixed by type.
 
-    >>> said_of(SignatureError("k is missing")), said_of(KeyError("heads"))
+    >>> error_text(SignatureError("k is missing")), error_text(KeyError("heads"))
     ('k is missing', "KeyError: 'heads'")
     """
     if isinstance(error, SignatureError | DoesNotFit | WrongSpecification):

@@ -28,7 +28,7 @@ _JOINED = re.compile(
     r"(?P<names>[\w.,\s]+):\s*joined\s+of\s+(?:(?P<count>\d+)\s+shards|(?P<parts>[\w.,\s]+?))"
     r"\s+along\s+(?P<axis>\w+)"
 )
-WANTED = "NAME = EXPRESSION, such as wq = q_proj.weight[0:16].T, with commas between"
+SYNTAX = "NAME = EXPRESSION, such as wq = q_proj.weight[0:16].T, with commas between"
 OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
@@ -47,7 +47,7 @@ class Expression:
     tree: ast.expr
     names: tuple[str, ...]
 
-    def of(self, values: Mapping[str, Any]) -> Any:
+    def evaluate(self, values: Mapping[str, Any]) -> Any:
         """Evaluate the expression on these arrays."""
         return _value(self.tree, self.names, values)
 
@@ -56,17 +56,17 @@ def expressions(text: str) -> dict[str, Expression]:
     """Parse definitions; return expressions by name.  Raises :class:`SignatureError`.
 
     >>> made = expressions("wq = qkv.weight[:2].T, wo = o.weight")
-    >>> made["wq"].names, made["wq"].of({"qkv.weight": torch.ones(6, 3)}).shape
+    >>> made["wq"].names, made["wq"].evaluate({"qkv.weight": torch.ones(6, 3)}).shape
     (('qkv.weight',), torch.Size([3, 2]))
     """
     found = {}
     for part in _parts(text):
         name, equals, told = (side.strip() for side in part.partition("="))
         if not equals or not _NAME.fullmatch(name) or not told:
-            raise SignatureError(f"wanted {WANTED}; got {part.strip()!r}")
+            raise SignatureError(f"wanted {SYNTAX}; got {part.strip()!r}")
         if name in found:
             raise SignatureError(f"wanted one expression for {name}, got two: {text!r}")
-        found[name] = _read(told)
+        found[name] = _parse(told)
     return found
 
 
@@ -81,10 +81,10 @@ def _parts(text: str) -> list[str]:
     return [part for part in (*found, text[start:]) if part.strip()]
 
 
-def _read(told: str) -> Expression:
+def _parse(told: str) -> Expression:
     names: dict[str, str] = {}
 
-    def placed(match: re.Match[str]) -> str:
+    def placeholder(match: re.Match[str]) -> str:
         if match[0] in ("T", "mT") and told[match.start() - 1 : match.start()] == ".":
             return match[0]  # a transpose, not a name
         name, tail = match[0], ""
@@ -94,18 +94,18 @@ def _read(told: str) -> Expression:
             return match[0]
         return names.setdefault(name, f"_{len(names)}") + tail
 
-    text = _NAME.sub(placed, told)
+    text = _NAME.sub(placeholder, told)
     try:
         tree = ast.parse(text, mode="eval").body
     except SyntaxError:
-        raise SignatureError(f"wanted {WANTED}; got {told!r}") from None
+        raise SignatureError(f"wanted {SYNTAX}; got {told!r}") from None
     if not names:
         raise SignatureError(f"wanted a name of the other program in {told!r}, got none")
     return Expression(told, tree, tuple(names))
 
 
 def _value(tree: ast.AST, names: tuple[str, ...], values: Mapping[str, Any]) -> Any:
-    def of(part: ast.AST | None) -> Any:
+    def evaluate(part: ast.AST | None) -> Any:
         return None if part is None else _value(part, names, values)
 
     match tree:
@@ -113,31 +113,31 @@ def _value(tree: ast.AST, names: tuple[str, ...], values: Mapping[str, Any]) -> 
             return values[names[int(name[1:])]]
         case ast.Constant(value=int() | float() as number):
             return number
-        case ast.Attribute(value=of_what, attr="T" | "mT"):
-            return of(of_what).mT
+        case ast.Attribute(value=part_of, attr="T" | "mT"):
+            return evaluate(part_of).mT
         case ast.UnaryOp(op=ast.USub(), operand=part):
-            return -of(part)
+            return -evaluate(part)
         case ast.BinOp(left=left, op=operation, right=right) if type(operation) in OPERATIONS:
-            return OPERATIONS[type(operation)](of(left), of(right))
-        case ast.Subscript(value=of_what, slice=place):
-            return of(of_what)[of(place)]
+            return OPERATIONS[type(operation)](evaluate(left), evaluate(right))
+        case ast.Subscript(value=part_of, slice=place):
+            return evaluate(part_of)[evaluate(place)]
         case ast.Slice() | ast.Tuple() | ast.List() | ast.Constant(value=EllipsisType()):
-            return _place(tree, of)
+            return _place(tree, evaluate)
         case ast.Call(func=ast.Name(id="cat"), args=parts, keywords=more):
-            dim = next((of(k.value) for k in more if k.arg == "dim"), 0)
-            return torch.cat([of(part) for part in parts], dim)
-    raise SignatureError(f"wanted {WANTED}; what {ast.unparse(tree)!r} is, is not known")
+            dim = next((evaluate(k.value) for k in more if k.arg == "dim"), 0)
+            return torch.cat([evaluate(part) for part in parts], dim)
+    raise SignatureError(f"wanted {SYNTAX}; got {ast.unparse(tree)!r}, which cannot be evaluated")
 
 
-def _place(tree: ast.AST, of: Callable[[ast.AST | None], Any]) -> Any:
+def _place(tree: ast.AST, evaluate: Callable[[ast.AST | None], Any]) -> Any:
     """Return the value of an index expression."""
     match tree:
         case ast.Slice(lower=low, upper=high, step=step):
-            return slice(of(low), of(high), of(step))
+            return slice(evaluate(low), evaluate(high), evaluate(step))
         case ast.Tuple(elts=parts):
-            return tuple(of(part) for part in parts)
+            return tuple(evaluate(part) for part in parts)
         case ast.List(elts=parts):
-            return [of(part) for part in parts]
+            return [evaluate(part) for part in parts]
     return ...
 
 
@@ -160,7 +160,7 @@ def joined(text: str, known: Collection[str]) -> tuple[dict[str, tuple[str, ...]
         parts = tuple(part.strip() for part in told["parts"].split(","))
         if len(names) > 1:
             raise SignatureError(f"wanted one name before its parts, got {told['names']!r}")
-        _require(parts, known)
+        _require_known(parts, known)
         return {names[0]: parts}, told["axis"]
     found = {}
     for name in names:
@@ -179,14 +179,14 @@ def joined(text: str, known: Collection[str]) -> tuple[dict[str, tuple[str, ...]
     return found, told["axis"]
 
 
-def _require(names: Collection[str], known: Collection[str]) -> None:
+def _require_known(names: Collection[str], known: Collection[str]) -> None:
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, n=2) or list(known)
             raise SignatureError(f"there is no array {name!r}; nearest: {', '.join(near)}")
 
 
-NAMES = {
+WEIGHT_PATTERNS = {
     "wq": r"(q_proj|wq|to_q|query|q_lin|q)\.weight",
     "wk": r"(k_proj|wk|to_k|key|k_lin|k)\.weight",
     "wv": r"(v_proj|wv|to_v|value|v_lin|v)\.weight",
@@ -200,7 +200,7 @@ NAMES = {
     "sink": r"sinks?",
     "table": r"rel(ative)?_(attention|pos(ition)?)_(bias|table|embedding)(_table)?(\.weight)?",
 }
-FUSED = re.compile(
+FUSED_PATTERN = re.compile(
     r"(qkv_proj|qkv|c_attn|query_key_value|in_proj|Wqkv|W_pack|to_qkv)[._](weight|bias)"
 )
 
@@ -215,11 +215,11 @@ def weights_of(
     """
     known = dict(module.named_parameters())
     found: dict[str, str] = {}
-    for weight, pattern in NAMES.items():
+    for weight, pattern in WEIGHT_PATTERNS.items():
         hits = [name for name in known if re.fullmatch(rf"(.+\.)?{pattern}", name)]
         if len(hits) == 1:
             found[weight] = hits[0]
-    fused = [name for name in known if FUSED.fullmatch(name)]
+    fused = [name for name in known if FUSED_PATTERN.fullmatch(name)]
     for name in fused:
         rows = known[name].shape[0]
         queries, keys = heads or 1, groups or heads or 1

@@ -22,10 +22,11 @@ from ..source_numbers import constants_in, names_in, numbers_of
 from .sides import LENGTH, Shared
 
 if TYPE_CHECKING:
-    from .pair import Two
+    from .pair import ProgramPair
 
-OTHERS = (6, 9, 11, 13, 10, 12, 15, 17)  # lengths of letters without a usual size, all different
-MOST_POSITION, WORDS = 40, 10
+DISTINCT_LENGTHS = (6, 9, 11, 13, 10, 12, 15, 17)  # of letters without a usual size
+MAX_START = 40  # bound of the first position of a row
+VOCABULARY_SIZE = 10
 
 
 @dataclass(frozen=True)
@@ -35,20 +36,20 @@ class Table:
     says: str
 
 
-ANY = Table("")
-HALVES = Table("cosines and sines are those of angles, each in either half of its row")
-PAIRS = Table("cosines and sines are those of angles, each twice side by side")
+UNRELATED = Table("")
+HALVES = Table("cosines and sines are those of the same angles, equal in both halves of a row")
+PAIRS = Table("cosines and sines are those of the same angles, equal in adjacent pairs")
 
 
-def tables_for(shared: Sequence[Shared]) -> tuple[Table, ...]:
+def table_relations(shared: Sequence[Shared]) -> tuple[Table, ...]:
     """Return the ways in which these arrays can be related, the most general first."""
     axes = {one.name: one.letters for one in shared}
-    belong = _belonging(shared)
-    alike = all(axes[cosines] == axes[sines] for cosines, sines in belong.items())
-    return (ANY, HALVES, PAIRS) if belong and alike else (ANY,)
+    pairs = _sines_by_cosines(shared)
+    same_axes = all(axes[cosines] == axes[sines] for cosines, sines in pairs.items())
+    return (UNRELATED, HALVES, PAIRS) if pairs and same_axes else (UNRELATED,)
 
 
-def _belonging(shared: Sequence[Shared]) -> dict[str, str]:
+def _sines_by_cosines(shared: Sequence[Shared]) -> dict[str, str]:
     """Map each array of cosines to its sines, by name or else in order; empty if one is alone."""
     cosines, sines = ([one.name for one in shared if one.kind == kind] for kind in ("cos", "sin"))
     if len(cosines) != len(sines):
@@ -58,9 +59,9 @@ def _belonging(shared: Sequence[Shared]) -> dict[str, str]:
     return named if sorted(named.values()) == sorted(sines) else in_order
 
 
-def of_angles(shared: Sequence[Shared], table: Table) -> tuple[Shared, ...]:
+def with_angles(shared: Sequence[Shared], table: Table) -> tuple[Shared, ...]:
     """Replace cosines and sines by the angles they are computed from, half as many."""
-    if table is ANY:
+    if table is UNRELATED:
         return tuple(shared)
     found = []
     several = [one.kind for one in shared].count("cos") > 1
@@ -78,11 +79,11 @@ def with_tables(
     shared: Sequence[Shared], table: Table, values: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
     """Return the shared arrays, with cosines and sines computed from the angles in their place."""
-    if table is ANY:
+    if table is UNRELATED:
         return tuple(values)
     given = iter(values)
     made: dict[str, Tensor] = {}
-    sines = _belonging(shared)
+    sines = _sines_by_cosines(shared)
     for one in shared:
         if one.kind == "cos":
             angles = next(given)
@@ -112,7 +113,7 @@ def size_of(letter: str, lengths: Mapping[str, int]) -> int:
 def lengths_for(shared: Sequence[Shared], known: Mapping[str, int]) -> dict[str, int]:
     """Return a length for every letter, all different except those that are known."""
     names = [c for one in shared for letter in one.letters for c in _letters_of(letter)]
-    free = iter(n for n in OTHERS if n not in known.values())
+    free = iter(n for n in DISTINCT_LENGTHS if n not in known.values())
     found: dict[str, int] = {}
     for name in dict.fromkeys(names):
         found[name] = known.get(name) or SIZES.get(name) or next(free)
@@ -147,7 +148,7 @@ def drawn(
                 kept[..., 0] = True
             return ~kept if kind == "hide" else kept.long() if kind == "ones" else kept
         if kind in ("positions", "ids", "index", "lengths"):
-            return _whole(kind, shape, lengths, generator)
+            return _integers(kind, shape, lengths, generator)
         if kind == "cis":
             angles = torch.randn(shape, generator=generator)
             return torch.polar(torch.ones_like(angles), angles)
@@ -158,31 +159,34 @@ def drawn(
     return tuple(map(one, shared))
 
 
-def _whole(kind: str, shape: list[int], lengths: Mapping[str, int], generator: Any) -> Tensor:
+def _integers(kind: str, shape: list[int], lengths: Mapping[str, int], generator: Any) -> Tensor:
     if kind == "lengths":
         return torch.randint(1, lengths.get("n", 2) + 1, shape, generator=generator)
     if kind == "positions" and shape:
-        start = torch.randint(0, MOST_POSITION, [*shape[:-1], 1], generator=generator)
+        start = torch.randint(0, MAX_START, [*shape[:-1], 1], generator=generator)
         return start + torch.arange(shape[-1])
-    return torch.randint(0, WORDS, shape, generator=generator)
+    return torch.randint(0, VOCABULARY_SIZE, shape, generator=generator)
 
 
-LONG = (16, 33, 70)  # numbers of tokens; code may change its path at some length
-NAMED, LONGEST = 24, 600  # number and bound of lengths from the source that are tried
-HEADS = 64  # numbers of heads up to which lengths of the source are tried
-NUMBERS, MOST_INPUT = 8, 1e30  # numbers of the source that are tried as inputs
+LONG_LENGTHS = (16, 33, 70)  # numbers of tokens; code may change its path at some length
+MAX_SOURCE_LENGTHS = 24  # number of lengths from the source that are tried
+LONGEST_SOURCE_LENGTH = 600
+MAX_SOURCE_HEADS = 64  # lengths from the source up to this are also tried as numbers of heads
+MAX_SOURCE_NUMBERS = 8  # number of numbers from the source that are tried as inputs
+LARGEST_INPUT = 1e30
 TOKENS = "nrm"
-WHOLE, MASKS = ("positions", "ids", "index"), ("keep", "ones", "hide")
-FILLS = (1e3, 1e6)  # fills that hide keys as long as no score is as large
-TIMES = (1, -1, 2, -2, 1 / 16)  # multiples: code may compare the norm of a few entries
-LARGE, ZEROS = "large inputs", "inputs that are 0"
-SHORT = {"int8": 7, "char": 7, "uint8": 8, "byte": 8, "int16": 15, "short": 15}  # bits of numbers
+INTEGER_KINDS = ("positions", "ids", "index")
+BINARY_MASKS = ("keep", "ones", "hide")  # masks that are not added
+FILL_RANGE = (1e3, 1e6)  # fills that hide keys as long as no score is as large
+MULTIPLES = (1, -1, 2, -2, 1 / 16)  # of these numbers: code may compare the norm of a few entries
+LARGE_INPUTS, ZERO_INPUTS = "large inputs", "inputs that are 0"
+INTEGER_BITS = {"int8": 7, "char": 7, "uint8": 8, "byte": 8, "int16": 15, "short": 15}
 
 
-def lengths_tried(both: Two) -> list[dict[str, int]]:
+def lengths_tried(both: ProgramPair) -> list[dict[str, int]]:
     """Return the lengths at which both are run: as given, small, equal, long; shortest first."""
     base = dict(both.lengths)
-    letters = [c for c in base if any(c in one.letters for one in both.given)]
+    letters = [c for c in base if any(c in one.letters for one in both.inputs)]
     tokens = [c for c in letters if c in TOKENS]
     found = [base]
     even = [c for c in base if c in "DE"]  # channels may go in pairs
@@ -192,15 +196,19 @@ def lengths_tried(both: Two) -> list[dict[str, int]]:
         found.append({**base, **dict.fromkeys(tokens, size)})
         found += [{**base, c: size} for c in letters if c not in "HGDE"]
     found += [{**base, "n": a, "r": b} for a, b in ((2, 5), (5, 2), (6, 6)) if "r" in base]
-    for n in LONG:
+    for n in LONG_LENGTHS:
         found.append({**base, **dict.fromkeys(tokens, n)})
     if {"H", "G"} <= set(letters):
         found += [{**base, "H": h, "G": g} for h, g in ((6, 2), (4, 4), (4, 1))]
     found += [{**base, c: n} for c in "HDE" for n in (2, 4, 6) if c in letters]
-    named = _named(both)
+    named = _source_lengths(both)
     if "H" in letters:
         few = {**base, **dict.fromkeys(tokens, 2)}
-        found += [{**few, "H": n, **({"G": 1} if "G" in few else {})} for n in named if n <= HEADS]
+        found += [
+            {**few, "H": n, **({"G": 1} if "G" in few else {})}
+            for n in named
+            if n <= MAX_SOURCE_HEADS
+        ]
     for n in named:
         found.append(
             {**dict.fromkeys(base, 2), **{c: base[c] for c in even}, **dict.fromkeys(tokens, n)}
@@ -209,55 +217,59 @@ def lengths_tried(both: Two) -> list[dict[str, int]]:
     return sorted(unique.values(), key=lambda one: math.prod(one.values()))
 
 
-def _constants(both: Two) -> list[float]:
+def _constants(both: ProgramPair) -> list[float]:
     """Return the numbers in the source of either program, and where its short integers overflow."""
     calls = [side.program.call for side in (both.first, both.second)]
-    wraps = [2.0 ** SHORT[name] for name in SHORT if name in names_in(calls)]
+    wraps = [2.0 ** INTEGER_BITS[name] for name in INTEGER_BITS if name in names_in(calls)]
     return [*constants_in(calls), *wraps]
 
 
-def _named(both: Two) -> list[int]:
+def _source_lengths(both: ProgramPair) -> list[int]:
     """Return lengths named in the source of either program, and their neighbours."""
     named = dict.fromkeys(n + k for n in numbers_of(_constants(both)) for k in (-1, 0, 1))
-    return [n for n in named if 3 < n <= LONGEST][:NAMED]
+    return [n for n in named if 3 < n <= LONGEST_SOURCE_LENGTH][:MAX_SOURCE_LENGTHS]
 
 
-def unusual(both: Two, given: Sequence[Tensor]) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
+def unusual_inputs(
+    both: ProgramPair, given: Sequence[Tensor]
+) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
     """Yield unusual inputs, which code may treat specially, each with its description or ""."""
-    yield ZEROS, scaled(given, 0.0)
+    yield ZERO_INPUTS, scaled(given, 0.0)
     for place, x in enumerate(given):
         if x.is_floating_point():
-            yield ZEROS, (*given[:place], torch.zeros_like(x), *given[place + 1 :])
+            yield ZERO_INPUTS, (*given[:place], torch.zeros_like(x), *given[place + 1 :])
     constants = _constants(both)
-    fills = any(map(_fills, constants))
-    yield LARGE, scaled(given, 16.0 if fills else 100.0)
+    fills = any(map(_is_fill, constants))
+    yield LARGE_INPUTS, scaled(given, 16.0 if fills else 100.0)
     yield "small inputs", scaled(given, 1e-3)
-    numbers = [c for c in constants if 0 < abs(c) < MOST_INPUT]
+    numbers = [c for c in constants if 0 < abs(c) < LARGEST_INPUT]
     reals = [c for c in numbers if c != int(c)]
-    near = [times * c for c in numbers if not (fills and _fills(c)) for times in TIMES]
-    for number in dict.fromkeys((1.0, -1.0, *reals[:NUMBERS], *near[: len(TIMES) * NUMBERS])):
+    near = [times * c for c in numbers if not (fills and _is_fill(c)) for times in MULTIPLES]
+    for number in dict.fromkeys(
+        (1.0, -1.0, *reals[:MAX_SOURCE_NUMBERS], *near[: len(MULTIPLES) * MAX_SOURCE_NUMBERS])
+    ):
         yield (
-            "inputs that are all one number",
+            "constant inputs",
             tuple(torch.full_like(x, number) if x.is_floating_point() else x for x in given),
         )
-    yield from _of_kinds(both, given, WHOLE, [_in_no_order])
-    large = [n for n in numbers_of(constants) if n >= WORDS][:NUMBERS]
-    yield from _of_kinds(both, given, WHOLE, map(_adding, large))
-    if any(one.kind in MASKS for one in both.given):
+    yield from _with_kinds_changed(both, given, INTEGER_KINDS, [_resampled])
+    large = [n for n in numbers_of(constants) if n >= VOCABULARY_SIZE][:MAX_SOURCE_NUMBERS]
+    yield from _with_kinds_changed(both, given, INTEGER_KINDS, map(_adder, large))
+    if any(one.kind in BINARY_MASKS for one in both.inputs):
         yield "", _masked(both, given, lambda _: None)
 
 
-def _adding(number: int) -> Callable[[Tensor], Tensor]:
+def _adder(number: int) -> Callable[[Tensor], Tensor]:
     """Return the map that adds a number."""
     return lambda x: x + number
 
 
-def _fills(number: float) -> bool:
+def _is_fill(number: float) -> bool:
     """Whether a number may stand for −∞ in a mask that is added or filled in."""
-    return FILLS[0] <= abs(number) < FILLS[1]
+    return FILL_RANGE[0] <= abs(number) < FILL_RANGE[1]
 
 
-def first_hidden(both: Two, given: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def with_first_key_hidden(both: ProgramPair, given: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Return the same inputs with masks that hide only the first key, as left padding does."""
 
     def hiding(keep: Tensor) -> None:
@@ -267,12 +279,12 @@ def first_hidden(both: Two, given: Sequence[Tensor]) -> tuple[Tensor, ...]:
 
 
 def _masked(
-    both: Two, given: Sequence[Tensor], change: Callable[[Tensor], None]
+    both: ProgramPair, given: Sequence[Tensor], change: Callable[[Tensor], None]
 ) -> tuple[Tensor, ...]:
     """Return the same inputs with masks that show all keys, after a change of these, 1 for seen."""
     found = []
-    for one, x in zip(both.given, given, strict=True):
-        if one.kind in MASKS:
+    for one, x in zip(both.inputs, given, strict=True):
+        if one.kind in BINARY_MASKS:
             keep = torch.ones_like(x)
             change(keep)
             found.append(~keep if one.kind == "hide" else keep)
@@ -281,27 +293,27 @@ def _masked(
     return tuple(found)
 
 
-def _in_no_order(x: Tensor) -> Tensor:
+def _resampled(x: Tensor) -> Tensor:
     """Draw entries of an integer array at random: with gaps, repeats, and unordered."""
     generator = torch.Generator().manual_seed(9)
     places = torch.randint(0, max(x.numel(), 1), (x.numel(),), generator=generator)
     return x.flatten()[places].reshape(x.shape)
 
 
-def _of_kinds(
-    both: Two,
+def _with_kinds_changed(
+    both: ProgramPair,
     given: Sequence[Tensor],
     kinds: Collection[str],
     ways: Iterable[Callable[[Tensor], Tensor]],
 ) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
     """Yield the inputs with arrays of these kinds changed in each way, if there are any."""
-    if any(one.kind in kinds for one in both.given):
+    if any(one.kind in kinds for one in both.inputs):
         for way in ways:
             yield (
                 "",
                 tuple(
                     way(x) if one.kind in kinds else x
-                    for one, x in zip(both.given, given, strict=True)
+                    for one, x in zip(both.inputs, given, strict=True)
                 ),
             )
 

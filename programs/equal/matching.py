@@ -24,12 +24,12 @@ from torch.overrides import TorchFunctionMode
 
 from ..response import leaves
 from .inputs import drawn
-from .pair import Two
+from .pair import ProgramPair
 
-NEAR = 1e-4  # relative to the largest number: float32 sums in different orders
-TORCH, OURS = (str(Path(f).parent) for f in (torch.__file__, __file__))
-LONGEST = 80
-MADE = re.compile(
+RELATIVE_TOLERANCE = 1e-4  # relative to the largest number: float32 sums in different orders
+TORCH, PACKAGE = (str(Path(f).parent) for f in (torch.__file__, __file__))
+MAX_LINE_LENGTH = 80
+CREATES_CONSTANTS = re.compile(
     r"(new_)?(arange|empty|eye|full|linspace|ones|zeros|scalar_tensor|tensor|as_tensor)(_like)?"
 )
 
@@ -48,7 +48,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Parted:
+class Divergence:
     """The first step of each program that the other does not perform, or None."""
 
     first: Step | None
@@ -56,19 +56,19 @@ class Parted:
 
 
 @dataclass(frozen=True)
-class _Made:
+class _Call:
     """A call: its step, None for inputs and weights, and its sorted numbers."""
 
     step: Step | None
     numbers: Tensor
 
 
-class _Watching(TorchFunctionMode):
+class _CallRecorder(TorchFunctionMode):
     """Record the results of all calls of torch."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.made: list[_Made] = []
+        self.calls: list[_Call] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = func(*args, **(kwargs or {}))
@@ -77,7 +77,7 @@ class _Watching(TorchFunctionMode):
         frame = _outside(sys._getframe(1))  # noqa: SLF001 (the only way to find the caller)
         step = None if frame is None else self._step(func, frame)
         with torch._C.DisableTorchFunction():  # noqa: SLF001 (what is done here is not a step)
-            self.made += [_Made(step, _sorted(x)) for x in leaves(found) if isinstance(x, Tensor)]
+            self.calls += [_Call(step, _sorted(x)) for x in leaves(found) if isinstance(x, Tensor)]
         return found
 
     @staticmethod
@@ -90,7 +90,7 @@ class _Watching(TorchFunctionMode):
         return Step(
             name.strip("_"),
             f"{Path(file).name}:{line}",
-            text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...",
+            text if len(text) <= MAX_LINE_LENGTH else f"{text[: MAX_LINE_LENGTH - 3]}...",
         )
 
 
@@ -98,7 +98,7 @@ def _outside(frame: FrameType | None) -> FrameType | None:
     """Return the innermost frame outside torch; None if that is a frame of this package."""
     while frame is not None and frame.f_code.co_filename.startswith(TORCH):
         frame = frame.f_back
-    return None if frame is None or frame.f_code.co_filename.startswith(OURS) else frame
+    return None if frame is None or frame.f_code.co_filename.startswith(PACKAGE) else frame
 
 
 def _sorted(x: Tensor) -> Tensor:
@@ -108,39 +108,41 @@ def _sorted(x: Tensor) -> Tensor:
     return found
 
 
-def parted(both: Two) -> Parted | None:
+def divergence(both: ProgramPair) -> Divergence | None:
     """Return where two programs diverge; None if that cannot be determined."""
     made = []
-    values = drawn(both.given, both.lengths, 0)
+    values = drawn(both.inputs, both.lengths, 0)
     state = [x for module in both.modules for x in (*module.parameters(), *module.buffers())]
-    given = [_Made(None, _sorted(x)) for x in (*values, *state)]
+    given = [_Call(None, _sorted(x)) for x in (*values, *state)]
     for side in ("first", "second"):
-        watching = _Watching()
+        recorder = _CallRecorder()
         try:
-            with torch.no_grad(), watching:
+            with torch.no_grad(), recorder:
                 both.results(side, values)
         except Exception:  # noqa: BLE001 (the code may raise anything)
             return None
-        made.append(watching.made)
+        made.append(recorder.calls)
     one, other = made
-    found = Parted(_alone(one, [*given, *other]), _alone(other, [*given, *one]))
+    found = Divergence(
+        _first_unmatched(one, [*given, *other]), _first_unmatched(other, [*given, *one])
+    )
     return None if found.first is None and found.second is None else found
 
 
-def _alone(steps: Sequence[_Made], others: Sequence[_Made]) -> Step | None:
+def _first_unmatched(steps: Sequence[_Call], others: Sequence[_Call]) -> Step | None:
     """Return the first step without a match, preferring steps that do not create constants."""
     strange = [
         step.step
         for step in steps
         if step.step is not None
-        if not any(_same(step.numbers, other.numbers) for other in others)
+        if not any(_equal_numbers(step.numbers, other.numbers) for other in others)
     ]
-    done = (step for step in strange if not MADE.fullmatch(step.operation))
+    done = (step for step in strange if not CREATES_CONSTANTS.fullmatch(step.operation))
     return next(done, strange[0] if strange else None)
 
 
-def _same(a: Tensor, b: Tensor) -> bool:
+def _equal_numbers(a: Tensor, b: Tensor) -> bool:
     if a.shape != b.shape or not a.numel():
         return a.shape == b.shape
     size = float(torch.maximum(a.abs().max(), b.abs().max()))
-    return float((a - b).abs().max()) <= NEAR * max(size, 1e-30)
+    return float((a - b).abs().max()) <= RELATIVE_TOLERANCE * max(size, 1e-30)

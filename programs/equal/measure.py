@@ -21,8 +21,8 @@ from ...numeric.devices import name_of
 from ..calling import arranged
 from ..draw import Draw
 from ..finding import Counterexample
-from ..prove.call_variants import HOW, called_in, given_in, trained, weights_drawn, zeroed
-from ..prove.running import seen_of, shrunk
+from ..prove.call_variants import WAY_TEXTS, call_in, inputs_for, random_weights, trainable, zeroed
+from ..prove.running import counterexample_of, shrunk
 from ..response import (
     CANCELLED,
     NotDeterministic,
@@ -32,30 +32,39 @@ from ..response import (
     place_of_largest,
 )
 from ..running import in_a_line
-from .inputs import LARGE, MASKS, TOKENS, drawn, first_hidden, lengths_tried, scaled, unusual
-from .pair import Two
+from .inputs import (
+    BINARY_MASKS,
+    LARGE_INPUTS,
+    TOKENS,
+    drawn,
+    lengths_tried,
+    scaled,
+    unusual_inputs,
+    with_first_key_hidden,
+)
+from .pair import ProgramPair
 from .sides import LENGTH, Shared
 
 FORMATS = (torch.float64, torch.float32)
-WEIGHTS = 12  # weights that are set to 0 one at a time
+MAX_ZEROED = 12  # weights that are set to 0 one at a time
 
 
 @dataclass
-class Looked:
+class NumericComparison:
     """What was observed: the largest difference, its bound, and where the programs differ.
 
     ``how``: the way of calling there, or the choice of weights, if not ordinary.  ``tried``: the
     number of calls that were compared, ``longest``: their largest length, ``formats``: their
     dtypes.  ``raises``: lengths at which only one program raises, and the error.  ``overflows``:
     where results are non-finite at different entries on large inputs, which does not count as a
-    difference.  ``kinds``: for inputs of each format, the dtypes of the results, if they differ.
-    ``cancels``: a difference was met that only the observed effect of rounding explains, since
-    numbers cancel.
+    difference.  ``dtype_remarks``: for inputs of each format, the dtypes of the results, if they
+    differ.  ``cancels``: a difference was met that only the observed effect of rounding explains,
+    since numbers cancel.
     """
 
     error: float = 0.0
     bound: float = 0.0
-    seen: Counterexample | None = None
+    counterexample: Counterexample | None = None
     at: dict[str, int] = field(default_factory=dict)
     dtype: str = ""
     how: str = ""
@@ -65,19 +74,19 @@ class Looked:
     formats: tuple[str, ...] = ()
     raises: str = ""
     overflows: str = ""
-    kinds: dict[str, str] = field(default_factory=dict)
+    dtype_remarks: dict[str, str] = field(default_factory=dict)
     unsteady: str = ""
     cancels: bool = False
 
 
 @dataclass(frozen=True)
-class Both:
+class ComparedResult:
     """One result of both programs, on arrays by name, as needed for shrinking a witness.
 
     ``way``: how both are called.  ``last``: an axis of which only the last place is compared.
     """
 
-    two: Two
+    pair: ProgramPair
     k: int
     draw: Draw
     way: str = "plain"
@@ -89,7 +98,7 @@ class Both:
         for side in ("first", "second"):
             try:
                 with torch.no_grad():
-                    found.append(self._result(side, self._given(values)).double())
+                    found.append(self._result(side, self._cast(values)).double())
             except Exception:  # noqa: BLE001 (the code may raise anything)
                 return None
         return found[0], found[1]
@@ -101,7 +110,7 @@ class Both:
             return None
         if both[0].shape != both[1].shape:
             return math.inf, 0.0, ()
-        off = apart(*both)
+        off = entry_differences(*both)
         most = float(off.max())
         return most, self.allowed(values, most)[0], place_of_largest(off)
 
@@ -112,7 +121,7 @@ class Both:
         observed, because numbers may cancel.  The second result tells whether only that explains
         the difference: it is observed, not derived.
         """
-        given = self._given(values)
+        given = self._cast(values)
         moved = [n for n, x in enumerate(given) if x.is_floating_point()]
         total = inside = 0.0
         for side in ("first", "second"):
@@ -131,7 +140,7 @@ class Both:
         return max(total, inside), total < off <= inside
 
     def _result(self, side: str, given: Sequence[Tensor]) -> Tensor:
-        return self.compared(results_in(self.way, self.two, side, given)[self.k])
+        return self.compared(run_in(self.way, self.pair, side, given)[self.k])
 
     def compared(self, x: Tensor) -> Tensor:
         """Return a result with 0 where it is not compared, and complex numbers as pairs."""
@@ -141,100 +150,106 @@ class Both:
         places = torch.arange(x.shape[self.last]).reshape(-1, *[1] * (x.ndim - 1 - self.last))
         return torch.where(places == len(places) - 1, x, torch.zeros_like(x))
 
-    def _given(self, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
+    def _cast(self, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         return tuple(x.to(self.draw.dtype) if x.is_floating_point() else x for x in values.values())
 
 
-def results_in(way: str, both: Two, side: str, values: Sequence[Tensor]) -> list[Tensor]:
+def run_in(way: str, both: ProgramPair, side: str, values: Sequence[Tensor]) -> list[Tensor]:
     """Return the results of one program, called in some way; it may write into its inputs."""
     if way == "plain":
         return both.results_of_copies(side, values)
-    given = given_in(way, values, rows_of(both))
-    return list(called_in(way, lambda *own: both.results(side, own), given, both.modules))
+    given = inputs_for(way, values, batch_axes(both))
+    return list(call_in(way, lambda *own: both.results(side, own), given, both.modules))
 
 
-def rows_of(both: Two) -> list[int | None]:
+def batch_axes(both: ProgramPair) -> list[int | None]:
     """Return the batch axis of each array, if it has one."""
-    return [one.letters.index("B") if "B" in one.letters else None for one in both.given]
+    return [one.letters.index("B") if "B" in one.letters else None for one in both.inputs]
 
 
-def apart(here: Tensor, there: Tensor) -> Tensor:
+def entry_differences(here: Tensor, there: Tensor) -> Tensor:
     """Return the differences of entries; NaN on both sides, or equal infinities, differ by 0."""
     return differences(here, there).masked_fill(here.isnan() & there.isnan(), 0.0)
 
 
-def look(both: Two, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS) -> Looked:
+def compare_numerically(
+    both: ProgramPair, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS
+) -> NumericComparison:
     """Run both at many lengths in each format, then on inputs that code may treat specially.
 
     These are inputs and weights that are 0 or numbers of the source, far larger or smaller inputs,
     and other ways of calling.  The smallest inputs at which the programs differ are kept.
     """
-    found = Looked()
+    found = NumericComparison()
     for dtype in formats:
         with _arranged(both, dtype):
             before = found.tried
             for at in lengths_tried(both):
-                for k, of in ((0, ""), (1, LARGE)):
-                    values = _drawn(both, at, Draw(seed + k, dtype))
-                    values = scaled(values, 8.0) if of else values
-                    _at(both, at, values, Draw(seed + k, dtype), found, of=of)
-                    if found.seen is not None:
+                for k, description in ((0, ""), (1, LARGE_INPUTS)):
+                    values = _drawn_or_none(both, at, Draw(seed + k, dtype))
+                    values = scaled(values, 8.0) if description else values
+                    _compare_at(
+                        both, at, values, Draw(seed + k, dtype), found, description=description
+                    )
+                    if found.counterexample is not None:
                         return found
             if found.tried > before:
                 found.formats = (*found.formats, name_of(dtype))
     if found.tried:
         with _arranged(both, formats[0]):
-            _look_closer(both, seed, formats[0], found)
+            _compare_unusual(both, seed, formats[0], found)
     return found
 
 
-def _drawn(both: Two, at: Mapping[str, int], draw: Draw) -> tuple[Tensor, ...]:
+def _drawn_or_none(both: ProgramPair, at: Mapping[str, int], draw: Draw) -> tuple[Tensor, ...]:
     """Return arrays of these lengths; none if the lengths are inconsistent."""
     try:
-        return drawn(both.given, at, draw.seed, draw.dtype)
+        return drawn(both.inputs, at, draw.seed, draw.dtype)
     except Exception:  # noqa: BLE001 (such as half of an odd length)
         return ()
 
 
-def _arranged(both: Two, dtype: torch.dtype) -> AbstractContextManager[float]:
+def _arranged(both: ProgramPair, dtype: torch.dtype) -> AbstractContextManager[float]:
     return arranged(SimpleNamespace(module=nn.ModuleList(both.modules)), dtype)
 
 
-def _look_closer(both: Two, seed: int, dtype: torch.dtype, found: Looked) -> None:
+def _compare_unusual(
+    both: ProgramPair, seed: int, dtype: torch.dtype, found: NumericComparison
+) -> None:
     """Run both at one length on unusual inputs, with unusual weights, and in unusual ways."""
     at, draw = dict(both.lengths), Draw(seed, dtype)
-    given = _drawn(both, at, draw)
-    for of, values in unusual(both, given):
-        _at(both, at, values, draw, found, of=of)
-        if found.seen is not None:
+    given = _drawn_or_none(both, at, draw)
+    for description, values in unusual_inputs(both, given):
+        _compare_at(both, at, values, draw, found, description=description)
+        if found.counterexample is not None:
             return
-    if any(one.kind in MASKS for one in both.given):
-        _at(both, at, first_hidden(both, given), draw, found, last=True)
-        if found.seen is not None:
+    if any(one.kind in BINARY_MASKS for one in both.inputs):
+        _compare_at(both, at, with_first_key_hidden(both, given), draw, found, last=True)
+        if found.counterexample is not None:
             found.how = "with the first key hidden"
             return
     tokens = [c for c in at if c in TOKENS]
     square = {**at, **dict.fromkeys(tokens, min((at[c] for c in tokens), default=0))}
-    for way in dict.fromkeys(("apart", *HOW)):
+    for way in dict.fromkeys(("strided", *WAY_TEXTS)):
         lengths = square if way == "one" else at  # shared inputs need equal shapes
-        values = _drawn(both, lengths, draw)
+        values = _drawn_or_none(both, lengths, draw)
         if values:
-            values = given_in(way, values, rows_of(both))
-        _at(both, lengths, values, draw, found, way=way)
-        if found.seen is not None:
-            found.how = HOW[way]
+            values = inputs_for(way, values, batch_axes(both))
+        _compare_at(both, lengths, values, draw, found, way=way)
+        if found.counterexample is not None:
+            found.how = WAY_TEXTS[way]
             return
-    with weights_drawn(both.modules) as drawn_anew:
+    with random_weights(both.modules) as drawn_anew:
         if drawn_anew:
-            _at(both, at, given, draw, found)
-    if found.seen is not None:
+            _compare_at(both, at, given, draw, found)
+    if found.counterexample is not None:
         found.how = "with other weights"
         return
-    weights = trained(both.modules)
-    for some in (weights, *([one] for one in weights[:WEIGHTS])) if weights else ():
+    weights = trainable(both.modules)
+    for some in (weights, *([one] for one in weights[:MAX_ZEROED])) if weights else ():
         with zeroed(some):
-            _at(both, at, given, draw, found, of="weights that are 0")
-        if found.seen is not None:
+            _compare_at(both, at, given, draw, found, description="weights that are 0")
+        if found.counterexample is not None:
             found.how = "with weights that are 0"
             return
 
@@ -243,21 +258,21 @@ def _values(shared: Sequence[Shared], drawings: Sequence[Tensor]) -> dict[str, T
     return {one.name: x for one, x in zip(shared, drawings, strict=True)}
 
 
-def _at(
-    both: Two,
+def _compare_at(
+    both: ProgramPair,
     at: Mapping[str, int],
     values: Sequence[Tensor],
     draw: Draw,
-    found: Looked,
+    found: NumericComparison,
     *,
-    of: str = "",
+    description: str = "",
     way: str = "plain",
     last: bool = False,
 ) -> None:
     """Compare on these values, called in some way; shrink and keep the first difference.
 
-    ``of`` describes unusual values, on which non-finite results are recorded instead.  ``last``:
-    compare only the last token of each result, which sees most keys.
+    ``description``: what is unusual about the values; non-finite results are then recorded
+    instead.  ``last``: compare only the last token of each result, which sees most keys.
     """
     if not values:
         return
@@ -265,7 +280,7 @@ def _at(
     for side in ("first", "second"):
         try:
             with torch.no_grad():
-                results[side] = results_in(way, both, side, values)
+                results[side] = run_in(way, both, side, values)
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
             results[side] = error
     wrong = {side: x for side, x in results.items() if isinstance(x, Exception)}
@@ -273,20 +288,20 @@ def _at(
         if len(wrong) == 1 and not found.raises and draw.dtype is torch.float32:
             ((side, raised),) = wrong.items()
             where = ", ".join(f"{c} = {n}" for c, n in at.items())
-            found.raises = f"the {side} alone raises at {where}: {in_a_line(raised, 160)}"
+            found.raises = f"only the {side} raises at {where}: {in_a_line(raised, 160)}"
         return
     found.tried += 1
     found.longest = max(found.longest, *at.values(), 0)
     name = name_of(draw.dtype)
-    if way == "plain" and name not in found.kinds:
+    if way == "plain" and name not in found.dtype_remarks:
         with torch.no_grad():
-            found.kinds[name] = _kinds(both, values, name)
+            found.dtype_remarks[name] = _dtype_remark(both, values, name)
     for k, pair in enumerate(zip(results["first"], results["second"], strict=True)):
-        run = Both(both, k, draw, way, both.tokens_of(k) if last else None)
+        run = ComparedResult(both, k, draw, way, both.tokens_of(k) if last else None)
         here, there = map(run.compared, pair)
-        if _overflows(both, here, there, draw.dtype, of, found):
+        if _overflows(both, here, there, draw.dtype, description, found):
             continue
-        told = _gap(run, _values(both.given, values), here.double(), there.double(), found)
+        told = _excess(run, _values(both.inputs, values), here.double(), there.double(), found)
         if told is not None:
             try:
                 seen = _smallest(run, both, at, told)
@@ -294,24 +309,29 @@ def _at(
                 found.unsteady = str(error)
                 return
             found.result, found.at, found.dtype = k, dict(at), name_of(draw.dtype)
-            found.seen, found.error, found.bound = seen, seen.difference, seen.allowed
+            found.counterexample, found.error, found.bound = seen, seen.difference, seen.allowed
             return
 
 
-def _kinds(both: Two, values: Sequence[Tensor], given: str) -> str:
+def _dtype_remark(both: ProgramPair, values: Sequence[Tensor], given: str) -> str:
     """State that the results of one call have two dtypes, if they do."""
     kinds = [both.formats(side, values) for side in ("first", "second")]
     for here, there in zip(*kinds, strict=False):
         if here != there:
             return (
-                f"of {given} numbers {both.first.program.name} gives {name_of(here)}, "
+                f"for {given} inputs {both.first.program.name} returns {name_of(here)}, "
                 f"{both.second.program.name} {name_of(there)}"
             )
     return ""
 
 
 def _overflows(
-    both: Two, here: Tensor, there: Tensor, dtype: torch.dtype, of: str, found: Looked
+    both: ProgramPair,
+    here: Tensor,
+    there: Tensor,
+    dtype: torch.dtype,
+    description: str,
+    found: NumericComparison,
 ) -> bool:
     """Whether the results are non-finite at different entries because of the size of the numbers.
 
@@ -320,19 +340,19 @@ def _overflows(
     """
     if here.shape != there.shape or not here.is_floating_point():
         return False
-    off = apart(here.double(), there.double())
+    off = entry_differences(here.double(), there.double())
     if not off.numel() or not off.isinf().any():
         return False
     largest = max(_largest(x) for x in (here, there))
-    if not of and largest <= torch.finfo(dtype).max ** 0.5:
+    if not description and largest <= torch.finfo(dtype).max ** 0.5:
         return False
     finite = [bool(x.isfinite().all()) for x in (here, there)]
-    name = name_of(dtype)
+    name, on = name_of(dtype), f"for {description or LARGE_INPUTS}"
     side = both.second if finite[0] else both.first
     found.overflows = found.overflows or (
-        f"of {of or LARGE} {side.program.name} is not finite in {name}, the other is"
+        f"{on}, {side.program.name} returns non-finite values in {name}; the other does not"
         if any(finite)
-        else f"of {of or LARGE} the two are not finite in {name} at different entries"
+        else f"{on}, the two return non-finite values in {name} at different entries"
     )
     return True
 
@@ -343,13 +363,17 @@ def _largest(x: Tensor) -> float:
     return float(finite.max()) if finite.numel() else 0.0
 
 
-def _gap(
-    run: Both, values: dict[str, Tensor], here: Tensor, there: Tensor, found: Looked
+def _excess(
+    run: ComparedResult,
+    values: dict[str, Tensor],
+    here: Tensor,
+    there: Tensor,
+    found: NumericComparison,
 ) -> dict[str, Tensor] | None:
     """Return the values if the results differ by more than rounding; else None, noting the gap."""
     if here.shape != there.shape:
         return values
-    off = float(apart(here, there).max()) if here.numel() else 0.0
+    off = float(entry_differences(here, there).max()) if here.numel() else 0.0
     if off == 0:
         return None
     try:
@@ -366,12 +390,12 @@ def _gap(
 
 
 def _smallest(
-    run: Both, both: Two, at: Mapping[str, int], values: dict[str, Tensor]
+    run: ComparedResult, both: ProgramPair, at: Mapping[str, int], values: dict[str, Tensor]
 ) -> Counterexample:
     """Return the witness with as many zeros as possible, in small integers if those suffice."""
     for attempt in range(3):
         small = _values(
-            both.given, drawn(both.given, at, run.draw.seed + attempt, run.draw.dtype, small=True)
+            both.inputs, drawn(both.inputs, at, run.draw.seed + attempt, run.draw.dtype, small=True)
         )
         told = run.gap(small)
         if told is not None and told[0] > 4 * told[1]:
@@ -387,13 +411,13 @@ def _smallest(
         )
     else:
         least = shrunk(run, values)
-        given = given_in(run.way, list(least.values()), rows_of(both))  # shared inputs
-        seen = seen_of(run, _values(both.given, given))
+        given = inputs_for(run.way, list(least.values()), batch_axes(both))  # shared inputs
+        seen = counterexample_of(run, _values(both.inputs, given))
     one, other = both.first.program.name, both.second.program.name
     place = seen.here[0].removeprefix("left side")
     if one == other:
         one, other = "the first", "the second"
-    alone = {shared.name for shared in both.given if shared.kind == LENGTH}
+    alone = {shared.name for shared in both.inputs if shared.kind == LENGTH}
     return replace(
         seen,
         inputs={name: x for name, x in seen.inputs.items() if name not in alone},
@@ -402,21 +426,21 @@ def _smallest(
     )
 
 
-def edge_case_remarks(both: Two) -> list[str]:
+def edge_case_remarks(both: ProgramPair) -> list[str]:
     """Describe where the programs differ on inputs that no compared call has.
 
     These are a query that sees no key, a row of length 0, a position below 0, and −∞ among numbers
     that are added to the scores.
     """
     found = []
-    values = drawn(both.given, both.lengths, 5)
-    for says, kinds, change in EDGE_CASES:
-        if any(one.kind in kinds for one in both.given):
+    values = drawn(both.inputs, both.lengths, 5)
+    for case, kinds, change in EDGE_CASES:
+        if any(one.kind in kinds for one in both.inputs):
             given = [
                 change(x, one.kind) if one.kind in kinds else x
-                for one, x in zip(both.given, values, strict=True)
+                for one, x in zip(both.inputs, values, strict=True)
             ]
-            found.append(_difference_words(both, given, says))
+            found.append(_edge_case_remark(both, given, case))
     return [one for one in found if one]
 
 
@@ -440,14 +464,14 @@ def _with_minus_infinity(x: Tensor, _: str) -> Tensor:
 
 
 EDGE_CASES: tuple[tuple[str, tuple[str, ...], Callable[[Tensor, str], Tensor]], ...] = (
-    ("a query that sees no key reads", MASKS, _hide_all_keys),
-    ("a row of length 0 is", ("lengths",), _zero_length),
-    ("positions below 0 give", ("positions",), _negated),
-    ("with −∞ among what is added to the scores there are", ("add",), _with_minus_infinity),
-)  # the text, the kinds of arrays it concerns, and how these are changed
+    ("a query that sees no key", BINARY_MASKS, _hide_all_keys),
+    ("a row of length 0", ("lengths",), _zero_length),
+    ("positions below 0", ("positions",), _negated),
+    ("−∞ among what is added to the scores", ("add",), _with_minus_infinity),
+)  # the case, the kinds of arrays it concerns, and how these are changed
 
 
-def _difference_words(both: Two, values: Sequence[Tensor], says: str) -> str:
+def _edge_case_remark(both: ProgramPair, values: Sequence[Tensor], case: str) -> str:
     """Describe what each program gives at the first row that differs, or return ""."""
     try:
         with torch.no_grad():
@@ -456,12 +480,13 @@ def _difference_words(both: Two, values: Sequence[Tensor], says: str) -> str:
         return ""
     if here.shape != there.shape or torch.allclose(here, there, 1e-3, 1e-3, equal_nan=True):
         return ""
-    one, other = _said(here[:1]), _said(there[:1])
-    told = f"{one} of the first and {other} of the second"
-    return f"{says} {told if one != other else f'other {one} of the two'}"
+    one, other = _values_word(here[:1]), _values_word(there[:1])
+    if one == other:
+        return f"for {case}, the two return different {one}"
+    return f"for {case}, the first returns {one}, the second {other}"
 
 
-def _said(x: Tensor) -> str:
+def _values_word(x: Tensor) -> str:
     if bool(x.isnan().all()):
         return "NaN"
     return "zeros" if not bool(x.any()) else "numbers"

@@ -29,24 +29,24 @@ from ..signature import Signature, SignatureError
 from ..subject import adapted_as
 from ..subjects import Pair, Subject
 from .expressions import Expression, expressions, joined
-from .inputs import ANY, Table, drawn, lengths_for, of_angles, with_tables
+from .inputs import UNRELATED, Table, drawn, lengths_for, with_angles, with_tables
 from .sides import (
+    Operand,
     Shared,
     Side,
-    Told,
-    as_in_first,
     axes_of,
-    equated,
-    lengths_alone,
+    common_letters,
+    in_axes_of_first,
+    length_arguments,
     letters_in,
-    matched,
-    renamed,
+    match_arguments,
     shared_of,
+    with_letters,
 )
 from .specification import read, specified
 
 LAW = "same-function"
-GIVEN = {
+INPUT_KINDS = {
     "positions": "position",
     "ids": "position",
     "index": "position",
@@ -58,26 +58,26 @@ GIVEN = {
 
 
 @dataclass(frozen=True)
-class Two:
+class ProgramPair:
     """Two programs, their shared arrays, and lengths at which both can be called.
 
     ``table``: how cosines and sines are related.  ``weights``: parameters that both have.
-    ``equated``: letters of the first line that are one letter of the second, as "n = r".
+    ``equated_letters``: letters of the first line that are one letter of the second, as "n = r".
     """
 
     first: Side
     second: Side
     shared: tuple[Shared, ...]
     lengths: Mapping[str, int]
-    table: Table = ANY
+    table: Table = UNRELATED
     weights: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    equated: tuple[str, ...] = ()
+    equated_letters: tuple[str, ...] = ()
 
     @cached_property
-    def given(self) -> tuple[Shared, ...]:
+    def inputs(self) -> tuple[Shared, ...]:
         """The arrays that are drawn, with angles in place of tables computed from them."""
-        return of_angles(self.shared, self.table)
+        return with_angles(self.shared, self.table)
 
     @property
     def count(self) -> int:
@@ -99,7 +99,7 @@ class Two:
         found = [_number(x) for x in own.run(given)[: self.count]]
         if own is self.first:
             return found
-        return [as_in_first(self.first, self.second, k, x) for k, x in enumerate(found)]
+        return [in_axes_of_first(self.first, self.second, k, x) for k, x in enumerate(found)]
 
     def results_of_copies(self, side: str, values: Sequence[Tensor]) -> list[Tensor]:
         """Return the results on copies, since a program may write into its inputs."""
@@ -123,13 +123,14 @@ class Two:
     def _hide_keys(self) -> list[bool]:
         """Return for each result whether it contains −∞."""
         with torch.no_grad():
-            found = self.results("first", drawn(self.given, self.lengths, 0))
+            found = self.results("first", drawn(self.inputs, self.lengths, 0))
         return [bool(x.isneginf().any()) if x.is_floating_point() else False for x in found]
 
     def subject(self) -> Pair:
         """Return the pair as a subject of a law."""
         given = {
-            one.name: " ".join((GIVEN.get(one.kind, "real"), *one.letters)) for one in self.given
+            one.name: " ".join((INPUT_KINDS.get(one.kind, "real"), *one.letters))
+            for one in self.inputs
         }
         calls = {
             f"{side}_{k}": self.result(side, k)
@@ -139,8 +140,8 @@ class Two:
         return Pair(
             name=f"{self.first.program.name} and {self.second.program.name}",
             calls=calls,
-            inputs=drawn(self.given, self.lengths, 0),
-            letters=tuple(" ".join(one.letters) for one in self.given),
+            inputs=drawn(self.inputs, self.lengths, 0),
+            letters=tuple(" ".join(one.letters) for one in self.inputs),
             formulas=tuple(
                 _formula(k, given, hides=hides) for k, hides in enumerate(self._hide_keys())
             ),
@@ -175,7 +176,7 @@ def _formula(k: int, given: Mapping[str, str], *, hides: bool) -> Formula:
 
 
 @dataclass(frozen=True)
-class _Read:
+class _ReadProgram:
     """A program with its call line, and known lengths."""
 
     code: Code
@@ -184,7 +185,9 @@ class _Read:
     guessed: bool
 
 
-def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
+def pair_programs(
+    first: Operand, second: Operand, where: str = "", weights: str = ""
+) -> ProgramPair:
     """Return two programs on the same arrays, with lengths at which both run.
 
     Raises :class:`WrongSpecification`, :class:`SignatureError`, :class:`DoesNotFit`, or what the
@@ -197,18 +200,20 @@ def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
         one = _read(first)
         second, known_weights = specified(second.thing, one.signature, one.code.module)
         maps, other = {**known_weights, **maps}, _read(second)
-        left = _left_out(one.code.module, maps, second.name)
+        left = _unused_weights(one.code.module, maps, second.name)
     else:
-        one, other = _both(first, second)
+        one, other = _read_both(first, second)
     shared = shared_of(one.signature)
     known = {**other.known, **one.known}
-    alone = lengths_alone(shared, (one.signature, other.signature), known)
+    alone = length_arguments(shared, (one.signature, other.signature), known)
     if not shared and not alone:
-        raise SignatureError(f"{first.name} is given nothing: there is nothing to compare it on")
-    made = _stands_for(where, [one.name for one in shared])
+        raise SignatureError(f"{first.name} takes no input: there is nothing to compare it on")
+    made = _argument_expressions(where, [one.name for one in shared])
     own = {a.name for a in other.signature.arguments}
     told = {**made, **{name: how for name, how in maps.items() if name in own}}
-    matching = matched(shared, other.signature, {**made, **dict.fromkeys(told, "")}, second.name)
+    matching = match_arguments(
+        shared, other.signature, {**made, **dict.fromkeys(told, "")}, second.name
+    )
     matching = {**matching, **made}
     for name in set(maps) & own:
         matching.pop(name, None)
@@ -216,32 +221,34 @@ def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
     here = _side(one, shared, {a.name: a.name for a in one.signature.arrays}, known)
     there = _side(other, shared, matching, known)
     here, there, names = _weighted(here, there, maps)
-    same = equated(shared, (here, there))
-    shared = renamed(shared, same)
+    same = common_letters(shared, (here, there))
+    shared = with_letters(shared, same)
     here, there = replace(here, shared=shared), replace(there, shared=shared)
-    both = Two(here, there, shared, {}, weights=names, notes=(*_notes(one, other), *left))
-    both = replace(both, equated=tuple(f"{c} = {d}" for c, d in same.items() if c != d))
-    return _sized(both, {same.get(c, c): n for c, n in known.items()})
+    both = ProgramPair(
+        here, there, shared, {}, weights=names, notes=(*_result_count_note(one, other), *left)
+    )
+    both = replace(both, equated_letters=tuple(f"{c} = {d}" for c, d in same.items() if c != d))
+    return _with_lengths(both, {same.get(c, c): n for c, n in known.items()})
 
 
-def _both(first: Told, second: Told) -> tuple[_Read, _Read]:
+def _read_both(first: Operand, second: Operand) -> tuple[_ReadProgram, _ReadProgram]:
     """Return both programs with their lines: a missing line is guessed, or taken from the other."""
     try:
         one = _read(first)
     except (SignatureError, DoesNotFit):
         other = _read(second)
-        if not _takes(first, str(other.signature)):
+        if not _has_parameters(first, str(other.signature)):
             raise
         return _read(replace(first, call=str(other.signature))), other
     try:
         return one, _read(second)
     except (SignatureError, DoesNotFit):
-        if second.call or not _takes(second, str(one.signature)):
+        if second.call or not _has_parameters(second, str(one.signature)):
             raise
         return one, _read(replace(second, call=str(one.signature)))
 
 
-def _read(told: Told) -> _Read:
+def _read(told: Operand) -> _ReadProgram:
     """Return a program with its line, as given or guessed."""
     call = told.call
     if isinstance(told.thing, Program) and not call:
@@ -257,8 +264,8 @@ def _read(told: Told) -> _Read:
     except NoAdapter:
         if not call:
             raise SignatureError(
-                f"how {told.name} is called does not follow from its names; write it in axes, "
-                "as --call 'q: B H r D, k: B H n D, v: B H n D -> B H r D'"
+                f"the call of {told.name} cannot be guessed from its names; write it in axes, "
+                "such as --call 'q: B H r D, k: B H n D, v: B H n D -> B H r D'"
             ) from None
     except Exception:  # of no known kind, but perhaps callable by its line
         if not call:
@@ -269,8 +276,8 @@ def _read(told: Told) -> _Read:
     signature = parse(line)
     if signature.then is not None:
         raise SignatureError(
-            f"{told.name}: what is called after it cannot be compared yet; write "
-            "a function that calls both"
+            f"{told.name}: a second call after the first cannot be compared yet; write a "
+            "function that makes both calls"
         )
     thing, built = resolved(thing, subject.kind if subject else "", dict(told.settings))
     code = as_described(code_of(thing, told.name, Options(settings=built)), signature)
@@ -278,10 +285,10 @@ def _read(told: Told) -> _Read:
         size = getattr(subject, name, 0) or 0
         if size and letter in signature.letters:
             known[letter] = size
-    return _Read(code, replace(signature, step=None), known, guessed=not told.call)
+    return _ReadProgram(code, replace(signature, step=None), known, guessed=not told.call)
 
 
-def _takes(told: Told, line: str) -> bool:
+def _has_parameters(told: Operand, line: str) -> bool:
     """Whether code has parameters with the names in a line."""
     thing = told.thing
     with suppress(Exception):
@@ -290,7 +297,7 @@ def _takes(told: Told, line: str) -> bool:
     return False
 
 
-def _stands_for(where: str, known: Sequence[str]) -> dict[str, Any]:
+def _argument_expressions(where: str, known: Sequence[str]) -> dict[str, Any]:
     """Return expressions for arguments of the second program in arrays of the first."""
     found: dict[str, Any] = {}
     for part in filter(None, (p.strip() for p in where.split(";"))):
@@ -303,15 +310,18 @@ def _stands_for(where: str, known: Sequence[str]) -> dict[str, Any]:
 
 
 def _side(
-    read: _Read, shared: tuple[Shared, ...], made: Mapping[str, Any], known: Mapping[str, int]
+    read: _ReadProgram,
+    shared: tuple[Shared, ...],
+    made: Mapping[str, Any],
+    known: Mapping[str, int],
 ) -> Side:
     code, signature = read.code, read.signature
     lengths = lengths_for(shared, known)
     missing = [c for one in signature.built for c in one.lengths if c not in lengths]
     if missing:
         raise SignatureError(
-            f"{read.code.name} is built with {missing[0]}, which no array that is given has; write "
-            "a number for it"
+            f"{read.code.name} is built with {missing[0]}, which is not an axis of any array; "
+            "write a number for it"
         )
     sized = {one.name: one.at(lengths) for one in signature.built if one.lengths}
     if sized:
@@ -325,11 +335,11 @@ def _weighted(
     first: Side, second: Side, maps: Mapping[str, Expression]
 ) -> tuple[Side, Side, tuple[str, ...]]:
     """Return both sides with one set of weights: the first's, or the second's if so defined."""
-    own, theirs = _state(first), _state(second)
+    own, theirs = _parameters(first), _parameters(second)
     if not maps:
         if first.module is None or second.module is None:
             return first, second, ()
-        maps = _of_one_name(own, theirs)
+        maps = _weights_by_name(own, theirs)
     names = {name for how in maps.values() for name in how.names}
     if names <= set(own):
         return first, replace(second, weights=dict(maps), source=first.module), tuple(maps)
@@ -342,11 +352,13 @@ def _weighted(
     )
 
 
-def _state(side: Side) -> dict[str, Tensor]:
+def _parameters(side: Side) -> dict[str, Tensor]:
     return {} if side.module is None else dict(side.module.named_parameters())
 
 
-def _of_one_name(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict[str, Expression]:
+def _weights_by_name(
+    one: Mapping[str, Tensor], other: Mapping[str, Tensor]
+) -> dict[str, Expression]:
     """Map each parameter of the second program to the one of the same name in the first.
 
     Raises :class:`SignatureError` if there is none.
@@ -362,7 +374,7 @@ def _of_one_name(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict
     return {name: expressions(f"{name} = {name}")[name] for name in other}
 
 
-def _left_out(
+def _unused_weights(
     module: nn.Module | None, maps: Mapping[str, Expression], name: str
 ) -> tuple[str, ...]:
     """Remark on the weights of a module that a specification does not use."""
@@ -371,7 +383,7 @@ def _left_out(
     return (f"{name} uses none of {', '.join(left)}",) if left and maps else ()
 
 
-def _notes(one: _Read, other: _Read) -> tuple[str, ...]:
+def _result_count_note(one: _ReadProgram, other: _ReadProgram) -> tuple[str, ...]:
     own, theirs = (
         [r for r in read.signature.results if r.axes is not None] for read in (one, other)
     )
@@ -379,14 +391,15 @@ def _notes(one: _Read, other: _Read) -> tuple[str, ...]:
         return ()
     if not (one.guessed or other.guessed):
         raise SignatureError(
-            f"wanted as many results of both programs, got {len(own)} and {len(theirs)}; write _ "
-            "for what is to be left aside"
+            f"wanted the same number of results from both programs, got {len(own)} and "
+            f"{len(theirs)}; write _ for results to ignore"
         )
     fewer = min(len(own), len(theirs))
-    return (f"of {len(own)} and {len(theirs)} results the first {fewer} are compared",)
+    which = "only the first is" if fewer == 1 else f"the first {fewer} are"
+    return (f"of {len(own)} and {len(theirs)} results, {which} compared",)
 
 
-def _sized(both: Two, known: Mapping[str, int]) -> Two:
+def _with_lengths(both: ProgramPair, known: Mapping[str, int]) -> ProgramPair:
     """Return the pair at lengths at which both programs run.  Raises what they raise."""
     base = lengths_for(both.shared, known)
     first: Exception | None = None
@@ -400,7 +413,7 @@ def _sized(both: Two, known: Mapping[str, int]) -> Two:
         )
         try:
             with torch.no_grad():
-                values = drawn(tried.given, lengths, 0)
+                values = drawn(tried.inputs, lengths, 0)
                 for side in ("first", "second"):
                     shapes(tried, side, values)
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
@@ -411,7 +424,7 @@ def _sized(both: Two, known: Mapping[str, int]) -> Two:
     raise first
 
 
-def shapes(both: Two, side: str, values: Sequence[Tensor]) -> list[tuple[int, ...]]:
+def shapes(both: ProgramPair, side: str, values: Sequence[Tensor]) -> list[tuple[int, ...]]:
     """Return the shapes of the results; ``SignatureError``, with the call, if the code raises."""
     told = both.first if side == "first" else both.second
     try:
@@ -419,14 +432,14 @@ def shapes(both: Two, side: str, values: Sequence[Tensor]) -> list[tuple[int, ..
     except SignatureError:
         raise
     except Exception as error:
-        whole = Subject(name=told.program.name, source=told.place, adapted="as told")
+        whole = Subject(name=told.program.name, source=told.place, adapted="by its call line")
         if fault_in(whole, error) is not None:
             raise
         given = ", ".join(
-            f"{one.name} {tuple(x.shape)}" for one, x in zip(both.given, values, strict=True)
+            f"{one.name} {tuple(x.shape)}" for one, x in zip(both.inputs, values, strict=True)
         )
         raise SignatureError(
-            f"{told.program.name} called as {told.line}, with {given}: it raised {in_a_line(error)}"
+            f"{told.program.name}, called as {told.line} with {given}, raised {in_a_line(error)}"
         ) from None
 
 

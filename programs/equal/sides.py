@@ -26,12 +26,12 @@ from .expressions import Expression
 
 Arrays = Mapping[str, Tensor]
 LENGTH = "length"  # role of an array that only conveys a length
-KEPT = ("keep", "hide", "ones", "add")  # kinds of masks
+MASK_KINDS = ("keep", "hide", "ones", "add")
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the user states about a program: the object, its call line, its settings.
+class Operand:
+    """A program as the user describes it: the object, its call line, its settings.
 
     ``thing`` may be a specification for the second program.
     """
@@ -88,8 +88,8 @@ def shared_of(signature: Signature) -> tuple[Shared, ...]:
     kinds = {one.name: role(one) for one in signature.arrays}
     for name in (name for name, kind in kinds.items() if kind == "bounds"):
         raise SignatureError(
-            f"wanted arrays of any numbers, got {name}, which says where sequences begin: two "
-            "programs are not compared by those yet"
+            f"wanted arrays of arbitrary numbers, got {name}, which holds bounds of sequences: "
+            "programs that take those cannot be compared yet"
         )
     return tuple(
         Shared(
@@ -101,13 +101,13 @@ def shared_of(signature: Signature) -> tuple[Shared, ...]:
     )
 
 
-def lengths_alone(
+def length_arguments(
     shared: Sequence[Shared], signatures: Sequence[Signature], known: Collection[str]
 ) -> tuple[Shared, ...]:
     """Return an array for each length that is an argument but not an axis of any array.
 
     >>> from ..grammar import parse
-    >>> list(map(str, lengths_alone((), [parse("count = n -> n n")], ())))
+    >>> list(map(str, length_arguments((), [parse("count = n -> n n")], ())))
     ['length_n: n']
     """
     told = {c for one in shared for c in _letters_of(one)} | set(known)
@@ -126,7 +126,7 @@ def _letters_of(one: Shared) -> Iterator[str]:
 class Side:
     """One program: how its arrays are computed from the shared ones, and its weights.
 
-    ``made``: the name of an argument -> the shared array that it is, or an expression for it.
+    ``bindings``: the name of an argument -> the shared array that it is, or an expression for it.
     ``lengths``: lengths of letters that no shared array has.  ``weights``: names of its parameters,
     or of arguments, to expressions in the parameters of ``source``, a module of the other program.
     """
@@ -136,7 +136,7 @@ class Side:
     line: str
     place: str
     shared: tuple[Shared, ...]
-    made: Mapping[str, str | Expression | tuple[tuple[str, ...], str]]
+    bindings: Mapping[str, str | Expression | tuple[tuple[str, ...], str]]
     lengths: Mapping[str, int]
     results: tuple[str, ...]
     weights: Mapping[str, Expression] = field(default_factory=dict)
@@ -147,12 +147,12 @@ class Side:
         given = dict(zip((one.name for one in self.shared), values, strict=True))
         sizes = self._sizes(given)
         arrays = {name: made(given, sizes) for name, made in self._makers}
-        arrays |= {one.name: _begun(one) for one in self.program.signature.states}
+        arrays |= {one.name: _initial_state(one) for one in self.program.signature.states}
         weights = self._weights()
-        arrays |= {name: weights.pop(name) for name in self._named & set(weights)}
+        arrays |= {name: weights.pop(name) for name in self._argument_names & set(weights)}
         program = self.program
         if weights and self.module is None:  # weights of a function are further arguments
-            program = Program(_with(program.call, weights), program.signature, program.name)
+            program = Program(_with_weights(program.call, weights), program.signature, program.name)
             found = program.run(arrays, sizes)
         elif weights:
             holder = _Holder(self.module, program)
@@ -163,12 +163,12 @@ class Side:
         return [found[name] for name in self.results]
 
     @cached_property
-    def _named(self) -> set[str]:
+    def _argument_names(self) -> set[str]:
         return {one.name for one in self.program.signature.arguments}
 
     @cached_property
     def _arguments(self) -> tuple[Argument, ...]:
-        return tuple(one for one in self.program.signature.arrays if one.name in self.made)
+        return tuple(one for one in self.program.signature.arrays if one.name in self.bindings)
 
     @cached_property
     def _makers(self) -> list[tuple[str, Callable[[Arrays, Mapping[str, Any]], Tensor]]]:
@@ -176,13 +176,13 @@ class Side:
         return [(one.name, self._maker(one)) for one in self._arguments]
 
     @cached_property
-    def _lettered(self) -> list[tuple[str, int, str]]:
+    def _letter_axes(self) -> list[tuple[str, int, str]]:
         """Letters in this program's line, with the shared array and axis that determine each."""
         found = []
         for one in self._arguments:
             shared = self._shared_by(one)
             if shared is not None:
-                own = _placed(letters_in(one.axes or ()), shared.letters)
+                own = _letters_by_axis(letters_in(one.axes or ()), shared.letters)
                 found += [(shared.name, k, c) for k, c in enumerate(own) if c.isidentifier()]
         alone = [one.name for one in self.shared if one.kind == LENGTH]
         return found + [(name, 0, name.removeprefix(f"{LENGTH}_")) for name in alone]
@@ -192,24 +192,24 @@ class Side:
         if self.source is None:
             return {}
         known = dict(self.source.named_parameters()) | dict(self.source.named_buffers())
-        return {name: told.of(known) for name, told in self.weights.items()}
+        return {name: told.evaluate(known) for name, told in self.weights.items()}
 
     def _sizes(self, given: Arrays) -> dict[str, Any]:
         """Return the lengths of the letters in this program's line, for these arrays."""
         found: dict[str, Any] = dict(self.lengths)
-        for name, axis, letter in self._lettered:
+        for name, axis, letter in self._letter_axes:
             found[letter] = given[name].shape[axis]
         return found
 
     def _shared_by(self, argument: Argument) -> Shared | None:
-        told = self.made[argument.name]
+        told = self.bindings[argument.name]
         name = told if isinstance(told, str) else ""
         return next((one for one in self.shared if one.name == name), None)
 
     def _maker(self, argument: Argument) -> Callable[[Arrays, Mapping[str, Any]], Tensor]:
-        told, axes = self.made[argument.name], argument.axes or ()
+        told, axes = self.bindings[argument.name], argument.axes or ()
         if isinstance(told, Expression):
-            return lambda given, _: told.of(given)
+            return lambda given, _: told.evaluate(given)
         if isinstance(told, tuple):
             parts, axis = told
             letters = next(one for one in self.shared if one.name == parts[0]).letters
@@ -223,11 +223,14 @@ class Side:
         if alone and letters_in(axes) == shared.letters and kind == shared.kind:
             return lambda given, _: given[name]
         return lambda given, sizes: as_kind(
-            arranged(given[name], shared.letters, axes, sizes), shared.kind, kind, _format(given)
+            arranged(given[name], shared.letters, axes, sizes),
+            shared.kind,
+            kind,
+            _float_dtype(given),
         )
 
 
-def _with(call: Callable[..., Any], weights: Mapping[str, Tensor]) -> Callable[..., Any]:
+def _with_weights(call: Callable[..., Any], weights: Mapping[str, Tensor]) -> Callable[..., Any]:
     """Return a function with some arguments given by name; the others are passed as before."""
 
     def called(*given: Any, **named: Any) -> Any:
@@ -250,13 +253,13 @@ class _Holder(nn.Module):
         return self.programs[0].run(arrays, sizes)
 
 
-def _begun(state: Argument) -> Any:
+def _initial_state(state: Argument) -> Any:
     """Return the initial value of a state."""
     start = state.value.start if isinstance(state.value, State) else ""
     return {"{}": dict, "[]": list}.get(start, lambda: None)()
 
 
-def _placed(own: Sequence[str], theirs: Sequence[str]) -> list[str]:
+def _letters_by_axis(own: Sequence[str], theirs: Sequence[str]) -> list[str]:
     """Return the own letter of each axis of another order; by position if the letters differ."""
     if Counter(own) == Counter(theirs) or len(own) != len(theirs):
         return list(theirs)
@@ -282,8 +285,8 @@ def arranged(
     shape = [axis.size(sizes) for axis in axes]
     if len(shape) != x.ndim and prod(shape) != x.numel():
         raise SignatureError(
-            f"the two take arrays of other axes: one of {' '.join(letters)} has no form in the "
-            f"{len(shape)} axes that the other takes; say how each is called, with --call"
+            f"the two take arrays of different axes: one of {' '.join(letters)} cannot be reshaped "
+            f"to the {len(shape)} axes that the other takes; write both calls, with --call"
         )
     return x if len(shape) == x.ndim else x.reshape(shape)
 
@@ -298,14 +301,14 @@ def _order(letters: Sequence[str], wanted: Sequence[str]) -> list[int]:
     return found
 
 
-def _format(given: Arrays) -> torch.dtype:
+def _float_dtype(given: Arrays) -> torch.dtype:
     """Return the floating-point dtype of a call."""
     return next((x.dtype for x in given.values() if x.is_floating_point()), torch.float32)
 
 
 def as_kind(x: Tensor, kind: str, wanted: str, dtype: torch.dtype = torch.float32) -> Tensor:
     """Convert a mask from one kind to another, with numbers in this dtype; else return it as is."""
-    if kind == wanted or kind not in KEPT or wanted not in KEPT or kind == "add":
+    if kind == wanted or kind not in MASK_KINDS or wanted not in MASK_KINDS or kind == "add":
         return x
     keeps = (
         x
@@ -323,7 +326,7 @@ def as_kind(x: Tensor, kind: str, wanted: str, dtype: torch.dtype = torch.float3
     return torch.zeros(keeps.shape, dtype=dtype).masked_fill(~keeps, -torch.inf)
 
 
-def matched(
+def match_arguments(
     shared: Sequence[Shared], signature: Signature, told: Mapping[str, Any], name: str
 ) -> dict[str, Any]:
     """Return for each array of a program its shared array, or the expression given for it.
@@ -334,15 +337,17 @@ def matched(
     found: dict[str, Any] = {
         one.name: told[one.name] for one in signature.arrays if one.name in told
     }
-    used = set(_used(found.values()))
+    used = set(_used_names(found.values()))
     left = [one for one in signature.arrays if one.name not in found]
     known = {one.name: one for one in shared if one.name not in used}
     for one in [one for one in left if one.name in known]:
         found[one.name] = known.pop(one.name).name
         left.remove(one)
     for one in list(left):
-        same = [s for s in known.values() if s.kind and _of_kind(s.kind) == _of_kind(role(one))]
-        alike = [o for o in left if _of_kind(role(o)) == _of_kind(role(one))]
+        same = [
+            s for s in known.values() if s.kind and _mask_family(s.kind) == _mask_family(role(one))
+        ]
+        alike = [o for o in left if _mask_family(role(o)) == _mask_family(role(one))]
         if len(same) == 1 and len(alike) == 1:
             found[one.name] = known.pop(same[0].name).name
             left.remove(one)
@@ -352,17 +357,17 @@ def matched(
         return found
     missing = ", ".join(str(one) for one in left[len(known) :])
     raise SignatureError(
-        f"{name} also takes {missing}, for which the other program is given nothing; write "
-        f"--where '{left[-1].name} = ..' or --weights '{left[-1].name} = ..', or give both calls"
+        f"{name} also takes {missing}, which has no counterpart in the other program; write "
+        f"--where '{left[-1].name} = ..' or --weights '{left[-1].name} = ..', or both calls"
     )
 
 
-def _of_kind(kind: str) -> str:
+def _mask_family(kind: str) -> str:
     """Return a common kind for masks that convert to each other: either polarity, or integers."""
     return "keep" if kind in ("hide", "ones") else kind
 
 
-def _used(values: Any) -> Iterator[str]:
+def _used_names(values: Any) -> Iterator[str]:
     for told in values:
         if isinstance(told, str):
             yield told
@@ -372,14 +377,14 @@ def _used(values: Any) -> Iterator[str]:
             yield from told.names
 
 
-def as_in_first(first: Side, second: Side, k: int, there: Tensor) -> Tensor:
+def in_axes_of_first(first: Side, second: Side, k: int, there: Tensor) -> Tensor:
     """Return a result of the second program in the axes of the first, if the letters agree."""
     own, theirs = (axes_of(side, k) for side in (first, second))
     one, other = letters_in(own), letters_in(theirs)
     if Counter(one) != Counter(other) or (one == other and len(own) == len(theirs)):
         return there
     sizes = dict(second.lengths)
-    return arranged(there.reshape(_flat(theirs, sizes, there)), other, own, sizes)
+    return arranged(there.reshape(_letter_lengths(theirs, sizes, there)), other, own, sizes)
 
 
 def axes_of(side: Side, k: int) -> tuple[Axis, ...]:
@@ -388,7 +393,7 @@ def axes_of(side: Side, k: int) -> tuple[Axis, ...]:
     return back[k].axes or ()
 
 
-def _flat(axes: Sequence[Axis], sizes: Mapping[str, Any], x: Tensor) -> list[Any]:
+def _letter_lengths(axes: Sequence[Axis], sizes: Mapping[str, Any], x: Tensor) -> list[Any]:
     """Return the lengths of all letters of a result; the first of a product is computed."""
     found: list[Any] = []
     for axis, size in zip(axes, x.shape, strict=True):
@@ -401,7 +406,7 @@ def _flat(axes: Sequence[Axis], sizes: Mapping[str, Any], x: Tensor) -> list[Any
     return found
 
 
-def equated(shared: Sequence[Shared], sides: Sequence[Side]) -> dict[str, str]:
+def common_letters(shared: Sequence[Shared], sides: Sequence[Side]) -> dict[str, str]:
     """Map letters to a common letter if a program's line uses one letter for both."""
     same: dict[str, str] = {}
 
@@ -413,7 +418,7 @@ def equated(shared: Sequence[Shared], sides: Sequence[Side]) -> dict[str, str]:
     for side in sides:
         own: dict[str, str] = {}
         for argument in side.program.signature.arrays:
-            one = side._shared_by(argument) if argument.name in side.made else None  # noqa: SLF001
+            one = side._shared_by(argument) if argument.name in side.bindings else None  # noqa: SLF001
             if one is None:
                 continue
             letters = letters_in(argument.axes or ())
@@ -432,7 +437,7 @@ def equated(shared: Sequence[Shared], sides: Sequence[Side]) -> dict[str, str]:
     return {letter: root(letter) for one in shared for letter in one.letters}
 
 
-def renamed(shared: Sequence[Shared], names: Mapping[str, str]) -> tuple[Shared, ...]:
+def with_letters(shared: Sequence[Shared], names: Mapping[str, str]) -> tuple[Shared, ...]:
     """Return the arrays with other letters."""
     return tuple(
         replace(one, letters=tuple(names.get(c, c) for c in one.letters)) for one in shared

@@ -39,7 +39,7 @@ from ..measure.rotary_reading import ladders_of
 from ..roles import role
 from ..signature import Argument, Signature, SignatureError
 from .expressions import Expression, weights_of
-from .sides import KEPT, Told, letters_in
+from .sides import MASK_KINDS, Operand, letters_in
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ def is_specification(text: str) -> bool:
 
 def specified(
     text: str, signature: Signature, module: nn.Module | None = None
-) -> tuple[Told, dict[str, Expression]]:
+) -> tuple[Operand, dict[str, Expression]]:
     """Return the reference, called as the other program is, and expressions for its weights.
 
     Raises :class:`WrongSpecification` for what is not a specification, and :class:`SignatureError`
@@ -134,14 +134,14 @@ def specified(
         [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in names]
     )
     if module is None or name not in ("attention", "bias") or "query" in roles:
-        return Told(call, text, line), {}
+        return Operand(call, text, line), {}
     known = weights_of(module, one.heads, getattr(one, "kv", None))
     alone = {
         weight: how for weight, how in known.items() if (weight == "table") == (name == "bias")
     }
     if name == "bias" or one.buckets is None:
-        return Told(call, text, line), alone
-    return Told(call, text, line), known
+        return Operand(call, text, line), alone
+    return Operand(call, text, line), known
 
 
 def read(text: str) -> tuple[str, Any]:
@@ -165,7 +165,7 @@ def read(text: str) -> tuple[str, Any]:
     try:
         require_sound(one)
     except ValueError as error:
-        raise WrongSpecification(f"{error}; it came in {text!r}") from None
+        raise WrongSpecification(f"{error}; in {text!r}") from None
     return name, one
 
 
@@ -175,16 +175,15 @@ def _role(array: Argument) -> str:
 
 
 Roles = Mapping[str, Argument]
-Made = tuple[Callable[..., Any], str]
+CallAndLine = tuple[Callable[..., Any], str]
 
 
-def _wanted(roles: Roles, names: Sequence[str], what: str) -> None:
+def _require_roles(roles: Roles, names: Sequence[str], what: str) -> None:
     missing = [name for name in names if name not in roles]
     if missing:
         given = ", ".join(roles) or "nothing"
         raise SignatureError(
-            f"{what} takes {', '.join(names)}; the program is given {given}: "
-            f"{missing[0]} is missing"
+            f"{what} takes {', '.join(names)}; the program takes {given}: {missing[0]} is missing"
         )
 
 
@@ -197,7 +196,7 @@ def _result(signature: Signature, k: int = 0) -> str:
     return _axes(back[k])
 
 
-def _rope(one: DeclaredRotary, roles: Roles, signature: Signature, module: Any) -> Made:
+def _rope(one: DeclaredRotary, roles: Roles, signature: Signature, module: Any) -> CallAndLine:
     del module
     vectors = [array for array in signature.arrays if role(array) in ("query", "key", "tokens")]
     if not vectors:
@@ -205,8 +204,8 @@ def _rope(one: DeclaredRotary, roles: Roles, signature: Signature, module: Any) 
     tables = "cos" in roles and "sin" in roles
     if not tables and one.base is None and one.frequencies is None:
         raise WrongSpecification(
-            "wanted rope:base=.. for a program that is given no tables of "
-            f"cosines and sines; got {signature}"
+            "wanted rope:base=.. for a program that takes no tables of cosines and sines; "
+            f"got {signature}"
         )
 
     def rope(**given: Tensor) -> Any:
@@ -218,7 +217,11 @@ def _rope(one: DeclaredRotary, roles: Roles, signature: Signature, module: Any) 
             cos, sin = _tables(at, one, int(some[0].shape[-1]))
         return tuple(
             references.rotated(
-                x, _wide(cos, x), _wide(sin, x), layout=one.layout or "half", width=one.width
+                x,
+                _with_head_axis(cos, x),
+                _with_head_axis(sin, x),
+                layout=one.layout or "half",
+                width=one.width,
             )
             for x in some
         )
@@ -239,14 +242,14 @@ def _in_order(x: Argument) -> list[str]:
     return order + [c for c in letters if c not in order]
 
 
-def _three(roles: Roles) -> tuple[str, str]:
+def _vectors_line(roles: Roles) -> tuple[str, str]:
     """Return queries, keys and values in the order of the references, and the result's axes."""
     axes = {name: _in_order(roles[name]) for name in ("query", "key", "value")}
     given = ", ".join(f"{name}: {' '.join(own)} {name}" for name, own in axes.items())
     return given, " ".join([*axes["query"][:-1], axes["value"][-1]])
 
 
-def _wide(table: Tensor, x: Tensor) -> Tensor:
+def _with_head_axis(table: Tensor, x: Tensor) -> Tensor:
     """Give a table (.., n, D) a head axis for vectors (B, H, n, D); its first axis is the batch."""
     return table[:, None] if table.ndim == x.ndim - 1 and x.ndim > 3 else table
 
@@ -265,13 +268,13 @@ def _tables(positions: Tensor, one: DeclaredRotary, width: int) -> tuple[Tensor,
     return longer * angles.cos(), longer * angles.sin()
 
 
-def _attention(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
+def _attention(one: Specified, roles: Roles, signature: Signature, module: Any) -> CallAndLine:
     if {"query", "key", "value"} <= set(roles):
-        return _of_vectors(one, roles, signature)
-    return _of_tokens(one, roles, signature, module)
+        return _attention_of_vectors(one, roles, signature)
+    return _attention_of_tokens(one, roles, signature, module)
 
 
-def _how(one: Specified, heads: int) -> dict[str, Any]:
+def _attention_settings(one: Specified, heads: int) -> dict[str, Any]:
     found: dict[str, Any] = {
         "scale": one.scale,
         "causal": one.causal,
@@ -290,7 +293,7 @@ def _offset(queries: int, keys: int, *, start: bool) -> Tensor:
     return torch.arange(keys)[None, :] - here
 
 
-def _learned(one: Specified, table: Tensor, queries: int, keys: int) -> Tensor:
+def _t5_bias(one: Specified, table: Tensor, queries: int, keys: int) -> Tensor:
     """Return T5's bias (H, r, n)."""
     offset = _offset(queries, keys, start=one.alignment == "start")
     found: Tensor = references.t5_bias(table, offset, one.distance, both=one.bidirectional)
@@ -300,11 +303,11 @@ def _learned(one: Specified, table: Tensor, queries: int, keys: int) -> Tensor:
 def _table(signature: Signature) -> Argument | None:
     """Return the learned table (buckets, H) of T5, if it is an argument of the program."""
     found = [a for a in signature.arrays if re.search(r"table|bias|emb|weight", a.name)]
-    found = [a for a in found if len(a.axes or ()) == 2 and role(a) not in KEPT]
+    found = [a for a in found if len(a.axes or ()) == 2 and role(a) not in MASK_KINDS]
     return found[0] if len(found) == 1 else None
 
 
-def _masked(mask: Argument | None) -> tuple[str, str]:
+def _mask_argument(mask: Argument | None) -> tuple[str, str]:
     """Return the kind of a mask as the references take it, and its part of the call line."""
     if mask is None:
         return "", ""
@@ -312,43 +315,45 @@ def _masked(mask: Argument | None) -> tuple[str, str]:
     return kind, f", mask: {_axes(mask)} {'add' if kind == 'mask' else 'keep'}"
 
 
-def _of_vectors(one: Specified, roles: Roles, signature: Signature) -> Made:
-    kind, line = _masked(roles.get("mask"))
+def _attention_of_vectors(one: Specified, roles: Roles, signature: Signature) -> CallAndLine:
+    kind, line = _mask_argument(roles.get("mask"))
     sinks = [a for a in signature.arrays if re.search("sink", a.name)]
     table = None if one.buckets is None else _table(signature)
     if one.buckets is not None and table is None:
         raise SignatureError(
-            f"buckets are specified, and the program is given no table of them; got {signature}; "
-            f"wanted an array such as table: {one.buckets} H"
+            "buckets are specified, but the program takes no table of them; wanted an array such "
+            f"as table: {one.buckets} H, got {signature}"
         )
     if one.sink and not sinks:
-        raise SignatureError(f"a sink is specified, and the program is given none: {signature}")
+        raise SignatureError(f"a sink is specified, but the program takes none: {signature}")
 
     def attention(**given: Tensor) -> Tensor:
-        known = _how(one, given["query"].shape[1])
+        known = _attention_settings(one, given["query"].shape[1])
         if kind:
             known[kind] = given["mask"]
         if table is not None:
             r, n = (given[name].shape[2] for name in ("query", "key"))
-            known["mask"] = _learned(one, given["table"], r, n) + known.get("mask", 0.0)
+            known["mask"] = _t5_bias(one, given["table"], r, n) + known.get("mask", 0.0)
         if one.sink:
             known["sink"] = given["sink"].flatten()
         vectors = (given[name] for name in ("query", "key", "value"))
         found: Tensor = references.attend(*vectors, **known)
         return found
 
-    given, back = _three(roles)
+    given, back = _vectors_line(roles)
     sink = f", sink: {_axes(sinks[0])}" if one.sink else ""
     sink += "" if table is None else f", table: {_axes(table)}"
     return attention, f"{given}{line}{sink} -> {back}"
 
 
-def _of_tokens(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
-    _wanted(roles, ["tokens"], "attention of tokens")
+def _attention_of_tokens(
+    one: Specified, roles: Roles, signature: Signature, module: Any
+) -> CallAndLine:
+    _require_roles(roles, ["tokens"], "attention of tokens")
     if not one.heads:
         raise WrongSpecification("wanted attention:heads=.. for a layer of tokens, as heads=8,kv=2")
     tokens = roles["tokens"]
-    kind, line = _masked(roles.get("mask"))
+    kind, line = _mask_argument(roles.get("mask"))
     tables = bool(one.rope) and "cos" in roles and "sin" in roles
     heads, groups = one.heads, _groups(one, module)
 
@@ -368,18 +373,18 @@ def _of_tokens(one: Specified, roles: Roles, signature: Signature, module: Any) 
             vectors |= {
                 c: references.rotated(
                     vectors[c],
-                    _wide(cos, vectors[c]),
-                    _wide(sin, vectors[c]),
+                    _with_head_axis(cos, vectors[c]),
+                    _with_head_axis(sin, vectors[c]),
                     layout=one.rope,
                     width=one.width,
                 )
                 for c in "qk"
             }
-        known = _how(one, heads)
+        known = _attention_settings(one, heads)
         if kind:
             known[kind] = w["mask"]
         if one.buckets is not None:
-            known["mask"] = _learned(one, w["table"], x.shape[1], x.shape[1]) + known.get("mask", 0)
+            known["mask"] = _t5_bias(one, w["table"], x.shape[1], x.shape[1]) + known.get("mask", 0)
         if one.sink:
             known["sink"] = w["sink"]
         made = references.of_each_query_head(
@@ -403,7 +408,7 @@ def _groups(one: Specified, module: nn.Module | None) -> int:
     if module is None or not {"wq", "wk"} <= set(known):
         return one.kv or one.heads
     own = dict(module.named_parameters())
-    rows, keys = (known[name].of(own).shape[0] for name in ("wq", "wk"))
+    rows, keys = (known[name].evaluate(own).shape[0] for name in ("wq", "wk"))
     found = int(keys * one.heads // rows)
     if one.kv not in (None, found) or rows % one.heads:
         raise WrongSpecification(
@@ -424,26 +429,26 @@ def in_heads(x: Tensor, weight: Tensor, bias: Tensor | None, heads: int) -> Tens
     return found
 
 
-def _linear(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
+def _linear(one: Specified, roles: Roles, signature: Signature, module: Any) -> CallAndLine:
     del module, signature
-    _wanted(roles, ["query", "key", "value"], "linear attention")
+    _require_roles(roles, ["query", "key", "value"], "linear attention")
 
     def linear(**given: Tensor) -> Tensor:
         how = references.linear_attention_step_by_step if one.step else references.linear_attention
         found: Tensor = how(given["query"], given["key"], given["value"])
         return found
 
-    given, back = _three(roles)
+    given, back = _vectors_line(roles)
     return linear, f"{given} -> {back}"
 
 
-def _delta(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
+def _delta(one: Specified, roles: Roles, signature: Signature, module: Any) -> CallAndLine:
     del module
-    _wanted(roles, ["query", "key", "value"], "the delta rule")
+    _require_roles(roles, ["query", "key", "value"], "the delta rule")
     gates = [a for a in signature.arrays if role(a) not in ("query", "key", "value")]
     betas = [a for a in gates if re.search("beta", a.name)]
     if not 1 <= len(gates) <= 2:
-        raise SignatureError(f"the delta rule takes beta, and maybe a decay; got {signature}")
+        raise SignatureError(f"the delta rule takes beta, and optionally a decay; got {signature}")
     if len(betas) == 1:  # otherwise beta comes first
         gates.sort(key=lambda a: a is not betas[0])
 
@@ -454,14 +459,14 @@ def _delta(one: Specified, roles: Roles, signature: Signature, module: Any) -> M
         found: Tensor = references.delta_rule(query, *others)
         return found
 
-    given, back = _three(roles)
+    given, back = _vectors_line(roles)
     given += "".join(f", {a.name}: {' '.join(_in_order(a))}" for a in gates)
     return delta, f"{given} -> {back}"
 
 
-def _mla(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
+def _mla(one: Specified, roles: Roles, signature: Signature, module: Any) -> CallAndLine:
     del module
-    _wanted(roles, ["query"], "latent attention")
+    _require_roles(roles, ["query"], "latent attention")
     others = [a for a in signature.arrays if role(a) != "query"]
     if len(others) != 3:
         raise SignatureError(f"latent attention takes q, the latent, W_K and W_V; got {signature}")
@@ -476,7 +481,7 @@ def _mla(one: Specified, roles: Roles, signature: Signature, module: Any) -> Mad
     return mla, f"{given} -> {_result(signature)}"
 
 
-def _bias(one: SpecifiedBias, roles: Roles, signature: Signature, module: Any) -> Made:
+def _bias(one: SpecifiedBias, roles: Roles, signature: Signature, module: Any) -> CallAndLine:
     """Return ALiBi or T5 from counts of queries and keys; T5's table is an argument or a weight."""
     del roles
     back = [c for c in letters_in(signature.results[0].axes or ()) if c != "1"]
@@ -489,8 +494,8 @@ def _bias(one: SpecifiedBias, roles: Roles, signature: Signature, module: Any) -
     given = _table(signature) if learned else None
     if learned and given is None and "table" not in (weights_of(module) if module else {}):
         raise SignatureError(
-            "T5's bias has a table of learned numbers, (buckets, H), and the program none; write "
-            f"--weights 'table = ..'; got {signature}"
+            "T5's bias needs a table of learned numbers, (buckets, H), which the program lacks; "
+            f"write --weights 'table = ..'; got {signature}"
         )
     both = bool(one.bidirectional)
 

@@ -132,7 +132,7 @@ def _finding(
                 return made("not asked", str(error))
             fault = fault_in(subject, error)
             if fault is not None:
-                return made("internal error", fault.told, traceback=fault.traceback)
+                return made("internal error", fault.message, traceback=fault.traceback)
             return made("undecided", describe_error(error, 200))
         if asked.doubt and not building and subject.make is not None:
             building = True

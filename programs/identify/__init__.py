@@ -47,7 +47,7 @@ def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (
             "unread",
             None,
             "which could not be read",
-            told if fault is None else fault.told,
+            told if fault is None else fault.message,
             certain=False,
         )
         return Identity(

@@ -87,7 +87,7 @@ def run_probe(one: Probe, subject: Subject, draw: Draw) -> tuple[Finding, ...]:
         nan = error
     except Exception as error:  # noqa: BLE001 (any code may raise anything)
         fault = fault_in(subject, error)
-        seen = undecided(describe_error(error) if fault is None else fault.told)
+        seen = undecided(describe_error(error) if fault is None else fault.message)
     if met and nan is None and fault is None and not seen.skipped:
         nan = _plain_nan(subject, draw)  # the probe's own inputs may justify NaN, or reveal it
     if nan is not None:

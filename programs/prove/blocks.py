@@ -21,8 +21,8 @@ SHORT = 60  # most characters of a printed text
 COPIES = ("contiguous", "clone", "detach")  # methods that return the same numbers
 Place = tuple[Any, ...]  # file, start and end of a node, and the value if one is recorded
 # Expressions whose value may differ from the one during tracing.
-GIVING = (ast.Call, ast.Attribute, ast.Subscript, ast.Compare, ast.Name, ast.JoinedStr)
-WHERE = 5  # the length of a place without its value
+RECORDED_NODES = (ast.Call, ast.Attribute, ast.Subscript, ast.Compare, ast.Name, ast.JoinedStr)
+PLACE_PARTS = 5  # the length of a place without its value
 LENGTH = "a length, or what is made of lengths"
 N = TypeVar("N", bound=ast.AST)
 
@@ -59,13 +59,17 @@ def not_traced(ran: Collection[Place], traced: Collection[Place]) -> list[Place]
     A place that held a length during tracing is in the graph, whatever its value; a place that was
     not reached then belongs to a block.
     """
-    reached = {one[:WHERE] for one in traced if len(one) > WHERE}
-    lengths = {one[:WHERE] for one in traced if one[WHERE:] == (LENGTH,)}
+    reached = {one[:PLACE_PARTS] for one in traced if len(one) > PLACE_PARTS}
+    lengths = {one[:PLACE_PARTS] for one in traced if one[PLACE_PARTS:] == (LENGTH,)}
     known = reached - lengths
-    return [one for one in ran if one not in traced and (len(one) == WHERE or one[:WHERE] in known)]
+    return [
+        one
+        for one in ran
+        if one not in traced and (len(one) == PLACE_PARTS or one[:PLACE_PARTS] in known)
+    ]
 
 
-def put(site: int, place: int, node: ast.expr) -> ast.expr:
+def recorded(site: int, place: int, node: ast.expr) -> ast.expr:
     """Return an expression passed through the recording function."""
     call = ast.Call(ast.Constant(MARK), [ast.Constant(site), ast.Constant(place), node], [])
     for one in (call, call.func, *call.args[:2]):
@@ -89,7 +93,7 @@ class Blocks(ast.NodeTransformer):
 
     def __init__(self, lines: Sequence[str], site: Callable[[Place, str], int]) -> None:
         self.lines, self.site = lines, site
-        self.asked: set[int] = set()  # tests, by id: their outcomes are watched elsewhere
+        self.tests: set[int] = set()  # tests, by id: their outcomes are watched elsewhere
         self.whole: set[int] = set()  # callees and owners of attributes, by id
 
     def _number(self, node: ast.stmt | ast.expr) -> int:
@@ -101,11 +105,13 @@ class Blocks(ast.NodeTransformer):
         return self.site((node.lineno, node.col_offset, last, end), shortened(text))
 
     def _reached(self, node: ast.expr) -> ast.expr:
-        return node if isinstance(node, ast.Constant) else put(self._number(node), REACHED, node)
+        return (
+            node if isinstance(node, ast.Constant) else recorded(self._number(node), REACHED, node)
+        )
 
     def _statement(self, node: ast.stmt) -> ast.stmt:
         """Return a statement that records that this one is reached."""
-        told = put(self._number(node), REACHED, ast.copy_location(ast.Constant(None), node))
+        told = recorded(self._number(node), REACHED, ast.copy_location(ast.Constant(None), node))
         return ast.copy_location(ast.Expr(told), node)
 
     def _body(self, body: list[ast.stmt], *, each: bool) -> list[ast.stmt]:
@@ -121,11 +127,11 @@ class Blocks(ast.NodeTransformer):
 
     def generic_visit(self, node: N) -> N:
         if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
-            self.asked.update(map(id, ast.walk(node.test)))
+            self.tests.update(map(id, ast.walk(node.test)))
         elif isinstance(node, ast.comprehension):
-            self.asked.update(id(one) for test in node.ifs for one in ast.walk(test))
+            self.tests.update(id(one) for test in node.ifs for one in ast.walk(test))
         elif isinstance(node, ast.Match):
-            self.asked.update(map(id, ast.walk(node.subject)))
+            self.tests.update(map(id, ast.walk(node.subject)))
         super().generic_visit(node)
         if isinstance(node, ast.Module | ast.ClassDef):
             return node
@@ -138,27 +144,29 @@ class Blocks(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self.generic_visit(node)
-        if not _is_one(node.body, node.orelse):
+        if not _equal_up_to_copies(node.body, node.orelse):
             node.body, node.orelse = self._reached(node.body), self._reached(node.orelse)
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
-        if id(node) not in self.asked:
+        if id(node) not in self.tests:
             node.values[1:] = map(self._reached, node.values[1:])
         return node
 
     def _value(self, node: ast.expr) -> ast.AST:
         """Return an expression that records its value."""
         if isinstance(node, ast.Call | ast.Attribute) and not _is_mark(node):
-            self.whole.add(id(_marked(node.func if isinstance(node, ast.Call) else node.value)))
+            self.whole.add(
+                id(_without_marks(node.func if isinstance(node, ast.Call) else node.value))
+            )
         read = isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and not _is_mark(node)
-        known = not read or id(node) in self.asked or id(node) in self.whole
+        known = not read or id(node) in self.tests or id(node) in self.whole
         self.generic_visit(node)
-        return node if known else put(self._number(node), VALUE, node)
+        return node if known else recorded(self._number(node), VALUE, node)
 
     def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, GIVING):
+        if isinstance(node, RECORDED_NODES):
             return self._value(node)
         found = super().visit(node)
         if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
@@ -174,7 +182,7 @@ class Blocks(ast.NodeTransformer):
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
         """Leave the pattern as it is."""
         if node.guard is not None:
-            self.asked.update(map(id, ast.walk(node.guard)))
+            self.tests.update(map(id, ast.walk(node.guard)))
             node.guard = self.visit(node.guard)
         node.body = self._body([self.visit(one) for one in node.body], each=False)
         return node
@@ -191,10 +199,12 @@ def _does_nothing(node: ast.stmt) -> bool:
         return True
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
-    return isinstance(node, ast.Assign) and all(_is_one(t, node.value) for t in node.targets)
+    return isinstance(node, ast.Assign) and all(
+        _equal_up_to_copies(t, node.value) for t in node.targets
+    )
 
 
-def _is_one(a: ast.expr, b: ast.expr) -> bool:
+def _equal_up_to_copies(a: ast.expr, b: ast.expr) -> bool:
     """Whether two expressions are equal up to copies."""
     return ast.unparse(_uncopied(a)) == ast.unparse(_uncopied(b))
 
@@ -204,7 +214,7 @@ def _is_mark(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Constant)
 
 
-def _marked(node: ast.expr) -> ast.expr:
+def _without_marks(node: ast.expr) -> ast.expr:
     """Return an expression without recording calls around it."""
     while isinstance(node, ast.Call) and _is_mark(node):
         node = node.args[2]
@@ -215,7 +225,7 @@ def _uncopied(node: ast.expr) -> ast.expr:
     """Return an expression without copying methods and recording calls around it."""
     while isinstance(node, ast.Call):
         if _is_mark(node):
-            node = _marked(node)
+            node = _without_marks(node)
         elif (
             isinstance(node.func, ast.Attribute)
             and node.func.attr in COPIES

@@ -18,21 +18,21 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .instrumentation import ANSWERS, LEADS, Met, Numbers, Site, Watch
+from .instrumentation import HINTS, OUTCOMES, ComparedSides, Numbers, Site, Watch
 from .lengths import LONGEST
 
 Lengths = Mapping[str, int]
-OTHERS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17)  # values of lengths not solved for
+UNSOLVED_LENGTHS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17)  # values of lengths not solved for
 LARGEST = 1 << 40
 ENOUGH_TO_CHANGE = 3  # lengths
 SPARE = 2  # runs beyond the number of coefficients of a polynomial
 CLOSE = 1e-6
-PARTS = 4  # polynomials of one comparison that are solved jointly with others
-MOST = 5  # lengths at which one comparison is tried
-FIRST, ROUNDS, ENOUGH = 2, 3, 24  # runs in each way, rounds, and runs for a fit
+JOINT_POLYNOMIALS = 4  # polynomials of one comparison that are solved jointly with others
+LENGTHS_PER_COMPARISON = 5  # lengths at which one comparison is tried
+FIRST_RUNS, ROUNDS, RUNS_FOR_FIT = 2, 3, 24  # runs in each way, rounds, and runs for a fit
 AT_ONE = 6  # runs with each length set to 1
 SECONDS = 1.0  # of processor time for finding where outcomes change
-STEPS = (
+SEARCH_LENGTHS = (
     16,
     64,
     129,
@@ -46,38 +46,38 @@ STEPS = (
 
 
 @dataclass(frozen=True)
-class Open:
+class OpenComparison:
     """A comparison that had the same outcome whenever it was made.
 
-    ``met``: its sides in each run, for one visit; ``answer``: its outcome.
+    ``sides``: its sides in each run, for one visit; ``answer``: its outcome.
     """
 
     place: tuple[int, int, int]
     site: Site
-    met: tuple[Met, ...]
+    sides: tuple[ComparedSides, ...]
     answer: bool
 
     @property
     def ways(self) -> tuple[str, ...]:
         """The ways of calling the code in which the comparison was made."""
-        return tuple(dict.fromkeys(one.way for one in self.met))
+        return tuple(dict.fromkeys(one.way for one in self.sides))
 
     @property
-    def told(self) -> str:
+    def condition(self) -> str:
         """The condition that held wherever the code was run."""
         return f"`{self.site.text}` is {str(self.answer).lower()}, as it was in every run"
 
 
-def changing(watch: Watch) -> list[Open]:
+def open_comparisons(watch: Watch) -> list[OpenComparison]:
     """Return the comparisons that had one outcome although their sides changed from run to run.
 
     Comparisons made at few lengths are included, as are those decided by values of tensors.
     """
     answers: dict[tuple[int, int], set[bool]] = {}
-    for (number, entry, _), met in watch.met.items():
+    for (number, entry, _), met in watch.sides.items():
         answers.setdefault((number, entry), set()).update(one.answer for one in met)
     found = []
-    for place, met in watch.met.items():
+    for place, met in watch.sides.items():
         site = watch.sites[place[0]]
         if len(answers[place[:2]]) > 1:
             continue
@@ -85,14 +85,14 @@ def changing(watch: Watch) -> list[Open]:
         ran = {tuple(one.at.values()) for one in met} if met[0].at else met  # or no length is free
         seldom = len(ran) < ENOUGH_TO_CHANGE
         if tensor or seldom or len({(one.left, one.right) for one in met}) > 1:
-            found.append(Open(place, site, tuple(met), met[0].answer))
+            found.append(OpenComparison(place, site, tuple(met), met[0].answer))
     return found
 
 
-def both_ways(watch: Watch) -> Iterator[tuple[Lengths, str]]:
+def lengths_of_outcomes(watch: Watch) -> Iterator[tuple[Lengths, str]]:
     """Yield where each comparison with both outcomes first had each of them."""
-    first: dict[tuple[int, int], dict[bool, Met]] = {}
-    for (number, entry, _), met in watch.met.items():
+    first: dict[tuple[int, int], dict[bool, ComparedSides]] = {}
+    for (number, entry, _), met in watch.sides.items():
         for one in met:
             first.setdefault((number, entry), {}).setdefault(one.answer, one)
     for each in first.values():
@@ -163,35 +163,37 @@ def fitted(at: Sequence[Lengths], values: Sequence[float]) -> Polynomial | None:
     return None
 
 
-def difference(one: Met) -> Numbers:
+def difference(one: ComparedSides) -> Numbers:
     """Return the left side minus the right side."""
     return tuple(a - b for a, b in zip(one.left, one.right, strict=True))
 
 
-def parts_of(open_: Open) -> list[Polynomial] | None:
+def parts_of(open_: OpenComparison) -> list[Polynomial] | None:
     """Return the differences between the sides as polynomials; None if some cannot be fitted."""
-    at = [one.at for one in open_.met]
-    gaps = [difference(one) for one in open_.met]
+    at = [one.at for one in open_.sides]
+    gaps = [difference(one) for one in open_.sides]
     if not gaps[0] or any(len(gap) != len(gaps[0]) for gap in gaps):
         return None
     parts = [fitted(at, values) for values in zip(*gaps, strict=True)]
     return None if None in parts else [part for part in parts if part is not None]
 
 
-def turning(open_: Open, met: Sequence[Polynomial] = ()) -> list[dict[str, int]] | None:
+def lengths_of_change(
+    open_: OpenComparison, met: Sequence[Polynomial] = ()
+) -> list[dict[str, int]] | None:
     """Return a few lengths at which the outcome of a comparison changes; None if unknown.
 
     ``met``: polynomials that vanished for earlier comparisons; common zeros with them come first.
     """
-    at, parts = [one.at for one in open_.met], parts_of(open_)
+    at, parts = [one.at for one in open_.sides], parts_of(open_)
     if parts is None:
         return None
     if any(not part.letters() and abs(part(at[0])) > CLOSE for part in parts):
         return []  # one part is nonzero at all lengths
     moving = [part for part in parts if part.letters()]
-    both = [one for part in met for one in _together([*moving, part], at[-1])]
+    both = [one for part in met for one in _common_zeros([*moving, part], at[-1])]
     if len(moving) > 1:
-        return [*both, *_together(moving, at[0])]
+        return [*both, *_common_zeros(moving, at[0])]
     equal = open_.site.sign in ("==", "!=", "in", "not in", "get", "item", "case", "if")
     zeros = _zeros(moving[0], at, equal=equal) if moving else ()
     return list({tuple(one.values()): one for one in (*both, *zeros)}.values())
@@ -206,7 +208,7 @@ def _zeros(part: Polynomial, at: Sequence[Lengths], *, equal: bool) -> Iterator[
         rest = [c for c in letters if c != pivot]
         beside = [
             *dict.fromkeys(tuple(one[c] for c in rest) for one in reversed(at)),
-            *((n,) * len(rest) for n in OTHERS),
+            *((n,) * len(rest) for n in UNSOLVED_LENGTHS),
             *(
                 tuple(n if c == other else 2 for c in rest)
                 for other in rest
@@ -224,7 +226,7 @@ def _zeros(part: Polynomial, at: Sequence[Lengths], *, equal: bool) -> Iterator[
             good = [one for one in near if not equal or abs(part(one)) < CLOSE]
             yield from good
             count += bool(good)
-            if count >= MOST or (good and not rest):
+            if count >= LENGTHS_PER_COMPARISON or (good and not rest):
                 break
 
 
@@ -241,7 +243,7 @@ def roots(part: Callable[[Lengths], float], base: Lengths, pivot: str) -> list[i
     return [round(float(r.real)) for r in map(complex, found) if abs(r.imag) < CLOSE]
 
 
-def _together(parts: Sequence[Polynomial], base: Lengths) -> list[dict[str, int]]:
+def _common_zeros(parts: Sequence[Polynomial], base: Lengths) -> list[dict[str, int]]:
     """Return lengths at which several polynomials are 0, each solved for a different length."""
     for order in itertools.islice(itertools.permutations(parts), 24):
         at, known = dict(base), set[str]()
@@ -257,18 +259,20 @@ def _together(parts: Sequence[Polynomial], base: Lengths) -> list[dict[str, int]
     return []
 
 
-def searched(
-    open_: Open, letters: Sequence[str], see: Callable[[Lengths, str], Met | None]
+def search_along_each(
+    open_: OpenComparison,
+    letters: Sequence[str],
+    see: Callable[[Lengths, str], ComparedSides | None],
 ) -> dict[str, int] | None:
     """Search along one length at a time for lengths at which a comparison's outcome changes.
 
     ``see`` runs the code at given lengths in a given way, and returns what the comparison met
     there.
     """
-    base, way = dict(open_.met[-1].at), open_.met[-1].way
+    base, way = dict(open_.sides[-1].at), open_.sides[-1].way
     for letter in sorted(letters, key=lambda one: one not in "nr"):
         low: tuple[int, float] | None = None
-        for n in STEPS:
+        for n in SEARCH_LENGTHS:
             one = see({**base, letter: n}, way)
             if one is None or len(one.left) != 1:
                 break
@@ -284,14 +288,14 @@ def searched(
 
 
 def _between(
-    open_: Open,
+    open_: OpenComparison,
     base: Lengths,
     letter: str,
     low: tuple[int, float],
     high: tuple[int, float],
-    see: Callable[[Lengths, str], Met | None],
+    see: Callable[[Lengths, str], ComparedSides | None],
 ) -> dict[str, int] | None:
-    way = open_.met[-1].way
+    way = open_.sides[-1].way
     while high[0] - low[0] > 1:
         middle = (low[0] + high[0]) // 2
         one = see({**base, letter: middle}, way)
@@ -304,22 +308,26 @@ def _between(
     return None
 
 
-def untried(open_: Sequence[Open], closed: Callable[[Lengths], bool]) -> Iterator[str]:
+def untested_conditions(
+    open_: Sequence[OpenComparison], closed: Callable[[Lengths], bool]
+) -> Iterator[str]:
     """Yield what held of the comparisons in every run, and may not hold elsewhere.
 
     ``closed`` tells whether lengths are outside the claim anyway.
     """
     for one in open_:
-        if one.site.sign in LEADS:
+        if one.site.sign in HINTS:
             continue
-        at = turning(one)
-        if at is None or any(not closed(lengths) and not _stays(one, lengths) for lengths in at):
-            yield one.told
+        at = lengths_of_change(one)
+        if at is None or any(
+            not closed(lengths) and not _keeps_outcome(one, lengths) for lengths in at
+        ):
+            yield one.condition
 
 
-def _stays(open_: Open, at: Lengths) -> bool:
+def _keeps_outcome(open_: OpenComparison, at: Lengths) -> bool:
     """Whether the sides of a comparison at these lengths imply its usual outcome."""
-    parts, holds = parts_of(open_), ANSWERS.get(open_.site.sign)
+    parts, holds = parts_of(open_), OUTCOMES.get(open_.site.sign)
     if holds is None or parts is None or len(parts) != 1:
         return False
     gap = parts[0](at)
@@ -332,7 +340,7 @@ class Runs(Protocol):
     def call(self, at: Lengths, way: str) -> None:
         """Run only the code."""
 
-    def look(self, at: Lengths, way: str) -> bool:
+    def agrees(self, at: Lengths, way: str) -> bool:
         """Whether code and graph agree; True if they are not run."""
 
     def allowed(self, at: Lengths) -> bool:
@@ -346,88 +354,88 @@ class Runs(Protocol):
 class Search:
     """The search for lengths at which comparisons in some code have another outcome.
 
-    ``ones``: letters of lengths for which the claim includes 1.
+    ``from_one``: letters of lengths for which the claim includes 1.
     """
 
     run: Runs
     watch: Watch
     letters: list[str]
     ways: Sequence[str]
-    ones: Sequence[str] = ()
+    from_one: Sequence[str] = ()
     drawn: Random = field(default_factory=lambda: Random(0))
     _begun: float = 0.0
-    _met_before: list[Polynomial] = field(default_factory=list)
+    _earlier_polynomials: list[Polynomial] = field(default_factory=list)
     _tried: set[tuple[Any, ...]] = field(default_factory=set)
 
     def in_each_way(self) -> tuple[Lengths, str] | None:
         """Return where code and graph differ, and the way of calling, trying each way once."""
         at = self._drawn()
-        return next(((at, way) for way in self.ways if not self.run.look(at, way)), None)
+        return next(((at, way) for way in self.ways if not self.run.agrees(at, way)), None)
 
-    def where_comparisons_turn(self) -> tuple[Lengths, str] | None:
+    def where_outcomes_change(self) -> tuple[Lengths, str] | None:
         """Return lengths and a way of calling at which code and graph were seen to differ."""
         for way in self.ways:
-            for _ in range(FIRST):
-                self._see(self._drawn(), way)
-        self._see_at_one()
+            for _ in range(FIRST_RUNS):
+                self._run_watched(self._drawn(), way)
+        self._run_at_one()
         self._begun = process_time()
-        return next((one for one in self._places() if not self._look(*one)), None)
+        return next((one for one in self._candidates() if not self._agrees_twice(*one)), None)
 
-    def _places(self) -> Iterator[tuple[Lengths, str]]:
+    def _candidates(self) -> Iterator[tuple[Lengths, str]]:
         """Yield where comparisons had both outcomes, and where open ones may change theirs."""
-        yield from both_ways(self.watch)
+        yield from lengths_of_outcomes(self.watch)
         for _ in range(ROUNDS):
             tried = len(self._tried)
             for one in self._open():
-                yield from ((at, way) for at in self._turning(one) for way in one.ways)
-            yield from both_ways(self.watch)
+                yield from ((at, way) for at in self._lengths_of_change(one) for way in one.ways)
+            yield from lengths_of_outcomes(self.watch)
             if len(self._tried) == tried:
                 break
 
-    def _see_at_one(self) -> None:
+    def _run_at_one(self) -> None:
         """Watch runs with lengths of 1, since code may make some comparisons only there."""
-        for letter in self.ones:
-            others = [one for one in self.ones if one != letter]
+        for letter in self.from_one:
+            others = [one for one in self.from_one if one != letter]
             for _ in range(AT_ONE):
-                self._see({**self._drawn(), letter: 1}, self.ways[0])
-                self._see({**self._drawn(), **dict.fromkeys(others, 1)}, self.ways[0])
+                self._run_watched({**self._drawn(), letter: 1}, self.ways[0])
+                self._run_watched({**self._drawn(), **dict.fromkeys(others, 1)}, self.ways[0])
 
-    def told(self) -> list[str]:
+    def conditions(self) -> list[str]:
         """Return the conditions on comparisons that held wherever the code was run."""
-        return list(dict.fromkeys(untried(self._open(), self._is_closed)))
+        return list(dict.fromkeys(untested_conditions(self._open(), self._is_closed)))
 
-    def of_lengths(self) -> list[str]:
+    def length_conditions(self) -> list[str]:
         """Return those of comparisons that involve lengths alone, not values in tensors."""
         known = [one for one in self._open() if parts_of(one)]
-        return list(dict.fromkeys(untried(known, self._is_closed)))
+        return list(dict.fromkeys(untested_conditions(known, self._is_closed)))
 
     def _is_closed(self, at: Lengths) -> bool:
-        short = any(n < (1 if letter in self.ones else 2) for letter, n in at.items())
+        short = any(n < (1 if letter in self.from_one else 2) for letter, n in at.items())
         return short or not self.run.allowed(at)
 
-    def _open(self) -> list[Open]:
+    def _open(self) -> list[OpenComparison]:
         """Return the open comparisons, each for the visit of which most is known."""
-        found: dict[tuple[int, int], Open] = {}
-        for one in changing(self.watch):
+        found: dict[tuple[int, int], OpenComparison] = {}
+        for one in open_comparisons(self.watch):
             known = found.get(one.place[:2])
-            if known is None or len(one.met) > len(known.met):
+            if known is None or len(one.sides) > len(known.sides):
                 found[one.place[:2]] = one
         return list(found.values())
 
-    def _now(self, open_: Open) -> Open | None:
+    def _updated(self, open_: OpenComparison) -> OpenComparison | None:
         """Return the same comparison with what it has met since; None if it is no longer open."""
         return next((one for one in self._open() if one.place[:2] == open_.place[:2]), None)
 
-    def _turning(self, open_: Open) -> list[dict[str, int]]:
+    def _lengths_of_change(self, open_: OpenComparison) -> list[dict[str, int]]:
         """Return lengths that can be run at which a comparison's outcome changes."""
-        now = self._now(open_)  # runs for other comparisons add to this one
+        now = self._updated(open_)  # runs for other comparisons add to this one
         if now is None or process_time() - self._begun > SECONDS:
             return []
         open_ = now
-        at = turning(open_, self._met_before)
-        if at is None and len(open_.met) < ENOUGH and open_.met[0].left:
-            base, way = open_.met[-1].at, open_.met[-1].way
-            for k in range(ENOUGH):
+        at = lengths_of_change(open_, self._earlier_polynomials)
+        if at is None and len(open_.sides) < RUNS_FOR_FIT and open_.sides[0].left:
+            base, way = open_.sides[-1].at, open_.sides[-1].way
+            for k in range(RUNS_FOR_FIT):
                 chosen = self.drawn.sample(self.letters, min(len(self.letters), 1 + k % 3))
                 more, same = (
                     self.drawn.randint(1, 6),
@@ -439,16 +447,20 @@ class Search:
                     else base[c] + (more if same else self.drawn.randint(1, 6))
                     for c in chosen
                 }
-                self._see({**base, **moved}, way)
-            now = self._now(open_)
+                self._run_watched({**base, **moved}, way)
+            now = self._updated(open_)
             open_ = now or open_
-            at = turning(open_, self._met_before) if now else []
-        if at is None and open_.met[0].left:
-            found = searched(open_, self.letters, lambda at, way: self._met(open_, at, way))
+            at = lengths_of_change(open_, self._earlier_polynomials) if now else []
+        if at is None and open_.sides[0].left:
+            found = search_along_each(
+                open_, self.letters, lambda at, way: self._sides_at(open_, at, way)
+            )
             at = [found] if found else []
         parts = parts_of(open_) or ()
-        self._met_before += [part for part in parts if part not in self._met_before][:PARTS]
-        return list(islice((one for one in at or () if self._fits(one)), MOST))
+        self._earlier_polynomials += [
+            part for part in parts if part not in self._earlier_polynomials
+        ][:JOINT_POLYNOMIALS]
+        return list(islice((one for one in at or () if self._fits(one)), LENGTHS_PER_COMPARISON))
 
     def _fits(self, at: Lengths) -> bool:
         return (
@@ -464,25 +476,25 @@ class Search:
                 return at
         return dict.fromkeys(self.letters, 3)
 
-    def _see(self, at: Lengths, way: str) -> None:
+    def _run_watched(self, at: Lengths, way: str) -> None:
         if self._fits(at):
             with self.watch.run(at, way):
                 self.run.call(at, way)
 
-    def _met(self, open_: Open, at: Lengths, way: str) -> Met | None:
+    def _sides_at(self, open_: OpenComparison, at: Lengths, way: str) -> ComparedSides | None:
         """Run the code and return what a comparison meets, or None."""
-        known = self.watch.met.setdefault(open_.place, [])
+        known = self.watch.sides.setdefault(open_.place, [])
         count = len(known)
         if process_time() - self._begun < SECONDS:
-            self._see(at, way)
+            self._run_watched(at, way)
         return known[-1] if len(known) > count else None
 
-    def _look(self, at: Lengths, way: str) -> bool:
+    def _agrees_twice(self, at: Lengths, way: str) -> bool:
         """Compare code and graph twice, as calls may cache results; then watch the code."""
         key = (*at.values(), way)
         if key in self._tried or not self._fits(at):
             return True
         self._tried.add(key)
-        fine = self.run.look(at, way) and self.run.look(at, way)
-        self._see(at, way)
+        fine = self.run.agrees(at, way) and self.run.agrees(at, way)
+        self._run_watched(at, way)
         return fine

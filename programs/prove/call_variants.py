@@ -14,12 +14,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 import torch
 from torch import Tensor, nn
 
-from .comparison import apart
+from .comparison import in_other_layout
 
-HOW = {
-    "gradients": "with gradients wanted",
+WAY_TEXTS = {
+    "gradients": "with inputs that require gradients",
     "trained": "with parameters as inputs",
-    "apart": "with inputs that are not contiguous",
+    "strided": "with inputs that are not contiguous",
     "inference": "in inference mode",
     "one": "with one parameter, which is not contiguous, for all inputs of its shape",
     "shared": "with one array for all inputs of its shape but the first",
@@ -27,26 +27,28 @@ HOW = {
     "int32": "with int32 positions",
     "enabled": "with gradients enabled",
     "computed": "with inputs that were computed with gradients",
-    "view": "with inputs that are a part of others, which were written to",
+    "view": "with inputs that are views of arrays that were written to",
     "made": "with inputs that were made in inference mode",
     "subclass": "with inputs of a subclass of Tensor",
-    "first": "with gradients wanted of the first input alone, which is not contiguous",
-    "rest": "with gradients wanted of all but the first input, which are not contiguous",
-    "frozen": "with no gradients wanted of parameters",
+    "first": "with only the first input requiring gradients, and not contiguous",
+    "rest": "with all inputs but the first requiring gradients, and not contiguous",
+    "frozen": "with parameters that require no gradients",
 }
-ALL = ("plain", *HOW)
+ALL_WAYS = ("plain", *WAY_TEXTS)
 GRADIENTS = ("gradients", "trained", "one", "enabled", "computed", "first", "rest", "frozen")
 
 
-def given_in(way: str, inputs: Sequence[Tensor], rows: Sequence[int | None]) -> tuple[Tensor, ...]:
+def inputs_for(
+    way: str, inputs: Sequence[Tensor], rows: Sequence[int | None]
+) -> tuple[Tensor, ...]:
     """Return the numbers of a call made in some way: with repeated rows, or shared inputs.
 
     ``rows``: the batch axis of each input, if it has one.
     """
     if way == "one":  # inputs of one shape are one array, as in self-attention
-        return _as_one(inputs)
+        return _shared_by_shape(inputs)
     if way == "shared":  # as keys and values may be
-        return (*inputs[:1], *_as_one(inputs[1:]))
+        return (*inputs[:1], *_shared_by_shape(inputs[1:]))
     if way == "repeated":
         return tuple(
             x if row is None else x.narrow(row, 0, 1).expand(x.shape)
@@ -55,13 +57,13 @@ def given_in(way: str, inputs: Sequence[Tensor], rows: Sequence[int | None]) -> 
     return tuple(inputs)
 
 
-def _as_one(inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def _shared_by_shape(inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Return one array for all inputs of a shape."""
     first: dict[torch.Size, Tensor] = {}
     return tuple(first.setdefault(x.shape, x) if x.is_floating_point() else x for x in inputs)
 
 
-def called_in(
+def call_in(
     way: str,
     code: Callable[..., Iterable[Tensor]],
     inputs: Sequence[Tensor],
@@ -70,7 +72,7 @@ def called_in(
     """Call code in some way on copies of these inputs; its exceptions propagate.
 
     >>> double = lambda x: (x + x if x.is_contiguous() else x,)
-    >>> [called_in(way, double, [torch.ones(2, 2)])[0].sum().item() for way in ("plain", "apart")]
+    >>> [call_in(way, double, [torch.ones(2, 2)])[0].sum().item() for way in ("plain", "strided")]
     [8.0, 4.0]
     """
     inside = way in ("computed", "made", "first", "rest")
@@ -91,7 +93,7 @@ def _copies(inputs: Sequence[Tensor], way: str) -> dict[int, Tensor]:
     if way in ("first", "rest"):
         own = [(k == 0) == (way == "first") for k in range(len(inputs))]
         return {
-            id(x): _copied(apart(x) if other else x, "computed" if other else "plain")
+            id(x): _copied(in_other_layout(x) if other else x, "computed" if other else "plain")
             for x, other in zip(inputs, own, strict=True)
         }
     return {id(x): _copied(x, way) for x in inputs}  # the same array stays the same
@@ -122,14 +124,14 @@ def _copied(x: Tensor, way: str) -> Tensor:
         kept = torch.cat((x.new_zeros(1), x.as_strided((_stored(x),), (1,)).clone()))
         return kept.as_strided(x.shape, x.stride(), 1)
     if way in ("trained", "one"):
-        return nn.Parameter(apart(x))
+        return nn.Parameter(in_other_layout(x))
     if way == "computed":
         return x.clone().requires_grad_() * 1
     if way == "view":
         return torch.cat((x.new_zeros(1), x.flatten())).mul_(1)[1:].view(x.shape)
     if way == "subclass":
         return x.clone().as_subclass(_Own)
-    return apart(x) if way == "apart" else x.clone().requires_grad_(way == "gradients")
+    return in_other_layout(x) if way == "strided" else x.clone().requires_grad_(way == "gradients")
 
 
 def _stored(x: Tensor) -> int:
@@ -138,7 +140,7 @@ def _stored(x: Tensor) -> int:
 
 
 @contextmanager
-def flat_weights_drawn(modules: Iterable[nn.Module]) -> Iterator[bool]:
+def random_flat_weights(modules: Iterable[nn.Module]) -> Iterator[bool]:
     """Replace constant parameters, such as zeros before training, by random numbers in a context.
 
     Yields whether there are any.
@@ -155,11 +157,11 @@ def flat_weights_drawn(modules: Iterable[nn.Module]) -> Iterator[bool]:
 
 
 @contextmanager
-def weights_drawn(modules: Iterable[nn.Module]) -> Iterator[bool]:
-    """All parameters are any numbers for a while: what they were, in another order and scaled.
+def random_weights(modules: Iterable[nn.Module]) -> Iterator[bool]:
+    """Shuffle and scale the entries of all parameters within a context.
 
-    Those that were one number everywhere are drawn.  So nothing is left that holds of weights at
-    their start alone, such as a matrix that is its own transpose.  Yields whether there are any.
+    Constant parameters are replaced by random numbers.  So no property of initial weights is left,
+    such as a symmetric matrix.  Yields whether there are any.
     """
     kept = list(modules)
     numbers = {id(p): p for module in kept for p in module.parameters() if _is_number(p)}
@@ -170,11 +172,11 @@ def weights_drawn(modules: Iterable[nn.Module]) -> Iterator[bool]:
         scales = torch.rand(p.numel(), generator=generator) + 0.5
         return (p.detach().flatten()[order] * scales).reshape(p.shape)
 
-    with flat_weights_drawn(kept), _filled(numbers.values(), mixed):
+    with random_flat_weights(kept), _filled(numbers.values(), mixed):
         yield bool(numbers)
 
 
-def trained(modules: Iterable[nn.Module]) -> list[nn.Parameter]:
+def trainable(modules: Iterable[nn.Module]) -> list[nn.Parameter]:
     """Return the trainable floating-point parameters of these modules, without duplicates."""
     found = {id(p): p for module in modules for p in module.parameters() if _is_number(p)}
     return [p for p in found.values() if p.requires_grad]

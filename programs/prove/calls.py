@@ -92,17 +92,17 @@ def calls_of(subject: Subject) -> tuple[Call, ...]:
         x = torch.randn(3, _tokens(subject), subject.embed)
         return (Call("call", subject.call, (x,), ("B n E",), used, _beside(subject)),)
     if isinstance(subject, Bias) and subject.bias is not None:
-        return (_counted("biased", subject.bias, used, _beside(subject)),)
+        return (_call_of_counts("biased", subject.bias, used, _beside(subject)),)
     if isinstance(subject, Bias):
         return tuple(_windowed(subject))
     if isinstance(subject, Mask):
-        return (_counted("masked", subject.mask, used, _beside(subject)),)
+        return (_call_of_counts("masked", subject.mask, used, _beside(subject)),)
     if isinstance(subject, Pair):
-        return _compared(subject)
+        return _pair_calls(subject)
     return ()
 
 
-def _compared(subject: Pair) -> tuple[Call, ...]:
+def _pair_calls(subject: Pair) -> tuple[Call, ...]:
     """Return each result of both programs, on the same inputs; every length may be symbolic."""
     free = "".join(c for told in subject.letters for c in told.split() if c.isalpha())
     each = tuple(subject.module.children()) if subject.module is not None else ()
@@ -112,7 +112,7 @@ def _compared(subject: Pair) -> tuple[Call, ...]:
     )
 
 
-def _counted(
+def _call_of_counts(
     name: str,
     made: Callable[[int, int], Tensor],
     used: tuple[nn.Module, ...],
@@ -191,7 +191,7 @@ def _tokens(subject: Subject) -> int:
 def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
     """Return what is passed, omitted or chosen in a call: the conditions of a proof about it.
 
-    ``padded``: the call is also told which tokens count.
+    ``padded``: the call also receives a padding mask.
     """
     given = subject.given
     told = [*given.get("values", "").split("; "), given.get("image", "")]
@@ -200,7 +200,7 @@ def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
     if "constants" in given:
         told.append(f"{given['constants']} is made here, the same for all tokens")
     if "context" in given:
-        told.append("keys and values are of a context that is drawn here")
+        told.append("keys and values come from a context that is drawn here")
     if padded:
         told.append(given.get("padding", ""))
         return tuple(Condition(one, "where") for one in told if one)
@@ -251,11 +251,11 @@ def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, .
             where = (*where, Condition("no mask is given", "where"))
         letters = ("B H r D", "B G n D", "B G n D")
         found.append(Call("attend", on_three, (q, k, v), letters, used, where))
-        found += _under(subject, (q, k, v), letters, used)
+        found += _masked_calls(subject, (q, k, v), letters, used)
     return tuple(found)
 
 
-def _under(
+def _masked_calls(
     subject: Attention,
     three: tuple[Tensor, ...],
     letters: tuple[str, ...],
@@ -295,7 +295,7 @@ def symbolic(call: Call, fixed: str = "") -> tuple[tuple[bool, ...], ...]:
     return tuple(tuple(letter in free for letter in told.split()) for told in call.letters)
 
 
-MAKES = ("forward", "get_bias", "get_relative_position_bias", "_get_rel_pos_bias")
+BIAS_METHODS = ("forward", "get_bias", "get_relative_position_bias", "_get_rel_pos_bias")
 
 
 def places_of(module: nn.Module | None) -> int:
@@ -326,8 +326,8 @@ def _windowed(subject: Bias) -> Iterator[Call]:
         return
     longer = [n for n in sizes if n > 1]
     try:
-        copy = _drawn(module)
-        made = _made(copy)
+        copy = _with_random_weights(module)
+        made = _bias_maker(copy)
     except Exception:  # noqa: BLE001 (copying may fail, and calls may lack a signature)
         return
     if made is None:
@@ -340,7 +340,7 @@ def _windowed(subject: Bias) -> Iterator[Call]:
             bias = bias[0]
         if bias.ndim != 3 or tuple(bias.shape[1:]) != (places, places):
             raise ValueError(
-                f"a window of {told} wants a bias of (heads, {places}, {places}); {name} gives "
+                f"wanted a bias of (heads, {places}, {places}) for a window of {told}; {name} gave "
                 f"{tuple(bias.shape)}"
             )
         return bias.reshape(-1, *longer, *longer)
@@ -357,7 +357,7 @@ def _sizes(told: Any) -> tuple[int, ...]:
     return tuple(told) if whole else ()
 
 
-def _drawn(module: nn.Module) -> nn.Module:
+def _with_random_weights(module: nn.Module) -> nn.Module:
     copy = deepcopy(module)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -366,12 +366,12 @@ def _drawn(module: nn.Module) -> nn.Module:
     return copy
 
 
-def _made(module: Any) -> Callable[[], Tensor] | None:
+def _bias_maker(module: Any) -> Callable[[], Tensor] | None:
     """Return how a module makes its bias: a call without inputs, or its table at its index."""
-    for name in MAKES:
+    for name in BIAS_METHODS:
         call = getattr(module, name, None)
         written = name != "forward" or type(module).forward is not nn.Module.forward
-        if call is not None and written and not _wants(call):
+        if call is not None and written and not _requires_input(call):
             return module if name == "forward" else call  # type: ignore[no-any-return]
     if not isinstance(getattr(module, "relative_position_bias_table", None), Tensor):
         return None
@@ -385,7 +385,7 @@ def _made(module: Any) -> Callable[[], Tensor] | None:
     return gathered
 
 
-def _wants(call: Any) -> bool:
+def _requires_input(call: Any) -> bool:
     """Whether a call requires an input."""
     return any(
         p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)

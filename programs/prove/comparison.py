@@ -26,14 +26,14 @@ from attnproof.symbolic.terms import Term
 from ...numeric.torch_reading import TorchReading
 from ..subjects import lengths_in
 from .calls import Call
-from .guards import met
+from .guards import satisfied
 from .operations import Notes, Unread
 from .operations.reading import NARROW
 from .statements import Axes, Graph
 
-CALLS = 4  # how often a call is repeated
-CHANGES = "a later call of the code gives something else for the same input"
-COARSE_AGAIN = 1e-4  # tolerance: the same numbers may be summed in another order
+REPEATS = 4  # how often a call is repeated
+CHANGES = "a later call of the code returns another result for the same input"
+REPEAT_TOLERANCE = 1e-4  # tolerance: the same numbers may be summed in another order
 
 
 def wrong_reading(graph: Graph, axes: Axes) -> str:
@@ -42,20 +42,20 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
     letters = [told.split() for told in graph.call.letters]
     try:
         inputs = [
-            given_for(x)(*(axes[c] for c in own)).named(name)
+            kind_of_given(x)(*(axes[c] for c in own)).named(name)
             for name, own, x in zip(names, letters, graph.call.inputs, strict=True)
         ]
         values = {told: given.named(told) for told, given in graph.givens.items()}
-        term = graph.on(values)(*inputs)
+        term = graph.as_function(values)(*inputs)
     except (Unread, ValueError) as error:
         return str(error)
     code, others = graph.call.code, _of_other_sizes(graph.call, axes)
     own = graph.exported.values
     plain = [(code, graph.call.inputs, own), (code, others, own)]
-    drawn = _drawn(graph)
-    if gives_otherwise(code, others, result_of(code, others)):
+    drawn = _random_tables(graph)
+    if result_changed(code, others, result_of(code, others)):
         return CHANGES
-    for call, tried, tables in [*plain, (run_of(graph, drawn), graph.call.inputs, drawn)]:
+    for call, tried, tables in [*plain, (result_function(graph, drawn), graph.call.inputs, drawn)]:
         try:
             with torch.no_grad():
                 wrong = _wrong(graph, axes, term, call, tried, tables)
@@ -66,7 +66,7 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
             return wrong
     crossed = [(code, inputs) for inputs in _of_crossed_sizes(graph, axes)]
     for call, tried in (
-        (_with_gradients(code), tuple(map(apart, others))),
+        (_with_gradients(code), tuple(map(in_other_layout, others))),
         (_with_gradients(code, trained=True), others),
         *crossed,
     ):
@@ -80,7 +80,7 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
     return ""
 
 
-def given_for(x: Tensor) -> Callable[..., Any]:
+def kind_of_given(x: Tensor) -> Callable[..., Any]:
     """Return the given for an input: arbitrary truth values, integers or real numbers."""
     if x.dtype == torch.bool:
         return boolean
@@ -96,19 +96,19 @@ def result_of(code: Callable[..., Tensor], inputs: Sequence[Tensor]) -> Tensor |
         return None
 
 
-def gives_otherwise(
+def result_changed(
     code: Callable[..., Tensor], inputs: Sequence[Tensor], before: Tensor | None
 ) -> bool:
     """Whether one of several calls gives another result than an earlier call.
 
     A graph covers a single call, not state that the code keeps in Python between calls.
     """
-    for _ in range(CALLS):
+    for _ in range(REPEATS):
         now = result_of(code, inputs)
         if before is None or now is None:
             return now is not before
         if now.shape != before.shape or not torch.allclose(
-            now, before, COARSE_AGAIN, COARSE_AGAIN, equal_nan=True
+            now, before, REPEAT_TOLERANCE, REPEAT_TOLERANCE, equal_nan=True
         ):
             return True
     return False
@@ -131,6 +131,7 @@ def _wrong(
     }
     tables = {graph.tables[name]: value for name, value in values.items()}
     notes = graph.program.notes
+    tables |= {name: values[table] for name, table in notes.states.items()}
     kept = {id(graph.exported.values[name]): value for name, value in values.items()}
     rows = {told: (kept.get(id(table), table), axis) for told, (table, axis) in notes.rows.items()}
     names = [f"input_{k}" for k in range(len(inputs))]
@@ -146,7 +147,7 @@ def _wrong(
     )
 
 
-def _drawn(graph: Graph) -> dict[str, Tensor]:
+def _random_tables(graph: Graph) -> dict[str, Tensor]:
     """Return other numbers for the tables in the term, which reveal what ones and zeros hide.
 
     Those of a matrix are smaller the wider it is, so that no exponential of a product overflows.
@@ -166,19 +167,27 @@ def _width(table: Tensor) -> float:
     return math.sqrt(table.shape[-1]) if table.dim() > 1 and table.shape[-1] else 1.0
 
 
-def run_of(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., Tensor]:
+def result_function(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., Tensor]:
     """Return the graph as a function, with these numbers in its tables."""
-    every, place = runs_of(graph, tables), graph.exported.place or 0
-    return lambda *inputs: every(*graph.exported.taken(inputs))[place]
+    every, place = results_function(graph, tables), graph.exported.place or 0
+    return lambda *inputs: every(*graph.exported.in_graph_order(inputs))[place]
 
 
-def runs_of(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., tuple[Tensor, ...]]:
+def results_function(
+    graph: Graph, tables: Mapping[str, Tensor]
+) -> Callable[..., tuple[Tensor, ...]]:
     """Return a function for all outputs of the graph; it takes inputs in the graph's order."""
     program, roles = graph.exported.program, graph.exported.roles
     stored = program.state_dict | program.constants
     told = [(roles[spec.arg.name], spec) for spec in program.graph_signature.input_specs]
     fixed = [
-        None if kind == "input" else tables[name] if kind == "table" else stored[str(spec.target)]
+        None
+        if kind == "input"
+        else tables[name]
+        if kind == "table"
+        else torch.complex(*(tables[part] for part in name))
+        if kind == "pair"
+        else stored[str(spec.target)]
         for (kind, name), spec in told
     ]
     kinds = [kept.kind for kept in program.graph_signature.output_specs]
@@ -207,17 +216,26 @@ def _with_gradients(code: Callable[..., Tensor], *, trained: bool = False) -> Ca
     return run
 
 
-def apart(x: Tensor) -> Tensor:
+def in_other_layout(x: Tensor) -> Tensor:
     """Return the same numbers in another memory layout."""
     return x.transpose(0, -1).contiguous().transpose(0, -1) if x.ndim > 1 else x
 
 
 def _of_other_sizes(call: Call, axes: Axes) -> tuple[Tensor, ...]:
-    """Return inputs like those of a call, each symbolic axis longer by a different amount."""
-    generator = torch.Generator().manual_seed(1)
+    """Return inputs like those of a call, each symbolic axis longer by a different amount.
+
+    If the code rejects more, they are shorter.
+    """
     sizes = _symbolic(call, axes).items()
-    more = {length: n + place for place, (length, n) in enumerate(sizes, start=1)}
-    return _inputs(call, _shapes(call, axes, more), generator)
+    longer = {length: n + place for place, (length, n) in enumerate(sizes, start=1)}
+    shorter = {length: max(2, n - place) for place, (length, n) in enumerate(sizes, start=1)}
+    found: tuple[Tensor, ...] = ()
+    for other in (shorter, longer):
+        generator = torch.Generator().manual_seed(1)
+        inputs = _inputs(call, _shapes(call, axes, other), generator)
+        if not found or result_of(call.code, inputs) is not None:
+            found = inputs
+    return found
 
 
 def _of_crossed_sizes(graph: Graph, axes: Axes) -> Iterator[tuple[Tensor, ...]]:
@@ -241,7 +259,7 @@ def _of_crossed_sizes(graph: Graph, axes: Axes) -> Iterator[tuple[Tensor, ...]]:
             for length, n in zip(shape, own, strict=True)
             if isinstance(length, str)
         }
-        if met(graph.exported.conditions, known):
+        if satisfied(graph.exported.conditions, known):
             yield _inputs(call, shapes, generator)
 
 
@@ -275,16 +293,16 @@ def _inputs(
     return tuple(found)
 
 
-WHOLE = (*NARROW, torch.int32, torch.uint32, torch.uint64)
+INTEGERS = (*NARROW, torch.int32, torch.uint32, torch.uint64)
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     **{name: getattr(torch, name) for name in ("erf", "trunc", "floor", "ceil", "round")},
     **{name: getattr(torch.nn.functional, name) for name in ("softplus", "mish", "hardswish")},
-    **{f"trunc_{str(d).removeprefix('torch.')}": partial(Tensor.to, dtype=d) for d in WHOLE},
+    **{f"trunc_{str(d).removeprefix('torch.')}": partial(Tensor.to, dtype=d) for d in INTEGERS},
 }
 # Code may compute in float32 internally, tables included; the term is evaluated in float64.  A
 # wrong reading of an operation is off by the magnitude of the numbers.
-COARSE = 2.0**-23
-FEW = 16  # operations allowed beyond those of the graph: short code has angles too
+ROUNDING = 2.0**-23
+EXTRA_OPERATIONS = 16  # operations allowed beyond those of the graph: short code has angles too
 
 
 def disagreement(
@@ -324,12 +342,12 @@ def disagreement(
     both = got.isfinite() & want.isfinite()
     notes.undefined.append(bool((got.isnan() & want.isfinite()).any()))
     if want.numel() and not bool((both | want.isneginf()).any()):
-        return "the code gives no number at random inputs"
+        return "the code returns no finite number at random inputs"
     gap = (got - want).abs()
     # The fill value of a mask may be far larger, and is the same on both sides.
-    differ = both & (gap > COARSE * want.abs())
+    differ = both & (gap > ROUNDING * want.abs())
     largest = float(want[differ].abs().max()) if bool(differ.any()) else 0.0
-    allowed = COARSE * (FEW + operations) * 64 * max(1.0, largest)
+    allowed = ROUNDING * (EXTRA_OPERATIONS + operations) * 64 * max(1.0, largest)
     gap = gap[differ]
     worst = float(gap.max()) if gap.numel() else 0.0
     # Where the term is not finite it divides by 0, which the conditions of every verdict exclude.

@@ -30,8 +30,7 @@ from ..subjects import Pair, Subject
 from .calls import Call
 from .exporting import Exported
 from .gate import Gate
-from .guards import Binding, alike, possible, ranges_told
-from .guards import told as told_at
+from .guards import Binding, letter_equations, printed_conditions, printed_ranges, satisfiable
 from .least_lengths import Bounds, from_one
 from .nodes import nodes_of
 from .operations import Unread
@@ -45,7 +44,7 @@ ONE_CALL = Condition("every float32 call in evaluation without autocast runs thi
 ON_CPU = Condition("calls run on the CPU (the code checks the device)", "where")
 BY_VALUE = Condition("this covers values, not gradients", "where")
 ORDERED = ("composition", "identity-at-zero")  # laws that rotate a result again
-IN_ORDER = Condition("its channels are returned in the order in which they came", "where")
+IN_ORDER = Condition("channels are returned in the order of the input", "where")
 NO_NAN = "the code gives no NaN"
 SHORT = 60  # characters of a formula that fits in the line
 
@@ -79,7 +78,12 @@ class Conditions:
             dict.fromkeys(
                 map(
                     self.lettered,
-                    (*settings, *ranges_told(own), *self._fixed(graphs), *alike(self.letters)),
+                    (
+                        *settings,
+                        *printed_ranges(own),
+                        *self._fixed(graphs),
+                        *letter_equations(self.letters),
+                    ),
                 )
             )
         )
@@ -126,14 +130,14 @@ class Conditions:
 
         ``bounds``: lengths that the statement writes in terms of others.
         """
-        as_told = from_one(bounds)
+        rewritten = from_one(bounds)
         used = [
             (
                 g.exported.conditions,
                 g.exported.ranges,
                 list(
                     dict.fromkeys(
-                        tuple((symbol, as_told(length)) for symbol, length in one)
+                        tuple((symbol, rewritten(length)) for symbol, length in one)
                         for p in g.programs
                         for one in p.met
                     )
@@ -141,22 +145,22 @@ class Conditions:
             )
             for g in graphs.values()
         ]
-        if not possible(used):
-            raise Unread("no lengths were found at which the law meets the guards")
+        if not satisfiable(used):
+            raise Unread("no lengths were found at which the law satisfies the guards")
         longest: dict[Term, int] = {}
         for g in graphs.values():
             for program in g.programs:
                 for length, most in program.notes.longest.items():
-                    told_length = as_told(length)
+                    told_length = rewritten(length)
                     longest[told_length] = min(most, longest.get(told_length, most))
-        told = dict.fromkeys(ranges_told([(r, met) for _, r, met in used], longest))
-        told |= dict.fromkeys(t for c, r, met in used for t in told_at(c, met, r))
+        told = dict.fromkeys(printed_ranges([(r, met) for _, r, met in used], longest))
+        told |= dict.fromkeys(t for c, r, met in used for t in printed_conditions(c, met, r))
         told |= dict.fromkeys(
             t
             for g, (_, _, met) in zip(graphs.values(), used, strict=True)
-            for t in _always_alike(g, met)
+            for t in _always_equal(g, met)
         )
-        told |= dict.fromkeys(alike(self.letters) if "r" in self.letters else ())
+        told |= dict.fromkeys(letter_equations(self.letters) if "r" in self.letters else ())
         told |= dict.fromkeys(self._fixed(graphs.values()))
         return tuple(Condition(self.lettered(t), "for") for t in told)
 
@@ -167,6 +171,11 @@ class Conditions:
         kind = self.subject.kind
         by_value = kind == "pair" or involves_gradients(law.id, kind)
         said = (BY_VALUE,) if by_value else ()
+        state = (name for g in graphs.values() for name in sorted(g.exported.state))
+        left = dict.fromkeys(re.sub(r"^\d+_", "", name) for name in state)
+        if left and kind == "pair":
+            told = f"what the code leaves in {' and '.join(left)} for later calls is not compared"
+            said = (*said, Condition(told, "where"))
         if law.limits:
             said = (*said, Condition(law.limits, "where"))
         if law.id in ORDERED and reorders(self.subject):
@@ -184,22 +193,22 @@ class Conditions:
         self, graphs: Mapping[str, Graph], gates: Mapping[str, Gate]
     ) -> tuple[Condition, ...]:
         """Return what is assumed about a law's calls: how they are made, and how they were read."""
-        told = [c for g in graphs.values() for c in (*g.call.where, *widths_told(g.exported))]
+        told = [c for g in graphs.values() for c in (*g.call.where, *integer_widths(g.exported))]
         told += [ON_CPU for g in graphs.values() if self._asks_device(g)]
         told += [c for name in graphs for c in gates[name].where]
         raising = (gates[name].raises for name in graphs)
         told += [
-            Condition(f"the code does not raise, as it does at {self.at(lengths)}", "where")
+            Condition(f"the code does not raise (it does at {self.at(lengths)})", "where")
             for lengths in raising
             if lengths
         ]
-        told += [self._of_none(gates[name]) for name in graphs if gates[name].none]
+        told += [self._nan_condition(gates[name]) for name in graphs if gates[name].nan_at]
         return *told, *readings_of(graphs.values())
 
-    def _of_none(self, gate: Gate) -> Condition:
+    def _nan_condition(self, gate: Gate) -> Condition:
         """State that the code gives numbers where it was seen to give NaN."""
-        seen = "of zeros" if gate.of_zeros else f"at {self.at(gate.none or {})}"
-        return Condition(f"{NO_NAN}, as it does {seen}", "where")
+        seen = "for zeros" if gate.nan_at_zeros else f"at {self.at(gate.nan_at or {})}"
+        return Condition(f"{NO_NAN} (it does {seen})", "where")
 
 
 def readings_of(graphs: Iterable[Graph]) -> tuple[Condition, ...]:
@@ -211,14 +220,16 @@ def readings_of(graphs: Iterable[Graph]) -> tuple[Condition, ...]:
     )
 
 
-def _always_alike(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
+def _always_equal(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
     """Return the letters of lengths that a law keeps equal in all its calls of a program."""
     names = {str(length): letter for letter, length, _ in graph.axes}
-    each = [set(alike({names[s]: t for s, t in binding if s in names})) for binding in met]
+    each = [
+        set(letter_equations({names[s]: t for s, t in binding if s in names})) for binding in met
+    ]
     return tuple(sorted(set.intersection(*each))) if each else ()
 
 
-MOST = 1 << 31  # positions and lengths below this are not worth a condition
+LENGTH_LIMIT = 1 << 31  # positions and lengths below this are not worth a condition
 # By operation: a bound on its result, from those on its operands and the one on lengths.
 RULES: dict[str, Callable[[list[int], int], int]] = {
     "add": lambda given, _: sum(given),
@@ -258,13 +269,13 @@ FILLS = (
 PICKS = ("index", "index_select", "embedding", "gather")
 
 
-def widths_told(exported: Exported) -> tuple[Condition, ...]:
-    """Return the condition under which no integer wraps around, unless none does below ``MOST``."""
+def integer_widths(exported: Exported) -> tuple[Condition, ...]:
+    """Return the condition under which no integer wraps around; empty if none does below it."""
     nodes = tuple(nodes_of(exported.nodes))
-    wrong = _wraps(exported, nodes, MOST)
+    wrong = _wraps(exported, nodes, LENGTH_LIMIT)
     if not wrong:
         return ()
-    low = bisect_left(range(1, MOST), True, key=lambda n: bool(_wraps(exported, nodes, n)))
+    low = bisect_left(range(1, LENGTH_LIMIT), True, key=lambda n: bool(_wraps(exported, nodes, n)))
     if low < 2:
         return (Condition(f"no integer overflows in {wrong}", "if"),)
     return (Condition(f"positions and lengths stay below {low + 1}, where {wrong} overflows"),)
@@ -334,7 +345,7 @@ def _of(given: Any, sizes: dict[Node, int], dtype: Any) -> int:
         return abs(int(given))
     if given in sizes:
         return sizes[given]
-    return torch.iinfo(dtype).max if dtype is not None else MOST
+    return torch.iinfo(dtype).max if dtype is not None else LENGTH_LIMIT
 
 
 def _counts(given: Any, *, numbers: bool) -> bool:

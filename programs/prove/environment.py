@@ -82,13 +82,13 @@ SETTINGS = frozenset(
 )
 
 
-def asked_elsewhere(codes: Mapping[CodeType, Mapping[str, Any]]) -> Iterator[str]:
+def environment_conditions(codes: Mapping[CodeType, Mapping[str, Any]]) -> Iterator[str]:
     """Yield a condition on what codes read from their environment, given their globals.
 
     >>> import os
     >>> code = eval("lambda x: x if os.environ.get('FAST') else -x").__code__
-    >>> list(asked_elsewhere({code: {"os": os}}))
-    ['what the code reads from `os` is as it was in every run']
+    >>> list(environment_conditions({code: {"os": os}}))
+    ['the code reads the same from `os` as in every run']
     """
     found: dict[str, None] = {}
     for code, names in codes.items():
@@ -100,15 +100,15 @@ def asked_elsewhere(codes: Mapping[CodeType, Mapping[str, Any]]) -> Iterator[str
                 found[name] = None
     if found:
         told = ", ".join(f"`{name}`" for name in found)
-        yield f"what the code reads from {told} is as it was in every run"
+        yield f"the code reads the same from {told} as in every run"
 
 
-def scripted(held: Iterable[Any]) -> Iterator[str]:
+def torchscript_conditions(held: Iterable[Any]) -> Iterator[str]:
     """Yield that TorchScript code gets the same answers as in every run, since these are unseen."""
     for one in held:
         if isinstance(one, torch.jit.ScriptFunction | torch.jit.ScriptModule):
             name = getattr(one, "original_name", None) or getattr(one, "name", type(one).__name__)
-            yield f"what `{name}`, run by TorchScript, asks is answered as in every run"
+            yield f"queries by `{name}`, run by TorchScript, are answered as in every run"
 
 
 def _is_state(one: Any) -> bool:

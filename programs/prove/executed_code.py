@@ -17,7 +17,7 @@ T = TypeVar("T")
 # Functions and methods that add to a container or an object.
 ADDING = frozenset(("append", "appendleft", "add", "extend", "insert", "update", "setattr"))
 # Functions of torch that tell whether code is being traced.
-OF_TRACES = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_fx_tracing")
+TRACING_QUERIES = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_fx_tracing")
 # Parts of torch that read the code of functions; calling a function excluded from that does not.
 COMPILING = ("_dynamo/convert_frame", "_higher_order_ops")
 
@@ -49,15 +49,15 @@ class Executed:
 
     is_own: Callable[[Mapping[str, Any]], bool]
     codes: dict[CodeType, Mapping[str, Any]] = field(default_factory=dict)
-    of_traces: dict[str, None] = field(default_factory=dict)
+    tracing_queries: dict[str, None] = field(default_factory=dict)
     _others: set[CodeType] = field(default_factory=set)
 
-    def of(self, code: Callable[..., T]) -> Callable[..., T]:
+    def recording(self, code: Callable[..., T]) -> Callable[..., T]:
         """Return the same callable, recording what it runs."""
 
         def run(*given: Any) -> T:
             before = sys.getprofile()
-            sys.setprofile(self._hear)
+            sys.setprofile(self._profile)
             try:
                 return code(*given)
             finally:
@@ -65,32 +65,32 @@ class Executed:
 
         return run
 
-    def _hear(self, frame: FrameType, event: str, _: Any) -> None:
+    def _profile(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
         if event != "call" or code in self._others or code in self.codes:
             return
         if self.is_own(frame.f_globals):
             self.codes[code] = frame.f_globals
-        elif code.co_name not in OF_TRACES:
+        elif code.co_name not in TRACING_QUERIES:
             self._others.add(code)
         elif frame.f_back is not None and self.is_own(frame.f_back.f_globals):
-            self.of_traces[code.co_name] = None
+            self.tracing_queries[code.co_name] = None
 
     @property
     def is_compiled(self) -> bool:
         """Whether torch compiled some of it, reading its functions instead of running them."""
         return any(part in code.co_filename for code in self._others for part in COMPILING)
 
-    def told(self) -> Iterator[str]:
+    def conditions(self) -> Iterator[str]:
         """Yield the condition that the code does the same under tracing, if it asks about that."""
-        for name in self.of_traces:
-            yield f"asking `{name}` has no effect, as in every run"
+        for name in self.tracing_queries:
+            yield f"querying `{name}` has no effect, as in every run"
 
     def functions(self, roots: Iterable[Any]) -> list[FunctionType]:
         """Return the functions that ran; finding one that no root holds is slow."""
         return functions_of(self.codes, functions_in(roots, ran=self.codes))
 
-    def with_kept(self, kept: Iterable[FunctionType]) -> None:
+    def add_cached(self, kept: Iterable[FunctionType]) -> None:
         """Add functions that ran earlier and may not run again, their results being cached."""
         names = {name for code in self.codes for name in (*code.co_names, *code.co_freevars)}
         called = [one for one in kept if one.__name__ in names]

@@ -27,16 +27,16 @@ from ..source_numbers import functions_in, is_own
 from .angles import Angles, angles_of
 from .blocks import Traced
 from .executed_code import Executed, functions_of
-from .guards import conditions_of, from_one_or_two, is_cut_short, tells_one
+from .guards import conditions_of, fails_only_at_one, from_one_or_two, is_cut_short
 from .in_place import written_as_new
-from .instrumentation import Watch, marked
+from .instrumentation import Watch, instrument
 from .nodes import is_silent, live, nodes_of, unread_of
 from .tables import Pattern, pattern_of, small_of
 from .unit_lengths import FromOne
 
 aten = torch.ops.aten
 # Not decomposed: their decompositions merge axes, or choose a kernel.
-WHOLE = (
+NOT_DECOMPOSED = (
     aten.linear.default,
     aten.matmul.default,
     aten.einsum.default,
@@ -81,8 +81,8 @@ WHOLE = (
     aten.log_sigmoid.default,
 )
 WRITES_NOTHING = (aten.detach_.default,)  # in place; part of every torch.tensor(2.0)
-LIFTED = ("lifted_tensor_", "_tensor_constant")  # names that torch.export gives
-WIDE = (torch.int32, torch.int64)  # integers taken not to wrap around
+LIFTED_PREFIXES = ("lifted_tensor_", "_tensor_constant")  # names that torch.export gives
+WIDE_INTEGERS = (torch.int32, torch.int64)  # integers taken not to wrap around
 
 
 class NotTraced(Exception):
@@ -120,7 +120,7 @@ class Exported:
     what ran during each trace, if known.
 
     ``place``: of a call with two results, the one this graph computes, whose own input comes first;
-    None if there is one result.
+    None if there is one result.  ``state``: the names of the tables that the code writes to.
     """
 
     program: ExportedProgram
@@ -134,15 +134,16 @@ class Exported:
     small: dict[str, Pattern] = field(default_factory=dict)
     wider: Mapping[str, Any] = field(default_factory=dict)
     blocks: tuple[Traced, ...] | None = None
+    state: frozenset[str] = frozenset()
 
-    def taken(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    def in_graph_order(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Return the inputs of the call in the order of the graph, or vice versa."""
         return in_order(inputs, self.place)
 
     @cached_property
     def angles(self) -> dict[str, Angles]:
         """The tables that hold cosines and sines of positions, by name."""
-        return angles_of(self.values)
+        return angles_of({name: x for name, x in self.values.items() if name not in self.state})
 
     @property
     def stored(self) -> dict[str, Tensor]:
@@ -241,11 +242,11 @@ def traced(
     lengths can tell a length of 1.
     """
     if from_one:
-        one = FromOne()
-        one.hear(call, inputs)
-        if not one.met:
+        follower = FromOne()
+        follower.inspect(call, inputs)
+        if not follower.reasons:
             with suppress(NotTraced):
-                return _traced(call, inputs, lengths, modules, one)
+                return _traced(call, inputs, lengths, modules, follower)
     return _traced(call, inputs, lengths, modules, None)
 
 
@@ -254,17 +255,24 @@ def _traced(
     inputs: Sequence[Tensor],
     lengths: Sequence[Sequence[bool]],
     modules: Sequence[nn.Module],
-    one: FromOne | None,
+    follower: FromOne | None,
 ) -> Trace:
     """Return a trace, following the call if its lengths are to be 1 or more."""
     found = {id(m): m for m in (*modules, *modules_in(call))}
-    wrapped = _Called(call if one is None else one.of(call), list(found.values()))
+    wrapped = _Called(call if follower is None else follower.of(call), list(found.values()))
     dynamic = tuple(
         {k: Dim.AUTO for k, free in enumerate(axes) if free} or None for axes in lengths
     )
+    arrays = _stored_arrays(found.values())
     watch, known = _blocks_of(call, inputs, found.values())
+    written = [array for array in arrays if array.is_written]
+    _require_separate(written, arrays)
     try:
-        with _tracing(), nullcontext() if one is None else one.lengths():
+        with (
+            _tracing(),
+            _as_buffers(written),
+            nullcontext() if follower is None else follower.lengths(),
+        ):
             with watch.run({}, "traced"):
                 program = export(
                     wrapped,
@@ -276,19 +284,21 @@ def _traced(
             if written_as_new(program.graph):
                 program.graph_module.recompile()
             nodes = list(nodes_of(tuple(program.graph.nodes)))
-            if one is not None and (told := one.looked_through(nodes, WRITES_NOTHING)):
+            if follower is not None and (told := follower.inspect_graph(nodes, WRITES_NOTHING)):
                 raise NotTraced(told)
             if not _is_read(program):
                 program = _decomposed(program)
-        if one is not None and (
-            any(map(tells_one, conditions_of(program))) or is_cut_short(program)
+        if follower is not None and (
+            any(map(fails_only_at_one, conditions_of(program))) or is_cut_short(program)
         ):
-            raise NotTraced("what its lengths are at 1 is asked of several, or of a part that ends")
+            raise NotTraced(
+                "a condition on several lengths, or a slice that may end early, tells a length of 1"
+            )
     except Exception as error:  # noqa: BLE001 (export passes on errors of the code)
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
     trained = frozenset(storages_of_trained(call, inputs))
     blocks = Traced(frozenset(watch.blocks)) if known else None
-    return Trace(program, trained, literals, one is not None, blocks)
+    return Trace(program, trained, literals, follower is not None, blocks)
 
 
 def _blocks_of(
@@ -300,13 +310,78 @@ def _blocks_of(
     """
     ran, watch = Executed(is_own), Watch()
     with torch.no_grad(), suppress(Exception):  # tracing reports its errors
-        ran.of(call)(*(x.clone() for x in inputs))
+        ran.recording(call)(*(x.clone() for x in inputs))
     if ran.is_compiled:
         return watch, False
     near = functions_in((call, *modules), ran=ran.codes)
     own = [one for one in near if is_own(one.__globals__) and one.__code__ not in ran.codes]
-    marked((*functions_of(ran.codes, near), *own), watch, compared=False)
+    instrument((*functions_of(ran.codes, near), *own), watch, compared=False)
     return watch, True
+
+
+@dataclass(frozen=True)
+class _StoredArray:
+    """An array that a module holds, and its version when it was found."""
+
+    module: nn.Module
+    name: str
+    array: Tensor
+    version: int
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the array was written to since."""
+        return self.array._version != self.version  # noqa: SLF001 (torch has no public name)
+
+    @property
+    def is_attribute(self) -> bool:
+        """Whether it is, still, an attribute of the module, neither parameter nor buffer."""
+        return vars(self.module).get(self.name) is self.array
+
+
+def _stored_arrays(modules: Iterable[nn.Module]) -> list[_StoredArray]:
+    """Return the arrays that these modules hold: attributes, buffers and parameters."""
+    parts = {id(part): part for module in modules for part in module.modules()}
+    return [
+        _StoredArray(part, name, value, value._version)  # noqa: SLF001
+        for part in parts.values()
+        for names in (vars(part), part._buffers, part._parameters)  # noqa: SLF001
+        for name, value in names.items()
+        if isinstance(value, Tensor) and not value.is_inference()
+    ]
+
+
+def _require_separate(written: Sequence[_StoredArray], arrays: Iterable[_StoredArray]) -> None:
+    """Require arrays that the code writes to to share no memory.  Raises ``NotTraced``."""
+    own = {storage_of(one.array): one for one in written}
+    for other in arrays:
+        one = own.get(storage_of(other.array), other)
+        if one.array is not other.array or one.name != other.name:
+            raise NotTraced(f"the code writes to {one.name}, which shares memory with {other.name}")
+
+
+@contextmanager
+def _as_buffers(arrays: Sequence[_StoredArray]) -> Iterator[None]:
+    """Make arrays buffers meanwhile, without the gradients of what earlier runs wrote into them.
+
+    torch.export lets code write to nothing else.
+    """
+    attributes = [one for one in arrays if one.is_attribute]
+    for one in attributes:
+        del vars(one.module)[one.name]
+        one.module.register_buffer(one.name, one.array, persistent=False)
+    buffers = [(one.module._buffers, one) for one in arrays]  # noqa: SLF001
+    buffers = [(named, one) for named, one in buffers if named.get(one.name) is one.array]
+    for named, one in buffers:
+        named[one.name] = one.array.detach()
+    try:
+        yield
+    finally:
+        for named, one in buffers:
+            named[one.name] = one.array
+        for one in attributes:
+            delattr(one.module, one.name)
+            vars(one.module)[one.name] = one.array
 
 
 @contextmanager
@@ -353,9 +428,9 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
 
 @lru_cache(maxsize=1)
 def _decompositions(_registered: int) -> dict[Any, Any]:
-    """Return all decompositions but those of ``WHOLE``; renewed if code registers operations."""
+    """Return the decompositions to apply; computed again if code registers operations."""
     table: Any = default_decompositions()
-    for operation in WHOLE:
+    for operation in NOT_DECOMPOSED:
         table.pop(operation, None)
     return dict(table.items())
 
@@ -377,13 +452,13 @@ def _literals(program: ExportedProgram) -> frozenset[str]:
     )
 
 
-def _held(target: str, value: Tensor, kind: InputKind) -> str:
+def _holder(target: str, value: Tensor, kind: InputKind) -> str:
     """Describe what holds a tensor of a graph from call to call; a list entry has no name."""
     if kind == InputKind.BUFFER:
         return f"the buffer {target}"
     if kind != InputKind.CONSTANT_TENSOR:
         return ""
-    if not target.rpartition(".")[2].startswith(LIFTED):
+    if not target.rpartition(".")[2].startswith(LIFTED_PREFIXES):
         return f"the tensor {target}"
     return f"a tensor {tuple(value.shape)} that the code holds"
 
@@ -397,17 +472,14 @@ def read(trace: Trace, place: int | None = None) -> Exported:
     roles: dict[str, tuple[str, Any]] = {}
     small: dict[str, Pattern] = {}
     placed = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
-    for kept in program.graph_signature.output_specs:
-        if kept.kind not in (OutputKind.USER_OUTPUT, OutputKind.USER_INPUT_MUTATION):
-            told = f"the code writes to {kept.target}"
-            raise NotTraced(f"{told}: its result depends on earlier calls")
+    written, state = _written_by(program), set[str]()
     for spec in program.graph_signature.input_specs:
         name = spec.arg.name
         if spec.kind == InputKind.USER_INPUT:
             roles[name] = ("input", None)
             shapes.append(tuple(_length(n) for n in placed[name].meta["val"].shape))
             continue
-        target = str(spec.target).removeprefix("used.0.").removeprefix("used.")
+        target = _own_name(spec.target)
         value = (
             program.state_dict
             if spec.kind == InputKind.PARAMETER or spec.persistent
@@ -415,15 +487,25 @@ def read(trace: Trace, place: int | None = None) -> Exported:
         )[str(spec.target)]
         if spec.kind == InputKind.CONSTANT_TENSOR and storage_of(value) in trace.trained:
             value = nn.Parameter(value, requires_grad=False)
-        held = "" if name in trace.literals else _held(target, value, spec.kind)
-        roles[name], given = _table(target, value, tables, held)
+        held = "" if name in trace.literals else _holder(target, value, spec.kind)
+        given: Given | None
+        if value.is_complex() and not isinstance(value, nn.Parameter):
+            roles[name] = ("pair", _parts_of(target, value, tables, values))
+            continue
+        if str(spec.target) in written:
+            roles[name], given = _state(target, value, written[str(spec.target)], tables)
+            state.add(roles[name][1])
+        else:
+            roles[name], given = _table(target, value, tables, held)
         if given is not None:
             tables[roles[name][1]] = given
             values[roles[name][1]] = value
-            written = None if spec.persistent else small_of(value, held)
-            if written is not None:
-                small[roles[name][1]] = written
-    only = () if place is None else (results_of(program)[place],)
+            own = spec.persistent or str(spec.target) in written
+            pattern = None if own else small_of(value, held)
+            if pattern is not None:
+                small[roles[name][1]] = pattern
+    only = tuple(results_of(program)) if written else ()
+    only = only if place is None else (results_of(program)[place],)
     conditions, wider = conditions_of(program), dict[str, Any]()
     if trace.from_one:
         conditions, wider = from_one_or_two(conditions, program.range_constraints)
@@ -439,8 +521,9 @@ def read(trace: Trace, place: int | None = None) -> Exported:
         small,
         wider,
         None if trace.blocks is None else (trace.blocks,),
+        frozenset(state),
     )
-    return replace(found, shapes=found.taken(shapes))
+    return replace(found, shapes=found.in_graph_order(shapes))
 
 
 def results_of(program: ExportedProgram) -> list[Node]:
@@ -456,7 +539,9 @@ def _length(n: Any) -> int | str:
     if str(n).isdigit():
         return int(str(n))
     if not str(n).isidentifier():
-        raise NotTraced(f"the code takes lengths that depend on each other alone: one is {n}")
+        raise NotTraced(
+            f"the code accepts only lengths that depend on one another; one of them is {n}"
+        )
     return str(n)
 
 
@@ -473,15 +558,13 @@ def _table(
     pattern = pattern_of(value, target, held)
     if pattern is not None:
         return ("pattern", pattern), None
-    name = "".join(c if c.isalnum() else "_" for c in target)
-    while name in taken:
-        name = f"{name}_"
+    name = _free_name(target, taken)
     if value.dtype == torch.bool and value.ndim:
         return ("table", name), boolean(*value.shape)
     literal = not held and not isinstance(value, nn.Parameter)
     if literal and not value.ndim and value.dtype.is_floating_point:
         return ("constant", value.item()), None  # a literal in the code
-    if value.dtype.is_floating_point or (value.dtype in WIDE and value.ndim):
+    if value.dtype.is_floating_point or (value.dtype in WIDE_INTEGERS and value.ndim):
         return ("table", name), real(*value.shape, says=f"{target}, any real numbers")
     number = value.ndim == 0 and value.dtype != torch.bool and not value.is_complex()
     if number and held:
@@ -491,16 +574,74 @@ def _table(
     return ("constant", as_array(int(value)) if number else _NoTerm(target, value)), None
 
 
+def _own_name(target: Any) -> str:
+    """Return the name that an array of a graph has in the code."""
+    return str(target).removeprefix("used.0.").removeprefix("used.")
+
+
+def _free_name(target: str, taken: Collection[str]) -> str:
+    name = "".join(c if c.isalnum() else "_" for c in target)
+    while name in taken:
+        name = f"{name}_"
+    return name
+
+
+def _written_by(program: ExportedProgram) -> dict[str, Node]:
+    """Return what a program writes into each of its buffers.
+
+    Raises ``NotTraced`` if it writes to anything else but its inputs.
+    """
+    specs = program.graph_signature.output_specs
+    given = next(node for node in program.graph.nodes if node.op == "output").args[0]
+    written = {}
+    for kept, node in zip(specs, given, strict=True):
+        if kept.kind == OutputKind.BUFFER_MUTATION:
+            written[str(kept.target)] = node
+        elif kept.kind not in (OutputKind.USER_OUTPUT, OutputKind.USER_INPUT_MUTATION):
+            told = f"the code writes to {_own_name(kept.target)}"
+            raise NotTraced(f"{told}: its result depends on earlier calls")
+    return written
+
+
+def _parts_of(
+    target: str, value: Tensor, tables: dict[str, Given], values: dict[str, Tensor]
+) -> tuple[str, str]:
+    """Enter the real and imaginary parts of complex numbers as two tables; return their names."""
+    names = []
+    for part, numbers in (("real", value.real), ("imag", value.imag)):
+        name = _free_name(f"{target}.{part}", tables)
+        tables[name] = real(*value.shape, says=f"the {part} parts of {target}, any real numbers")
+        values[name] = numbers.contiguous()
+        names.append(name)
+    return names[0], names[1]
+
+
+def _state(
+    target: str, value: Tensor, after: Node, taken: Collection[str]
+) -> tuple[tuple[str, Any], Given]:
+    """Return the role of a buffer that the code writes to: any numbers, which earlier calls left.
+
+    Raises ``NotTraced`` if it does not hold real numbers, or may change its shape or its dtype.
+    """
+    left = after.meta["val"]
+    if not value.is_floating_point():
+        raise NotTraced(f"the code writes to {target}: its result depends on earlier calls")
+    if left.dtype != value.dtype or [*map(str, left.shape)] != [*map(str, value.shape)]:
+        raise NotTraced(f"the code leaves another shape or dtype in {target} for later calls")
+    given = real(*value.shape, says=f"{target}, any real numbers, different in each call")
+    return ("table", _free_name(target, taken)), given
+
+
 class _NoTerm:
     """A stored tensor that has no term; an operation on it has no reading."""
 
     def __init__(self, target: str, value: Tensor) -> None:
-        self.told = f"{target}, a {type(value).__name__}"
+        self.description = f"{target}, a {type(value).__name__}"
         if isinstance(value, Tensor):
-            self.told = f"the table {target} of {value.dtype}, {tuple(value.shape)}"
+            self.description = f"the table {target} of {value.dtype}, {tuple(value.shape)}"
 
     def __getattr__(self, name: str) -> Any:
-        raise TypeError(self.told)
+        raise TypeError(self.description)
 
 
 class _Watching(TorchFunctionMode):
@@ -508,14 +649,14 @@ class _Watching(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.met: set[int] = set()
+        self.storages: set[int] = set()
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
         for one in leaves([args, kwargs or {}]):
             if isinstance(one, Tensor) and one.requires_grad and one.is_leaf:
-                self.met.add(storage_of(one))
+                self.storages.add(storage_of(one))
         return func(*args, **(kwargs or {}))
 
 
@@ -540,4 +681,4 @@ def storages_of_trained(call: Callable[..., Any], inputs: Sequence[Tensor]) -> s
             call(*(x.clone() for x in inputs))
     except Exception:  # noqa: BLE001 (torch.export reports what such code raises)
         pass
-    return watching.met - {0}
+    return watching.storages - {0}

@@ -28,72 +28,72 @@ from attnproof.verdict_line import Condition
 
 from ..reach import reached
 from ..response import OutOfRange
-from ..source_numbers import constants_in, is_own, kept_in, numbers_of, state_of
-from .blocks import WHERE, Place, Traced, not_traced
+from ..source_numbers import cached_functions, constants_in, is_own, numbers_of, state_of
+from .blocks import PLACE_PARTS, Place, Traced, not_traced
 from .branches import Search
-from .call_variants import ALL, HOW, called_in, flat_weights_drawn, given_in
-from .comparison import CHANGES, run_of, runs_of
-from .environment import asked_elsewhere, scripted
+from .call_variants import ALL_WAYS, WAY_TEXTS, call_in, inputs_for, random_flat_weights
+from .comparison import CHANGES, result_function, results_function
+from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed, stores
 from .exporting import modules_in
-from .guards import met
-from .instrumentation import Watch, marked
+from .guards import satisfied
+from .instrumentation import Watch, instrument
 from .lengths import Lengths, every, named, pairs, small
 from .other_branches import letters_of
 from .statements import Graph
 from .work import work_of
 
 Results = tuple[Tensor, ...]
-NAMED = 48  # numbers of the source that are tried as positions and values
-FAR = 1 << 30  # positions below this fit every dtype that positions have
+SOURCE_NUMBERS = 48  # numbers of the source that are tried as positions and values
+POSITION_LIMIT = 1 << 30  # positions below this fit every dtype that positions have
 # Work in the units of work.py: a million takes about a millisecond.
 WORK = {"small": 100_000_000, "named": 600_000_000, "pairs": 120_000_000, "all": 220_000_000}
-MOST_WORK = 150_000_000  # of one call
-LITTLE = 5_000_000  # of a call that is cheap enough to be made in every way
+WORK_PER_CALL = 150_000_000  # of one call
+CHEAP_WORK = 5_000_000  # of a call that is cheap enough to be made in every way
 SECONDS = 2.0  # of processor time, for code that does more than its graph shows
 MEMORY = 400_000  # KiB by which memory may grow over all these calls
-VALUES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
-ORDINARY, FEW = 4.0, 16  # inputs, and lengths, for which no exponential of a score overflows
+INPUT_SCALES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
+SAFE_INPUT, SAFE_LENGTH = 4.0, 16  # up to these, no exponential of a score overflows
 STEP = 2.0**-22
-POOL, STEPS = 1_048_583, 104_729  # both prime, so that no axis repeats the same numbers
+POOL, POOL_STRIDE = 1_048_583, 104_729  # both prime, so that no axis repeats the same numbers
 # How successive calls are made; see call_variants.py.
 WAYS = (
     "plain",
     "gradients",
     "plain",
-    "apart",
+    "strided",
     "inference",
     "one",
     "trained",
     "repeated",
     "int32",
     "plain",
-    "apart",
+    "strided",
 )
-OVERWRITES = "a later call of the code writes over what an earlier one gave"
+OVERWRITES = "a later call of the code overwrites the result of an earlier one"
 
 
 @dataclass
 class Gate:
     """Lengths at which the code differs from its graph, and lengths at which only the code raises.
 
-    ``unlike`` has lengths by letter; ``how`` says how the call was made, if not plainly.
+    ``differs_at`` has lengths by letter; ``how`` says how the call was made, if not plainly.
     ``changes``: why the result of an earlier call is not reproduced.  ``where``: conditions that
-    the code tests and that had the same outcome in every run.  ``none``: lengths at which the code
-    gives NaN for ordinary numbers, or for zeros (``of_zeros``); terms have no NaN, so that 0 times
-    anything is 0 there.
+    the code tests and that had the same outcome in every run.  ``nan_at``: lengths at which the
+    code gives NaN for ordinary numbers, or for zeros (``nan_at_zeros``); terms have no NaN, so that
+    0 times anything is 0 there.
     """
 
-    unlike: list[dict[str, int]] = field(default_factory=list)
+    differs_at: list[dict[str, int]] = field(default_factory=list)
     how: str = ""
     raises: dict[str, int] | None = None
     changes: str = ""
     where: list[Condition] = field(default_factory=list)
-    none: dict[str, int] | None = None
-    of_zeros: bool = False
+    nan_at: dict[str, int] | None = None
+    nan_at_zeros: bool = False
     letters: Mapping[str, str] = field(default_factory=dict)  # by the names of lengths in the graph
 
-    def of(self, graph: Graph) -> Gate:
+    def for_graph(self, graph: Graph) -> Gate:
         """Return the same gate for another graph of the same runs, with that graph's letters."""
         own = {letter: s for s, letter in self.letters.items()}
         names = letters_of(graph)
@@ -103,9 +103,9 @@ class Gate:
 
         return replace(
             self,
-            unlike=[named(at) for at in self.unlike],
+            differs_at=[named(at) for at in self.differs_at],
             raises=self.raises and named(self.raises),
-            none=self.none and named(self.none),
+            nan_at=self.nan_at and named(self.nan_at),
         )
 
 
@@ -120,7 +120,7 @@ class _Run:
     letters: dict[str, str]  # the first letter of each length in the graph
     code: Callable[..., Results]
     compiled: Callable[..., Results]
-    found: Gate = field(default_factory=Gate)
+    gate: Gate = field(default_factory=Gate)
     done: int = 0  # work
     count: int = 0  # calls
     size: float = 1.0  # scale of the graph's results on inputs of size 1, at most 1
@@ -172,7 +172,7 @@ class _Run:
 
     def numbers(self, shape: tuple[int, ...], salt: int) -> Tensor:
         """Return random numbers drawn once and read from a different offset on each call."""
-        first, count = salt * STEPS % POOL, math.prod(shape)
+        first, count = salt * POOL_STRIDE % POOL, math.prod(shape)
         if count <= POOL:  # the pool is stored twice, so that no draw wraps around
             return self.pool[first : first + count].view(shape)
         once = self.pool[first : first + POOL]
@@ -183,65 +183,65 @@ class _Run:
         known = self.known(at)
         if any(known[s] > most for s, most in self.longest.items() if s in known):
             return False
-        return met(self.graph.exported.conditions, known)
+        return satisfied(self.graph.exported.conditions, known)
 
     def known(self, at: Lengths) -> dict[str, int]:
         """Return the lengths by their names in the graph."""
         return {s: at[letter] for s, letter in self.letters.items()}
 
-    def look(self, at: Lengths, way: str = "", inputs: tuple[Tensor, ...] | None = None) -> bool:
+    def agrees(self, at: Lengths, way: str = "", inputs: tuple[Tensor, ...] | None = None) -> bool:
         """Whether code and graph agree, called in this way or the next; True if not comparable."""
         way = way or WAYS[self.count % len(WAYS)]
         self.count += 1
         work = self.work(self.known(at))
-        if work > MOST_WORK or not self.allowed(at):
+        if work > WORK_PER_CALL or not self.allowed(at):
             return True
         given = self.inputs(at, self.count) if inputs is None else inputs
-        given = given_in(way, given, self.row)
+        given = inputs_for(way, given, self.row)
         self.done += work
-        want = self.of_graph(given)
+        want = self.graph_results(given)
         if want is None:
             return True
-        got = self.of_code(given, way)
+        got = self.code_results(given, way)
         if got is None:
-            if way == "plain" and self.found.raises is None and min(at.values(), default=2) > 1:
-                self.found.raises = dict(at)
+            if way == "plain" and self.gate.raises is None and min(at.values(), default=2) > 1:
+                self.gate.raises = dict(at)
             return True
-        if self.found.none is None and max(at.values(), default=0) <= FEW:
-            self._hear_of_none(at, given, got)
-        return self.alike(got, want)
+        if self.gate.nan_at is None and max(at.values(), default=0) <= SAFE_LENGTH:
+            self._record_nan(at, given, got)
+        return self.agree(got, want)
 
-    def _hear_of_none(self, at: Lengths, given: tuple[Tensor, ...], got: Results) -> None:
+    def _record_nan(self, at: Lengths, given: tuple[Tensor, ...], got: Results) -> None:
         """Record the lengths if inputs that are not large give NaN."""
         numbers = [x for x in given if x.is_floating_point() and x.numel()]
         if any(bool(x.isnan().any()) for x in got):
             largest = max((float(x.abs().max()) for x in numbers), default=0.0)
-            if largest <= ORDINARY and not self._out_of_range(given):
-                self.found.none, self.found.of_zeros = dict(at), bool(numbers) and not largest
+            if largest <= SAFE_INPUT and not self._out_of_range(given):
+                self.gate.nan_at, self.gate.nan_at_zeros = dict(at), bool(numbers) and not largest
 
     def _out_of_range(self, given: tuple[Tensor, ...]) -> bool:
         """Whether a number leaves the range of its format, which terms do not model."""
         mode = OutOfRange()
         with mode:
-            self.of_code(given)
+            self.code_results(given)
         return mode.seen
 
-    def ones(self) -> list[str]:
+    def from_one(self) -> list[str]:
         """Return the letters of lengths that may be 1."""
         ranges = self.graph.exported.ranges
         return [letter for s, letter in self.letters.items() if s in ranges and ranges[s].lower < 2]
 
     def affordable(self, at: Lengths) -> bool:
         """Whether a call at these lengths is cheap enough to run."""
-        return self.work(self.known(at)) <= MOST_WORK
+        return self.work(self.known(at)) <= WORK_PER_CALL
 
     def call(self, at: Lengths, way: str) -> None:
         """Run only the code, in this way."""
         self.count += 1
         self.done += self.work(self.known(at))
-        self.of_code(given_in(way, self.inputs(at, self.count), self.row), way)
+        self.code_results(inputs_for(way, self.inputs(at, self.count), self.row), way)
 
-    def of_graph(self, inputs: tuple[Tensor, ...]) -> Results | None:
+    def graph_results(self, inputs: tuple[Tensor, ...]) -> Results | None:
         """Return the results of the graph, or None if it raises."""
         try:
             with torch.no_grad():
@@ -249,16 +249,19 @@ class _Run:
         except Exception:  # noqa: BLE001 (a graph may reject a length of 1)
             return None
 
-    def of_code(self, inputs: tuple[Tensor, ...], way: str = "plain") -> Results | None:
+    def code_results(self, inputs: tuple[Tensor, ...], way: str = "plain") -> Results | None:
         """Return the results of the code, called in this way, or None if it raises."""
         try:
-            return called_in(way, self.code, inputs, _modules(self.graph))
+            return call_in(way, self.code, inputs, _modules(self.graph))
         except Exception:  # noqa: BLE001 (code may raise anything)
             return None
 
-    def alike(self, got: Results, want: Results) -> bool:
+    def agree(self, got: Results, want: Results) -> bool:
         """Whether results agree pairwise up to rounding."""
-        return all(_near(a, b, self.rounded, self.size) for a, b in zip(got, want, strict=True))
+        return all(
+            _equal_up_to_rounding(a, b, self.rounded, self.size)
+            for a, b in zip(got, want, strict=True)
+        )
 
     def is_overwritten(self, at: Lengths) -> bool:
         """Whether a later call overwrites the results of an earlier one."""
@@ -293,26 +296,26 @@ def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
     own = letters_of(graph)
     run = _Run(graph, own, *_results(graph, whole=whole), Gate(letters=own))
     letters = list(dict.fromkeys(run.letters.values()))
-    with flat_weights_drawn(_modules(graph)):
+    with random_flat_weights(_modules(graph)):
         if letters:
             _run_beside(run, letters, seed)
         else:
-            _is_unlike_where_it_branches(run, letters, _Heard(run))
-    return run.found
+            _differs_at_branches(run, letters, _ExecutedCode(run))
+    return run.gate
 
 
 def _run_beside(run: _Run, letters: list[str], seed: int) -> None:
     first = dict.fromkeys(letters, 3)
     fresh = run.inputs(first, 0)
-    before, want = run.of_code(fresh), run.of_graph(fresh)
+    before, want = run.code_results(fresh), run.graph_results(fresh)
     if want:
         run.size = _size(want)
     if run.is_overwritten(first):
-        run.found.changes = OVERWRITES
-    elif _is_unlike(run, letters, seed) and before is not None:
-        now = run.of_code(fresh)
-        if now is None or not run.alike(now, before):
-            run.found.changes = CHANGES
+        run.gate.changes = OVERWRITES
+    elif _differs(run, letters, seed) and before is not None:
+        now = run.code_results(fresh)
+        if now is None or not run.agree(now, before):
+            run.gate.changes = CHANGES
 
 
 def _size(results: Results) -> float:
@@ -332,25 +335,25 @@ def _results(graph: Graph, *, whole: bool) -> tuple[Callable[..., Results], Call
     """Return the call as two functions, by its code and by its graph, that return all results."""
     code, pair, tables = graph.call.code, graph.call.pair, graph.exported.values
     if whole and pair is not None:
-        return pair, runs_of(graph, tables)
-    alone = run_of(graph, tables)
+        return pair, results_function(graph, tables)
+    alone = result_function(graph, tables)
     return lambda *given: (code(*given),), lambda *given: (alone(*given),)
 
 
-def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
+def _differs(run: _Run, letters: list[str], seed: int) -> bool:
     """Whether the code was seen to differ from its graph; where it did is recorded."""
-    ran = _Heard(run)
-    with ran.heard():
-        run.of_code(run.inputs(dict.fromkeys(letters, 3), 0))
+    ran = _ExecutedCode(run)
+    with ran.recorded():
+        run.code_results(run.inputs(dict.fromkeys(letters, 3), 0))
     constants = ran.constants()
     numbers = numbers_of(constants)
-    for inputs, at in _values(run, letters, constants, numbers):
+    for inputs, at in _inputs_tried(run, letters, constants, numbers):
         way = WAYS[run.count % 3]
-        if not run.look(at, way, inputs):
-            run.found.unlike.append(dict(at))
-            run.found.how = HOW.get(way, "")
+        if not run.agrees(at, way, inputs):
+            run.gate.differs_at.append(dict(at))
+            run.gate.how = WAY_TEXTS.get(way, "")
             return True
-    run.far = tuple(islice((n for n in numbers if 0 < n < FAR), NAMED))
+    run.far = tuple(islice((n for n in numbers if 0 < n < POSITION_LIMIT), SOURCE_NUMBERS))
     plans: dict[str, Iterable[tuple[Lengths, str]]] = {
         "small": ((at, "") for at in small(letters)),
         "named": _named(run, letters, ran),
@@ -358,7 +361,7 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
         "all": ((at, "") for at in every(letters, seed)),
     }
     memory = _memory()
-    if _is_unlike_where_it_branches(run, letters, ran):
+    if _differs_at_branches(run, letters, ran):
         return True
     for name, planned in plans.items():
         most, start = run.done + WORK[name], process_time()
@@ -369,17 +372,17 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
                 break
             told = way or WAYS[run.count % len(WAYS)]
             # for each length, check once whether other code runs there
-            with ran.heard() if (name, told) == ("named", "plain") else nullcontext():
-                alike = run.look(at, told)
-            if not alike:
-                run.found.unlike.append(_smaller(run, at, told))
-                run.found.how = HOW.get(told, "")
+            with ran.recorded() if (name, told) == ("named", "plain") else nullcontext():
+                agree = run.agrees(at, told)
+            if not agree:
+                run.gate.differs_at.append(_shrunk(run, at, told))
+                run.gate.how = WAY_TEXTS.get(told, "")
                 return True
     return False
 
 
 @dataclass
-class _Heard:
+class _ExecutedCode:
     """The code objects executed by runs beside a graph, and the numbers in their source."""
 
     run: _Run
@@ -387,10 +390,10 @@ class _Heard:
     _functions: tuple[int, list[FunctionType]] = (-1, [])  # count of codes when last searched
 
     @contextmanager
-    def heard(self) -> Iterator[None]:
+    def recorded(self) -> Iterator[None]:
         """Record which code objects the code executes."""
         code = self.run.code
-        self.run.code = self.executed.of(code)
+        self.run.code = self.executed.recording(code)
         try:
             yield
         finally:
@@ -410,7 +413,7 @@ class _Heard:
         return constants_in(roots, ran=self.executed.codes)
 
 
-def _named(run: _Run, letters: list[str], ran: _Heard) -> Iterator[tuple[Lengths, str]]:
+def _named(run: _Run, letters: list[str], ran: _ExecutedCode) -> Iterator[tuple[Lengths, str]]:
     """Yield lengths that the source names, and those named by any further code they lead to.
 
     Calls with little work come first, so that a long call does not crowd them out.
@@ -427,43 +430,43 @@ def _named(run: _Run, letters: list[str], ran: _Heard) -> Iterator[tuple[Lengths
         )
 
 
-def _pairs(run: _Run, letters: list[str], ran: _Heard) -> Iterator[tuple[Lengths, str]]:
+def _pairs(run: _Run, letters: list[str], ran: _ExecutedCode) -> Iterator[tuple[Lengths, str]]:
     """Yield pairs of lengths that the source names."""
     yield from pairs(letters, numbers_of(ran.constants()), several=run.several)
 
 
-def _is_unlike_where_it_branches(run: _Run, letters: list[str], ran: _Heard) -> bool:
+def _differs_at_branches(run: _Run, letters: list[str], ran: _ExecutedCode) -> bool:
     """Whether code and graph differ where the outcome of one of the comparisons changes."""
     at = dict.fromkeys(letters, 3)
-    ways = ALL if run.work(run.known(at)) < LITTLE else ALL[:3]
+    ways = ALL_WAYS if run.work(run.known(at)) < CHEAP_WORK else ALL_WAYS[:3]
     watch, codes = Watch(), ran.executed.codes
-    search = Search(run, watch, letters, ways, run.ones())
-    with ran.heard():
+    search = Search(run, watch, letters, ways, run.from_one())
+    with ran.recorded():
         found = search.in_each_way()
     if found is None:
-        ran.executed.with_kept(kept_in(run.graph.call.roots))
-        marked(ran.functions, watch)
-        found = search.where_comparisons_turn()
+        ran.executed.add_cached(cached_functions(run.graph.call.roots))
+        instrument(ran.functions, watch)
+        found = search.where_outcomes_change()
     if found is not None:
         lengths, way = found
-        run.found.unlike.append(_smaller(run, lengths, way))
-        run.found.how = HOW.get(way, "")
+        run.gate.differs_at.append(_shrunk(run, lengths, way))
+        run.gate.how = WAY_TEXTS.get(way, "")
         return True
     unseen = (
-        f"what `{name}` compares turns out as it did in every run: its source is not found"
+        f"comparisons in `{name}`, whose source was not found, turn out as in every run"
         for name in watch.unseen(codes)
     )
     told = (
-        *search.told(),
-        *watch.told(),
-        *ran.executed.told(),
+        *search.conditions(),
+        *watch.conditions(),
+        *ran.executed.conditions(),
         *_untraced(run, watch),
         *unseen,
-        *asked_elsewhere(codes),
-        *scripted(reached((*run.graph.call.roots, *ran.functions), codes)),
-        *_counted(run, codes, at),
+        *environment_conditions(codes),
+        *torchscript_conditions(reached((*run.graph.call.roots, *ran.functions), codes)),
+        *_counts_calls(run, codes, at),
     )
-    run.found.where = [Condition(one, "where") for one in told]
+    run.gate.where = [Condition(one, "where") for one in told]
     return False
 
 
@@ -475,7 +478,7 @@ def _untraced(run: _Run, watch: Watch) -> Iterator[str]:
     ran: dict[tuple[Traced, ...], dict[Place, None]] = {}
     for at, places in watch.reached:
         known = run.known(at)
-        own = tuple(one for one in traced if met(one.conditions, known))
+        own = tuple(one for one in traced if satisfied(one.conditions, known))
         ran.setdefault(own, {}).update(places)
     found = [
         place
@@ -483,22 +486,22 @@ def _untraced(run: _Run, watch: Watch) -> Iterator[str]:
         for place in not_traced(places, frozenset().union(*(one.places for one in own)))
     ]
     for place in sorted(found, key=len)[:1]:
-        told = f"values of `{watch.blocks[place]}` that it did not have when traced have"
-        if len(place) == WHERE:
+        told = f"values of `{watch.blocks[place]}` that did not occur in the trace have"
+        if len(place) == PLACE_PARTS:
             told = f"code that ran untraced, such as `{watch.blocks[place]}`, has"
         yield f"{told} no effect, as in every run"
 
 
-def _counted(run: _Run, codes: Iterable[CodeType], at: Lengths) -> Iterator[str]:
+def _counts_calls(run: _Run, codes: Iterable[CodeType], at: Lengths) -> Iterator[str]:
     """Yield that state kept from call to call changes nothing, if equal calls alter it."""
     if not any(map(stores, codes)):
         return
     roots, given = run.graph.call.roots, run.inputs(at, 0)
-    run.of_code(given)
+    run.code_results(given)
     before = state_of(roots)
-    run.of_code(given)
+    run.code_results(given)
     if state_of(roots) != before:
-        yield "what the code counts from call to call has no effect, as in every run"
+        yield "state that the code keeps between calls has no effect, as in every run"
 
 
 def _memory() -> int:
@@ -510,19 +513,19 @@ def _memory() -> int:
     return pages * resource.getpagesize() // 1024
 
 
-def _values(
+def _inputs_tried(
     run: _Run, letters: list[str], constants: Iterable[float], numbers: Sequence[int]
 ) -> Iterator[tuple[tuple[Tensor, ...], Lengths]]:
     """Yield inputs of several scales and signs, constants from the source, distant positions."""
     at = dict.fromkeys(letters, 3)
     places = dict.fromkeys(n for k in numbers for n in (k - 1, k, k + 1) if 0 <= n < 1 << 40)
-    for k, scale in enumerate(VALUES):
+    for k, scale in enumerate(INPUT_SCALES):
         yield run.inputs(at, k, scale), at
         yield tuple(x.abs() if x.is_floating_point() else x for x in run.inputs(at, k, scale)), at
         yield tuple(-x.abs() if x.is_floating_point() else x for x in run.inputs(at, k, scale)), at
     given = run.graph.call.inputs
     placed = not all(x.is_floating_point() or x.dtype == torch.bool for x in given)
-    for n in islice(places, NAMED):
+    for n in islice(places, SOURCE_NUMBERS):
         yield (
             tuple(x if x.dtype == torch.bool else torch.full_like(x, n) for x in run.inputs(at, 0)),
             at,
@@ -535,7 +538,7 @@ def _values(
                 ),
                 at,
             )
-    for real in islice((c for c in constants if 0 < abs(c) < 1e30 and c != int(c)), NAMED):
+    for real in islice((c for c in constants if 0 < abs(c) < 1e30 and c != int(c)), SOURCE_NUMBERS):
         for value in (real, 1.01 * real, 0.99 * real):
             yield (
                 tuple(
@@ -546,20 +549,20 @@ def _values(
             )
 
 
-def _smaller(run: _Run, at: Lengths, way: str) -> dict[str, int]:
+def _shrunk(run: _Run, at: Lengths, way: str) -> dict[str, int]:
     """Return lengths, reduced by bisection, at which code and graph differ in this way."""
     found = dict(at)
     for letter, given in at.items():
         low, high = 0, given
         while high - low > 1:
             middle = (low + high) // 2
-            alike = run.look({**found, letter: middle}, way)
-            low, high = (middle, high) if alike else (low, middle)
+            agree = run.agrees({**found, letter: middle}, way)
+            low, high = (middle, high) if agree else (low, middle)
         found[letter] = high
     return found
 
 
-def _near(got: Tensor, want: Tensor, allowed: float, size: float) -> bool:
+def _equal_up_to_rounding(got: Tensor, want: Tensor, allowed: float, size: float) -> bool:
     """Whether two results agree up to rounding, judged by the entries that differ.
 
     Other entries may be far larger: the fill value of a mask is on both sides.

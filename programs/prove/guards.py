@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import chain, islice, product
 from typing import Any
 
 import sympy
@@ -33,7 +33,7 @@ ENDS = (*LEAST, sympy.Max, Max)
 BOUNDS = (LessThan, GreaterThan, *STRICT)
 Binding = tuple[tuple[str, Term], ...]
 TRIES, LARGEST, LONGEST = 400, 40, 4096
-FEW = (1, 2, 3, 5)  # lengths at which a condition is tested
+TRIED_LENGTHS = (1, 2, 3, 5)  # lengths at which a condition is tested
 
 
 def conditions_of(program: ExportedProgram) -> tuple[Any, ...]:
@@ -64,7 +64,7 @@ def from_one_or_two(
     ((n <= 12,), {'n': VR[1, 100]})
     """
     conditions = tuple(map(_as_bound, conditions))
-    from_two = {c: c.free_symbols for c in conditions if _is_of_more(c)}
+    from_two = {c: c.free_symbols for c in conditions if _holds_from_two(c)}
     held: set[Any] = set().union(*from_two.values())
     return tuple(c for c in conditions if c not in from_two), {
         str(s): ValueRanges(max(r.lower, 1 + (s in held)), r.upper) for s, r in ranges.items()
@@ -91,11 +91,11 @@ def _as_bound(condition: Any) -> Any:
     return condition
 
 
-def _is_of_more(condition: Any) -> bool:
+def _holds_from_two(condition: Any) -> bool:
     """Whether a condition on one length holds at all lengths from 2 on.
 
     >>> n = sympy.Symbol("n", integer=True)
-    >>> _is_of_more(sympy.Ne(n, 1)), _is_of_more(n > 1), _is_of_more(n > 2)
+    >>> _holds_from_two(sympy.Ne(n, 1)), _holds_from_two(n > 1), _holds_from_two(n > 2)
     (True, True, False)
     """
     if len(condition.free_symbols) != 1:
@@ -119,22 +119,24 @@ def is_cut_short(program: ExportedProgram) -> bool:
     return any(tuple(one.args) not in known for one in cut)
 
 
-def tells_one(condition: Any) -> bool:
+def fails_only_at_one(condition: Any) -> bool:
     """Whether a condition on several lengths fails only if one of them is 1, at the lengths tried.
 
     >>> n, m = sympy.symbols("n m", integer=True)
-    >>> tells_one(sympy.Ne(n * m, 1)), tells_one(n < m), tells_one(n > 1)
+    >>> fails_only_at_one(sympy.Ne(n * m, 1)), fails_only_at_one(n < m), fails_only_at_one(n > 1)
     (True, False, False)
     """
     lengths = sorted(condition.free_symbols, key=str)
     if len(lengths) < 2:
         return False
-    few = (dict(zip(lengths, at, strict=True)) for at in product(FEW, repeat=len(lengths)))
+    few = (
+        dict(zip(lengths, at, strict=True)) for at in product(TRIED_LENGTHS, repeat=len(lengths))
+    )
     failing = [at for at in few if condition.subs(at) == sympy.false]
     return bool(failing) and all(1 in at.values() for at in failing)
 
 
-def told(
+def printed_conditions(
     conditions: Iterable[Any], bindings: Iterable[Binding], ranges: Mapping[str, Any] | None = None
 ) -> tuple[str, ...]:
     """Return the conditions at the lengths a law uses, without those that hold at every length.
@@ -175,7 +177,7 @@ def told(
 def _needed(found: dict[str, Any]) -> tuple[str, ...]:
     """Return the printed conditions that do not follow from others among them."""
     for text, one in list(found.items()):  # of two equivalent conditions the second is kept
-        if any(_follows(one, other) for told, other in found.items() if told != text):
+        if any(_follows(one, other) for another, other in found.items() if another != text):
             del found[text]
     return tuple(found)
 
@@ -199,7 +201,7 @@ def _follows(condition: Any, other: Any) -> bool:
     return all(n.is_number and n >= 0 for n in numbers.values()) and (not strict or least > 0)
 
 
-def ranges_told(
+def printed_ranges(
     ranges: Iterable[tuple[Mapping[str, Any], Iterable[Binding]]],
     longest: Mapping[Term, int] | None = None,
 ) -> tuple[str, ...]:
@@ -235,7 +237,7 @@ def ranges_told(
     )
 
 
-def alike(letters: Mapping[str, Term]) -> tuple[str, ...]:
+def letter_equations(letters: Mapping[str, Term]) -> tuple[str, ...]:
     """Return conditions that tell which letters stand for one symbolic length."""
     named = [(name, term) for name, term in letters.items() if number_of(term) is None]
     return tuple(
@@ -257,14 +259,14 @@ def _shorter(condition: Any) -> Any:
     here = condition.reversedsign if minus else condition
     shared = sympy.gcd([abs(side.as_content_primitive()[0]) for side in sides if side != 0])
     here = here.func(here.lhs / shared, here.rhs / shared) if shared > 1 else here
-    return _of_whole(here) if isinstance(here, BOUNDS) else here
+    return _over_integers(here) if isinstance(here, BOUNDS) else here
 
 
-def _of_whole(bound: Any) -> Any:
+def _over_integers(bound: Any) -> Any:
     """Write a bound on a sum of lengths with an integer and no strict sign: n ≤ 31 for 2·n < 64.
 
     >>> n, r = sympy.symbols("n r", integer=True, positive=True)
-    >>> _of_whole(n > 1000), _of_whole(2 * n < 64), _of_whole(n <= r)
+    >>> _over_integers(n > 1000), _over_integers(2 * n < 64), _over_integers(n <= r)
     (n >= 1001, n <= 31, n <= r)
     """
     if not (bound.lhs.is_integer and bound.rhs.is_number and bound.rhs.is_rational):
@@ -312,20 +314,22 @@ def _plain(condition: Any) -> str:
     if isinstance(condition, sympy.core.relational.Relational):
         sign = SIGNS.get(condition.func.__name__, condition.rel_op)
         return f"{_plain(condition.lhs)} {sign} {_plain(condition.rhs)}"
-    text = FLOATS.sub(lambda one: _whole(one[1]), sympy.sstr(condition, full_prec=False))
+    text = FLOATS.sub(lambda one: _parenthesised(one[1]), sympy.sstr(condition, full_prec=False))
     return (
-        CALLS.sub(lambda one: f"{_whole(one[1])} mod {_whole(one[2])}", text)
+        CALLS.sub(lambda one: f"{_parenthesised(one[1])} mod {_parenthesised(one[2])}", text)
         .replace("**", "^")
         .replace("*", "·")
     )
 
 
-def _whole(text: str) -> str:
+def _parenthesised(text: str) -> str:
     return f"({text})" if " " in text else text
 
 
-def possible(graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[Binding]]]) -> bool:
-    """Whether some lengths satisfy all conditions and ranges at once, decided by random trials.
+def satisfiable(
+    graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[Binding]]],
+) -> bool:
+    """Whether some lengths satisfy all conditions and ranges at once, decided by trials.
 
     Each graph has its conditions, its ranges by the name of a length, and the bindings of the law.
     """
@@ -337,13 +341,18 @@ def possible(graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[B
         int(n) for conditions, _, _ in graphs for c in conditions for n in c.atoms() if n.is_Integer
     }
     most = max(LARGEST, *(2 * n + 8 for n in named if n <= LONGEST), 0)
+    few = (dict(zip(sizes, at, strict=True)) for at in product((2, 3), repeat=len(sizes)))
+    many = ({s: drawn.randint(2, most >> (k % 6) | 2) for s in sizes} for k in range(TRIES))
     return any(
-        all(meets(conditions, ranges, bindings, at) for conditions, ranges, bindings in graphs)
-        for at in ({s: drawn.randint(2, most >> (k % 6) | 2) for s in sizes} for k in range(TRIES))
+        all(
+            satisfied_in_calls(conditions, ranges, bindings, at)
+            for conditions, ranges, bindings in graphs
+        )
+        for at in chain(islice(few, TRIES), many)
     )
 
 
-def meets(
+def satisfied_in_calls(
     conditions: Sequence[Any],
     ranges: Mapping[str, Any],
     bindings: Iterable[Binding],
@@ -354,12 +363,12 @@ def meets(
         known = {symbol: length_value(t, dict(at)) for symbol, t in binding}
         if any(not r.lower <= known[s] <= r.upper for s, r in ranges.items() if s in known):
             return False
-        if not met(conditions, known):
+        if not satisfied(conditions, known):
             return False
     return True
 
 
-def met(conditions: Sequence[Any], lengths: Mapping[str, int]) -> bool:
+def satisfied(conditions: Sequence[Any], lengths: Mapping[str, int]) -> bool:
     """Whether lengths, by their names in the graph, satisfy its conditions."""
     for condition in conditions:
         names, test = compiled(condition)

@@ -30,7 +30,7 @@ class Hook:
 
     ``givens``: the parameters and tables of the code, left symbolic, and other givens of the term.
 
-    Raises ``ValueError`` for a graph with other inputs.
+    Raises ``ValueError`` for a graph with other inputs, or of code that writes to its tables.
     """
 
     def __init__(self, graph: Graph, axes: int = 0) -> None:
@@ -39,6 +39,11 @@ class Hook:
         self.shared = told[1].startswith(SHARED)
         if (told[0], told[1].replace(SHARED, "B")) != wanted:
             raise ValueError(f"wanted a call of {', '.join(wanted)}; got {', '.join(told)}")
+        if graph.exported.state:
+            kept = ", ".join(sorted(graph.exported.state))
+            raise ValueError(
+                f"wanted code without state between calls; got code that writes to {kept}"
+            )
         self.graph, self.axes = graph, axes
         self.lengths = dict(zip("BHnD", graph.exported.shapes[0], strict=True))
         own = (self.axes,) * bool(self.axes)
@@ -78,7 +83,7 @@ class Hook:
             x, p = x[0], p[0]
         outside = (self._copies("B"), self._copies("H"))
         tokens = (self._copies("n"),) * alone
-        rotated = self.graph.on({name: values[name] for name in self.graph.givens})(
+        rotated = self.graph.as_function({name: values[name] for name in self.graph.givens})(
             xp.broadcast_to(x, (*outside, *tokens, *x.axes)),
             xp.broadcast_to(p, (1 if self.shared else outside[0], *tokens, *p.axes)),
         )[0, 0]
@@ -95,7 +100,9 @@ class Hook:
         """Run the code itself, with its own parameters."""
         own = self.values
         if any(name in values and not np.array_equal(values[name], own[name]) for name in own):
-            raise ValueError("the code is run with its own parameters, and with no others")
+            raise ValueError(
+                "wanted the parameters of the code; got others, with which it cannot be run"
+            )
         like, places = self.graph.call.inputs[0], self.graph.call.inputs[-1]
         rows = x.shape[:-1]
         flat = x.reshape(-1, self.width)

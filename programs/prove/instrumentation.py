@@ -25,17 +25,17 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..reach import codes_in
-from .blocks import MARK, REACHED, VALUE, Blocks, Place, put, shortened, value_key
+from .blocks import MARK, REACHED, VALUE, Blocks, Place, recorded, shortened, value_key
 from .environment import SETTINGS
-from .executed_code import OF_TRACES, compares
+from .executed_code import TRACING_QUERIES, compares
 
 Numbers = tuple[float, ...]
 Lengths = Mapping[str, int]
 DIGITS = re.compile(r"\d+")
-SIDES = 8  # numbers of a side that are recorded
-TEXT = 200  # characters of a text that are searched for numbers
+MAX_NUMBERS = 8  # numbers of a side that are recorded
+MAX_CHARACTERS = 200  # characters of a text that are searched for numbers
 VISITS, LAST = 3, -1  # visits of a place kept per run, and the key of the last visit
-WITHIN = 32  # entries of a container that are compared
+MAX_ENTRIES = 32  # entries of a container that are compared
 SIGNS: dict[type, str] = {
     ast.Lt: "<",
     ast.LtE: "<=",
@@ -46,33 +46,39 @@ SIGNS: dict[type, str] = {
     ast.In: "in",
     ast.NotIn: "not in",
 }
-PARTS = {ast.FloorDiv, ast.Mod, ast.RShift, ast.Div}
+DIVISIONS = {ast.FloorDiv, ast.Mod, ast.RShift, ast.Div}
 # Functions that return the numbers in a tensor, or a truth value about them.
-OF_NUMBERS = ("item", "equal", "allclose", "is_nonzero")
+TENSOR_TO_NUMBER = ("item", "equal", "allclose", "is_nonzero")
 # Methods that remove or move what is kept, so that the next call finds something else.
-OF_STATE = (
+CONSUMING_METHODS = (
     *("pop", "popleft", "popitem", "rotate", "reverse"),
     *("send", "get_nowait", "read", "readline", "readlines"),
 )
 # Functions whose answer differs under tracing, where a length is not an int, or for tensors.
-OF_KIND = (
+KIND_QUERIES = (
     *("isinstance", "type", "str", "repr", "format", "hash", "hasattr", "getattr", "vars", "dir"),
 )
-OF_OTHERS = ("hasattr", "getattr", "vars", "type", "dir")  # those that also concern tensors
-PARTS_OF_KIND = ("__class__", "__dict__")
+TENSOR_KIND_QUERIES = (
+    "hasattr",
+    "getattr",
+    "vars",
+    "type",
+    "dir",
+)  # those that also concern tensors
+KIND_ATTRIBUTES = ("__class__", "__dict__")
 # Queries of arrays and of torch are recorded, except these, which are fixed for a graph.
-FIXED = frozenset(
+FIXED_QUERIES = frozenset(
     (
         *("is_floating_point", "is_complex", "is_signed", "is_tensor", "is_scripting"),
         *("is_cuda", "is_cpu", "is_mps", "is_xpu", "is_meta"),
         *("is_autocast_enabled", "is_autocast_cpu_enabled"),
         *SETTINGS,
-        *OF_TRACES,
+        *TRACING_QUERIES,
     )
 )
 TRY, CAUGHT = 1, 2  # recorded of a try statement: it was entered, it caught an error
 # These decide nothing by themselves; they only show where the numbers change.
-LEADS = ("//", "item", "min")
+HINTS = ("//", "item", "min")
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Met:
+class ComparedSides:
     """The numbers on both sides in one run, at these lengths, called in this way."""
 
     at: Lengths
@@ -99,28 +105,29 @@ class Met:
 class Watch:
     """The comparisons of a program, and what was on their sides in each run.
 
-    ``met``: what each place met, by the entry of a container that was compared and by the visit in
-    a run (LAST: the last, if there were more).  ``taken``: places that take something from an
-    object that the run before took from too.  ``kinds``: what was asked for its kind, numbers, or
-    None for a tensor.  ``tried``: how often each ``try`` was entered, and caught.  ``empty``: what
-    was looked for in empty containers.  ``blocks``: blocks that were reached, and values that were
-    met, by place, with their texts; ``reached``: the places of each run.
+    ``sides``: what each site compared, by the entry of a container that was compared and by the
+    visit in a run (LAST: the last, if there were more).  ``taken``: sites that take something from
+    an object that the run before took from too.  ``kinds``: values whose kind was queried: numbers,
+    or None for a tensor.  ``tried``: how often each ``try`` was entered, and caught an error.
+    ``empty``: what was looked up in empty containers.  ``blocks``: the texts of blocks that were
+    reached, and of expressions whose values were recorded, by place; ``reached``: the places of
+    each run.
     """
 
     functions: list[tuple[FunctionType, CodeType, CodeType]] = field(default_factory=list)
     sites: list[Site] = field(default_factory=list)
-    met: dict[tuple[int, int, int], list[Met]] = field(default_factory=dict)
+    sides: dict[tuple[int, int, int], list[ComparedSides]] = field(default_factory=dict)
     taken: dict[int, None] = field(default_factory=dict)
     kinds: dict[int, set[float | None]] = field(default_factory=dict)
     tried: dict[int, Counter[int]] = field(default_factory=dict)
     empty: dict[int, set[Numbers]] = field(default_factory=dict)
     blocks: dict[Place, str] = field(default_factory=dict)
     reached: list[tuple[Lengths, dict[Place, None]]] = field(default_factory=list)
-    _held: dict[int, Any] = field(default_factory=dict)
+    _left_sides: dict[int, Any] = field(default_factory=dict)
     _from: dict[int, list[Any]] = field(default_factory=dict)
     _before: dict[int, list[Any]] = field(default_factory=dict)
     _visits: Counter[tuple[int, int]] = field(default_factory=Counter)
-    _last: dict[tuple[int, int], Met] = field(default_factory=dict)
+    _last: dict[tuple[int, int], ComparedSides] = field(default_factory=dict)
     _run: tuple[Lengths, str] | None = None
     _writes: bool = False
 
@@ -144,12 +151,12 @@ class Watch:
             for function, plain, _ in self.functions:
                 function.__code__ = plain
             for (site, entry), last in self._last.items():
-                self.met.setdefault((site, entry, LAST), []).append(last)
+                self.sides.setdefault((site, entry, LAST), []).append(last)
             self._run = None
-            self._held.clear()
+            self._left_sides.clear()
             self._before, self._from = self._from, {}
 
-    def told(self) -> Iterator[str]:
+    def conditions(self) -> Iterator[str]:
         """Yield what was the same in every run, but may differ in a trace or in another call."""
         for site in self.taken:
             yield f"`{self.sites[site].text}` returns the same as in every run"
@@ -157,8 +164,8 @@ class Watch:
             if None in met:
                 yield f"`{self.sites[site].text}` returns the same as in every run"
             elif len(met) > 1:
-                yield f"asking `{self.sites[site].text}` has no effect, as in every run"
-        somewhere = {site for site, *_ in self.met}
+                yield f"querying `{self.sites[site].text}` has no effect, as in every run"
+        somewhere = {site for site, *_ in self.sides}
         for site, looked_for in self.empty.items():
             if len(looked_for) > 1 and site not in somewhere:
                 yield f"`{self.sites[site].text}` finds nothing, as in every run"
@@ -188,29 +195,29 @@ class Watch:
             self.reached[-1][1].setdefault(known)
             return
         if self.sites[site].sign == "taken":
-            self._take(site, value, through=place != 0)
+            self._record_taking(site, value, through=place != 0)
             return
         if self.sites[site].sign == "kind":
-            self._kind(site, value)
+            self._record_kind(site, value)
             return
         if self.sites[site].sign == "try":
             self.tried.setdefault(site, Counter())[place] += 1
             return
         if self.sites[site].sign == "asks":
-            self._answer(site, place, value)
+            self._record_query(site, place, value)
             return
         if place == -1:
-            self._ask(site, value)
+            self._record_truth(site, value)
             return
         here = self.sites[site + max(0, place - 1)]
         if here.targets:
-            self._pair(site, value, here.targets)
+            self._record_sides(site, value, here.targets)
             return
         if place:
-            self._pair(site + place - 1, self._held.get(site), value)
-        self._held[site] = value
+            self._record_sides(site + place - 1, self._left_sides.get(site), value)
+        self._left_sides[site] = value
 
-    def _take(self, site: int, value: Any, *, through: bool) -> None:
+    def _record_taking(self, site: int, value: Any, *, through: bool) -> None:
         """Record that something is taken from a value; ``through``: by a loop over it.
 
         A loop matters only over an iterator: other iterables start anew each time.
@@ -221,38 +228,38 @@ class Watch:
         if any(value is one for one in self._before.get(site, ())):
             self.taken[site] = None
 
-    def _kind(self, site: int, value: Any) -> None:
+    def _record_kind(self, site: int, value: Any) -> None:
         """Record that a length is asked for its type, or a tensor for its type or attributes."""
         if isinstance(value, tuple):
             for one in value:
-                self._kind(site, one)
+                self._record_kind(site, one)
         text = self.sites[site].text
-        other = text.startswith(OF_OTHERS) or text.endswith(PARTS_OF_KIND)
+        other = text.startswith(TENSOR_KIND_QUERIES) or text.endswith(KIND_ATTRIBUTES)
         if isinstance(value, type):  # a plain tensor has none of the other types in any run
             own = issubclass(value, Tensor) and value not in (Tensor, nn.Parameter)
-            if own and self._held.get(site):
+            if own and self._left_sides.get(site):
                 self.kinds.setdefault(site, set()).add(None)
         elif text.startswith("isinstance"):
-            self._held[site] = isinstance(value, Tensor)
+            self._left_sides[site] = isinstance(value, Tensor)
         if isinstance(value, Tensor) and other:
             self.kinds.setdefault(site, set()).add(None)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             self.kinds.setdefault(site, set()).add(float(value))
 
-    def _answer(self, site: int, place: int, value: Any) -> None:
+    def _record_query(self, site: int, place: int, value: Any) -> None:
         """Record a query of an array or of torch (place 0), and its answer, a truth value.
 
         None counts as False, and any other answer as True once the query has been recorded.
         """
         if place == 0:
-            self._held[site] = isinstance(value, Tensor) or _is_of_torch(value)
-        elif self._held.get(site):
+            self._left_sides[site] = isinstance(value, Tensor) or _belongs_to_torch(value)
+        elif self._left_sides.get(site):
             if isinstance(value, bool) or value is None:
                 self._add(site, (), (), bool(value))
-            elif any(key[0] == site for key in self.met):
+            elif any(key[0] == site for key in self.sides):
                 self._add(site, (), (), True)
 
-    def _ask(self, site: int, value: Any) -> None:
+    def _record_truth(self, site: int, value: Any) -> None:
         """Record that a value is tested for truth."""
         if isinstance(value, list | dict | set | deque):
             self._add(site, (float(len(value)),), (0.0,), bool(value))
@@ -266,7 +273,7 @@ class Watch:
             positive = self.sites[site].sign == "range"
             self._add(site, (float(value),), (0.0,), value > 0 if positive else bool(value))
 
-    def _pair(self, site: int, left: Any, right: Any) -> None:
+    def _record_sides(self, site: int, left: Any, right: Any) -> None:
         sign = self.sites[site].sign
         if sign == "is":
             if isinstance(left, Tensor) or isinstance(right, Tensor):
@@ -282,7 +289,7 @@ class Watch:
                 return
             if sign in ("in", "not in") and isinstance(right, Sized) and not right:
                 self.empty.setdefault(site, set()).add(plain)
-            for k, target in zip(range(WITHIN), right, strict=False):
+            for k, target in zip(range(MAX_ENTRIES), right, strict=False):
                 other = numbers_of(target)
                 if other is not None and len(other) == len(plain):
                     self._add(site, plain, other, left == target, k)
@@ -292,22 +299,22 @@ class Watch:
             return
         if len(a) != len(b):
             return
-        self._add(site, a, b, ANSWERS[sign](left, right))
+        self._add(site, a, b, OUTCOMES[sign](left, right))
 
     def _add(self, site: int, left: Numbers, right: Numbers, answer: Any, entry: int = 0) -> None:
         assert self._run is not None
         at, way = self._run
-        met = Met(at, way, left, right, bool(answer))
+        met = ComparedSides(at, way, left, right, bool(answer))
         visit = self._visits[site, entry]
         self._visits[site, entry] += 1
         if visit >= VISITS:
             self._last[site, entry] = met
-        known = self.met.setdefault((site, entry, min(visit, VISITS)), [])
+        known = self.sides.setdefault((site, entry, min(visit, VISITS)), [])
         if visit < VISITS or met.answer not in {one.answer for one in known}:
             known.append(met)
 
 
-ANSWERS: dict[str, Callable[[Any, Any], Any]] = {
+OUTCOMES: dict[str, Callable[[Any, Any], Any]] = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b,
@@ -319,7 +326,7 @@ ANSWERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _is_of_torch(one: Any) -> bool:
+def _belongs_to_torch(one: Any) -> bool:
     """Whether something is a module or a function of torch."""
     name = one.__name__ if isinstance(one, ModuleType) else getattr(one, "__module__", None)
     return isinstance(name, str) and name.split(".")[0] == "torch" and not isinstance(one, type)
@@ -336,12 +343,12 @@ def numbers_of(value: Any) -> Numbers | None:
     if isinstance(value, int | float):
         return (float(value),) if abs(value) < 1 << 60 else None
     if isinstance(value, str):
-        found = tuple(map(float, DIGITS.findall(value[:TEXT])))
-        return found[:SIDES] if found else None
+        found = tuple(map(float, DIGITS.findall(value[:MAX_CHARACTERS])))
+        return found[:MAX_NUMBERS] if found else None
     if isinstance(value, tuple | list):
-        parts = [numbers_of(one) for one in value[:SIDES]]
+        parts = [numbers_of(one) for one in value[:MAX_NUMBERS]]
         if None not in parts and parts:
-            return tuple(n for part in parts if part is not None for n in part)[:SIDES]
+            return tuple(n for part in parts if part is not None for n in part)[:MAX_NUMBERS]
     return None
 
 
@@ -367,26 +374,26 @@ class _Marking(ast.NodeTransformer):
         first, *_ = [self._site(node, sign) for sign in signs]
         self.generic_visit(node)
         sides = [node.left, *node.comparators]
-        node.left, *node.comparators = (put(first, k, one) for k, one in enumerate(sides))
+        node.left, *node.comparators = (recorded(first, k, one) for k, one in enumerate(sides))
         return node
 
-    def _asked(self, node: ast.expr) -> ast.expr:
+    def _recorded_test(self, node: ast.expr) -> ast.expr:
         """Return a test that records its value, unless it is a comparison itself."""
         if isinstance(node, ast.Compare | ast.BoolOp | ast.Constant | ast.UnaryOp):
             return self.visit(node)  # type: ignore[no-any-return]
         site = self._site(node, "if")
-        return put(site, -1, self.visit(node))
+        return recorded(site, -1, self.visit(node))
 
     def visit(self, node: ast.AST) -> Any:
         if not isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
             return super().visit(node)
-        asked, node.test = self._asked(node.test), ast.Constant(None)
+        asked, node.test = self._recorded_test(node.test), ast.Constant(None)
         self.generic_visit(node)
         node.test = asked
         return node
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
-        asked, node.ifs = [self._asked(one) for one in node.ifs], []
+        asked, node.ifs = [self._recorded_test(one) for one in node.ifs], []
         self.generic_visit(node)
         node.ifs = asked
         return node
@@ -395,30 +402,30 @@ class _Marking(ast.NodeTransformer):
         kept = isinstance(node.iter, ast.Name | ast.Attribute)
         site = self._site(node.iter, "taken") if kept else 0
         self.generic_visit(node)
-        node.iter = put(site, -1, node.iter) if kept else node.iter
+        node.iter = recorded(site, -1, node.iter) if kept else node.iter
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        node.values = [self._asked(one) for one in node.values]
+        node.values = [self._recorded_test(one) for one in node.values]
         return node
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         if isinstance(node.op, ast.Not):
-            node.operand = self._asked(node.operand)
+            node.operand = self._recorded_test(node.operand)
             return node
         return self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        if type(node.op) not in PARTS:
+        if type(node.op) not in DIVISIONS:
             return self.generic_visit(node)
         if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
             site = self._site(node, "kind")
             self.generic_visit(node)
-            node.right = put(site, 0, node.right)
+            node.right = recorded(site, 0, node.right)
             return node
         site = self._site(node, "//")
         self.generic_visit(node)
-        node.left, node.right = put(site, 0, node.left), put(site, 1, node.right)
+        node.left, node.right = recorded(site, 0, node.left), recorded(site, 1, node.right)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
@@ -427,7 +434,7 @@ class _Marking(ast.NodeTransformer):
             return self.generic_visit(node)
         site = self._site(node, "item")
         self.generic_visit(node)
-        node.value, node.slice = put(site, 0, node.value), put(site, 1, node.slice)
+        node.value, node.slice = recorded(site, 0, node.value), recorded(site, 1, node.slice)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -435,81 +442,81 @@ class _Marking(ast.NodeTransformer):
         plain = node.args and not any(isinstance(one, ast.Starred) for one in node.args)
         attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         self.called.add(id(node.func))
-        if attribute in OF_NUMBERS or name in OF_NUMBERS:
+        if attribute in TENSOR_TO_NUMBER or name in TENSOR_TO_NUMBER:
             site = self._site(node, "bool")
-            return put(site, -1, self.generic_visit(node))  # type: ignore[arg-type]
+            return recorded(site, -1, self.generic_visit(node))  # type: ignore[arg-type]
         if name == "bool" and len(node.args) == 1:
-            node.args = [self._asked(node.args[0])]
+            node.args = [self._recorded_test(node.args[0])]
             return node
-        asks = name in OF_KIND and (name != "getattr" or len(node.args) > 2)
+        asks = name in KIND_QUERIES and (name != "getattr" or len(node.args) > 2)
         if isinstance(node.func, ast.Attribute) and attribute.strip("_") in ("str", "repr", "hash"):
             site = self._site(node, "kind")
             self.generic_visit(node)
-            node.func.value = put(site, 0, node.func.value)
+            node.func.value = recorded(site, 0, node.func.value)
             return node
         if plain and (asks or attribute == "format"):
             site = self._site(node, "kind")
             self.generic_visit(node)
             asked = node.args[: 1 + (name == "isinstance")] if asks else node.args
-            node.args[: len(asked)] = [put(site, 0, one) for one in asked]
+            node.args[: len(asked)] = [recorded(site, 0, one) for one in asked]
             return node
         if name == "next" and plain:
             site = self._site(node, "taken")
-            node.args[0] = put(site, -1, self.visit(node.args[0]))
+            node.args[0] = recorded(site, -1, self.visit(node.args[0]))
             return node
-        if attribute in OF_STATE or (attribute == "get" and not node.args):
+        if attribute in CONSUMING_METHODS or (attribute == "get" and not node.args):
             site = self._site(node, "taken")
             self.generic_visit(node)
             assert isinstance(node.func, ast.Attribute)
-            node.func.value = put(site, 0, node.func.value)
+            node.func.value = recorded(site, 0, node.func.value)
             return node
         get = attribute in ("get", "setdefault")
         if not plain or not (get or name in ("min", "max", "range")):
-            return self._answered(node, node.func)
+            return self._recorded_query(node, node.func)
         if get:
             site = self._site(node, "get")
             self.generic_visit(node)
             assert isinstance(node.func, ast.Attribute)
-            node.func.value = put(site, 0, node.func.value)
-            node.args[0] = put(site, 1, node.args[0])
+            node.func.value = recorded(site, 0, node.func.value)
+            node.args[0] = recorded(site, 1, node.args[0])
         elif name == "range" and len(node.args) == 1:
             site = self._site(node, "range")
             self.generic_visit(node)
-            node.args[0] = put(site, -1, node.args[0])
+            node.args[0] = recorded(site, -1, node.args[0])
         else:
             first, *_ = [self._site(node, "min") for _ in node.args]
             self.generic_visit(node)
-            node.args = [put(first, k, one) for k, one in enumerate(node.args)]
+            node.args = [recorded(first, k, one) for k, one in enumerate(node.args)]
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if id(node) in self.called or not isinstance(node.ctx, ast.Load):
             return self.generic_visit(node)
-        if node.attr not in PARTS_OF_KIND:
-            return self._answered(node, node)
+        if node.attr not in KIND_ATTRIBUTES:
+            return self._recorded_query(node, node)
         site = self._site(node, "kind")
         self.generic_visit(node)
-        node.value = put(site, 0, node.value)
+        node.value = recorded(site, 0, node.value)
         return node
 
-    def _answered(self, node: ast.expr, asked: ast.expr) -> ast.AST:
+    def _recorded_query(self, node: ast.expr, asked: ast.expr) -> ast.AST:
         """Return a query of an array or of torch that records its answer."""
         name = asked.attr if isinstance(asked, ast.Attribute) else getattr(asked, "id", "")
         known = not isinstance(asked, ast.Name | ast.Attribute) or hasattr(builtins, name)
-        if known or name in FIXED:
+        if known or name in FIXED_QUERIES:
             return self.generic_visit(node)
         site = self._site(node, "asks")
         self.generic_visit(node)
         if isinstance(asked, ast.Attribute):
-            asked.value = put(site, 0, asked.value)
+            asked.value = recorded(site, 0, asked.value)
         elif isinstance(node, ast.Call):
-            node.func = put(site, 0, asked)
-        return put(site, -1, node)
+            node.func = recorded(site, 0, asked)
+        return recorded(site, -1, node)
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         site = self._site(ast.JoinedStr([node]), "kind")
         self.generic_visit(node)
-        node.value = put(site, 0, node.value)
+        node.value = recorded(site, 0, node.value)
         return node
 
     def visit_Try(self, node: ast.Try) -> ast.AST:
@@ -520,8 +527,8 @@ class _Marking(ast.NodeTransformer):
         site = self._site(ast.Name(f"except {told}" if told else "except"), "try")
         self.generic_visit(node)
         for body, came in ((node.body, TRY), *((one.body, CAUGHT) for one in node.handlers)):
-            marked = ast.Expr(put(site, came, ast.copy_location(ast.Constant(None), body[0])))
-            body.insert(0, ast.copy_location(marked, body[0]))
+            mark = ast.Expr(recorded(site, came, ast.copy_location(ast.Constant(None), body[0])))
+            body.insert(0, ast.copy_location(mark, body[0]))
         return node
 
     def visit_Match(self, node: ast.Match) -> ast.AST:
@@ -537,9 +544,9 @@ class _Marking(ast.NodeTransformer):
         of_kind = self._site(ast.Name(f"match {told.id}"), "kind") if kinds else None
         self.generic_visit(node)
         if of_kind is not None:
-            node.subject = put(of_kind, 0, node.subject)
+            node.subject = recorded(of_kind, 0, node.subject)
         if site is not None:
-            node.subject = put(site, 0, node.subject)
+            node.subject = recorded(site, 0, node.subject)
         return node
 
 
@@ -588,7 +595,7 @@ class _Source:
         except SyntaxError:
             return None
 
-    def marked(
+    def recompiled(
         self, codes: Collection[CodeType], watch: Watch, *, compared: bool
     ) -> dict[Key, CodeType]:
         """Compile these codes again, with blocks marked, and comparisons too if ``compared``."""
@@ -634,7 +641,7 @@ def _pruned(node: ast.stmt, wanted: Collection[int]) -> ast.stmt | None:
     return node
 
 
-def marked(functions: Iterable[FunctionType], watch: Watch, *, compared: bool = True) -> None:
+def instrument(functions: Iterable[FunctionType], watch: Watch, *, compared: bool = True) -> None:
     """Make a watch see what these functions compare, if their source files are found.
 
     Unless ``compared``: only record which of their blocks are reached.
@@ -644,7 +651,7 @@ def marked(functions: Iterable[FunctionType], watch: Watch, *, compared: bool = 
         files.setdefault(one.__code__.co_filename, []).append(one)
     for name, group in files.items():
         codes = [one.__code__ for one in group]
-        made = _Source(name, group[0].__globals__).marked(codes, watch, compared=compared)
+        made = _Source(name, group[0].__globals__).recompiled(codes, watch, compared=compared)
         watch.functions += [
             (one, one.__code__, made[_key(one.__code__)])
             for one in group

@@ -9,12 +9,12 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..source_numbers import derived
+from ..source_numbers import related_numbers
 
 Lengths = Mapping[str, int]
 SMALL, MIDDLE, LONG, LONGEST = 6, 130, 1100, 1 << 14
 CUTS = (65, 257)  # where small and middle lengths end
-FEW = 12  # numbers of the source that are tried in pairs
+PAIRED_NUMBERS = 12  # numbers of the source that are tried in pairs
 
 
 def small(letters: list[str]) -> Iterator[Lengths]:
@@ -26,12 +26,12 @@ def small(letters: list[str]) -> Iterator[Lengths]:
             yield {**dict.fromkeys(letters, 2), one: a, other: b}
 
 
-OTHERS = (1, 2, 3, 5)
+OTHER_LENGTHS = (1, 2, 3, 5)
 NEIGHBOURS = (1, 0, -1)
 POWERS = tuple(1 << k for k in range(3, 11))  # of two, which often have code of their own
 # Other lengths, and the way of calling; repeated, so that cached results are returned.
-AT_EACH = ((1, "plain"), (2, "trained"), (2, "trained"), (2, "one"))
-AT_MADE = ((2, "trained"), (2, "trained"), (3, ""), (2, "one"))  # for derived lengths
+AT_NAMED = ((1, "plain"), (2, "trained"), (2, "trained"), (2, "one"))
+AT_DERIVED = ((2, "trained"), (2, "trained"), (3, ""), (2, "one"))  # for derived lengths
 
 
 def named(
@@ -41,7 +41,7 @@ def named(
     tokens = [letter for letter in letters if letter in "rn"]
     told = dict.fromkeys(n + d for n in numbers for d in NEIGHBOURS if 1 < n + d <= LONGEST)
     for n in told:
-        for others, way in AT_EACH if several else AT_EACH[:3]:
+        for others, way in AT_NAMED if several else AT_NAMED[:3]:
             yield {**dict.fromkeys(letters, others), **dict.fromkeys(tokens, n)}, way
         if len(tokens) > 1:
             yield from (
@@ -52,11 +52,11 @@ def named(
         for letter in letters:
             if letter not in tokens:
                 yield {**dict.fromkeys(letters, 2), letter: n}, ""
-    for n in dict.fromkeys((*derived(numbers, LONGEST), *POWERS)):
+    for n in dict.fromkeys((*related_numbers(numbers, LONGEST), *POWERS)):
         if n not in told:
             yield from (
                 ({letter: n if letter in tokens else others for letter in letters}, way)
-                for others, way in (AT_MADE if several else AT_MADE[:3])
+                for others, way in (AT_DERIVED if several else AT_DERIVED[:3])
             )
 
 
@@ -64,7 +64,7 @@ def pairs(
     letters: list[str], numbers: Sequence[int], *, several: bool
 ) -> Iterator[tuple[Lengths, str]]:
     """Yield pairs of lengths that the source names, or one more; queries and keys also as one."""
-    named = [n for n in numbers if 1 < n <= LONG][:FEW]
+    named = [n for n in numbers if 1 < n <= LONG][:PAIRED_NUMBERS]
     tokens = [letter for letter in letters if letter in "rn"]
     groups = [tokens, *([letter] for letter in letters if letter not in tokens)]
     both = [*itertools.combinations(groups, 2), *([[tokens[:1], tokens[1:]]] * (len(tokens) > 1))]
@@ -107,7 +107,7 @@ def every(letters: list[str], seed: int) -> Iterator[Lengths]:
 
 def _beside(letters: list[str], letter: str, n: int, k: int = 0) -> Lengths:
     """Return one length with different others, which are fewer if it is large."""
-    few = OTHERS if n < CUTS[0] else OTHERS[:2]
+    few = OTHER_LENGTHS if n < CUTS[0] else OTHER_LENGTHS[:2]
     return {
         c: n if c == letter else few[(n + k + place) % len(few)] for place, c in enumerate(letters)
     }

@@ -19,10 +19,10 @@ from torch import Tensor
 from .branches import roots
 from .calls import Call
 from .comparison import result_of
-from .guards import compiled, met
+from .guards import compiled, satisfied
 from .statements import Graph
 
-MOST = 2  # other sides that are traced; the code is run on all of them
+TRACED_SIDES = 2  # other sides that are traced; the code is run on all of them
 LONGEST = 4096
 HALF = 0.5
 
@@ -36,12 +36,12 @@ def lengths_elsewhere(graph: Graph) -> list[dict[str, int]]:
     first = {letters[length]: n for _, length, n in graph.axes if isinstance(length, str)}
     found: list[dict[str, int]] = []
     for condition in graph.exported.conditions:
-        if any(not _met(letters, condition, at) for at in found):
+        if any(not _satisfied(letters, condition, at) for at in found):
             continue
         breaking = (
             at
-            for at in (*_tried(condition, first), *_turning(letters, condition, first))
-            if _ranges(graph, letters, at) and not _met(letters, condition, at)
+            for at in (*_tried(condition, first), *_near_equality(letters, condition, first))
+            if _ranges(graph, letters, at) and not _satisfied(letters, condition, at)
         )
         at = next(breaking, None)
         call = resized(graph.call, graph, at) if at is not None else None
@@ -79,7 +79,7 @@ def letters_of(graph: Graph) -> dict[str, str]:
     return found
 
 
-def stands_at(graph: Graph, at: Mapping[str, int]) -> bool:
+def is_valid_at(graph: Graph, at: Mapping[str, int]) -> bool:
     """Whether a graph is valid at these lengths, given by the letters of its call."""
     letters, ranges = letters_of(graph), graph.exported.ranges
     fixed = {letter: n for letter, n, _ in graph.axes if isinstance(n, int)}
@@ -87,13 +87,13 @@ def stands_at(graph: Graph, at: Mapping[str, int]) -> bool:
         return False
     if any(at[letter] != n for letter, n in fixed.items() if letter in at):
         return False
-    return all(_met(letters, c, at) for c in graph.exported.conditions) and all(
+    return all(_satisfied(letters, c, at) for c in graph.exported.conditions) and all(
         r.lower <= at[letters[s]] <= r.upper for s, r in ranges.items() if s in letters
     )
 
 
-def _met(letters: Mapping[str, str], condition: Any, at: Mapping[str, int]) -> bool:
-    return met([condition], {symbol: at[letter] for symbol, letter in letters.items()})
+def _satisfied(letters: Mapping[str, str], condition: Any, at: Mapping[str, int]) -> bool:
+    return satisfied([condition], {symbol: at[letter] for symbol, letter in letters.items()})
 
 
 def _ranges(graph: Graph, letters: Mapping[str, str], at: Mapping[str, int]) -> bool:
@@ -118,7 +118,7 @@ def _tried(condition: Any, first: Mapping[str, int]) -> Iterator[dict[str, int]]
             yield {**first, letter: n}
 
 
-def _turning(
+def _near_equality(
     letters: Mapping[str, str], condition: Any, first: Mapping[str, int]
 ) -> Iterator[dict[str, int]]:
     """Yield lengths near those at which both sides of a condition agree, solved for one length."""

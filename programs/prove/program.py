@@ -73,7 +73,7 @@ class Program:
         ``kept``: functions to apply to the values of some nodes before other nodes read them.
         """
         self._require(inputs)
-        given = iter(self.exported.taken(inputs))
+        given = iter(self.exported.in_graph_order(inputs))
         known: dict[Node, Any] = {}
         self.notes.filled = False
         with noted(self.notes):
@@ -91,7 +91,7 @@ class Program:
                     known[node] = kept[node](known[node])
         raise Unread("a graph without an output")
 
-    def anything_like(self, x: Array) -> Array:
+    def arbitrary_like(self, x: Array) -> Array:
         """Return an arbitrary array shaped like ``x``, under a new name at every call.
 
         If the graph has another number of heads for its second input, so has the array.
@@ -102,8 +102,16 @@ class Program:
             n if here == there else num(there) if isinstance(there, int) else size("G", "heads")
             for n, here, there in zip(x.axes, own, other, strict=True)
         ]
-        given = real(*map(as_array, lengths), says="what is rotated in the same call, any numbers")
+        given = real(*map(as_array, lengths), says="any numbers that are rotated in the same call")
         self.notes.givens[name] = given
+        found: Array = given.named(name)
+        return found
+
+    def _left_by_earlier_calls(self, table: str) -> Array:
+        """Return any numbers for a table that the code writes to, others in each call."""
+        name = f"{self.notes.prefix}{table}_{len(self.notes.givens)}"
+        given = self.exported.tables[table]
+        self.notes.givens[name], self.notes.states[name] = given, table
         found: Array = given.named(name)
         return found
 
@@ -121,15 +129,23 @@ class Program:
             return value
         if kind == "pattern":
             return value.placed(node.name, self.notes)
+        if kind == "pair":
+            return Pair(*(self._table(one, named) for one in value))
         if self.way == "valued" and value in self.exported.small:
             return self.exported.small[value].placed(node.name, self.notes)
-        numbers = self.exported.values[value]
+        if value in self.exported.state:
+            return self._left_by_earlier_calls(value)
+        return self._table(value, named)
+
+    def _table(self, table: str, named: Mapping[str, Array]) -> Array:
+        """Return a stored table, any numbers.  Raises :class:`Unread` if it is not finite."""
+        numbers = self.exported.values[table]
         if numbers.is_floating_point() and not bool(numbers.isfinite().all()):
-            raise Unread(f"a stored table, {value}, that is not finite everywhere")
-        self.notes.stored[named[value].term] = (value, numbers)
-        if value in self.exported.angles:
-            self.notes.angles[named[value].term] = self.exported.angles[value]
-        return named[value]
+            raise Unread(f"a stored table, {table}, that is not finite everywhere")
+        self.notes.stored[named[table].term] = (table, numbers)
+        if table in self.exported.angles:
+            self.notes.angles[named[table].term] = self.exported.angles[table]
+        return named[table]
 
     def _inside(self, graph: Graph, *values: Any) -> Any:
         """Evaluate a subgraph on these values."""
@@ -169,11 +185,11 @@ class Program:
                     return in_its_dtype(node, name, found)
 
             def read(*given: Any) -> Any:
-                return in_its_dtype(node, name, READINGS[name](*given, **_kept(keywords)))
+                return in_its_dtype(node, name, READINGS[name](*given, **_without_layout(keywords)))
 
             made = read(*args)
             if isinstance(made, Array) and (KINDS[name] == "entrywise" or name in CASTS):
-                _shorter_too(made, read, args)
+                _record_remake(made, read, args)
             return made
         except Unread as error:
             raise Unread(f"{name}: {error}") from None
@@ -189,9 +205,18 @@ class Program:
             self.notes.readings[told] = None
         results = results_of(program)
         if self.exported.place is not None:
-            return _value(results[self.exported.place], known)
+            results = [results[self.exported.place]]
         found = [_value(one, known) for one in results]
+        self._assume_finite(found)
         return found[0] if len(found) == 1 else found
+
+    def _assume_finite(self, results: Sequence[Any]) -> None:
+        """Note that numbers of earlier calls are finite, if results are computed from them."""
+        arrays = [one for one in results if isinstance(one, Array)]
+        named = {v.data[0] for one in arrays for v in free(one.term) if v.op == "var"}
+        for name, table in self.notes.states.items():
+            if name in named:
+                assume(f"what earlier calls left in {table} is finite")
 
     def _require(self, inputs: tuple[Array, ...]) -> None:
         """Check that the shapes are those the graph was traced for, up to the names of lengths."""
@@ -207,7 +232,7 @@ class Program:
         self.met[tuple(bound.items())] = None
 
 
-def _shorter_too(found: Array, read: Callable[..., Any], args: Sequence[Any]) -> None:
+def _record_remake(found: Array, read: Callable[..., Any], args: Sequence[Any]) -> None:
     """Record how to remake an array at other lengths, if all its arguments can be remade there."""
     patterns = notes().patterns
     arrays = [a for a in args if isinstance(a, Array) and a.ndim]
@@ -231,14 +256,14 @@ def _shorter_too(found: Array, read: Callable[..., Any], args: Sequence[Any]) ->
 LAYOUT = ("memory_format", "device", "layout", "pin_memory", "non_blocking", "implicit")
 
 
-def _kept(keywords: dict[str, Any]) -> dict[str, Any]:
+def _without_layout(keywords: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in keywords.items() if k not in LAYOUT}
 
 
 def _value(a: Any, known: dict[Node, Any]) -> Any:
     if isinstance(a, Node):
         if a not in known:
-            raise Unread(f"a comparison of lengths, {name_of(a)}, that is computed with")
+            raise Unread(f"a comparison of lengths, {name_of(a)}, whose value is used")
         return known[a]
     if isinstance(a, list | tuple):
         return [_value(part, known) for part in a]
@@ -274,7 +299,7 @@ ENTRIES = tuple(
 AT_INFINITY = tuple(
     f"aten.{name}.default" for name in ("relu", "sigmoid", "tanh", "softplus", "erf")
 )
-LEAST = 2.0**-126  # the least normal number of float32, below which an epsilon may be 0
+SMALLEST_NORMAL = 2.0**-126  # the least normal number of float32, below which an epsilon may be 0
 
 
 def folded(operation: str, args: Sequence[Any], *, of_tables: bool = False) -> Array | None:
@@ -322,12 +347,12 @@ def _of_row(operation: str, args: Sequence[Any], *, of_tables: bool) -> Array | 
     least = _epsilon(operation, args)
     if least < 0:
         return None
-    if least < LEAST:
+    if least < SMALLEST_NORMAL:
         assume("no denominator is 0", "if")
     tables = [a for a in args[1:] if isinstance(a, Array)] if of_tables else []
     core = (1, *(a.ndim for a in tables))
-    given = Given("function", core=core, out=out, says="a function of a row, any")
-    told = repr([_told(a, shape=of_tables) if isinstance(a, Array) else a for a in args[1:]])
+    given = Given("function", core=core, out=out, says="any function of a row")
+    told = repr([_table_key(a, shape=of_tables) if isinstance(a, Array) else a for a in args[1:]])
     name = f"any_{operation.split('.')[1]}_{sha256(told.encode()).hexdigest()[:12]}"
     found: Array = standing(name, given)(x, *tables)
     return found
@@ -340,7 +365,7 @@ def _epsilon(operation: str, args: Sequence[Any]) -> float:
     return found if isinstance(found, int | float) else 1.0
 
 
-def _told(table: Array, *, shape: bool) -> object:
+def _table_key(table: Array, *, shape: bool) -> object:
     return [length.key for length in table.axes] if shape else table.term.key
 
 
@@ -351,7 +376,7 @@ def _of_entries(operation: str, args: Sequence[Any]) -> Array | None:
         return None
     settings = "".join(f"_{_spelt(setting)}" for setting in args[1:])
     name = f"any_{operation.split('.')[1]}{settings}"
-    given = Given("function", core=(0,), out=(), says="a function of a number, any")
+    given = Given("function", core=(0,), out=(), says="any function of a number")
     found: Array = standing(name, given)(x)
     return found
 
@@ -386,9 +411,9 @@ def in_its_dtype(node: Node, name: str, found: Any) -> Any:
             raise Unread("numbers as truth values")
         return found if is_truth(found.term) else ~(found == as_array(0))
     if dtype in NARROW and not moves:
-        raise Unread(f"whole numbers as {dtype}, where they wrap round")
+        raise Unread(f"integers of {dtype}, which wrap around")
     if _is_whole(dtype) and name not in CASTS:
-        for told in _cut(node, name, dtype):
+        for told in _inexact_operands(node, name, dtype):
             raise Unread(f"{told} as {dtype}")
     short = dtype.is_floating_point and dtype.itemsize < 4
     if short and not moves and any(_dtype(one) == dtype for one in node.all_input_nodes):
@@ -398,7 +423,7 @@ def in_its_dtype(node: Node, name: str, found: Any) -> Any:
     return numeric(found)
 
 
-def _cut(node: Node, name: str, dtype: torch.dtype) -> Iterator[str]:
+def _inexact_operands(node: Node, name: str, dtype: torch.dtype) -> Iterator[str]:
     """Describe operands of an integer operation that may not be integers, or may need more bits."""
     shape_alone = name.startswith("aten.new_") or name.endswith("_like.default")
     for given in leaves([node.args, node.kwargs]):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from attnproof.symbolic.composition import NotComposed, decide_composition
 from attnproof.symbolic.decision import Decision
-from attnproof.symbolic.normal_form.sums import USUAL, written_out
+from attnproof.symbolic.normal_form.sums import DEFAULT_LONGEST, written_out
 from attnproof.symbolic.prove import Effort, decide, ranges_of
 from attnproof.theorems.laws import Formula
 
@@ -98,4 +98,4 @@ def _valued(graphs: Mapping[str, Graph], subject: Subject) -> list[tuple[Way, in
         for name in g.exported.small
         for n in g.exported.values[name].shape
     ]
-    return [("valued", min(max(small), USUAL), VALUED)] if small else []
+    return [("valued", min(max(small), DEFAULT_LONGEST), VALUED)] if small else []

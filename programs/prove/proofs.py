@@ -26,33 +26,36 @@ from ..identify.applicability import no_formula
 from ..running import fault_in
 from ..source_numbers import numbers_in
 from ..subjects import Rotary, Subject
-from .comparison import CHANGES, gives_otherwise, result_of, wrong_reading
+from .comparison import CHANGES, result_changed, result_of, wrong_reading
 from .conditions import ONE_CALL, SHORT, Conditions, defined, readings_of
 from .gate import Gate, gate
-from .guards import Binding, meets
+from .guards import Binding, satisfied_in_calls
 from .hooks import Hook, Hooks
 from .least_lengths import Bounds
 from .operations import Unread
-from .other_branches import stands_at
+from .other_branches import is_valid_at
 from .proof_search import decided
-from .running import Run, gives_none, is_broken, witness_of
+from .running import Run, gives_nan, is_broken, witness_of
 from .statements import Axes, Graph, bound_letters, forget
-from .widening import of_one_call
+from .widening import of_shared_call
 
-NAMED, LONGEST_TRIED = 6, 1100  # lengths named in the source at which a witness is sought
+MAX_WITNESS_LENGTHS, LONGEST_TRIED = (
+    6,
+    1100,
+)  # lengths named in the source at which a witness is sought
 BESIDE_A_WITNESS = 0.3  # time limit of a proof, in seconds, if small inputs break the law
 HEADS_BESIDE = (2, 3, 4, 8)
 WORST = ("internal error", "broken", "undecided", "holds", "not asked")
 
 
-def _of_one_call(findings: Sequence[Finding]) -> Finding:
+def _combined(findings: Sequence[Finding]) -> Finding:
     """Combine findings on a law by several formulas of one call: the worst, or all assumptions."""
     worst = min(findings, key=lambda one: WORST.index(one.verdict))
     assuming = dict.fromkeys(c for one in findings for c in one.assuming)
     return replace(worst, assuming=tuple(assuming)) if worst.verdict == "holds" else worst
 
 
-def _found(
+def _finding(
     law: Formula, verdict: str, why: str, seen: Counterexample | None = None, **more: Any
 ) -> Finding:
     """Return a finding on a law, with its witness if there is one."""
@@ -62,7 +65,7 @@ def _found(
 
 
 def _failed(law: Formula, fault: Fault) -> Finding:
-    return _found(law, "internal error", fault.told, traceback=fault.traceback)
+    return _finding(law, "internal error", fault.message, traceback=fault.traceback)
 
 
 class _Dropped(Exception):
@@ -79,7 +82,7 @@ class Proofs:
         self.graphs = {graph.call.name: graph for graph in graphs}
         self.called = {name: own for own, graph in self.graphs.items() for name in graph.call.names}
         self.letters: Axes = bound_letters(graphs)
-        self.told = Conditions(subject, self.letters)
+        self.wording = Conditions(subject, self.letters)
         self.first = {
             name: result_of(g.call.code, g.call.inputs) for name, g in self.graphs.items()
         }
@@ -101,7 +104,7 @@ class Proofs:
             own = id(graph.exported.program)  # shared by both results of one call
             both = [id(g.exported.program) for g in graphs.values()].count(own) == 2
             ran[own] = ran[own] if own in ran else gate(graph, whole=both)
-            found = self.gates[name] = ran[own].of(graph)
+            found = self.gates[name] = ran[own].for_graph(graph)
             if found.changes:
                 self.drop(name, found.changes)
 
@@ -113,7 +116,7 @@ class Proofs:
             own = id(self.graphs[name].exported.program)  # shared by both results of one call
             each = [n for n, graph in self.graphs.items() if id(graph.exported.program) == own]
             self.widened.update(each)
-            wider = of_one_call([self.widens(self.graphs[one]) for one in each])
+            wider = of_shared_call([self.widens(self.graphs[one]) for one in each])
             for one, found in zip(each, wider, strict=True):
                 if found.exported.conditions != self.graphs[one].exported.conditions:
                     self.gates.pop(one, None)  # run it at the new lengths too
@@ -131,13 +134,13 @@ class Proofs:
             name
             for name, graph in graphs.items()
             if name in self.graphs
-            and gives_otherwise(graph.call.code, graph.call.inputs, self.first[name])
+            and result_changed(graph.call.code, graph.call.inputs, self.first[name])
         ]
         for name in changed:
             self.drop(name)
         return bool(changed)
 
-    def _unlike(self, law: Formula, graphs: Mapping[str, Graph]) -> Finding | None:
+    def _difference(self, law: Formula, graphs: Mapping[str, Graph]) -> Finding | None:
         """Return a finding if the code was seen to differ from its graph, else None.
 
         The law is then tested on the code itself, first at the lengths where they differ.
@@ -145,12 +148,12 @@ class Proofs:
         self.run_beside()
         if not set(graphs) <= set(self.graphs):
             raise _Dropped
-        at = [lengths for name in graphs for lengths in self.gates[name].unlike]
+        at = [lengths for name in graphs for lengths in self.gates[name].differs_at]
         at = [lengths for k, lengths in enumerate(at) if lengths not in at[:k]]
         if not at:
             return None
         how = "; ".join(filter(None, dict.fromkeys(self.gates[name].how for name in graphs)))
-        where = " and ".join(filter(None, map(self.told.at, at)))  # empty if no length is free
+        where = " and ".join(filter(None, map(self.wording.at, at)))  # empty if no length is free
         at_lengths = ", ".join(filter(None, (where and f"at {where}", how)))
         told = f"{at_lengths}{',' * bool(how)} {DIFFERS_FROM_GRAPH}"
         try:
@@ -158,13 +161,15 @@ class Proofs:
         except Unread:
             seen = None
         if seen is None:
-            return _found(law, "undecided", told)
+            return _finding(law, "undecided", told)
         return self._broken(law, f"{told}, and breaks the law", seen, sizes=dict(at[0]))
 
     def _broken(self, law: Formula, why: str, seen: Counterexample, **more: Any) -> Finding:
         """Return a broken finding; undecided if the law itself was inferred from few tokens."""
         few = why_not_at_fault(law.id, self.subject)
-        return _found(law, "undecided", few) if few else _found(law, "broken", why, seen, **more)
+        return (
+            _finding(law, "undecided", few) if few else _finding(law, "broken", why, seen, **more)
+        )
 
     def _run(self, law: Formula, graphs: Mapping[str, Graph]) -> Run:
         """Return the law applied to the code itself."""
@@ -175,7 +180,7 @@ class Proofs:
     @property
     def guards(self) -> tuple[str, ...]:
         """The ranges of the lengths of the calls, and what is fixed in them."""
-        return self.told.guards(list(self.graphs.values()))
+        return self.wording.guards(list(self.graphs.values()))
 
     @property
     def readings(self) -> tuple[Condition, ...]:
@@ -189,7 +194,7 @@ class Proofs:
             if wrong:
                 self.drop(name, wrong)
 
-    def of_all(self, laws: Sequence[Formula]) -> list[Finding]:
+    def findings_on(self, laws: Sequence[Formula]) -> list[Finding]:
         """Return the findings on a law of several calls, which holds only if it holds for each."""
         asked = [law for law in laws if law.call in self.calls]
         findings: list[Finding | None] = []
@@ -203,7 +208,7 @@ class Proofs:
             for law, one in zip(asked, findings, strict=True)
             if one is None or one.verdict not in ("holds", "not asked")
         ]
-        told = f"of the other call, {' and '.join(dict.fromkeys(open_))}, it is not proved"
+        told = f"it is not proved for the other call, {' and '.join(dict.fromkeys(open_))}"
         each: dict[str, list[Finding]] = {}
         for law, one in zip(asked, findings, strict=True):
             if one is not None:
@@ -212,7 +217,7 @@ class Proofs:
             replace(one, verdict="undecided", why=told, assuming=())
             if open_ and one.verdict == "holds"
             else one
-            for one in map(_of_one_call, each.values())
+            for one in map(_combined, each.values())
         ]
 
     def of(self, law: Formula) -> Finding | None:
@@ -234,7 +239,7 @@ class Proofs:
         needed = wanted | ({"key"} & set(self.graphs))
         excuse = no_formula(law, self.subject)
         if excuse:
-            return _found(law, "not asked", excuse)
+            return _finding(law, "not asked", excuse)
         graphs = {name: graph for name, graph in self.graphs.items() if name in needed}
         try:
             return self._decided_of(law, graphs)
@@ -260,45 +265,45 @@ class Proofs:
             # In parts, or with rewritten lengths, the claim is about other letters.
             short = 0 if bounds or made.in_parts else SHORT
             divisors = tuple(defined(told, short) for claim in claims for told in claim.readings)
-            lengths = self.told.lengths(graphs, bounds)
+            lengths = self.wording.lengths(graphs, bounds)
         except (Unread, OutOfTime) as error:
             verdict, why = "unread", str(error)
-        if verdict == "proved" and divisors and self._gives_none(law, graphs):
+        if verdict == "proved" and divisors and self._gives_nan(law, graphs):
             told = " and ".join(dict.fromkeys(one.text for one in divisors))
-            return _found(
+            return _finding(
                 law,
                 "undecided",
-                f"it would be proved if {told}, which is not so "
-                "everywhere: there the code gives NaN",
+                f"it would be proved if {told}, which does not "
+                "hold everywhere: elsewhere the code gives NaN",
             )
         if verdict == "proved" and any(all(g.program.notes.undefined) for g in graphs.values()):
             met = (*divisors, *(c for c in readings_of(graphs.values()) if c.kind == "if"))
             told = " and ".join(dict.fromkeys(one.text for one in met))
-            return _found(
+            return _finding(
                 law,
                 "undecided",
-                f"it would be proved if {told}, not all of which is "
-                "so at any lengths that were tried",
+                f"it would be proved if {told}, which did not "
+                "all hold at any lengths that were tried",
             )
         if verdict == "proved":
             if not bounds:  # a proof with rewritten lengths covers only those
                 graphs = self.widen(graphs)
-                lengths = self.told.lengths(graphs, bounds)
-            unlike = self._unlike(law, graphs)
+                lengths = self.wording.lengths(graphs, bounds)
+            unlike = self._difference(law, graphs)
             if unlike is not None:
                 return unlike
-            assumed = self.told.assumed(law, graphs, self.gates)
+            assumed = self.wording.assumed(law, graphs, self.gates)
             assuming = (*lengths, *divisors, *assumed)
             beyond = self._beyond(law, graphs, clauses(lengths))
             if isinstance(beyond, Finding):
                 return beyond
-            return _found(law, "holds", f"{steps} kernel steps", assuming=(*assuming, *beyond))
+            return _finding(law, "holds", f"{steps} kernel steps", assuming=(*assuming, *beyond))
         return self._unproved(law, graphs, why)
 
-    def _gives_none(self, law: Formula, graphs: Mapping[str, Graph]) -> bool:
+    def _gives_nan(self, law: Formula, graphs: Mapping[str, Graph]) -> bool:
         """Whether the code gives NaN at ordinary inputs, as it does when it divides by 0."""
         try:
-            return gives_none(self._run(law, graphs))
+            return gives_nan(self._run(law, graphs))
         except Unread:
             return False
 
@@ -311,13 +316,13 @@ class Proofs:
         """
         told = []
         for at, read in self.elsewhere:
-            if all(stands_at(graph, at) for graph in graphs.values()):
+            if all(is_valid_at(graph, at) for graph in graphs.values()):
                 continue
             try:
                 seen = witness_of(self._run(law, graphs), at=[at], alone=True)
             except Unread:
                 seen = None
-            where = self.told.at(at)
+            where = self.wording.at(at)
             if seen is not None:
                 return self._broken(
                     law,
@@ -353,14 +358,14 @@ class Proofs:
         if (
             "rotate" not in graphs
             or self._lacks_key()
-            or any(self.gates[name].unlike for name in graphs)
+            or any(self.gates[name].differs_at for name in graphs)
         ):
             return None
 
         def conditions() -> tuple[Condition, ...]:
             told = (
-                *self.told.lengths(graphs, {}),
-                *self.told.of_calls(graphs, self.gates),
+                *self.wording.lengths(graphs, {}),
+                *self.wording.of_calls(graphs, self.gates),
                 ONE_CALL,
             )
             return tuple(dict.fromkeys(told))
@@ -370,7 +375,7 @@ class Proofs:
                 return all(s.data[0] in sizes for _, length in binding for s in free(length))
 
             return all(
-                meets(g.conditions, g.ranges, filter(spoken, program.met), sizes)
+                satisfied_in_calls(g.conditions, g.ranges, filter(spoken, program.met), sizes)
                 for g, program in ((g.exported, g.program) for g in graphs.values())
             )
 
@@ -419,33 +424,35 @@ class Proofs:
         """
         seen, excuse = None, ""
         try:
-            at = [dict.fromkeys("nr", n) for n in self._named_in(graphs)]
+            at = [dict.fromkeys("nr", n) for n in self._lengths_named_in(graphs)]
             seen = witness_of(self._run(law, graphs), after=at)
         except Unread as error:
             excuse = str(error)
         if self._changed(graphs):
             raise _Dropped
         if seen is None:
-            unlike = self._unlike(law, graphs)
+            unlike = self._difference(law, graphs)
             if unlike is not None:
                 return unlike
             return (
-                _found(law, "not asked", excuse)
+                _finding(law, "not asked", excuse)
                 if excuse
-                else _found(law, "undecided", self._no_proof(graphs, why))
+                else _finding(law, "undecided", self._no_proof(graphs, why))
             )
         why = "the terms of both sides differ, and the code shows it"
         return self._broken(law, why, seen)
 
-    def _named_in(self, graphs: Mapping[str, Graph]) -> list[int]:
+    def _lengths_named_in(self, graphs: Mapping[str, Graph]) -> list[int]:
         """Return lengths just above those the code names, beyond which its behaviour may change."""
         named = {n + 1 for g in graphs.values() for n in numbers_in(g.call.roots)}
-        return sorted((n for n in named if 3 < n <= LONGEST_TRIED), reverse=True)[:NAMED]
+        return sorted((n for n in named if 3 < n <= LONGEST_TRIED), reverse=True)[
+            :MAX_WITNESS_LENGTHS
+        ]
 
     def _no_proof(self, graphs: Mapping[str, Graph], why: str) -> str:
         """Return why there is no proof, in one line, without the lengthy normal forms."""
         tables = sorted({name for g in graphs.values() for name in g.program.notes.rows})
         if tables:
-            return "no proof: the rows of a stored table are any numbers to the graph"
+            return "no proof: to the graph, the rows of a stored table are arbitrary numbers"
         short = " ".join(why.split(":\n", maxsplit=1)[0].split())
         return f"no proof was found: {short[:160]}"

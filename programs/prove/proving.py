@@ -21,13 +21,13 @@ from attnproof.verdict_line import Condition
 from ..finding import Finding
 from ..subjects import Pair, Rotary, Subject, formulas_of
 from .calls import Call, calls_of, symbolic
-from .comparison import gives_otherwise, result_of
+from .comparison import result_changed, result_of
 from .exporting import Exported, NotTraced, Trace, exported, in_order, modules_in, read, traced
 from .hooks import Hooks
 from .nodes import unread_of
-from .other_branches import MOST, lengths_elsewhere, letters_of, resized
+from .other_branches import TRACED_SIDES, lengths_elsewhere, letters_of, resized
 from .proofs import Proofs
-from .statements import named_apart
+from .statements import graphs_of
 from .widening import widened
 
 # Code that loops over the rows of a batch has a graph for one batch size only.  Likewise code that
@@ -94,7 +94,7 @@ def prove(
             group.finish(first)
             for name in dict.fromkeys(law.id for law in wanted if law.call in group.proofs.calls):
                 begin(name)
-                for finding in group.proofs.of_all([law for law in wanted if law.id == name]):
+                for finding in group.proofs.findings_on([law for law in wanted if law.id == name]):
                     findings.append(finding)
                     if tell is not None:
                         tell(finding)
@@ -109,7 +109,7 @@ def prove(
             sum(g.exported.operations for g in proofs.graphs.values()),
             proofs.guards,
             tuple(found.missing),
-            "; ".join([*found.reasons, *proofs.dropped]),
+            "; ".join(dict.fromkeys(why for group in groups for why in group.reasons)),
             proofs.readings,
             perf_counter() - start,
             frozenset(c for c, n in proofs.letters.items() if number_of(n) is None),
@@ -130,17 +130,22 @@ class _Group:
                 break
         self.calls, self.proofs = calls, self.reading.proofs
 
+    @property
+    def reasons(self) -> list[str]:
+        """Why calls of the group were not read."""
+        return [*self.reading.reasons, *self.proofs.dropped]
+
     def finish(self, first: Mapping[str, Tensor | None]) -> None:
         """Drop calls whose result has changed since the start, and find where other code runs."""
         for call in self.calls:
-            if gives_otherwise(call.code, call.inputs, first[call.name]):
+            if result_changed(call.code, call.inputs, first[call.name]):
                 self.proofs.drop(call.name)
         self.proofs.elsewhere = self.reading.elsewhere(self.way)
         anew: dict[Any, Trace] = {}
         self.proofs.widens = partial(
             widened,
             traced=lambda call, from_one: _exported(call, self.way, anew, from_one=from_one),
-            elsewhere=[at for at, _ in self.proofs.elsewhere[:MOST]],
+            elsewhere=[at for at, _ in self.proofs.elsewhere[:TRACED_SIDES]],
         )
 
 
@@ -185,7 +190,7 @@ class _Reading:
             told = ", ".join(self.missing)
             self.reasons.append(f"without a reading: {told}; the code is run instead")
         names = [name for call in calls for name in call.names]
-        apart = named_apart(graphs, by_value=isinstance(subject, Pair))
+        apart = graphs_of(graphs, by_value=isinstance(subject, Pair))
         for own in apart if isinstance(subject, Pair) else ():
             for program in own.programs:
                 program.notes.recognises = True
@@ -195,13 +200,13 @@ class _Reading:
     def elsewhere(self, fixed: str) -> list[tuple[dict[str, int], Callable[[], Proofs | None]]]:
         """Return lengths beyond branches, each with a function that gives the proofs made there.
 
-        Proofs are made when first asked for; the function gives None past the first ``MOST``
-        lengths.
+        Proofs are made when first asked for; the function gives None past the first
+        ``TRACED_SIDES`` lengths.
         """
         graphs = list(self.proofs.graphs.values())
 
         def proofs(k: int, at: dict[str, int]) -> Proofs | None:
-            if k >= MOST:
+            if k >= TRACED_SIDES:
                 return None
             calls = [
                 resized(g.call, g, at) for g in graphs if set(letters_of(g).values()) <= set(at)

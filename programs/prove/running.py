@@ -20,7 +20,7 @@ from ..finding import Counterexample
 from ..response import place_of_largest
 from ..subjects import Pair, Rotary, Subject
 from .calls import CodeRaised
-from .comparison import COARSE
+from .comparison import ROUNDING
 from .statements import LIKE, Axes, calls_by_name, lengths_of
 
 SMALL = (2, 3)
@@ -59,14 +59,14 @@ class Run:
         if not isinstance(left, list):
             return left.double(), right.double()
         pairs = [(a.double(), b.double()) for a, b in zip(left, right, strict=True)]
-        return max(pairs, key=lambda pair: _furthest(*pair))
+        return max(pairs, key=lambda pair: _largest_difference(*pair))
 
     def gap(self, values: Mapping[str, Tensor]) -> tuple[float, float, tuple[int, ...]] | None:
         """Return the largest difference, what rounding allows there, and its place."""
         both = self.sides(values)
         if both is None or both[0].shape != both[1].shape:
             return None
-        off = away(*both)
+        off = differences(*both)
         if not off.numel():
             return None
         largest = max(1.0, *(float(s.abs().nan_to_num(posinf=0).max()) for s in both))
@@ -76,7 +76,7 @@ class Run:
             if v.numel() and not self.law.given[name].startswith("permutation")
         ]
         size = max([1.0, *(float(v.double().abs().max()) for v in counted)])
-        allowed = COARSE * 16 * max(1, self.operations) * largest * size
+        allowed = ROUNDING * 16 * max(1, self.operations) * largest * size
         return float(off.max()), allowed, place_of_largest(off)
 
     def breaks(self, values: Mapping[str, Tensor]) -> bool:
@@ -169,13 +169,13 @@ class Run:
             yield values
 
 
-def _furthest(left: Tensor, right: Tensor) -> float:
+def _largest_difference(left: Tensor, right: Tensor) -> float:
     if left.shape != right.shape or not left.numel():
         return 0.0
-    return float(away(left, right).max())
+    return float(differences(left, right).max())
 
 
-def away(left: Tensor, right: Tensor) -> Tensor:
+def differences(left: Tensor, right: Tensor) -> Tensor:
     """Return the differences of entries; equal ones, such as −∞ on both sides, differ by 0.
 
     NaN counts as no difference here; NaN in results is found elsewhere.
@@ -204,7 +204,7 @@ def witness_of(
             far = attempt == 1 or sizes in last  # the last of many tokens may be in another block
             values = run.drawn(sizes, seed * 31 + attempt, far=far)
             if run.breaks(values):
-                return seen_of(run, shrunk(run, values))
+                return counterexample_of(run, shrunk(run, values))
     return None
 
 
@@ -213,7 +213,7 @@ def is_broken(run: Run) -> bool:
     return any(run.breaks(run.drawn(dict.fromkeys(run.names, size), 0)) for size in SMALL)
 
 
-def gives_none(run: Run) -> bool:
+def gives_nan(run: Run) -> bool:
     """Whether a side of the law has NaN at ordinary inputs, as if it divides by 0.
 
     A proof "if x ≠ 0" is void if x is 0 somewhere for all inputs, as is the distance of a query
@@ -266,7 +266,7 @@ def shrunk(run: Sides, values: dict[str, Tensor]) -> dict[str, Tensor]:
     return values
 
 
-def seen_of(run: Sides, values: dict[str, Tensor]) -> Counterexample:
+def counterexample_of(run: Sides, values: dict[str, Tensor]) -> Counterexample:
     """Return these values as a witness, at the place where the sides differ most."""
     told, both = run.gap(values), run.sides(values)
     assert told is not None

@@ -25,7 +25,7 @@ from attnproof.symbolic.givens import Given, boolean, index_below, permutation, 
 from attnproof.symbolic.scalars import num, size
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, make
-from attnproof.theorems.laws import Formula, called, of_keys
+from attnproof.theorems.laws import Formula, called, key_calls
 
 from ..identify.applicability import channel_order, plain_arguments
 from ..response import leaves
@@ -87,7 +87,7 @@ class Graph:
         """The tables, under the names they have in a statement."""
         return {self.tables[name]: given for name, given in self.exported.tables.items()}
 
-    def on(
+    def as_function(
         self, values: Mapping[str, Array], way: Way = "program", cuts: Cuts | None = None
     ) -> Any:
         """Return the program as a function of arrays, with its tables taken from these values.
@@ -100,16 +100,16 @@ class Graph:
         def call(*inputs: Any) -> Array:
             given = list(map(as_array, inputs))
             if self.call.beside and len(given) < len(self.call.inputs):
-                given.insert(1, program.anything_like(given[0]))
+                given.insert(1, program.arbitrary_like(given[0]))
             if cuts is None:
                 return array_of(program(*given, named=named))
             kept = cuts.begin(given)
-            return cuts.fold(array_of(program(*given, named=named, kept=kept)))
+            return cuts.wrap(array_of(program(*given, named=named, kept=kept)))
 
         return call
 
 
-def named_apart(calls: list[tuple[Call, Exported]], *, by_value: bool = False) -> tuple[Graph, ...]:
+def graphs_of(calls: list[tuple[Call, Exported]], *, by_value: bool = False) -> tuple[Graph, ...]:
     """Return the graphs of several calls; different tables of the same name are renamed.
 
     ``by_value``: tables that are not parameters and hold equal numbers are identified, whatever
@@ -121,10 +121,12 @@ def named_apart(calls: list[tuple[Call, Exported]], *, by_value: bool = False) -
         names = {}
         for name, value in exported.values.items():
             told = f"w_{name}"  # a name that no law, constant or function uses
-            if told in known and not _alike(known[told], value):
+            if told in known and not _same_table(known[told], value):
                 told = f"{call.name}_{told}"
             if by_value and told not in known:
-                told = next((other for other, one in known.items() if _alike(one, value)), told)
+                told = next(
+                    (other for other, one in known.items() if _same_table(one, value)), told
+                )
             names[name] = told
             known[told] = value
         ways = {way: Program(exported, call.name, way) for way in WAYS}
@@ -132,7 +134,7 @@ def named_apart(calls: list[tuple[Call, Exported]], *, by_value: bool = False) -
     return tuple(found)
 
 
-def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+def _same_table(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two tables are equal; a parameter, which may be trained, equals only itself."""
     if isinstance(a, nn.Parameter) or isinstance(b, nn.Parameter):
         same = a.data_ptr() == b.data_ptr() and a.stride() == b.stride()  # no transpose
@@ -173,11 +175,11 @@ def calls_by_name(calls: Mapping[str, Callable[..., Any]], subject: Subject) -> 
                 found[name] = lambda x, p, rotate=rotate, order=order: _ordered(rotate(x, p), order)
     if isinstance(subject, Attention) and "hide" in found:
         hide = found["hide"]
-        found["alone"] = lambda x: hide(x, _all_count(x))
+        found["alone"] = lambda x: hide(x, _all_true(x))
     return called(found, true_means=getattr(subject, "true_means", ""), **plain_arguments(subject))
 
 
-def _all_count(x: Any) -> Any:
+def _all_true(x: Any) -> Any:
     """Return truth values (B, n) which say that all tokens of (B, n, E) count."""
     xp = array_namespace(x)
     return xp.broadcast_to(xp.arange(x.shape[1]) >= 0, x.shape[:2])
@@ -215,14 +217,14 @@ def stated(
     """
     own, givens = _givens(law, graphs, letters, subject)
     values = {name: given.named(name) for name, given in givens.items()}
-    programs = {name: graph.on(values, way) for name, graph in graphs.items()}
+    programs = {name: graph.as_function(values, way) for name, graph in graphs.items()}
     calls = calls_by_name(programs, subject)
     try:
         pairs = _pairs(law, calls, {name: values[name] for name in own})
         claims = {str(place or ""): equal(*pair) for place, pair in enumerate(pairs)}
         if law.positive is not None:
             for name in [name for name in ("rotate", "key") if name in graphs]:
-                above = of_keys(calls) if name == "key" else calls
+                above = key_calls(calls) if name == "key" else calls
                 array = law.positive(above, **{told: values[told] for told in own})
                 claims[f"{name} above 0"] = all_positive(array)
     except (ValueError, TypeError, IndexError) as error:
@@ -270,12 +272,12 @@ def composed(law: Formula, graph: Graph, letters: Axes, subject: Subject) -> Com
             raise NotComposed(str(error)) from None
         return [(as_array(left).term, as_array(right).term) for left, right in pairs]
 
-    sides(graph.on(values, "in parts", cuts), own)
+    sides(graph.as_function(values, "in parts", cuts), own)
     return Composition(
         sides,
         lambda outputs: again(*outputs, **own),
         own,
-        tuple(cuts.taken),
+        tuple(cuts.inputs),
         cuts.parts,
         {**givens, **graph.ways["in parts"].notes.givens},
     )
@@ -340,7 +342,7 @@ def cut_nodes(exported: Exported) -> tuple[Node, ...]:
     inputs = [n for n in exported.nodes if exported.roles.get(n.name, ("",))[0] == "input"]
     if len(inputs) != 1 or len(exported.shapes[0]) < 2:
         return ()
-    reading = _reading(exported.nodes, inputs[0])
+    reading = _dependent_nodes(exported.nodes, inputs[0])
     place = {node: k for k, node in enumerate(exported.nodes)}
     last = dict.fromkeys(reading, 0)
     for node in (*reading, *(n for n in exported.nodes if n.op == "output")):
@@ -351,7 +353,7 @@ def cut_nodes(exported: Exported) -> tuple[Node, ...]:
     size, until = 0, 0  # operations since the last cut; last reader of earlier nodes
     rows = inputs[0].meta["val"].shape[:2]
     for node in reading:
-        if until <= place[node] and size >= SHORTEST and _has(node, rows):
+        if until <= place[node] and size >= SHORTEST and _has_rows(node, rows):
             found.append(node)
             size = 0
         size += node.op == "call_function" and node.target is not operator.getitem
@@ -359,7 +361,7 @@ def cut_nodes(exported: Exported) -> tuple[Node, ...]:
     return tuple(found if size >= SHORTEST else found[:-1])
 
 
-def _reading(nodes: Sequence[Node], given: Node) -> dict[Node, None]:
+def _dependent_nodes(nodes: Sequence[Node], given: Node) -> dict[Node, None]:
     """Return the nodes that are computed from the numbers of an input, in order."""
     found = {given: None}
     for node in nodes:
@@ -383,7 +385,7 @@ def _inputs(node: Node) -> list[Node]:
     return [one for one in given if isinstance(one, Node)]
 
 
-def _has(node: Node, rows: Sequence[object]) -> bool:
+def _has_rows(node: Node, rows: Sequence[object]) -> bool:
     value = node.meta.get("val")
     return (
         node.op == "call_function"
@@ -401,19 +403,19 @@ class Cuts:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = tuple(nodes)
-        self.taken: list[Term] = []
+        self.inputs: list[Term] = []
         self.calls: list[list[Term]] = []
 
     def begin(self, inputs: Sequence[Array]) -> dict[Node, Callable[[Any], Array]]:
         """Start recording a call; return the functions to apply to the values at the cuts."""
-        self.taken.append(inputs[0].term)
+        self.inputs.append(inputs[0].term)
         self.calls.append([])
-        return dict.fromkeys(self.nodes, self.fold)
+        return dict.fromkeys(self.nodes, self.wrap)
 
-    def fold(self, x: Any) -> Array:
+    def wrap(self, x: Any) -> Array:
         """Wrap the value at the next cut of this call under a name, the same for all parts."""
         if not isinstance(x, Array):
-            raise Unread(f"a cut at {type(x).__name__}, which is no array")
+            raise Unread(f"a cut at {type(x).__name__}, which is not an array")
         found = make("named", (x.term,), ("part",), x.axes)
         self.calls[-1].append(found)
         return Array(found)

@@ -39,8 +39,8 @@ from .operations.reading import (
     recognised,
 )
 
-LARGEST = 1 << 22  # entries of a table that is examined
-EXACT = 1 << 31  # sums of a few such numbers are exact in float64
+MAX_ENTRIES = 1 << 22  # entries of a table that is examined
+EXACT_BELOW = 1 << 31  # sums of a few such numbers are exact in float64
 Digits = tuple[tuple[int, int], ...]
 
 
@@ -73,7 +73,9 @@ class Formula:
         for own, given, length in zip(self.axes, shape, self.shape, strict=True):
             same = number_of(as_array(given).term) == length
             if not same and len(own) > 1:
-                raise Unread(f"the first {given!r} of {length} places that are told by digits")
+                raise Unread(
+                    f"the first {given!r} of {length} places whose indices have several digits"
+                )
             digits += own if same else [(given, own[0][1])]
         found = as_array(self.offset)
         for place, (length, factor) in enumerate(digits):
@@ -132,10 +134,10 @@ def _whole(table: Tensor) -> Tensor | None:
     8- and 16-bit integers are excluded because they wrap around, and formulas do not.
     """
     wide = table.dtype in (torch.int32, torch.int64)
-    if not wide or not 0 < table.numel() <= LARGEST or not table.ndim:
+    if not wide or not 0 < table.numel() <= MAX_ENTRIES or not table.ndim:
         return None
     whole = table.detach().to("cpu", torch.int64)
-    return whole if max(-int(whole.min()), int(whole.max())) < EXACT else None
+    return whole if max(-int(whole.min()), int(whole.max())) < EXACT_BELOW else None
 
 
 def formula_of(table: Tensor) -> Formula | None:
@@ -224,7 +226,7 @@ def _numbered(window: tuple[int, ...], *, pairs: bool) -> Formula:
 
 
 LARGEST_STORED = 1 << 24
-WRITTEN_OUT = 64  # most entries of a table that is written out
+MAX_WRITTEN_OUT = 64  # most entries of a table that is written out
 SHOWN = 16  # most entries that a condition shows
 
 
@@ -259,7 +261,7 @@ def pattern_of(value: Tensor, target: str = "table", held: str = "") -> Pattern 
     values: Tensor = plain.unique()  # type: ignore[no-untyped-call]
     told = f"{held} keeps its value" if held else ""
     if len(values) == 1:
-        said = f"{told}, {_said(values[0].item())} everywhere" if told else ""
+        said = f"{told}, {_printed(values[0].item())} everywhere" if told else ""
         return _made(plain, lambda shape: xp.broadcast_to(_number(values[0]), shape), said)
     last = torch.arange(plain.shape[-1])
     if plain.dtype != torch.bool and bool((plain == last).all()):
@@ -277,7 +279,7 @@ def small_of(value: Tensor, held: str = "") -> Pattern | None:
 
     Parameters stay arbitrary.  ``held`` is as for :func:`pattern_of`.
     """
-    few = 0 < value.numel() <= WRITTEN_OUT and value.ndim > 0
+    few = 0 < value.numel() <= MAX_WRITTEN_OUT and value.ndim > 0
     real = value.dtype in (torch.float32, torch.float64, torch.int32, torch.int64)
     if not (few and real) or isinstance(value, nn.Parameter):
         return None
@@ -308,7 +310,7 @@ def _known(x: float, dtype: torch.dtype) -> tuple[str, Array] | None:
     wide = recognised(x)
     if wide is not None or dtype != torch.float32:
         return wide
-    root = math.copysign(math.sqrt(Fraction(x * x).limit_denominator(WRITTEN_OUT)), x)
+    root = math.copysign(math.sqrt(Fraction(x * x).limit_denominator(MAX_WRITTEN_OUT)), x)
     same = torch.tensor(root, dtype=dtype).item() == x
     return recognised(root) if same else None
 
@@ -322,7 +324,7 @@ def _listed(value: Tensor) -> str:
     return ", " + (rows[0] if len(rows) == 1 else "[" + ", ".join(rows) + "]")
 
 
-def _said(number: Any) -> str:
+def _printed(number: Any) -> str:
     return str(number) if isinstance(number, bool) else f"{number:.6g}"
 
 

@@ -32,7 +32,7 @@ LAYOUT = frozenset(
 )
 AS_TEXT = ("__repr__", "__str__", "__format__", "__hash__")
 # These branch on memory layout or on whether they must copy, and are given contiguous copies.
-MERGES = frozenset(
+LAYOUT_DEPENDENT = frozenset(
     (
         "reshape",
         "view",
@@ -44,9 +44,10 @@ MERGES = frozenset(
         "scaled_dot_product_attention",
     )
 )
-SPREADS = ("var", "std")  # prefixes of operations that divide by a count minus 1
+VARIANCES = ("var", "std")  # prefixes of operations that divide by a count minus 1
 # Names in code that asks whether a length is an int, which it is not during tracing.
-KINDS, ASKED = frozenset(("isinstance", "type")), frozenset(("int", "Integral", "SymInt"))
+TYPE_QUERIES = frozenset(("isinstance", "type"))
+INTEGER_TYPES = frozenset(("int", "Integral", "SymInt"))
 # Other names whose answers for a length of 1 are silent, or hidden from the torch function mode.
 SILENT = frozenset(
     (
@@ -54,16 +55,16 @@ SILENT = frozenset(
         *("statically_known_true", "DisableTorchFunction", "DisableTorchFunctionSubclass"),
     )
 )
-HANDED_ON = "has_torch_function"
+OVERRIDE_QUERY = "has_torch_function"
 copied = partial(torch.clone, memory_format=torch.contiguous_format)
 
 
 class FromOne(TorchFunctionMode):
-    """Follow a traced call; ``met`` lists what can tell a length of 1 without a comparison."""
+    """Follow a traced call; ``reasons`` lists what can tell a length of 1 without a comparison."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.met: list[str] = []
+        self.reasons: list[str] = []
         self.inside: list[Any] = []  # functions of torch
 
     @contextmanager
@@ -78,8 +79,8 @@ class FromOne(TorchFunctionMode):
         made = getattr(torch.SymInt, name)
 
         def noted(length: torch.SymInt, *told: Any) -> Any:
-            if _asked_by_own(sys._getframe(1)):  # noqa: SLF001 (the caller's)
-                self.met.append("it makes a text or a key of a length")
+            if _called_by_own(sys._getframe(1)):  # noqa: SLF001 (the caller's)
+                self.reasons.append("it makes a text or a key of a length")
             return made(length, *told)
 
         return noted
@@ -93,46 +94,46 @@ class FromOne(TorchFunctionMode):
 
         return followed
 
-    def hear(self, call: Callable[..., Any], inputs: Sequence[Tensor]) -> None:
+    def inspect(self, call: Callable[..., Any], inputs: Sequence[Tensor]) -> None:
         """Run a call as it is, and inspect the functions that it runs."""
         ran = Executed(is_own)
         with torch.no_grad(), suppress(Exception):  # tracing reports its errors
-            ran.of(call)(*(x.clone() for x in inputs))
+            ran.recording(call)(*(x.clone() for x in inputs))
         for code in ran.codes:
             names = {*code.co_names}
-            if SILENT & names or (KINDS & names and ASKED & names):
-                self.met.append(f"{code.co_name} asks what is answered without a word")
+            if SILENT & names or (TYPE_QUERIES & names and INTEGER_TYPES & names):
+                self.reasons.append(f"{code.co_name} makes a query that tracing answers silently")
             if "suppress" in names or _handles(code):
-                self.met.append(f"{code.co_name} goes on from errors")
+                self.reasons.append(f"{code.co_name} continues after errors")
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
         name, kwargs = getattr(func, "__name__", ""), kwargs or {}
         if name in LAYOUT:
-            self.met.append("it asks how numbers lie in memory")
+            self.reasons.append("it reads the memory layout")
         if name.startswith("squeeze") and _may_drop(*args, **kwargs):
-            self.met.append("it drops axes whose length is 1")
+            self.reasons.append("it drops axes whose length is 1")
         if name == "contiguous" and len(args) == 1 and not kwargs:
             return copied(args[0])
-        if name in MERGES:
+        if name in LAYOUT_DEPENDENT:
             args = tuple(copied(x) if isinstance(x, Tensor) else x for x in args)
         try:
             with self._inside(func):
                 return func(*args, **kwargs)
         except Exception:
-            self.met.append(f"{name} raises")
+            self.reasons.append(f"{name} raises")
             raise
 
     @contextmanager
     def _inside(self, func: Any) -> Iterator[None]:
         """Follow also what a function of torch that is written in Python calls.
 
-        Such a function hands itself over as a whole if told that an override exists; a method that
+        Such a function is dispatched as a whole if it learns that an override exists; a method that
         calls the method it overrides does so under the same name.
         """
         where = sys.modules.get(func.__module__) if isinstance(func, FunctionType) else None
-        asks = [name for name in (vars(where) if where else ()) if name.startswith(HANDED_ON)]
+        asks = [name for name in (vars(where) if where else ()) if name.startswith(OVERRIDE_QUERY)]
         if not asks or func in self.inside:
             yield
             return
@@ -143,15 +144,15 @@ class FromOne(TorchFunctionMode):
         finally:
             self.inside.pop()
 
-    def looked_through(self, nodes: Sequence[Any], silent: Sequence[Any]) -> str:
+    def inspect_graph(self, nodes: Sequence[Any], silent: Sequence[Any]) -> str:
         """Return what in a traced call may differ at a length of 1, or ""."""
         for node in nodes:
             schema = getattr(node.target, "_schema", None)
             if schema is not None and schema.is_mutable and node.target not in silent:
-                self.met.append(f"{node.target} writes to what may be a copy")
-            if any(map(_may_be_none, _counted(node))):
-                self.met.append(f"{node.name} counts what there may be none of")
-        return "; ".join(self.met)
+                self.reasons.append(f"{node.target} writes to what may be a copy")
+            if any(map(_may_be_zero, _counts_in(node))):
+                self.reasons.append(f"{node.name} is a count that may be 0")
+        return "; ".join(self.reasons)
 
 
 @contextmanager
@@ -178,7 +179,7 @@ def _may_drop(x: Tensor, *dims: Any, dim: Any = None) -> bool:
     return not all(isinstance(n, int) for n in lengths)
 
 
-def _asked_by_own(frame: FrameType | None) -> bool:
+def _called_by_own(frame: FrameType | None) -> bool:
     """Whether the user's code asks, itself or through the standard library."""
     while frame is not None and is_standard(frame.f_globals):
         frame = frame.f_back
@@ -200,12 +201,12 @@ def _handles(code: CodeType) -> bool:
     return names.count("PUSH_EXC_INFO") > names.count("WITH_EXCEPT_START")
 
 
-def _counted(node: Any) -> Iterator[Any]:
+def _counts_in(node: Any) -> Iterator[Any]:
     """Yield the lengths in the shape of a node, or its value; for a variance also its divisor."""
     value = node.meta.get("val")
     yield from value.shape if isinstance(value, Tensor) else (value,)
     schema = getattr(node.target, "_schema", None)
-    if schema is not None and schema.name.removeprefix("aten::").startswith(SPREADS):
+    if schema is not None and schema.name.removeprefix("aten::").startswith(VARIANCES):
         x, *told = node.args
         dims = node.kwargs.get("dim", next((d for d in told if not isinstance(d, bool)), None))
         axes = [dims] if isinstance(dims, int) else dims or range(x.meta["val"].ndim)
@@ -214,7 +215,7 @@ def _counted(node: Any) -> Iterator[Any]:
         yield prod(x.meta["val"].shape[k] for k in axes) - (1 if less is None else less)
 
 
-def _may_be_none(count: Any) -> bool:
+def _may_be_zero(count: Any) -> bool:
     """Whether a count of lengths is 0 or less when some of them are 1."""
     if not isinstance(count, torch.SymInt | torch.SymFloat):
         return False

@@ -29,15 +29,15 @@ from attnproof.symbolic.terms import Term, substitute
 
 from .blocks import Traced
 from .calls import Call
-from .comparison import given_for
+from .comparison import kind_of_given
 from .exporting import Exported, NotTraced
-from .guards import met
+from .guards import satisfied
 from .least_lengths import TRACED
 from .nodes import unread_of
 from .operations import Unread
 from .other_branches import letters_of, resized
 from .program import Way
-from .statements import Graph, named_apart
+from .statements import Graph, graphs_of
 
 WAY: Way = "folded"
 SECONDS = 3.0  # time limit of one such proof, generous for a busy machine
@@ -48,7 +48,7 @@ Traces = Callable[[Call, bool], Exported]  # from a call, and whether its length
 
 
 @dataclass(frozen=True)
-class _There:
+class _OtherTrace:
     """Another graph of the same code, each length of the first being a number or a length there.
 
     ``conditions`` and ``ranges`` belong to the other graph, in the names of the first.
@@ -84,7 +84,7 @@ def widened(graph: Graph, traced: Traces, elsewhere: Sequence[Lengths] = ()) -> 
         count = anew
         alike: list[Graph] = []
         for ones in also:
-            other = _alike_at_one(graph, traced, ones, merged)
+            other = _equal_at_one(graph, traced, ones, merged)
             if other is None:
                 break
             alike.append(other)
@@ -95,7 +95,7 @@ def widened(graph: Graph, traced: Traces, elsewhere: Sequence[Lengths] = ()) -> 
     return _of_ranges(graph, {s: ValueRanges(1, own[s].upper) for s in shown})
 
 
-def of_one_call(graphs: Sequence[Graph]) -> list[Graph]:
+def of_shared_call(graphs: Sequence[Graph]) -> list[Graph]:
     """Return the graphs of one call's results, each at the lengths valid for all of them."""
     told = [graph.exported for graph in graphs]
     conditions = tuple(dict.fromkeys(c for one in told for c in one.conditions))
@@ -116,7 +116,7 @@ def _from_one(graph: Graph) -> set[str]:
     return {letters[s] for s in letters.keys() & ranges.keys() if ranges[s].lower < TRACED}
 
 
-def _alike_at_one(
+def _equal_at_one(
     graph: Graph, traced: Traces, ones: Sequence[str], merged: Sequence[Lengths]
 ) -> Graph | None:
     """Return the graph traced with these lengths 1, if it is the same function there."""
@@ -129,10 +129,10 @@ def _alike_at_one(
     for at in merged:
         if other is not None and all(at[letter] > 1 for letter in alone):
             other = _beyond_a_branch(other, {**at, **alone}, traced)
-    there = None if other is None else _there(graph, other)
+    there = None if other is None else _other_trace(graph, other)
     if there is None or {s for s, n in there.lengths.items() if isinstance(n, int)} != set(ones):
         return None
-    alike = _stands(there, graph.exported.conditions, ranges) and _is_same(there)
+    alike = _is_valid(there, graph.exported.conditions, ranges) and _is_same(there)
     return other if alike else None
 
 
@@ -163,7 +163,7 @@ def _traced_at(graph: Graph, at: Lengths, traced: Traces, *, from_one: bool) -> 
         return None
     if unread_of(exported.nodes) or exported.place != graph.exported.place:
         return None
-    return named_apart([(call, exported)])[0]
+    return graphs_of([(call, exported)])[0]
 
 
 def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> Graph:
@@ -174,10 +174,12 @@ def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> Graph:
     letters, own = letters_of(graph), graph.exported.conditions
     if not set(letters.values()) <= set(at):
         return graph
-    broken = [c for c in own if not met([c], {s: at[letter] for s, letter in letters.items()})]
+    broken = [
+        c for c in own if not satisfied([c], {s: at[letter] for s, letter in letters.items()})
+    ]
     from_one = min(at.values()) > 1
     other = _traced_at(graph, at, traced, from_one=from_one) if len(broken) == 1 else None
-    there = None if other is None else _there(graph, other)
+    there = None if other is None else _other_trace(graph, other)
     if there is None:
         return graph
     outside = sympy.Not(broken[0])
@@ -196,7 +198,7 @@ def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> Graph:
         wider[str(symbol)] = ValueRanges(
             min(here.lower, beyond.lower), max(here.upper, beyond.upper)
         )
-    if fixed != points or not _stands(there, (*others, outside), both) or not _is_same(there):
+    if fixed != points or not _is_valid(there, (*others, outside), both) or not _is_same(there):
         return graph
     for s, beyond in there.ranges.items():  # a trace from 2 on proves nothing below 2
         wider.setdefault(s, ValueRanges(max(both[s].lower, beyond.lower), both[s].upper))
@@ -216,7 +218,7 @@ def _ends(condition: Any, symbol: Any) -> tuple[Any, Any]:
     return least, most
 
 
-def _stands(there: _There, conditions: Iterable[Any], ranges: Mapping[str, Any]) -> bool:
+def _is_valid(there: _OtherTrace, conditions: Iterable[Any], ranges: Mapping[str, Any]) -> bool:
     """Whether the other graph is valid at all lengths within these conditions and ranges."""
     at = {s: n for s, n in there.lengths.items() if isinstance(n, int)}
     here = {c.subs({s: at[str(s)] for s in c.free_symbols if str(s) in at}) for c in conditions}
@@ -230,7 +232,7 @@ def _stands(there: _There, conditions: Iterable[Any], ranges: Mapping[str, Any])
     )
 
 
-def _there(graph: Graph, other: Graph) -> _There | None:
+def _other_trace(graph: Graph, other: Graph) -> _OtherTrace | None:
     """Express another graph in the names of the first; None if lengths or tables do not match."""
     exported = other.exported
     lengths: dict[str, int | str] = {}
@@ -258,14 +260,14 @@ def _there(graph: Graph, other: Graph) -> _There | None:
     }
     conditions = tuple(c.xreplace(renamed) for c in exported.conditions)
     ranges = {back[s]: r for s, r in exported.ranges.items() if s in back}
-    first, second = named_apart([(graph.call, graph.exported), (other.call, exported)])
+    first, second = graphs_of([(graph.call, graph.exported), (other.call, exported)])
     named = first.tables.keys() & second.tables.keys()
     if any(first.tables[name] != second.tables[name] for name in named):
         return None  # different tables of the same name
-    return _There(first, second, lengths, conditions, ranges)
+    return _OtherTrace(first, second, lengths, conditions, ranges)
 
 
-def _is_same(there: _There) -> bool:
+def _is_same(there: _OtherTrace) -> bool:
     """Whether both graphs are proved to give the same output at the lengths of the second.
 
     Reading the second may assume nothing that reading the first does not.
@@ -299,10 +301,10 @@ def _is_same(there: _There) -> bool:
 def _term(graph: Graph, lengths: Mapping[str, Term]) -> tuple[Term, dict[str, Given]]:
     """Return the output of a graph at these lengths by letter, and its givens."""
     givens = {
-        f"input_{k}": given_for(x)(*(Array(lengths[c]) for c in told.split()))
+        f"input_{k}": kind_of_given(x)(*(Array(lengths[c]) for c in told.split()))
         for k, (told, x) in enumerate(zip(graph.call.letters, graph.call.inputs, strict=True))
     }
     tables = {name: given.named(name) for name, given in graph.givens.items()}
-    call = graph.on(tables, WAY)
+    call = graph.as_function(tables, WAY)
     found = call(*(given.named(name) for name, given in givens.items()))
     return as_array(found).term, {**givens, **graph.givens}

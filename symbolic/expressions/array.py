@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 # Sides of conclusions printed by SymPy, as plain text and LaTeX
 
-LONGEST = 160
-"""The characters of a side that is still read."""
+MAX_CHARACTERS = 160
+"""The longest text of a side, in characters, that is still shown."""
 
 Printed = tuple[str, str]
 
@@ -44,7 +44,7 @@ def short_sides(shown: Iterable[Sides]) -> Iterator[tuple[Sides, Printed, Printe
         if any(map(_is_long, both)):
             continue
         left, right = map(_text, both)
-        if max(len(left), len(right)) <= LONGEST:
+        if max(len(left), len(right)) <= MAX_CHARACTERS:
             yield side, (left, _latex(both[0])), (right, _latex(both[1]))
 
 
@@ -53,7 +53,7 @@ def _is_long(entries: Any) -> bool:
     parts = (part for entry in entries.flat for part in sp.preorder_traversal(entry))
     leaves = (part for part in parts if not getattr(part, "args", ()))
     letters = accumulate(len(leaf.name) if leaf.is_Symbol else 1 for leaf in leaves)
-    return any(count > LONGEST for count in letters)
+    return any(count > MAX_CHARACTERS for count in letters)
 
 
 def _text(entries: Any) -> str:
@@ -151,7 +151,7 @@ def _inverse(y: sp.Expr) -> sp.Expr:
     return sp.Pow(y, -1, evaluate=bool(infinite or y.is_number))
 
 
-def _of_two(function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+def _binary(function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     """Return an elementwise operator of arrays of numbers, and its reflected version."""
     return (
         lambda self, other: _numbers(function, self, other),
@@ -264,7 +264,9 @@ class Expressions:
         if isinstance(value, sp.Expr) and value.is_number:
             value = sp.Ne(value, 0)
         if value not in (sp.true, sp.false):
-            raise TypeError(f"whether {value} is not known; use where(condition, a, b), not if")
+            raise TypeError(
+                f"whether {value} holds is not known; use where(condition, a, b), not if"
+            )
         return bool(value)
 
     __hash__ = object.__hash__
@@ -275,15 +277,15 @@ class Expressions:
     def __len__(self) -> int:
         return len(self.entries)
 
-    __add__, __radd__ = _of_two(lambda x, y: x + y)
-    __sub__, __rsub__ = _of_two(lambda x, y: x - y)
-    __mul__, __rmul__ = _of_two(_times)
-    __truediv__, __rtruediv__ = _of_two(_over)
-    __floordiv__, __rfloordiv__ = _of_two(lambda x, y: sp.floor(x / y))
-    __mod__, __rmod__ = _of_two(lambda x, y: x - y * sp.floor(x / y))
-    __pow__, __rpow__ = _of_two(lambda x, y: x**y)
-    __lt__, __gt__ = _of_two(sp.Lt)[0], _of_two(sp.Gt)[0]
-    __le__, __ge__ = _of_two(sp.Le)[0], _of_two(sp.Ge)[0]
+    __add__, __radd__ = _binary(lambda x, y: x + y)
+    __sub__, __rsub__ = _binary(lambda x, y: x - y)
+    __mul__, __rmul__ = _binary(_times)
+    __truediv__, __rtruediv__ = _binary(_over)
+    __floordiv__, __rfloordiv__ = _binary(lambda x, y: sp.floor(x / y))
+    __mod__, __rmod__ = _binary(lambda x, y: x - y * sp.floor(x / y))
+    __pow__, __rpow__ = _binary(lambda x, y: x**y)
+    __lt__, __gt__ = _binary(sp.Lt)[0], _binary(sp.Gt)[0]
+    __le__, __ge__ = _binary(sp.Le)[0], _binary(sp.Ge)[0]
 
     def __matmul__(self, other: Any) -> Any:
         return _product(self, other)
@@ -381,17 +383,17 @@ def each(function: Callable[..., Any], *arrays: Any) -> Expressions:
 
 
 def _numbers(function: Callable[..., Any], *arrays: Any) -> Any:
-    if not all(_understood(a) for a in arrays):
+    if not all(_is_supported(a) for a in arrays):
         return NotImplemented
     return each(function, *map(number_array, arrays))
 
 
 def _truths(function: Callable[..., Any], *arrays: Any) -> Any:
-    if not all(_understood(a) for a in arrays):
+    if not all(_is_supported(a) for a in arrays):
         return NotImplemented
     for a in map(as_expressions, arrays):
         if a.entries.size and a.dtype is not Boolean:
-            raise TypeError(f"& | ~ are of truth values; one array holds numbers: {a!r}")
+            raise TypeError(f"& | ~ need truth values, and one array holds numbers: {a!r}")
     return each(function, *arrays)
 
 
@@ -403,7 +405,7 @@ def number_array(value: Any) -> Expressions:
     return a
 
 
-def _understood(value: Any) -> bool:
+def _is_supported(value: Any) -> bool:
     known = (
         Expressions,
         Array,
@@ -420,7 +422,7 @@ def _understood(value: Any) -> bool:
 
 
 def _product(a: Any, b: Any) -> Any:
-    if not (_understood(a) and _understood(b)):
+    if not (_is_supported(a) and _is_supported(b)):
         return NotImplemented
     x, y = number_array(a), number_array(b)
     if not (x.ndim and y.ndim):

@@ -21,14 +21,14 @@ import numpy as np
 import sympy as sp
 
 from ..bodies import Code, given_at
-from ..budget import OutOfTime, interrupted_after, spend, within
+from ..budget import OutOfTime, check_time, interrupted_after, within
 from ..concrete import ConcreteClaim, lengths
 from ..givens import Given
 from ..scalars import length_value, number_of
 from ..terms import free
 from .array import Expressions, Length, as_expressions, label, symbols
 from .generators import Generators
-from .judging import FAILED, NotDerived, Vacuous, admitted, refusal
+from .judging import FAILURES, NotDerived, Vacuous, admitted, refusal
 
 if TYPE_CHECKING:
     from ..statement import Statement
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 # Values of givens as arrays of SymPy expressions, at given sizes
 
-MOST_NATURAL = 3
-"""Natural numbers are taken from 0 to this one."""
+MAX_NATURAL = 3
+"""The largest natural number that is tried."""
 
 _ASSUMED: dict[str, dict[str, bool]] = {
     "real": {},
@@ -59,7 +59,7 @@ class SymbolFunction:
         arrays = [as_expressions(v) for v in values]
         core = self.given.core
         if len(arrays) != len(core):
-            raise TypeError(f"{self.name} takes {len(core)} arrays and was given {len(arrays)}")
+            raise TypeError(f"{self.name} takes {len(core)} arrays, and got {len(arrays)}")
         batches = [a.entries.shape[: a.ndim - k] for a, k in zip(arrays, core, strict=True)]
         batch = np.broadcast_shapes(*batches)
         parts = [
@@ -95,7 +95,7 @@ def count(given: Given) -> int:
     shape, below = _lengths(given)
     match given.kind:
         case "natural":
-            return MOST_NATURAL + 1
+            return MAX_NATURAL + 1
         case "index":
             return below
         case "permutation":
@@ -116,20 +116,21 @@ def choices(name: str, given: Given) -> Iterator[Any]:
     shape, below = _lengths(given)
     match given.kind:
         case "natural":
-            yield from map(as_expressions, range(MOST_NATURAL + 1))
+            yield from map(as_expressions, range(MAX_NATURAL + 1))
         case "index":
             yield from map(as_expressions, range(below))
         case "permutation":
-            yield from (as_expressions(np.array(p)) for p in _mixed(permutations(range(below))))
+            yield from (as_expressions(np.array(p)) for p in _reordered(permutations(range(below))))
         case "injection":
             yield from (
-                as_expressions(np.array(p)) for p in _mixed(permutations(range(below), prod(shape)))
+                as_expressions(np.array(p))
+                for p in _reordered(permutations(range(below), prod(shape)))
             )
         case "index map":
-            for p in _mixed(product(range(below), repeat=prod(shape))):
+            for p in _reordered(product(range(below), repeat=prod(shape))):
                 yield as_expressions(np.array(p))
         case "boolean":
-            for p in _mixed(product((True, False), repeat=prod(shape))):
+            for p in _reordered(product((True, False), repeat=prod(shape))):
                 yield as_expressions(np.array(p, dtype=bool).reshape(shape))
         case "orthogonal":
             yield from _orthogonal(name, shape[0])
@@ -155,7 +156,7 @@ def _lengths(given: Given) -> tuple[tuple[int, ...], int]:
     return lengths(given), below
 
 
-def _mixed(found: Iterator[Any]) -> list[Any]:
+def _reordered(found: Iterator[Any]) -> list[Any]:
     """Return at most 4096 items, reordered so that the first is not the identity."""
     listed = list(islice(found, 1 << 12))
     return [*listed[1::2], *listed[::2]]
@@ -185,8 +186,8 @@ def _orthogonal(name: str, n: int) -> Iterator[Expressions]:
 
 Status = Literal["derived", "refused", "not derived"]
 
-MOST_CASES = 48
-"""The choices of permutations, maps, masks and numbers that are taken at one choice of sizes."""
+MAX_CASES = 48
+"""The most choices of permutations, maps, masks and numbers tried at one choice of sizes."""
 
 
 @dataclass(frozen=True)
@@ -259,12 +260,14 @@ def derive(statement: Statement, code: Code, seconds: float = 1.0) -> Derivation
             )
         if outcome.why:
             failed = outcome
-            if not outcome.why.startswith(_LATE):
+            if not outcome.why.startswith(_OUT_OF_TIME):
                 break
         elif outcome.cases:
             done.append((sizes, outcome))
     seconds = thread_time() - started
-    late = failed.why.startswith(_LATE) and any(max(s.values(), default=2) > 1 for s, _ in done)
+    late = failed.why.startswith(_OUT_OF_TIME) and any(
+        max(s.values(), default=2) > 1 for s, _ in done
+    )
     if not done or (failed.why and failed.why != "no sizes were tried" and not late):
         return Derivation("not derived", failed.why, shown=failed.shown, seconds=seconds)
     found = [outcome for _, outcome in done]
@@ -281,7 +284,7 @@ def derive(statement: Statement, code: Code, seconds: float = 1.0) -> Derivation
     )
 
 
-_LATE = "the time was over"
+_OUT_OF_TIME = "the time limit was reached"
 
 
 def sides(statement: Statement, code: Code) -> tuple[Sides, ...]:
@@ -294,9 +297,9 @@ def sides(statement: Statement, code: Code) -> tuple[Sides, ...]:
         run = _Run(statement, code, sizes)
         for case in run.cases():
             claims, hypotheses = run.at(case)
-            first = first or _shown(claims)
+            first = first or _sides_of(claims)
             if admitted(hypotheses):
-                return _shown(claims)
+                return _sides_of(claims)
         if first:
             break
     return first
@@ -347,7 +350,7 @@ class _Run:
             known = dict(self.chosen)
             self.all = int(np.prod([count(g) for g in known.values()], dtype=float))
             pools = [list(choices(name, g)) for name, g in known.items()]
-            for values in islice(_spread(pools), taken, MOST_CASES):
+            for values in islice(_spread(pools), taken, MAX_CASES):
                 taken += 1
                 yield dict(zip(known, values, strict=True))
                 again = len(self.chosen) > len(known)
@@ -384,11 +387,11 @@ def _spread(pools: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
     total = 1
     for pool in pools:
         total *= len(pool)
-    if total <= MOST_CASES:
+    if total <= MAX_CASES:
         yield from product(*pools)
         return
     seen = set()
-    for i in range(MOST_CASES):
+    for i in range(MAX_CASES):
         place = tuple((i * (2 * k + 1) + i // len(p)) % len(p) for k, p in enumerate(pools))
         if place not in seen:
             seen.add(place)
@@ -401,11 +404,11 @@ def _at(statement: Statement, code: Code, sizes: dict[str, int], seconds: float)
         with within(seconds), interrupted_after(1.5 * seconds):
             run, generators = _Run(statement, code, sizes), Generators()
             for case in run.cases():
-                spend()
+                check_time()
                 claims, hypotheses = run.at(case)
                 outcome.conclusions = len(claims)
                 if not outcome.cases:  # if hypotheses rule out all cases, the last one is shown
-                    outcome.shown = _shown(claims)
+                    outcome.shown = _sides_of(claims)
                 try:
                     refused = refusal(claims, hypotheses, generators)
                 except Vacuous:
@@ -417,29 +420,29 @@ def _at(statement: Statement, code: Code, sizes: dict[str, int], seconds: float)
                     outcome.refused = _with_case(refused, case)
                     return outcome
     except OutOfTime:
-        outcome.why = f"{_LATE} at {_told(sizes)} after {outcome.cases} cases"
+        outcome.why = f"{_OUT_OF_TIME} at {_sizes_text(sizes)} after {outcome.cases} cases"
     except NotDerived as reason:
-        outcome.why = f"{reason} ({_told(sizes)})"
-    except FAILED as error:
-        told = " ".join(str(error).split())
-        outcome.why = f"{told or type(error).__name__} ({_told(sizes)})"
+        outcome.why = f"{reason} ({_sizes_text(sizes)})"
+    except FAILURES as error:
+        text = " ".join(str(error).split())
+        outcome.why = f"{text or type(error).__name__} ({_sizes_text(sizes)})"
     return outcome
 
 
-def _told(sizes: Mapping[str, int]) -> str:
+def _sizes_text(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {int(n)}" for name, n in sizes.items()) or "no sizes"
 
 
-def _with_case(told: str, case: Mapping[str, Any]) -> str:
+def _with_case(text: str, case: Mapping[str, Any]) -> str:
     chosen = ", ".join(
         f"{k} = {v.entries.tolist()}"
         for k, v in case.items()
         if isinstance(v, Expressions) and v.entries.size < 10
     )
-    return f"{told} with {chosen}" if chosen else told
+    return f"{text} with {chosen}" if chosen else text
 
 
-def _shown(claims: Mapping[str, ConcreteClaim]) -> tuple[Sides, ...]:
+def _sides_of(claims: Mapping[str, ConcreteClaim]) -> tuple[Sides, ...]:
     return tuple(
         Sides(
             says,

@@ -17,7 +17,7 @@ from sympy.polys.domains import QQ
 from sympy.polys.orderings import lex
 from sympy.polys.rings import PolyElement, PolyRing
 
-from ..budget import spend
+from ..budget import check_time
 
 
 class Undefined(ArithmeticError):
@@ -81,7 +81,7 @@ class Polynomials:
     def fraction(self, e: sp.Expr) -> Fraction:
         """Return a rational expression as a fraction; raise :class:`Undefined` for a divisor 0."""
         if e not in self.known:
-            spend()
+            check_time()
             self.known[e] = self._fraction(e)
         return self.known[e]
 
@@ -110,7 +110,7 @@ class Polynomials:
 
     def _times(self, p: PolyElement, others: Iterable[PolyElement]) -> PolyElement:
         for other in others:
-            spend()
+            check_time()
             p = self.reduced(p * other)
         return p
 

@@ -25,7 +25,7 @@ from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import Boolean
 from sympy.polys.rings import PolyElement
 
-from ..budget import spend
+from ..budget import check_time
 from .fractions import Fraction, Polynomials
 
 _PLAIN_PARTS_OF_PI = (1, 2, 3, 4, 6)
@@ -181,7 +181,7 @@ class Generators:
     def lower(self, e: Any) -> Any:
         """Return the rational expression in generators that equals the expression."""
         if e not in self._lowered:
-            spend()
+            check_time()
             self._lowered[e] = self._lower(e)
         return self._lowered[e]
 
@@ -199,18 +199,18 @@ class Generators:
         if e.is_Pow:
             return self._power(e.base, e.exp)
         if e in (sp.oo, -sp.oo, sp.zoo, sp.nan, sp.I):
-            raise Unreadable(f"{e} is no real number")
+            raise Unreadable(f"{e} is not a real number")
         if isinstance(e, AppliedUndef):
             return self._value(e)
         method = getattr(self, "_" + type(e).__name__.lower(), None)
         if method is None:
-            raise Unreadable(f"nothing is known of {type(e).__name__}(..)")
+            raise Unreadable(f"{type(e).__name__}(..) is not supported")
         return method(*e.args)
 
     def _symbol(self, name: str, meaning: Any, *key: Any, **assumptions: bool) -> sp.Symbol:
         if key not in self._made:
-            told = self.names.setdefault(key, f"{name}[{len(self.names)}]")
-            symbol = sp.Symbol(told, real=True, **assumptions)
+            label = self.names.setdefault(key, f"{name}[{len(self.names)}]")
+            symbol = sp.Symbol(label, real=True, **assumptions)
             self._made[key], self.meaning[symbol] = symbol, meaning
             self._number[symbol] = len(self._made)
         return self._made[key]
@@ -230,7 +230,7 @@ class Generators:
             return self._root(self.lower(base)) ** (2 * exponent)
         p, q = self.quotient(self.lower(base))
         if not (positive(p) and positive(q)):  # numbers <= 0 have no logarithm
-            raise Unreadable(f"{base} is not seen to be above 0, and has the exponent {exponent}")
+            raise Unreadable(f"{base}, with the exponent {exponent}, is not known to be positive")
         return self._exponential(self.lower(exponent) * self._log(base))
 
     def _exp(self, exponent: sp.Expr) -> sp.Expr:
@@ -433,7 +433,7 @@ class Generators:
                 return zero
             case "Unequality":
                 return 1 - zero
-        raise Unreadable(f"nothing is known of the condition {condition}")
+        raise Unreadable(f"the condition {condition} is not supported")
 
     # atoms
 

@@ -12,7 +12,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.polys.rings import PolyElement
 
-from ..budget import spend
+from ..budget import check_time
 from ..concrete import ConcreteClaim
 from .array import Expressions, as_expressions
 from .fractions import Undefined
@@ -26,7 +26,7 @@ class Impossible(ValueError):
     """Raised for contradictory equations, by which a number other than 0 would be 0."""
 
 
-def use(generators: Generators, equations: Iterable[sp.Expr]) -> None:
+def assume_equations(generators: Generators, equations: Iterable[sp.Expr]) -> None:
     """Assume from now on that these expressions are 0.
 
     An equation that is linear in a symbol or a value of a function, with a constant coefficient,
@@ -71,7 +71,7 @@ def _linear(generators: Generators, p: PolyElement) -> tuple[sp.Symbol, sp.Expr]
             continue
         rest = p - p.ring.from_dict({alone: p[alone]})
         others = (s for m in rest for s, k in zip(p.ring.symbols, m, strict=True) if k)
-        if any(symbol in _behind(generators, other) for other in set(others)):
+        if any(symbol in _dependencies(generators, other) for other in set(others)):
             continue
         value = (-rest).quo_ground(p[alone]).as_expr()
         candidates.append((called, place, symbol, value))
@@ -81,7 +81,7 @@ def _linear(generators: Generators, p: PolyElement) -> tuple[sp.Symbol, sp.Expr]
     return symbol, value
 
 
-def _behind(generators: Generators, symbol: sp.Symbol) -> set[Any]:
+def _dependencies(generators: Generators, symbol: sp.Symbol) -> set[Any]:
     """Return the symbols on which a generator depends."""
     seen: set[Any] = set()
     waiting = {symbol}
@@ -97,9 +97,9 @@ def _behind(generators: Generators, symbol: sp.Symbol) -> set[Any]:
 # The conclusions of one case
 
 SEEDS = (0, 1, 2)
-"""Of the numbers at which a conclusion is tried."""
+"""Seeds of the random numbers at which a conclusion is tried."""
 
-FAILED = (
+FAILURES = (
     NotImplementedError,
     Undefined,
     Unreadable,
@@ -124,7 +124,7 @@ def admitted(hypotheses: Iterable[ConcreteClaim]) -> bool:
     """Whether the hypotheses may hold for a case, as far as their forms show."""
     try:
         refusal({}, hypotheses, Generators())
-    except (Vacuous, NotDerived, *FAILED) as error:
+    except (Vacuous, NotDerived, *FAILURES) as error:
         return not isinstance(error, Vacuous)
     return True
 
@@ -156,7 +156,7 @@ def refusal(
                 raise NotDerived(f"{says}: {why}" if says else why)
             return ""
         except Finer:
-            spend()
+            check_time()
             generators.begin_again()
 
 
@@ -173,7 +173,7 @@ class _Judge:
 
     def __post_init__(self) -> None:
         for h in self.hypotheses:
-            if h.again is not None or h.variables:
+            if h.at_values is not None or h.variables:
                 self.assumed = True
                 continue
             if h.relation == "=":
@@ -181,8 +181,8 @@ class _Judge:
             elif h.relation in (">", ">="):
                 strength = ABOVE if h.relation == ">" else AT_LEAST
                 for e in _differences(h.left, 0 if h.right is None else h.right):
-                    if e.is_number and abs(told := certain_sign(e, self.generators)):
-                        if told < 0 or (strength == ABOVE and told < ABOVE):
+                    if e.is_number and abs(certain := certain_sign(e, self.generators)):
+                        if certain < 0 or (strength == ABOVE and certain < ABOVE):
                             raise Vacuous
                         continue
                     self.assumed = True
@@ -199,7 +199,7 @@ class _Judge:
 
     def _use(self, more: Iterable[sp.Expr]) -> None:
         try:
-            use(self.generators, [*self.equations, *more])
+            assume_equations(self.generators, [*self.equations, *more])
         except Impossible:
             if not more:
                 raise Vacuous from None
@@ -238,14 +238,14 @@ class _Judge:
         """Return why a conclusion is not derived; "" if it is."""
         bound = [variable.name for variable in (*claim.variables, claim.unknown) if variable]
         if len(set(bound)) < len(bound):  # one symbol would stand for two numbers
-            return "a name is bound inside itself"
-        why = self._plainly(claim)
+            return "a name is bound twice"
+        why = self._why_not_directly(claim)
         if why and claim.using:
             facts = self._facts(claim)
             if facts:
                 try:
                     self._use(facts)
-                    why = self._plainly(claim)
+                    why = self._why_not_directly(claim)
                 except Impossible:
                     why = ""
                 finally:
@@ -256,27 +256,27 @@ class _Judge:
         """Return the equations that the author cites, if they are granted or derived."""
         facts: list[sp.Expr] = []
         for instance in claim.using:
-            spend()
-            told = instance.claim
-            if told.relation != "=":
+            check_time()
+            fact = instance.claim
+            if fact.relation != "=":
                 continue
-            equations = _differences(told.left, told.right)
-            if self._granted(instance.values, equations) or not self.why_not(told):
+            equations = _differences(fact.left, fact.right)
+            if self._granted(instance.values, equations) or not self.why_not(fact):
                 facts += equations
         return facts
 
     def _granted(self, values: Mapping[str, Any], equations: Sequence[sp.Expr]) -> bool:
         for h in self.hypotheses:
-            if h.again is None or h.relation != "=":
+            if h.at_values is None or h.relation != "=":
                 continue
             if set(values) - {variable.name for variable in h.variables}:
                 continue
-            at = h.again(**values)
+            at = h.at_values(**values)
             if _differences(at.left, at.right) == list(equations):
                 return True
         return False
 
-    def _plainly(self, claim: ConcreteClaim) -> str:
+    def _why_not_directly(self, claim: ConcreteClaim) -> str:
         match claim.relation:
             case "=":
                 return self._equal(claim)
@@ -286,7 +286,7 @@ class _Judge:
                 return self._differ(claim)
             case "exists":
                 return self._exists(claim)
-        return f"a conclusion with {claim.relation} is not of a kind that SymPy is asked for"
+        return f"conclusions with {claim.relation} are not derived with SymPy"
 
     def _equal(self, claim: ConcreteClaim) -> str:
         differences = self.differences(claim)
@@ -294,10 +294,10 @@ class _Judge:
             differences = [sp.Add(*(e**2 for e in differences))]
         defined = 0
         for e in differences:
-            spend()
+            check_time()
             try:
                 if not self.generators.is_zero(e):
-                    return "the sides are not one normal form"
+                    return "the sides have different normal forms"
                 defined += 1
             except Undefined:
                 continue
@@ -314,7 +314,7 @@ class _Judge:
             forms = _entries(claim.links[-1][1], differences)
         wanted = ABOVE if claim.relation == ">" else AT_LEAST
         for e, form in zip(differences, forms, strict=True):
-            spend()
+            check_time()
             options = [e] if e == form else [form, e]
             for option in options:
                 if option is not e and not (
@@ -335,7 +335,7 @@ class _Judge:
         apart = as_expressions(claim.apart).item()
         first, last = (as_expressions(claim.links[k][1]).item() for k in (0, -1))
         if not all(defined_with(x, differences, self.generators) for x in (first, last, apart)):
-            return "the contradiction divides by what may be 0, or takes a root of it"
+            return "the contradiction divides by, or takes a root of, a number that may be 0"
         try:
             self._use(differences)
             if self.generators.is_zero(first - last - apart) or self.generators.is_zero(
@@ -343,35 +343,35 @@ class _Judge:
             ):
                 reached = self.generators.is_zero(first - last)
             else:
-                return "the steps of the contradiction are not one normal form"
+                return "the steps of the contradiction have different normal forms"
         except Impossible:
             return ""
         finally:
             self._use(())
         if not self.generators.is_zero(first - last - apart):
-            return "the last step of the contradiction is another number"
+            return "the last step of the contradiction is not the difference of its numbers"
         if reached and certainly_not_zero(apart, self.generators):
             return ""
-        return "that the difference is not 0 is not seen from its form"
+        return "the form of the difference does not show that it is not 0"
 
     def _exists(self, claim: ConcreteClaim) -> str:
         if claim.witness is None or claim.unknown is None or claim.inner is None:
-            return "the existence names no witness"
+            return "exists has no witness"
         unknown = as_expressions(claim.unknown.value).entries
         witness = np.broadcast_to(as_expressions(claim.witness).entries, unknown.shape)
         for array in claim.free_of:
             entries = list(as_expressions(array).entries.flat)
             if not all(e.is_Symbol for e in entries):
-                return "what the witness must not depend on is no symbol"
+                return "an array in free_of does not consist of symbols"
             if any(e.free_symbols & set(entries) for e in witness.flat):
-                return "the witness depends on what it must not"
+                return "the witness depends on an array in free_of"
         at = dict(zip(unknown.flat, witness.flat, strict=True))
         for e, found in at.items():
             wanted = ABOVE if e.is_positive else AT_LEAST if e.is_nonnegative else None
             if not e.is_Symbol:
-                return "what exists is no array of symbols"
+                return "the variable of exists is not an array of symbols"
             if wanted and certain_sign(found, self.generators, self._known) < wanted:
-                return "the witness is not seen to be of the kind that is wanted"
+                return "the witness is not known to be of the kind that its variable has"
 
         def put(x: Any) -> Expressions:
             return Expressions(
@@ -380,7 +380,7 @@ class _Judge:
 
         inner = claim.inner
         right = None if inner.right is None else put(inner.right)
-        return self._plainly(ConcreteClaim(inner.relation, put(inner.left), right))
+        return self._why_not_directly(ConcreteClaim(inner.relation, put(inner.left), right))
 
 
 def _differences(left: Any, right: Any) -> list[sp.Expr]:
@@ -415,15 +415,17 @@ def _gap(relation: str, differences: Sequence[sp.Expr], seeds: Iterable[int]) ->
             values[s] = -number if free else number
         exact = {s: fmpq(int(v.p), int(v.q)) for s, v in values.items()}
         for e in differences:
-            spend()
+            check_time()
             try:
-                told = _sign(e, exact)
-            except FAILED:
+                sign = _sign(e, exact)
+            except FAILURES:
                 continue
-            if told and (relation == "=" or told < 0):
+            if sign and (relation == "=" or sign < 0):
                 where = ", ".join(f"{s} = {v}" for s, v in islice(values.items(), 6))
                 more = ", .." if len(values) > 6 else ""
-                return f"left - right is not as said at {where}{more}" if where else "it fails"
+                return (
+                    f"left - right contradicts the claim at {where}{more}" if where else "it fails"
+                )
     return ""
 
 

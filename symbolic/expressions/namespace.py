@@ -27,8 +27,8 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     own = {n for n, f in globals().items() if getattr(f, "__module__", "") == __name__}
-    told = ", ".join(sorted(n for n in own if n[0] != "_"))
-    raise AttributeError(f"arrays of expressions have no function {name!r}; they have {told}")
+    listed = ", ".join(sorted(n for n in own if n[0] != "_"))
+    raise AttributeError(f"arrays of expressions have no function {name!r}; they have {listed}")
 
 
 def _numbers(function: Any, *arrays: Any) -> Expressions:
@@ -51,7 +51,7 @@ def _stays(x: Any) -> Any:
     return x.is_Symbol or isinstance(x, sp.cos | sp.sin)
 
 
-def _entrywise(name: str, function: Any, says: str, *, of_two: Any = False) -> Any:
+def _entrywise(name: str, function: Any, says: str, *, binary: Any = False) -> Any:
     """Return a function of the array API that applies a SymPy function to each entry."""
 
     def one(x: Any, /) -> Expressions:
@@ -60,7 +60,7 @@ def _entrywise(name: str, function: Any, says: str, *, of_two: Any = False) -> A
     def two(x: Any, y: Any, /) -> Expressions:
         return _numbers(function, x, y)
 
-    found: Any = two if of_two else one
+    found: Any = two if binary else one
     found.__name__, found.__doc__ = name, says
     return found
 
@@ -72,20 +72,20 @@ sin = _entrywise("sin", sp.sin, "The sine of an angle in radians.")
 tanh = _entrywise("tanh", sp.tanh, "The hyperbolic tangent.")
 sqrt = _entrywise("sqrt", sp.sqrt, "The square root of a number >= 0.")
 abs = _entrywise("abs", sp.Abs, "The absolute value.")
-maximum = _entrywise("maximum", sp.Max, "The larger of two numbers, entry by entry.", of_two=True)
-minimum = _entrywise("minimum", sp.Min, "The smaller of two numbers, entry by entry.", of_two=True)
+maximum = _entrywise("maximum", sp.Max, "The larger of two numbers, entry by entry.", binary=True)
+minimum = _entrywise("minimum", sp.Min, "The smaller of two numbers, entry by entry.", binary=True)
 floor = _entrywise("floor", sp.floor, "The largest integer that is at most x.")
 ceil = _entrywise("ceil", sp.ceiling, "The smallest integer that is at least x.")
 log1p = _entrywise("log1p", lambda x: sp.log(1 + x), "log(1 + x).")
 expm1 = _entrywise("expm1", lambda x: _exp(x) - 1, "exp(x) − 1.")
 square = _entrywise("square", lambda x: x**2, "x².")
-pow = _entrywise("pow", lambda x, y: x**y, "x to the power y.", of_two=True)
+pow = _entrywise("pow", lambda x, y: x**y, "x to the power y.", binary=True)
 tan = _entrywise("tan", lambda x: sp.sin(x) / sp.cos(x), "The tangent, sin/cos.")
 cosh = _entrywise("cosh", lambda x: (_exp(x) + _exp(-x)) / 2, "The hyperbolic cosine.")
 sinh = _entrywise("sinh", lambda x: (_exp(x) - _exp(-x)) / 2, "The hyperbolic sine.")
-floor_divide = _entrywise("floor_divide", lambda x, y: sp.floor(x / y), "⌊x/y⌋.", of_two=True)
+floor_divide = _entrywise("floor_divide", lambda x, y: sp.floor(x / y), "⌊x/y⌋.", binary=True)
 remainder = _entrywise(
-    "remainder", lambda x, y: x - y * sp.floor(x / y), "x − y·⌊x/y⌋.", of_two=True
+    "remainder", lambda x, y: x - y * sp.floor(x / y), "x − y·⌊x/y⌋.", binary=True
 )
 
 

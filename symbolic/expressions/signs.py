@@ -14,7 +14,7 @@ import sympy as sp
 from flint import ctx, fmpq
 from sympy.core.function import AppliedUndef
 
-from ..certified_numbers import FUNCTIONS, Unclear, ball, finite, less, maximum, power, turn
+from ..certified_numbers import FUNCTIONS, Unclear, ball, finite, less, maximum, power, times_pi
 from .fractions import Undefined
 from .generators import Generators, Unreadable, nonnegative, positive
 
@@ -33,8 +33,8 @@ def certain_sign(e: sp.Expr, generators: Generators, known: Known = lambda _: UN
     """
     if e.is_number:
         return _of_number(e)
-    if told := known(e) or -known(-e):
-        return int(told)
+    if given := known(e) or -known(-e):
+        return int(given)
     if e.is_Symbol:
         return ABOVE if e.is_positive else AT_LEAST if e.is_nonnegative else UNKNOWN
     return _of_form(e, generators, known) or _of_polynomial(e, generators)
@@ -59,7 +59,7 @@ def _of_form(e: sp.Expr, generators: Generators, known: Known) -> int:
         return AT_LEAST
     if isinstance(e, sp.Piecewise):
         parts = [certain_sign(value, generators, known) for value, _ in e.args]
-        return _together(parts) if e.args[-1][1] == sp.true else UNKNOWN
+        return _weakest(parts) if e.args[-1][1] == sp.true else UNKNOWN
     if e.is_Add or e.is_Mul or isinstance(e, sp.Max | sp.Min):
         parts = [certain_sign(arg, generators, known) for arg in e.args]
         if e.is_Mul:
@@ -69,7 +69,7 @@ def _of_form(e: sp.Expr, generators: Generators, known: Known) -> int:
             return max(parts)
         if isinstance(e, sp.Min) and min(parts) < 0:
             return min(parts)
-        sign = _together(parts)
+        sign = _weakest(parts)
         strict = any(abs(part) == ABOVE for part in parts)
         return ABOVE * (sign > 0) - ABOVE * (sign < 0) if e.is_Add and strict else sign
     if e.is_Pow:
@@ -84,7 +84,7 @@ def _of_form(e: sp.Expr, generators: Generators, known: Known) -> int:
     return UNKNOWN
 
 
-def _together(signs: list[int]) -> int:
+def _weakest(signs: list[int]) -> int:
     """Return the weakest of signs that agree in direction; 0 if they do not."""
     if min(signs) > 0:
         return min(signs)
@@ -119,18 +119,18 @@ def defined_with(e: sp.Expr, others: Iterable[sp.Expr], generators: Generators) 
     >>> defined_with(1 / (1 + x**2), [x], Generators()), defined_with(1 / x, [x], Generators())
     (True, False)
     """
-    known = {part for other in others for part in _wanted(other)}
+    known = {part for other in others for part in _requirements(other)}
     return all(
         certain_sign(base, generators) >= least
         or (least == NOT_ZERO and certainly_not_zero(base, generators))
-        for base, least in _wanted(e) - known
+        for base, least in _requirements(e) - known
     )
 
 
 NOT_ZERO = 3
 
 
-def _wanted(e: sp.Expr) -> set[tuple[sp.Expr, int]]:
+def _requirements(e: sp.Expr) -> set[tuple[sp.Expr, int]]:
     """Return the parts that need a sign, or must not be 0, for the expression to have a value."""
     found: set[tuple[sp.Expr, int]] = set()
     for part in sp.preorder_traversal(e):
@@ -181,7 +181,7 @@ def _computed(e: Any, values: dict[Any, Any]) -> Any:
     if e.is_Rational:
         return fmpq(int(e.p), int(e.q))
     if e is sp.pi or e is sp.E:
-        return turn(fmpq(1)) if e is sp.pi else FUNCTIONS["exp"](fmpq(1))
+        return times_pi(fmpq(1)) if e is sp.pi else FUNCTIONS["exp"](fmpq(1))
     if e.is_Symbol or isinstance(e, AppliedUndef) or any(e is x for x in _NO_NUMBERS):
         raise Unreadable(f"{e} has no value")
     args = [] if isinstance(e, sp.Piecewise) else [_value(arg, values) for arg in e.args]
@@ -203,7 +203,7 @@ def _computed(e: Any, values: dict[Any, Any]) -> Any:
 
 def _function(name: str) -> Callable[[Any], Any]:
     if name.lower() not in FUNCTIONS:
-        raise Unreadable(f"nothing is known of {name}(..)")
+        raise Unreadable(f"{name}(..) is not supported")
     return FUNCTIONS[name.lower()]
 
 
@@ -227,4 +227,4 @@ def _holds(condition: Any, values: dict[Any, Any]) -> bool:
             return less(x, y)
         case "LessThan":
             return not less(y, x)
-    raise Unreadable(f"nothing is known of the condition {condition}")
+    raise Unreadable(f"the condition {condition} is not supported")

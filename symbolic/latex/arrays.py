@@ -114,9 +114,9 @@ class StackPrinter(ExpectationPrinter):
         self.layers[body] = (name, index, "")
         with self.within((layer, state)):
             head = f"{name}_{{{index}}}" if index else name
-            told = f"{head}({self(state)}) = {self(filled)}"
-        self.layers[body] = (name, index, told)
-        return name, index, told
+            definition = f"{head}({self(state)}) = {self(filled)}"
+        self.layers[body] = (name, index, definition)
+        return name, index, definition
 
 
 # LaTeX of matrices

@@ -288,16 +288,20 @@ class ExpectationPrinter(TruthPrinter):
 
     def subscripts(self, at: Sequence[Term | None], whole: str = ":") -> str:
         """Return indices without unprinted outcomes."""
-        return super().subscripts([i for i in at if not _unseen(i)], whole)
+        return super().subscripts([i for i in at if not _is_unprinted(i)], whole)
 
     def listed(self, at: Iterable[Term]) -> str:
         """Return indices with commas between them, without unprinted outcomes."""
-        return super().listed(i for i in at if not _unseen(i))
+        return super().listed(i for i in at if not _is_unprinted(i))
 
     def subscripted(self, array: Term, at: Sequence[Term | None]) -> Piece:
         """Return an array with indices, without unprinted outcomes."""
         whole = [n.op == "space" for n in array.shape]
-        seen = [i for i, hid in zip(at, whole, strict=False) if not (_unseen(i) or (hid and not i))]
+        seen = [
+            i
+            for i, hid in zip(at, whole, strict=False)
+            if not (_is_unprinted(i) or (hid and not i))
+        ]
         return super().subscripted(array, seen)
 
     def op_space(self, t: Term) -> Piece:
@@ -324,7 +328,7 @@ class ExpectationPrinter(TruthPrinter):
         spaces = [k.args[0] for k in outcomes]
         parts = {n for p in postorder(body) for n in (p, *p.shape)}
         others = any(p.op == "space" and p not in spaces for p in parts)
-        names = ", ".join(self(k.args[0] if _unseen(k) else k) for k in outcomes)
+        names = ", ".join(self(k.args[0] if _is_unprinted(k) else k) for k in outcomes)
         sign = rf"\mathbb{{E}}_{{{names}}}" if around or others else r"\mathbb{E}"
         return Piece(rf"{sign}\left[{text}\right]", TIGHT)
 
@@ -346,5 +350,5 @@ class ExpectationPrinter(TruthPrinter):
         return k, instantiate(inside, k) if t.op == "sum" else opened(inside, (k,))
 
 
-def _unseen(at: Term | None) -> bool:
+def _is_unprinted(at: Term | None) -> bool:
     return at is not None and at.op == "index" and at.data == OUTCOME

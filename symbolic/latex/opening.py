@@ -8,7 +8,7 @@ from ..meaning import ELEMENTWISE, entry_of
 from ..scalars import ONE, ZERO, add, entry, mul, num, number_of
 from ..terms import Term, bind, free, instantiate, make, postorder
 
-_HOLDS = {
+_COMPARE = {
     "equal": lambda a, b: a == b,
     "less": lambda a, b: a < b,
     "less_equal": lambda a, b: a <= b,
@@ -47,9 +47,9 @@ def folded(t: Term) -> Term:
 
 def _decided(t: Term) -> bool | None:
     values = [number_of(a) for a in t.args]
-    if t.op not in _HOLDS or None in values:
+    if t.op not in _COMPARE or None in values:
         return None
-    return bool(_HOLDS[t.op](*values))
+    return bool(_COMPARE[t.op](*values))
 
 
 SMALL = 4

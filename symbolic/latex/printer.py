@@ -74,14 +74,14 @@ def text_latex(words: str) -> str:
     ('\\text{M}^{\\text{j}}\\text{ x}_{\\text{i}}\\text{, 50 }', '\\text{a_name}')
     """
     words = re.sub(r"(?<=[\w)\]}])ᵀ", "^{T}", words).replace("ᵀ", "T")
-    told, done = "", 0
+    text, done = "", 0
     for found in _SCRIPT.finditer(words):
         if found[1] == "_" and re.search(r"[a-z]{2,}$", words[: found.start()]):
             continue  # the name of something, not an index
-        told += _plain(words[done : found.start()])
-        told += f"{found[1]}{{{_plain(found[2].strip('{}()'))}}}"
+        text += _plain(words[done : found.start()])
+        text += f"{found[1]}{{{_plain(found[2].strip('{}()'))}}}"
         done = found.end()
-    return told + _plain(words[done:])
+    return text + _plain(words[done:])
 
 
 def _plain(words: str) -> str:

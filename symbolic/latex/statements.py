@@ -18,12 +18,12 @@ from .printer import SUM, bracket, name_latex, text_latex
 # Formulas longer than a page are cut before their text is built: terms share parts, but a text
 # repeats them (eight nested functions give 200 kB).
 
-PAGE = 800  # parts: about a page; no side of an equation of the catalogue has more than 136
-DEEP = 60  # parts within parts; the catalogue has 15
+MAX_PARTS = 800  # parts: about a page; no side of an equation of the catalogue has more than 136
+MAX_DEPTH = 60  # parts within parts; the catalogue has 15
 _LISTS = frozenset(("add", "mul", "and", "or"))  # variadic: the first arguments can be kept
 
 
-def shortened(term: Term, most: int = PAGE) -> Term:
+def shortened(term: Term, most: int = MAX_PARTS) -> Term:
     """Return the term or, if it is long, its outermost parts with *cut* in place of the others.
 
     The result is for printing only.
@@ -42,7 +42,7 @@ def shortened(term: Term, most: int = PAGE) -> Term:
     for place, (t, depth) in enumerate(found):  # breadth first: ``found`` grows in the loop
         unseen = list[int | Term](t.args[:1] if t.op == "named" else ())
         seen = t.args[len(unseen) :]
-        room = 0 if depth >= DEEP else max(0, most - len(found))
+        room = 0 if depth >= MAX_DEPTH else max(0, most - len(found))
         if len(seen) > room:
             if t.op not in _LISTS or room < 2:
                 continue
@@ -66,7 +66,7 @@ def shortened(term: Term, most: int = PAGE) -> Term:
 def _fits(term: Term, most: int) -> bool:
     """Whether a term has at most so many parts, none too deep; bodies of names do not count."""
     level, depth = [term], 0
-    while level and most > 0 and depth <= DEEP:
+    while level and most > 0 and depth <= MAX_DEPTH:
         most -= len(level)
         level = [part for t in level for part in t.args[t.op == "named" :]]
         depth += 1
@@ -118,15 +118,17 @@ def membership(name: str, kind: str, shape: Iterable[str], below: str = "") -> s
 def givens_latex(givens: Mapping[str, Given]) -> dict[str, str]:
     """Return the membership of each given of a statement, by name."""
     printer = Printer()
-    told: dict[str, str] = {}
+    memberships: dict[str, str] = {}
     for name, given in givens.items():
         below = printer(given.below) if given.below is not None else ""
         if given.kind == "function":
             dots = ", ".join(r"\cdot" for _ in given.core)
-            told[name] = f"{name_latex(name)}{bracket(dots)}"
+            memberships[name] = f"{name_latex(name)}{bracket(dots)}"
         else:
-            told[name] = membership(name, given.kind, [printer(n) for n in given.shape], below)
-    return told
+            memberships[name] = membership(
+                name, given.kind, [printer(n) for n in given.shape], below
+            )
+    return memberships
 
 
 def sizes_latex(names: Iterable[str]) -> str:
@@ -139,7 +141,7 @@ def sizes_latex(names: Iterable[str]) -> str:
 RELATIONS = {"=": "=", ">": ">", ">=": r"\ge", "!=": r"\ne"}
 _MARK = re.compile(r" &(?=(?:=|>|\\ge|\\ne) )")
 _TAIL = re.compile(r" \\quad \\text\{for ")
-WIDE, STRICT = 66, (1, 2)
+MAX_WIDTH, STRICT = 66, (1, 2)
 
 
 def latex(term: Term, avoid: Iterable[Term] = ()) -> str:
@@ -149,23 +151,23 @@ def latex(term: Term, avoid: Iterable[Term] = ()) -> str:
     """
     printer = Printer()
     printer.avoid = names_in(term).union(avoid)
-    return _told(printer, printer(shortened(term)))
+    return _with_layers(printer, printer(shortened(term)))
 
 
 def latex_pair(left: Term, right: Term) -> tuple[str, str]:
     """Return the LaTeX of two terms, in strict form if different terms would print equally."""
-    told = latex(left), latex(right)
-    if left is right or told[0] != told[1]:
-        return told
+    pair = latex(left), latex(right)
+    if left is right or pair[0] != pair[1]:
+        return pair
     for level in STRICT:
         strict: list[str] = []
         for term in (left, right):
             printer = Printer(level)
             printer.avoid = names_in(left, right)
-            strict.append(_told(printer, printer(shortened(term))))
+            strict.append(_with_layers(printer, printer(shortened(term))))
         if strict[0] != strict[1]:
             return strict[0], strict[1]
-    return told
+    return pair
 
 
 def unfolded_latex(term: Term) -> str:
@@ -174,9 +176,9 @@ def unfolded_latex(term: Term) -> str:
     return latex(t.args[0] if t.op == "named" else t)
 
 
-def _told(printer: Printer, text: str) -> str:
-    layers = [told for *_, told in printer.layers.values() if told]
-    return text + "".join(rf" \quad \text{{with }} {told}" for told in layers)
+def _with_layers(printer: Printer, text: str) -> str:
+    layers = [layer for *_, layer in printer.layers.values() if layer]
+    return text + "".join(rf" \quad \text{{with }} {layer}" for layer in layers)
 
 
 def _by_entries(terms: Iterable[Term], relation: str) -> bool:
@@ -198,10 +200,10 @@ def _sides(terms: list[Term], relation: str, printer: Printer) -> tuple[list[str
         return found
     for level in STRICT:
         strict = Printer(level)
-        told = _printed(terms, relation, strict)
-        if not any(a == b for a, b in pairwise(told[0])):
+        printed = _printed(terms, relation, strict)
+        if not any(a == b for a, b in pairwise(printed[0])):
             printer.strict, printer.layers, printer.avoid = level, strict.layers, strict.avoid
-            return told
+            return printed
     return found
 
 
@@ -223,11 +225,13 @@ def chain_latex(claim: Claim) -> tuple[str, ...]:
     printer = Printer()
     if claim.compared == "!=" and claim.links:
         printer.avoid = names_in(*(link.term for link in claim.links))
-        return tuple(_told(printer, printer(shortened(link.term), SUM)) for link in claim.links)
+        return tuple(
+            _with_layers(printer, printer(shortened(link.term), SUM)) for link in claim.links
+        )
     terms = [claim.left, *(link.term for link in claim.links)]
     if claim.right is not None and not claim.links:
         terms.append(claim.right)
-    return tuple(_told(printer, side) for side in _sides(terms, claim.compared, printer)[0])
+    return tuple(_with_layers(printer, side) for side in _sides(terms, claim.compared, printer)[0])
 
 
 def claim_latex(claim: Claim) -> str:
@@ -245,14 +249,14 @@ def at_values(fact: Instance) -> tuple[Claim, tuple[Term, ...]]:
     claim = fact.law.claim
     own = [given.named(name).term for name, given in claim.variables]
     sides = list(claim.sides)
-    told = [instantiate(bind(t, *own), *fact.values) if own else t for t in sides]
+    terms = [instantiate(bind(t, *own), *fact.values) if own else t for t in sides]
     family: list[Term] = []
     for old in fact.indices:
-        taken = names_in(*told).union(family) - {old}
+        taken = names_in(*terms).union(family) - {old}
         new = index(letter(old.args[0], taken), old.args[0])
-        told = [substitute(t, old, new) for t in told]
+        terms = [substitute(t, old, new) for t in terms]
         family.append(new)
-    return Claim(claim.relation, told[0], told[1] if len(told) > 1 else None), tuple(family)
+    return Claim(claim.relation, terms[0], terms[1] if len(terms) > 1 else None), tuple(family)
 
 
 def fact_latex(fact: Instance) -> str:
@@ -294,8 +298,8 @@ def rows(claim: Claim) -> list[str]:
     if claim.relation == "exists" and claim.variable is not None and claim.witness is not None:
         named = f"{printer(claim.variable)} = {printer(shortened(claim.witness))}"
         found.append(rf"\text{{namely }} {named}")
-    layers = [told.replace(" = ", " &= ", 1) for *_, told in printer.layers.values() if told]
-    return found + [rf"\text{{with }} {told}" for told in layers]
+    layers = [layer.replace(" = ", " &= ", 1) for *_, layer in printer.layers.values() if layer]
+    return found + [rf"\text{{with }} {layer}" for layer in layers]
 
 
 def _exists(claim: Claim, printer: Printer) -> str:
@@ -330,7 +334,7 @@ def broken(row: str) -> tuple[str, ...]:
         return (row,)
     left, right = body[: mark.start()], body[mark.end() :]
     tail = _TAIL.search(right)
-    if tail is None or width(right) <= WIDE:
+    if tail is None or width(right) <= MAX_WIDTH:
         return f"{left}{gap}{label}", rf"\qquad {right}"
     after = right[tail.start() :].removeprefix(r" \quad ")
     return f"{left}{gap}{label}", rf"\qquad {right[: tail.start()]}", rf"\qquad {after}"
@@ -338,8 +342,8 @@ def broken(row: str) -> tuple[str, ...]:
 
 # LaTeX of whole statements, and the notation that is explained to readers
 
-WIDER = 78
-"""The widest a row may be with its label beside it."""
+MAX_LABELLED_WIDTH = 78
+"""The largest width of a row with its label beside it."""
 
 NOTATION: tuple[tuple[str, str], ...] = (
     (
@@ -351,10 +355,13 @@ NOTATION: tuple[tuple[str, str], ...] = (
     ),
     (r"S\,\sigma^{\top}", "the columns of S moved by σ: its column j is column σ(j) of S"),
     (r"e X", "for an injection e: the rows e(0), e(1), … of X"),
-    (r"f(\sigma Y, t) = \sigma f(Y, t)", "what is said of a function f that is equivariant"),
-    (r"\left[a_{i} - b_{j}\right]_{i j}", "the array with that entry at (i, j)"),
+    (r"f(\sigma Y, t) = \sigma f(Y, t)", "the property of an equivariant function f"),
+    (r"\left[a_{i} - b_{j}\right]_{i j}", "the array with this entry at (i, j)"),
     (r"\left[m_{h}\,j\right]_{h \cdot j}", "the dot is the only index of an axis of length 1"),
-    (r"\left(M^{i}\,x\right)_{i < n}", "the array whose row i is that, for i = 0, 1, …, n − 1"),
+    (
+        r"\left(M^{i}\,x\right)_{i < n}",
+        "the array whose row i is this expression, for i = 0, 1, …, n − 1",
+    ),
     (r"\sum_{j < n}", "the sum over j = 0, 1, …, n − 1; indices count from 0"),
     (r"m \in \mathbb{N}", "a natural number: 0, 1, 2, …"),
     (
@@ -393,13 +400,13 @@ def statement_latex(statement: Statement) -> str:
         label = rf" && {text_latex(says)}" if says and several else ""
         found += [f"{then} {first}{label}".lstrip(), *more]
         then = ""
-    if len(found) == 1 and width(found[0]) <= WIDE:
+    if len(found) == 1 and width(found[0]) <= MAX_WIDTH:
         return inline(found[0])
     labels = max((width(row.partition(" && ")[2]) for row in found), default=0)
-    if any(width(row) > WIDE for row in found):
-        parts = (broken(row) if width(row) > WIDE else (inline(row),) for row in found)
+    if any(width(row) > MAX_WIDTH for row in found):
+        parts = (broken(row) if width(row) > MAX_WIDTH else (inline(row),) for row in found)
         found = [part for row in parts for part in row]
-    if max(map(width, found)) + labels > WIDER:
+    if max(map(width, found)) + labels > MAX_LABELLED_WIDTH:
         found = [part for row in found for part in _under_its_label(row)]
     aligned = (row if inline(row) != row else "& " + row for row in found)
     return r"\begin{align*} " + r" \\ ".join(aligned) + r" \end{align*}"

@@ -21,11 +21,11 @@ from ..scalars import (
     number_of,
     split_integer,
 )
-from ..signs import find
+from ..signs import find_sign
 from ..terms import Opened, Term, bind, free, instantiate, make, postorder, substitute
 from . import derived
 from .equations import chain, inside, occurs, opened_index, operations, reverse, rewrite, under
-from .polynomial import Polynomial, expand, held, to_term
+from .polynomial import Polynomial, expand, sign_facts, to_term
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser
@@ -92,7 +92,7 @@ def _gate(a: Term, b: Term) -> Term:
     return make("indicator", (make("equal", (a, b)),))
 
 
-def _is_permutation(array: Term) -> bool:
+def _is_given_permutation(array: Term) -> bool:
     return array.op == "var" and array.data[1] == "permutation"
 
 
@@ -103,9 +103,9 @@ def _peeled(gate: Term) -> Derivation | None:
         return None
     array, a = x.args
     try:
-        if _is_permutation(array):
+        if _is_given_permutation(array):
             return derived.solved_permutation(gate)
-        if array.op == "inverse" and _is_permutation(array.args[0]):
+        if array.op == "inverse" and _is_given_permutation(array.args[0]):
             back = derived.solved_permutation(_gate(entry(array.args[0], y), a))
             if back.right is _gate(y, x):
                 turned = rewrite("comparison", gate, y, x)
@@ -141,7 +141,7 @@ def _base(t: Term) -> Term:
     """Return the index to which a word of permutations is applied."""
     while t.op == "entry" and len(t.args) == 2:
         array = t.args[0].args[0] if t.args[0].op == "inverse" else t.args[0]
-        if not _is_permutation(array):
+        if not _is_given_permutation(array):
             break
         t = t.args[1]
     return t
@@ -513,13 +513,13 @@ def _within(gate: Term, factors: tuple[Term, ...]) -> int | None:
 
 def _implied(t: Term, place: int, other: int) -> Derivation | None:
     """Remove from a product a comparison that another one certainly implies, or return None."""
-    gate, told = t.args[place], t.args[other]
-    pair = (gate, told)
+    gate, implied = t.args[place], t.args[other]
+    pair = (gate, implied)
     if any(x.op != "indicator" or x.args[0].op not in ("less", "less_equal") for x in pair):
         return None
-    (a, b), (c, d) = gate.args[0].args, told.args[0].args
+    (a, b), (c, d) = gate.args[0].args, implied.args[0].args
     slack = to_term(expand(add(d, mul(num(-1), c), a, mul(num(-1), b))))
-    if not find(slack, held())[0]:
+    if not find_sign(slack, sign_facts())[0]:
         return None
     try:
         return rewrite("implied", t, place, other, slack)
@@ -534,23 +534,23 @@ def _overlap(norm: Normaliser, t: Term, place: int, other: int) -> Derivation | 
     [a <= b] and [c <= d] always holds, [a <= b]·[c <= d] = [a <= b] + [c <= d] − 1; this is used
     with ``norm.turned`` only, where a range may be written as a difference of two comparisons.
     """
-    gate, told = t.args[place], t.args[other]
-    for x in (gate, told):
+    gate, second = t.args[place], t.args[other]
+    for x in (gate, second):
         good = x.op == "indicator" and x.args[0].op in ("less", "less_equal")
         if not (good and _of_integers(x.args[0])):
             return None
-    (a, b), (c, d) = gate.args[0].args, told.args[0].args
+    (a, b), (c, d) = gate.args[0].args, second.args[0].args
     slack = to_term(expand(add(d, mul(num(-1), c), b, mul(num(-1), a))))
     if gate.args[0].op == "less":
-        fails = find(mul(num(-1), slack), held())[0]
-        return inside(t, [(other, rewrite("turned", told))]) if fails else None
-    if not norm.turned or told.args[0].op == "less" or not find(slack, held())[0]:
+        fails = find_sign(mul(num(-1), slack), sign_facts())[0]
+        return inside(t, [(other, rewrite("turned", second))]) if fails else None
+    if not norm.turned or second.args[0].op == "less" or not find_sign(slack, sign_facts())[0]:
         return None
     rest = [f for k, f in enumerate(t.args) if k not in (place, other)]
     opened = inside(t, [(place, rewrite("turned", gate))])
     against = make("indicator", (make("less", (b, a)),))
-    product = make("mul", (against, told, *rest))
-    apart = make("add", (mul(told, *rest), make("mul", (num(-1), product))))
+    product = make("mul", (against, second, *rest))
+    apart = make("add", (mul(second, *rest), make("mul", (num(-1), product))))
     try:
         shorter = rewrite("implied", product, 0, 1, slack)
         back = inside(apart, [(1, inside(apart.args[1], [(1, shorter)]))])

@@ -13,12 +13,12 @@ from functools import cache
 from itertools import pairwise, permutations, product
 from typing import TYPE_CHECKING
 
-from ..budget import spend
+from ..budget import check_time
 from ..derivation import Chain, Derivation, Inside, Reflexive, Reverse, Rewrite, Under
 from ..rules import ON_SIGNS, applied
-from ..signs import Asked
+from ..signs import SearchedSigns
 from ..terms import Term, bind, free, instantiate, is_opened, make, opened
-from .polynomial import held
+from .polynomial import sign_facts
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser
@@ -62,7 +62,7 @@ def rewrite(rule: str, term: Term, *arguments: object) -> Derivation:
     if rule not in ON_SIGNS:
         after, _ = applied(rule, term, arguments)
         return Reflexive(term) if after is term else Rewrite(rule, term, arguments, after)
-    asked = Asked(held())
+    asked = SearchedSigns(sign_facts())
     after, used = applied(rule, term, arguments, asked)
     if after is term:
         return Reflexive(term)
@@ -137,7 +137,7 @@ def layers(t: Term) -> tuple[list[Term], Term]:
     indices: list[Term] = []
     start = t
     while t.op == "sum":
-        spend()
+        check_time()
         j = opened_index(start, t.args[0], skip=len(indices))
         indices.append(j)
         t = instantiate(t.args[1], j)
@@ -171,7 +171,7 @@ def exchanged(t: Term, k: int) -> Derivation:
 
 def renamed(t: Term, names: dict[Term, Term]) -> Term:
     """Return t with all names replaced simultaneously, so that names can be exchanged."""
-    spend()
+    check_time()
     return instantiate(bind(t, *names), *names.values()) if names else t
 
 

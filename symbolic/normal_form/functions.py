@@ -28,7 +28,7 @@ from ..scalars import (
     split_integer,
     unary,
 )
-from ..signs import find
+from ..signs import find_sign
 from ..terms import Term, make
 from . import conditions, derived
 from .equations import chain, flat, inside, rewrite
@@ -37,9 +37,9 @@ from .polynomial import (
     Polynomial,
     content,
     expand,
-    held,
     monomial_term,
     positive,
+    sign_facts,
     to_term,
 )
 
@@ -109,7 +109,7 @@ def _position(monomial: Monomial) -> tuple[Term, ...] | None:
     return None
 
 
-def apart(angles: Iterable[frozenset[Monomial]]) -> bool:
+def disjoint(angles: Iterable[frozenset[Monomial]]) -> bool:
     """Whether no two parts share a monomial, so that splitting them further cannot help.
 
     Such parts are linearly independent, and trigonometric polynomials in linearly independent
@@ -126,7 +126,7 @@ def apart(angles: Iterable[frozenset[Monomial]]) -> bool:
 # Functions of a number in the normal form: exponentials, logarithms, roots, maxima
 
 
-MOST = 10_000  # exp(c·x) is exp(x)^c up to here; larger numbers such as −10⁹ stand for −∞
+MAX_EXPONENT = 10_000  # exp(c·x) is exp(x)^c up to here; larger numbers such as −10⁹ stand for −∞
 
 
 def exponential(norm: Normaliser, t: Term) -> Derivation:
@@ -142,7 +142,7 @@ def exponential(norm: Normaliser, t: Term) -> Derivation:
         return norm.then(chain(first, rewrite("exp of log", u)))
     factors = []
     for monomial, c in exponent.items():
-        times = c.numerator if abs(c.numerator) <= MOST else 1
+        times = c.numerator if abs(c.numerator) <= MAX_EXPONENT else 1
         unit = unary("exp", monomial_term(monomial, c / times))
         factors.append(power(unit, times))
     target = mul(*factors)
@@ -228,7 +228,7 @@ def absolute(norm: Normaliser, t: Term) -> Derivation:
     first = inside(t, [(0, norm(t.args[0]))])
     u = first.right
     x = u.args[0]
-    if find(x, held())[0]:
+    if find_sign(x, sign_facts())[0]:
         return chain(first, rewrite("absolute value", u))
     opposite = norm(mul(num(-1), x)).right
     if opposite.key < x.key:

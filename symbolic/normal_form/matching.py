@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Values = dict[Term, Term]
 Pattern = tuple["Equation", tuple[Term, ...], Term]
-TRIED = 200
-"""How many ways to match one pattern are looked at."""
+MAX_MATCHES = 200
+"""The most ways to match one pattern that are tried."""
 
 
 def matches(p: Term, t: Term, found: Values, variables: frozenset[Term]) -> Iterator[Values]:
@@ -100,16 +100,16 @@ def leading(p: Term, places: tuple[Term, ...]) -> Term:
     """Return the pattern of an equation: its left side, or of a sum the most specific summand."""
     if p.op != "add":
         return p
-    told = [t for t in map(monomial_term, expand(p)) if set(places) <= free(t)]
+    summands = [t for t in map(monomial_term, expand(p)) if set(places) <= free(t)]
 
     def rank(t: Term) -> tuple[int, int, bytes]:
         ops = [part.op for part in postorder(t)]
         return (2 * ("iterate" in ops) + ("call" in ops), len(ops), t.key)
 
-    return max(told, key=rank, default=p)
+    return max(summands, key=rank, default=p)
 
 
-def used(norm: Normaliser, t: Term, pattern: Pattern, values: Values) -> Derivation | None:
+def rewritten(norm: Normaliser, t: Term, pattern: Pattern, values: Values) -> Derivation | None:
     """Rewrite t by the equation at these values; return None if it does not apply."""
     equation, places, _ = pattern
     at = [values[p] for p in places]
@@ -138,14 +138,14 @@ def in_product(norm: Normaliser, t: Term) -> Derivation | None:
         if p.op in ("add", "num"):
             continue
         variables = frozenset(places)
-        for values, rest in islice(as_factors(copies(p), factors, {}, variables), TRIED):
+        for values, rest in islice(as_factors(copies(p), factors, {}, variables), MAX_MATCHES):
             if len(values) < len(places):
                 continue
             taken = list(factors)
             for f in rest:
                 taken.remove(f)
             part = taken[0] if len(taken) == 1 else mul(*taken)
-            step = used(norm, part, pattern, values)
+            step = rewritten(norm, part, pattern, values)
             if step is None or step.right is part:
                 continue
             if not rest:
@@ -169,15 +169,15 @@ class Part:
 
 def in_sum(norm: Normaliser, indices: list[Term], factors: Sequence[Term]) -> Part | None:
     """Return a part of nested sums that an assumed equation rewrites, or None."""
-    told = [c for f in factors for c in copies(f)]
+    whole = [c for f in factors for c in copies(f)]
     for pattern in norm.patterns():
         _, places, p = pattern
         if p.op != "sum":
             continue
         own = [make("index", i.args, f"¤{k}") for k, i in enumerate(layers(p)[0])]
         variables = frozenset((*places, *own))
-        ways = as_factors(copies(_opened(p, own)), told, {}, variables)
-        for values, rest in islice(ways, TRIED):
+        ways = as_factors(copies(_opened(p, own)), whole, {}, variables)
+        for values, rest in islice(ways, MAX_MATCHES):
             if len(values) < len(variables):
                 continue
             summed = tuple(values[i] for i in own)
@@ -186,13 +186,13 @@ def in_sum(norm: Normaliser, indices: list[Term], factors: Sequence[Term]) -> Pa
             apart = len(set(summed)) == len(summed) and not set(summed) & outside
             if not apart or any(i not in indices for i in summed):
                 continue
-            taken = list(told)
+            taken = list(whole)
             for f in rest:
                 taken.remove(f)
             part = mul(*taken)
             for i in reversed(summed):
                 part = make("sum", (i.args[0], bind(part, i)))
-            step = used(norm, part, pattern, values)
+            step = rewritten(norm, part, pattern, values)
             if step is not None and step.right is not part:
                 return Part(summed, tuple(taken), rest, pattern, values)
     return None

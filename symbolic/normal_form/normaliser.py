@@ -12,10 +12,10 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from ..budget import spend
+from ..budget import check_time
 from ..derivation import Derivation, Reflexive
 from ..scalars import entry, mul, num, power
-from ..signs import find
+from ..signs import find_sign
 from ..terms import Term, opened
 from . import conditions, derived, functions, sums
 from .equations import chain, inside, rewrite
@@ -25,9 +25,9 @@ from .polynomial import (
     content,
     divided,
     expand,
-    held,
     monomial_term,
     positive,
+    sign_facts,
     to_term,
 )
 
@@ -89,7 +89,7 @@ def reduce(norm: Normaliser, t: Term) -> Derivation:
             return _with_square(t, factors, place, 2, partial(rewrite, "sin² + cos² = 1"))
         if base.op == "abs" and exponent >= 2:
             return _with_square(t, factors, place, 2, derived.absolute_square)
-        if base.op == "sqrt" and abs(exponent) >= 2 and find(base.args[0], held())[0]:
+        if base.op == "sqrt" and abs(exponent) >= 2 and find_sign(base.args[0], sign_facts())[0]:
             if exponent > 0:
                 return _with_square(t, factors, place, 2, partial(rewrite, "root"))
             return _with_square(t, factors, place, -2, derived.root_power)
@@ -195,7 +195,7 @@ class Normaliser:
         """Return the derivation from a term to its normal form."""
         found = self.known.get(term)
         if found is None:
-            spend()
+            check_time()
             found = self._compute(term)
             self.known[term] = found
             self.known.setdefault(found.right, Reflexive(found.right))
@@ -252,7 +252,7 @@ class Normaliser:
                 self._patterns.append((equation, places, pattern))
         return self._patterns
 
-    def with_(self, **changes: Any) -> Normaliser:
+    def changed(self, **changes: Any) -> Normaliser:
         """Return a normaliser with the same options but for these changes.
 
         ``units`` and ``together`` are not kept.
@@ -272,7 +272,7 @@ class Normaliser:
     @cached_property
     def plain(self) -> Normaliser:
         """The same normaliser without the assumed equations."""
-        plain = self.with_(assume=(), units=self.units, together=self.together)
+        plain = self.changed(assume=(), units=self.units, together=self.together)
         plain.angles = self.angles
         return plain
 

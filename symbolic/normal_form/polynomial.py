@@ -13,31 +13,31 @@ from fractions import Fraction
 from functools import lru_cache
 from math import gcd, lcm
 
-from ..budget import spend
+from ..budget import check_time
 from ..rules.base import Facts
 from ..scalars import ONE, add, mul, num, number_of, power
-from ..signs import find, find_nonzero
+from ..signs import find_nonzero, find_sign
 from ..terms import Term
 
 Monomial = tuple[tuple[Term, int], ...]
 Polynomial = Mapping[Monomial, Fraction]
 UNIT = Fraction(1)
-_HELD: ContextVar[Facts] = ContextVar("signs at hand", default=frozenset())
+_SIGN_FACTS: ContextVar[Facts] = ContextVar("signs at hand", default=frozenset())
 
 
-def held() -> Facts:
+def sign_facts() -> Facts:
     """Return the facts about signs that the current statement assumes."""
-    return _HELD.get()
+    return _SIGN_FACTS.get()
 
 
 @contextmanager
-def holding(facts: Facts) -> Iterator[None]:
+def with_sign_facts(facts: Facts) -> Iterator[None]:
     """Compute normal forms inside the block under assumed facts about signs, such as x > 0."""
-    before = _HELD.set(facts)
+    before = _SIGN_FACTS.set(facts)
     try:
         yield
     finally:
-        _HELD.reset(before)
+        _SIGN_FACTS.reset(before)
 
 
 def _sorted(powers: dict[Term, int]) -> Monomial:
@@ -55,12 +55,12 @@ def _times(a: Monomial, b: Monomial) -> Monomial:
 
 def positive(atom: Term) -> bool:
     """Whether the atom is positive by its form or by assumption."""
-    return find(atom, held())[0] == 2
+    return find_sign(atom, sign_facts())[0] == 2
 
 
-def apart_from_zero(atom: Term) -> bool:
+def known_nonzero(atom: Term) -> bool:
     """Whether the atom is not 0, by its form or by assumption."""
-    return find_nonzero(atom, held())[0]
+    return find_nonzero(atom, sign_facts())[0]
 
 
 def invert(monomial: Monomial) -> Monomial:
@@ -78,7 +78,7 @@ def invert(monomial: Monomial) -> Monomial:
 
 def expand(term: Term) -> Polynomial:
     """Return a term as a polynomial in its atoms; the inverse of a sum is an atom."""
-    return _expand(term, held())
+    return _expand(term, sign_facts())
 
 
 @lru_cache(maxsize=1 << 16)
@@ -124,7 +124,7 @@ def _to_the(base: Polynomial, exponent: int, term: Term) -> Polynomial:
 def _product(a: Polynomial, b: Polynomial) -> Polynomial:
     total: dict[Monomial, Fraction] = {}
     for m, c in a.items():
-        spend()
+        check_time()
         for k, e in b.items():
             _count(total, _times(m, k), e if c is UNIT else c if e is UNIT else c * e)
     return {m: c for m, c in total.items() if c}

@@ -40,7 +40,7 @@ from .equations import (
     under,
     wrap,
 )
-from .matching import copies, in_sum, used
+from .matching import copies, in_sum, rewritten
 from .polynomial import expand
 
 if TYPE_CHECKING:
@@ -49,23 +49,23 @@ if TYPE_CHECKING:
 
 # The literal length up to which an axis is written out entry by entry
 
-USUAL = 8
-_longest: ContextVar[int] = ContextVar("longest", default=USUAL)
+DEFAULT_LONGEST = 8
+_LONGEST: ContextVar[int] = ContextVar("longest", default=DEFAULT_LONGEST)
 
 
 def longest_written_out() -> int:
     """Return the length of the longest literal axis that is written out."""
-    return _longest.get()
+    return _LONGEST.get()
 
 
 @contextmanager
 def written_out(most: int) -> Iterator[None]:
     """Write out only axes of literal length up to ``most`` inside the block."""
-    token = _longest.set(most)
+    token = _LONGEST.set(most)
     try:
         yield
     finally:
-        _longest.reset(token)
+        _LONGEST.reset(token)
 
 
 # Components of a sum: nested sums over one product in which every index is tied to the others
@@ -186,7 +186,7 @@ def _by_equation(
             step = chain(step, rewrite("factor", step.right, count))
     values = {p: renamed(v, translate) for p, v in found.values.items()}
     part = step.right.args[-1] if rest else step.right
-    last = used(norm, part, found.pattern, values)
+    last = rewritten(norm, part, found.pattern, values)
     if last is None:
         return None
     step = chain(step, inside(step.right, [(len(step.right.args) - 1, last)]) if rest else last)
@@ -279,12 +279,12 @@ def summation(norm: Normaliser, t: Term) -> Derivation:
     return chain(first, _summed(norm, first.right, j))
 
 
-ASKING = frozenset(("floor_divide", "remainder", "concat"))
+SPLITTING = frozenset(("floor_divide", "remainder", "concat"))
 
 
 def _needed_split(body: Term, j: Term, length: Term) -> tuple[str, Term] | None:
     """Return the split of the axis that the body needs for a division or a concat, or None."""
-    if ASKING.isdisjoint(operations(body)):
+    if SPLITTING.isdisjoint(operations(body)):
         return None
     for part in parts_with(body, frozenset((j,))):
         if part.op in ("floor_divide", "remainder") and j in free(part.args[0]):

@@ -70,7 +70,7 @@ RULES: dict[str, Callable[..., Result]] = {
 }
 
 ON_SIGNS = frozenset(name for name, rule in RULES.items() if "signs" in (rule.__kwdefaults__ or {}))
-"""Rules that ask for a sign, which may be one that is given or shown by steps."""
+"""Rules that need a sign, which may be a hypothesis or shown by steps."""
 
 
 def applied(rule: str, t: Term, arguments: tuple[object, ...], signs: Signs = BY_FORM) -> Result:

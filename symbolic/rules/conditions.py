@@ -110,7 +110,7 @@ def whole(t: Term, a: Term, b: Term) -> Result:
     need(is_integer(x) and is_integer(y), "not of integers", x, y)
     other, step = ("less_equal", -1) if op == "less" else ("less", 1)
     apart = same_polynomial(add(subtract(y, x), num(step)), subtract(b, a))
-    need(apart, "the differences differ by something else than 1", t, a, b)
+    need(apart, "the differences do not differ by 1", t, a, b)
     return indicator(other, a, b), NOTHING
 
 

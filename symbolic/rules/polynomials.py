@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from operator import add as plus
 from typing import Any
 
-from ..budget import spend
+from ..budget import check_time
 from ..scalars import power, summed
 from ..terms import Term, make
 from .base import NOTHING, Result, need
@@ -25,7 +25,7 @@ def ring(t: Term, target: Term, *nonzero: Term, signs: Signs = BY_FORM) -> Resul
     assumed = NOTHING
     for atom in nonzero:
         certain, used = signs.nonzero(atom)
-        need(certain, "this was said to be nonzero and is not known to be", atom)
+        need(certain, "this is not known to be nonzero", atom)
         assumed |= used
     need(same_polynomial(t, target, nonzero), "not one polynomial", t, target)
     return target, assumed
@@ -73,7 +73,7 @@ def _product(a: Polynomial, b: Polynomial) -> Polynomial:
     """Return the product, checking the time limit, as it may be large."""
     total: Polynomial = {}
     for m, c in a.items():
-        spend()
+        check_time()
         for k, e in b.items():
             at = tuple(map(plus, m, k))
             total[at] = total.get(at, 0) + c * e

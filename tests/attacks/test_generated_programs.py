@@ -73,12 +73,12 @@ def none(*_: Any, **__: Any) -> Iterator[Any]:
 
 N, B, Q = "x.shape[1]", "x.shape[0]", "k.shape[2]"
 CUMULATED = "x = x.cumsum(1)"
-UNWATCHED: dict[str, Any] = {"_is_unlike_where_it_branches": lambda *_: False}
+UNWATCHED: dict[str, Any] = {"_differs_at_branches": lambda *_: False}
 PLAIN = {
     "WAYS": ("plain",) * 3,
-    "AT_EACH": ((1, "plain"),) * 4,
+    "AT_NAMED": ((1, "plain"),) * 4,
     "POWERS": (),
-    "derived": none,
+    "related_numbers": none,
     "pairs": none,
 }
 # A program, the branch to other code, a place where torch sees the law broken, and what of the gate
@@ -103,7 +103,7 @@ NEEDED: dict[str, tuple[str, str, str, At, dict[str, Any]]] = {
         f"type({N}) is int and {N} // 2 == 1733",
         CUMULATED,
         At(2, 3466),
-        {"derived": none},
+        {"related_numbers": none},
     ),
     "two of them at a time": (
         "mean_pooled",
@@ -160,10 +160,10 @@ def test_each_part_of_the_gate_is_needed(
         said = judged(FalseProgram(OF[name], text, clause, (at,)), tmp_path, "needed", most=1)
     assert not isinstance(said, str), said
     assert [one.verdict for one in said] == ["holds"]
-    assert gates.gate(graphs[0]).unlike
+    assert gates.gate(graphs[0]).differs_at
     for part, less in (without | UNWATCHED).items():
         monkeypatch.setattr(gates if hasattr(gates, part) else lengths, part, less)
-    assert not gates.gate(graphs[0]).unlike
+    assert not gates.gate(graphs[0]).differs_at
 
 
 def test_a_prover_that_believes_all_is_caught(

@@ -172,7 +172,7 @@ def test_what_exists_is_not_open() -> None:
     ).certificate()
     told = json.loads(found.to_json())
     assert Certificate.read(told).replay().verdict == "proved"
-    with pytest.raises(Refused, match="speaks of an open index"):
+    with pytest.raises(Refused, match="mentions an open index"):
         Certificate.read(smuggled(told, "var", ["z", "real"], [{"opened": ["z"]}, "real"])).replay()
 
 

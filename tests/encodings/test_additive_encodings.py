@@ -111,7 +111,7 @@ def test_row_p_of_the_learned_table_is_added_and_there_is_no_row_after_the_last(
 
 def test_there_is_nothing_between_two_whole_positions() -> None:
     for kind in (BinaryDigits, MatrixPowers):
-        with pytest.raises(ValueError, match=r"whole numbers; it was given 0\.5"):
+        with pytest.raises(ValueError, match=r"wanted an integer for the rule, got 0\.5"):
             kind.with_defaults().add(np.asarray([1.0, 0.5]))
 
 

@@ -15,7 +15,7 @@ from attnproof.laws import LAWS
 from attnproof.symbolic.certified_numbers import Balls, ReadsOutside
 from attnproof.symbolic.claim import Law as Hypothesis
 from attnproof.symbolic.claim import equal
-from attnproof.symbolic.refute import obeying, refute
+from attnproof.symbolic.refute import find_example, refute
 
 (L,) = sizes("L", "positions")
 LAW = {law.id: law for law in LAWS}
@@ -96,6 +96,6 @@ def test_a_place_outside_has_no_value(read: Callable[[Any], Any]) -> None:
 
 
 def test_sizes_that_a_hypothesis_excludes_are_not_tried() -> None:
-    found = obeying(GIVEN, laws=(Hypothesis(at_least(GIVEN["T"].named("T").shape[0], 40)),))
+    found = find_example(GIVEN, laws=(Hypothesis(at_least(GIVEN["T"].named("T").shape[0], 40)),))
     assert found is not None
     assert found.sizes == {"L": 40}

@@ -84,7 +84,7 @@ def test_a_broken_law_is_told_with_everything() -> None:
     assert broken.value.record.law("norm").verdict == "broken"
     for part in (
         "rope_sign breaks a law of rotary code",
-        "✗ norm: rotating multiplies every length",
+        "✗ norm: rotation multiplies all norms",
         "they differ by",
         "rounding explains",
         "seed 7, float32, cpu",

@@ -13,9 +13,9 @@ from attnproof.programs.finding import DIFFERS_FROM_GRAPH, LEFT_OPEN
 from attnproof.programs.subjects import Attention
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import combined
-from attnproof.real_code.records import FindingRecord
+from attnproof.real_code.records import FindingRecord, TracedRecord
 from attnproof.real_code.request import CodeRequest
-from attnproof.real_code.words import how
+from attnproof.real_code.words import how, without_proof
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 
 NORM = next(law for law in CODE_LAWS if law.id == "norm")
@@ -161,3 +161,17 @@ def test_the_limit_of_a_law_reaches_its_proof(monkeypatch: pytest.MonkeyPatch) -
     assert seconds == [10.0, 1.0]
     assert asked.again("causal").endswith(" --limit 6")
     assert CodeRequest.read(asked.text()) == asked
+
+
+def test_why_nothing_is_proved_is_shown_and_no_more_than_that() -> None:
+    traced = TracedRecord(operations=9, guards=(), unread=(), why="")
+    open_ = found("traced", "undecided", why="no proof was found in 6 seconds")
+    other = found("traced", "undecided", why=f"at T = 7 {DIFFERS_FROM_GRAPH}")
+    told = "nothing was proved about it: norm: no proof was found in 6 seconds"
+    assert without_proof(traced, (other, open_), proved=False) == told
+    assert without_proof(traced, (other,), proved=False) == ""
+    assert without_proof(traced, (open_,), proved=True) == ""
+    unread = traced.model_copy(update={"why": "torch.export refuses `hide`"})
+    assert without_proof(unread, (), proved=False).startswith("nothing was proved about it: torch")
+    told = "some calls were not read: torch.export refuses `hide`"
+    assert without_proof(unread, (), proved=True) == told

@@ -86,7 +86,8 @@ def test_that_code_differs_from_its_graph_is_told_though_its_laws_hold_otherwise
     asked: dict[str, Any] = {"laws": ["rows-of-batch-apart"], "methods": ["traced", "exact"]}
     told = " ".join(page(check_equivariant(stale, **asked)).split())
     assert re.search(
-        r"! not proved: at B = \d+, T = \d+, with gradients wanted, the code differs", told
+        r"! not proved: at B = \d+, T = \d+, with inputs that require gradients, the code differs",
+        told,
     )
     assert "differs" not in page(check_equivariant(centred, **asked))
 
@@ -263,7 +264,7 @@ def test_the_page_shows_what_is_broken_then_proved_then_the_rest(methods: Method
     assert max(len(line) for line in told.splitlines() if "again: " not in line) <= 80
     flat = " ".join(told.split())
     for part in (
-        "✗ norm: rotating",
+        "✗ norm: rotation",
         "✓ linear proved",
         "✓ relative measured",
         "1e-07 1e-06",

@@ -86,7 +86,7 @@ def test_a_specification_is_taken_and_strict_wants_a_proof(code: Path, capsys: O
     ("asked", "told"),
     [
         (["::once", "::none"], "there is no 'none'"),
-        (["::many", "::once"], "how"),
+        (["::many", "::once"], "cannot be guessed"),
         (["::once", "::loud"], "no such kernel"),
         (["::once", "attention:casual"], "nearest: causal"),
         (["::once", "atention:causal"], "no specification 'atention'; nearest: attention"),

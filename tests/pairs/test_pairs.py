@@ -13,7 +13,7 @@ import pytest
 from attnproof.programs.equal import measure
 from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.inputs import lengths_tried
-from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.sides import Operand
 
 from .corpus import APART, LENGTHS, SAME, Case, all_cases
 
@@ -28,8 +28,8 @@ SECONDS = {False: 60.0, True: 4.0}
 pytestmark = pytest.mark.usefixtures("fewer_lengths")
 
 
-def told(thing: Callable[..., Any], call: str) -> Told:
-    return Told(thing, getattr(thing, "__name__", type(thing).__name__), call)
+def told(thing: Callable[..., Any], call: str) -> Operand:
+    return Operand(thing, getattr(thing, "__name__", type(thing).__name__), call)
 
 
 def compared(one: Case) -> Verdict:
@@ -59,8 +59,8 @@ def test_what_is_said_of_a_pair_is_so(one: Case) -> None:
 def test_two_functions_have_a_counterexample(one: Case) -> None:
     found = compared(one)
     assert found.verdict == "counterexample", f"{found.verdict}: {found.why}"
-    assert found.seen is not None
-    assert found.seen.difference > found.seen.allowed
+    assert found.counterexample is not None
+    assert found.counterexample.difference > found.counterexample.allowed
 
 
 @pytest.mark.parametrize("one", ALIKE, ids=named)
@@ -68,7 +68,7 @@ def test_one_function_is_proved_to_be_one(one: Case) -> None:
     found = compared(one)
     wanted = ("measured", "exact", "proved") if one.open else ("proved",)
     assert found.verdict in wanted, f"{found.verdict}: {found.why}"
-    assert found.seen is None
+    assert found.counterexample is None
 
 
 def test_the_open_ones_are_few_and_named() -> None:

@@ -12,9 +12,9 @@ from torch.nn import functional
 
 from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.expressions import expressions, joined
-from attnproof.programs.equal.measure import look
-from attnproof.programs.equal.pair import two
-from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.measure import compare_numerically
+from attnproof.programs.equal.pair import pair_programs
+from attnproof.programs.equal.sides import Operand
 from attnproof.programs.equal.specification import WrongSpecification
 from attnproof.programs.signature import SignatureError
 
@@ -43,7 +43,7 @@ def scaled_twice(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def equal(first: object, second: object, line: str = QKV, other: str = "", **more: Any) -> Verdict:
     """What is found of two functions."""
-    return compare(Told(first, "first", line), Told(second, "second", other or line), **more)
+    return compare(Operand(first, "first", line), Operand(second, "second", other or line), **more)
 
 
 def test_attention_is_torchs_attention_for_all_lengths() -> None:
@@ -55,7 +55,7 @@ def test_attention_is_torchs_attention_for_all_lengths() -> None:
 def test_another_scale_has_a_counterexample_and_a_place() -> None:
     found: Any = equal(attend, scaled_twice)
     assert found.verdict == "counterexample"
-    assert found.seen.difference > found.seen.allowed
+    assert found.counterexample.difference > found.counterexample.allowed
     assert "q.shape[-1], -1" in found.parted.second.text
 
 
@@ -88,8 +88,10 @@ def test_a_mask_to_add_has_the_format_of_the_queries() -> None:
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     keep, add = (QKV.replace(" ->", f", mask: B 1 r n {kind} ->") for kind in ("keep", "add"))
-    looked = look(two(Told(masked, "keep", keep), Told(masked, "add", add)))
-    assert looked.seen is None
+    looked = compare_numerically(
+        pair_programs(Operand(masked, "keep", keep), Operand(masked, "add", add))
+    )
+    assert looked.counterexample is None
 
 
 def test_what_a_hidden_row_reads_is_a_remark() -> None:
@@ -103,7 +105,7 @@ def test_what_a_hidden_row_reads_is_a_remark() -> None:
 
     found = equal(zeros, nans, QKV.replace(" ->", ", mask: B 1 r n keep ->"))
     assert found.verdict in ("proved", "exact", "measured")
-    assert any("sees no key reads zeros" in one for one in found.remarks)
+    assert any("sees no key, the first returns zeros" in one for one in found.remarks)
 
 
 def test_shards_are_joined_along_a_letter() -> None:
@@ -208,10 +210,10 @@ def rotate_by_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 def test_tables_of_angles_are_told_where_arbitrary_ones_differ() -> None:
     line = "x: B H n 4, cos: n 4, sin: n 4 -> x"
-    assert not equal(rotate, rotate, line).two.table.says
+    assert not equal(rotate, rotate, line).programs.table.says
     found = equal(rotate, rotate_by_halves, line)
     assert found.verdict == "proved"
-    assert any("each in either half" in c.text for c in found.assuming)
+    assert any("equal in both halves" in c.text for c in found.assuming)
 
 
 def test_a_branch_on_a_length_is_found() -> None:
@@ -225,8 +227,8 @@ def test_a_branch_on_a_length_is_found() -> None:
 ELSEWHERE: dict[str, tuple[Callable[..., bool], str]] = {
     "not contiguous": (lambda q, *_: not q.is_contiguous(), "not contiguous"),
     "of another stride": (lambda q, *_: q.stride(-1) != 1, "not contiguous"),
-    "wants gradients": (lambda q, *_: q.requires_grad, "with gradients wanted"),
-    "gradients enabled": (lambda *_: torch.is_grad_enabled(), "with gradients"),
+    "wants gradients": (lambda q, *_: q.requires_grad, "with inputs that require gradients"),
+    "gradients enabled": (lambda *_: torch.is_grad_enabled(), "with inputs that require gradients"),
     "inference": (lambda *_: torch.is_inference_mode_enabled(), "in inference mode"),
     "one array": (lambda q, k, _: q is k, "with one parameter"),
     "one place": (lambda q, k, _: q.data_ptr() == k.data_ptr(), "with one parameter"),
@@ -325,9 +327,11 @@ def test_what_is_not_finite_of_zeros_alone_is_a_remark() -> None:
     def divided(x: Tensor) -> Tensor:
         return x * x / x
 
-    looked = look(two(Told(divided, "divided", line), Told(lambda x: x, "plain", line)))
-    assert looked.seen is None
-    assert "of inputs that are 0 divided is not finite" in looked.overflows
+    looked = compare_numerically(
+        pair_programs(Operand(divided, "divided", line), Operand(lambda x: x, "plain", line))
+    )
+    assert looked.counterexample is None
+    assert "for inputs that are 0, divided returns non-finite values" in looked.overflows
 
 
 def test_what_overflows_alone_is_no_counterexample() -> None:
@@ -337,7 +341,7 @@ def test_what_overflows_alone_is_no_counterexample() -> None:
 
     found = equal(fused, plain)
     assert found.verdict == "proved"
-    assert any("is not finite in" in one for one in found.remarks)
+    assert any("returns non-finite values in" in one for one in found.remarks)
 
 
 @pytest.mark.parametrize(
@@ -350,7 +354,7 @@ def test_what_overflows_alone_is_no_counterexample() -> None:
     ],
 )
 def test_a_specification_stands_for_the_second(text: str, verdict: str) -> None:
-    found = compare(Told(fused, "fused", QKV), Told(text, text))
+    found = compare(Operand(fused, "fused", QKV), Operand(text, text))
     assert found.verdict == verdict
 
 
@@ -364,7 +368,7 @@ def test_a_specification_stands_for_the_second(text: str, verdict: str) -> None:
 )
 def test_a_wrong_specification_is_refused(text: str, told: str) -> None:
     with pytest.raises((WrongSpecification, SignatureError), match=told):
-        compare(Told(fused, "fused", QKV), Told(text, text))
+        compare(Operand(fused, "fused", QKV), Operand(text, text))
 
 
 def test_expressions_are_read() -> None:
@@ -378,14 +382,14 @@ def test_expressions_are_read() -> None:
         ("a[..., 0]", x[..., 0]),
     ):
         made = expressions(f"w = {text}")["w"]
-        assert torch.equal(made.of({"a": x}), wanted)
+        assert torch.equal(made.evaluate({"a": x}), wanted)
 
 
 @pytest.mark.parametrize("text", ["w", "w = ", "w = open('x')", "w = a.b(c)", "w = 3", "w = a; b"])
 def test_what_is_no_expression_is_refused(text: str) -> None:
     known = dict.fromkeys(("a", "a.b", "b", "c", "open", "x"), torch.ones(1))
     with pytest.raises(SignatureError, match="wanted"):
-        _ = [made.of(known) for made in expressions(text).values()]
+        _ = [made.evaluate(known) for made in expressions(text).values()]
 
 
 def test_shards_are_found_by_their_names() -> None:
@@ -448,7 +452,7 @@ def rotated_at(x: Tensor, positions: Tensor) -> Tensor:
 )
 def test_a_rotation_is_specified_as_it_is_declared(text: str, same: bool) -> None:
     line = "x: B H n 8, positions: B n positions -> x"
-    found = compare(Told(rotated_at, "rotated_at", line), Told(text, text), seconds=4.0)
+    found = compare(Operand(rotated_at, "rotated_at", line), Operand(text, text), seconds=4.0)
     assert (found.verdict in ("proved", "exact", "measured")) == same
     assert same or found.verdict == "counterexample"
 
@@ -457,16 +461,16 @@ def test_tables_of_another_format_than_the_weights_are_left_as_they_were() -> No
     one = Tables(1)
     one.register_buffer("fine", torch.tensor([1 / 3], dtype=torch.float64))
     one.weight = nn.Parameter(torch.ones(1, dtype=torch.bfloat16))
-    both = two(Told(one, "one", TOKENS), Told(one, "other", TOKENS))
+    both = pair_programs(Operand(one, "one", TOKENS), Operand(one, "other", TOKENS))
     before = {name: x.clone() for module in both.modules for name, x in module.state_dict().items()}
-    look(both)
+    compare_numerically(both)
     after = {name: x for module in both.modules for name, x in module.state_dict().items()}
     assert all(x.dtype == after[name].dtype for name, x in before.items())
     assert all(torch.equal(x, after[name]) for name, x in before.items())
 
 
 def test_arrays_of_other_axes_are_told_and_no_fault_of_ours() -> None:
-    with pytest.raises(SignatureError, match="take arrays of other axes"):
+    with pytest.raises(SignatureError, match="take arrays of different axes"):
         equal(attend, attend, other="q: B n E, k: B n E, v: B n E -> B n E")
 
 
@@ -485,7 +489,7 @@ def test_formats_of_results_that_differ_are_a_remark() -> None:
     line = "x: B n 4 -> B n 4"
     found = equal(told, counted, line)
     assert found.verdict == "proved"
-    assert found.remarks == ("of float32 numbers first gives bool, second float32",)
-    of_wider = ("of float64 numbers first gives float32, second float64",)
+    assert found.remarks == ("for float32 inputs first returns bool, second float32",)
+    of_wider = ("for float64 inputs first returns float32, second float64",)
     assert equal(counted, of_its_kind, line).remarks == of_wider
     assert not equal(told, told, line).remarks

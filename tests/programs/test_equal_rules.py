@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnproof.numeric.devices import one_thread
-from attnproof.programs.equal.pair import two
-from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.pair import pair_programs
+from attnproof.programs.equal.sides import Operand
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import proofs, prove
 from attnproof.programs.prove.gate import Gate
@@ -24,7 +24,7 @@ SECONDS = 6.0
 
 def asked(first: Code, second: Code, line: str) -> Finding:
     """Whether a proof is found, at any lengths; on one thread."""
-    both = two(Told(first, "first", line), Told(second, "second", line))
+    both = pair_programs(Operand(first, "first", line), Operand(second, "second", line))
     with patch.object(proofs, "gate", lambda *_, **__: Gate()), one_thread():
         (found,) = prove(both.subject(), seconds=SECONDS, fixed=("",)).findings
     return found

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnproof.programs.equal.deciding import Verdict, compare
-from attnproof.programs.equal.matching import parted
-from attnproof.programs.equal.measure import look
-from attnproof.programs.equal.pair import two
-from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.matching import divergence
+from attnproof.programs.equal.measure import compare_numerically
+from attnproof.programs.equal.pair import pair_programs
+from attnproof.programs.equal.sides import Operand
 from attnproof.programs.equal.specification import WrongSpecification, read
 from attnproof.programs.signature import SignatureError
 
@@ -24,14 +24,14 @@ TABLE = "table: 32 H, r = r, n = n -> H r n"
 
 
 def against(code: Callable[..., Tensor], line: str, text: str) -> Verdict:
-    return compare(Told(code, "code", line), Told(text, text), seconds=4.0)
+    return compare(Operand(code, "code", line), Operand(text, text), seconds=4.0)
 
 
 def differ(code: Callable[..., Tensor], line: str, text: str) -> bool:
     """Whether running alone shows a difference."""
-    looked = look(two(Told(code, "code", line), Told(text, text)))
+    looked = compare_numerically(pair_programs(Operand(code, "code", line), Operand(text, text)))
     assert looked.tried
-    return looked.seen is not None
+    return looked.counterexample is not None
 
 
 # T5, as its code has it: the logarithm of 0 is −inf, which is not read
@@ -108,7 +108,7 @@ def test_t5s_attention_divides_nothing() -> None:
 
 
 class T5(nn.Module):
-    """Two heads of 8 channels."""
+    """ProgramPair heads of 8 channels."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,19 +125,19 @@ class T5(nn.Module):
 def test_the_table_of_a_layer_is_found_by_its_name() -> None:
     text = "attention:heads=2,scale=1,buckets=32,bidirectional"
     line = "x: B n 16 -> B n 16"
-    both = two(Told(T5(), "T5", line), Told(text, text))
+    both = pair_programs(Operand(T5(), "T5", line), Operand(text, text))
     assert "table" in both.weights
     assert both.notes == ()
-    looked = look(both)
+    looked = compare_numerically(both)
     assert looked.tried
-    assert looked.seen is None
+    assert looked.counterexample is None
 
 
 def test_what_a_specification_has_no_use_for_is_a_remark() -> None:
     plain = "attention:heads=2,scale=1"
-    both = two(Told(T5(), "T5", "x: B n 16 -> B n 16"), Told(plain, plain))
+    both = pair_programs(Operand(T5(), "T5", "x: B n 16 -> B n 16"), Operand(plain, plain))
     assert both.notes == (f"{plain} uses none of relative_attention_bias.weight",)
-    assert look(both).seen is not None
+    assert compare_numerically(both).counterexample is not None
 
 
 # ALiBi
@@ -178,13 +178,13 @@ def test_alibi_is_proved_and_its_other_side_is_another() -> None:
 )
 def test_what_is_no_bias_is_refused(text: str, told: str) -> None:
     with pytest.raises((WrongSpecification, SignatureError), match=told):
-        compare(Told(linear, "linear", HEADS), Told(text, text))
+        compare(Operand(linear, "linear", HEADS), Operand(text, text))
 
 
 def test_a_wrong_specification_is_told_before_what_is_wrong_with_the_call() -> None:
     for line in ("", "x: B n E -> B n"):
         with pytest.raises(WrongSpecification, match="nope"):
-            compare(Told(linear, "linear", line), Told("attention:nope", "attention:nope"))
+            compare(Operand(linear, "linear", line), Operand("attention:nope", "attention:nope"))
 
 
 def test_buckets_want_a_table() -> None:
@@ -250,11 +250,15 @@ def test_what_grows_past_the_format_is_a_remark() -> None:
         return (10 * x).exp()
 
     line = "x: B n -> B n"
-    looked = look(two(Told(divided, "divided", line), Told(plain, "plain", line)))
-    assert looked.seen is None
-    assert "of large inputs divided is not finite in float32" in looked.overflows
-    other = look(two(Told(divided, "divided", line), Told(lambda x: 1 / x, "other", line)))
-    assert other.seen is not None
+    looked = compare_numerically(
+        pair_programs(Operand(divided, "divided", line), Operand(plain, "plain", line))
+    )
+    assert looked.counterexample is None
+    assert "for large inputs, divided returns non-finite values in float32" in looked.overflows
+    other = compare_numerically(
+        pair_programs(Operand(divided, "divided", line), Operand(lambda x: 1 / x, "other", line))
+    )
+    assert other.counterexample is not None
 
 
 def test_nan_of_small_inputs_is_a_difference() -> None:
@@ -263,8 +267,10 @@ def test_nan_of_small_inputs_is_a_difference() -> None:
     def rooted(x: Tensor) -> Tensor:
         return x.sqrt().nan_to_num(nan=0.0)
 
-    looked = look(two(Told(torch.sqrt, "sqrt", line), Told(rooted, "rooted", line)))
-    assert looked.seen is not None
+    looked = compare_numerically(
+        pair_programs(Operand(torch.sqrt, "sqrt", line), Operand(rooted, "rooted", line))
+    )
+    assert looked.counterexample is not None
 
 
 # where two programs part
@@ -280,13 +286,17 @@ def test_what_parts_two_programs_is_no_array_of_written_numbers_and_no_moved_inp
         return torch.einsum("bid,bjd->bij", q, k) * 0.5 - torch.arange(k.shape[1])
 
     line = "q: B n E, k: B n E -> B n n"
-    found: Any = parted(two(Told(first, "first", line), Told(second, "second", line)))
+    found: Any = divergence(
+        pair_programs(Operand(first, "first", line), Operand(second, "second", line))
+    )
     assert str(found.second).startswith("mul at")
     assert found.first.operation == "sub"
 
 
 def test_what_a_specification_does_is_looked_at_too() -> None:
-    found: Any = parted(two(Told(of_both_sides, "b", HEADS), Told("bias:name=alibi", "alibi")))
+    found: Any = divergence(
+        pair_programs(Operand(of_both_sides, "b", HEADS), Operand("bias:name=alibi", "alibi"))
+    )
     assert found.first.operation == "neg"  # of the slopes
 
 
@@ -303,7 +313,7 @@ TABLES = "x: B n 16, cos: n 4 cos, sin: n 4 sin -> B n 16"
 
 
 class Layer(nn.Module):
-    """Two heads of 8 channels, rotated by tables of 4 columns."""
+    """ProgramPair heads of 8 channels, rotated by tables of 4 columns."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -358,7 +368,7 @@ def test_a_layer_may_have_tables_of_half_a_head(
 ) -> None:
     torch.manual_seed(0)
     text = f"attention:heads=2,rope={layout}"
-    found = compare(Told(layer(), "layer", TABLES), Told(text, text), seconds=60.0)
+    found = compare(Operand(layer(), "layer", TABLES), Operand(text, text), seconds=60.0)
     assert found.verdict == verdict, found.why
 
 
@@ -369,11 +379,11 @@ def test_a_layer_may_have_tables_of_half_a_head(
 def test_the_frequencies_of_a_layer_are_scaled_as_specified(scaling: str, same: bool) -> None:
     torch.manual_seed(0)
     text = f"attention:heads=2,rope=half,{scaling}"
-    both = two(Told(Longer(), "layer", "x: B n 16 -> B n 16"), Told(text, text))
-    assert (look(both).seen is None) == same
+    both = pair_programs(Operand(Longer(), "layer", "x: B n 16 -> B n 16"), Operand(text, text))
+    assert (compare_numerically(both).counterexample is None) == same
 
 
 def test_a_scaling_of_no_name_is_refused() -> None:
     text = "attention:heads=2,rope=half,scaling=longer"
     with pytest.raises(WrongSpecification, match="scaling is one of linear, ntk"):
-        two(Told(Longer(), "layer", "x: B n 16 -> B n 16"), Told(text, text))
+        pair_programs(Operand(Longer(), "layer", "x: B n 16 -> B n 16"), Operand(text, text))

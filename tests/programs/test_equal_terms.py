@@ -13,9 +13,9 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.draw import Draw
 from attnproof.programs.equal.deciding import Verdict, compare
-from attnproof.programs.equal.measure import look
-from attnproof.programs.equal.pair import two
-from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.measure import compare_numerically
+from attnproof.programs.equal.pair import pair_programs
+from attnproof.programs.equal.sides import Operand
 from attnproof.programs.response import moved_inside
 from attnproof.programs.signature import SignatureError
 
@@ -50,7 +50,7 @@ def filled_below(count: int) -> Tensor:
 
 
 def found(one: Callable[..., Any], other: Callable[..., Any], *calls: str, **more: Any) -> Verdict:
-    told = Told(one, one.__name__, calls[0]), Told(other, other.__name__, calls[-1])
+    told = Operand(one, one.__name__, calls[0]), Operand(other, other.__name__, calls[-1])
     return compare(*told, **({"seconds": 60.0} | more))
 
 
@@ -74,12 +74,15 @@ def test_masks_of_lengths_that_differ_have_a_counterexample(
 ) -> None:
     verdict: Any = found(one, other, call)
     assert verdict.verdict == "counterexample"
-    assert not verdict.seen.inputs
+    assert not verdict.counterexample.inputs
 
 
 def test_what_is_given_nothing_is_refused() -> None:
     with pytest.raises(SignatureError, match="nothing to compare it on"):
-        two(Told(lambda: torch.ones(3), "one", "-> 3"), Told(lambda: torch.ones(3), "two", "-> 3"))
+        pair_programs(
+            Operand(lambda: torch.ones(3), "one", "-> 3"),
+            Operand(lambda: torch.ones(3), "two", "-> 3"),
+        )
 
 
 def of_ones(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
@@ -126,13 +129,15 @@ def spread_otherwise(x: Tensor) -> Tensor:
 
 def test_numbers_that_cancel_show_no_difference() -> None:
     line = "x: B n E -> B n E"
-    both = two(Told(spread, "one", line), Told(spread_by_squares, "other", line))
-    looked = [look(both, seed) for seed in range(3)]
-    assert all(one.seen is None for one in looked)
+    both = pair_programs(Operand(spread, "one", line), Operand(spread_by_squares, "other", line))
+    looked = [compare_numerically(both, seed) for seed in range(3)]
+    assert all(one.counterexample is None for one in looked)
     assert any(one.cancels for one in looked)  # which the line of the verdict says
-    assert not look(two(Told(spread, "one", line), Told(spread, "other", line))).cancels
-    apart = two(Told(spread, "one", line), Told(spread_otherwise, "other", line))
-    assert look(apart).seen is not None
+    assert not compare_numerically(
+        pair_programs(Operand(spread, "one", line), Operand(spread, "other", line))
+    ).cancels
+    apart = pair_programs(Operand(spread, "one", line), Operand(spread_otherwise, "other", line))
+    assert compare_numerically(apart).counterexample is not None
 
 
 def test_what_each_operation_rounds_is_seen_where_numbers_cancel() -> None:
@@ -144,12 +149,14 @@ def test_what_each_operation_rounds_is_seen_where_numbers_cancel() -> None:
 
 def test_what_a_program_writes_into_its_input_is_not_given_to_the_other() -> None:
     line = "x: B n E -> B n E"
-    both = two(Told(lambda x: x.add_(1), "one", line), Told(lambda x: x + 1, "other", line))
-    assert look(both).seen is None
-    twice = two(
-        Told(lambda x: x.add_(1) + x, "one", line), Told(lambda x: 2 * x + 1, "other", line)
+    both = pair_programs(
+        Operand(lambda x: x.add_(1), "one", line), Operand(lambda x: x + 1, "other", line)
     )
-    assert look(twice).seen is not None
+    assert compare_numerically(both).counterexample is None
+    twice = pair_programs(
+        Operand(lambda x: x.add_(1) + x, "one", line), Operand(lambda x: 2 * x + 1, "other", line)
+    )
+    assert compare_numerically(twice).counterexample is not None
 
 
 # bounds, chunks, cropped and padded rows, multiples: one function each, with its neighbours

@@ -10,10 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.equal.deciding import compare
-from attnproof.programs.equal.inputs import HALVES, drawn, tables_for, with_tables
-from attnproof.programs.equal.measure import Looked, edge_case_remarks, look
-from attnproof.programs.equal.pair import Two, two
-from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.inputs import HALVES, drawn, table_relations, with_tables
+from attnproof.programs.equal.measure import (
+    NumericComparison,
+    compare_numerically,
+    edge_case_remarks,
+)
+from attnproof.programs.equal.pair import ProgramPair, pair_programs
+from attnproof.programs.equal.sides import Operand
 
 Code = Callable[..., Tensor]
 MASKED = "q: B H r 4, k: B H n 4, v: B H n 4, mask: B 1 r n keep -> B H r 4"
@@ -24,12 +28,12 @@ COUNTED = "x: B n 4, lengths: B lengths -> B 4"
 TOKENS = "x: B n 4 -> B n 4"
 
 
-def both(first: Code, second: Code, line: str) -> Two:
-    return two(Told(first, "first", line), Told(second, "second", line))
+def both(first: Code, second: Code, line: str) -> ProgramPair:
+    return pair_programs(Operand(first, "first", line), Operand(second, "second", line))
 
 
-def looked(first: Code, second: Code, line: str) -> Looked:
-    return look(both(first, second, line))
+def looked(first: Code, second: Code, line: str) -> NumericComparison:
+    return compare_numerically(both(first, second, line))
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
@@ -49,7 +53,7 @@ def by_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
 
 def test_a_mask_hides_the_first_key_too() -> None:
     assert looked(attention, sees_first, MASKED).how == "with the first key hidden"
-    assert looked(attention, by_weights, MASKED).seen is None
+    assert looked(attention, by_weights, MASKED).counterexample is None
 
 
 def causal(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
@@ -66,8 +70,8 @@ def causal_sees_first(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
 
 
 def test_rows_padded_on_the_left_are_compared_where_they_see_a_key() -> None:
-    assert looked(causal, causal_zeros, PADDED).seen is None
-    assert looked(causal, causal_sees_first, PADDED).seen is not None
+    assert looked(causal, causal_zeros, PADDED).counterexample is None
+    assert looked(causal, causal_sees_first, PADDED).counterexample is not None
 
 
 def placed(x: Tensor, positions: Tensor) -> Tensor:
@@ -97,10 +101,10 @@ def counted(x: Tensor) -> Tensor:
 
 @pytest.mark.usefixtures("every_length")
 def test_positions_have_gaps_and_whole_numbers_wrap_round() -> None:
-    assert looked(placed, placed_from, PLACED).seen is not None
-    assert looked(placed, placed_byte, PLACED).seen is not None
-    assert looked(placed, placed_long, PLACED).seen is None
-    assert looked(counted, counted_byte, TOKENS).seen is not None
+    assert looked(placed, placed_from, PLACED).counterexample is not None
+    assert looked(placed, placed_byte, PLACED).counterexample is not None
+    assert looked(placed, placed_long, PLACED).counterexample is None
+    assert looked(counted, counted_byte, TOKENS).counterexample is not None
 
 
 def remembers(x: Tensor, ids: Tensor) -> Tensor:
@@ -117,8 +121,8 @@ def all_ids(x: Tensor, ids: Tensor) -> Tensor:
 
 def test_ids_are_as_large_as_numbers_of_the_source() -> None:
     line = "x: B n 4, ids: B n ids -> B n 4"
-    assert looked(remembers, all_ids, line).seen is not None
-    assert looked(remembers, masked_ids, line).seen is None
+    assert looked(remembers, all_ids, line).counterexample is not None
+    assert looked(remembers, masked_ids, line).counterexample is None
 
 
 # A program, one that parts from it at a number that stands in its source, and the second again.
@@ -139,8 +143,8 @@ NUMBERS: dict[str, tuple[Code, Code, Code]] = {
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_of_the_source_are_inputs(name: str) -> None:
     plain, code, again = NUMBERS[name]
-    assert looked(plain, code, TOKENS).seen is not None
-    assert looked(code, again, TOKENS).seen is None
+    assert looked(plain, code, TOKENS).counterexample is not None
+    assert looked(code, again, TOKENS).counterexample is None
 
 
 def rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -162,11 +166,18 @@ def test_sines_are_of_the_angles_of_their_cosines() -> None:
 
     tables = "cos_q: n 4 cos, sin_q: n 4 sin, cos_k: n 4 cos, sin_k: n 4 sin"
     line = f"q: B n 4, {tables} -> B n 4"
-    assert compare(Told(each, "each", line), Told(mixed, "mixed", line)).verdict == "counterexample"
-    found = compare(Told(each, "each", line), Told(halved, "halved", line))
+    assert (
+        compare(Operand(each, "each", line), Operand(mixed, "mixed", line)).verdict
+        == "counterexample"
+    )
+    found = compare(Operand(each, "each", line), Operand(halved, "halved", line))
     assert found.verdict == "proved"
-    assert found.two.table is HALVES
-    assert [one.name for one in found.two.given] == ["q", "angles_of_cos_q", "angles_of_cos_k"]
+    assert found.programs.table is HALVES
+    assert [one.name for one in found.programs.inputs] == [
+        "q",
+        "angles_of_cos_q",
+        "angles_of_cos_k",
+    ]
 
 
 def test_a_table_without_its_other_half_is_of_any_numbers() -> None:
@@ -175,9 +186,9 @@ def test_a_table_without_its_other_half_is_of_any_numbers() -> None:
 
     line = "x: B n 4, cos: n 4, sin: n 4, more: n 4 cos -> B n 4"
     pair = both(of, of, line)
-    assert len(tables_for(pair.shared)) == 1
+    assert len(table_relations(pair.shared)) == 1
     whole = both(rotated, rotated, "x: B n 4, sin: n 4, cos: n 4 -> B n 4")
-    given = drawn(replace(whole, table=HALVES).given, whole.lengths, 0)
+    given = drawn(replace(whole, table=HALVES).inputs, whole.lengths, 0)
     _, cosines, sines = with_tables(whole.shared, HALVES, given)
     assert torch.allclose(cosines**2 + sines**2, torch.ones(()))
 
@@ -186,8 +197,8 @@ def test_complex_results_are_compared_whole() -> None:
     def turns(x: Tensor) -> Tensor:
         return torch.polar(torch.ones_like(x), torch.erf(x))
 
-    assert looked(turns, lambda x: turns(x).conj(), TOKENS).seen is not None
-    assert looked(turns, lambda x: turns(-x).conj(), TOKENS).seen is None
+    assert looked(turns, lambda x: turns(x).conj(), TOKENS).counterexample is not None
+    assert looked(turns, lambda x: turns(-x).conj(), TOKENS).counterexample is None
 
 
 def test_complex_inputs_are_no_fault_of_ours() -> None:
@@ -200,7 +211,7 @@ def test_complex_inputs_are_no_fault_of_ours() -> None:
 
     line = "q: B n 4, freqs: n 2 cis -> B n 4"
     for other, wanted in ((turned, True), (undone, False)):
-        found = compare(Told(turned, "turned", line), Told(other, "other", line), seconds=4)
+        found = compare(Operand(turned, "turned", line), Operand(other, "other", line), seconds=4)
         assert found.verdict != "internal error"
         assert (found.verdict != "counterexample") == wanted
 
@@ -219,7 +230,7 @@ class Mixing(nn.Module):
 def test_weights_are_others_than_at_the_start() -> None:
     found = looked(Mixing(transposed=False), Mixing(transposed=True), TOKENS)
     assert found.how == "with other weights"
-    assert looked(Mixing(transposed=True), Mixing(transposed=True), TOKENS).seen is None
+    assert looked(Mixing(transposed=True), Mixing(transposed=True), TOKENS).counterexample is None
 
 
 def mean(x: Tensor, lengths: Tensor) -> Tensor:
@@ -240,13 +251,13 @@ def added_less_its_mean(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor
 
 
 EDGE_CASES: dict[str, tuple[Code, Code, str]] = {
-    "a row of length 0 is NaN of the first": (mean, mean_or_0, COUNTED),
-    "positions below 0 give other numbers of the two": (
+    "for a row of length 0, the first returns NaN": (mean, mean_or_0, COUNTED),
+    "for positions below 0, the two return different numbers": (
         placed,
         lambda x, positions: placed(x, positions.abs()),
         PLACED,
     ),
-    "with −∞ among what is added to the scores there are numbers of": (
+    "for −∞ among what is added to the scores, the first returns numbers": (
         added,
         added_less_its_mean,
         ADDED,
@@ -258,7 +269,7 @@ EDGE_CASES: dict[str, tuple[Code, Code, str]] = {
 def test_what_no_call_has_is_a_remark(told: str) -> None:
     first, second, line = EDGE_CASES[told]
     pair = both(first, second, line)
-    assert look(pair).seen is None
+    assert compare_numerically(pair).counterexample is None
     assert [one for one in edge_case_remarks(pair) if one.startswith(told)]
     assert not edge_case_remarks(both(first, first, line))
 
@@ -269,7 +280,7 @@ def test_what_is_not_proved_says_at_which_lengths_it_was_run() -> None:
         return x.sort(1).values.sort(1).values
 
     found = compare(
-        Told(sorted_twice, "twice", TOKENS), Told(lambda x: x.sort(1).values, "once", TOKENS)
+        Operand(sorted_twice, "twice", TOKENS), Operand(lambda x: x.sort(1).values, "once", TOKENS)
     )
     assert found.verdict in ("measured", "exact")
     assert "at lengths up to 70" in found.why
@@ -287,8 +298,8 @@ def test_lengths_that_one_line_has_as_one_are_told() -> None:
 
     line, square = "q: B r 4, k: B n 4 -> B r n", "q: B n 4, k: B n 4 -> B n n"
     first, second = causal_at(offset=True), causal_at(offset=False)
-    found = compare(Told(first, "first", line), Told(second, "second", square))
+    found = compare(Operand(first, "first", line), Operand(second, "second", square))
     assert found.verdict == "proved"
     assert [c.kind for c in found.assuming if c.text in ("n = r", "r = n")] == ["for"]
-    found = compare(Told(first, "first", line), Told(second, "second", line))
+    found = compare(Operand(first, "first", line), Operand(second, "second", line))
     assert found.verdict == "counterexample"

@@ -13,7 +13,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.draw import Draw
 from attnproof.programs.equal.deciding import Verdict, compare
-from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.sides import Operand
 from attnproof.programs.exact import exact
 from attnproof.programs.finding import Finding
 from attnproof.programs.grammar import parse
@@ -170,7 +170,9 @@ def first_keys(q: Tensor, k: Tensor) -> Tensor:
 
 
 def compared(one: Callable[..., Any], other: Callable[..., Any], call: str) -> Verdict:
-    return compare(Told(one, one.__name__, call), Told(other, other.__name__, call), seconds=60.0)
+    return compare(
+        Operand(one, one.__name__, call), Operand(other, other.__name__, call), seconds=60.0
+    )
 
 
 def lengths(found: Verdict) -> list[str]:

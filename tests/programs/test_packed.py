@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.call_parts import BOUND_NAMES
-from attnproof.programs.equal.pair import two
-from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.pair import pair_programs
+from attnproof.programs.equal.sides import Operand
 from attnproof.programs.exact import exact
 from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
@@ -189,5 +189,5 @@ def test_bounds_of_other_axes_are_refused() -> None:
 
 
 def test_two_programs_are_not_compared_by_bounds() -> None:
-    with pytest.raises(SignatureError, match="two programs are not compared by those yet"):
-        two(Told(packed, "first", HEADS), Told(evenly, "second", HEADS))
+    with pytest.raises(SignatureError, match="cannot be compared yet"):
+        pair_programs(Operand(packed, "first", HEADS), Operand(evenly, "second", HEADS))

@@ -86,13 +86,29 @@ class Twice(nn.Module):
         return x * cos + torch.cat([-b, a], -1) * sin
 
 
+class Complex(nn.Module):
+    """Interleaved rotation by stored e^(i·angle)."""
+
+    def __init__(self, spoilt: float = 0.0) -> None:
+        super().__init__()
+        rotations = torch.polar(torch.ones(64, 4), angles())
+        rotations[40, 1] += spoilt
+        self.rotations: Tensor = rotations
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+        return torch.view_as_real(pairs * self.rotations[positions][:, None]).flatten(-2)
+
+
 def verdicts(made: nn.Module) -> dict[str, str]:
     subject = adapted_as(made, "x: B H n D, positions: B n -> x", name="made")
     found = prove(subject, ["relative", "norm", "composition"])
     return {one.law: one.verdict for one in found.findings}
 
 
-@pytest.mark.parametrize("made", [Stored, OneTable], ids=["two tables", "one table"])
+@pytest.mark.parametrize(
+    "made", [Stored, OneTable, Complex], ids=["two tables", "one table", "complex numbers"]
+)
 def test_laws_are_proved_of_stored_cosines(made: type[nn.Module]) -> None:
     subject = adapted_as(made(), "x: B H n D, positions: B n -> x", name="made")
     found = {one.law: one for one in prove(subject, ["relative", "composition"]).findings}
@@ -111,6 +127,11 @@ def test_tables_with_a_factor_are_read_with_it() -> None:
 )
 def test_tables_that_are_nearly_such_prove_nothing(spoilt: str) -> None:
     found = verdicts(Stored(spoilt))
+    assert "holds" not in (found["relative"], found["composition"])
+
+
+def test_complex_numbers_that_are_nearly_rotations_prove_nothing() -> None:
+    found = verdicts(Complex(spoilt=1e-3))
     assert "holds" not in (found["relative"], found["composition"])
 
 

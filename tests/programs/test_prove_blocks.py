@@ -207,7 +207,7 @@ def test_what_torch_script_asks_is_a_condition() -> None:
     script = torch.jit.script(scripted)
     finding = of_layer(lambda x: script(x) * 1)
     assert finding.verdict == "holds", finding.why
-    assert "what `scripted`, run by TorchScript, asks" in told(finding)
+    assert "queries by `scripted`, run by TorchScript, are answered" in told(finding)
 
 
 def of_attention(same: Callable[[Tensor, Tensor, Tensor], bool]) -> Finding:

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
-from attnproof.programs.prove.branches import Open, fitted, turning
+from attnproof.programs.prove.branches import OpenComparison, fitted, lengths_of_change
 from attnproof.programs.prove.executed_code import Executed, functions_of
-from attnproof.programs.prove.instrumentation import Met, Site, Watch, marked
+from attnproof.programs.prove.instrumentation import ComparedSides, Site, Watch, instrument
 from attnproof.programs.source_numbers import functions_in
 from attnproof.programs.subjects import Attention, Layer
 
@@ -239,7 +239,7 @@ def test_one_input_of_several_may_want_gradients() -> None:
     subject = Attention(name="a", attend=attend, heads=2, groups=2, width=4)
     (finding,) = prove(subject, ("order-of-keys",), seconds=SECONDS).findings
     assert finding.verdict == "undecided"
-    assert "gradients wanted of all but the first input" in finding.why
+    assert "all inputs but the first requiring gradients" in finding.why
 
 
 # --- what no run can turn is a condition
@@ -291,7 +291,7 @@ CONDITIONS: dict[str, tuple[Any, str]] = {
     "threads": (lambda x: late(x, when=torch.get_num_threads() > 999), "`get_num_threads`"),
     "no source": (
         eval("lambda x: (x.cumsum(1) if r() and x.shape[1] == 70001 else x)", {"r": is_run}),
-        "its source is not found",
+        "whose source was not found",
     ),
 }
 
@@ -369,18 +369,18 @@ def test_code_that_is_watched_does_what_it_did(n: int) -> None:
     one = Derived(3)
     want = one.all(n)
     ran = Executed(lambda names: names is globals())
-    assert ran.of(one.all)(n) == want
+    assert ran.recording(one.all)(n) == want
     functions = functions_of(ran.codes, functions_in([one.all]))
     before = {function: function.__code__ for function in functions}
     watch = Watch()
-    marked(functions, watch)
+    instrument(functions, watch)
     assert watch.unseen(ran.codes) == []
     with watch.run({"n": n}, "plain"):
         changed = [f for f, code in before.items() if f.__code__ is not code]
         assert one.all(n) == want
     assert {f.__name__ for f in changed} >= {"wide", "far", "kept", "all"}
     assert all(f.__code__ is code for f, code in before.items())
-    seen = {watch.sites[site].text for site, _, _ in watch.met}
+    seen = {watch.sites[site].text for site, _, _ in watch.sides}
     assert {"n > self.__secret", "n > 2 * most", "k % 2", "1 < n < 9", "range(n)"} <= seen
 
 
@@ -390,43 +390,43 @@ def test_what_raises_is_put_back() -> None:
 
     assert isinstance(fails, FunctionType)
     code, watch = fails.__code__, Watch()
-    marked([fails], watch)
+    instrument([fails], watch)
     with pytest.raises(ValueError), watch.run({}, "plain"):  # noqa: PT011, PT012
         assert fails.__code__ is not code
         fails(2)
     assert fails.__code__ is code
-    assert [met[0].answer for met in watch.met.values()] == [True]
+    assert [met[0].answer for met in watch.sides.values()] == [True]
 
 
 # --- where a comparison turns
 
 
-def open_of(sign: str, sides: Callable[[int, int], tuple[float, float]]) -> Open:
+def open_of(sign: str, sides: Callable[[int, int], tuple[float, float]]) -> OpenComparison:
     sizes = [(b, n) for b in (2, 3, 5) for n in (2, 3, 7)]
     met = tuple(
-        Met({"B": b, "n": n}, "plain", (a,), (c,), answer=False)
+        ComparedSides({"B": b, "n": n}, "plain", (a,), (c,), answer=False)
         for b, n in sizes
         for a, c in [sides(b, n)]
     )
-    return Open((0, 0, 0), Site(sign, "?"), met, answer=False)
+    return OpenComparison((0, 0, 0), Site(sign, "?"), met, answer=False)
 
 
 def test_lengths_are_found_at_which_two_sides_meet() -> None:
-    at = turning(open_of("==", lambda b, n: (b * n + 1, 112)))
+    at = lengths_of_change(open_of("==", lambda b, n: (b * n + 1, 112)))
     assert at
     assert all(one["B"] * one["n"] == 111 for one in at)
     assert {"B": 3, "n": 37} in at
 
 
 def test_of_an_order_there_are_lengths_on_both_sides() -> None:
-    at = turning(open_of(">", lambda b, n: (n * n - b, 10_000)))
+    at = lengths_of_change(open_of(">", lambda b, n: (n * n - b, 10_000)))
     assert at
     assert {one["n"] ** 2 - one["B"] > 10_000 for one in at} == {True, False}
 
 
 def test_what_meets_at_no_length_and_what_is_no_polynomial() -> None:
-    assert turning(open_of("==", lambda b, n: (2 * n, 2 * b * n + 2 * n + 1))) == []
-    assert turning(open_of("==", lambda b, n: (hash((b, n)) % 1009, 3))) is None
+    assert lengths_of_change(open_of("==", lambda b, n: (2 * n, 2 * b * n + 2 * n + 1))) == []
+    assert lengths_of_change(open_of("==", lambda b, n: (hash((b, n)) % 1009, 3))) is None
     assert fitted([{"n": n} for n in range(6)], [2.0**n for n in range(6)]) is None
 
 

@@ -16,8 +16,15 @@ from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.prove.conditions import BY_VALUE, ON_CPU
-from attnproof.programs.prove.gate import OVERWRITES, POOL, STEPS, _near, _pool, _Run
-from attnproof.programs.source_numbers import derived, numbers_in, numbers_of
+from attnproof.programs.prove.gate import (
+    OVERWRITES,
+    POOL,
+    POOL_STRIDE,
+    _equal_up_to_rounding,
+    _pool,
+    _Run,
+)
+from attnproof.programs.source_numbers import numbers_in, numbers_of, related_numbers
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Rotary
 
@@ -217,7 +224,7 @@ def test_the_place_of_a_file_is_no_number_of_its_source() -> None:
 def test_numbers_are_found_where_code_keeps_them() -> None:
     numbers = numbers_in([UNLIKE["limited"], UNLIKE["key_of_text"], UNLIKE["branch_in_a_helper"]])
     assert {820, 777, 413} <= set(numbers)
-    assert {499, 500, 501} <= set(derived([500 * 500], 600))
+    assert {499, 500, 501} <= set(related_numbers([500 * 500], 600))
 
 
 def same_at_a_double(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -420,7 +427,7 @@ def test_numbers_of_a_source_are_those_of_the_code_alone() -> None:
 def test_numbers_beyond_the_pool_come_round_it() -> None:
     run: Any = SimpleNamespace(pool=_pool())
     for count in (5, POOL, POOL + 5, 2 * POOL + 1):
-        want = _pool()[(torch.arange(count) + 7 * STEPS) % POOL]
+        want = _pool()[(torch.arange(count) + 7 * POOL_STRIDE) % POOL]
         assert torch.equal(_Run.numbers(run, (count,), 7), want)
 
 
@@ -439,4 +446,4 @@ def test_numbers_beyond_the_pool_come_round_it() -> None:
 def test_what_differs_is_weighed_by_what_differs(
     got: list[float], want: list[float], alike: bool
 ) -> None:
-    assert _near(torch.tensor(got), torch.tensor(want), 1e-6, 1.0) is alike
+    assert _equal_up_to_rounding(torch.tensor(got), torch.tensor(want), 1e-6, 1.0) is alike

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.executed_code import stores
-from attnproof.programs.source_numbers import kept_in, state_of
+from attnproof.programs.source_numbers import cached_functions, state_of
 from attnproof.programs.subjects import Layer
 
 FAR = 1_000_003  # rows, of which no run is made
@@ -128,20 +128,20 @@ def kept(x: Tensor) -> Tensor:
 
 
 SAID: tuple[tuple[Callable[[Tensor], Tensor], str], ...] = (
-    (traced, "asking `is_compiling` has no effect"),
-    (kind, "asking `isinstance(x.shape[0], int)` has no effect"),
-    (class_of, "asking `n.__class__` has no effect"),
-    (matched, "asking `match x.shape[0]` has no effect"),
-    (digits, "asking `str(x.shape[0])` has no effect"),
-    (formatted, "asking `f'{x.shape[0]}'` has no effect"),
-    (by_percent, "asking `'%s' % x.shape[0]` has no effect"),
-    (dispatched, "what the code reads from `far` is"),
+    (traced, "querying `is_compiling` has no effect"),
+    (kind, "querying `isinstance(x.shape[0], int)` has no effect"),
+    (class_of, "querying `n.__class__` has no effect"),
+    (matched, "querying `match x.shape[0]` has no effect"),
+    (digits, "querying `str(x.shape[0])` has no effect"),
+    (formatted, "querying `f'{x.shape[0]}'` has no effect"),
+    (by_percent, "querying `'%s' % x.shape[0]` has no effect"),
+    (dispatched, "the code reads the same from `far`"),
     (has, "`hasattr(x, 'batch_sizes')` returns the same"),
     (gotten, "`getattr(x, 'more', 0)` returns the same"),
     (listed, "`x.__dict__` returns the same"),
     (tried, "`except AttributeError` catches something"),
     (refused, "`except RuntimeError` catches nothing"),
-    (sparse, "what the code reads from `is_sparse` is"),
+    (sparse, "the code reads the same from `is_sparse`"),
 )
 
 
@@ -156,8 +156,8 @@ def test_what_was_kept_before_is_a_condition() -> None:
     fast()
     found = of_rows(kept)
     assert found.verdict == "holds"
-    assert "what the code reads from `os` is as it was in every run" in told(found)
-    assert kept_in([kept]) == [fast.__wrapped__]
+    assert "the code reads the same from `os` as in every run" in told(found)
+    assert cached_functions([kept]) == [fast.__wrapped__]
 
 
 class Settings(nn.Module):
@@ -219,7 +219,7 @@ class OfTheLast(nn.Module):
         return y
 
 
-COUNTED = "what the code counts from call to call has no effect, as in every run"
+COUNTED = "state that the code keeps between calls has no effect, as in every run"
 
 
 @pytest.mark.parametrize("code", [in_a_list, OfAnObject(), entered])

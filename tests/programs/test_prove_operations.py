@@ -214,7 +214,7 @@ def test_conversions(name: str) -> None:
         assert cut.term is not x.term  # 1.7 becomes 1
         assert is_truth(read(x, dtype=torch.bool, source=torch.float32).term)
         for narrow in (torch.int8, torch.uint8, torch.int16):
-            with pytest.raises(Unread, match="wrap round"):
+            with pytest.raises(Unread, match="wrap around"):
                 read(positions(4).named("p"), dtype=narrow, source=torch.int64)
         assert not notes.readings
         read(x, dtype=torch.bfloat16, source=torch.float32)

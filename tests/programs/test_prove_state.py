@@ -84,7 +84,7 @@ KEPT: tuple[tuple[Callable[[], Code], str], ...] = (
     (lambda: Pop([0] * MANY), "`self.kept.pop()` returns"),
     (lambda: rotating, "`ring.rotate(1)` returns"),
     (lambda: Left([0] * MANY), "`self.kept` is true"),
-    (lambda: through_zip, "what the code reads from `left` is"),
+    (lambda: through_zip, "the code reads the same from `left` as in every run"),
 )
 
 

@@ -279,7 +279,7 @@ def test_a_bias_that_divides_by_0_is_not_proved() -> None:
     assert finding_of(linear, BIAS, "bias", "offset-only").verdict == "holds"
     seen = finding_of(divided, BIAS, "bias", "offset-only")
     assert seen.verdict == "undecided"
-    assert "which is not so everywhere: there the code gives NaN" in seen.why
+    assert "which does not hold everywhere: elsewhere the code gives NaN" in seen.why
 
 
 def test_a_divisor_that_only_some_inputs_make_0_is_a_condition() -> None:

@@ -106,10 +106,10 @@ def test_what_gives_nan_and_nothing_excludes_is_a_condition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The code is run of zeros and of few tokens, whatever its reading says."""
-    monkeypatch.setattr(program, "LEAST", 0.0)
+    monkeypatch.setattr(program, "SMALLEST_NORMAL", 0.0)
     found = causal(beside(norm(0.0)))
     assert found.verdict == "holds"
-    assert f"{NOWHERE}, as it does of zeros" in [c.text for c in found.assuming]
+    assert f"{NOWHERE} (it does for zeros)" in [c.text for c in found.assuming]
     right = causal(beside(norm(1e-5)))
     assert not any(c.text.startswith(NOWHERE) for c in right.assuming)
 
@@ -120,7 +120,7 @@ def test_it_is_said_beside_conditions_that_may_speak_of_another_place() -> None:
     assert found.verdict == "holds"
     told = [c.text for c in found.assuming]
     assert any(one.endswith("≠ 0") for one in told)
-    assert f"{NOWHERE}, as it does of zeros" in told
+    assert f"{NOWHERE} (it does for zeros)" in told
 
 
 def quotient(scale: float) -> Code:

@@ -18,9 +18,9 @@ from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import Call, calls_of, symbolic
 from attnproof.programs.prove.exporting import Exported, exported
-from attnproof.programs.prove.guards import ranges_told
-from attnproof.programs.prove.other_branches import lengths_elsewhere, stands_at
-from attnproof.programs.prove.statements import named_apart
+from attnproof.programs.prove.guards import printed_ranges
+from attnproof.programs.prove.other_branches import is_valid_at, lengths_elsewhere
+from attnproof.programs.prove.statements import graphs_of
 from attnproof.programs.prove.widening import widened
 from attnproof.programs.subjects import Attention, Layer
 from attnproof.symbolic.array import Array
@@ -300,10 +300,10 @@ def test_where_it_is_another_function_nothing_is_said(
     call: Callable[[Tensor], Tensor], kept: dict[str, int], from_one: bool
 ) -> None:
     (one,) = calls_of(Layer(name="l", call=call, embed=WIDTH))
-    (graph,) = named_apart([(one, traced(one, from_one))])
+    (graph,) = graphs_of([(one, traced(one, from_one))])
     found = widened(graph, traced, lengths_elsewhere(graph))
-    assert stands_at(found, {"B": 3, "n": 5})
-    assert not stands_at(found, {"B": 3, "n": 5, **kept})
+    assert is_valid_at(found, {"B": 3, "n": 5})
+    assert not is_valid_at(found, {"B": 3, "n": 5, **kept})
 
 
 def test_what_torch_has_in_python_is_traced_from_one() -> None:
@@ -332,4 +332,4 @@ TOKENS = Array(size("T", "tokens"))
 def test_a_bound_is_left_out_only_where_it_follows(
     longest: list[tuple[Array, int]], told: tuple[str, ...]
 ) -> None:
-    assert ranges_told([], {length.term: n for length, n in longest}) == told
+    assert printed_ranges([], {length.term: n for length, n in longest}) == told

@@ -139,7 +139,7 @@ BESIDE: dict[str, Callable[[], Any]] = {
 def numbers_of(call: Callable[[], Any]) -> list[int]:
     """The numbers that a call reaches, of the codes that it ran."""
     ran = Executed(is_own)
-    ran.of(call)()
+    ran.recording(call)()
     return numbers_in([call], ran=ran.codes)
 
 

@@ -199,6 +199,6 @@ def test_a_former_id_is_that_of_no_law_and_stands_for_one() -> None:
 def test_what_a_formula_does_not_have_is_refused_where_it_is_told() -> None:
     law = next(one for one in LAWS if one.about == ("rotary",))
     with pytest.raises(TypeError, match="wanted what shwon is in words, such as 'positions n', or"):
-        law.of("rotary", "rotate", x="B H n D", shwon=lambda x: (x, x))
+        law.formula("rotary", "rotate", x="B H n D", shwon=lambda x: (x, x))
     with pytest.raises(ValueError, match="not of mask code"):
-        law.of("mask", "rotate")
+        law.formula("mask", "rotate")

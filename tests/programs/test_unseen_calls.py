@@ -11,12 +11,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attnproof.programs.applicable_laws import not_asked
+from attnproof.programs.as_read import is_to_be_read, with_mask
 from attnproof.programs.choices import choices
 from attnproof.programs.code import DoesNotFit
 from attnproof.programs.fitting import require_numbers
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from tests.programs.test_call_language import by_documents, by_one_array, of_lengths
 
@@ -411,3 +414,71 @@ def test_no_form_hands_an_array_to_a_number() -> None:
     require_numbers("x: B n E, dim = 1 -> x", frozenset({"dim"}))
     with pytest.raises(DoesNotFit, match="dim is annotated as a number"):
         require_numbers("x: B n E, dim: B n E tokens", frozenset({"dim"}))
+
+
+class GivenRotations(nn.Module):
+    """Causal attention that is given cosines and sines."""
+
+    def __init__(self, dim: int = 8) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(dim, 3 * dim)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        q, k = (a * cos + torch.cat((-a[..., 4:], a[..., :4]), -1) * sin for a in (q, k))
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def test_the_mask_of_a_layer_that_is_given_rotations_is_read() -> None:
+    made = adapted_as(GivenRotations, "x: B n E, cos: n D, sin: n D -> B n E", kind="attention")
+    assert not_asked("causal", made) == "no causal mask is declared"
+    assert is_to_be_read(made)
+    read = with_mask(made, "attention:causal=true")
+    assert (not_asked("causal", read), not_asked("past-is-used", read)) == ("", "")
+
+
+class Masked(AttentionOfRows):
+    """Attention of a mask that is the same for all rows."""
+
+    def forward(  # type: ignore[override]
+        self, x: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
+        scores = x @ x.mT if mask is None else x @ x.mT + mask
+        return scores.softmax(-1) @ x
+
+
+def test_why_no_other_mask_is_given_is_not_that_none_is_taken() -> None:
+    made = adapted_as(Masked, "x: B n E, mask: n n add -> B n E", kind="attention")
+    for law in ("hidden-keys-do-nothing", "mask-adds", "true-means-visible", "hidden-rows"):
+        why = not_asked(law, made)
+        assert why == "it is given a causal mask made here, one for all rows, and no other"
+    assert not_asked("causal", made) == ""
+
+
+def test_tables_that_are_returned_for_what_is_rotated_are_refused_by_their_shape() -> None:
+    def tables(x: Tensor, seq_len: int) -> tuple[Tensor, Tensor]:
+        return (torch.ones(1, 1, seq_len, x.shape[-1]),) * 2
+
+    with pytest.raises(SignatureError, match=r"wanted a result for each row and token"):
+        subject_of(tables, "x: B H n D, seq_len = n -> cos: 1 1 n D, sin: 1 1 n D", "rotary")
+
+
+def test_the_example_of_a_class_builds_it_before_it_is_called() -> None:
+    class Unfit(nn.Module):
+        def forward(self, first: Any, second: Any) -> Any:
+            raise RuntimeError(f"{first} and {second}")
+
+    with pytest.raises(NoAdapter, match=r"made = Unfit\(\.\.\)  # with all") as caught:
+        adapted_as(Unfit, kind="attention")
+    assert "attend=lambda q, k, v, mask: made(q, k, v)" in str(caught.value)
+
+
+def test_a_function_is_rebuilt_with_another_value_of_what_its_call_names() -> None:
+    def turned(x: Tensor, positions: Tensor, theta: float = 100.0) -> Tensor:
+        angle = positions[:, None, :, None] * theta ** (-torch.arange(0, 8, 2) / 8)
+        a, b = x.chunk(2, -1)
+        return torch.cat((a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()), -1)
+
+    made = adapted_as(turned, "x: B H n D, positions: B n, theta = 10000 -> x", kind="rotary")
+    (found,) = examine(made, laws=["follows-its-arguments"])
+    assert found.verdict == "holds", found

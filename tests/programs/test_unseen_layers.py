@@ -263,7 +263,7 @@ class Reading(Modulated):
         (
             Reading,
             "x: B r E, context: B n E tokens -> B r E",
-            "keys and values are of a context that is drawn here",
+            "keys and values come from a context that is drawn here",
         ),
     ],
 )

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
@@ -359,6 +360,35 @@ class Halting(Model):
 def test_what_reads_ids_otherwise_is_refused(model: Any, why: str) -> None:
     with pytest.raises(NoAdapter, match=why):
         adapted_as(model)
+
+
+class Started(Model):
+    """It keeps keys and values itself, for four rows, and is told where its tokens start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = torch.zeros(4, 64, 2 * WIDE)
+
+    def forward(self, tokens: Tensor, start_pos: int) -> Any:  # type: ignore[override]
+        rows, end = tokens.shape[0], start_pos + tokens.shape[1]
+        x = self.words(tokens) + self.places(torch.arange(start_pos, end))
+        q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+        self.kept[:rows, start_pos:end] = torch.cat((k, v), -1)
+        k, v = self.kept[:rows, :end].chunk(2, -1)
+        seen = torch.ones(tokens.shape[1], end, dtype=torch.bool).tril(start_pos)
+        return self.head(x + scaled_dot_product_attention(q, k, v, seen))
+
+
+def test_a_model_that_is_told_where_its_tokens_start_is_fed_in_steps() -> None:
+    made = adapted_as(Started())
+    assert isinstance(made, Layer)
+    assert made.step is not None
+    x = torch.randn(2, 6, WIDE, generator=torch.Generator().manual_seed(1))
+    one, state = made.step(x[:, :2], None)
+    two, _ = made.step(x[:, 2:], state)
+    torch.testing.assert_close(torch.cat((one, two), 1), made.call(x))
+    (found,) = examine(made, laws=["step-by-step"])
+    assert found.verdict == "holds"
 
 
 def test_a_language_model_is_proved_causal() -> None:

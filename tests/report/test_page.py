@@ -493,8 +493,8 @@ def test_what_sympy_derived_is_set_as_a_formula(results: Results) -> None:
     derived = with_sympy()
     assert "Derived by SymPy at n = 2." in derived
     assert r'alttext="x^{2} \ge 0"' in derived
-    late = with_sympy(status="not derived", why="the time was over")
-    assert "Not derived by SymPy: the time was over." in late
+    late = with_sympy(status="not derived", why="the time limit was reached")
+    assert "Not derived by SymPy: the time limit was reached." in late
     assert r'alttext="x^{2} \ge 0"' not in late
 
 

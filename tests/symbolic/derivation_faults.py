@@ -99,36 +99,36 @@ E, F = var("E", m, n), var("F", n, m)
 FAULTS: list[Fault] = [
     Fault(
         "an equation read off two numbers that differ",
-        "reverse: a part is no equation",
+        "reverse: a part is not an equation",
         lambda: Reverse(
             Differ(ONE, ZERO, assumed(ONE, ZERO), rewrite("ring", gap(ONE, ZERO), ONE))
         ),
     ),
     Fault(
         "a law of naturals at −1",
-        "assume: no natural",
+        "assume: not a natural",
         lambda: Assume(unary("abs", num(-1)), num(-1), ABS, (num(-1),)),
     ),
     Fault(
         "a law of naturals at u − 1",
-        "assume: no natural",
+        "assume: not a natural",
         lambda: Assume(unary("abs", gap(u, ONE)), gap(u, ONE), ABS, (gap(u, ONE),)),
     ),
     Fault(
         "a law of naturals at a real number",
-        "assume: no natural",
+        "assume: not a natural",
         lambda: Assume(unary("abs", a), a, ABS, (a,)),
     ),
     Fault(
         "a law of numbers at −∞",
-        "assume: no real",
+        "assume: not a real",
         lambda: Assume(
             under_(MINUS_INFINITY, add(MINUS_INFINITY, ONE)), ONE, LESS, (MINUS_INFINITY,)
         ),
     ),
     Fault(
         "a law of vectors at a longer one",
-        "assume: no real",
+        "assume: not a real",
         lambda: Assume(make("reduce", (W,), 0), total(i, entry(W, i)), SUM, (W,)),
         {n: 1, m: 3},
     ),
@@ -142,7 +142,9 @@ FAULTS: list[Fault] = [
     ),
     Fault("a law for all indices", "law: not variables that may have any value", over_an_index),
     Fault(
-        "a lemma that is no equation", "lemma: it is no equation", of_an_equation_that_is_refuted
+        "a lemma that is no equation",
+        "lemma: it is not an equation",
+        of_an_equation_that_is_refuted,
     ),
     Fault(
         "a lemma with a variable free in its assumptions",
@@ -153,7 +155,7 @@ FAULTS: list[Fault] = [
     Fault("induction over the real numbers", REAL, lambda: rest_by_induction(a)),
     Fault(
         "a base case that is refuted",
-        "natural induction: a part is no equation",
+        "natural induction: a part is not an equation",
         from_a_base_that_differs,
     ),
     Fault("induction without a base", "natural induction: not the base case", without_a_base),
@@ -181,7 +183,7 @@ FAULTS: list[Fault] = [
     ),
     Fault(
         "a mean of squares over outcomes",
-        "sum of squares: no number of entries",
+        "sum of squares: the number of entries may be negative",
         lambda: SumOfSquares(R, S, assumed(squares(R, S), ZERO)),
         told=False,
     ),
@@ -192,7 +194,7 @@ FAULTS: list[Fault] = [
     ),
     Fault(
         "matrices over outcomes",
-        "left inverse: no number of rows",
+        "left inverse: the number of rows may be negative",
         lambda: inverse_over(space),
         told=False,
     ),
@@ -204,7 +206,7 @@ FAULTS: list[Fault] = [
     ),
     Fault(
         "a contradiction that is none",
-        "differ: a part is no equation",
+        "differ: a part is not an equation",
         lambda: Differ(
             a,
             a,
@@ -220,7 +222,7 @@ FAULTS: list[Fault] = [
     ),
     Fault(
         "a difference that may be 0",
-        "differ: the form does not settle",
+        "differ: its form does not show",
         lambda: Differ(a, b, assumed(a, b), Reflexive(gap(a, b))),
         {a: 1.0, b: 1.0},
     ),
@@ -233,12 +235,12 @@ FAULTS: list[Fault] = [
 
 
 HARMLESS = {
-    "assume: no law": "nobody grants it, for a grant is a law",
+    "assume: not a law": "nobody grants it, for a grant is a law",
     "assume: not one value for each variable": "fewer values cannot be put in their places",
     "lemma: only equations rest on it": "a proof without its witness closes nothing",
     "natural induction: the shapes differ": "asked again of the equation that results",
     "natural induction: a variable ranges below the number": "no index of nothing is passed by",
-    "natural induction: the number is no further variable": "it is free in no assumption",
+    "natural induction: the number may not be a further variable": "it is free in no assumption",
     "sum of squares: not two finite arrays of one shape": "no rule shows that ∞ − ∞ is 0",
     "differ: the shapes differ": "arrays of two shapes do differ",
     "differ: not two finite numbers": "no difference with ∞ has a form that is not 0",

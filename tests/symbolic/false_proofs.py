@@ -52,7 +52,7 @@ ABS = law(unary("abs", u), u, (u,))
 LESS = law(under_(a, add(a, ONE)), ONE, (a,))
 SUM = law(make("reduce", (X,), 0), total(i, entry(X, i)), (X,))
 below, W = index("in", n), var("W", m)
-REAL = "natural induction: no natural number"
+REAL = "natural induction: not a natural number"
 
 
 def over_an_index() -> Derivation:

@@ -17,7 +17,7 @@ from attnproof.symbolic.rules import applied
 from attnproof.symbolic.rules.base import Assumption
 from attnproof.symbolic.rules.inequalities import known_after
 from attnproof.symbolic.showing import signed
-from attnproof.symbolic.signs import Asked
+from attnproof.symbolic.signs import SearchedSigns
 from attnproof.symbolic.statement import theorem
 from attnproof.symbolic.terms import Term, free
 
@@ -49,7 +49,7 @@ def decided(said: Said) -> Decision:
 
 def taken(rule: str, t: Term, arguments: tuple[Any, ...]) -> tuple[Term, frozenset[Assumption]]:
     """What a rule gives, with the signs that are found where it asks for them."""
-    asked = Asked(frozenset())
+    asked = SearchedSigns(frozenset())
     _, used = applied(rule, t, arguments, asked)
     return applied(rule, t, arguments, known_after(asked.steps(used), over=free(t)))
 

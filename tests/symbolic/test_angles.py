@@ -5,7 +5,7 @@ from __future__ import annotations
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Claim, equal
 from attnproof.symbolic.givens import Given, positions, real
-from attnproof.symbolic.normal_form.functions import apart
+from attnproof.symbolic.normal_form.functions import disjoint
 from attnproof.symbolic.normal_form.normaliser import Normaliser
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement
@@ -45,5 +45,5 @@ def test_multiples_and_signs_of_a_part_are_those_of_one_part() -> None:
 
 def test_parts_that_share_a_term_are_not_apart() -> None:
     one, other = (frozenset({((t.term, 1),)}) for t in (a, b))
-    assert apart([one, other])
-    assert not apart([one | other, other])
+    assert disjoint([one, other])
+    assert not disjoint([one | other, other])

@@ -175,10 +175,10 @@ def test_a_fact_that_tells_them_apart_stays() -> None:
     for fact in (("nonzero", gap(a, b)), ("nonzero", gap(b, a)), ("positive", gap(a, b))):
         proof = replay(apart(a, b, gap(a, b), fact))
         assert proof.assumes == {fact}
-        with pytest.raises(Refused, match="nobody granted"):
+        with pytest.raises(Refused, match="not granted"):
             close(proof, frozenset(), ("!=", a, b))
     for weak in (("nonnegative", gap(a, b)), ("nonzero", a), ("nonzero", add(a, b))):
-        with pytest.raises(Refused, match="the form does not settle"):
+        with pytest.raises(Refused, match="its form does not show"):
             replay(apart(a, b, gap(a, b), weak))
 
 
@@ -194,7 +194,7 @@ def test_what_is_shown_under_the_hypothesis_does_not_refute_it() -> None:
     )
     proof = replay(Differ(left, right, assumed(left, right), by_itself))
     assert proof.assumes == {("equal", law(left, right))}
-    with pytest.raises(Refused, match="nobody granted"):
+    with pytest.raises(Refused, match="not granted"):
         close(proof, frozenset(), ("!=", left, right))
 
 
@@ -203,7 +203,7 @@ def test_what_the_contradiction_rests_on_stays() -> None:
     second = assumed(b, add(b, ONE))
     proof = replay(Differ(a, b, second, rewrite("ring", gap(b, add(b, ONE)), num(-1))))
     assert proof.assumes == {("equal", law(b, add(b, ONE)))}
-    with pytest.raises(Refused, match="nobody granted"):
+    with pytest.raises(Refused, match="not granted"):
         close(proof, frozenset(), ("!=", a, b))
 
 
@@ -237,7 +237,7 @@ def test_only_a_form_that_is_not_0_tells_apart(form: Term, good: bool) -> None:
     if good:
         assert is_true(replay(derivation))
     else:
-        with pytest.raises(Refused, match="the form does not settle"):
+        with pytest.raises(Refused, match="its form does not show"):
             replay(derivation)
 
 
@@ -249,7 +249,7 @@ def is_true(proof: Proof) -> bool:
 def test_arrays_differ_in_some_entry_and_not_in_every_one() -> None:
     """From X = Y follows X_i = Y_i, and the contradiction may be had at any one place."""
     at = inside(entry(X, i), [(0, assumed(X, Y))])
-    with pytest.raises(Refused, match="the form does not settle"):
+    with pytest.raises(Refused, match="its form does not show"):
         replay(Differ(X, Y, at, Reflexive(gap(entry(X, i), entry(Y, i)))))
     fact = ("nonzero", gap(entry(X, i), entry(Y, i)))
     proof = replay(Differ(X, Y, at, Reflexive(fact[1]), (SignStep(*fact),)))

@@ -104,7 +104,7 @@ def test_code_that_asks_for_what_is_no_array_is_refused(code: Callable[[], objec
 
 @pytest.mark.parametrize("code", KEEPS)
 def test_code_that_keeps_something_is_refused(code: Callable[[], object]) -> None:
-    with pytest.raises(TypeError, match="mine: it keeps something from call to call"):
+    with pytest.raises(TypeError, match="mine: it keeps state between calls"):
         run(code)
 
 

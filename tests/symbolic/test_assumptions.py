@@ -23,7 +23,7 @@ def test_a_law_is_an_assumption_of_its_own() -> None:
     at_b = Assume(add(b, b), mul(TWO, b), TWICE, (b,))
     assert closed(at_b, TWICE).assumes == {("equal", TWICE)}
     for other in (law(add(b, b), mul(TWO, b)), law(add(a, a), mul(TWO, a)), LENGTH):
-        with pytest.raises(Refused, match="nobody granted"):
+        with pytest.raises(Refused, match="not granted"):
             closed(at_b, other)
     assert law(add(b, b), mul(TWO, b), (b,)) is TWICE
 
@@ -76,7 +76,7 @@ def test_a_law_of_naturals_is_used_at_naturals(value: Term) -> None:
 @pytest.mark.parametrize("value", NOT_NATURAL)
 def test_a_law_of_naturals_is_used_at_nothing_else(value: Term) -> None:
     left = make("mul", (value, ONE))
-    with pytest.raises(Refused, match="no natural"):
+    with pytest.raises(Refused, match="not a natural"):
         replay(Assume(left, value, LENGTH, (value,)))
 
 
@@ -110,7 +110,7 @@ def test_a_lemma_takes_the_place_of_its_law() -> None:
         Lemma(again, shown, (a,)),
         Lemma(at_b, rewrite("ring", add(b, b), mul(TWO, b))),
     ):
-        with pytest.raises(Refused, match="nobody granted"):
+        with pytest.raises(Refused, match="not granted"):
             closed(false)
 
 
@@ -118,7 +118,7 @@ def test_a_lemma_brings_its_own_assumptions() -> None:
     from_X = Assume(X, Y, law(X, Y))
     lemma = Lemma(from_X, from_X)
     assert replay(lemma).assumes == {("equal", law(X, Y))}
-    with pytest.raises(Refused, match="nobody granted"):
+    with pytest.raises(Refused, match="not granted"):
         closed(lemma)
     for variables in ((X,), (X, Y)):
         with pytest.raises(Refused, match="a variable is not arbitrary"):

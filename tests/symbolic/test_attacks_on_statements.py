@@ -169,7 +169,7 @@ def test_what_is_said_to_exist_is_not_called_like_a_given() -> None:
         del x
         return exists(real(), "x", lambda z: equal(2 * z, 1), witness=0.5)
 
-    with pytest.raises(TypeError, match="what is said to exist is called x, as a given is"):
+    with pytest.raises(TypeError, match="x is the name of a given and of the array that exists"):
         stated(meaning_another, x=real())
 
 

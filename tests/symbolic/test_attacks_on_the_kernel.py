@@ -100,7 +100,7 @@ def test_what_differs_from_a_positive_number_is_not_positive() -> None:
     """−1 is not 1, and 1 > 0; −1 > 0 does not follow."""
     part = apart(num(-1), ONE, num(-2))
     assert replay(part).relation == "!="
-    with pytest.raises(Refused, match="sign: a part is no equation"):
+    with pytest.raises(Refused, match="sign: a part is not an equation"):
         proof_of_sign(num(-1), (), (part,))
 
 
@@ -111,7 +111,7 @@ def test_the_step_of_an_induction_has_the_equation_at_one_number_only() -> None:
     """Every natural number would be 0: m + 1 = 0 by the equation at m + 1 itself."""
     before, after = law(u, ZERO, (u,)), add(u, ONE)
     step = Assume(after, ZERO, before, (after,))
-    with pytest.raises(Refused, match="the number is no further variable"):
+    with pytest.raises(Refused, match="the number may not be a further variable"):
         replay(NaturalInduction(u, ZERO, u, Reflexive(ZERO), step, (u,)))
 
 
@@ -120,7 +120,7 @@ def test_the_hole_of_a_context_stands_for_any_number() -> None:
     layers = stack(a, LAYER, STATE, STATE)
     parts = (Reflexive(a), Reflexive(STATE))
     replay(Induction(layers, layers, b, b, LAYER, STATE, *parts))
-    with pytest.raises(Refused, match="no variable of the stack"):
+    with pytest.raises(Refused, match="not a variable of the stack"):
         replay(Induction(layers, layers, u, u, LAYER, STATE, *parts))
 
 
@@ -187,7 +187,7 @@ def test_an_axis_is_not_cut_at_an_index(cover: tuple[object, ...]) -> None:
 )
 def test_an_index_ranges_below_a_whole_number_that_is_bound_nowhere(length: Term) -> None:
     """Below 3/2 stands 1, which is not 3/2 − 1; and below a bound index there may be nothing."""
-    with pytest.raises(Refused, match="'index' that does not fit"):
+    with pytest.raises(Refused, match="'index' does not fit"):
         replay(Reflexive(add(index("k", length), ONE)))
 
 
@@ -197,7 +197,7 @@ def test_a_sum_is_not_taken_over_an_index_below_its_own_index() -> None:
     inner = up_to(index("k", outer), num(-1))
     for rule in ("decide", "turned"):
         one = rewrite(rule, inner)
-        with pytest.raises(Refused, match="'index' that does not fit"):
+        with pytest.raises(Refused, match="'index' does not fit"):
             replay(Under(total(outer, inner), (outer,), one, total(outer, one.right)))
 
 
@@ -215,7 +215,7 @@ def test_a_distance_is_not_opened_in_the_range_of_an_index() -> None:
     distance = unary("abs", gap)
     ordered = up_to(ZERO, TWO)
     left, right = (mul(ordered, index("k", length)) for length in (distance, gap))
-    with pytest.raises(Refused, match="'index' that does not fit"):
+    with pytest.raises(Refused, match="'index' does not fit"):
         replay(Rewrite("ordered absolute value", left, (distance,), right))
 
 
@@ -223,7 +223,7 @@ def test_a_stack_has_a_whole_number_of_layers() -> None:
     """Half a layer means nothing, nor do as many layers as another stack ends in."""
     for depth in (a, HALF, add(num(5), minus(a)), stack(ONE, LAYER, STATE, STATE)):
         layers = make("iterate", (depth, ZERO, bind(add(STATE, ONE), LAYER, STATE)))
-        with pytest.raises(Refused, match="'iterate' that does not fit"):
+        with pytest.raises(Refused, match="'iterate' does not fit"):
             replay(Reflexive(layers))
 
 
@@ -272,7 +272,7 @@ def test_a_fact_about_one_index_is_none_about_every_term_of_a_sum() -> None:
     """From F(j0) > 0 no positive Σ_j F(j) follows, though j0 is what the rule calls its index."""
     t = total(j, value(j))
     facts = frozenset({("positive", value(index("j0", n)))})
-    with pytest.raises(Refused, match="does not settle its sign"):
+    with pytest.raises(Refused, match="does not show its sign"):
         proof_of_sign(t, (), (Reflexive(t),), facts)
 
 
@@ -295,7 +295,7 @@ def test_a_fact_about_one_number_is_none_about_the_state_of_a_stack() -> None:
     t = stack(TWO, LAYER, STATE, square)
     facts = frozenset({("nonzero", add(number, minus(ONE)))})
     assert sign(power(add(number, minus(ONE)), 2), facts)[0] == 2
-    with pytest.raises(Refused, match="does not settle its sign"):
+    with pytest.raises(Refused, match="does not show its sign"):
         proof_of_sign(t, (), (Reflexive(t),), facts)
 
 
@@ -303,7 +303,7 @@ def test_a_fact_about_one_index_is_none_about_every_layer() -> None:
     """From F(j0) > 0 no layers s ↦ s·F(t) of positive numbers follow."""
     t = stack(TWO, LAYER, STATE, mul(STATE, value(LAYER)))
     facts = frozenset({("positive", value(index("j0", L)))})
-    with pytest.raises(Refused, match="does not settle its sign"):
+    with pytest.raises(Refused, match="does not show its sign"):
         proof_of_sign(t, (), (Reflexive(t),), facts)
 
 

@@ -209,7 +209,7 @@ def test_a_variable_with_a_prime_is_named_without() -> None:
     assert law.claim.variables[0][0] == "x′"
     given = {"f": function(0)}
     assert verdict(equal(f(2), 2 + x).with_facts(law.at(x=2)), law, **given) == "proved"
-    with pytest.raises(TypeError, match="the law speaks of x′, not of y"):
+    with pytest.raises(TypeError, match="the law has no variable y; its variables: x′"):
         law.at(y=2)
 
 
@@ -247,9 +247,9 @@ def test_what_a_body_keeps_means_nothing_outside(binder: Callable[[], Any]) -> N
     KEPT.clear()
     binder()
     (kept,) = KEPT
-    with pytest.raises(TypeError, match="is bound elsewhere and stands free"):
+    with pytest.raises(TypeError, match="is bound elsewhere and free"):
         Statement(GIVEN, {"": equal(kept + x, x + kept)})
-    with pytest.raises(TypeError, match="is bound elsewhere and stands free"):
+    with pytest.raises(TypeError, match="is bound elsewhere and free"):
         Statement(GIVEN, {"": some(lambda z: equal(z, z), kept)})
 
 
@@ -258,12 +258,12 @@ def test_the_kernel_takes_no_name_of_a_binder() -> None:
         assert own is not x.term
         assert substitute(own, x.term, ZERO) is own
         proof = replay(Reflexive(own))  # of whatever is open
-        with pytest.raises(Refused, match="it speaks of an open index"):
+        with pytest.raises(Refused, match="it mentions an open index"):
             close(proof, frozenset(), ("=", own, own))
     for of in ((1,), (object(),), (("x",),), (frozenset(),)):
-        with pytest.raises(Refused, match="'var' that does not fit"):
+        with pytest.raises(Refused, match="'var' does not fit"):
             replay(Reflexive(make("var", data=(Opened(of), "real"))))
-        with pytest.raises(Refused, match="'index' that does not fit"):
+        with pytest.raises(Refused, match="'index' does not fit"):
             replay(Reflexive(make("index", (n.term,), Opened(of))))
 
 
@@ -271,7 +271,7 @@ def test_a_theorem_speaks_of_what_is_given() -> None:
     def body(x: Array) -> Claim:
         return equal(x + real().named("y"), real().named("y") + x)
 
-    with pytest.raises(TypeError, match="y is not given, and body speaks of it"):
+    with pytest.raises(TypeError, match="y is not given, and body uses it"):
         theorem("t", given={"x": real()})(body).statement  # noqa: B018
     theorem("t", given={"x": real(), "y": real()})(body).statement  # noqa: B018
     with pytest.raises(TypeError, match="y is not given"):

@@ -15,7 +15,14 @@ from attnproof.encoding_table import cell
 from attnproof.encodings.bias import Alibi
 from attnproof.law_verdicts import LIMIT
 from attnproof.symbolic import budget
-from attnproof.symbolic.budget import Budget, OutOfTime, interrupted_after, left, spend, within
+from attnproof.symbolic.budget import (
+    Budget,
+    OutOfTime,
+    check_time,
+    interrupted_after,
+    seconds_left,
+    within,
+)
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.expressions.array import Expressions
 from attnproof.symbolic.givens import real, sizes
@@ -54,13 +61,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_a_limit_inside_a_limit_ends_with_the_outer_one(clock: Clock) -> None:
     with within(10), within(100):
-        spend()
-        assert left() == 10
-        assert left(3) == 3
+        check_time()
+        assert seconds_left() == 10
+        assert seconds_left(3) == 3
         clock.seconds += 11
         with pytest.raises(OutOfTime):
-            spend()
-    spend()  # outside there is none
+            check_time()
+    check_time()  # outside there is none
     assert Budget(100, Budget(0)).over
 
 
@@ -71,7 +78,7 @@ def test_a_limit_inside_a_limit_ends_with_the_outer_one(clock: Clock) -> None:
 def test_a_slow_machine_has_the_time_for_as_many_steps(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, slower: float, steps: int
 ) -> None:
-    monkeypatch.setattr(budget, "STEPS", 100)
+    monkeypatch.setattr(budget, "STEPS_PER_SECOND", 100)
     made, taken = Budget(50, Budget(1)), 0
     while not made.over and taken < 1000:
         clock.seconds += slower / 100
@@ -184,9 +191,9 @@ def test_the_sign_of_a_number_asks_whether_there_is_time(clock: Clock) -> None:
 
 def test_what_ends_a_search_is_told_by_its_own_seconds() -> None:
     with within(0), within(), pytest.raises(OutOfTime, match="in 0 seconds"):
-        spend()
+        check_time()
     with within(5), within(0), pytest.raises(OutOfTime, match="in 0 seconds"):
-        spend()
+        check_time()
 
 
 def test_an_alarm_is_not_lost_in_a_callback_of_the_collector(

@@ -77,7 +77,7 @@ def test_the_kernel_proves_the_law_of_the_whole() -> None:
     assert found.verdict == "proved", found.why
     assert found.derivation is not None
     proof = replay(found.derivation)
-    assert [(proof.left, proof.right)] == list(whole.of(whole.parts[-1]))
+    assert [(proof.left, proof.right)] == list(whole.equations(whole.parts[-1]))
     assert not proof.assumes
 
 
@@ -97,20 +97,20 @@ def test_parts_that_are_alike_but_for_their_weights_are_shown_once(
 
 
 LEAKS: dict[str, tuple[list[Part], str]] = {
-    "the first part": ([total, weighed(b)], "of a part by itself"),
-    "the last part": ([weighed(a), total], "of a part by itself"),
-    "one between": ([weighed(a), total, weighed(b)], "of a part by itself"),
+    "the first part": ([total, weighed(b)], "the law of a part on its own"),
+    "the last part": ([weighed(a), total], "the law of a part on its own"),
+    "one between": ([weighed(a), total, weighed(b)], "the law of a part on its own"),
     "what is taken away again": (
         [total, lambda t: t - xp.sum(t, axis=0) / (1 + as_number(t))],
-        "of a part by itself",
+        "the law of a part on its own",
     ),
     "past the cut": (
         [weighed(a), lambda t: t + xp.sum(x, axis=0)],
-        "past the part before it",
+        "other than through the previous part",
     ),
     "how many rows there are": (
         [weighed(a), lambda t: t * as_number(t)],
-        "of a part by itself",
+        "the law of a part on its own",
     ),
 }
 
@@ -138,14 +138,14 @@ RETURNS: dict[str, Callable[[Sequence[Array]], Mapping[str, Array]]] = {
 
 @pytest.mark.parametrize("name", RETURNS)
 def test_what_a_part_gives_must_be_what_the_law_takes(name: str) -> None:
-    whole = replace(composed(weighed(a), weighed(b)), again=RETURNS[name])
-    assert "not of the form" in decided(whole).why
+    whole = replace(composed(weighed(a), weighed(b)), next_given=RETURNS[name])
+    assert "not shown equal to the next inputs" in decided(whole).why
 
 
 def test_terms_that_are_not_of_the_calls_of_the_law_are_refused() -> None:
     whole = composed(weighed(a), weighed(b))
     with pytest.raises(NotComposed, match="other calls"):
-        decide_composition(replace(whole, taken=(x.term, x.term)), EFFORT)
+        decide_composition(replace(whole, arguments=(x.term, x.term)), EFFORT)
     swapped = tuple(tuple(reversed(part)) for part in whole.parts)
     assert decided(replace(whole, parts=swapped)).verdict == "undecided"
 

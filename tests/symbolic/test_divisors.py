@@ -137,7 +137,7 @@ def test_an_expectation_is_taken_to_exist_and_said_to_be() -> None:
     omega = probability_space("Ω")
     z = real(omega).named("z")
     claim = equal(xp.sum(2 * z, axis=0), 2 * xp.sum(z, axis=0))
-    assert readings(claim, z=real(omega)) == ("every expectation that is written exists",)
+    assert readings(claim, z=real(omega)) == ("every expectation in the statement exists",)
     assert readings(equal(xp.sum(2 * x, axis=0), 2 * xp.sum(x, axis=0))) == ()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from attnproof.symbolic import chain, derive, equal, exists, injection, prove, real, sizes
 from attnproof.symbolic import namespace as xp
-from attnproof.symbolic.budget import Budget, OutOfTime, spend, within
+from attnproof.symbolic.budget import Budget, OutOfTime, check_time, within
 from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.givens import Given
@@ -47,14 +47,14 @@ def test_a_budget_counts_what_this_thread_does() -> None:
 
 
 def test_a_limit_inside_a_limit_is_no_longer() -> None:
-    spend()
+    check_time()
     with within(10):
-        spend()
+        check_time()
         with within(0), pytest.raises(OutOfTime, match="in 0 seconds"):
-            spend()
-        spend()
+            check_time()
+        check_time()
     with within(0), within(10), pytest.raises(OutOfTime):
-        spend()
+        check_time()
     with within(0), pytest.raises(OutOfTime):
         Normaliser()((xp.exp(a + b)).term)
 
@@ -97,7 +97,7 @@ def test_a_glance_looks_where_the_givens_have_values() -> None:
 
 def test_a_named_array_is_shown_before_it_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
     claim = exists(real(D, D), "A", lambda A: equal(X @ A, X * 2), witness=2 * xp.eye(D))
-    monkeypatch.setattr(prove, "_refuted", never)
+    monkeypatch.setattr(prove, "_find_witness", never)
     assert decided(claim, QUICK).verdict == "proved"
     with pytest.raises(AssertionError, match="not to be tried"):
         decided(TRUE, QUICK)
@@ -129,8 +129,10 @@ def test_what_is_proved_and_refuted_at_once_is_a_fault_of_ours(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module = importlib.import_module("attnproof.symbolic.prove")
-    early = module._Early
-    monkeypatch.setattr(module, "_Early", lambda *args: replace(early(*args), witness=object()))
+    early = module._BriefSearch
+    monkeypatch.setattr(
+        module, "_BriefSearch", lambda *args: replace(early(*args), witness=object())
+    )
     (found,) = decided(TRUE, QUICK).claims
     assert found.verdict == "internal error"
     assert "proved, and a witness refutes it" in found.why

@@ -114,7 +114,7 @@ def test_random_numbers_are_standard_only_if_that_is_given() -> None:
         proof = replay(rewrite("standard", t))
         assert close(proof, frozenset({("standard", random)}), ("=", t, value)) is proof
         for granted in (frozenset[Assumption](), frozenset({another})):
-            with pytest.raises(Refused, match="nobody granted"):
+            with pytest.raises(Refused, match="not granted"):
                 close(proof, granted, ("=", t, value))
 
 
@@ -186,7 +186,7 @@ def test_random_numbers_that_differ_may_do_so_without_probability() -> None:
         lambda z, t: [differ(z, t)],
     ):
         said = Said(GIVEN, lambda X, Y: greater(mean((X - Y) ** 2), 0), told)
-        with pytest.raises(TypeError, match="random arrays that differ"):
+        with pytest.raises(TypeError, match="random arrays may differ"):
             verdict(said)
 
 

@@ -16,7 +16,7 @@ from attnproof.symbolic.bodies import Code
 from attnproof.symbolic.expressions import namespace as xp
 from attnproof.symbolic.expressions.array import Expressions, Length, as_expressions, symbols
 from attnproof.symbolic.expressions.generators import Finer, Generators, Unreadable
-from attnproof.symbolic.expressions.judging import Impossible, use
+from attnproof.symbolic.expressions.judging import Impossible, assume_equations
 from attnproof.symbolic.expressions.signs import certain_sign, certified_value
 from attnproof.theorems.definitions.attention import attention, causal_self_attention, softmax
 from attnproof.theorems.definitions.kernels import layer_norm, triangular
@@ -263,13 +263,13 @@ def test_signs_are_those_of_the_form() -> None:
 
 def test_equations_give_values_and_relations() -> None:
     generators = Generators()
-    use(generators, [x - y - 1, p**2 + q**2 - 4])
+    assume_equations(generators, [x - y - 1, p**2 + q**2 - 4])
     assert generators.is_zero(sp.exp(x) - sp.exp(y + 1))
     assert generators.is_zero((p**2 + q**2) ** 2 - 16)
     assert not generators.is_zero(x + y)
     assert not generators.is_zero(p**2 - q**2)
     with pytest.raises(Impossible):
-        use(Generators(), [x - 1, x - 2])
+        assume_equations(Generators(), [x - 1, x - 2])
 
 
 def test_a_body_runs_with_exact_lengths() -> None:

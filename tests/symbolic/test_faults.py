@@ -37,8 +37,8 @@ def test_what_code_of_ours_raises_by_accident_is_ours() -> None:
     found = ours(lambda: Budget(None))  # type: ignore[arg-type]  # None + float, in our line
     assert found is not None
     assert "symbolic/budget.py, line" in found.error
-    assert found.told.startswith("internal error of attnproof: TypeError")
-    assert found.told.endswith(REPORT)
+    assert found.message.startswith("internal error of attnproof: TypeError")
+    assert found.message.endswith(REPORT)
     assert "Traceback" in found.traceback
     assert "budget.py" in found.traceback
 
@@ -65,7 +65,7 @@ def test_a_function_of_the_user_that_does_not_take_its_arguments_is_the_users() 
     assert ours(lambda: own("hooked")(Mine())) is None
     found = ours(lambda: own("plainly")(own("takes")))
     assert found is not None
-    assert "; at work on tests/symbolic/test_faults.py, line" in found.error
+    assert "; called from tests/symbolic/test_faults.py, line" in found.error
 
 
 def test_a_refusal_under_code_of_the_user_is_for_the_user() -> None:

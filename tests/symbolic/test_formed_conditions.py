@@ -529,7 +529,7 @@ def test_what_does_not_fit_is_refused(t: Term) -> None:
 
 def test_what_is_no_term_is_refused() -> None:
     for x in (1, "a", None, (a,)):
-        with pytest.raises(Refused, match="is no term"):
+        with pytest.raises(Refused, match="is not a term"):
             formed(x)
 
 

@@ -114,7 +114,7 @@ def test_under_needs_an_index_of_its_own() -> None:
     open_ = total(j, entry(X, at))
     with pytest.raises(Refused, match="not arbitrary"):
         replay(Under(open_, (at,), Reflexive(entry(X, at)), total(j, entry(X, j))))
-    with pytest.raises(Refused, match="not that many"):
+    with pytest.raises(Refused, match="wrong number"):
         replay(Under(t, (j, i), Reflexive(entry(X, i)), t))
 
 

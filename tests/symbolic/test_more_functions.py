@@ -113,7 +113,7 @@ def test_what_has_no_value_is_refused_in_words() -> None:
         a**x
     with pytest.raises(TypeError, match="positive by its form"):
         xp.pow(x, 0.3)
-    with pytest.raises(AxisMismatch, match="has length n and not 1"):
+    with pytest.raises(AxisMismatch, match="has length n, not 1"):
         xp.squeeze(x, 0)
     assert xp.astype(M[None], float).term.op == "indicator"
     assert xp.astype(x, float).term is x.term

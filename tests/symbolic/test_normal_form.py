@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from attnproof.symbolic import Statement
 from attnproof.symbolic.claim import Claim, Instance, Law, Link
 from attnproof.symbolic.givens import Given
-from attnproof.symbolic.normal_form.functions import MOST
+from attnproof.symbolic.normal_form.functions import MAX_EXPONENT
 from attnproof.symbolic.normal_form.normaliser import Normaliser
 from attnproof.symbolic.normal_form.polynomial import expand
 from attnproof.symbolic.prove import decide
@@ -255,6 +255,6 @@ def test_a_number_for_minus_infinity_is_not_multiplied_out(fill: int) -> None:
     """exp(−10⁹·x) as so many factors took all of the time of a proof."""
     x = mul(num(fill), a)
     found = Normaliser()(unary("exp", x)).right
-    assert found is (unary("exp", x) if fill < -MOST else power(unary("exp", a), fill))
+    assert found is (unary("exp", x) if fill < -MAX_EXPONENT else power(unary("exp", a), fill))
     assert expand(power(unary("exp", a), fill)) == {((unary("exp", a), fill),): 1}
     assert expand(power(mul(num(-1), a), -fill - 1)) == {((a, -fill - 1),): -1}

@@ -7,9 +7,14 @@ import pytest
 from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import law
 from attnproof.symbolic.ranges import NEVER, Range, parts, sides_of
-from attnproof.symbolic.ranges import outside as asked
-from attnproof.symbolic.reading import leaving, never_negative, open_ranges, told
-from attnproof.symbolic.reading import outside as looked_at
+from attnproof.symbolic.ranges import unshown_ranges as asked
+from attnproof.symbolic.reading import (
+    never_negative,
+    open_operation_ranges,
+    open_ranges,
+    range_message,
+)
+from attnproof.symbolic.reading import show_ranges as looked_at
 from attnproof.symbolic.rules.base import Assumption, Facts
 from attnproof.symbolic.rules.inequalities import known_after
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, integer, mul, num
@@ -115,9 +120,9 @@ PLACES: list[tuple[Term, list[Term]]] = [
 
 @pytest.mark.parametrize(("t", "numbers"), PLACES)
 def test_the_ranges_that_an_operation_leaves_open(t: Term, numbers: list[Term]) -> None:
-    found = list(leaving(t))
+    found = list(open_operation_ranges(t))
     assert [integer(one.number) for one in found] == numbers
-    assert all(one.reader is t and told(one) for one in found)
+    assert all(one.reader is t and range_message(one) for one in found)
 
 
 @pytest.mark.parametrize(("t", "numbers"), PLACES)
@@ -174,7 +179,7 @@ def test_an_opened_index_is_none_that_stands_there() -> None:
     nested = total(i, total(j, entry(A, i, j)))
     assert len({part for part in seen_in(nested) if part.op == "index"}) == 2
     places = make("add", (ARANGE, make("broadcast", (taken,), shape=(n,))), shape=(n,))
-    first, _ = leaving(make("gather", (X, places), 0, (n,)))
+    first, _ = open_operation_ranges(make("gather", (X, places), 0, (n,)))
     assert len({v for v in free(first.number) if v.op == "index"}) == 2
 
 

@@ -161,7 +161,7 @@ def test_the_states_of_a_stack_are_computed_once() -> None:
 
 
 def test_few_states_are_kept_and_none_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recurrences, "KEPT", 8)  # two states of 2 × 2
+    monkeypatch.setattr(recurrences, "MAX_STATE_ENTRIES", 8)  # two states of 2 × 2
     for name in ("a table of states", "a table of states from the end"):
         array, expected = CASES[name]
         assert (READINGS["numpy"]()(array.term) == expected).all()
@@ -171,7 +171,7 @@ def test_a_count_that_is_no_integer_is_refused() -> None:
     x = real().named("x")
     term = make("iterate", (x.term, x.term, x.term))
     half = np.array(Fraction(1, 2), dtype=object)
-    with pytest.raises(TypeError, match="not an integer"):
+    with pytest.raises(TypeError, match="wanted an integer"):
         Evaluator(np, {}, {"x": np.asarray(0.5)})(term)
-    with pytest.raises(Unclear, match="counts something"):
+    with pytest.raises(Unclear, match="is a count"):
         Balls({}, {"x": half})(term)

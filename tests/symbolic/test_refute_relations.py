@@ -294,7 +294,7 @@ def test_a_law_is_not_certified_by_trying(monkeypatch: pytest.MonkeyPatch) -> No
         every = ({**values, "y": np.array(y, dtype=object)} for y in shown)
         return all(laws.certain(bare, Balls(sizes, one)) for one in every)
 
-    monkeypatch.setattr(laws, "_one_polynomial", tried)
+    monkeypatch.setattr(laws, "_equal_polynomials", tried)
     assert attempt(case) is not None
 
 
@@ -359,11 +359,11 @@ def test_values_that_obey_hypotheses_are_looked_for_until_some_are_found(
 ) -> None:
     asked: list[float] = []
 
-    def obeying(*given: Any) -> str | None:
+    def find_example(*given: Any) -> str | None:
         asked.append(given[-1])
         return "values" if len(asked) > 1 else None
 
-    monkeypatch.setattr("attnproof.symbolic.refute.obeying", obeying)
+    monkeypatch.setattr("attnproof.symbolic.refute.find_example", find_example)
     statement = Statement({"x": real()}, {})
     found: list[Any] = [statement.example(seconds) for seconds in (1.0, 2.0, 3.0)]
     assert found == [None, "values", "values"]

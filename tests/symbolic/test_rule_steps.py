@@ -125,7 +125,7 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
     ("whole comparison", holds(BOTH), (i, j), "not a comparison"),
     ("whole comparison", under_(i, a), (add(i, ONE), a), "not of integers"),
     ("whole comparison", under_(a, i), (add(a, ONE), i), "not of integers"),
-    ("whole comparison", up_to(i, j), (add(i, ONE), j), "something else than 1"),
+    ("whole comparison", up_to(i, j), (add(i, ONE), j), "do not differ by 1"),
     ("comparison", holds(BOTH), (C, C), "not a comparison"),
     ("decide", holds(BOTH), (), "not a comparison"),
     ("decide", under_(ZERO, D0), (), "not settled by the signs"),

@@ -14,7 +14,7 @@ from attnproof.symbolic.continuity import bounded, whole_valued
 from attnproof.symbolic.divisors import opened
 from attnproof.symbolic.givens import real, sizes
 from attnproof.symbolic.latex import chain_latex, claim_latex, latex, latex_pair
-from attnproof.symbolic.latex.statements import DEEP, PAGE, shortened
+from attnproof.symbolic.latex.statements import MAX_DEPTH, MAX_PARTS, shortened
 from attnproof.symbolic.plain import plain, plain_claim
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import add, entry, index, mul, size
@@ -24,7 +24,7 @@ from attnproof.symbolic.terms import Term, free, postorder
 
 (n,) = sizes("n")
 GIVEN = {"a": real(n), "b": real(n)}
-LONG = 40 * PAGE  # letters
+LONG = 40 * MAX_PARTS  # letters
 
 
 def tower(height: int) -> Array:
@@ -65,16 +65,16 @@ def test_the_outermost_parts_stay() -> None:
 
 
 def test_of_a_long_sum_the_first_stay() -> None:
-    names = [size(f"n{k}") for k in range(3 * PAGE)]
-    assert plain(add(*names)).count(" + ") == PAGE - 1 - 1
-    assert plain(mul(*names)).count("·") == PAGE - 1 - 1
+    names = [size(f"n{k}") for k in range(3 * MAX_PARTS)]
+    assert plain(add(*names)).count(" + ") == MAX_PARTS - 1 - 1
+    assert plain(mul(*names)).count("·") == MAX_PARTS - 1 - 1
 
 
 def test_what_is_nested_too_deep_to_be_read_is_cut() -> None:
     x = GIVEN["a"].named("a")
-    for _ in range(2 * DEEP):
+    for _ in range(2 * MAX_DEPTH):
         x = xp.exp(x)
-    assert plain(x.term).count("exp") == DEEP
+    assert plain(x.term).count("exp") == MAX_DEPTH
 
 
 def parts(t: Term) -> int:

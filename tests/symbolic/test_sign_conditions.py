@@ -20,7 +20,7 @@ from attnproof.symbolic.scalars import (
     power,
     unary,
 )
-from attnproof.symbolic.signs import gates, nonzero, sign, when
+from attnproof.symbolic.signs import case_facts, closed_indicators, nonzero, sign
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.vocabulary import (
     HALF,
@@ -488,20 +488,22 @@ def test_multiples_of_a_sum() -> None:
 
 def test_the_conditions_of_a_sum() -> None:
     inner, other = holds(C), under_(b, a)
-    assert set(gates(add(inner, mul(q, other)))) == {inner, other}
-    assert gates(add(a, b)) == []
-    assert gates(total(j, up_to(j, a))) == []
-    assert gates(make("indicator", (make("less", (X, Y), shape=(n,)),), shape=(n,))) == []
-    assert gates(up_to(BELOW, a)) == []
+    assert set(closed_indicators(add(inner, mul(q, other)))) == {inner, other}
+    assert closed_indicators(add(a, b)) == []
+    assert closed_indicators(total(j, up_to(j, a))) == []
+    assert (
+        closed_indicators(make("indicator", (make("less", (X, Y), shape=(n,)),), shape=(n,))) == []
+    )
+    assert closed_indicators(up_to(BELOW, a)) == []
 
 
 def test_what_a_condition_tells() -> None:
     for condition in (make("not", (C,)), make("equal", (C, C)), make("is in", (i, e))):
-        assert when(holds(condition), NOTHING) == (([], ()), ([], ()))
+        assert case_facts(holds(condition), NOTHING) == (([], ()), ([], ()))
     after, before = ("positive", minus(b, a)), ("nonnegative", minus(a, b))
-    assert [told for told, _ in when(under_(a, b), NOTHING)] == [[after], [before]]
+    assert [told for told, _ in case_facts(under_(a, b), NOTHING)] == [[after], [before]]
     after, before = ("nonnegative", minus(v, u)), ("nonnegative", minus(u, add(v, ONE)))
-    assert [told for told, _ in when(up_to(u, v), NOTHING)] == [[after], [before]]
+    assert [told for told, _ in case_facts(up_to(u, v), NOTHING)] == [[after], [before]]
 
 
 ORDERED: list[tuple[Term, Term, Facts]] = [

@@ -512,7 +512,7 @@ def test_no_case_makes_an_index_another_by_what_stands_in_its_range() -> None:
         holds_ = SignStep(NONNEG, at, "total", (less(at, ZERO),))
         fails = SignStep(NONNEG, substitute(case, gate, ZERO), "total")
         ways.append((SignStep(NONNEG, case, "cases", (gate, (holds_,), (fails,))),))
-    with pytest.raises(Refused, match="'index' that does not fit"):
+    with pytest.raises(Refused, match="'index' does not fit"):
         replay(Sign(t, (), (Reflexive(t),), ((SignStep(NONNEG, t, "cases", (GATE, *ways)),),)))
 
 
@@ -526,7 +526,7 @@ def test_no_case_makes_an_index_another_by_what_stands_in_its_range() -> None:
     ],
 )
 def test_an_index_ranges_below_what_no_rule_replaces(range_: Term) -> None:
-    with pytest.raises(Refused, match="'index' that does not fit"):
+    with pytest.raises(Refused, match="'index' does not fit"):
         formed(index("w", range_))
     assert formed(index("w", add(i, mul(u, n)))).op == "index"
 
@@ -539,7 +539,7 @@ def test_an_index_ranges_below_what_no_rule_replaces(range_: Term) -> None:
         (SignStep(POS, make("add", (X, a)), "given"), "does not fit"),
         (SignStep(POS, a, "total", (make("add", (X, a)),)), "does not fit"),
         (SignStep(POS, make("bound", data=0), "given"), "not of a number"),
-        (SignStep(POS, a, "total", ({},)), "no term"),
+        (SignStep(POS, a, "total", ({},)), "not a term"),
     ],
 )
 def test_a_step_that_means_nothing_is_refused(step: SignStep, why: str) -> None:
@@ -549,7 +549,7 @@ def test_a_step_that_means_nothing_is_refused(step: SignStep, why: str) -> None:
 
 
 def test_steps_stand_where_a_sign_is_asked_and_once_for_each_case() -> None:
-    with pytest.raises(Refused, match="asks for no sign"):
+    with pytest.raises(Refused, match="uses no signs"):
         replay(Rewrite("exchange", a, (), a, (A_POS,)))
     with pytest.raises(Refused, match="not one equation for each case"):
         replay(Sign(a, (), (Reflexive(a),), ((A_POS,), (A_POS,))))
@@ -563,7 +563,7 @@ def test_a_sign_by_steps_is_a_proof_under_what_they_are_given() -> None:
     assert proof.relation == ">="
     assert proof.assumes == {fact}
     close(proof, frozenset({fact}), (">=", t, ZERO))
-    with pytest.raises(Refused, match="nobody granted"):
+    with pytest.raises(Refused, match="not granted"):
         close(proof, frozenset(), (">=", t, ZERO))
 
 
@@ -573,7 +573,7 @@ def test_a_range_is_shown_by_steps_that_rest_on_what_is_granted() -> None:
     with pytest.raises(Refused, match="outside of its axis"):
         close(proof, frozenset({fact}), ("=", t, t))
     close(proof, frozenset({fact}), ("=", t, t), (SignStep(*fact),))
-    with pytest.raises(Refused, match="nobody granted"):
+    with pytest.raises(Refused, match="not granted"):
         close(proof, frozenset(), ("=", t, t), (SignStep(*fact),))
     at = make("floor_divide", (t, ONE))
     outer = entry(Y, at)
@@ -596,7 +596,7 @@ def test_what_is_known_of_an_index_is_not_known_of_a_bound_one_of_its_name() -> 
                 )
     t = total(j, entry(X, less_one(j)))
     fact = (NONNEG, less_one(opened(n, t)))
-    with pytest.raises(Refused, match="speaks of an open index"):
+    with pytest.raises(Refused, match="mentions an open index"):
         close(replay(Reflexive(t)), frozenset({fact}), ("=", t, t), (given(*fact),))
     there = entry(X, less_one(j))
     fact = (NONNEG, less_one(j))
@@ -614,7 +614,7 @@ def test_what_is_known_of_a_variable_is_not_known_of_one_that_a_law_binds() -> N
         close(proof, facts, ("=", entry(X, ZERO), ZERO), (given(*fact),))
     opened_one = make("var", (), (Opened((told, "any0")), "natural"))
     fact_of_it = (NONNEG, integer(add(n, num(-1), minus(opened_one))))
-    with pytest.raises(Refused, match="speaks of an open index"):
+    with pytest.raises(Refused, match="mentions an open index"):
         close(proof, facts | {fact_of_it}, ("=", entry(X, ZERO), ZERO), (given(*fact_of_it),))
     told = law(entry(X, named), ZERO)
     proof = replay(Assume(entry(X, named), ZERO, told))

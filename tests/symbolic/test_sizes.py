@@ -232,8 +232,8 @@ def with_(name: str, value: object) -> Fault:
     return lambda patch: patch.setattr(signs, name, value)
 
 
-gap, rising, when = signs._gap, signs._rising, signs.when
-collected, no_larger, shared = linear.collected, signs._no_larger, linear.shared
+gap, rising, case_facts = signs._gap, signs._rising, signs.case_facts
+collected, no_larger, shared = linear.collected, signs._no_larger, linear.common_factors
 below = signs._below
 
 
@@ -278,11 +278,11 @@ FAULTS: dict[str, tuple[Fault, Term]] = {
         less(under_(u, a), up_to(u, a)),
     ),
     "what fails is told of what holds": (
-        with_("when", lambda gate, facts: when(gate, facts)[::-1]),
+        with_("case_facts", lambda gate, facts: case_facts(gate, facts)[::-1]),
         add(mul(a, up_to(a, ZERO)), mul(HALF, a, up_to(a, ZERO))),
     ),
     "one case is enough": (
-        with_("_against", lambda *_: (SignStep("positive", ZERO, "total", (ONE,)),)),
+        with_("_contradiction", lambda *_: (SignStep("positive", ZERO, "total", (ONE,)),)),
         less(mul(up_to(a, b), a), ONE),
     ),
     "a product of any numbers": (
@@ -299,9 +299,9 @@ FAULTS: dict[str, tuple[Fault, Term]] = {
 @pytest.fixture
 def _forgetful() -> Iterator[None]:
     """No sign is remembered from before a fault, nor after it."""
-    signs.find.cache_clear()
+    signs.find_sign.cache_clear()
     yield
-    signs.find.cache_clear()
+    signs.find_sign.cache_clear()
 
 
 @pytest.mark.usefixtures("_forgetful")
@@ -311,8 +311,8 @@ def test_a_fault_of_the_search_shows_no_false_sign(
 ) -> None:
     fault, t = FAULTS[says]
     assert sign(t)[0] == 0
-    signs.find.cache_clear()
+    signs.find_sign.cache_clear()
     fault(monkeypatch)
-    assert wrong(t, signs.find(t)[0])
+    assert wrong(t, signs.find_sign(t)[0])
     with pytest.raises(Refused):
         sign(t)

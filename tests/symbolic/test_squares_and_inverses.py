@@ -125,7 +125,7 @@ def zero_squares(x: Term, y: Term) -> Derivation:
 def test_equal_by_squares_rests_on_what_the_squares_rest_on() -> None:
     proof = replay(SumOfSquares(X, Y, zero_squares(X, Y)))
     assert proof.assumes == {("equal", law(squares(X, Y), ZERO))}
-    with pytest.raises(Refused, match="nobody granted"):
+    with pytest.raises(Refused, match="not granted"):
         close(proof, frozenset(), ("=", X, Y))
     numbers = SumOfSquares(a, b, assumed(power(gap(a, b), 2), ZERO))
     assert replay(numbers).right is b
@@ -216,5 +216,5 @@ def test_no_other_product_has_an_inverse(left: Term, right: Term, part: Derivati
 def test_an_inverse_of_negative_width_is_none() -> None:
     less = add(n, mul(ONE, make("num", data=ONE.data * -2)))
     x, y = (var(name, less, less) for name in "xy")
-    with pytest.raises(Refused, match="no number of rows"):
+    with pytest.raises(Refused, match="the number of rows may be negative"):
         replay(LeftInverse(product(y, x), eye(less), assumed(product(x, y), eye(less))))

@@ -34,8 +34,8 @@ from attnproof.symbolic.terms import (
     bind,
     free,
     instantiate,
+    is_interned,
     is_opened,
-    made,
     make,
     opened,
     postorder,
@@ -331,7 +331,7 @@ def test_what_a_term_is_made_of_tells_it_apart() -> None:
     assert (terms[0].op, terms[0].args, terms[0].data) == (name, (a, b), 1)
     assert terms[0].shape == (n,)
     assert (X.ndim, A.ndim, a.ndim) == (1, 2, 0)
-    assert all(map(made, terms))
+    assert all(map(is_interned, terms))
     assert make(name, (a, b), 1, (n,)) is terms[0]
 
 
@@ -339,10 +339,10 @@ def test_a_copied_term_was_not_made() -> None:
     forged = object.__new__(Term)
     for name in Term.__slots__[1:]:
         object.__setattr__(forged, name, getattr(a, name))
-    assert made(a)
-    assert not made(forged)
+    assert is_interned(a)
+    assert not is_interned(forged)
     object.__setattr__(forged, "data", ("never seen", "real"))
-    assert not made(forged)
+    assert not is_interned(forged)
 
 
 def test_a_name_of_a_binder_is_equal_to_no_other() -> None:

@@ -9,7 +9,7 @@ from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import permutation, real, sizes
 from attnproof.symbolic.normal_form.normaliser import Normaliser
-from attnproof.symbolic.normal_form.sums import USUAL, longest_written_out, written_out
+from attnproof.symbolic.normal_form.sums import DEFAULT_LONGEST, longest_written_out, written_out
 from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import postorder
@@ -29,7 +29,7 @@ def test_a_short_axis_is_written_out_and_a_limit_keeps_it() -> None:
     with written_out(2):
         assert longest_written_out() == 2
         assert sums_in(total) == 1
-    assert longest_written_out() == USUAL
+    assert longest_written_out() == DEFAULT_LONGEST
 
 
 def layer(X: Array, W: Array) -> Array:

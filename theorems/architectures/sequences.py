@@ -21,7 +21,7 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function
-from attnproof.theorems.definitions.powers import nothing
+from attnproof.theorems.definitions.powers import no_hypotheses
 from attnproof.theorems.definitions.sequences import (
     affine_composite,
     affine_state,
@@ -70,7 +70,7 @@ def a_recurrence_sees_the_order_of_its_tokens(a: Array, x: Array, y: Array) -> d
 
 
 @a_recurrence_sees_the_order_of_its_tokens.negative_control(
-    "the cell adds its tokens up: a = 1", assume=nothing
+    "the cell adds its tokens up: a = 1", assume=no_hypotheses
 )
 def sum_of_tokens(a: Array, x: Array, y: Array) -> Claim:
     one = array_namespace(a).ones(())
@@ -78,7 +78,7 @@ def sum_of_tokens(a: Array, x: Array, y: Array) -> Claim:
 
 
 @theorem(
-    "A cell at rest stays there, so its state does not tell how many steps it took",
+    "A cell at rest stays at rest, so its state does not reveal the number of steps",
     given={
         "f": function(1, 1, out=None, says="any function of a state and a token"),
         "h": real(d),
@@ -134,7 +134,7 @@ def taken(step: Step, state: Array) -> Array:
 
 
 @theorem(
-    "Affine steps compose associatively, and m + k of them are the last k after the first m",
+    "Affine steps compose associatively; m + k of them are the first m, then the last k",
     given={
         "A": real(d, d),
         "B": real(d, d),
@@ -209,7 +209,7 @@ def other_order(A: Array, B: Array, a: Array, b: Array, h: Array) -> Claim:
 def a_convolution_reads_a_window(
     x: Array, w: Array, i: Array, s: Function, t: Array
 ) -> dict[str, Claim]:
-    """Where the window does not reach the border, output K + i reads x_i, .., x_{i+2K} only."""
+    """If the window does not reach the border, output K + i reads only x_i, .., x_{i+2K}."""
     xp = array_namespace(x)
     left, right = w[:K], w[K:][1:]
     before = left @ rows(K, lambda k: s(t - K + k))
@@ -221,7 +221,7 @@ def a_convolution_reads_a_window(
     }
 
 
-@a_convolution_reads_a_window.negative_control("the kernel is turned round")
+@a_convolution_reads_a_window.negative_control("the kernel is reversed")
 def rotated(x: Array, w: Array, i: Array) -> Claim:
     xp = array_namespace(x)
     window = rows(2 * K + 1, lambda j: x[i + 2 * K - j])
@@ -236,14 +236,14 @@ def listed(x: Array, *numbers: int) -> Array:
 
 
 def amid(first: Array, window: Array, last: Array, w: Array) -> Array:
-    """The output at the middle of a window with other tokens on both sides."""
+    """The output at the centre of a window with other tokens on both sides."""
     xp = array_namespace(window)
     output: Array = convolution(xp.concat((first, window, last)), w)[first.shape[0] + K]
     return output
 
 
 @theorem(
-    "A convolution gives equal outputs to equal windows, wherever they stand",
+    "A convolution gives equal outputs for equal windows, wherever they occur",
     given={
         "z": real(2 * K + 1, says="a window"),
         "w": real(2 * K + 1, says="a kernel"),
@@ -325,7 +325,7 @@ def a_symmetric_kernel_cannot_tell_left_from_right(
     a: Array,
     b: Array,
 ) -> dict[str, Claim]:
-    """With the same weights on both sides, left and right are treated equally, padding included."""
+    """With equal weights on both sides, left and right are treated equally, padding included."""
     xp = array_namespace(x)
 
     def reversed_sequence(place: Array) -> Array:
@@ -351,7 +351,7 @@ def any_kernel(s: Function, h: Array, g: Array, c: Array, t: Array, m: Array) ->
 
 
 @theorem(
-    "An image of aP × bP pixels is cut into a·b patches of P × P, and put together again",
+    "An image of aP × bP pixels is cut into a·b patches of P × P pixels and reassembled",
     given={"image": real(a * P, b * P), "H": natural("the height"), "W": natural("the width")},
     sources=("document 001, its pattern for images", "Dosovitskiy et al. 2021, section 3.1"),
     claims=("T37",),

@@ -24,7 +24,7 @@ from attnproof.symbolic import (
 )
 from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.attention import attention, self_attention, softmax
-from attnproof.theorems.definitions.powers import nothing
+from attnproof.theorems.definitions.powers import no_hypotheses
 
 n, r = sizes("n r", "tokens")
 p, q, ell, d = sizes("p q ell d", "features")
@@ -37,7 +37,7 @@ p, q, ell, d = sizes("p q ell d", "features")
     claims=("T3", "T22b"),
 )
 def sum_and_mean_do_not_see_an_order(X: Array, sigma: Array) -> dict[str, Claim]:
-    """Each column is summed over all its entries, in whatever order they come."""
+    """Each column is summed over all its entries, whatever their order."""
     xp = array_namespace(X)
     return {
         "sum": equal(xp.sum(X[sigma], axis=0), xp.sum(X, axis=0)),
@@ -56,7 +56,7 @@ def largest(x: Array, m: Array, k: Array) -> list[Any]:
 
 
 @theorem(
-    "The maximum of a channel is the maximum of it in any order of the tokens",
+    "The maximum of a channel over the tokens is permutation invariant",
     given={
         "x": real(n, says="one channel of the tokens"),
         "sigma": permutation(n),
@@ -113,7 +113,7 @@ def pooling_after_an_equivariant_map_is_invariant(
         "sum": chain(
             xp.sum(moved, axis=0),
             ("f is equivariant", xp.sum(still[sigma], axis=0)),
-            ("a sum does not see an order", xp.sum(still, axis=0)),
+            ("a sum does not depend on the order", xp.sum(still, axis=0)),
         ),
         "mean": equal(xp.mean(moved, axis=0), xp.mean(still, axis=0)),
         "weighted": equal(weighted(moved), weighted(still)),
@@ -137,13 +137,13 @@ def first_output(x: Array, y: Array) -> Array:
 
 
 @theorem(
-    "Of the tokens c, 0 self-attention has a larger first output than of 0, c, for any c > 0",
+    "Self-attention has a larger first output on the tokens c, 0 than on 0, c, for any c > 0",
     given={"c": positive()},
     sources=("document 001, equivariance against invariance",),
     claims=("T1", "T3", "T13"),
 )
 def self_attention_is_not_invariant(c: Array) -> dict[str, Claim]:
-    """The token 0 asks for nothing and gets the mean c/2; the token c prefers itself."""
+    """The query of the token 0 is 0, so its output is the mean c/2; the token c favours itself."""
     xp = array_namespace(c)
     zero = xp.zeros(())
     prefers = xp.exp(c * c)
@@ -174,7 +174,7 @@ def other_way_round(c: Array) -> Claim:
 def self_attention_keeps_the_shape_of_its_tokens(
     X: Array, W_Q: Array, W_K: Array, W_V: Array
 ) -> Claim:
-    """No statement: the outputs have width d, so a residual X + SelfAtt(X) needs d = p."""
+    """Not a statement: the outputs have width d, so a residual X + SelfAtt(X) needs d = p."""
     output = self_attention(X, W_Q, W_K, W_V)
     return equal((X + output) - X, output)
 
@@ -188,14 +188,14 @@ def as_wide(X: Array, W_Q: Array, W_K: Array, W_V: Array) -> Claim:
 
 
 def first_row(X: Array) -> Array:
-    """The first row in place of every row."""
+    """Every row replaced by the first row."""
     xp = array_namespace(X)
     copied: Array = xp.ones((n, 1)) @ X[0][None, :]
     return copied
 
 
 def another_first_row(X: Array, sigma: Array) -> list[Any]:
-    """σ brings another first entry to the front."""
+    """σ moves another entry to the first place."""
     return [differ(X[sigma][0, 0], X[0, 0])]
 
 
@@ -234,18 +234,20 @@ def copying_the_first_row_is_not_equivariant(
     }
 
 
-@copying_the_first_row_is_not_equivariant.negative_control("it is equivariant", assume=nothing)
+@copying_the_first_row_is_not_equivariant.negative_control(
+    "it is equivariant", assume=no_hypotheses
+)
 def equivariant(X: Array, sigma: Array) -> Claim:
     return equal(first_row(X[sigma]), first_row(X)[sigma])
 
 
 def another_value(c: Array) -> list[Any]:
-    """The change c of a value is not 0."""
+    """The change c of a value is nonzero."""
     return [differ(c, 0)]
 
 
 @theorem(
-    "All n² weights of self-attention are positive, and output i moves with value j by A_ij",
+    "All n² weights of self-attention are positive, and output i changes with value j by A_ij",
     given={
         "Q": real(r, ell),
         "K": real(n, ell),
@@ -306,7 +308,7 @@ def every_output_of_attention_depends_on_every_value(
 
 
 @every_output_of_attention_depends_on_every_value.negative_control(
-    "no output moves with value j", assume=nothing
+    "no output changes with value j", assume=no_hypotheses
 )
 def nothing_moves(Q: Array, K: Array, V: Array, j: Array, delta: Array) -> Claim:
     xp = array_namespace(V)

@@ -34,7 +34,7 @@ from attnproof.theorems.definitions.complex import (
     real_number,
     unit,
 )
-from attnproof.theorems.definitions.powers import nothing, offset_of_powers, power
+from attnproof.theorems.definitions.powers import no_hypotheses, offset_of_powers, power
 
 (B,) = sizes("B", "blocks")
 n, d = sizes("n d", "features")
@@ -298,7 +298,7 @@ def the_hermitian_constraint_leaves_one_rotation(
 
 
 @the_hermitian_constraint_leaves_one_rotation.negative_control(
-    "nothing is assumed of f", assume=nothing
+    "nothing is assumed of f", assume=no_hypotheses
 )
 def any_encoder(f: Function, x: Array, m: Array, theta: Array) -> Claim:
     return equal(f(x, m), product(x, unit(m * theta)))
@@ -379,7 +379,7 @@ def a_hermitian_solution_in_many_pairs_is_unitary(
 
 
 @a_hermitian_solution_in_many_pairs_is_unitary.negative_control(
-    "N need not commute with J", assume=nothing
+    "N need not commute with J", assume=no_hypotheses
 )
 def any_orthogonal(N: Array, J: Array, x: Array, y: Array) -> Claim:
     return equal((N @ x) @ (J @ (N @ y)), x @ (J @ y))
@@ -419,7 +419,7 @@ def the_printed_rotary_derivation_has_false_lines(
         ),
         "the offset for m = n + 1": equal(n - (n + 1), 1),
         "the phase does not move": equal((m + 1) * theta, m * theta),
-        "the modulus is the vector": equal(Z[:, 0], modulus(real_number(Z[:, 0]))),
+        "the modulus equals the vector": equal(Z[:, 0], modulus(real_number(Z[:, 0]))),
         "the modulus at offset 0 is the product": equal(
             product(x, y), real_number(modulus(x) * modulus(y))
         ),
@@ -479,7 +479,7 @@ def points(u: Function, G: Function) -> list[Law]:
 
 
 @theorem(
-    "Equal moduli and phases that add: ‖f(x, m)‖ = ‖x‖ and Θ(x, m) = Θ(x, 0) + mθ",
+    "Equal moduli and additive phases: ‖f(x, m)‖ = ‖x‖ and Θ(x, m) = Θ(x, 0) + mθ",
     given={
         "f": function(1, 0, out=(d,)),
         "Theta": function(1, 0, says="a phase, as a real number"),
@@ -504,7 +504,7 @@ def the_rotary_derivation_holds_once_mended(
     y: Array,
     m: Array,
 ) -> dict[str, Claim | Law]:
-    """φ(m) = Θ(x, m) − Θ(x, 0) is the same for every token x, and grows by one θ a step."""
+    """φ(m) = Θ(x, m) − Θ(x, 0) is the same for every token x, and grows by θ per step."""
     same_modulus, same_gap = moduli(f), phases(Theta, gap)
     on_circle, same_ratio = points(u, G)
     theta = Theta(x, 1) - Theta(x, 0)
@@ -556,6 +556,8 @@ def the_rotary_derivation_holds_once_mended(
     }
 
 
-@the_rotary_derivation_holds_once_mended.negative_control("nothing is assumed of f", assume=nothing)
+@the_rotary_derivation_holds_once_mended.negative_control(
+    "nothing is assumed of f", assume=no_hypotheses
+)
 def nothing_assumed(f: Function, x: Array, m: Array) -> Claim:
     return equal(norm(f(x, m)), norm(x))

@@ -22,7 +22,7 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function
-from attnproof.theorems.definitions.powers import nothing, offset_of_powers, power
+from attnproof.theorems.definitions.powers import no_hypotheses, offset_of_powers, power
 from attnproof.theorems.definitions.rotary import determinant, rotate, rotation, square
 
 (d,) = sizes("d", "features")
@@ -64,18 +64,18 @@ def a_function_of_the_offset_is_unchanged_by_shifts(
     """A shift-invariant T at offset k is T(0, k), at offset −k it is T(k, 0), wherever it is."""
     law, shift = by_offset(S, g), unmoved(T)
     return {
-        "a function of the offset does not move": equal(S(m + s, n + s), S(m, n)).with_facts(
-            law.at(m=m + s, n=n + s), law.at(m=m, n=n)
-        ),
-        "what does not move is its value at offset k": equal(T(m, m + k), T(0, k)).with_facts(
-            shift.at(m=0, n=k, s=m)
-        ),
+        "a function of the offset is unchanged by a shift": equal(
+            S(m + s, n + s), S(m, n)
+        ).with_facts(law.at(m=m + s, n=n + s), law.at(m=m, n=n)),
+        "what is unchanged by shifts is its value at offset k": equal(
+            T(m, m + k), T(0, k)
+        ).with_facts(shift.at(m=0, n=k, s=m)),
         "and at offset −k": equal(T(m + k, m), T(k, 0)).with_facts(shift.at(m=k, n=0, s=m)),
     }
 
 
 @a_function_of_the_offset_is_unchanged_by_shifts.negative_control(
-    "the score depends on the sum of the positions", assume=nothing
+    "the score depends on the sum of the positions", assume=no_hypotheses
 )
 def by_the_sum(g: Function, m: Array, n: Array, s: Array) -> Claim:
     return equal(g((m + s) + (n + s)), g(m + n))
@@ -100,7 +100,7 @@ def every_orthogonal_matrix_solves_the_constraint(
 ) -> dict[str, Claim | Law]:
     """With h(x) = x also f(x, 0) = x.  A negative offset is the same with x and y exchanged.
 
-    The mirror diag(1, −1) is one M and is no rotation.
+    The mirror diag(1, −1) is such an M and is not a rotation.
     """
     xp = array_namespace(x)
     one, zero = xp.ones(()), xp.zeros(())
@@ -113,7 +113,7 @@ def every_orthogonal_matrix_solves_the_constraint(
         ).with_facts(offset.at(m=m, k=k)),
         "at position 0 nothing happens": equal(power(M, 0) @ x, x),
         "the mirror is orthogonal": equal(mirror.mT @ mirror, xp.eye(2)),
-        "the mirror is no rotation": differ(
+        "the mirror is not a rotation": differ(
             mirror,
             by_theta,
             determinant(mirror),
@@ -247,8 +247,8 @@ def relative_scores_force_powers_of_one_orthogonal_matrix(
         "f is linear": linear,
         "the columns are orthonormal": orthonormal,
         "and so are the rows": both_sides,
-        "an offset takes M away": offset,
-        "one position more is one M more": one_more,
+        "an offset removes a factor M": offset,
+        "one more position is one more factor M": one_more,
         "at position 0": first,
         "the matrices are powers": all_powers,
         "f(x, m) = M^m x": chain(
@@ -258,7 +258,7 @@ def relative_scores_force_powers_of_one_orthogonal_matrix(
 
 
 @relative_scores_force_powers_of_one_orthogonal_matrix.negative_control(
-    "nothing is assumed of f", assume=nothing
+    "nothing is assumed of f", assume=no_hypotheses
 )
 def without_constraint(f: Function, x: Array, y: Array) -> Claim:
     return equal(f(x + y, 1), f(x, 1) + f(y, 1))
@@ -289,7 +289,7 @@ def two_encoders_may_also_scale(
         "the score depends on the offset": equal(
             xp.sum(query * key, axis=-1), xp.exp(-rate * (v - u)) * xp.sum(Q * rotated, axis=-1)
         ),
-        "the length of the query does not stay": equal(
+        "the length of the query is not preserved": equal(
             xp.sum(query**2, axis=-1), xp.exp(2 * rate * u) * xp.sum(Q**2, axis=-1)
         ),
     }

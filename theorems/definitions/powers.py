@@ -27,8 +27,8 @@ def power(matrix: Any, exponent: Any) -> Any:
 def geometric_sum(matrix: Any, count: Any, step: Any) -> Any:
     """1 + M^p + M^{2p} + .. + M^{(k−1)p} for M: (d, d), k and p natural numbers."""
     xp = array_namespace(matrix)
-    nothing = xp.zeros(matrix.shape)
-    return iterate(count, nothing, lambda t, total: total + power(matrix, t * step))
+    zero = xp.zeros(matrix.shape)
+    return iterate(count, zero, lambda t, total: total + power(matrix, t * step))
 
 
 def number_power(base: Any, exponent: Any) -> Any:
@@ -89,7 +89,7 @@ def each(numbers: Any, rule: Callable[[Any], Any]) -> Any:
 
 def _whole(number: Any) -> int:
     if number != int(number):
-        raise ValueError(f"the rule is one for whole numbers; it was given {number}")
+        raise ValueError(f"wanted an integer for the rule, got {number}")
     return int(number)
 
 
@@ -102,7 +102,7 @@ def _written_out(number: Array) -> Array:
     return Array(written) if is_integer(written) else number
 
 
-def nothing() -> list[Any]:
+def no_hypotheses() -> list[Any]:
     """No hypotheses, for a negative control that drops those of its theorem."""
     return []
 

@@ -32,7 +32,7 @@ def count_of(length: Any) -> int:
     """
     term = getattr(length, "term", None)
     if term is not None and term.op != "num":
-        raise ValueError(f"a recurrence is of a number of tokens that is known; got {length}")
+        raise ValueError(f"a recurrence needs a concrete number of tokens, got {length}")
     return int(length if term is None else term.data)
 
 
@@ -121,7 +121,7 @@ def attend(
 
 
 def t5_bucket(offset: Any, buckets: int, distance: int, *, both: bool) -> Any:
-    """The bucket numbers of offsets (key minus query), which are integers.
+    """The bucket numbers of integer offsets (key minus query).
 
     Half of the buckets of a direction are for one distance each; the others are logarithmic up to
     ``distance``, computed in float32 as in the T5 code, so that a distance at an edge falls into

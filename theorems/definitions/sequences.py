@@ -68,10 +68,10 @@ def affine_composite(first: Any, steps: Any, width: Any, matrix: Any, vector: An
     section 1.4.1.
     """
     xp = array_namespace(vector(first))
-    nothing = xp.concat((xp.eye(width), xp.zeros((width, 1))), axis=1)
+    identity_step = xp.concat((xp.eye(width), xp.zeros((width, 1))), axis=1)
 
     def step(t: Any, composite: Any) -> Any:
         added = xp.concat((xp.zeros((width, width)), vector(first + t)[:, None]), axis=1)
         return matrix(first + t) @ composite + added
 
-    return iterate(steps, nothing, step)
+    return iterate(steps, identity_step, step)

@@ -16,9 +16,9 @@ from attnproof.theorems.definitions.sequences import convolution, recurrent_cell
 @demonstration(
     "A recurrent cell has different states at two equal tokens",
     claims=("T35",),
-    remark="The page's code sets no seed here, so it prints other numbers at every run. The ones "
-    "beside ours are what it prints after seed 42 set just before the block, and after the third "
-    "block run in the same session.",
+    remark="The page's code sets no seed here, so it prints different numbers in every run. The "
+    "numbers beside ours are printed with seed 42 set just before the block, and after running "
+    "the third block in the same session.",
 )
 def a_recurrent_cell_at_two_equal_tokens() -> list[Row]:
     """The states at the first and the fourth of the tokens 1, 2, 3, 1, 2, 3; width 2, no bias."""
@@ -59,9 +59,9 @@ def _differ(first: np.ndarray, fourth: np.ndarray) -> bool:
 @demonstration(
     "A convolution separates equal tokens only where their windows differ",
     claims=("T18c", "T19"),
-    remark="The page prints the outputs at the two A's alone. The two B's have equal windows and "
-    "get equal outputs; the C's, like the A's, are told apart by the border. Of attention the "
-    "block prints sentences only; its rows are ours.",
+    remark="The page prints the outputs at the two A's only. The two B's have equal windows and "
+    "equal outputs; the C's, like the A's, are distinguished by the border. About attention the "
+    "block prints only sentences; its rows are ours.",
 )
 def a_short_convolution_at_equal_tokens() -> list[Row]:
     """Tokens A, B, C, A, B, C = 1, 2, 3, 1, 2, 3 and the kernel 0.2, 0.6, 0.2, zero padded."""

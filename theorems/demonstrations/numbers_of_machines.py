@@ -12,7 +12,7 @@ from attnproof.theorems.definitions.attention import attention
 @demonstration(
     "Floating addition commutes and is not associative",
     claims=("B3",),
-    remark="The document prints no numbers here; what stands beside ours is exact.",
+    remark="The document prints no numbers here; the numbers beside ours are exact.",
 )
 def floating_addition_is_not_associative() -> list[Row]:
     """Three numbers summed in two orders, and pairs of random numbers in both orders."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from functools import cache
 
 from . import attention, given_masks, masks, rotary, states, tables
-from .law import Formula, Law, called, of_keys
+from .law import Formula, Law, called, key_calls
 
-__all__ = ["FORMER", "LAWS", "Formula", "Law", "called", "laws_of", "of_keys", "renamed"]
+__all__ = ["FORMER", "LAWS", "Formula", "Law", "called", "key_calls", "laws_of", "renamed"]
 
 LAWS: tuple[Law, ...] = (
     states.FINITE,  # for all code; if it is violated, nothing else is measured

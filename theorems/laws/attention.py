@@ -8,13 +8,13 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from .law import (
+    ATTENTION_INPUTS,
     BEYOND_EXP,
     KEYS,
     OF_CALLS,
+    QKV,
     QUERIES,
-    SOME,
     SQUARE,
-    THREE,
     TOKENS,
     Inputs,
     Law,
@@ -28,40 +28,43 @@ PERMUTATION = Law(
     "permutation",
     "attention layer",
     "structure",
-    "tokens permuted give the outputs permuted",
+    "permuting the tokens permutes the outputs",
     always=False,
 )
 _law = partial(Law, kinds="attention", group="structure")
-ORDER_OF_KEYS = _law("order-of-keys", says="keys and values permuted together give the same output")
+ORDER_OF_KEYS = _law(
+    "order-of-keys", says="permuting keys and values together does not change the output"
+)
 SUM_TO_ONE = _law(
-    "rows-sum-to-one", says="equal values give that value: the weights of every query add up to 1"
+    "rows-sum-to-one",
+    says="equal values give that value as output: the weights of every query sum to 1",
 )
 SHIFT_OF_SCORES = _law(
     "shift-of-scores",
-    says="a number added to all scores of a query changes nothing, and large scores give no NaN",
+    says="adding a number to all scores of a query changes nothing, and large scores give no NaN",
 )
 QUERIES_APART = _law(
     "queries-apart",
-    says="what a query reads depends on no other query, by what it asks or by being there",
+    says="the output of a query depends neither on the other queries nor on their number",
 )
 GROUPS = _law(
     "groups-of-heads",
-    says="with fewer key heads than query heads each is repeated for the heads of its group",
+    says="with fewer key heads than query heads, the query heads of a group share one key head",
 )
-HEADS_APART = _law("heads-apart", says="a head reads its own queries, keys and values only")
+HEADS_APART = _law("heads-apart", says="a head reads only its own queries, keys and values")
 TRANSLATION = _law(
     "translation",
-    says="the same tokens further along give the same output, where the layer is relative",
+    says="the same tokens at later positions give the same output, if the layer is relative",
 )
 SHOWN = _law(
     "weights-as-shown",
-    says="the weights that are returned are what multiplies the values, of every head",
+    says="the returned weights are those that multiply the values, in every head",
 )
 SCALE = Law(
     "scale-as-declared",
     "attention",
     "declared",
-    "the logarithm of the ratio of two weights is the scale times the gap of the scores",
+    "the logarithm of the ratio of two weights is the scale times the difference of their scores",
 )
 
 PERMUTED = (("tokens permuted", "the outputs permuted"),)
@@ -72,19 +75,21 @@ def _plain(_: Any, outputs: Any, **__: Any) -> dict[str, Any]:
     return {"x": outputs}
 
 
-@PERMUTATION.of("layer", "call", names=PERMUTED, again=_plain, x=TOKENS, sigma="permutation n")
+@PERMUTATION.formula("layer", "call", names=PERMUTED, again=_plain, x=TOKENS, sigma="permutation n")
 def call_permutation(f: Any, x: Any, sigma: Any) -> Sides:
     """Permuted tokens give permuted outputs."""
     return permuted(f.call, [x], sigma, [1])
 
 
-@PERMUTATION.of("attention", "layer", names=PERMUTED, again=_plain, x=TOKENS, sigma="permutation n")
+@PERMUTATION.formula(
+    "attention", "layer", names=PERMUTED, again=_plain, x=TOKENS, sigma="permutation n"
+)
 def layer_permutation(f: Any, x: Any, sigma: Any) -> Sides:
     """Permuted tokens give permuted outputs."""
     return permuted(f.layer, [x], sigma, [1])
 
 
-@PERMUTATION.of(
+@PERMUTATION.formula(
     "attention", "attend", names=PERMUTED, q="real B H n D", k=KEYS, v=KEYS, sigma="permutation n"
 )
 def attend_permutation(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
@@ -92,11 +97,11 @@ def attend_permutation(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
     return permuted(f.attend, [q, k, v], sigma, [2, 2, 2])
 
 
-@ORDER_OF_KEYS.of(
+@ORDER_OF_KEYS.formula(
     "attention",
     "attend",
     names=(("keys and values permuted", "as they are"),),
-    **THREE,
+    **QKV,
     sigma="permutation n",
 )
 def order_of_keys(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
@@ -106,11 +111,13 @@ def order_of_keys(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
 
 EQUAL_VALUES = (("the output for equal values", "that value"),)
 NO_MORE_QUERIES = "real B H n D"
-"""As many queries as keys: of more, a mask that is aligned at the end shows the first no key."""
+"""As many queries as keys: a mask aligned at the end hides all keys from the first of more."""
 
 
-@SUM_TO_ONE.of("attention", "attend", names=EQUAL_VALUES, q=NO_MORE_QUERIES, k=KEYS, c="real B D")
-@SUM_TO_ONE.of(
+@SUM_TO_ONE.formula(
+    "attention", "attend", names=EQUAL_VALUES, q=NO_MORE_QUERIES, k=KEYS, c="real B D"
+)
+@SUM_TO_ONE.formula(
     "attention",
     "attend",
     names=EQUAL_VALUES,
@@ -126,13 +133,13 @@ def rows_sum_to_one(f: Any, q: Any, k: Any, c: Any) -> Sides:
     return f.attend(q, k, xp.broadcast_to(one, k.shape)), xp.broadcast_to(one, q.shape)
 
 
-@SHIFT_OF_SCORES.of(
+@SHIFT_OF_SCORES.formula(
     "attention",
     "attend",
     names=(("the output with one vector added to all keys", "the output as it was"),),
     sizes=({"r": 5, "n": 5},),
     unsaid="large scores give no NaN",
-    **THREE,
+    **QKV,
     c="real B G D",
     inputs=(
         *OF_CALLS["attend"],
@@ -151,12 +158,12 @@ LARGE = tuple(
 )
 
 
-@SHIFT_OF_SCORES.of(
+@SHIFT_OF_SCORES.formula(
     "attention",
     "attend",
     floats=True,
     inputs=LARGE,
-    **THREE,
+    **QKV,
     names=(("the output at large scores, times 0,", "0"),),
     unsaid="a number added to all scores",
 )
@@ -165,7 +172,7 @@ def large_scores(f: Any, q: Any, k: Any, v: Any) -> Sides:
     return 0 * f.attend(q, k, v), 0 * q
 
 
-@QUERIES_APART.of(
+@QUERIES_APART.formula(
     "attention",
     "attend",
     q3="real B H m D",
@@ -185,7 +192,7 @@ def large_scores(f: Any, q: Any, k: Any, v: Any) -> Sides:
             for name in ("q3", "q4")
         ),
     ),
-    unsaid="by being there",
+    unsaid="the number of other queries",
 )
 def other_queries(
     f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any, q3: Any, q4: Any
@@ -199,11 +206,11 @@ def other_queries(
     return [last[:, :, :n], first[:, :, n:]], [plain[:, :, :n], plain[:, :, n:]]
 
 
-@QUERIES_APART.of(
+@QUERIES_APART.formula(
     "attention",
     "attend",
     sizes=({"r": 2, "n": 5, "m": 3},),
-    **THREE,
+    **QKV,
     q2="real B H m D",
     names=(("the first queries", "the same alone"), ("the last queries", "the same alone")),
 )
@@ -213,13 +220,13 @@ def queries_alone(f: Any, q: Any, k: Any, v: Any, q2: Any) -> Sides:
     return [whole[:, :, :r], whole[:, :, r:]], [f.attend(q, k, v), f.attend(q2, k, v)]
 
 
-@GROUPS.of(
+@GROUPS.formula(
     "attention",
     "attend",
     names=(("heads of a group", "the same, other keys and values in the other groups"),),
     sizes=({"r": 5, "n": 5},),
-    unsaid="heads of a group use its keys alike",
-    **THREE,
+    unsaid="all heads of a group use its keys in the same way",
+    **QKV,
     k2=KEYS,
     v2=KEYS,
 )
@@ -245,13 +252,13 @@ def _one_of(own: Any, others: Any, place: int) -> Any:
     return array_namespace(own).concat(parts, axis=1)
 
 
-@HEADS_APART.of(
+@HEADS_APART.formula(
     "attention",
     "attend",
-    names=(("a head", "the same, all other heads changed"),),
+    names=(("a head", "the same head, with all other heads changed"),),
     sizes=({"r": 5, "n": 5},),
     unsaid="other numbers of heads",
-    **THREE,
+    **QKV,
     q2=QUERIES,
     k2=KEYS,
     v2=KEYS,
@@ -272,13 +279,13 @@ def heads_apart(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Si
     return left, right
 
 
-@SHOWN.of(
+@SHOWN.formula(
     "attention",
     "weights",
     sizes=({"r": 5, "n": 5},),
-    **THREE,
+    **QKV,
     names=(("values times the weights that are returned", "the output"),),
-    inputs=SOME,
+    inputs=ATTENTION_INPUTS,
 )
 def weights_as_shown(f: Any, q: Any, k: Any, v: Any) -> Sides:
     """Σ_j w_ij v_j = attend(q, k, v)_i, each head with the values of its group."""
@@ -288,7 +295,7 @@ def weights_as_shown(f: Any, q: Any, k: Any, v: Any) -> Sides:
     return xp.stack(read, axis=1), f.attend(q, k, v)
 
 
-@TRANSLATION.of(
+@TRANSLATION.formula(
     "attention",
     "whole_layer",
     names=(("from place 0", "from a later place"),),

@@ -9,30 +9,30 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .law import KEYS, QUERIES, SOME, THREE, TOKENS, Inputs, Law, Sides, zero_of_each
+from .law import ATTENTION_INPUTS, KEYS, QKV, QUERIES, TOKENS, Inputs, Law, Sides, zero_of_each
 from .masks import FAR, looked_at
 
 TRUE_MEANS = Law(
     "true-means-visible",
     "attention mask",
     "masks",
-    "a mask of truth values hides what it says it hides",
+    "a boolean mask hides exactly the keys that it marks as hidden",
 )
 _law = partial(Law, kinds="attention", group="masks")
 HIDDEN = _law(
     "hidden-keys-do-nothing",
-    says="keys that are hidden have no influence, however large the numbers in them (inf and NaN "
-    "are reported)",
+    says="hidden keys have no influence, however large their entries (inf and NaN are reported)",
 )
-MASK_ADDS = _law("mask-adds", says="a mask of numbers adds exactly these to the scores")
+MASK_ADDS = _law("mask-adds", says="a numeric mask is added to the scores as it is")
 HIDDEN_ROWS = _law(
-    "hidden-rows", says="a query that sees no key reads zeros or what is declared, and never NaN"
+    "hidden-rows",
+    says="the output of a query that sees no key is as declared, and NaN only if so declared",
 )
 FINITE = "the hidden numbers are finite"
-DOCUMENTS = _law("documents-apart", says="documents packed into one row do not see each other")
+DOCUMENTS = _law("documents-apart", says="documents packed into one row do not affect each other")
 
 
-@TRUE_MEANS.of(
+@TRUE_MEANS.formula(
     "mask",
     "masked",
     of_sizes=True,
@@ -57,7 +57,7 @@ def _mask(f: Any, q: Any, k: Any, keep: Any) -> Any:
     return xp.broadcast_to(rows, (q.shape[0], 1, q.shape[2], k.shape[2]))
 
 
-@TRUE_MEANS.of(
+@TRUE_MEANS.formula(
     "mask",
     "padded",
     of_sizes=True,
@@ -90,10 +90,10 @@ def _masks(f: Any, q: Any, k: Any, keep: Any) -> list[Any]:
 
 
 ALL_TRUE = (("the output under a mask that is all True", "the output without a mask"),)
-KEPT: dict[str, Any] = {**THREE, "keep": "keep B n"}
+KEPT: dict[str, Any] = {**QKV, "keep": "keep B n"}
 
 
-@TRUE_MEANS.of("attention", "attend_keeping", names=ALL_TRUE, floats=True, **THREE)
+@TRUE_MEANS.formula("attention", "attend_keeping", names=ALL_TRUE, floats=True, **QKV)
 def all_true(f: Any, q: Any, k: Any, v: Any) -> Sides:
     """A mask that is all True does not change the output."""
     xp, shape = array_namespace(q), (q.shape[0], 1, q.shape[2], k.shape[2])
@@ -101,7 +101,7 @@ def all_true(f: Any, q: Any, k: Any, v: Any) -> Sides:
     return f.attend_keeping(q, k, v, every), f.attend(q, k, v)
 
 
-@TRUE_MEANS.of(
+@TRUE_MEANS.formula(
     "attention",
     "weighs",
     floats=True,
@@ -129,7 +129,7 @@ QUERIES_COUNT: dict[str, Any] = {
 }
 
 
-@TRUE_MEANS.of(
+@TRUE_MEANS.formula(
     "attention",
     "counting",
     floats=True,
@@ -142,7 +142,7 @@ def queries_that_count(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     return (xp.where(own, f.counting(q, k, v, keep), zero), xp.where(own, f.attend(q, k, v), zero))
 
 
-@TRUE_MEANS.of(
+@TRUE_MEANS.formula(
     "attention",
     "heeds",
     floats=True,
@@ -155,7 +155,7 @@ def queries_that_do_not(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     return xp.where(keep, 0 * same + 1, same), xp.where(keep, 0 * same + 1, 0 * same)
 
 
-@TRUE_MEANS.of("attention", "hide", names=ALL_TRUE, floats=True, x=TOKENS)
+@TRUE_MEANS.formula("attention", "hide", names=ALL_TRUE, floats=True, x=TOKENS)
 def all_count(f: Any, x: Any) -> Sides:
     """A mask of tokens that is all True does not change the output of the layer."""
     xp = array_namespace(x)
@@ -171,7 +171,9 @@ ADDED = (
 SQUARE_AND_ONE: tuple[dict[str, int], ...] = ({"r": 5, "n": 5}, {"r": 1})  # as in decoding
 
 
-@MASK_ADDS.of("attention", "attend_added", names=ADDED, **THREE, m="real B r n", inputs=SOME)
+@MASK_ADDS.formula(
+    "attention", "attend_added", names=ADDED, **QKV, m="real B r n", inputs=ATTENTION_INPUTS
+)
 def mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
     """attend(q, k, v; m)_i (Σ_j p_ij e^m_ij + s) = Σ_j p_ij e^m_ij v_j, s the weight of a sink."""
     xp, shape = array_namespace(q), (q.shape[0], 1, q.shape[2], k.shape[2])
@@ -180,14 +182,19 @@ def mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
     return _multiplied(xp, v, xp.exp(mask), plain, f.attend_added(q, k, v, mask))
 
 
-@MASK_ADDS.of("attention", "attend_lowered", names=ADDED, inputs=SOME, **KEPT)
+@MASK_ADDS.formula("attention", "attend_lowered", names=ADDED, inputs=ATTENTION_INPUTS, **KEPT)
 def mask_hides(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same for a mask of 0 and −∞."""
     return _left(f, q, k, v, keep, f.attend_lowered)
 
 
-@TRUE_MEANS.of(
-    "attention", "attend_keeping", names=ADDED, sizes=SQUARE_AND_ONE, inputs=SOME, **KEPT
+@TRUE_MEANS.formula(
+    "attention",
+    "attend_keeping",
+    names=ADDED,
+    sizes=SQUARE_AND_ONE,
+    inputs=ATTENTION_INPUTS,
+    **KEPT,
 )
 def true_is_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same for truth values, with the factor 1 where they are True and 0 elsewhere."""
@@ -228,7 +235,7 @@ def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any) -> Sides:
     return xp.stack(left, axis=2), xp.stack(right, axis=2)
 
 
-ONE: dict[str, Any] = {**THREE, "i": "index r"}
+ONE: dict[str, Any] = {**QKV, "i": "index r"}
 
 
 def _own(f: Any, mask: Any, i: Any) -> Any:
@@ -236,7 +243,7 @@ def _own(f: Any, mask: Any, i: Any) -> Any:
     return mask[:, 0 if f.by_key else i][:, None, :, None]
 
 
-@MASK_ADDS.of("attention", "attend_plus", names=ADDED, m="real B r n", **ONE)
+@MASK_ADDS.formula("attention", "attend_plus", names=ADDED, m="real B r n", **ONE)
 def one_mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any, i: Any) -> Sides:
     """The same for any one query, among any number of them."""
     factor, one = array_namespace(q).exp(_own(f, m, i)), 0 * v + 1
@@ -248,7 +255,7 @@ def one_mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any, i: Any) -> Sides:
     return f.attend_plus(q, k, v, m)[:, :, i] * total, plain(factor * v)
 
 
-@HIDDEN_ROWS.of(
+@HIDDEN_ROWS.formula(
     "attention",
     "attend_blinded",
     floats=True,
@@ -275,7 +282,7 @@ def hidden_rows(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     return left, right
 
 
-@HIDDEN_ROWS.of(
+@HIDDEN_ROWS.formula(
     "attention",
     "hide",
     floats=True,
@@ -307,7 +314,7 @@ def _of_no_key(f: Any, xp: Any, q: Any, v: Any) -> Any:
     return own[:, :, None] + 0 * q
 
 
-@HIDDEN.of(
+@HIDDEN.formula(
     "attention",
     "hide",
     names=(("padded", "the same, other tokens in the padding"),),
@@ -330,7 +337,7 @@ def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
     return xp.where(kept, one, zero), xp.where(kept, other, zero)
 
 
-@HIDDEN.of(
+@HIDDEN.formula(
     "attention",
     "reading",
     names=(("hidden tokens of a context", "the same, other numbers in them"),),
@@ -351,13 +358,13 @@ def hidden_context(f: Any, x: Any, y: Any, z: Any, keep: Any) -> Sides:
     return f.reading(x, y, keep), f.reading(x, changed, keep)
 
 
-@HIDDEN.of(
+@HIDDEN.formula(
     "attention",
     "attend_masked",
     names=(("hidden keys", "the same, other numbers in them"),),
     sizes=SQUARE_AND_ONE,
     unsaid="infinite numbers and NaN",
-    **THREE,
+    **QKV,
     k2=KEYS,
     v2=KEYS,
     keep="keep B n",
@@ -398,7 +405,7 @@ def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> 
     return left, right
 
 
-@HIDDEN.of(
+@HIDDEN.formula(
     "attention",
     "attend_under",
     names=(("hidden keys", "the same, other numbers in them"),),
@@ -415,7 +422,7 @@ def hidden_from_one(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, seen: Any,
     return f.attend_under(q, k, v, seen)[:, :, i], other[:, :, i]
 
 
-@DOCUMENTS.of(
+@DOCUMENTS.formula(
     "attention",
     "documents",
     unsaid="documents of other lengths",

@@ -94,12 +94,12 @@ OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
     "rotate": _lengths("BAnr", (1, 1, 2, 3), (2, 1, 3, 4), (2, 2, 4, 4), ("H", 1, "H", 2)),
 }
 
-SOME = _lengths("Brn", (1, 3, 3), (3, 6, 6), (2, 2, 5), (3, 1, 4), (2, "H", "H"))
+ATTENTION_INPUTS = _lengths("Brn", (1, 3, 3), (3, 6, 6), (2, 2, 5), (3, 1, 4), (2, "H", "H"))
 
 Sides = tuple[Any, Any]
 VECTORS, TOKENS = "real B H n D", "real B n E"
 QUERIES, KEYS = "real B H r D", "real B G n D"
-THREE: dict[str, Any] = {"q": QUERIES, "k": KEYS, "v": KEYS}
+QKV: dict[str, Any] = {"q": QUERIES, "k": KEYS, "v": KEYS}
 SQUARE: dict[str, Any] = {
     "q": VECTORS,
     "k": KEYS,
@@ -172,7 +172,7 @@ class Formula:
         sides = self.shown if shown and self.shown is not None else self.sides
         found = [sides(calls, **values)]
         if self.rotates and self.id != "relative" and calls.key is not calls.rotate:
-            found.append(sides(of_keys(calls), **values))
+            found.append(sides(key_calls(calls), **values))
         if len(found) == 1:
             return found[0]
         left, right = ([part for both in found for part in _listed(both[side])] for side in (0, 1))
@@ -203,17 +203,17 @@ class Law:
         """The kinds of code that the law applies to."""
         return tuple(self.kinds.split())
 
-    def of(
-        self, kind: str, call: str, **told: Any
+    def formula(
+        self, kind: str, call: str, **options: Any
     ) -> Callable[[Callable[..., Sides]], Callable[..., Sides]]:
         """Return a decorator that adds a formula for this kind of code and this call.
 
-        ``told`` has fields of :class:`Formula`; any other name is that of a given array.
+        ``options`` has fields of :class:`Formula`; any other name is that of a given array.
         """
         if kind not in self.about:
             raise ValueError(f"{self.id} is a law of {self.kinds}, not of {kind} code")
         own = {one.name for one in fields(Formula)}
-        given = {name: told.pop(name) for name in [*told] if name not in own}
+        given = {name: options.pop(name) for name in [*options] if name not in own}
         if strange := [name for name, kind in given.items() if not isinstance(kind, str)]:
             raise TypeError(
                 f"wanted what {', '.join(strange)} is in words, such as 'positions n', or a field "
@@ -221,7 +221,7 @@ class Law:
             )
 
         def wrap(sides: Callable[..., Sides]) -> Callable[..., Sides]:
-            self.formulas.append(Formula(self.id, kind, call, given, sides, **told))
+            self.formulas.append(Formula(self.id, kind, call, given, sides, **options))
             return sides
 
         return wrap
@@ -231,7 +231,7 @@ def _listed(side: Any) -> list[Any]:
     return side if isinstance(side, list) else [side]
 
 
-def of_keys(calls: SimpleNamespace) -> SimpleNamespace:
+def key_calls(calls: SimpleNamespace) -> SimpleNamespace:
     """Return the same calls, with keys in place of queries."""
     return SimpleNamespace(**{**vars(calls), "rotate": calls.key, "in_order": calls.key_in_order})
 

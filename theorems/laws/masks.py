@@ -13,39 +13,39 @@ CAUSAL = Law(
     "causal",
     "attention mask layer",
     "masks",
-    "no output depends on a later token, by value and by gradient",
+    "no output depends on later tokens, in value or in gradient",
     always=False,
 )
 PAST = Law(
     "past-is-used",
     "attention mask",
     "masks",
-    "every earlier token that should be seen has an influence",
+    "every earlier token that should be visible has an influence",
     always=False,
 )
 ALIGNMENT = Law(
     "alignment",
     "attention mask",
     "masks",
-    "with fewer queries than keys the last query sees all that the declaration says",
+    "with fewer queries than keys, the last query sees all keys that are declared visible to it",
 )
 WINDOW = Law(
     "window-as-declared",
     "attention mask",
     "masks",
-    "a query sees exactly as many keys as the window declares",
+    "each query sees exactly the keys in its declared window",
     always=False,
 )
 CHANGED = (("the first outputs", "the same with other tokens after them"),)
 LEFT_OUT = (("the first outputs", "the same with no tokens after them"),)
 PULLED = (("the gradient of the first outputs at later tokens", "none"),)
 Keys = list[int] | None
-PART = "later tokens may be left out"
-FEW = tuple(
+LATER_TOKENS_OMITTED = "omission of the later tokens"
+SHORT_INPUTS = tuple(
     Inputs(lengths={"B": b, "n": n, "r": m, "m": m})
     for b, n, m in ((1, 1, 2), (1, 2, 1), (3, 1, 5), (3, 3, 3), (3, 5, 1), (5, 2, 3), (2, "H", 1))
 )
-LONG = tuple(  # more than two blocks of 64, a common block size of kernels
+LONG_INPUTS = tuple(  # more than two blocks of 64, a common block size of kernels
     Inputs(lengths={"B": 1, "n": n, "r": 130 - n, "m": 130 - n}) for n in (1, 63, 64, 65, 128, 129)
 )
 
@@ -77,39 +77,51 @@ def _of_tokens(kind: str, call: str) -> None:
         return {"x": alone, "y": whole[:, x.shape[1] :]}
 
     tokens: dict[str, Any] = {"x": TOKENS, "y": "real B r E"}
-    CAUSAL.of(
+    CAUSAL.formula(
         kind,
         call,
         names=CHANGED,
         sizes=({"n": 1},),
-        unsaid=PART,
-        inputs=FEW + LONG,
+        unsaid=LATER_TOKENS_OMITTED,
+        inputs=SHORT_INPUTS + LONG_INPUTS,
         **tokens,
         z="real B r E",
     )(changed)
-    CAUSAL.of(
-        kind, call, names=LEFT_OUT, sizes=({"n": 1},), inputs=FEW, again=left_out_again, **tokens
+    CAUSAL.formula(
+        kind,
+        call,
+        names=LEFT_OUT,
+        sizes=({"n": 1},),
+        inputs=SHORT_INPUTS,
+        again=left_out_again,
+        **tokens,
     )(left_out)
-    for other, few in ((f"{call}_paths", FEW), (f"{call}_trained", FEW[:3])):
-        CAUSAL.of(
+    for other, few in ((f"{call}_paths", SHORT_INPUTS), (f"{call}_trained", SHORT_INPUTS[:3])):
+        CAUSAL.formula(
             kind,
             other,
             names=CHANGED,
-            unsaid=PART,
+            unsaid=LATER_TOKENS_OMITTED,
             inputs=few,
             floats=True,
             **tokens,
             z="real B r E",
         )(partial(changed, calls=other))
-    CAUSAL.of(kind, f"{call}_pulled", names=PULLED, unsaid=PART, inputs=FEW, floats=True, **tokens)(
-        pulled
-    )
+    CAUSAL.formula(
+        kind,
+        f"{call}_pulled",
+        names=PULLED,
+        unsaid=LATER_TOKENS_OMITTED,
+        inputs=SHORT_INPUTS,
+        floats=True,
+        **tokens,
+    )(pulled)
 
 
 _of_tokens("attention", "layer")
 _of_tokens("layer", "call")
 
-OTHERS: dict[str, Any] = {"k3": "real B G m D", "v3": "real B G m D"}
+OTHER_KEYS_AND_VALUES: dict[str, Any] = {"k3": "real B G m D", "v3": "real B G m D"}
 
 
 def _listed(calls: Any) -> list[Any]:
@@ -138,19 +150,21 @@ def _attend_changed(
     return one, other
 
 
-CAUSAL.of(
+CAUSAL.formula(
     "attention",
     "attend",
     names=CHANGED,
     sizes=({"n": 1},),
-    unsaid=PART,
-    inputs=FEW + LONG,
-    **OTHERS,
+    unsaid=LATER_TOKENS_OMITTED,
+    inputs=SHORT_INPUTS + LONG_INPUTS,
+    **OTHER_KEYS_AND_VALUES,
     **SQUARE,
 )(_attend_changed)
 
 
-@CAUSAL.of("attention", "attend", names=LEFT_OUT, sizes=({"n": 1},), inputs=FEW, **SQUARE)
+@CAUSAL.formula(
+    "attention", "attend", names=LEFT_OUT, sizes=({"n": 1},), inputs=SHORT_INPUTS, **SQUARE
+)
 def causal_attend(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
     """The first outputs do not depend on whether there are later keys and values."""
     xp = array_namespace(q)
@@ -160,13 +174,26 @@ def causal_attend(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> 
 
 
 for _calls in ("attended_paths", "attend_trained"):
-    CAUSAL.of(
-        "attention", _calls, names=CHANGED, unsaid=PART, inputs=FEW, floats=True, **OTHERS, **SQUARE
+    CAUSAL.formula(
+        "attention",
+        _calls,
+        names=CHANGED,
+        unsaid=LATER_TOKENS_OMITTED,
+        inputs=SHORT_INPUTS,
+        floats=True,
+        **OTHER_KEYS_AND_VALUES,
+        **SQUARE,
     )(partial(_attend_changed, calls=_calls))
 
 
-@CAUSAL.of(
-    "attention", "attend_pulled", names=PULLED, unsaid=PART, inputs=FEW, floats=True, **SQUARE
+@CAUSAL.formula(
+    "attention",
+    "attend_pulled",
+    names=PULLED,
+    unsaid=LATER_TOKENS_OMITTED,
+    inputs=SHORT_INPUTS,
+    floats=True,
+    **SQUARE,
 )
 def no_gradient(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
     """The gradients of the first outputs with respect to later inputs are 0."""
@@ -176,7 +203,7 @@ def no_gradient(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Si
     return [grad[:, :, n:] for grad in found], [0 * q2, 0 * k2, 0 * v2]
 
 
-def _places(f: Any, xp: Any, queries: int, keys: int) -> Any:
+def _declared_visibility(f: Any, xp: Any, queries: int, keys: int) -> Any:
     """Return the declared visibility of keys, (queries, keys); None if every key is visible."""
     ahead = xp.arange(keys)[None, :] - xp.arange(queries)[:, None]
     last = keys - queries if f.at_end else 0
@@ -186,22 +213,28 @@ def _places(f: Any, xp: Any, queries: int, keys: int) -> Any:
     return (ahead > last - f.window) & (ahead < last + f.window) if f.window else None
 
 
-def _seen(f: Any, x: Any, y: Any) -> Sides:
+def _mask_visibility(f: Any, x: Any, y: Any) -> Sides:
     """Return the visibility of keys in a mask, as 1 or 0, and the declared visibility."""
-    return _beside(f, f.visible(x, y), (x.shape[0], y.shape[0]))
+    return _with_declared_visibility(f, f.visible(x, y), (x.shape[0], y.shape[0]))
 
 
-def _shown(f: Any, q: Any, k: Any, keys: Keys = None, *, every: bool = False) -> Sides:
+def _attention_visibility(
+    f: Any, q: Any, k: Any, keys: Keys = None, *, every: bool = False
+) -> Sides:
     """Return the same for attention code: a key is visible if it has weight at scores 0."""
-    return _beside(f, f.shown(q, k, keys, every), (q.shape[2], k.shape[2]), keys, every)
+    return _with_declared_visibility(
+        f, f.shown(q, k, keys, every), (q.shape[2], k.shape[2]), keys, every
+    )
 
 
-def _reached(f: Any, x: Any, y: Any, keys: Keys = None, *, every: bool = False) -> Sides:
+def _layer_visibility(f: Any, x: Any, y: Any, keys: Keys = None, *, every: bool = False) -> Sides:
     """Return the same for a layer: a token is visible if changing it from x to y has an effect."""
-    return _beside(f, f.reached(x, y, keys, every), (x.shape[1], x.shape[1]), keys, every)
+    return _with_declared_visibility(
+        f, f.reached(x, y, keys, every), (x.shape[1], x.shape[1]), keys, every
+    )
 
 
-def _beside(
+def _with_declared_visibility(
     f: Any, visible: Any, sizes: tuple[int, int], some: Keys = None, every: bool = False
 ) -> Sides:
     """Return the visibility found and the declared one.
@@ -209,7 +242,7 @@ def _beside(
     If only some keys are examined: for these, and for the last query unless for ``every`` one.
     """
     xp, one = array_namespace(visible), 0 * visible + 1
-    declared = _places(f, xp, *sizes)
+    declared = _declared_visibility(f, xp, *sizes)
     if declared is not None:
         one = xp.where(declared if some is None or every else declared[-1], one, 0 * one)
     if some is not None:
@@ -222,16 +255,16 @@ def _beside(
 
 SEEN = (("what the mask shows", "what it should show"),)
 SQUARES = tuple(Inputs(lengths={"n": n}) for n in (2, 3, 4, 5, 6, 8, 12, 33, 130, "W"))
-FEWER = tuple(Inputs(lengths={"r": r, "n": n}) for r, n in ((1, 2), (1, 5), (2, 5), (3, 4)))
+FEWER_QUERIES = tuple(Inputs(lengths={"r": r, "n": n}) for r, n in ((1, 2), (1, 5), (2, 5), (3, 4)))
 FAR = 35  # of more keys, only those near the edge of the last query's window are examined
 PAIRS: tuple[tuple[str, str, Any, dict[str, Any]], ...] = (
-    ("attention", "shown", _shown, {"q": QUERIES, "k": KEYS}),
-    ("attention", "reached", _reached, {"x": TOKENS, "y": TOKENS}),
+    ("attention", "shown", _attention_visibility, {"q": QUERIES, "k": KEYS}),
+    ("attention", "reached", _layer_visibility, {"x": TOKENS, "y": TOKENS}),
 )
-"""What attention code and layers show, in the place of a mask: read off what they give."""
+"""How the visibility of keys is read off attention code and layers, which have no mask."""
 
 
-@CAUSAL.of(
+@CAUSAL.formula(
     "mask",
     "masked",
     of_sizes=True,
@@ -274,16 +307,16 @@ def looked_at(many: int) -> list[int]:
 
 LEAST, SCORES = 5, 1 << 20
 USED = (("the keys that are seen of those that should be", "those that should be"),)
-PAST.of(
+PAST.formula(
     "mask",
     "masked",
     of_sizes=True,
     x="real r",
     y="real n",
     names=(("the keys that the mask shows of those it should show", "those it should show"),),
-)(_past(_seen))
+)(_past(_mask_visibility))
 for _kind, _call, _read, _given in PAIRS:
-    PAST.of(
+    PAST.formula(
         _kind,
         _call,
         names=USED,
@@ -291,13 +324,13 @@ for _kind, _call, _read, _given in PAIRS:
         **_given,
         inputs=(
             *(Inputs(lengths={"r": n, "n": n}) for n in (2, 3, 6, 33)),
-            *(FEWER[1:3] if "q" in _given else ()),
+            *(FEWER_QUERIES[1:3] if "q" in _given else ()),
         ),
     )(_past(_read, 2 if "q" in _given else 1))
 
 
-WINDOW.of("mask", "masked", of_sizes=True, x="real n", y="real n", names=SEEN, inputs=SQUARES)(
-    _seen
+WINDOW.formula("mask", "masked", of_sizes=True, x="real n", y="real n", names=SEEN, inputs=SQUARES)(
+    _mask_visibility
 )
 
 
@@ -313,7 +346,7 @@ def _in_window(seen: Any, axis: int) -> Any:
 
 
 for _kind, _call, _read, _given in PAIRS:
-    WINDOW.of(
+    WINDOW.formula(
         _kind,
         _call,
         names=(("what is seen", "what should be seen"),),
@@ -323,26 +356,26 @@ for _kind, _call, _read, _given in PAIRS:
     )(_in_window(_read, 2 if "q" in _given else 1))
 
 
-ALIGNMENT.of("mask", "masked", of_sizes=True, x="real r", y="real n", names=SEEN, inputs=FEWER)(
-    _seen
-)
-ALIGNMENT.of(
+ALIGNMENT.formula(
+    "mask", "masked", of_sizes=True, x="real r", y="real n", names=SEEN, inputs=FEWER_QUERIES
+)(_mask_visibility)
+ALIGNMENT.formula(
     "attention",
     "shown",
     names=(("what is seen", "what should be seen"),),
     floats=True,
-    inputs=FEWER,
+    inputs=FEWER_QUERIES,
     q=QUERIES,
     k=KEYS,
-)(_shown)
+)(_attention_visibility)
 
 
-@ALIGNMENT.of(
+@ALIGNMENT.formula(
     "attention",
     "attend",
     names=(("the last queries alone", "the last of all"),),
     sizes=({"n": 1, "m": 4},),
-    unsaid="what the last of as many queries as keys sees",
+    unsaid="what the last query sees with as many queries as keys",
     **SQUARE,
 )
 def alignment(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:

@@ -123,12 +123,12 @@ PROGRAMS = (
         rotated,
         {
             "relative": {
-                "offset of their positions alone": lambda x, p: rotated(x, p * p),
+                "only on their offset": lambda x, p: rotated(x, p * p),
                 "no other position is seen": lambda x, p: rotated(x, p - p[:, :1]),
                 "nor that of another row": lambda x, p: rotated(x, p[:1] + 0 * p),
             },
             "norm": {
-                "one number for all channels": lambda x, p: half_longer(rotated(x, p)),
+                "one factor for all channels": lambda x, p: half_longer(rotated(x, p)),
                 "the same at every position": lambda x, p: (
                     rotated(x, p) * (1.0 + p)[:, None, :, None]
                 ),
@@ -139,7 +139,7 @@ PROGRAMS = (
             "composition": {
                 "angles add up": lambda x, p: rotated(x, p * p),
                 "nothing is rotated at 0": lambda x, p: rotated(x, p + 1),
-                "the factor is that of every head": lambda x, p: first_head_longer(rotated(x, p)),
+                "the same factor for every head": lambda x, p: first_head_longer(rotated(x, p)),
                 "and of every token": lambda x, p: longer_by_place(rotated(x, p)),
                 "and of every row": lambda x, p: first_row_longer(rotated(x, p)),
             },
@@ -148,20 +148,20 @@ PROGRAMS = (
                 "multiples": lambda x, p: rotated(x, p) * x,
             },
             "identity-at-zero": {
-                "a vector stays": lambda x, p: rotated(x, p + 1),
-                "a common factor": lambda x, p: half_longer(rotated(x, p)),
-                "the factor is that of every head": lambda x, p: first_head_longer(rotated(x, p)),
+                "vectors are unchanged": lambda x, p: rotated(x, p + 1),
+                "one factor": lambda x, p: half_longer(rotated(x, p)),
+                "the same factor for every head": lambda x, p: first_head_longer(rotated(x, p)),
                 "and of every token": lambda x, p: longer_by_place(rotated(x, p)),
                 "and of every row": lambda x, p: first_row_longer(rotated(x, p)),
             },
             "every-head-alike": {
-                "in the same way": lambda x, p: first_head_longer(rotated(x, p)),
+                "rotated in the same way": lambda x, p: first_head_longer(rotated(x, p)),
                 "no other head is seen": lambda x, p: (
                     rotated(x, p) + array_namespace(x).mean(x, axis=1, keepdims=True)
                 ),
             },
             "follows-its-ids": {
-                "tokens permuted": at_own_place,
+                "tokens with their position ids": at_own_place,
                 "each row has its own": lambda x, p: rotated(x, p[:1] + 0 * p),
             },
             "rows-of-batch-apart": {
@@ -174,18 +174,18 @@ PROGRAMS = (
         "attention attend",
         attend,
         {
-            "order-of-keys": {"keys and values permuted": by_place},
+            "order-of-keys": {"keys and values together": by_place},
             "permutation": {"tokens permuted": by_place},
             "rows-sum-to-one": {
                 "weights of every query": over_queries,
-                "add up to one": lambda q, k, v: 2.0 * attend(q, k, v),
+                "sum to 1": lambda q, k, v: 2.0 * attend(q, k, v),
             },
             "shift-of-scores": {
                 "all scores of a query": lambda q, k, v: weighted(exponentials(q, k), v, 1.0)
             },
             "queries-apart": {
-                "by what it asks": over_queries,
-                "by being there": lambda q, k, v: attend(q, k, v) * (1.0 * q.shape[2]),
+                "the other queries": over_queries,
+                "their number": lambda q, k, v: attend(q, k, v) * (1.0 * q.shape[2]),
             },
             "heads-apart": {
                 "its own queries": heads_mixed,
@@ -205,7 +205,7 @@ PROGRAMS = (
         in_groups,
         {"heads": 4, "groups": 2},
         repeated=lambda q, k, v: attend(q, *(of_heads(x, (0, 1, 0, 1)) for x in (k, v))),
-        the_heads_of_its_group=lambda q, k, v: attend(
+        the_query_heads_of_a_group=lambda q, k, v: attend(
             q, *(of_heads(x, (0, 0, 0, 1)) for x in (k, v))
         ),
         keys=lambda q, k, v: attend(q, of_heads(k, (0, 1, 0, 1)), of_heads(v, (0, 0, 1, 1))),
@@ -223,7 +223,7 @@ PROGRAMS = (
         under_a_mask,
         {
             "hidden-keys-do-nothing": {
-                "keys that are hidden": lambda q, k, v, _seen=None: attend(q, k, v),
+                "hidden keys": lambda q, k, v, _seen=None: attend(q, k, v),
                 "no influence": lambda q, k, v, seen=None: under_a_mask(q, k, v, seen, 0.01),
                 "nor their values": values_leak,
                 "hidden": first_mask,
@@ -233,7 +233,7 @@ PROGRAMS = (
                 "hidden, from one query alone": not_one_by_one,
             },
             "true-means-visible": {
-                "what it says": inverted_mask,
+                "that it marks as hidden": inverted_mask,
                 "hides": lambda q, k, v, _seen=None: attend(q, k, v),
                 "hides what": shows_always,
                 "hides what it": partial(shows_always, own=False),
@@ -263,7 +263,7 @@ PROGRAMS = (
             },
             "causal": {
                 "a later token": mean_of_tokens,
-                "that it is there": lambda x: x * (1.0 * x.shape[1]),
+                "the number of later tokens": lambda x: x * (1.0 * x.shape[1]),
             },
         },
     ),
@@ -287,7 +287,7 @@ PROGRAMS = (
         "attention attend",
         under_numbers,
         {"masks": ("float",)},
-        exactly_these=lambda q, k, v, m=None: under_numbers(q, k, v, None if m is None else 2 * m),
+        as_it_is=lambda q, k, v, m=None: under_numbers(q, k, v, None if m is None else 2 * m),
         adds=lambda q, k, v, _m=None: attend(q, k, v),
         to_the_scores=added_after,
     ),
@@ -296,7 +296,7 @@ PROGRAMS = (
         "attention counting",
         counted,
         {"attend": attend},
-        what_it_says=lambda q, k, v, keep: counted(q, k, v, ~keep),
+        marks_as_hidden=lambda q, k, v, keep: counted(q, k, v, ~keep),
         hides=lambda q, k, v, _keep: attend(q, k, v),
         and_changes_nothing_else=lambda q, k, v, keep: 2.0 * counted(q, k, v, keep),
     ),
@@ -321,8 +321,8 @@ PROGRAMS = (
         "attention weights",
         shares,
         {"attend": attend},
-        what_multiplies=lambda q, k: shares(2 * q, k),
-        of_every_head=lambda q, k: (
+        those_that_multiply=lambda q, k: shares(2 * q, k),
+        in_every_head=lambda q, k: (
             0 * shares(q, k) + array_namespace(q).mean(shares(q, k), axis=1, keepdims=True)
         ),
     ),
@@ -333,9 +333,9 @@ PROGRAMS = (
             "padding-does-nothing": {
                 "padded": lambda x, _keep: mean_of_tokens(x),
                 "rows of different lengths": lambda x, keep: padded(x, keep[:1] | (keep & ~keep)),
-                "what each gives alone": lambda x, keep: padded(x, keep) * (1.0 * x.shape[1]),
+                "the outputs of each alone": lambda x, keep: padded(x, keep) * (1.0 * x.shape[1]),
             },
-            "hidden-keys-do-nothing": {"keys that are hidden": lambda x, _keep: mean_of_tokens(x)},
+            "hidden-keys-do-nothing": {"hidden keys": lambda x, _keep: mean_of_tokens(x)},
         },
         {"layer": mean_of_tokens},
     ),
@@ -345,7 +345,9 @@ PROGRAMS = (
         {
             "padding-does-nothing": {
                 "padded": lambda x, y, keep: read(x, y, keep | ~keep),
-                "what each gives alone": lambda x, y, keep: read(x, y, keep) * (1.0 * y.shape[1]),
+                "the outputs of each alone": lambda x, y, keep: (
+                    read(x, y, keep) * (1.0 * y.shape[1])
+                ),
             },
             "hidden-keys-do-nothing": {
                 "no influence": lambda x, y, keep: (
@@ -362,7 +364,7 @@ PROGRAMS = (
         {"layer": past_tokens},
         one_at_a_time=lambda x, state: fed(x, state, kept=1),
         in_chunks=lambda x, state: fed(x, state, ahead=True),
-        what_all_at_once_give=fed_anew,
+        the_same_outputs_as_all_at_once=fed_anew,
     ),
     _of(
         "step-by-step",
@@ -370,7 +372,7 @@ PROGRAMS = (
         fed,
         {"call": past_tokens},
         one_at_a_time=partial(fed, kept=1),
-        what_all_at_once_give=fed_anew,
+        the_same_outputs_as_all_at_once=fed_anew,
     ),
     _of(
         "documents-apart",
@@ -442,7 +444,7 @@ PROGRAMS = (
                 "multiples": lambda x: rotated_at_place(x) * x,
             },
             "every-head-alike": {
-                "in the same way": lambda x: first_head_longer(rotated_at_place(x))
+                "rotated in the same way": lambda x: first_head_longer(rotated_at_place(x))
             },
             "rows-of-batch-apart": {
                 "a row alone": lambda x: rotated_at_place(less_mean_of_rows(x))
@@ -487,12 +489,12 @@ PROGRAMS = (
         slopes,
         {
             "offset-only": {
-                "on the offset alone": lambda x, y: (
+                "only on the offset": lambda x, y: (
                     slopes(x, y) * (array_namespace(x).arange(y.shape[0]) + 1.0)
                 ),
                 "however many there are": lambda x, y: slopes(x, y) * (1.0 / y.shape[0]),
             },
-            "last-rows": {"the last rows of the bias of all": by_start},
+            "last-rows": {"the last rows of the full bias": by_start},
         },
     ),
     *_each(
@@ -508,7 +510,7 @@ PROGRAMS = (
                 "the last query": partial(visible, at_end=False),
                 "sees all": partial(visible, before=2),
             },
-            "true-means-visible": {"what it says": lambda x, y: ~visible(x, y)},
+            "true-means-visible": {"that it marks as hidden": lambda x, y: ~visible(x, y)},
         },
     ),
     _of(
@@ -525,7 +527,7 @@ PROGRAMS = (
         {
             "products-of-offset": {
                 "their offset alone": lambda x: sines(x, 2),
-                "all are equally long": lambda x: sines(x, longer=0.1),
+                "all rows have the same norm": lambda x: sines(x, longer=0.1),
                 "however many there are": lambda x: sines(x, by_length=True),
             },
             "rows-of-batch-apart": {"a row alone": lambda x: sines(less_mean_of_rows(x))},

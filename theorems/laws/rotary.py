@@ -25,46 +25,43 @@ _law = partial(Law, kinds="rotary", group="structure")
 _declared = partial(Law, kinds="rotary", group="declared")
 RELATIVE = _law(
     "relative",
-    says="the product of a rotated query and a rotated key depends on their offset alone",
+    says="the dot product of a rotated query and a rotated key depends only on their offset",
 )
-NORM = _law(
-    "norm", says="rotating multiplies every length by one number, the same at every position"
-)
+NORM = _law("norm", says="rotation multiplies all norms by one factor, the same at every position")
 COMPOSITION = _law(
     "composition",
-    says="rotating by m and then by n is rotating by m + n, up to the factor at position 0",
+    says="rotation by m and then by n is rotation by m + n, up to the factor at position 0",
 )
-LINEAR = _law("linear", says="rotating is linear in the vector")
+LINEAR = _law("linear", says="rotation is linear in the vector")
 IDENTITY = _law(
     "identity-at-zero",
-    says="with all positions 0 vectors are unchanged, up to one factor and a fixed order of "
-    "channels",
+    says="at position 0 vectors are unchanged, up to one factor and a fixed order of channels",
 )
-HEADS_ALIKE = _law("every-head-alike", says="every head rotates in the same way")
+HEADS_ALIKE = _law("every-head-alike", says="all heads are rotated in the same way")
 FOLLOWS_IDS = _law(
     "follows-its-ids",
-    says="tokens permuted together with their position ids give the results permuted; each "
-    "row has its own ids",
+    says="permuting tokens together with their position ids permutes the results; each row has "
+    "its own ids",
 )
 EQUAL_AXES = _law(
     "equal-axes-are-one",
-    says="a position whose coordinates are all p gives what position p gives on one axis",
+    says="a position with all coordinates p gives the same result as position p on a single axis",
     always=False,
 )
 ROTATED_ONCE = _law(
     "rotated-once",
-    says="queries, keys (and values, where they rotate) are each rotated exactly once",
+    says="queries and keys (and values, if they are rotated) are each rotated exactly once",
 )
 SHIFT_OF_KEYS = _law(
     "shift-of-cached-keys", says="a rotated key shifted by s is the key rotated at its position + s"
 )
 CACHE = _law(
     "cache-keeps-its-positions",
-    says="every key in the cache is the raw key rotated at the position it is said to have",
+    says="every key in the cache is the raw key rotated at its recorded position",
 )
 CONVERSION = _law(
     "conversion-keeps-scores",
-    says="projections converted to another layout give the same scores there",
+    says="projections converted to another layout give the same scores in that layout",
 )
 
 
@@ -98,7 +95,7 @@ ALONE = (
 )
 
 
-@RELATIVE.of(
+@RELATIVE.formula(
     "rotary",
     "rotate",
     shown=same_scores,
@@ -119,7 +116,7 @@ def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     return left, right
 
 
-@RELATIVE.of(
+@RELATIVE.formula(
     "rotary",
     "rotate",
     names=(
@@ -152,7 +149,7 @@ def of_its_own_row(f: Any, x: Any, y: Any, p: Any, p2: Any, o: Any, o2: Any) -> 
     return left, right
 
 
-def as_long_elsewhere(f: Any, x: Any, p: Any, o: Any, **_: Any) -> Sides:
+def same_norm_at_other_position(f: Any, x: Any, p: Any, o: Any, **_: Any) -> Sides:
     """|rotate(x, p)|² = |rotate(x, o)|², and tokens, heads and rows are lengthened equally."""
     left, right = _longer_alike(f.rotate(x, p), x, f.rotate(x, p), x)
     return [_square(f.rotate(x, p)), left], [_square(f.rotate(x, o)), right]
@@ -167,19 +164,19 @@ def _longer_alike(rotated: Any, x: Any, other: Any, y: Any) -> Sides:
 def _with_first(x: Any, y: Any) -> Any:
     """Return x·y, for every token, head and row of x and the first of y.
 
-    Numbers that all equal the one at the first place are equal, so this implies it for all pairs.
+    Numbers that all equal the first are equal to each other, so this implies it for all pairs.
     """
     return x * y[0, 0, 0]
 
 
-LONG = (("|rotated x|²·|y|²", "|x|²·|rotated y|²"),)
+NORM_SIDES = (("|rotated x|²·|y|²", "|x|²·|rotated y|²"),)
 
 
-@NORM.of(
+@NORM.formula(
     "rotary",
     "rotate",
-    shown=as_long_elsewhere,
-    names=LONG,
+    shown=same_norm_at_other_position,
+    names=NORM_SIDES,
     inputs=(
         *(Inputs(lengths={"B": 1}, at={"p": LADDER, "o": o}) for o in ((0,), (1, 0))),
         Inputs(lengths={"B": 2, "n": 3}),
@@ -204,15 +201,15 @@ def _square(x: Any) -> Any:
 
 def nothing_vanishes(f: Any, x: Any, p: Any, **_: Any) -> Any:
     """rotate(1, 0) for the vector 1 of ones, which must have no entry 0."""
-    return f.rotate(0 * x + 1, _zero(f, p))
+    return f.rotate(0 * x + 1, _first_position(f, p))
 
 
-def _zero(f: Any, p: Any) -> Any:
+def _first_position(f: Any, p: Any) -> Any:
     """Return position 0, or the first position of the code."""
     return 0 * p + f.first if f.first else 0 * p
 
 
-@COMPOSITION.of(
+@COMPOSITION.formula(
     "rotary",
     "rotate",
     positive=nothing_vanishes,
@@ -238,7 +235,7 @@ def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
     positive; otherwise both sides could be 0.  In code without a position 0, positions are counted
     from its first, and nothing is required of what it does there.
     """
-    rotate, zero = f.in_order, _zero(f, p)
+    rotate, zero = f.in_order, _first_position(f, p)
     twice, once = composed(rotate, x, m, p, m + p - f.first if f.first else m + p)
     if f.first:
         return twice, rotate(once, zero)
@@ -251,7 +248,7 @@ def _multiplied(a: Any, x: Any, b: Any, y: Any) -> Sides:
     return _with_first(a, y), _with_first(x, b)
 
 
-@LINEAR.of(
+@LINEAR.formula(
     "rotary",
     "rotate",
     names=(("a·x + y rotated", "a·x rotated + y rotated"),),
@@ -266,7 +263,7 @@ def rotated_linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
     return linear(lambda x: f.rotate(x, p), x, y, a)
 
 
-@IDENTITY.of(
+@IDENTITY.formula(
     "rotary",
     "rotate",
     x=VECTORS,
@@ -295,16 +292,16 @@ def identity_at_zero(f: Any, x: Any, y: Any, p: Any) -> Sides:
     return [one, longer * apart], [other, 0 * apart]
 
 
-ALIKE = (
+HEADS_SIDES = (
     ("heads permuted", "the results permuted"),
     ("the first head beside others", "the first head"),
 )
 
 
-@HEADS_ALIKE.of(
+@HEADS_ALIKE.formula(
     "rotary",
     "rotate",
-    names=ALIKE,
+    names=HEADS_SIDES,
     x=VECTORS,
     y=VECTORS,
     p="position B n",
@@ -324,7 +321,7 @@ def _heads_alike(rotate: Callable[[Any], Any], x: Any, y: Any, sigma: Any) -> Si
     return [moved, rotate(own)[:, :1]], [heads, rotate(x)[:, :1]]
 
 
-@FOLLOWS_IDS.of(
+@FOLLOWS_IDS.formula(
     "rotary",
     "rotate",
     x=VECTORS,
@@ -356,7 +353,7 @@ def follows_its_ids(f: Any, x: Any, p: Any, o: Any, sigma: Any, rho: Any) -> Sid
     return [left for left, _ in sides], [right for _, right in sides]
 
 
-@RELATIVE.of(
+@RELATIVE.formula(
     "rotary",
     "running",
     names=(("scores further along", "scores"),),
@@ -369,14 +366,20 @@ def running_relative(f: Any, q: Any, k: Any, z: Any) -> Sides:
     return _later(f, q, z) @ _later(f, k, z).mT, f.running(q) @ f.running(k).mT
 
 
-def as_long_later(f: Any, x: Any, z: Any, **_: Any) -> Sides:
+def same_norm_later(f: Any, x: Any, z: Any, **_: Any) -> Sides:
     """Vectors are as long r tokens later as at the start, and all tokens are treated equally."""
     left, right = _longer_alike(f.running(x), x, f.running(x), x)
     return [_square(_later(f, x, z)), left], [_square(f.running(x)), right]
 
 
-@NORM.of(
-    "rotary", "running", shown=as_long_later, names=LONG, x=VECTORS, y=VECTORS, z="real B H r D"
+@NORM.formula(
+    "rotary",
+    "running",
+    shown=same_norm_later,
+    names=NORM_SIDES,
+    x=VECTORS,
+    y=VECTORS,
+    z="real B H r D",
 )
 def running_norm(f: Any, x: Any, y: Any, z: Any) -> Sides:
     """|x|², r tokens later, grows like |y|² at the start, for x at any place and y at the first."""
@@ -389,19 +392,21 @@ def _later(f: Any, x: Any, z: Any) -> Any:
     return f.running(xp.concat((z, x), axis=2))[:, :, z.shape[2] :]
 
 
-@LINEAR.of("rotary", "running", x=VECTORS, y=VECTORS, a="real")
+@LINEAR.formula("rotary", "running", x=VECTORS, y=VECTORS, a="real")
 def running_linear(f: Any, x: Any, y: Any, a: Any) -> Sides:
     """rotate(a·x + y) = a·rotate(x) + rotate(y)."""
     return linear(f.running, x, y, a)
 
 
-@HEADS_ALIKE.of("rotary", "running", names=ALIKE, x=VECTORS, y=VECTORS, sigma="permutation H")
+@HEADS_ALIKE.formula(
+    "rotary", "running", names=HEADS_SIDES, x=VECTORS, y=VECTORS, sigma="permutation H"
+)
 def running_heads_alike(f: Any, x: Any, y: Any, sigma: Any) -> Sides:
     """Permuted heads give permuted results, and the first head does not depend on the others."""
     return _heads_alike(f.running, x, y, sigma)
 
 
-@EQUAL_AXES.of(
+@EQUAL_AXES.formula(
     "rotary",
     "one_axis",
     names=(("all coordinates p", "one axis, at p"),),
@@ -415,7 +420,7 @@ def equal_axes_are_one(f: Any, x: Any, p: Any) -> Sides:
     return f.rotate(x, array_namespace(x).stack([p] * f.axes, axis=-1)), f.one_axis(x, p)
 
 
-@ROTATED_ONCE.of(
+@ROTATED_ONCE.formula(
     "rotary",
     "all_three",
     q=VECTORS,
@@ -435,7 +440,7 @@ def rotated_once(f: Any, q: Any, k: Any, v: Any, p: Any) -> Sides:
     return list(f.all_three(q, k, v, p)), [f.rotate(q, p), f.key(k, p), wanted]
 
 
-@SHIFT_OF_KEYS.of(
+@SHIFT_OF_KEYS.formula(
     "rotary",
     "shift",
     names=(("rotated, then shifted by s", "rotated at its position + s"),),
@@ -454,7 +459,7 @@ def shift_of_cached_keys(f: Any, k: Any, p: Any, s: Any) -> Sides:
     return moved, there
 
 
-@CACHE.of(
+@CACHE.formula(
     "rotary",
     "evict",
     names=(("keys in the cache", "raw keys rotated at their positions"),),
@@ -467,7 +472,7 @@ def cache_keeps_its_positions(f: Any, k: Any) -> Sides:
     return kept, f.key(raw, p)
 
 
-@CONVERSION.of(
+@CONVERSION.formula(
     "rotary",
     "convert",
     names=(("scores before", "scores after conversion"),),
@@ -531,18 +536,18 @@ LAWS = (
     _declared("layout-as-declared", says="the channels are paired as declared"),
     _declared(
         "width-as-declared",
-        says="as many channels rotate as declared, and the others pass through unchanged",
+        says="the declared number of channels is rotated; the others pass through unchanged",
     ),
     Law(
         "frequencies-as-declared",
         "rotary additive",
         "declared",
-        "the frequencies are the declared ladder, within what its format allows",
+        "the frequencies are the declared ones, up to the precision of their format",
     ),
-    _declared("length-as-declared", says="vectors become as much longer as declared, and not more"),
+    _declared("length-as-declared", says="rotation multiplies norms by the declared factor"),
     _declared(
         "follows-its-arguments",
-        says="another base, or another scaling, gives other frequencies, those that are declared",
+        says="a different base or scaling gives different frequencies, namely the declared ones",
     ),
     _declared(
         "odd-widths", says="an odd width is refused, or its last channel passes through unchanged"
@@ -553,7 +558,9 @@ LAWS = (
         "precision",
         "neighbouring positions up to 65536 give different angles",
     ),
-    Law("angles-are-exact", "rotary", "precision", "angles are as exact as a product in float32"),
+    Law(
+        "angles-are-exact", "rotary", "precision", "angles are as accurate as a product in float32"
+    ),
     Law(
         "survives-casting",
         "rotary",

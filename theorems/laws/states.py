@@ -9,7 +9,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .law import THREE, TOKENS, VECTORS, Inputs, Law, Sides, each_alone, zero_of_each
+from .law import QKV, TOKENS, VECTORS, Inputs, Law, Sides, each_alone, zero_of_each
 
 EVERY = "rotary attention bias additive mask layer"
 # Two rows of one token, or as many tokens as rows, where alone some mixing of rows shows.
@@ -20,48 +20,57 @@ APART = (
 )
 
 FINITE = Law(
-    "finite", EVERY, "structure", "ordinary inputs give finite numbers, and finite gradients"
+    "finite", EVERY, "structure", "ordinary inputs give finite outputs and finite gradients"
 )
 
 ROWS_APART = Law(
     "rows-of-batch-apart",
     "rotary attention additive layer",
     "state",
-    "a row of a batch gives what it gives alone, also with one token",
+    "each row of a batch gives the output that it gives alone, even for a single token",
 )
 STATELESS = Law(
     "stateless",
     EVERY,
     "state",
-    "a call gives the same whatever was called before it, on this instance or another",
+    "the result of a call does not depend on earlier calls, on this instance or another",
 )
 _law = partial(Law, kinds="attention layer", group="state")
 STEP_BY_STEP = _law(
-    "step-by-step", says="tokens fed one at a time, or in chunks, give what all at once give"
+    "step-by-step",
+    says="tokens fed one at a time, or in chunks, give the same outputs as all at once",
 )
 PADDING = Law(
     "padding-does-nothing",
     "attention",
     "state",
-    "rows of different lengths, padded, give what each gives alone, at the first call and after",
+    "padded rows of different lengths give the outputs of each alone, at every call",
 )
 PATHS_AGREE = Law(
     "paths-agree",
     "rotary attention bias",
     "state",
-    "every path to the result gives the same: weights asked for, fused kernel, tokens as context",
+    "all paths give the same result: weights requested, fused kernel, tokens as context",
 )
-EVALUATION_REPEATS = _law("evaluation-repeats", says="in evaluation two calls give the same")
-TRAINING_RETURNS = _law("training-returns", says="training after an evaluation is training again")
+EVALUATION_REPEATS = _law(
+    "evaluation-repeats", says="in evaluation mode two equal calls give the same result"
+)
+TRAINING_RETURNS = _law(
+    "training-returns", says="dropout is active in training again after a call in evaluation mode"
+)
 WITHOUT_DROPOUT = _law(
-    "training-is-evaluation", says="without dropout training gives what evaluation gives"
+    "training-is-evaluation",
+    says="without dropout the output is the same in training mode as in evaluation mode",
 )
 NO_MUTATION = Law(
-    "no-mutation", EVERY, "state", "a call does not modify its inputs, or its weights in evaluation"
+    "no-mutation",
+    EVERY,
+    "state",
+    "a call modifies neither its inputs nor, in evaluation mode, its weights",
 )
 
 
-@ROWS_APART.of(
+@ROWS_APART.formula(
     "rotary",
     "rotate",
     names=APART,
@@ -78,12 +87,12 @@ def rotary_rows_apart(f: Any, x: Any, p: Any, y: Any, o: Any) -> Sides:
     return each_alone(f.rotate, [x, p], [y, o])
 
 
-@ROWS_APART.of(
+@ROWS_APART.formula(
     "attention",
     "attend",
     names=APART,
     sizes=ROWS,
-    **THREE,
+    **QKV,
     q2="real A H r D",
     k2="real A G n D",
     v2="real A G n D",
@@ -102,7 +111,7 @@ def _of_one(call: str) -> Callable[..., Sides]:
     return rows_apart
 
 
-ROWS_APART.of("rotary", "running", names=APART, sizes=ROWS, x=VECTORS, y="real A H n D")(
+ROWS_APART.formula("rotary", "running", names=APART, sizes=ROWS, x=VECTORS, y="real A H n D")(
     _of_one("running")
 )
 
@@ -113,9 +122,9 @@ def _each(_: Any, first: Any, last: Any, **__: Any) -> dict[str, Any]:
 
 
 for _kind, _call in (("attention", "layer"), ("layer", "call"), ("additive", "added")):
-    ROWS_APART.of(_kind, _call, names=APART, sizes=ROWS, again=_each, x=TOKENS, y="real A n E")(
-        _of_one(_call)
-    )
+    ROWS_APART.formula(
+        _kind, _call, names=APART, sizes=ROWS, again=_each, x=TOKENS, y="real A n E"
+    )(_of_one(_call))
 
 
 PIECES, SINGLE = 8, 32  # number of pieces if there are many tokens; tokens at each end fed singly
@@ -130,8 +139,8 @@ FED: dict[str, Any] = {
 }
 
 
-@STEP_BY_STEP.of("layer", "step", **FED)
-@STEP_BY_STEP.of("attention", "step", **FED)
+@STEP_BY_STEP.formula("layer", "step", **FED)
+@STEP_BY_STEP.formula("attention", "step", **FED)
 def in_pieces(f: Any, x: Any) -> Sides:
     """Tokens fed one by one, in two pieces, in pieces of two and the like give the same output.
 
@@ -197,14 +206,14 @@ for _call, _alone, _left in (
     _how: dict[str, Any] = {"call": _call, "alone": _alone, "left": _left}
     _steps = _call == "padded_steps"  # the last two tokens are fed one by one
     _more: dict[str, Any] = (
-        {"unsaid": "at the first call and after"}
+        {"unsaid": "at every call"}
         if _steps
         else {
             "limits": "this covers a first call, rows of two lengths padded at the end, and each "
             "row alone under a mask that shows all of it"
         }
     )
-    PADDING.of(
+    PADDING.formula(
         "attention",
         _call,
         names=ALONE,
@@ -213,7 +222,7 @@ for _call, _alone, _left in (
         **SHORT,
         inputs=_ragged(*((1, 1, 3, 1), (1, 2, 3, 5)) if _steps else ((1, 1, 2, 1), (1, 3, 1, 5))),
     )(partial(_padded, **_how))
-    PADDING.of(
+    PADDING.formula(
         "attention",
         _call,
         names=RAGGED_NAMES,
@@ -228,11 +237,11 @@ for _call, _alone, _left in (
     )(partial(_ragged_rows, **_how))
 
 
-@PADDING.of(
+@PADDING.formula(
     "attention",
     "reading",
     names=(("beside a padded context", "beside the same context alone"),),
-    unsaid="at the first call and after",
+    unsaid="at every call",
     x=TOKENS,
     y="real B m F",
     z="real B r F",
@@ -258,7 +267,7 @@ IN_TRAINING: dict[str, Any] = {
 def _without_dropout(kind: str, call: str) -> None:
     """Add the law for a call on tokens."""
 
-    @WITHOUT_DROPOUT.of(kind, f"{call}_undropped", **IN_TRAINING, x=TOKENS)
+    @WITHOUT_DROPOUT.formula(kind, f"{call}_undropped", **IN_TRAINING, x=TOKENS)
     def undropped(f: Any, x: Any) -> Sides:
         """The same module in training mode without dropout gives the same output."""
         return getattr(f, f"{call}_undropped")(x), getattr(f, call)(x)
@@ -268,7 +277,7 @@ _without_dropout("attention", "layer")
 _without_dropout("layer", "call")
 
 
-@WITHOUT_DROPOUT.of("attention", "attend_undropped", **IN_TRAINING, **THREE)
+@WITHOUT_DROPOUT.formula("attention", "attend_undropped", **IN_TRAINING, **QKV)
 def attend_undropped(f: Any, q: Any, k: Any, v: Any) -> Sides:
     """The same module in training mode without dropout gives the same output."""
     return f.attend_undropped(q, k, v), f.attend(q, k, v)
@@ -282,7 +291,7 @@ def _alike(main: Callable[..., Any], paths: Sequence[Callable[..., Any]], *given
     return [main(*given)] * len(paths), [path(*given) for path in paths]
 
 
-@PATHS_AGREE.of(
+@PATHS_AGREE.formula(
     "rotary", "rotated_paths", names=PATHS, sizes=({"B": 1, "n": 1},), x=VECTORS, p="position B n"
 )
 def rotated_paths(f: Any, x: Any, p: Any) -> Sides:
@@ -290,21 +299,21 @@ def rotated_paths(f: Any, x: Any, p: Any) -> Sides:
     return _alike(f.rotate, f.rotated_paths, x, p)
 
 
-@PATHS_AGREE.of(
-    "attention", "attended_paths", names=PATHS, sizes=({"B": 1, "r": 1, "n": 1},), **THREE
+@PATHS_AGREE.formula(
+    "attention", "attended_paths", names=PATHS, sizes=({"B": 1, "r": 1, "n": 1},), **QKV
 )
 def attended_paths(f: Any, q: Any, k: Any, v: Any) -> Sides:
     """attend(q, k, v) = path(q, k, v)."""
     return _alike(f.attend, f.attended_paths, q, k, v)
 
 
-@PATHS_AGREE.of("attention", "layer_paths", names=PATHS, sizes=({"B": 1, "n": 1},), x=TOKENS)
+@PATHS_AGREE.formula("attention", "layer_paths", names=PATHS, sizes=({"B": 1, "n": 1},), x=TOKENS)
 def layer_paths(f: Any, x: Any) -> Sides:
     """layer(x) = path(x)."""
     return _alike(f.layer, f.layer_paths, x)
 
 
-@PATHS_AGREE.of(
+@PATHS_AGREE.formula(
     "attention",
     "hidden_paths",
     names=PATHS,
@@ -327,7 +336,7 @@ def hidden_paths(f: Any, x: Any, keep: Any) -> Sides:
     )
 
 
-@PATHS_AGREE.of("attention", "masked_paths", names=PATHS, **THREE, keep="keep B n")
+@PATHS_AGREE.formula("attention", "masked_paths", names=PATHS, **QKV, keep="keep B n")
 def masked_paths(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same under a mask, which leaves every query its own key unless it is by key alone."""
     xp, pairs = array_namespace(q), f.masked_paths
@@ -338,7 +347,7 @@ def masked_paths(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     return [main(q, k, v, seen) for main, _ in pairs], [path(q, k, v, seen) for _, path in pairs]
 
 
-@PATHS_AGREE.of("attention", "added_paths", names=PATHS, **THREE, m="real B r n")
+@PATHS_AGREE.formula("attention", "added_paths", names=PATHS, **QKV, m="real B r n")
 def added_paths(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
     """The same under a mask of numbers."""
     pairs, shape = f.added_paths, (q.shape[0], 1, q.shape[2], k.shape[2])
@@ -346,7 +355,7 @@ def added_paths(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
     return [main(q, k, v, mask) for main, _ in pairs], [path(q, k, v, mask) for _, path in pairs]
 
 
-@PATHS_AGREE.of("bias", "biased_paths", of_sizes=True, names=PATHS, x="real r", y="real n")
+@PATHS_AGREE.formula("bias", "biased_paths", of_sizes=True, names=PATHS, x="real r", y="real n")
 def biased_paths(f: Any, x: Any, y: Any) -> Sides:
     """biased(r, n) = path(r, n)."""
     return _alike(f.biased, f.biased_paths, x, y)

@@ -13,11 +13,11 @@ from .law import OF_CALLS, TOKENS, Inputs, Law, Sides
 _law = partial(Law, kinds="bias", group="structure")
 OFFSET_ONLY = _law(
     "offset-only",
-    says="the bias depends on the offset of query and key alone, up to a number for each query",
+    says="the bias depends only on the offset of query and key, up to a constant for each query",
 )
 LAST_ROWS = _law(
     "last-rows",
-    says="the bias of the last queries alone is the last rows of the bias of all, up to a number "
+    says="the bias of the last queries alone is the last rows of the full bias, up to a constant "
     "for each query",
 )
 SLOPES = Law(
@@ -30,29 +30,29 @@ BUCKETS = Law(
     "buckets-as-declared",
     "bias",
     "declared",
-    "offsets fall into the declared buckets: both directions told apart where both are seen",
+    "offsets fall into the declared buckets, which separate the two directions if both are visible",
 )
 OWN_INDEX = _law(
     "offsets-have-own-index",
-    says="distinct offsets in the window have distinct places in the table",
+    says="distinct offsets in the window have distinct indices in the table",
 )
 LINEAR_SHIFT = Law(
     "linear-shift",
     "additive",
     "structure",
-    "a shift of the position is one matrix, the same at every position",
+    "a shift of the position acts as one matrix, the same at every position",
     always=False,
 )
 PRODUCTS = Law(
     "products-of-offset",
     "additive",
     "structure",
-    "the product of two rows of the table depends on their offset alone, and all are equally long",
+    "the dot product of two rows depends only on their offset, and all rows have the same norm",
     always=False,
 )
 
 
-@OFFSET_ONLY.of(
+@OFFSET_ONLY.formula(
     "bias",
     "biased",
     of_sizes=True,
@@ -91,7 +91,7 @@ def _seen(f: Any, xp: Any, bias: Any, first: Any = 0) -> Any:
 STEPPED = (("a step further along this axis", "the same pairs of places"),)
 
 
-@OFFSET_ONLY.of("bias", "indexed", of_sizes=True, inputs=OF_CALLS["windowed"], names=STEPPED)
+@OFFSET_ONLY.formula("bias", "indexed", of_sizes=True, inputs=OF_CALLS["windowed"], names=STEPPED)
 def index_of_offset(f: Any) -> Sides:
     """A step of query and key along an axis does not change their index in the table."""
     index = f.indexed()
@@ -110,7 +110,7 @@ def _steps(bias: Any) -> Iterator[tuple[Any, Any]]:
         yield sides[0], sides[1]
 
 
-@OFFSET_ONLY.of("bias", "windowed", of_sizes=True, names=STEPPED)
+@OFFSET_ONLY.formula("bias", "windowed", of_sizes=True, names=STEPPED)
 def offset_only_in_a_window(f: Any) -> Sides:
     """A step of query and key along an axis adds one number to all biases of the query.
 
@@ -128,7 +128,7 @@ def offset_only_in_a_window(f: Any) -> Sides:
     return there, here
 
 
-@LAST_ROWS.of(
+@LAST_ROWS.formula(
     "bias",
     "biased",
     of_sizes=True,
@@ -146,7 +146,7 @@ def last_rows(f: Any, x: Any, y: Any) -> Sides:
     return _seen(f, xp, few, r), _seen(f, xp, rows, r)
 
 
-@PRODUCTS.of(
+@PRODUCTS.formula(
     "additive",
     "added",
     of_sizes=True,
@@ -168,7 +168,7 @@ def products_of_offset(f: Any, x: Any, y: Any) -> Sides:
     return [there @ there.mT, alone @ alone.mT], [first, first]
 
 
-@PRODUCTS.of(
+@PRODUCTS.formula(
     "additive",
     "gridded",
     of_sizes=True,

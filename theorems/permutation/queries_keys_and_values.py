@@ -24,7 +24,7 @@ from attnproof.symbolic import (
 from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.attention import attention, self_attention, softmax
 from attnproof.theorems.definitions.kernels import kernel_attention, score_table
-from attnproof.theorems.definitions.powers import nothing
+from attnproof.theorems.definitions.powers import no_hypotheses
 
 r, n, m, a, b, c = sizes("r n m a b c", "tokens")
 ell, d, e, p = sizes("ell d e p", "features")
@@ -64,7 +64,7 @@ def columns_stay(S: Array, tau: Array, sigma: Array) -> Claim:
 def the_query_permutation_leaves_softmax_once(
     Q: Array, K: Array, V: Array, tau: Array, sigma: Array, g: Array, h: Array
 ) -> dict[str, Claim]:
-    """The rows of the weights are permuted by τ once; with τ inside too, as printed, twice."""
+    """The rows of the weights are permuted by τ once; with τ inside as well, as printed, twice."""
     root = ell**0.5
     first = softmax(Q[tau] @ g @ (K[sigma] @ g).mT / root) @ (V[sigma] @ h)
     return {
@@ -135,7 +135,7 @@ def congruence(S: Array, g: Array) -> Claim:
     claims=("B1", "B4", "GS2.1.1", "GS3.1"),
 )
 def attention_ignores_the_order_of_pairs(Q: Array, K: Array, V: Array, sigma: Array) -> Claim:
-    """Permuting keys and values together leaves every row of attention as it was."""
+    """Permuting keys and values together leaves every row of attention unchanged."""
     return chain(
         attention(Q, K[sigma], V[sigma]),
         ("definition", softmax(Q @ K[sigma].mT / ell**0.5) @ V[sigma]),
@@ -331,7 +331,7 @@ def other_order(X: Array, sigma: Array, tau: Array) -> Claim:
 def queries_are_turned_by_a_matrix_of_their_own_width(
     Q: Array, K: Array, V: Array, g: Array
 ) -> Claim:
-    """No statement: Q has ℓ columns and g has d rows."""
+    """Not a statement: Q has ℓ columns and g has d rows."""
     return equal(attention(Q @ g, K @ g, V), attention(Q, K, V))
 
 
@@ -449,7 +449,7 @@ def only_an_orthogonal_matrix_may_turn_queries_and_keys_alike(
 
 
 @only_an_orthogonal_matrix_may_turn_queries_and_keys_alike.negative_control(
-    "every g has g gᵀ = 1", assume=nothing
+    "every g has g gᵀ = 1", assume=no_hypotheses
 )
 def every_matrix(g: Array, a: Array, b: Array) -> Claim:
     return equal((g @ g.mT)[a, b], array_namespace(g).eye(ell)[a, b])
@@ -468,7 +468,7 @@ def every_matrix(g: Array, a: Array, b: Array) -> Claim:
 def any_score_function_ignores_the_order_of_pairs(
     h: Function, Q: Array, K: Array, V: Array, sigma: Array
 ) -> Claim:
-    """The weights exp h(q, k_j) / Σ exp h(q, k_j) may come from any h; nothing is used of it."""
+    """The weights exp h(q, k_j) / Σ exp h(q, k_j) may come from any h; no property of h is used."""
     scores = score_table(h, Q, K)
     return chain(
         kernel_attention(h, Q, K[sigma], V[sigma]),

@@ -33,7 +33,7 @@ from attnproof.theorems.definitions.attention import (
     self_attention,
     softmax,
 )
-from attnproof.theorems.definitions.powers import nothing
+from attnproof.theorems.definitions.powers import no_hypotheses
 
 n, r, m = sizes("n r m", "tokens")
 p, ell, d, e = sizes("p ell d e", "features")
@@ -173,7 +173,7 @@ def values_for_queries(X: Array, W_k: Array, W_q: Array, W_v: Array, sigma: Arra
 def masked_attention_is_equivariant_with_its_mask(
     Q: Array, K: Array, V: Array, M: Array, sigma: Array
 ) -> Claim:
-    """The mask says which token sees which: M[i, j] moves to (σ⁻¹(i), σ⁻¹(j))."""
+    """The mask determines which token sees which: M[i, j] moves to (σ⁻¹(i), σ⁻¹(j))."""
     moved = M[sigma][:, sigma]
     return chain(
         masked_attention(Q[sigma], K[sigma], V[sigma], moved),
@@ -199,7 +199,7 @@ def mask_stays(Q: Array, K: Array, V: Array, M: Array, sigma: Array) -> Claim:
 def a_causal_mask_breaks_equivariance(
     X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array
 ) -> Claim:
-    """False: the first token sees itself alone, the last one sees all."""
+    """False: the first token sees only itself, the last one sees all."""
     return equal(
         causal_self_attention(X[sigma], W_Q, W_K, W_V),
         causal_self_attention(X, W_Q, W_K, W_V)[sigma],
@@ -237,7 +237,7 @@ def associative(plus: Function) -> Law:
     claims=("B3",),
 )
 def three_terms_need_both_laws(plus: Function, a: Array, b: Array, c: Array) -> dict[str, Claim]:
-    """Addition of floats commutes and is not associative; there the order can be seen."""
+    """Addition of floats is commutative but not associative, so the result depends on the order."""
     return {
         "with both laws": chain(
             plus(plus(a, b), c),
@@ -249,7 +249,7 @@ def three_terms_need_both_laws(plus: Function, a: Array, b: Array, c: Array) -> 
 
 
 @three_terms_need_both_laws.negative_control(
-    "the operation is 1 + x y, which is commutative only", assume=nothing
+    "the operation is 1 + x y, which is commutative only", assume=no_hypotheses
 )
 def commutative_only(a: Array, b: Array, c: Array) -> Claim:
     return equal(1 + (1 + a * b) * c, 1 + (1 + b * c) * a)
@@ -376,7 +376,7 @@ def first_row(X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array) -> Cla
 def a_learned_query_makes_attention_invariant(
     Q: Array, X: Array, W_K: Array, W_V: Array, sigma: Array
 ) -> Claim:
-    """With queries fixed, reordering the tokens changes nothing at all."""
+    """With fixed queries, reordering the tokens does not change the output."""
     return chain(
         attention(Q, X[sigma] @ W_K, X[sigma] @ W_V),
         ("rows are projected one by one", attention(Q, (X @ W_K)[sigma], (X @ W_V)[sigma])),
@@ -410,7 +410,7 @@ def queries_from_tokens(X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Arr
 def a_learned_query_gives_one_column_for_each_query(
     X: Array, W_k: Array, W_v: Array, Q: Array, sigma: Array
 ) -> Claim:
-    """No statement: a spatial permutation of n columns cannot act on m of them."""
+    """Not a statement: a spatial permutation of n columns cannot act on m of them."""
     output = learned_query_attention(X, W_k, Q, W_v)
     return equal(output @ permutation_matrix(sigma), output)
 

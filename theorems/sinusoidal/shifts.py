@@ -29,7 +29,7 @@ from attnproof.theorems.definitions.positions import sine_only, sinusoidal
 from attnproof.theorems.definitions.powers import (
     embedding,
     last_of_each_pair,
-    nothing,
+    no_hypotheses,
     number_power,
     powers,
     powers_of_blocks,
@@ -180,7 +180,7 @@ def side_by_side(row: Array, column: Array, omega: Array) -> Array:
 def grid_positions_see_the_offset_in_both_directions(
     row: Array, column: Array, s: Array, t: Array, omega: Array
 ) -> dict[str, Claim]:
-    """Σ_b cos((r − r′) ω_b) + Σ_b cos((c − c′) ω_b): moving the picture changes nothing."""
+    """Σ_b cos((r − r′) ω_b) + Σ_b cos((c − c′) ω_b): shifting the image changes nothing."""
     xp = array_namespace(row)
     still = side_by_side(row, column, omega)
     moved = side_by_side(row + s, column + t, omega)
@@ -208,7 +208,7 @@ def added(row: Array, column: Array, s: Array, t: Array, omega: Array) -> Claim:
     claims=("B14", "R12"),
 )
 def a_shift_is_a_linear_map_of_the_encoding(p: Array, k: Array, omega: Array) -> Claim:
-    """One matrix for each offset k serves every position: it rotates block b by −k ω_b."""
+    """The matrix for an offset k is the same at every position: it rotates block b by −k ω_b."""
     return exists(
         real(2 * B, 2 * B),
         "M",
@@ -329,7 +329,9 @@ def no_matrix_shifts_the_sines(T: Array, a: Array, b: Array, omega: Array) -> Cl
     )
 
 
-@no_matrix_shifts_the_sines.negative_control("the shift is 0 and T the identity", assume=nothing)
+@no_matrix_shifts_the_sines.negative_control(
+    "the shift is 0 and T the identity", assume=no_hypotheses
+)
 def no_shift(omega: Array) -> Claim:
     xp = array_namespace(omega)
     table = sine_only(xp.arange(n), omega)
@@ -343,7 +345,7 @@ def shifted(F: Function, s: Array, positions: Given) -> Law:
 
 
 def both(F: Function, G: Function, s: Array, r: Array) -> list[Any]:
-    """F shifts the sines of all real numbers by s, G those of the natural ones by r."""
+    """F shifts the sines of all real numbers by s, G those of the natural numbers by r."""
     return [shifted(F, s, real()), shifted(G, r, natural())]
 
 
@@ -399,7 +401,7 @@ def no_function_shifts_the_sine_of_real_numbers(
 
 
 @no_function_shifts_the_sine_of_real_numbers.negative_control(
-    "nothing is assumed of F", assume=nothing
+    "nothing is assumed of F", assume=no_hypotheses
 )
 def any_shift(s: Array) -> Claim:
     xp = array_namespace(s)

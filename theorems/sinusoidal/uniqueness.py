@@ -85,7 +85,7 @@ def reached(excess: Array, k: Array) -> Claim:
 def the_first_block_tells_positions_apart(
     theta: Array, a: Array, b: Array
 ) -> dict[str, Claim | Law]:
-    """The first block rotates by 1 a position, since θ^0 = 1; so no condition on θ is needed.
+    """The first block rotates by 1 per position, since θ^0 = 1; so no condition on θ is needed.
 
     Equal vectors would have sin a cos b − cos a sin b = 0; this is sin(a − b), which is not 0, as
     π is irrational.
@@ -139,7 +139,7 @@ def first_frequency_one(a: Array, b: Array, omega: Array) -> list[Any]:
     claims=("B15", "R0"),
 )
 def sinusoidal_positions_are_unique(a: Array, b: Array, omega: Array) -> Claim:
-    """The first channel, sin p, tells them apart; every other frequency may be anything."""
+    """The first channel, sin p, separates them; all other frequencies are arbitrary."""
     xp = array_namespace(omega)
     table = sinusoidal(xp.stack((a, b)), omega)
     return differ(

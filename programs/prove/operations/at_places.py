@@ -295,7 +295,29 @@ def _gathered(a: Array, axis: int, where: Array) -> Array:
         return rows_of(a, axis, where, inside=inside)
     if where.term.op == "arange" and where.axes[0] is a.axes[axis]:
         return a
+    if where.term.op == "arange" and number_of(a.axes[axis]) is not None:
+        return first_entries(a, axis, Array(where.axes[0]))
     return _entries(a, axis, [where])
+
+
+def first_entries(a: Array, axis: int, count: Array) -> Array:
+    """Return the first entries of an axis of known length, as many as an input has tokens.
+
+    Past its end the last one is repeated: no proof covers so many tokens.
+    """
+    told = notes()
+    bounded(count, a.axes[axis])
+    if a.term in told.patterns:
+        found = told.patterns[a.term]((*a.axes[:axis], count, *a.axes[axis + 1 :]))
+        told.patterns[found.term] = told.patterns[a.term]
+        return found
+    return _entries(a, axis, [xp.minimum(xp.arange(count), as_array(a.axes[axis]) - 1)])
+
+
+def bounded(count: Array, length: Term) -> None:
+    """Note that proofs cover at most as many tokens as an axis is long."""
+    longest, known = notes().longest, int(number_of(length) or 0)
+    longest[count.term] = min(longest.get(count.term, known), known)
 
 
 def _if_stored(a: Array, axis: int, where: Array) -> Array | None:

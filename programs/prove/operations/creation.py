@@ -121,7 +121,7 @@ def arange(*bounds: Any, dtype: Any = None, **_: Any) -> Array:
 def _holds_counts(dtype: Any) -> None:
     """Refuse dtypes in which counts wrap around, and note those in which they are rounded."""
     if dtype in NARROW:
-        raise Unread(f"whole numbers as {dtype}, where they wrap round")
+        raise Unread(f"integers of {dtype}, which wrap around")
     if dtype in (torch.float16, torch.bfloat16):
         told = str(dtype).removeprefix("torch.")
         assume(f"a range in {told} is read without its rounding")

@@ -10,7 +10,7 @@ from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.scalars import ZERO, entry, integer, number_of
 from attnproof.symbolic.terms import Term
 
-from .at_places import rows_of, table
+from .at_places import bounded, first_entries, rows_of, table
 from .reading import Pair, Unread, alike, constant, length_of, moves, notes, numeric, sized, whole
 from .shapes import by_parts, each_part, reshaped, unsqueeze, viewed
 
@@ -45,25 +45,24 @@ def _read(a: Array, key: tuple[Any, ...], what: str) -> Array:
 
 
 def _first_rows(a: Array, axis: int, count: Array) -> Array:
-    """Return the first rows of a stored table, as many as an input has, at most all of them."""
-    told = notes()
-    if a.term in told.patterns:
-        found = told.patterns[a.term]((*a.axes[:axis], count, *a.axes[axis + 1 :]))
-        told.patterns[found.term] = told.patterns[a.term]
-    elif a.term in told.stored:
-        found = rows_of(a, axis, xp.arange(count), inside=True)  # `longest` says up to which length
-    elif (view := told.views.get(a.term)) is not None and (along := view[1][axis]) is not None:
+    """Return the first entries of an axis, as many as an input has tokens, at most all of them."""
+    told, parts = notes(), [Array(part) for part in a.term.args]
+    if a.term in told.stored:
+        bounded(count, a.axes[axis])
+        return rows_of(a, axis, xp.arange(count), inside=True)
+    if (view := told.views.get(a.term)) is not None and (along := view[1][axis]) is not None:
         return viewed(_first_rows(view[0], along, count), view[1])
-    elif a.term.op == "slice" and a.term.data[0] != axis:  # the first columns of the last rows
+    if a.term.op == "slice" and a.term.data[0] != axis:  # the first columns of the last rows
         (inner, start), (along, step) = a.term.args, a.term.data
         end = Array(start) + Array(a.term.shape[along]) * step
         rows = _first_rows(Array(inner), axis, count)
         return as_array(sliced(rows, along, Array(start), end, step))
-    else:
-        raise Unread(f"a slice :{count!r} of an axis of length {a.axes[axis]!r}")
-    longest = int(number_of(a.axes[axis]) or 0)
-    told.longest[count.term] = min(told.longest.get(count.term, longest), longest)
-    return found
+    if a.term.op == "concat" and a.term.data != axis:
+        return as_array(concatenated([_first_rows(x, axis, count) for x in parts], a.term.data))
+    if a.term.op == "concat" and parts[0].axes[axis] is count.term:  # what was written there
+        bounded(count, a.axes[axis])
+        return parts[0]
+    return first_entries(a, axis, count)
 
 
 def _inside(at: Any, length: Term) -> Any:

@@ -55,7 +55,8 @@ class Notes:
     otherwise it is left symbolic.  This is used for comparing two programs, for which also the rows
     of a stored table at known places are read as entries of that table.  ``undefined``: for each
     comparison with the code, whether the term had NaN where the code gives a number, as where it
-    divides by 0 for a query that sees no key.
+    divides by 0 for a query that sees no key.  ``states``: for the numbers that earlier calls left
+    in a table, which are others in each call, the name of that table.
     """
 
     prefix: str = ""
@@ -75,6 +76,7 @@ class Notes:
     filled: bool = False
     recognises: bool = False
     undefined: list[bool] = field(default_factory=list)
+    states: dict[str, str] = field(default_factory=dict)
 
 
 _notes: ContextVar[Notes] = ContextVar("notes")

@@ -70,7 +70,7 @@ def to(x: Any, dtype: Any = None, *_: Any, source: torch.dtype | None = None, **
     if not dtype.is_floating_point and source is not None and source.is_floating_point:
         return opaque(_cut(dtype), numeric(a))
     if dtype in NARROW and source != torch.bool:
-        raise Unread(f"whole numbers as {dtype}, where they wrap round")
+        raise Unread(f"integers of {dtype}, which wrap around")
     told = str(dtype).removeprefix("torch.")
     short = dtype.is_floating_point and dtype.itemsize < 4
     if short and source not in (torch.bool, dtype):

@@ -86,7 +86,7 @@ def largest(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
 def some(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
     """Whether some entry along the axes holds, or is nonzero: Σ [x] > 0."""
     if isinstance(axes, Sequence) and not axes:
-        raise Unread("whether entries hold along no axis")  # versions of torch differ
+        raise Unread("any or all over an empty list of axes")  # versions of torch differ
     a = constant(x)
     holds = a if is_truth(a.term) else ~(a == 0)
     found = xp.astype(holds, float)

@@ -1,0 +1,255 @@
+"""Attention that writes keys and values into arrays of its own: called, fed in steps, proved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.equal.deciding import compare
+from attnproof.programs.equal.sides import Operand
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.prove import prove
+from attnproof.programs.prove.exporting import exported
+from attnproof.programs.prove.program import Program
+from attnproof.programs.subject import adapted_as
+from attnproof.symbolic.array import Array
+from attnproof.symbolic.givens import real
+from attnproof.symbolic.scalars import size
+
+ROWS, HIDDEN, STEPS = "rows-of-batch-apart", "hidden-keys-do-nothing", "step-by-step"
+WHOLE = "x: B n E, start_pos = p, mask: B 1 n n add -> B n E"
+LINE = f"{WHOLE}; step: x: B n E, start_pos = p, mask: B 1 n (n + p) add -> B n E"
+
+
+class Caching(nn.Module):
+    """Two heads of 4 channels, with room for 4 rows of 32 tokens."""
+
+    cache_k: Tensor
+    cache_v: Tensor
+
+    def __init__(self, dim: int = 8) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.cache_k, self.cache_v = torch.zeros(2, 4, 32, 2, dim // 2)
+        self.cache_k, self.cache_v = self.cache_k.clone(), self.cache_v.clone()
+        self.prepare()
+
+    def prepare(self) -> None:
+        """What else is built."""
+
+    def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:
+        """Write keys and values (B, n, H, D), and read them with the earlier ones."""
+        rows, end = k.shape[0], past + k.shape[1]
+        self.cache_k = self.cache_k.to(k)
+        self.cache_k[:rows, past:end] = k
+        self.cache_v[:rows, past:end] = v
+        return self.cache_k[:rows, :end], self.cache_v[:rows, :end]
+
+    def forward(self, x: Tensor, start_pos: int, mask: Tensor | None) -> Tensor:
+        q, k, v = self.qkv(x).view(*x.shape[:2], 3, 2, -1).unbind(2)
+        q, k, v = (t.transpose(1, 2) for t in (q, *self.read(k, v, start_pos)))
+        scores = q @ k.mT / 2.0
+        scores = scores if mask is None else scores + mask
+        found: Tensor = self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        return found
+
+
+class Buffers(Caching):
+    """The same in buffers."""
+
+    def prepare(self) -> None:
+        for name in ("cache_k", "cache_v"):
+            value = vars(self).pop(name)
+            self.register_buffer(name, value, persistent=False)
+
+
+class Past(Caching):
+    """It reads a place behind its last token, which a longer call has written."""
+
+    def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:
+        keys, values = super().read(k, v, past)
+        end = past + k.shape[1]
+        return keys, values + self.cache_v[: k.shape[0], end : end + 1].sum()
+
+
+class FirstRow(Caching):
+    """The keys of the first row are those of all rows."""
+
+    def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:
+        return super().read(k[:1].expand_as(k), v, past)
+
+
+class Averages(Buffers):
+    """A mean over all calls is added."""
+
+    mean: Tensor
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.register_buffer("mean", torch.zeros(()))
+
+    def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:
+        self.mean.mul_(0.9).add_(0.1 * v.mean())
+        keys, values = super().read(k, v, past)
+        return keys, values + self.mean
+
+
+class Overwrites(Caching):
+    """A later chunk is written over the first token."""
+
+    def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:
+        keys, values = super().read(k, v, past)
+        if past:
+            self.cache_v[: k.shape[0], 0] = v[:, 0]
+        return keys, values
+
+
+class TwoNames(Caching):
+    """It writes to an array under one name, and reads it under another."""
+
+    def prepare(self) -> None:
+        self.same = self.cache_k
+
+    def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:
+        rows, end = k.shape[0], past + k.shape[1]
+        self.cache_k[:rows, past:end] = k
+        return self.same[:rows, :end], v
+
+
+class Counts(Buffers):
+    """Its calls are counted in whole numbers."""
+
+    calls: Tensor
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+
+    def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:
+        self.calls += 1
+        keys, values = super().read(k, v, past)
+        return keys, values * (1 + self.calls // 1000)
+
+
+class Replaces(Buffers):
+    """It reads the mean of what the last call left, and leaves an array of another shape."""
+
+    def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        before, self.cache_v = self.cache_v, v.clone()
+        return k, v + before.mean()
+
+
+def adapted(made: Any, line: str = LINE) -> Any:
+    return adapted_as(made, line, kind="attention")
+
+
+@pytest.mark.parametrize("made", [Caching, Buffers])
+def test_steps_through_its_own_cache_are_guessed(made: type[Caching]) -> None:
+    guessed: Any = adapted_as(made, kind="attention")
+    assert guessed.line == LINE
+    x = torch.randn(2, 6, guessed.embed, generator=torch.Generator().manual_seed(1))
+    one, state = guessed.step(x[:, :2], None)
+    two, _ = guessed.step(x[:, 2:], state)
+    torch.testing.assert_close(torch.cat((one, two), 1), guessed.layer(x))
+    found = {one.law: one.verdict for one in examine(guessed)}
+    assert {found[law] for law in (STEPS, "stateless", ROWS, HIDDEN)} == {"holds"}
+    assert set(found.values()) <= {"holds", "not asked"}
+
+
+@pytest.mark.parametrize("made", [Caching, Buffers])
+def test_laws_are_proved_whatever_the_cache_holds(made: type[Caching]) -> None:
+    found = {one.law: one for one in prove(adapted(made), ["causal", ROWS, HIDDEN]).findings}
+    assert {law: one.verdict for law, one in found.items()} == dict.fromkeys(found, "holds")
+    assert set(found) == {"causal", ROWS, HIDDEN}
+    told = {condition.text for one in found.values() for condition in one.assuming}
+    assert {"start_pos is 0", "B ≤ 4", "T ≤ 32"} <= told, told
+
+
+@pytest.mark.parametrize("made", [Past, FirstRow, Averages, TwoNames, Counts, Replaces])
+def test_what_earlier_calls_left_is_never_proved_harmless(made: type[Caching]) -> None:
+    traced = prove(adapted(made, WHOLE), [ROWS])
+    assert not {one.verdict for one in traced.findings} & {"holds"}, traced
+
+
+@pytest.mark.parametrize(
+    ("made", "law"),
+    [(Past, "stateless"), (FirstRow, ROWS), (Averages, "stateless"), (Overwrites, STEPS)],
+)
+def test_a_fault_of_the_cache_is_measured(made: type[Caching], law: str) -> None:
+    (found,) = examine(adapted(made), laws=[law])
+    assert found.verdict == "broken"
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (TwoNames, "the code writes to same, which shares memory with cache_k"),
+        (Counts, "the code writes to calls: its result depends on earlier calls"),
+    ],
+)
+def test_the_reason_names_what_is_written(made: type[Caching], why: str) -> None:
+    assert why in prove(adapted(made, WHOLE), [ROWS]).why
+
+
+class AddsLast(nn.Module):
+    """It adds the first token of the last call."""
+
+    last: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("last", torch.zeros(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = x + self.last
+        self.last.copy_(x[0])
+        return found
+
+
+def test_each_call_may_find_other_numbers_in_what_is_written() -> None:
+    graph = exported(AddsLast(), (torch.randn(5, 3),), ((True, False),))
+    program, x = Program(graph, "layer", "program"), real(Array(size("n", "tokens")), 3).named("x")
+    one, other = (program(x, named={}) for _ in range(2))
+    assert graph.state == {"last"}
+    assert set(program.notes.states.values()) == {"last"}
+    assert one.term is not other.term
+
+
+class NoWeight(AddsLast):
+    """What the last call left has weight 0."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = x.softmax(1) + 0.0 * self.last
+        self.last.copy_(x[0, 0])
+        return found
+
+
+def test_numbers_that_earlier_calls_left_must_be_finite() -> None:
+    made = adapted_as(NoWeight(), "x: B n 3 -> B n 3", kind="layer")
+    (found,) = prove(made, [ROWS]).findings
+    assert found.verdict == "holds", found
+    assert "what earlier calls left in last is finite" in {one.text for one in found.assuming}
+
+
+def test_tracing_leaves_attributes_as_they_are() -> None:
+    module = Caching()
+    before = module.cache_k
+    prove(adapted(module), [ROWS])
+    assert vars(module)["cache_k"] is before
+    assert not dict(module.named_buffers())
+
+
+def test_of_two_programs_what_they_leave_is_not_compared() -> None:
+    class Leaves(Caching):
+        def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:
+            super().read(k + 1, v, past)
+            return k, v
+
+    line = "x: B n E, start_pos = 0, mask = None -> B n E"
+    found = compare(Operand(Caching(), "one", line), Operand(Leaves(), "other", line))
+    assert found.verdict == "proved", found
+    left = "what the code leaves in cache_k and cache_v for later calls is not compared"
+    assert left in {one.text for one in found.assuming}
