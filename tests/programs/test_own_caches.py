@@ -166,6 +166,14 @@ def test_laws_are_proved_whatever_the_cache_holds(made: type[Caching]) -> None:
     assert set(found) == {"causal", ROWS, HIDDEN}
     told = {condition.text for one in found.values() for condition in one.assuming}
     assert {"start_pos is 0", "B ≤ 4", "T ≤ 32"} <= told, told
+    assert not any("finite" in text and "earlier" in text for text in told), told
+
+
+@pytest.mark.usefixtures("lengths_of_one")
+def test_one_row_and_one_token_are_covered() -> None:
+    (found,) = prove(adapted(Caching), [ROWS]).findings
+    assert found.verdict == "holds"
+    assert not [one.text for one in found.assuming if one.kind == "for" and "≥" in one.text]
 
 
 @pytest.mark.parametrize("made", [Past, FirstRow, Averages, TwoNames, Counts, Replaces])

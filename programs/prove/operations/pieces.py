@@ -32,6 +32,11 @@ def sliced(a: Array, axis: int = 0, start: Any = None, end: Any = None, step: An
         a = _first_rows(a, axis, last)
         if isinstance(first, int) and first == 0:
             return a
+    from_start = isinstance(first, int) and first == 0 and isinstance(step, int) and step == 1
+    if a.term.op == "concat" and a.term.data == axis and from_start:
+        part = Array(a.term.args[0])
+        if last is not None and part.axes[axis] is as_array(last).term:  # what was written there
+            return part
     key = (slice(None),) * axis + (slice(first, last, whole(step, "a step")),)
     return _read(a, key, "a slice")
 
