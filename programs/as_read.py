@@ -44,13 +44,18 @@ def is_to_be_read(subject: Subject, laws: Iterable[str] = ()) -> bool:
 
     ``laws``: the laws asked for by name; empty for all.
     """
-    declared = getattr(subject, "declared", None)
-    if isinstance(declared, DeclaredAttention) and declared.positions is not None:
-        declared = None if declared == DeclaredAttention(positions=declared.positions) else declared
-    if subject.kind not in KINDS or declared is not None:
+    if subject.kind not in KINDS or _is_declared(subject):
         return False
     named = set(laws)
     return not named or bool(named & set(LAWS))
+
+
+def _is_declared(subject: Subject) -> bool:
+    """Whether more is declared than how positions are used, which follows from the call alone."""
+    declared = getattr(subject, "declared", None)
+    if isinstance(declared, DeclaredAttention) and declared.positions is not None:
+        return declared != DeclaredAttention(positions=declared.positions)
+    return declared is not None
 
 
 def mask_as_read(kind: str, parts: Iterable[Read]) -> str:

@@ -169,27 +169,29 @@ def _width(table: Tensor) -> float:
 
 def result_function(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., Tensor]:
     """Return the graph as a function, with these numbers in its tables."""
-    every, place = results_function(graph, tables), graph.exported.place or 0
+    every, place = all_results_function(graph, tables), graph.exported.place or 0
     return lambda *inputs: every(*graph.exported.in_graph_order(inputs))[place]
 
 
-def results_function(
+def all_results_function(
     graph: Graph, tables: Mapping[str, Tensor]
 ) -> Callable[..., tuple[Tensor, ...]]:
     """Return a function for all outputs of the graph; it takes inputs in the graph's order."""
     program, roles = graph.exported.program, graph.exported.roles
-    stored = program.state_dict | program.constants
+    stored: Mapping[str, Tensor] = program.state_dict | program.constants
     told = [(roles[spec.arg.name], spec) for spec in program.graph_signature.input_specs]
-    fixed = [
-        None
-        if kind == "input"
-        else tables[name]
-        if kind == "table"
-        else torch.complex(*(tables[part] for part in name))
-        if kind == "pair"
-        else stored[str(spec.target)]
-        for (kind, name), spec in told
-    ]
+
+    def stored_value(kind: str, name: Any, spec: Any) -> Tensor | None:
+        match kind:
+            case "input":
+                return None
+            case "table":
+                return tables[name]
+            case "pair":
+                return torch.complex(*(tables[part] for part in name))
+        return stored[str(spec.target)]
+
+    fixed = [stored_value(kind, name, spec) for (kind, name), spec in told]
     kinds = [kept.kind for kept in program.graph_signature.output_specs]
 
     def run(*inputs: Tensor) -> tuple[Tensor, ...]:

@@ -270,7 +270,7 @@ PICKS = ("index", "index_select", "embedding", "gather")
 
 
 def integer_widths(exported: Exported) -> tuple[Condition, ...]:
-    """Return the condition under which no integer wraps around; empty if none does below it."""
+    """Return the condition that no integer wraps around; empty if none does up to the limit."""
     nodes = tuple(nodes_of(exported.nodes))
     wrong = _wraps(exported, nodes, LENGTH_LIMIT)
     if not wrong:

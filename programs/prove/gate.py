@@ -32,7 +32,7 @@ from ..source_numbers import cached_functions, constants_in, is_own, numbers_of,
 from .blocks import PLACE_PARTS, Place, Traced, not_traced
 from .branches import Search
 from .call_variants import ALL_WAYS, WAY_TEXTS, call_in, inputs_for, random_flat_weights
-from .comparison import CHANGES, result_function, results_function
+from .comparison import CHANGES, all_results_function, result_function
 from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed, stores
 from .exporting import modules_in
@@ -335,7 +335,7 @@ def _results(graph: Graph, *, whole: bool) -> tuple[Callable[..., Results], Call
     """Return the call as two functions, by its code and by its graph, that return all results."""
     code, pair, tables = graph.call.code, graph.call.pair, graph.exported.values
     if whole and pair is not None:
-        return pair, results_function(graph, tables)
+        return pair, all_results_function(graph, tables)
     alone = result_function(graph, tables)
     return lambda *given: (code(*given),), lambda *given: (alone(*given),)
 

@@ -306,7 +306,7 @@ def first_entries(a: Array, axis: int, count: Array) -> Array:
     Past its end the last one is repeated: no proof covers so many tokens.
     """
     told = notes()
-    bounded(count, a.axes[axis])
+    note_longest(count, a.axes[axis])
     if a.term in told.patterns:
         found = told.patterns[a.term]((*a.axes[:axis], count, *a.axes[axis + 1 :]))
         told.patterns[found.term] = told.patterns[a.term]
@@ -314,7 +314,7 @@ def first_entries(a: Array, axis: int, count: Array) -> Array:
     return _entries(a, axis, [xp.minimum(xp.arange(count), as_array(a.axes[axis]) - 1)])
 
 
-def bounded(count: Array, length: Term) -> None:
+def note_longest(count: Array, length: Term) -> None:
     """Note that proofs cover at most as many tokens as an axis is long."""
     longest, known = notes().longest, int(number_of(length) or 0)
     longest[count.term] = min(longest.get(count.term, known), known)

@@ -10,7 +10,7 @@ from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.scalars import ZERO, entry, integer, number_of
 from attnproof.symbolic.terms import Term
 
-from .at_places import bounded, first_entries, rows_of, table
+from .at_places import first_entries, note_longest, rows_of, table
 from .reading import Pair, Unread, alike, constant, length_of, moves, notes, numeric, sized, whole
 from .shapes import by_parts, each_part, reshaped, unsqueeze, viewed
 
@@ -53,7 +53,7 @@ def _first_rows(a: Array, axis: int, count: Array) -> Array:
     """Return the first entries of an axis, as many as an input has tokens, at most all of them."""
     told, parts = notes(), [Array(part) for part in a.term.args]
     if a.term in told.stored:
-        bounded(count, a.axes[axis])
+        note_longest(count, a.axes[axis])
         return rows_of(a, axis, xp.arange(count), inside=True)
     if (view := told.views.get(a.term)) is not None and (along := view[1][axis]) is not None:
         return viewed(_first_rows(view[0], along, count), view[1])
@@ -65,7 +65,7 @@ def _first_rows(a: Array, axis: int, count: Array) -> Array:
     if a.term.op == "concat" and a.term.data != axis:
         return as_array(concatenated([_first_rows(x, axis, count) for x in parts], a.term.data))
     if a.term.op == "concat" and parts[0].axes[axis] is count.term:  # what was written there
-        bounded(count, a.axes[axis])
+        note_longest(count, a.axes[axis])
         return parts[0]
     return first_entries(a, axis, count)
 
