@@ -75,6 +75,11 @@ def contents_of(one: Argument) -> str:
     )
 
 
+def zeros_to(tokens: object) -> str:
+    """State how fewer tokens than code takes are made as many."""
+    return f"T tokens are padded with zeros to {tokens}"
+
+
 def image_layout(signature: Signature) -> dict[str, str]:
     """Return, under "image", how tokens fill an image; empty if there is no image.
 

@@ -47,7 +47,7 @@ from .roles import (
 from .rotary import Rotating
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Attention, Layer
-from .supplied_inputs import contents_of, image_layout
+from .supplied_inputs import contents_of, image_layout, zeros_to
 from .tables import tables
 from .token_axes import ROWS, TOKENS, encoding, mapped, repetitions, token_axis, with_one_length
 
@@ -97,6 +97,11 @@ class OnTokens:
     def whole(self) -> Axis:
         """The lengths that it takes: n, or (n n) for squares only."""
         return token_axis(self.signature)
+
+    @property
+    def only(self) -> int:
+        """The only number of tokens that it takes; 0 if it takes several."""
+        return 0 if self.whole.letters else self.whole.size({})
 
     @cached_property
     def program(self) -> Program:
@@ -383,7 +388,9 @@ class OnTokens:
         """Extend tokens to a length that the code takes: with zeros if it is fixed, else copies."""
         if self.whole.letters:
             return x.repeat(1, repetitions(self.whole, x.shape[1]), 1)
-        behind = self.whole.size({}) - x.shape[1]
+        behind = self.only - x.shape[1]
+        if behind == 0:
+            return x
         if behind < 0:
             raise SignatureError(
                 f"wanted at most {self.whole} tokens, the only length that the code takes, "
@@ -551,6 +558,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         positional="encoding" in made or on.absolute,
         declared=declared,
         given=_supplied(on),
+        only=on.only,
     )
 
 
@@ -611,7 +619,7 @@ def _one_length(on: OnTokens) -> list[str]:
     if on.whole.letters and on.whole != TOKENS:
         told.append(f"T tokens are repeated until they are {on.whole}")
     elif on.whole != TOKENS:
-        told.append(f"T tokens are padded with zeros to {on.whole}")
+        told.append(zeros_to(on.whole))
         told += image_layout(on.line).values() if {"h", "w"} <= dict(on.line.sizes).keys() else []
     if size := dict(on.line.sizes).get(on.context, 0):
         told.append(f"its context has exactly {size} tokens")
@@ -630,6 +638,7 @@ def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
             guessed,
         ),
         given=_supplied(on),
+        only=on.only,
         call=on,
         embed=width,
         step=stepping(on, width) if signature.step is not None else None,

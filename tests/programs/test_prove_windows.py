@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.prove import Traced, prove
+from attnproof.programs.subject import subject_of
 from attnproof.programs.subjects import Attention, Bias
 from attnproof.theorems.definitions.references import t5_bucket
 
@@ -262,3 +263,32 @@ class Mixing(nn.Module):
 def test_an_index_with_a_class_token_is_any_numbers() -> None:
     assert verdicts(attended(Mixing(False))) == {"rows-of-batch-apart": "holds"}
     assert verdicts(attended(Mixing(True))) == {"rows-of-batch-apart": "broken"}
+
+
+class ExactlySix(nn.Module):
+    """Attention of exactly six tokens, with a number for each pair of places."""
+
+    def __init__(self, mixes: bool = False) -> None:
+        super().__init__()
+        self.mixes, self.out = mixes, nn.Linear(8, 8)
+        self.bias = nn.Parameter(torch.randn(6, 6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.out(torch.softmax(x @ x.mT + self.bias, -1) @ x)
+        return y + y.mean(0) if self.mixes else y
+
+
+def test_code_of_one_number_of_tokens_is_proved_of_that_number() -> None:
+    """Nothing is padded there, and the line does not say that anything is."""
+
+    def proved(module: nn.Module) -> Traced:
+        code: Any = subject_of(module, "x: B 6 E -> B 6 E", "attention")
+        assert "padded with zeros to 6" in code.adapted
+        return prove(code, ("rows-of-batch-apart",), seconds=SECONDS)
+
+    (found,) = proved(ExactlySix()).findings
+    assert found.verdict == "holds"
+    told = [one.text for one in found.assuming]
+    assert "T = 6" in told
+    assert [one for one in told if "padded" in one] == []
+    assert verdicts(proved(ExactlySix(mixes=True))) == {"rows-of-batch-apart": "broken"}
