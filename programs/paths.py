@@ -223,7 +223,7 @@ def stepping(on: OnTokens, width: int) -> Step:
     call = on.signature.step
     assert call is not None  # checked by the caller
     call = replace(call, source=on.signature.source)
-    first = type(on)(on.code, call)
+    first = type(on)(on.code, call, continues=True)
 
     def step(x: Tensor, state: Any) -> tuple[Tensor, Any]:
         if not call.states:
@@ -237,14 +237,17 @@ def stepping(on: OnTokens, width: int) -> Step:
         )
 
     def of_its_own(x: Tensor, state: Any) -> tuple[Tensor, Any]:
-        held, past = state if state is not None else (on.code.module, 0)
-        if held is None:
+        if on.code.module is None:
             raise SignatureError(
                 f"wanted the state that a step passes on, such as cache, in {call}: {on.code.name} "
                 "is not a module with state of its own"
             )
-        held = _with_its_own(held)
-        out, _ = type(on)(replace(on.code, call=held, module=held), call).run(x, None, past)
+        rows = 1 if "B" in first.tokens.letters else x.shape[0]  # each in a module of its own
+        before, past = state if state is not None else ((on.code.module,) * rows, 0)
+        held = tuple(map(_with_its_own, before))
+        codes = (replace(on.code, call=one, module=one) for one in held)
+        runs = zip(codes, x.chunk(rows), strict=True)
+        out = torch.cat([replace(first, code=code).run(y, None, past)[0] for code, y in runs])
         return out, (held, past + x.shape[1])
 
     x = torch.randn(2, 5, width, generator=torch.Generator().manual_seed(5))

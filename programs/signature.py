@@ -17,6 +17,7 @@ part                                meaning
 ``seq_len = n``, ``past = (n - r)``  the length itself, a difference of lengths
 ``window = (h, w)``                 a tuple of lengths
 ``x: B 5 E``, ``mask: B n 1 r add``  exactly 5 tokens; keys before queries
+``x: 2 n E``, ``mask: n 64 keep``   exactly 2 rows; keys are the 64 places of a cache
 ``causal = True``                   a value passed on every call
 ``-> q, k``                         arrays of the same names and axes as the inputs
 ``-> B n E``, ``-> out: B n E``     one array, without a name or with one

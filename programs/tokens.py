@@ -18,9 +18,11 @@ from .code import Code
 from .declarations import DeclaredAttention
 from .layout import labels, laid_out, read_back
 from .masks import (
+    SLOTS,
     all_visible_mask,
     call_in_batches,
     is_mask,
+    is_of_slots,
     is_square,
     mask_argument,
     masks_in,
@@ -78,6 +80,7 @@ class OnTokens:
     least: float | None = None  # the number that hides a key, if not the lowest
     shared: bool = False  # repeated tokens are passed as one tensor, without a copy
     full: bool = False  # optional masks are given, and show every key
+    continues: bool = False  # earlier tokens are in the code's cache, and are seen
 
     @cached_property
     def _read(self) -> tuple[Signature, str]:
@@ -443,10 +446,17 @@ class OnTokens:
         self, one: Argument, keep: Tensor | None, lengths: Mapping[str, int], x: Tensor
     ) -> Tensor:
         rows, count, past = x.shape[0], lengths["n"], lengths["p"]
-        keys = count + past
+        keys = lengths[SLOTS] if is_of_slots(one) else count + past
+        if keys < count + past:
+            raise SignatureError(
+                f"wanted at most {keys} tokens, the places of {one}, got {count + past}"
+            )
         seen = torch.ones(rows, 1, keys, dtype=torch.bool, device=x.device)
         if keep is not None and one in self.padding:
             seen = keep[:, None]
+            if is_of_slots(one):
+                unused = seen.new_ones(rows, 1, keys - past - count)
+                seen = torch.cat((seen.new_ones(rows, 1, past), seen, unused), -1)
         if per_query(one):
             seen = seen.expand(-1, count, -1)
         if is_square(one):
@@ -455,6 +465,8 @@ class OnTokens:
                 > past + torch.arange(count, device=x.device)[:, None]
             )
             seen = seen & ~late
+        if is_of_slots(one) and not self.continues:
+            seen = seen & (torch.arange(keys, device=x.device) >= past)
         return mask_argument(seen, one, lengths, x, self._lowest(x))
 
     def _beside(
