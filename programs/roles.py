@@ -236,7 +236,8 @@ def shared_fields(
     said = {one.name: one.value for one in signature.built}
     guess = guesses(maker, code.built, {**code.options.settings, **said})
     built = f"built as with {set_words(guess)}" if guess else ""
-    more = "; ".join(filter(None, (built, *(numbers_guessed(signature) if guessed else ()), more)))
+    numbers = numbers_guessed(signature) if guessed else ()
+    more = "; ".join(filter(None, (built, code.converted, *numbers, more)))
     parts = [one for one in more.split("; ") if one]
     return {
         "name": code.name,
