@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from math import isqrt, prod
+from math import isqrt
 from typing import Any
 
 import torch
@@ -46,17 +46,23 @@ from .roles import (
     role,
     shared_fields,
 )
-from .rotary import Rotating
+from .rotary import Rotating, ways_of
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Attention, Layer
-from .supplied_inputs import contents_of, image_layout, zeros_to
-from .tables import tables
+from .supplied_inputs import (
+    CONSTANT,
+    constant,
+    constants,
+    contents_of,
+    image_layout,
+    spread,
+    zeros_to,
+)
 from .token_axes import ROWS, TOKENS, encoding, mapped, repetitions, token_axis, with_one_length
 
 ENCODED = {"encoding": "positions", "offsets": "offsets"}
 MADE = tuple(ENCODED)
 CAUSAL = "a causal mask made here"
-GOLDEN = (5**0.5 - 1) / 2  # its multiples modulo 1 are distinct and fill the unit interval
 
 
 def attention(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
@@ -227,10 +233,7 @@ class OnTokens:
         """
         if not any(role(one) in (*TABLES, *PLACES) for one in self.line.arrays):
             return None
-        ways = [
-            Rotating(self.code, self.line, told, table, self.rotated)
-            for told, table in tables(self.code, self.line, self.rotated)
-        ]
+        ways = ways_of(self.code, self.line, self.rotated)
         return next(filter(self._relative, ways if len(ways) > 1 else ()), ways[0])
 
     @property
@@ -384,7 +387,7 @@ class OnTokens:
         arrays[self.tokens.name] = laid_out(x, here, self.tokens.axes or (), lengths)
         if self.rotating is not None:
             lengths |= {"D": self.rotating.width} if self.feature != "D" else {}
-            arrays |= self._placed(self.rotating, past, lengths, x)
+            arrays |= self.rotating.running(past, lengths, x)
         return arrays, lengths
 
     def _as_many(self, x: Tensor) -> Tensor:
@@ -412,10 +415,7 @@ class OnTokens:
         """Return the same tokens again, or a context of another length, drawn here and fixed."""
         alike = set(one.letters) == set(self.tokens.letters)
         if role(one) == "constant":
-            shape = one.shape(lengths)
-            alone = [set(axis.letters) <= {self.feature} for axis in one.axes or ()]
-            own = [size if free else 1 for size, free in zip(shape, alone, strict=True)]
-            return _spread(own, x).expand(shape)
+            return constant(one, self.feature, lengths, x)
         if role(one) == "bounds":
             return bounds(one, lengths, x)
         if keep is not None and one in self.counted:
@@ -426,21 +426,11 @@ class OnTokens:
             return laid_out(x if self.shared else x.clone(), here, one.axes or (), lengths)
         of = self.context or self.feature
         if mapped(one) and of in one.letters:
-            return _spread(one.shape({**lengths, "B": 1}), x).expand(one.shape(lengths))
+            return spread(one.shape({**lengths, "B": 1}), x).expand(one.shape(lengths))
         raise SignatureError(
             f"wanted what {one.name} is: write one of tokens, positions, encoding, keep, hide, "
             f"add, constant behind its axes, in {self.signature}"
         )
-
-    def _placed(
-        self, way: Rotating, past: int, lengths: Mapping[str, int], x: Tensor
-    ) -> dict[str, Tensor]:
-        at = torch.arange(past, past + lengths["n"], device=x.device)
-        if any("B" in one.letters for one in way.places):
-            at = at.expand(lengths["B"], -1)
-        if way.axes:
-            at = at[..., None].expand(*at.shape, way.axes)
-        return way.position_inputs(at, {**lengths, "D": way.width}, x)
 
     def _mask(
         self, one: Argument, keep: Tensor | None, lengths: Mapping[str, int], x: Tensor
@@ -583,7 +573,7 @@ def _conditions(on: OnTokens) -> list[str]:
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
     told += [f"with a sinusoidal table of {ENCODED[one]} made here" for one in dict.fromkeys(made)]
     told += _one_length(on)
-    told += [f"{one.name} is the same for each row, token and pair" for one in _constants(on)]
+    told += [CONSTANT.format(one.name) for one in constants(on.line)]
     told += [f"{one.name} is 0" for one in on.line.arguments if one.lengths == ("p",)]
     told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
     held = [one for one in on.line.arrays if role(one) in ("lengths", "bounds")]
@@ -592,7 +582,7 @@ def _conditions(on: OnTokens) -> list[str]:
 
 def _supplied(on: OnTokens) -> dict[str, str]:
     """Return what the code is given and does not make itself; masks, unless a law supplies them."""
-    of_tokens = [one.name for one in _constants(on) if ROWS & {*one.letters}]
+    of_tokens = [one.name for one in constants(on.line) if ROWS & {*one.letters}]
     causal = any(is_square(one) for one in on.masks)
     masks = (*on.masks, *on.context_masks)
     return {
@@ -619,10 +609,6 @@ def _padding(on: OnTokens, masks: tuple[Argument, ...], *, causal: bool) -> str:
     told = [f"the mask is {CAUSAL}, and hides padding as well"] if causal else []
     own += [one.name for one in masks if causal and is_square(one)]
     return "; ".join(told + other_masks(on.code, own, masks, on.spare))
-
-
-def _constants(on: OnTokens) -> list[Argument]:
-    return [one for one in on.line.arrays if role(one) == "constant"]
 
 
 def _one_length(on: OnTokens) -> list[str]:
@@ -681,12 +667,6 @@ def widths_of_tokens(code: Code) -> list[int]:
     shapes = [p.shape[-1] for p in held if p.dim() and p.shape[-1]]
     first = given if len(given) == 1 else linear[:1]
     return list(dict.fromkeys([*first, *linear[:1], *known, *shapes[:2], SIZES["E"], 8, 32, 64]))
-
-
-def _spread(shape: Sequence[int], like: Tensor) -> Tensor:
-    """Return distinct numbers between −1 and 1, the same at every call."""
-    steps = torch.arange(prod(shape), dtype=torch.float64, device=like.device) * GOLDEN
-    return (2 * steps.frac() - 1).reshape(tuple(shape)).to(like)
 
 
 def _called(code: Code, signature: Signature) -> tuple[OnTokens, int]:
