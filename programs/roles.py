@@ -19,7 +19,7 @@ from .layout import CACHE_SIZE
 from .names import INDEX, OF_TOKENS, role_of
 from .program import Program
 from .running import describe_refusal
-from .signature import Argument, Axis, Signature, SignatureError
+from .signature import Argument, Axis, Same, Signature, SignatureError
 from .subjects import Subject
 
 ROTATED = ("query", "key", "value", "tokens")
@@ -237,7 +237,10 @@ def shared_fields(
     guess = guesses(maker, code.built, {**code.options.settings, **said})
     built = f"built as with {set_words(guess)}" if guess else ""
     numbers = numbers_guessed(signature) if guessed else ()
-    more = "; ".join(filter(None, (built, code.converted, *numbers, more)))
+    same = (
+        f"{one.name} is {one.value}" for one in signature.arguments if isinstance(one.value, Same)
+    )
+    more = "; ".join(filter(None, (built, code.converted, *numbers, *same, more)))
     parts = [one for one in more.split("; ") if one]
     return {
         "name": code.name,

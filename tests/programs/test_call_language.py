@@ -14,7 +14,8 @@ from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.names import parameters
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.program import Program
+from attnproof.programs.signature import Axis, Same, SignatureError
 from attnproof.programs.spelling import in_letters
 from attnproof.programs.subject import adapted_as, subject_of
 from tests.programs.test_calls import angles_of, halves, neighbours
@@ -425,3 +426,65 @@ def test_a_line_that_does_not_say_what_attention_is_given_is_refused(
 ) -> None:
     with pytest.raises(SignatureError, match=wanted):
         adapted_as(code, line, kind="attention")
+
+
+class OfItself(nn.Module):
+    """Attention that wants one array three times; ``later``: how many later tokens each sees."""
+
+    def __init__(self, embed_dim: int = 16, later: int = 0) -> None:
+        super().__init__()
+        self.later, self.in_proj = later, nn.Linear(embed_dim, 3 * embed_dim)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, None]:
+        assert key is query, "specialized implementation"
+        assert value is key, "specialized implementation"
+        q, k, v = self.in_proj(query).chunk(3, -1)
+        seen = torch.ones(q.shape[1], q.shape[1], dtype=torch.bool).tril(self.later)
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen), None
+
+
+@pytest.mark.parametrize("line", ["key = query, value = query", "key = query, value = key"])
+def test_an_array_is_given_in_several_places(line: str) -> None:
+    line = f"query: B n E, {line} -> B n E, _"
+    for later, verdict in ((0, "holds"), (1, "broken")):
+        settings = {"later": later}
+        found = adapted_as(
+            OfItself, line, declared=DeclaredAttention(causal=True), settings=settings
+        )
+        assert found.line == line.replace("value = key", "value = query")
+        assert {"key is query", "value is query"} <= {*found.conditions}
+        assert [one.verdict for one in examine(found, laws=("causal",))] == [verdict]
+
+
+def test_what_is_given_again_must_be_an_array_before_it() -> None:
+    with pytest.raises(SignatureError, match="specialized implementation"):
+        adapted_as(OfItself, "query: B n E, key: B n E, value: B n E -> B n E, _")
+    for line in ("query: B n E, key = quary", "key = query, query: B n E", "query = query"):
+        with pytest.raises(SignatureError, match="or the name of an array before it, got 'qu"):
+            parse(f"{line} -> B n E")
+
+
+def test_a_length_is_no_array_that_is_given_again() -> None:
+    same, length, both = (
+        parse(f"{line} -> B n E").arguments[1].value
+        for line in ("q: B n E, k = q", "x: B n E, k = n", "n: B n E, k = n")
+    )
+    assert same == Same("q")
+    assert isinstance(length, Axis)
+    assert isinstance(both, Axis)
+
+
+def test_a_mask_that_is_left_out_is_left_out_in_both_places() -> None:
+    def attend(q: Tensor, mask: Tensor | None = None, other: Tensor | None = None) -> Tensor:
+        assert mask is other
+        scores = q @ q.mT
+        return (scores if mask is None else scores.masked_fill(~mask[:, None], -torch.inf)).softmax(
+            -1
+        ) @ q
+
+    program = Program(attend, "q: B n E, mask: B n keep, other = mask -> B n E")
+    x, keep = torch.randn(2, 3, 4), torch.tensor([[True, True, False]]).expand(2, -1)
+    (plain,) = program.run({"q": x}, {}).values()
+    (hidden,) = program.run({"q": x, "mask": keep}, {}).values()
+    assert torch.equal(plain, attend(x))
+    assert torch.equal(hidden, attend(x, keep, keep))
