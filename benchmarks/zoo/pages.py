@@ -74,13 +74,13 @@ def overview(libraries: Sequence[tuple[Row, Mapping[str, Row]]], known: Sequence
         sorts = Counter(g.judged.judgement for g in _groups(told["library"], rows, known))
         counted.append((told, len(rows), laws + sorts))
     columns = [word for word in (*VERDICTS, *JUDGEMENTS) if any(of[word] for *_, of in counted)]
-    rows = []
+    lines = []
     for told, subjects, of in counted:
         name = told["library"]
         counts = (str(of[word] or "") for word in columns)
         version = told["versions"].get(name, "")
-        rows.append([f"[{name}](zoo/{name}.md)", version, str(subjects), *counts])
-    table = table_of(["library", "version", "subjects", *columns], rows, words=2)
+        lines.append([f"[{name}](zoo/{name}.md)", version, str(subjects), *counts])
+    table = table_of(["library", "version", "subjects", *columns], lines, words=2)
     names = "\n".join(f"zoo/{told['library']}" for told, _ in libraries)
     return (
         "# The zoo\n\nThe attention and position code that libraries ship, with the laws of each "

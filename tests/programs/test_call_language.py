@@ -326,7 +326,7 @@ def by_matrices(q: Tensor, k: Tensor, v: Tensor, pe: Tensor) -> Tensor:
     """Attention of vectors that matrices of 2 by 2 rotate; heads and features come back as one."""
 
     def turned(x: Tensor) -> Tensor:
-        pairs = x.unflatten(-1, (-1, 1, 2))
+        pairs = x.reshape(*x.shape[:-1], -1, 1, 2)
         return (pe[..., 0] * pairs[..., 0] + pe[..., 1] * pairs[..., 1]).flatten(-2)
 
     found = nn.functional.scaled_dot_product_attention(turned(q), turned(k), v)
@@ -335,7 +335,7 @@ def by_matrices(q: Tensor, k: Tensor, v: Tensor, pe: Tensor) -> Tensor:
 
 def by_matrices_of_all(q: Tensor, k: Tensor, v: Tensor, pe: Tensor) -> Tensor:
     """The same, which rotates values as well."""
-    pairs = v.unflatten(-1, (-1, 1, 2))
+    pairs = v.reshape(*v.shape[:-1], -1, 1, 2)
     turned = (pe[..., 0] * pairs[..., 0] + pe[..., 1] * pairs[..., 1]).flatten(-2)
     return by_matrices(q, k, turned, pe)
 
@@ -399,7 +399,7 @@ def test_attention_is_given_what_rotates_queries_and_keys(
         cos, sin = (f(torch.cat((angles, angles), -1)) for f in (torch.cos, torch.sin))
         turned = [x * cos + halves(x) * sin for x in (q, k)]
     scale = 8**-0.5 if code is by_matrices else 1.0
-    told = nn.functional.scaled_dot_product_attention(*turned, v, scale=scale)
+    told = nn.functional.scaled_dot_product_attention(turned[0], turned[1], v, scale=scale)
     assert torch.allclose(found.attend(q, k, v), told, atol=1e-5)
 
 

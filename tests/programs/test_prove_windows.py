@@ -277,7 +277,7 @@ class ExactlySix(nn.Module):
         self.bias = nn.Parameter(torch.randn(6, 6))
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.out(torch.softmax(x @ x.mT + self.bias, -1) @ x)
+        y: Tensor = self.out(torch.softmax(x @ x.mT + self.bias, -1) @ x)
         return y + y.mean(0) if self.mixes else y
 
 
