@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from .code import Code, DoesNotFit, NoSetting, Options, globals_of, place_of, source_of
 from .constructors import build, configs_for, construct, settings_for
+from .large_arrays import large_copies
 from .names import parameters, role_of
 from .running import CodeFault
 
@@ -235,7 +236,7 @@ def _copy_of(module: nn.Module) -> nn.Module:
         for name, held in vars(part).items()
         if (name == "config" and not isinstance(held, nn.Module)) or isinstance(held, staticmethod)
     }
-    return copy.deepcopy(module, shared)
+    return copy.deepcopy(module, {**shared, **large_copies(module)})
 
 
 def _instance(thing: Any, name: str, options: Options, built: Mapping[str, Any] = {}) -> Code:

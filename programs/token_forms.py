@@ -37,6 +37,7 @@ from .call_parts import (
 from .code import Code, DoesNotFit, common_prefix
 from .fitting import Alternatives, letters_of, numbers_of, require_numbers, without_implied_roles
 from .grammar import parse
+from .large_arrays import arrays_of
 from .masks import is_mask, is_of_slots
 from .meaning import require_meaning
 from .names import INDEX, Parameter, order_in, parameters
@@ -374,13 +375,7 @@ def _caches(code: Code) -> list[torch.Size]:
 
     Heads may also be behind the places, or lacking.
     """
-    held = [
-        one
-        for part in (code.module.modules() if code.module is not None else ())
-        for named in (vars(part), part._buffers)  # noqa: SLF001 (torch has no public name)
-        for one in named.values()
-        if isinstance(one, Tensor) and not isinstance(one, nn.Parameter)
-    ]
+    held = arrays_of(code.module) if code.module is not None else ()
     return [x.shape for x in held if x.dim() in (3, 4)]
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.calling import arranged
 from attnproof.programs.equal.deciding import compare
 from attnproof.programs.equal.sides import Operand
+from attnproof.programs.large_arrays import LARGE, copied, copy_of, large_copies
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.exporting import exported
@@ -107,6 +110,16 @@ class Overwrites(Caching):
         return keys, values
 
 
+class Forgets(Caching):
+    """Chunks after the first are not written: their places hold what other calls left."""
+
+    def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:
+        if not past:
+            return super().read(k, v, past)
+        rows, end = k.shape[0], past + k.shape[1]
+        return self.cache_k[:rows, :end], self.cache_v[:rows, :end]
+
+
 class TwoNames(Caching):
     """It writes to an array under one name, and reads it under another."""
 
@@ -140,6 +153,26 @@ class Replaces(Buffers):
     def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         before, self.cache_v = self.cache_v, v.clone()
         return k, v + before.mean()
+
+
+class Views(Caching):
+    """It writes to arrays under names, and reads them as views under other names, in a list."""
+
+    def prepare(self) -> None:
+        self.views = [self.cache_k[:, :], self.cache_v[:, :]]
+
+    def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:
+        super().read(k, v, past)
+        rows, end = k.shape[0], past + k.shape[1]
+        return self.views[0][:rows, :end], self.views[1][:rows, :end]
+
+
+class Large(Views):
+    """The same, with room for 4,111 tokens."""
+
+    def prepare(self) -> None:
+        self.cache_k, self.cache_v = torch.zeros(2, 4, 4111, 2, 4).unbind()
+        super().prepare()
 
 
 def adapted(made: Any, line: str = LINE) -> Any:
@@ -184,11 +217,71 @@ def test_what_earlier_calls_left_is_never_proved_harmless(made: type[Caching]) -
 
 @pytest.mark.parametrize(
     ("made", "law"),
-    [(Past, "stateless"), (FirstRow, ROWS), (Averages, "stateless"), (Overwrites, STEPS)],
+    [
+        (Past, "stateless"),
+        (FirstRow, ROWS),
+        (Averages, "stateless"),
+        (Overwrites, STEPS),
+        (Forgets, STEPS),
+    ],
 )
 def test_a_fault_of_the_cache_is_measured(made: type[Caching], law: str) -> None:
     (found,) = examine(adapted(made), laws=[law])
     assert found.verdict == "broken"
+
+
+@pytest.mark.parametrize("made", [Views, Large])
+def test_arrays_that_share_memory_share_it_in_steps(made: type[Caching]) -> None:
+    (found,) = examine(adapted(made), laws=[STEPS])
+    assert found.verdict == "holds"
+
+
+@pytest.mark.parametrize("made", [Caching, Large])
+def test_a_step_leaves_what_it_was_given_as_it_was(made: type[Caching]) -> None:
+    subject = adapted(made)
+    x = torch.randn(2, 9, subject.embed, generator=torch.Generator().manual_seed(3))
+    _, state = subject.step(x[:, :4], None)
+    one, _ = subject.step(x[:, 4:], state)
+    subject.step(-x[:, 2:], state)
+    subject.layer(3 * x)
+    assert torch.equal(subject.step(x[:, 4:], state)[0], one)
+
+
+def test_steps_are_taken_in_the_format_and_the_mode_of_the_module() -> None:
+    subject = adapted(Buffers)
+    x = torch.randn(2, 9, subject.embed, generator=torch.Generator().manual_seed(3)).double()
+    with arranged(subject, torch.float64, train=True):
+        one, state = subject.step(x[:, :4], None)
+        two, (held, _) = subject.step(x[:, 4:], state)
+        torch.testing.assert_close(torch.cat((one, two), 1), subject.layer(x), rtol=0, atol=1e-12)
+        assert held[0].training
+
+
+@pytest.mark.parametrize("size", [LARGE - 1, LARGE, LARGE + 4095, 2 * LARGE + 17])
+def test_a_copy_of_memory_is_the_same_and_apart(size: int) -> None:
+    x = torch.zeros(size, dtype=torch.uint8)
+    places = torch.tensor([0, 4095, 4096, 70_003, size - 4097, size - 2])
+    x[places] = torch.arange(1, 7, dtype=torch.uint8)
+    own = torch.empty(0, dtype=torch.uint8).set_(copy_of(x.untyped_storage()))
+    assert torch.equal(own, x)
+    assert own.data_ptr() % 64 == 0
+    own[3:9] = 1
+    assert x.sum() == 21
+
+
+def test_gradients_flow_through_a_copy() -> None:
+    x = torch.zeros(LARGE, requires_grad=True)
+    copied(x * 2, {}).sum().backward()
+    assert x.grad is not None
+    assert bool((x.grad == 2).all())
+
+
+def test_copies_of_a_module_share_memory_where_it_does() -> None:
+    module = Large()
+    twin = copy.deepcopy(module, large_copies(module))
+    twin.cache_k[0, 5] = 1.0
+    assert torch.equal(twin.views[0], twin.cache_k)
+    assert not module.views[0].any()
 
 
 @pytest.mark.parametrize(
