@@ -703,7 +703,7 @@ def _with_own_state(code: Code, line: str, embed: int) -> str:
     whole, _, made = line.partition("; ")
     call = parse(whole)
     placed = any("p" in one.lengths or role(one) == "positions" for one in call.arguments)
-    if code.module is None or not placed or not any(code.module.children()):
+    if code.module is None or not placed:
         return ""
     given, _, back = whole.partition(" -> ")
     clauses = [made] * bool(made) + [f"step: {_with_earlier_keys(given, call)} -> {back}"]

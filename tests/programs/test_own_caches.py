@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -120,6 +121,55 @@ class Forgets(Caching):
         return self.cache_k[:rows, :end], self.cache_v[:rows, :end]
 
 
+class InList(Caching):
+    """The caches are in a list."""
+
+    def prepare(self) -> None:
+        self.caches = [vars(self).pop(name) for name in ("cache_k", "cache_v")]
+
+    def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:
+        rows, end = k.shape[0], past + k.shape[1]
+        for cache, new in zip(self.caches, (k, v), strict=True):
+            cache[:rows, past:end] = new
+        return self.caches[0][:rows, :end], self.caches[1][:rows, :end]
+
+
+class InObject(Caching):
+    """The caches are in an object."""
+
+    def prepare(self) -> None:
+        self.held = SimpleNamespace(k=vars(self).pop("cache_k"), v=vars(self).pop("cache_v"))
+
+    def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:
+        rows, end = k.shape[0], past + k.shape[1]
+        self.held.k[:rows, past:end] = k
+        self.held.v[:rows, past:end] = v
+        return self.held.k[:rows, :end], self.held.v[:rows, :end]
+
+
+class Bare(Caching):
+    """Its weights are its own: it has no parts."""
+
+    def __init__(self) -> None:
+        nn.Module.__init__(self)
+        drawn = torch.randn(4, 8, 8, generator=torch.Generator().manual_seed(1))
+        self.weights = nn.Parameter(drawn / 3)
+        self.cache_k, self.cache_v = torch.zeros(4, 32, 2, 4), torch.zeros(4, 32, 2, 4)
+
+    def forward(self, x: Tensor, start_pos: int, mask: Tensor | None) -> Tensor:
+        q, k, v = ((x @ w).view(*x.shape[:2], 2, -1) for w in self.weights[:3])
+        q, k, v = (t.transpose(1, 2) for t in (q, *self.read(k, v, start_pos)))
+        y = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return y.transpose(1, 2).flatten(2) @ self.weights[3]
+
+
+class BareWithout(Bare):
+    """It keeps nothing, though it is told where its tokens start."""
+
+    def read(self, k: Tensor, v: Tensor, past: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        return k, v
+
+
 class TwoNames(Caching):
     """It writes to an array under one name, and reads it under another."""
 
@@ -230,6 +280,11 @@ def test_a_fault_of_the_cache_is_measured(made: type[Caching], law: str) -> None
     assert found.verdict == "broken"
 
 
+@pytest.mark.parametrize(("made", "stepped"), [(Bare, True), (BareWithout, False)])
+def test_a_module_without_parts_is_fed_in_steps(made: type[Caching], stepped: bool) -> None:
+    assert ("step: " in adapted_as(made, kind="attention").line) is stepped
+
+
 @pytest.mark.parametrize("made", [Views, Large])
 def test_arrays_that_share_memory_share_it_in_steps(made: type[Caching]) -> None:
     (found,) = examine(adapted(made), laws=[STEPS])
@@ -289,6 +344,12 @@ def test_copies_of_a_module_share_memory_where_it_does() -> None:
     [
         (TwoNames, "the code writes to same, which shares memory with cache_k"),
         (Counts, "the code writes to calls: its result depends on earlier calls"),
+        (Views, "the code writes to cache_k, which shares memory with views[0]"),
+        (
+            InList,
+            "wanted a buffer or an attribute of a module, got caches[0], which the code writes",
+        ),
+        (InObject, "attribute of a module, got an array elsewhere, which the code writes to"),
     ],
 )
 def test_the_reason_names_what_is_written(made: type[Caching], why: str) -> None:
