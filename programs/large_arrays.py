@@ -50,32 +50,34 @@ def copied(array: Tensor, copies: dict[int, UntypedStorage]) -> Tensor:
     """Return a copy, through which gradients flow.
 
     ``copies``, of memory, are added to: arrays that share memory share the copy, except those with
-    gradients.
+    gradients, and those that a mode of torch replaces.
     """
-    if not _is_plain(array) or (array.requires_grad and torch.is_grad_enabled()):
+    own = torch.empty(0, dtype=array.dtype)
+    followed = type(own) is not Tensor  # by a mode of torch, which has to see that it is copied
+    if followed or not _is_plain(array) or (array.requires_grad and torch.is_grad_enabled()):
         return array.clone()
     memory = array.untyped_storage()
     key = memory._cdata  # noqa: SLF001 (torch's key)
     if key not in copies:
         copies[key] = copy_of(memory)
-    own = torch.empty(0, dtype=array.dtype)
     return own.set_(copies[key], array.storage_offset(), array.shape, array.stride())
 
 
 def copy_of(memory: UntypedStorage) -> UntypedStorage:
     """Return a copy of memory; if large, its pages of zeros are not written, nor used."""
     size = memory.nbytes()
-    if size < LARGE:
+    held = torch.empty(0, dtype=torch.uint8)
+    if size < LARGE or type(held) is not Tensor:
         return memory.clone()
     made = np.zeros(size + ALIGNED, np.uint8)
     start = -made.ctypes.data % ALIGNED
     made = made[start : start + size]
-    held = torch.empty(0, dtype=torch.uint8).set_(memory).numpy()
+    old = held.set_(memory).numpy()
     whole = size - size % PAGE
-    made[whole:] = held[whole:]
-    old, new = (one[:whole].view(np.int64).reshape(-1, PAGE // 8) for one in (held, made))
-    used = np.flatnonzero(old.any(1))
-    new[used] = old[used]
+    made[whole:] = old[whole:]
+    pages, new = (one[:whole].view(np.int64).reshape(-1, PAGE // 8) for one in (old, made))
+    used = np.flatnonzero(pages.any(1))
+    new[used] = pages[used]
     return torch.from_numpy(made).untyped_storage()
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from attnproof.programs.calling import arranged
 from attnproof.programs.equal.deciding import compare
 from attnproof.programs.equal.sides import Operand
+from attnproof.programs.exact import exact
 from attnproof.programs.large_arrays import LARGE, copied, copy_of, large_copies
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
@@ -443,6 +444,14 @@ def test_a_mask_as_wide_as_the_cache_is_guessed(made: type[AtPositions], rows: s
     assert not guessed.positional  # places before the first token hold none
     found = examine(guessed, laws=["causal", STEPS, "stateless", ROWS])
     assert {one.verdict for one in found} == {"holds"}
+
+
+@pytest.mark.parametrize("made", [Views, AtPositions])
+def test_steps_in_finite_fields_raise_nothing(made: Any) -> None:
+    line = LINE if made is Views else f"{MASKED}; step: {MASKED}"
+    (found,) = exact(adapted(made, line), laws=[STEPS])
+    assert found.verdict in ("not asked", "holds")
+    assert not found.traceback
 
 
 @pytest.mark.parametrize(
