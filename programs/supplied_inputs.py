@@ -160,6 +160,9 @@ def why_not_applicable(subject: Subject, law: str) -> str:
             f"the position of the first query is given by {start}, which the call leaves out: "
             f"--call with {start} = (n - r) checks it"
         )
+    rows = subject.given.get("rows", "")
+    if rows and law == "rows-of-batch-apart":
+        return f"the code takes exactly {rows} rows, which are given the same tokens"
     if law in CONTEXT_LAWS and "context" in subject.given:
         return "keys and values come from a context, which is drawn here: no token reads another"
     keys = subject.given.get("keys", "")

@@ -48,6 +48,7 @@ from .roles import (
 )
 from .rotary import Rotating, ways_of
 from .signature import Argument, Axis, Signature, SignatureError
+from .spelling import ROWS as EQUAL_ROWS
 from .subjects import Attention, Layer
 from .supplied_inputs import (
     CONSTANT,
@@ -591,6 +592,7 @@ def _supplied(on: OnTokens) -> dict[str, str]:
         **({"padding": told} if (told := _padding(on, masks, causal=causal)) else {}),
         **({"counted": ", ".join(one.name for one in on.counted)} if on.counted else {}),
         **({"constants": ", ".join(of_tokens)} if of_tokens else {}),
+        **({"rows": str(rows)} if (rows := dict(on.line.sizes).get(EQUAL_ROWS)) else {}),
         **image_layout(on.line),
     }
 
