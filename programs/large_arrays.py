@@ -36,7 +36,7 @@ def arrays_of(module: nn.Module) -> Iterator[Tensor]:
                 yield one
 
 
-def large_copies(module: nn.Module) -> dict[str, Any]:
+def large_copies(module: nn.Module) -> dict[Any, Any]:
     """Return copies of the large arrays of a module, as a memo for :func:`copy.deepcopy`.
 
     Arrays that share memory share the copy.
@@ -68,7 +68,8 @@ def copy_of(memory: UntypedStorage) -> UntypedStorage:
     size = memory.nbytes()
     held = torch.empty(0, dtype=torch.uint8)
     if size < LARGE or type(held) is not Tensor:
-        return memory.clone()
+        found: UntypedStorage = memory.clone()  # type: ignore[no-untyped-call]
+        return found
     made = np.zeros(size + ALIGNED, np.uint8)
     start = -made.ctypes.data % ALIGNED
     made = made[start : start + size]
