@@ -592,9 +592,17 @@ def _supplied(on: OnTokens) -> dict[str, str]:
         **({"padding": told} if (told := _padding(on, masks, causal=causal)) else {}),
         **({"counted": ", ".join(one.name for one in on.counted)} if on.counted else {}),
         **({"constants": ", ".join(of_tokens)} if of_tokens else {}),
-        **({"rows": str(rows)} if (rows := dict(on.line.sizes).get(EQUAL_ROWS)) else {}),
+        **({"rows": str(rows)} if (rows := _equal_rows(on)) else {}),
         **image_layout(on.line),
     }
+
+
+def _equal_rows(on: OnTokens) -> int:
+    """Return the fixed number of rows that the code takes, all given the same tokens; 0 if any."""
+    first, *_ = on.tokens.axes or (Axis(()),)
+    sizes = dict(on.line.sizes)
+    fixed = first.letters in ((EQUAL_ROWS,), ("H",)) and "B" not in on.tokens.letters
+    return sizes.get(first.letters[0], 0) if fixed else 0
 
 
 def _beside_causal(on: OnTokens, masks: tuple[Argument, ...]) -> dict[str, str]:

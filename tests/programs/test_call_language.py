@@ -404,6 +404,7 @@ def test_attention_is_given_what_rotates_queries_and_keys(
 
 
 def test_what_is_wrong_with_attention_that_is_given_tables_is_seen() -> None:
+    code: Any
     for code, verdict in ((by_matrices, "holds"), (by_matrices_of_all, "broken")):
         found = adapted_as(code, MATRICES, declared=DeclaredAttention())
         assert [one.verdict for one in examine(found, laws=("rows-sum-to-one",))] == [verdict]

@@ -449,6 +449,8 @@ def test_a_mask_as_wide_as_the_cache_is_guessed(made: type[AtPositions], rows: s
     else:  # a cache of one row that serves all would not be noticed
         assert apart.verdict == "not asked"
         assert apart.why == f"the code takes exactly {rows} rows, which are given the same tokens"
+        told = adapted(made, guessed.line)
+        assert [one.verdict for one in examine(told, laws=[ROWS])] == ["not asked"]
 
 
 @pytest.mark.parametrize("made", [Views, AtPositions])
