@@ -228,7 +228,7 @@ def pair_programs(
     here, there = replace(here, shared=shared), replace(there, shared=shared)
     notes = (*_result_count_note(one, other), *left)
     wide = tuple(
-        f"{told.code.converted.replace('it', told.code.name, 1)}"
+        told.code.converted.replace("it", told.code.name, 1)
         for told in (one, other)
         if told.code.converted
     )
