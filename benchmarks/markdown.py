@@ -43,9 +43,20 @@ def written(table: Grid | Table) -> str:
         names = tuple(str(column.header) for column in table.columns)
         columns = ([str(cell) for cell in column.cells] for column in table.columns)
         table = Grid(str(table.title), names, tuple(zip(*columns, strict=True)))
-    rule = ["---", *["---:" if table.numbers else "---"] * (len(table.columns) - 1)]
-    rows = "\n".join(map(cells, (table.columns, rule, *table.rows)))
+    rows = table_of(table.columns, table.rows, words=1 if table.numbers else len(table.columns))
     return "\n\n".join([f"## {table.title}", rows, *[items(table.notes)] * bool(table.notes)])
+
+
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: int) -> str:
+    """Return the lines of a table, whose columns after the first ``words`` are numbers.
+
+    >>> print(table_of(["law", "proved"], [["even", "3"]], words=1))
+    | law | proved |
+    | --- | ---: |
+    | even | 3 |
+    """
+    rule = ["---" if k < words else "---:" for k in range(len(columns))]
+    return "\n".join(map(cells, (columns, rule, *rows)))
 
 
 def items(texts: Iterable[str]) -> str:

@@ -12,6 +12,9 @@ import torch
 from rich.table import Table
 from torch import Tensor
 
+from attnproof.numeric.at_scale.call import Call, arrays, generator, kernel_named
+from attnproof.numeric.at_scale.comparison import Worst
+from attnproof.numeric.at_scale.sampled import ROWS, check_rows, places
 from attnproof.numeric.devices import chosen, dtype_named, synchronize
 from attnproof.numeric.implementations import implementations_named
 from attnproof.numeric.sample import draw
@@ -122,6 +125,23 @@ def benchmark_equivariance(
     return in_forwards(lambda: read(inner), check, where, rounds), difference
 
 
+def benchmark_rows(call: Call, rounds: int = 5) -> tuple[InForwards, Worst]:
+    """Return the cost of a check by sampled rows in forward passes, and the worst of these rows.
+
+    The kernel runs once, on permuted queries, keys and values; its rows are compared with float64
+    on the inputs in their own order.
+    """
+    x = arrays(call)
+    order, keys = (torch.randperm(call.tokens, generator=generator(call, k)) for k in (20, 21))
+
+    def check() -> Worst:
+        moved = call.run(x.query[:, order], x.key[:, keys], x.value[:, keys])
+        return check_rows(call, x, moved[:, order.argsort()], places(call))
+
+    worst = check()
+    return in_forwards(lambda: call.run(*x), check, call.device, rounds), worst
+
+
 def largest_difference(left: Tensor, right: Tensor) -> float:
     """max |left − right| in float64, in chunks that fit into the cache."""
     worst = torch.zeros((), dtype=torch.float64, device=left.device)
@@ -132,27 +152,30 @@ def largest_difference(left: Tensor, right: Tensor) -> float:
 
 
 def equivariance_cost() -> Table:
-    """Return the cost of both sides, the permutations and the comparison; at least two forwards."""
+    """Return the cost of a check, permutations and comparison included, in two ways.
+
+    Comparing every row takes at least two forwards, sampled rows in float64 at least one.
+    """
     table = Table(
         "implementation",
         "dtype",
         "tokens",
         "heads",
+        "compared",
         "forward s",
         "check s",
         "forwards",
         title="One equivariance check",
     )
-    code = "scaled_dot_product_attention (flash)"
+    device = chosen("auto")
     for dtype in ("float32", "bfloat16"):
-        cost, _ = benchmark_equivariance(attention, dtype=dtype, implementation=code)
-        table.add_row(
-            code,
-            dtype,
-            "4,096",
-            "8",
-            f"{cost.forward:.3f}",
-            f"{cost.check:.3f}",
-            f"{cost.ratio:.2f}",
-        )
+        kernel = kernel_named("flash", device)
+        call = Call(kernel, tokens=4_096, dtype=dtype_named(dtype), device=device)
+        ways = {
+            "every row": benchmark_equivariance(attention, dtype=dtype, implementation=kernel.name),
+            f"{ROWS} rows": benchmark_rows(call),
+        }
+        for compared, (cost, _) in ways.items():
+            times = (f"{cost.forward:.3f}", f"{cost.check:.3f}", f"{cost.ratio:.2f}")
+            table.add_row(kernel.name, dtype, f"{call.tokens:,}", str(call.heads), compared, *times)
     return table

@@ -43,6 +43,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attnproof.document import bar
+from benchmarks.markdown import items, markdown, table_of
 from benchmarks.mutations import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -474,10 +475,11 @@ def _write(
         "bound or argument. *Noticed*: a test fails. *Equivalent*: it has no effect, for the "
         f"reason in [{EQUIVALENT.name}](../benchmarks/{EQUIVALENT.name})."
     )
-    lines = ["# Single changes of the trusted files", "", made, ""]
-    rows = [("file", "mutants", *KINDS), ("---",) * (2 + len(KINDS)), *_rows(verdicts)]
-    lines += [*(f"| {' | '.join(row)} |" for row in rows), "", *(f"* `{line}`" for line in told)]
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    table = table_of(["file", "mutants", *KINDS], _rows(verdicts), words=1)
+    changes = items(f"`{line}`" for line in told)
+    file.write_text(
+        markdown(["# Single changes of the trusted files", made, table, changes]), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .building import code_of, makes_modules
+from .building import as_it_is_or_in_float32, code_of, in_float32, makes_modules
 from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called, place_of
 from .constructors import placed
 from .declarations import Declared, declares, sizes_declared
@@ -193,7 +193,7 @@ def _adapted(
             f"--call 'x: B n E -> B n E; method NAME': it has {own or 'none'}"
         )
         raise NoAdapter(_name(thing, name), place_of(thing), {"building it": told})
-    return _first(code, kind, forms)
+    return as_it_is_or_in_float32(code, lambda one: _first(one, kind, forms))
 
 
 def resolved(
@@ -278,6 +278,15 @@ def on_token_ids(
     ]
     if not kinds or not has_embedding(code):
         return None, ""
+    found, why = _on_words(code, kinds, forms)
+    if found is None and (wide := in_float32(code)) is not None:
+        found, why = _on_words(wide, kinds, forms)
+    return found, why
+
+
+def _on_words(
+    code: Code, kinds: list[str], forms: Mapping[str, Callable[[Code], Subject]]
+) -> tuple[Subject | None, str]:
     try:
         made, told, alone = on_vectors(code.again())
     except CodeFault:
@@ -292,6 +301,7 @@ def on_token_ids(
             why = str(error)
             continue
         conditions = (*subject.conditions, *alone)
+        told = "; ".join(filter(None, (told, code.converted)))
         return replace(subject, adapted=told, line="", others=(), conditions=conditions), ""
     return None, why
 

@@ -27,7 +27,9 @@ from .masks import (
 from .names import Parameter, parameters
 from .program import Program
 from .roles import (
+    PLACES,
     SIZES,
+    TABLES,
     bounds,
     bounds_at,
     built_at,
@@ -37,9 +39,10 @@ from .roles import (
     role,
     shared_fields,
 )
+from .rotary import Rotating, ways_of
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Attention
-from .supplied_inputs import CONTENTS, contents_of
+from .supplied_inputs import CONSTANT, CONTENTS, constant, constants, contents_of
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class OnHeads:
     least: float = float("-inf")  # the number that hides a key
     full: bool = False  # optional masks are passed too, and show every key
     heads: tuple[int, int] = (1, 1)  # query heads, key heads
+    way: Rotating | None = None  # positions, and tables made of them
+    past: int = 0  # the position of the first token
 
     @cached_property
     def program(self) -> Program:
@@ -80,6 +85,30 @@ class OnHeads:
     def square(self) -> bool:
         """Whether the signature has one length for queries and keys."""
         return "r" not in self.query_key_value[0].letters
+
+    def with_tables(self, width: int) -> OnHeads:
+        """Return the call with positions and tables; those that make it relative are preferred.
+
+        Queries of their own number have no place among the keys that a table could say.
+        """
+        placed = [one for one in self.signature.arrays if role(one) in (*TABLES, *PLACES)]
+        if not placed:
+            return self
+        if any("r" in one.letters for one in (self.query_key_value[0], *placed)):
+            raise SignatureError(
+                f"wanted one length n for queries, keys and {placed[0].name}, got {self.signature}"
+            )
+        ways = [replace(self, way=one) for one in ways_of(self.code, self.signature, width)]
+        return next((one for one in ways[:-1] if one.relative(width)), ways[-1])
+
+    def relative(self, width: int) -> bool:
+        """Whether shifting all positions changes nothing."""
+        generator = torch.Generator().manual_seed(8)
+        q, k, v = (
+            torch.randn(1, h, 6, width, generator=generator) for h in (*self.heads, self.heads[1])
+        )
+        here, there = (replace(self, past=past).attend(q, k, v) for past in (0, 5))
+        return torch.allclose(here, there, rtol=1e-3, atol=1e-4)
 
     @cached_property
     def masks(self) -> tuple[Argument, ...]:
@@ -227,16 +256,21 @@ class OnHeads:
             every = torch.ones(rows, queries, dtype=torch.bool, device=a.device)
             which = every if counts is None else counts
             arrays[one.name] = query_mask_argument(which, one, lengths, a, self.least)
+        if self.way is not None:
+            arrays |= self.way.running(self.past, lengths, a)
         for one in self.signature.arrays:
             if one.name in arrays or one in self.masks or one in self.query_masks:
                 continue
             if role(one) == "bounds":
                 arrays[one.name] = bounds(one, lengths, a)
                 continue
+            if role(one) == "constant":
+                arrays[one.name] = constant(one, "HGD", lengths, a)
+                continue
             if role(one) != "scale" or {"r", "n"} & set(one.letters):
                 raise SignatureError(
-                    f"wanted what {one.name} is: write one of keep, hide, add, scale behind its "
-                    f"axes, in {self.signature}"
+                    f"wanted what {one.name} is: write one of keep, hide, add, scale, positions, "
+                    f"constant, or what a table holds, behind its axes, in {self.signature}"
                 )
             arrays[one.name] = (
                 torch.full(one.shape(lengths), width**-0.5).to(a) if one.axes else width**-0.5
@@ -337,7 +371,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     width = code.options.width or code.options.likely.get("width", 0) or SIZES["D"]
     queries = SIZES["n"] if on.square else SIZES["r"]
     code = built_at(code, signature, H=heads, G=many, D=width, E=heads * width)
-    on = OnHeads(code, signature, heads=(heads, many))
+    on = OnHeads(code, signature, heads=(heads, many)).with_tables(width)
     given = (
         torch.randn(1, heads, queries, width),
         torch.randn(1, many, SIZES["n"], width),
@@ -357,6 +391,10 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     told = ["it takes one length: fewer queries are put in the last places"] if on.square else []
     held = [one.name for one in signature.arrays if role(one) == "bounds"]
     told += [CONTENTS["bounds"].format(name) for name in held]
+    told += [CONSTANT.format(one.name) for one in constants(signature)]
+    told += [f"{one.name} count from 0" for one in signature.arrays if role(one) in PLACES]
+    if on.way is not None and signature.source is None and on.way.table_words:
+        told.append(f"with {on.way.table_words}")
     return Attention(
         **shared_fields(
             code, signature, partial(on_heads, guessed=guessed), "; ".join(told), guessed
@@ -377,6 +415,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
             **({"padding": "; ".join(beside)} if beside else {}),
         },
         true_hides=mask is not None and role(mask) == "hide",
+        positional=on.way is not None,
     )
 
 

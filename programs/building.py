@@ -17,7 +17,7 @@ import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -25,7 +25,11 @@ from torch import Tensor, nn
 
 from .code import Code, DoesNotFit, NoSetting, Options, globals_of, place_of, source_of
 from .constructors import build, configs_for, construct, settings_for
+from .large_arrays import large_copies
 from .names import parameters, role_of
+from .running import CodeFault
+
+Made = TypeVar("Made")
 
 
 def code_of(thing: Any, name: str, options: Options) -> Code:
@@ -232,7 +236,7 @@ def _copy_of(module: nn.Module) -> nn.Module:
         for name, held in vars(part).items()
         if (name == "config" and not isinstance(held, nn.Module)) or isinstance(held, staticmethod)
     }
-    return copy.deepcopy(module, shared)
+    return copy.deepcopy(module, {**shared, **large_copies(module)})
 
 
 def _instance(thing: Any, name: str, options: Options, built: Mapping[str, Any] = {}) -> Code:
@@ -270,6 +274,58 @@ def method_of(code: Code, method: str) -> Code:
 
     name = f"{code.name}.{method}" if "." not in code.name else code.name
     return dataclasses.replace(code, call=getattr(code.call, method), again=again, name=name)
+
+
+def in_float32(code: Code) -> Code | None:
+    """Return the code with its stored numbers in float32; None if they are, or if it has none.
+
+    >>> code = code_of(nn.Linear(2, 2, dtype=torch.bfloat16), "", Options())
+    >>> made = in_float32(code)
+    >>> made.converted, code.module.weight.dtype, made.module.weight.dtype
+    ('what it stores in bfloat16 is converted to float32', torch.bfloat16, torch.float32)
+    >>> in_float32(made) is None
+    True
+    """
+    fresh = code.again()
+    if fresh.module is None:
+        return None
+    stored = (*fresh.module.parameters(), *fresh.module.buffers())
+    formats = {one.dtype for one in stored if one.is_floating_point()} - {torch.float32}
+    if not formats:
+        return None
+
+    def again(**settings: Any) -> Code:
+        made = code.again(**settings)
+        return in_float32(made) or made
+
+    fresh.module.float()
+    named = " and ".join(sorted(str(one).removeprefix("torch.") for one in formats))
+    told = f"what it stores in {named} is converted to float32"
+    return dataclasses.replace(fresh, again=again, converted=told)
+
+
+FORMATS_NAMED = re.compile(r"dtype|scalar type|BFloat16|Half")  # in errors about unlike formats
+
+
+def as_it_is_or_in_float32(code: Code, made: Callable[[Code], Made]) -> Made:
+    """Return what is made of the code, or if that raises, of the code in float32.
+
+    Inputs are float32, which modules that store other formats may refuse.  If both raise, the
+    error that speaks less of formats is raised.
+    """
+    try:
+        return made(code)
+    except CodeFault:
+        raise
+    except Exception as error:
+        wide = in_float32(code)
+        if wide is None:
+            raise
+        try:
+            return made(wide)
+        except Exception as other:  # noqa: BLE001 (the code may raise anything)
+            errors = (other, error)
+            raise min(errors, key=lambda one: len(FORMATS_NAMED.findall(str(one)))) from None
 
 
 def _changed_arguments(

@@ -200,6 +200,8 @@ def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool =
         if a.letters == ("n",) and len(a.terms) == 1 and a.split != ("n",)
     ]
     known |= dict.fromkeys([lengths["n"]] if tokens else [], next(iter(tokens), ""))
+    rows = re.search(r": (\d+) n E", line)  # code that takes so many rows
+    known |= {int(rows[1]): rows[1]} if rows else {}
     for a, b in combinations(there, 2):
         known.setdefault(lengths[a] * lengths[b], f"({a} {b})")
     said = [known.get(size, "") for size in value.shape]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -46,6 +46,19 @@ def seeded_call(call: Callable[..., Tensor], *given: Any, copied: bool = True) -
     if not isinstance(result, Tensor):
         raise TypeError(f"wanted a tensor back, got {type(result).__name__}")
     return result.detach().to("cpu", torch.float64, copy=True)
+
+
+def random_states() -> list[Tensor]:
+    """Return the states of torch's random number generators; whoever draws numbers changes one."""
+    # to ask cuda otherwise would start it
+    known = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if known else ())]
+
+
+def drawn_since(before: Sequence[Tensor]) -> bool:
+    """Whether random numbers were drawn since the generators had these states."""
+    now = random_states()
+    return len(now) != len(before) or not all(map(torch.equal, now, before))
 
 
 def fresh(subject: S, **settings: Any) -> S | None:
@@ -224,16 +237,15 @@ def _autocast(kind: str) -> Setting:
 
 def _read() -> Read:
     """Return every setting and the states of the random number generators."""
-    now: Read = {"random numbers": torch.get_rng_state()}
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # to ask it otherwise would start it
-        now["random numbers of cuda"] = torch.cuda.get_rng_state_all()
+    now: Read = {"random numbers": random_states()}
     return now | {name: read() for name, (read, _) in _settings().items()}
 
 
 def _write(before: Read) -> None:
-    torch.set_rng_state(before["random numbers"])
-    if "random numbers of cuda" in before:
-        torch.cuda.set_rng_state_all(before["random numbers of cuda"])
+    first, *cuda = before["random numbers"]
+    torch.set_rng_state(first)
+    if cuda:
+        torch.cuda.set_rng_state_all(cuda)
     for name, (read, write) in _settings().items():
         if read() != before[name]:
             write(before[name])

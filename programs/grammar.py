@@ -18,6 +18,7 @@ from .signature import (
     Applied,
     Argument,
     Axis,
+    Same,
     Signature,
     SignatureError,
     Source,
@@ -36,6 +37,8 @@ _KEYS = re.compile(r"keys\s+with\s+(.+)", re.DOTALL)
 _METHOD = re.compile(r"method\s+([^\W\d]\w*)")
 _DTYPE = re.compile(r"torch\.(\w+)")
 _OPEN = re.compile(r"(\w+)\s*[:=]\s*\?|->[^;]*\?")
+_ARRAY = re.compile(r"[^\W\d]\w*\s*:")
+_SAME = re.compile(r"([^\W\d]\w*)\s*=\s*([^\W\d]\w*)")
 _EITHER = re.compile(r"\b(\w+) +or +(\w+)\s*$")
 
 
@@ -88,7 +91,7 @@ def _call(text: str, whole: str) -> Signature:
     if not arrow or not behind.strip():
         missing = "a result" if arrow else "an arrow"
         raise SignatureError(f"wanted {WANTED}; got {text!r}, without {missing}")
-    arguments = tuple(_argument(part, whole) for part in _parts(before, whole))
+    arguments = _arguments(_parts(before, whole), whole)
     names = [one.name for one in arguments]
     twice = next((name for name in names if names.count(name) > 1), "")
     if twice:
@@ -180,6 +183,24 @@ def _parts(text: str, whole: str) -> list[str]:
     return found
 
 
+def _arguments(given: list[str], whole: str) -> tuple[Argument, ...]:
+    """Parse the arguments of a call: NAME = ANOTHER is that array, unless a length is named so."""
+    letters = {c for one in given if _ARRAY.match(one) for c in _argument(one, whole).letters}
+    known: dict[str, str] = {}
+    found = []
+    for part in given:
+        same = _SAME.fullmatch(part)
+        if same and same[2] in known:
+            one = Argument(same[1], value=Same(known[same[2]]))
+            known[one.name] = known[same[2]]
+        else:
+            one = _argument(part, whole)
+            known |= {one.name: one.name} if one.axes is not None else {}
+        known = {name: of for name, of in known.items() if name not in letters}
+        found.append(one)
+    return tuple(found)
+
+
 def _argument(part: str, whole: str) -> Argument:
     name = _NAME.match(part)
     rest = part[name.end() :].lstrip() if name else ""
@@ -208,11 +229,12 @@ def _value(told: str, whole: str) -> Any:
         return tuple(_value(part, whole) for part in _parts(told[1:-1], whole))
     if found := _DTYPE.fullmatch(told):
         return _dtype(found[1], whole)
-    axes, kind = _axes(told, whole)
+    word = _NAME.fullmatch(told) and not _LETTER.fullmatch(told)
+    axes, kind = ((), "") if word else _axes(told, whole)
     if len(axes) != 1 or kind:
         raise SignatureError(
-            f"wanted a value such as 4, True or 'bhtd', or a length such as n, got {told!r} in "
-            f"{whole!r}"
+            f"wanted a value such as 4, True or 'bhtd', a length such as n, or the name of an "
+            f"array before it, got {told!r} in {whole!r}"
         )
     return axes[0]
 

@@ -273,6 +273,8 @@ def _ordered(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: st
         rows, heads = xs[0].shape[:2]
         if "h" not in order and heads > 1:
             flat = rotate(*(x.flatten(0, 1).unsqueeze(1) for x in xs))
+            for x, got in zip(xs, flat, strict=True):
+                _require_each(got, rows * heads, x.shape[2])
             return tuple(
                 got.reshape(*x.shape[:2], *got.shape[2:]) for x, got in zip(xs, flat, strict=True)
             )
@@ -282,6 +284,15 @@ def _ordered(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: st
         return tuple(_from_order(x, order) for x in call(tuple(_to_order(x, order) for x in xs)))
 
     return rotate
+
+
+def _require_each(got: Tensor, rows: int, tokens: int) -> None:
+    """Require a result for each row and token.  Raises :class:`SignatureError`."""
+    if got.dim() < 3 or (got.shape[0], got.shape[2]) != (rows, tokens):
+        raise SignatureError(
+            f"wanted a result for each row and token, (B, H, n, ..) with B = {rows} "
+            f"and n = {tokens}, got {tuple(got.shape)}"
+        )
 
 
 def at_start(
@@ -318,11 +329,7 @@ def at_start(
             found = plain(*longer)
             outs = outs or _empty(xs, found)
             for out, got in zip(outs, found, strict=True):
-                if (got.shape[0], got.shape[2]) != (rows, length):
-                    raise SignatureError(
-                        f"wanted a result for each row and token, (B, H, n, ..) with B = {rows} "
-                        f"and n = {length}, got {tuple(got.shape)}"
-                    )
+                _require_each(got, rows, length)
                 out[row, :, token] = got[row, :, place]
         return tuple(outs)
 

@@ -18,6 +18,7 @@ from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Mask
 
 QUERIES, KEYS = (Axis(((Fraction(1), (letter,)),)) for letter in "rn")
+SLOTS = "slots"  # as a letter, which no line can contain: the places of a cache, some unused
 
 
 def is_mask(one: Argument) -> bool:
@@ -55,8 +56,9 @@ def _places(axes: Sequence[Axis]) -> tuple[int | None, int]:
 
     Raises :class:`SignatureError` if there is no key axis, or a third axis of tokens.
     """
-    found = [k for k, axis in enumerate(axes) if {"r", "n"} & set(axis.letters)]
-    keyed = [k for k in found if "n" in axes[k].letters]
+    found = [k for k, axis in enumerate(axes) if {"r", "n", SLOTS} & set(axis.letters)]
+    keyed = [k for k in found if SLOTS in axes[k].letters]
+    keyed = keyed or [k for k in found if "n" in axes[k].letters]
     if not keyed or len(found) > 2:
         told = " ".join(map(str, axes))
         raise SignatureError(f"wanted a mask with an axis of keys n, got {told}")
@@ -72,6 +74,11 @@ def is_square(one: Argument) -> bool:
     """Whether the mask is square in one length, so that it hides the keys after each query."""
     queries, _ = _places(one.axes or ())
     return queries is not None and "n" in (one.axes or ())[queries].letters
+
+
+def is_of_slots(one: Argument) -> bool:
+    """Whether its keys are the places of a cache, at which tokens stand by their positions."""
+    return SLOTS in one.letters
 
 
 def with_query_letter(axes: Sequence[Axis]) -> tuple[Axis, ...]:

@@ -17,7 +17,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from .code import DoesNotFit
 from .grammar import parse
 from .names import parameters
-from .signature import Argument, Signature, SignatureError, State
+from .signature import Argument, Same, Signature, SignatureError, State
 
 
 @dataclass(frozen=True, init=False)
@@ -73,11 +73,13 @@ class Program:
 
     def called(self, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> Any:
         """Return its result unchanged; a parameter without an array keeps its default."""
-        given = {
-            one.name: _value(one, arrays, lengths)
-            for one in self.signature.arguments
-            if one.axes is None or one.name in arrays or not self.by_name
-        }
+        given: dict[str, Any] = {}
+        for one in self.signature.arguments:
+            if isinstance(one.value, Same):
+                if one.value.name in given:
+                    given[one.name] = given[one.value.name]
+            elif one.axes is None or one.name in arrays or not self.by_name:
+                given[one.name] = _value(one, arrays, lengths)
         if _LISTENERS:
             for module in _called_module(self.call):
                 for tell in _LISTENERS:

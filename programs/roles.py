@@ -19,7 +19,7 @@ from .layout import CACHE_SIZE
 from .names import INDEX, OF_TOKENS, role_of
 from .program import Program
 from .running import describe_refusal
-from .signature import Argument, Axis, Signature, SignatureError
+from .signature import Argument, Axis, Same, Signature, SignatureError
 from .subjects import Subject
 
 ROTATED = ("query", "key", "value", "tokens")
@@ -236,7 +236,11 @@ def shared_fields(
     said = {one.name: one.value for one in signature.built}
     guess = guesses(maker, code.built, {**code.options.settings, **said})
     built = f"built as with {set_words(guess)}" if guess else ""
-    more = "; ".join(filter(None, (built, *(numbers_guessed(signature) if guessed else ()), more)))
+    numbers = numbers_guessed(signature) if guessed else ()
+    same = (
+        f"{one.name} is {one.value}" for one in signature.arguments if isinstance(one.value, Same)
+    )
+    more = "; ".join(filter(None, (built, code.converted, *numbers, *same, more)))
     parts = [one for one in more.split("; ") if one]
     return {
         "name": code.name,

@@ -356,6 +356,15 @@ class Rotating:
             if isinstance(x, Tensor)
         )
 
+    def running(self, past: int, lengths: Mapping[str, int], like: Tensor) -> dict[str, Tensor]:
+        """Return positions and tables of n tokens that follow ``past`` others."""
+        at = torch.arange(past, past + lengths["n"], device=like.device)
+        if self.batched:
+            at = at.expand(lengths["B"], -1)
+        if self.axes:
+            at = at[..., None].expand(*at.shape, self.axes)
+        return self.position_inputs(at, {**lengths, "D": self.width}, like)
+
     def position_inputs(
         self, positions: Tensor, lengths: Mapping[str, int], like: Tensor
     ) -> dict[str, Tensor]:
@@ -401,6 +410,11 @@ class Rotating:
         here = (("B",) if self.batched else ()) + ("n",)
         letters = (c for one, kind, _ in self._kinds if kind in TABLES for c in one.letters)
         return here, next((c for c in letters if c not in ("B", "n", "H", "G", "D")), "")
+
+
+def ways_of(code: Code, line: Signature, width: int) -> list[Rotating]:
+    """Return the call with each form of table that it may expect."""
+    return [Rotating(code, line, told, table, width) for told, table in tables(code, line, width)]
 
 
 def rotary(code: Code, signature: Signature) -> Rotary:

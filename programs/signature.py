@@ -16,7 +16,9 @@ part                                meaning
 ``rope = (cos: n D, sin: n D)``     a tuple of arrays
 ``seq_len = n``, ``past = (n - r)``  the length itself, a difference of lengths
 ``window = (h, w)``                 a tuple of lengths
+``key = query``                     the very array that ``query`` is given
 ``x: B 5 E``, ``mask: B n 1 r add``  exactly 5 tokens; keys before queries
+``x: 2 n E``, ``mask: n 64 keep``   exactly 2 rows; keys are the 64 places of a cache
 ``causal = True``                   a value passed on every call
 ``-> q, k``                         arrays of the same names and axes as the inputs
 ``-> B n E``, ``-> out: B n E``     one array, without a name or with one
@@ -189,11 +191,21 @@ class State:
 
 
 @dataclass(frozen=True)
+class Same:
+    """The value of a parameter that is given the very array of another."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
 class Argument:
     """A part of a call: an array with ``axes``, a tuple of ``parts``, or a ``value``.
 
     ``kind`` is one of :data:`KINDS`, or "", and ``also`` an alternative kind.  A value is a
-    literal, an :class:`Axis` (a length), a tuple of these, or a :class:`State`.
+    literal, an :class:`Axis` (a length), a tuple of these, a :class:`State`, or :class:`Same`.
     """
 
     name: str

@@ -39,9 +39,10 @@ def in_letters(signature: Signature, *, rotates: bool | None = None) -> tuple[Si
     if rotates is None:
         rotates = any(signature.named(one.name) for one in signature.results if one.axes)
     found = _headed(_single(_with_tokens(signature)), sizes, rotates=rotates)
-    found = _featured(_gridded(_repeated(found, sizes), sizes), sizes)
+    found = _featured(_gridded(with_equal_rows(found, sizes), sizes), sizes)
     told = {OPTIONS[letter]: n for letter, n in sizes.items() if letter in OPTIONS}
-    return replace(found, sizes=tuple(sizes.items())), told
+    step = in_letters(found.step, rotates=rotates)[0] if found.step is not None else None
+    return replace(found, sizes=tuple(sizes.items()), step=step), told
 
 
 def _axis(letter: str, size: int = 1, of: int = 1) -> Axis:
@@ -138,7 +139,7 @@ def _is_placed(signature: Signature) -> bool:
     return given or any(START in one.lengths for one in signature.arguments)
 
 
-def _repeated(signature: Signature, sizes: Sizes) -> Signature:
+def with_equal_rows(signature: Signature, sizes: Sizes) -> Signature:
     """Replace a number before the tokens of three axes, unless it counts heads, by equal rows W."""
     known = signature.letters
     mapped = [one for one in signature.arrays if role(one) in ROTATED and len(one.axes or ()) == 3]

@@ -10,7 +10,7 @@ from typing import Any
 from . import attention_forms, forms
 from .adapting import PARTS, WORDS, adapt, on_token_ids, require_settings, resolved
 from .additive import additive
-from .building import code_of
+from .building import as_it_is_or_in_float32, code_of
 from .code import Ambiguous, Code, DoesNotFit, Options, place_of
 from .count_forms import fit_additive, fit_bias, fit_mask
 from .counts import bias, fixed_size, mask, surplus_tokens
@@ -95,7 +95,7 @@ def subject_of(
             f"wanted ids as the only input: vectors replace them, and the rest must be None, "
             f"as in mask = None; got {beside}"
         )
-    return _FROM_SIGNATURE[told](code, signature)
+    return as_it_is_or_in_float32(code, lambda one: _FROM_SIGNATURE[told](one, signature))
 
 
 def _is_of_words(signature: Signature) -> bool:

@@ -7,7 +7,11 @@ the code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+
+import torch
+from torch import Tensor
 
 from .roles import PLACES, ROTATED, role
 from .signature import Argument, Signature
@@ -25,6 +29,8 @@ CONTENTS = {
     "ones": ALL_KEYS,
     "add": ALL_KEYS,
 }
+CONSTANT = "{} is the same for each row, token and pair"
+GOLDEN = (5**0.5 - 1) / 2  # its multiples modulo 1 are distinct and fill the unit interval
 ZERO, ONE = "all of {} are 0", "all of {} are 1"
 
 
@@ -73,6 +79,31 @@ def contents_of(one: Argument) -> str:
     return ("{} counts every query" if held == ALL_KEYS and along_queries else held).format(
         one.name
     )
+
+
+def zeros_to(tokens: object) -> str:
+    """State how fewer tokens than code takes are made as many."""
+    return f"T tokens are padded with zeros to {tokens}"
+
+
+def constants(signature: Signature) -> list[Argument]:
+    """Return the arrays that are the same for each row, token and pair."""
+    return [one for one in signature.arrays if role(one) == "constant"]
+
+
+def constant(one: Argument, letters: str, lengths: Mapping[str, int], like: Tensor) -> Tensor:
+    """Return an array that differs only along numbered axes and those of these letters."""
+    shape = one.shape(lengths)
+    own = zip(shape, one.axes or (), strict=True)
+    return spread([n if {*axis.letters} <= {*letters} else 1 for n, axis in own], like).expand(
+        shape
+    )
+
+
+def spread(shape: Sequence[int], like: Tensor) -> Tensor:
+    """Return distinct numbers between −1 and 1, the same at every call."""
+    steps = torch.arange(prod(shape), dtype=torch.float64, device=like.device) * GOLDEN
+    return (2 * steps.frac() - 1).reshape(tuple(shape)).to(like)
 
 
 def image_layout(signature: Signature) -> dict[str, str]:
@@ -129,6 +160,9 @@ def why_not_applicable(subject: Subject, law: str) -> str:
             f"the position of the first query is given by {start}, which the call leaves out: "
             f"--call with {start} = (n - r) checks it"
         )
+    rows = subject.given.get("rows", "")
+    if rows and law == "rows-of-batch-apart":
+        return f"the code takes exactly {rows} rows, which are given the same tokens"
     if law in CONTEXT_LAWS and "context" in subject.given:
         return "keys and values come from a context, which is drawn here: no token reads another"
     keys = subject.given.get("keys", "")

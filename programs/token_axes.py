@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from .layout import labels, laid_out
-from .masks import is_mask, is_query_mask, with_letter, with_query_letter
+from .masks import SLOTS, is_mask, is_query_mask, with_letter, with_query_letter
 from .roles import ROTATED, role
 from .signature import Argument, Axis, Signature, SignatureError
+from .spelling import with_equal_rows
 
 TOKENS = Axis(((Fraction(1), ("n",)),))
 ROWS = {*"nmrsthw"}  # letters of axes along which tokens follow each other
@@ -32,8 +33,15 @@ def with_one_length(signature: Signature) -> tuple[Signature, str]:
     'm'
     >>> with_one_length(parse("q: B r E, k: B 5 E, v: B 5 E -> B r E"))[0].sizes
     (('m', 5),)
+    >>> with_one_length(parse("x: B n E, mask: n 64 keep, at: n positions -> B n E"))[0].sizes
+    (('slots', 64),)
     """
+    sizes: dict[str, int] = {}
+    signature = with_equal_rows(signature, sizes)
+    signature = replace(signature, sizes=(*signature.sizes, *sizes.items()))
     whole = token_axis(signature)
+    if whole == TOKENS:
+        signature = _with_slots(signature)
     if whole != TOKENS:
         told = any({"r", "n"} & set(one.letters) for one in signature.arrays if is_mask(one))
         own = _changed(signature, lambda axis: TOKENS if axis == whole else axis, masks=not told)
@@ -53,6 +61,31 @@ def with_one_length(signature: Signature) -> tuple[Signature, str]:
         return replace(alike, arguments=tuple(map(_of_tokens, alike.arguments))), ""
     aside = _changed(signature, lambda axis: with_letter(axis, "n", context))
     return _changed(aside, lambda axis: with_letter(axis, "r", "n")), context
+
+
+def _with_slots(signature: Signature) -> Signature:
+    """Use a letter for the places of a cache: a number behind the tokens of a mask of keys.
+
+    A number that the tokens have too is that of the parts of a token.
+    """
+    tokens = [axis for one in signature.arrays if mapped(one) for axis in one.axes or ()]
+    parts = {"1", *map(str, tokens), *(axis.fold for axis in tokens)}
+    masks = [one for one in signature.arrays if is_mask(one) and {"n", "r"} & set(one.letters)]
+    last = {axis for one in masks for axis in (one.axes or ())[-1:]}
+    numbers = [axis for axis in last if not axis.letters and str(axis) not in parts]
+    if len(numbers) != 1:
+        return signature
+    letter = Axis(((Fraction(1), (SLOTS,)),))
+    changed = {
+        one: replace(one, axes=(*(one.axes or ())[:-1], letter))
+        for one in masks
+        if one.axes and one.axes[-1] == numbers[0]
+    }
+    return replace(
+        signature,
+        arguments=tuple(changed.get(one, one) for one in signature.arguments),
+        sizes=(*signature.sizes, (SLOTS, numbers[0].size({}))),
+    )
 
 
 def _of_tokens(one: Argument) -> Argument:

@@ -37,7 +37,8 @@ from .call_parts import (
 from .code import Code, DoesNotFit, common_prefix
 from .fitting import Alternatives, letters_of, numbers_of, require_numbers, without_implied_roles
 from .grammar import parse
-from .masks import is_mask
+from .large_arrays import arrays_of
+from .masks import is_mask, is_of_slots
 from .meaning import require_meaning
 from .names import INDEX, Parameter, order_in, parameters
 from .paths import stepping
@@ -77,6 +78,7 @@ ARRAY = (Tensor, "Tensor", "torch.Tensor")  # annotations
 USUAL = re.compile(r": (B n|n B|n) E")
 PADDING = ("B n", "B 1 1 n", "B 1 n", "B r n")
 CAUSAL = ("B 1 n n", "n n", "B n n")
+CACHED = ("1 1 n {0}", "1 n {0}", "n {0}")  # masks as wide as a cache, whose rows are all written
 ROWS = ("1 n D", "n D", "B n D", "1 n D/2", "n D/2")
 IN_ONE = ("n D/2 cis", "n D/2 2 cos_sin", "n D/2 angles")
 OFFSETS = ("1 (2 n - 1) E", "(2 n - 1) 1 E", "(2 n - 1) E", "n 1 E")
@@ -326,7 +328,7 @@ def _tokens_lines(
         if packed
         else ("n B E",)
         if _tokens_first(code)
-        else (*_of_fixed_length(code), *ORDERS)
+        else (*_of_fixed_length(code), *ORDERS, *_of_cached_rows(code))
     )
     for count in (3, 2, 1) if three else (1, 2) if two else (1,):
         taken = known[:count]
@@ -366,6 +368,25 @@ def _of_fixed_length(code: Code) -> list[str]:
         and bool((x > 1).any())
     ]
     return [f"B {n} E" for n in dict.fromkeys(found) if LEAST < n <= SOME]
+
+
+def _caches(code: Code) -> list[torch.Size]:
+    """Return the shapes of what a module holds that may be caches: rows, heads, places, channels.
+
+    Heads may also be behind the places, or lacking.
+    """
+    held = arrays_of(code.module) if code.module is not None else ()
+    return [x.shape for x in held if x.dim() in (3, 4)]
+
+
+def _of_cached_rows(code: Code) -> list[str]:
+    """Return lines for as many rows as caches have, for code that reads all of their rows."""
+    return [f"{rows} n E" for rows in dict.fromkeys(shape[0] for shape in _caches(code))]
+
+
+def _slots(code: Code) -> list[int]:
+    """Return how many places caches may have."""
+    return list(dict.fromkeys(n for shape in _caches(code) for n in shape[1:-1] if n > LEAST))
 
 
 def second_is_context(known: tuple[Parameter, ...]) -> bool:
@@ -414,8 +435,9 @@ def _on_tokens(code: Code, spare: Code, text: str, part: Part, embed: int, *, ke
     whole = with_result(text, on.program.called(arrays, lengths), lengths, pooled=True) + made
     on = OnTokens(code.again(), parse(whole))
     out = on(x)
-    for count in (7, 10):  # code for squares, or multiples, may take the first length by chance
-        on(x[:, :count].contiguous())
+    for rows, count in ((2, 7), (3, 10)):
+        # code for squares, or multiples, or a cache may take the first numbers by chance
+        on(x[:rows, :count].contiguous())
     if out.shape[:2] != x.shape[:2] or (keeps and out.shape != x.shape):
         raise DoesNotFit(f"wanted shape {tuple(x.shape)}, got {tuple(out.shape)}")
     arrays, lengths = on.given(x / embed**0.5)  # norms near 1: softmax stays spread over the tokens
@@ -523,7 +545,8 @@ def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
         if causal and one.role != "padding":
             if _hides(code, line, embed):
                 continue
-            for axes in CAUSAL:
+            wide = [axes.format(n) for n in _slots(code) for axes in CACHED]
+            for axes in (*CAUSAL, *wide):
                 for kind in MASK_KINDS:
                     trial = inserted(line, f"{one.name}: {axes} {kind}")
                     if _hides(code, trial, embed):
@@ -660,8 +683,12 @@ def _stepped(code: Code, line: str, known: tuple[Parameter, ...], embed: int) ->
 
 
 def _with_earlier_keys(given: str, call: Signature) -> str:
-    """Return what a step is given, with masks of the keys of earlier steps as well."""
-    for mask in (one for one in call.arrays if is_mask(one)):
+    """Return what a step is given, with masks of the keys of earlier steps as well.
+
+    A mask as wide as a cache has them already.
+    """
+    wide = {one.name for one in with_one_length(call)[0].arrays if is_of_slots(one)}
+    for mask in (one for one in call.arrays if is_mask(one) and one.name not in wide):
         longer = replace(mask, axes=(*(mask.axes or ())[:-1], KEYS))
         given = given.replace(str(mask), str(longer))
     return given
@@ -676,7 +703,7 @@ def _with_own_state(code: Code, line: str, embed: int) -> str:
     whole, _, made = line.partition("; ")
     call = parse(whole)
     placed = any("p" in one.lengths or role(one) == "positions" for one in call.arguments)
-    if code.module is None or not placed or not any(code.module.children()):
+    if code.module is None or not placed:
         return ""
     given, _, back = whole.partition(" -> ")
     clauses = [made] * bool(made) + [f"step: {_with_earlier_keys(given, call)} -> {back}"]

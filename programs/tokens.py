@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from math import isqrt, prod
+from math import isqrt
 from typing import Any
 
 import torch
@@ -18,9 +18,11 @@ from .code import Code
 from .declarations import DeclaredAttention
 from .layout import labels, laid_out, read_back
 from .masks import (
+    SLOTS,
     all_visible_mask,
     call_in_batches,
     is_mask,
+    is_of_slots,
     is_square,
     mask_argument,
     masks_in,
@@ -44,17 +46,24 @@ from .roles import (
     role,
     shared_fields,
 )
-from .rotary import Rotating
+from .rotary import Rotating, ways_of
 from .signature import Argument, Axis, Signature, SignatureError
+from .spelling import ROWS as EQUAL_ROWS
 from .subjects import Attention, Layer
-from .supplied_inputs import contents_of, image_layout
-from .tables import tables
+from .supplied_inputs import (
+    CONSTANT,
+    constant,
+    constants,
+    contents_of,
+    image_layout,
+    spread,
+    zeros_to,
+)
 from .token_axes import ROWS, TOKENS, encoding, mapped, repetitions, token_axis, with_one_length
 
 ENCODED = {"encoding": "positions", "offsets": "offsets"}
 MADE = tuple(ENCODED)
 CAUSAL = "a causal mask made here"
-GOLDEN = (5**0.5 - 1) / 2  # its multiples modulo 1 are distinct and fill the unit interval
 
 
 def attention(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
@@ -78,6 +87,7 @@ class OnTokens:
     least: float | None = None  # the number that hides a key, if not the lowest
     shared: bool = False  # repeated tokens are passed as one tensor, without a copy
     full: bool = False  # optional masks are given, and show every key
+    continues: bool = False  # earlier tokens are in the code's cache, and are seen
 
     @cached_property
     def _read(self) -> tuple[Signature, str]:
@@ -97,6 +107,11 @@ class OnTokens:
     def whole(self) -> Axis:
         """The lengths that it takes: n, or (n n) for squares only."""
         return token_axis(self.signature)
+
+    @property
+    def only(self) -> int:
+        """The only number of tokens that it takes; 0 if it takes several."""
+        return 0 if self.whole.letters else self.whole.size({})
 
     @cached_property
     def program(self) -> Program:
@@ -219,10 +234,7 @@ class OnTokens:
         """
         if not any(role(one) in (*TABLES, *PLACES) for one in self.line.arrays):
             return None
-        ways = [
-            Rotating(self.code, self.line, told, table, self.rotated)
-            for told, table in tables(self.code, self.line, self.rotated)
-        ]
+        ways = ways_of(self.code, self.line, self.rotated)
         return next(filter(self._relative, ways if len(ways) > 1 else ()), ways[0])
 
     @property
@@ -376,14 +388,16 @@ class OnTokens:
         arrays[self.tokens.name] = laid_out(x, here, self.tokens.axes or (), lengths)
         if self.rotating is not None:
             lengths |= {"D": self.rotating.width} if self.feature != "D" else {}
-            arrays |= self._placed(self.rotating, past, lengths, x)
+            arrays |= self.rotating.running(past, lengths, x)
         return arrays, lengths
 
     def _as_many(self, x: Tensor) -> Tensor:
         """Extend tokens to a length that the code takes: with zeros if it is fixed, else copies."""
         if self.whole.letters:
             return x.repeat(1, repetitions(self.whole, x.shape[1]), 1)
-        behind = self.whole.size({}) - x.shape[1]
+        behind = self.only - x.shape[1]
+        if behind == 0:
+            return x
         if behind < 0:
             raise SignatureError(
                 f"wanted at most {self.whole} tokens, the only length that the code takes, "
@@ -402,10 +416,7 @@ class OnTokens:
         """Return the same tokens again, or a context of another length, drawn here and fixed."""
         alike = set(one.letters) == set(self.tokens.letters)
         if role(one) == "constant":
-            shape = one.shape(lengths)
-            alone = [set(axis.letters) <= {self.feature} for axis in one.axes or ()]
-            own = [size if free else 1 for size, free in zip(shape, alone, strict=True)]
-            return _spread(own, x).expand(shape)
+            return constant(one, self.feature, lengths, x)
         if role(one) == "bounds":
             return bounds(one, lengths, x)
         if keep is not None and one in self.counted:
@@ -416,30 +427,27 @@ class OnTokens:
             return laid_out(x if self.shared else x.clone(), here, one.axes or (), lengths)
         of = self.context or self.feature
         if mapped(one) and of in one.letters:
-            return _spread(one.shape({**lengths, "B": 1}), x).expand(one.shape(lengths))
+            return spread(one.shape({**lengths, "B": 1}), x).expand(one.shape(lengths))
         raise SignatureError(
             f"wanted what {one.name} is: write one of tokens, positions, encoding, keep, hide, "
             f"add, constant behind its axes, in {self.signature}"
         )
 
-    def _placed(
-        self, way: Rotating, past: int, lengths: Mapping[str, int], x: Tensor
-    ) -> dict[str, Tensor]:
-        at = torch.arange(past, past + lengths["n"], device=x.device)
-        if any("B" in one.letters for one in way.places):
-            at = at.expand(lengths["B"], -1)
-        if way.axes:
-            at = at[..., None].expand(*at.shape, way.axes)
-        return way.position_inputs(at, {**lengths, "D": way.width}, x)
-
     def _mask(
         self, one: Argument, keep: Tensor | None, lengths: Mapping[str, int], x: Tensor
     ) -> Tensor:
         rows, count, past = x.shape[0], lengths["n"], lengths["p"]
-        keys = count + past
+        keys = lengths[SLOTS] if is_of_slots(one) else count + past
+        if keys < count + past:
+            raise SignatureError(
+                f"wanted at most {keys} tokens, the places of {one}, got {count + past}"
+            )
         seen = torch.ones(rows, 1, keys, dtype=torch.bool, device=x.device)
         if keep is not None and one in self.padding:
             seen = keep[:, None]
+            if is_of_slots(one):
+                unused = seen.new_ones(rows, 1, keys - past - count)
+                seen = torch.cat((seen.new_ones(rows, 1, past), seen, unused), -1)
         if per_query(one):
             seen = seen.expand(-1, count, -1)
         if is_square(one):
@@ -448,6 +456,8 @@ class OnTokens:
                 > past + torch.arange(count, device=x.device)[:, None]
             )
             seen = seen & ~late
+        if is_of_slots(one) and not self.continues:
+            seen = seen & (torch.arange(keys, device=x.device) >= past)
         return mask_argument(seen, one, lengths, x, self._lowest(x))
 
     def _beside(
@@ -551,6 +561,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         positional="encoding" in made or on.absolute,
         declared=declared,
         given=_supplied(on),
+        only=on.only,
     )
 
 
@@ -563,7 +574,7 @@ def _conditions(on: OnTokens) -> list[str]:
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
     told += [f"with a sinusoidal table of {ENCODED[one]} made here" for one in dict.fromkeys(made)]
     told += _one_length(on)
-    told += [f"{one.name} is the same for each row, token and pair" for one in _constants(on)]
+    told += [CONSTANT.format(one.name) for one in constants(on.line)]
     told += [f"{one.name} is 0" for one in on.line.arguments if one.lengths == ("p",)]
     told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
     held = [one for one in on.line.arrays if role(one) in ("lengths", "bounds")]
@@ -572,7 +583,7 @@ def _conditions(on: OnTokens) -> list[str]:
 
 def _supplied(on: OnTokens) -> dict[str, str]:
     """Return what the code is given and does not make itself; masks, unless a law supplies them."""
-    of_tokens = [one.name for one in _constants(on) if ROWS & {*one.letters}]
+    of_tokens = [one.name for one in constants(on.line) if ROWS & {*one.letters}]
     causal = any(is_square(one) for one in on.masks)
     masks = (*on.masks, *on.context_masks)
     return {
@@ -581,8 +592,17 @@ def _supplied(on: OnTokens) -> dict[str, str]:
         **({"padding": told} if (told := _padding(on, masks, causal=causal)) else {}),
         **({"counted": ", ".join(one.name for one in on.counted)} if on.counted else {}),
         **({"constants": ", ".join(of_tokens)} if of_tokens else {}),
+        **({"rows": str(rows)} if (rows := _equal_rows(on)) else {}),
         **image_layout(on.line),
     }
+
+
+def _equal_rows(on: OnTokens) -> int:
+    """Return the fixed number of rows that the code takes, all given the same tokens; 0 if any."""
+    first, *_ = on.tokens.axes or (Axis(()),)
+    sizes = dict(on.line.sizes)
+    fixed = first.letters in ((EQUAL_ROWS,), ("H",)) and "B" not in on.tokens.letters
+    return sizes.get(first.letters[0], 0) if fixed else 0
 
 
 def _beside_causal(on: OnTokens, masks: tuple[Argument, ...]) -> dict[str, str]:
@@ -601,17 +621,13 @@ def _padding(on: OnTokens, masks: tuple[Argument, ...], *, causal: bool) -> str:
     return "; ".join(told + other_masks(on.code, own, masks, on.spare))
 
 
-def _constants(on: OnTokens) -> list[Argument]:
-    return [one for one in on.line.arrays if role(one) == "constant"]
-
-
 def _one_length(on: OnTokens) -> list[str]:
     """Describe how tokens are extended if code only takes some lengths."""
     told = []
     if on.whole.letters and on.whole != TOKENS:
         told.append(f"T tokens are repeated until they are {on.whole}")
     elif on.whole != TOKENS:
-        told.append(f"T tokens are padded with zeros to {on.whole}")
+        told.append(zeros_to(on.whole))
         told += image_layout(on.line).values() if {"h", "w"} <= dict(on.line.sizes).keys() else []
     if size := dict(on.line.sizes).get(on.context, 0):
         told.append(f"its context has exactly {size} tokens")
@@ -630,6 +646,7 @@ def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
             guessed,
         ),
         given=_supplied(on),
+        only=on.only,
         call=on,
         embed=width,
         step=stepping(on, width) if signature.step is not None else None,
@@ -660,12 +677,6 @@ def widths_of_tokens(code: Code) -> list[int]:
     shapes = [p.shape[-1] for p in held if p.dim() and p.shape[-1]]
     first = given if len(given) == 1 else linear[:1]
     return list(dict.fromkeys([*first, *linear[:1], *known, *shapes[:2], SIZES["E"], 8, 32, 64]))
-
-
-def _spread(shape: Sequence[int], like: Tensor) -> Tensor:
-    """Return distinct numbers between −1 and 1, the same at every call."""
-    steps = torch.arange(prod(shape), dtype=torch.float64, device=like.device) * GOLDEN
-    return (2 * steps.frac() - 1).reshape(tuple(shape)).to(like)
 
 
 def _called(code: Code, signature: Signature) -> tuple[OnTokens, int]:

@@ -21,6 +21,7 @@ from typing import Any
 
 from . import namespace
 from .array import Array
+from .budget import OutOfTime
 from .concrete import ConcreteClaim, Draw, Reading, concrete_claim
 from .definition import Definition
 from .givens import Given
@@ -99,7 +100,7 @@ class Code:
         linked = self.links.at(sizes, reading.xp)
         try:
             body, assume = linked(self.body), linked(self.assume)
-        except OuterArray:
+        except (OuterArray, OutOfTime):
             raise
         except Exception as error:
             raise NotRelinked(f"internal error: {type(error).__name__}: {error}") from error

@@ -16,7 +16,7 @@ from typing import Any
 from attnproof.real_code.records import SeenRecord, SideRecord
 from attnproof.real_code.words import witness_lines
 from attnproof.theorems.laws import LAWS as CODE_LAWS
-from benchmarks.markdown import cells
+from benchmarks.markdown import table_of
 
 from .judging import JUDGEMENTS, Judged, judgement_of
 from .results import VERDICTS, Row
@@ -74,22 +74,20 @@ def overview(libraries: Sequence[tuple[Row, Mapping[str, Row]]], known: Sequence
         sorts = Counter(g.judged.judgement for g in _groups(told["library"], rows, known))
         counted.append((told, len(rows), laws + sorts))
     columns = [word for word in (*VERDICTS, *JUDGEMENTS) if any(of[word] for *_, of in counted)]
-    lines = [
-        cells(["library", "version", "subjects", *columns]),
-        cells(["---", "---", *["--:"] * (1 + len(columns))]),
-    ]
+    lines = []
     for told, subjects, of in counted:
         name = told["library"]
         counts = (str(of[word] or "") for word in columns)
         version = told["versions"].get(name, "")
-        lines.append(cells([f"[{name}](zoo/{name}.md)", version, str(subjects), *counts]))
+        lines.append([f"[{name}](zoo/{name}.md)", version, str(subjects), *counts])
+    table = table_of(["library", "version", "subjects", *columns], lines, words=2)
     names = "\n".join(f"zoo/{told['library']}" for told, _ in libraries)
     return (
         "# The zoo\n\nThe attention and position code that libraries ship, with the laws of each "
         "class and function. Written by `python -m benchmarks.zoo --pages` from the results beside "
         "the pages. The last columns count kinds of violations, as judged by a person; most real "
         "ones have [a page of their own](finds.md). [Code that attnproof had never "
-        "seen](zoo/trial.md) was chosen before any of it was run.\n\n" + "\n".join(lines) + "\n\n"
+        f"seen](zoo/trial.md) was chosen before any of it was run.\n\n{table}\n\n"
         f"```{{toctree}}\n:hidden:\n\n{names}\nzoo/trial\n```\n"
     )
 
@@ -145,12 +143,13 @@ def _summary(rows: Mapping[str, Row], groups: Sequence[_Group]) -> str:
 
 
 def _table(rows: Mapping[str, Row], stands: Mapping[str, Sequence[str]]) -> str:
-    lines = [cells(["class", "what it is", *VERDICTS]), cells(["---", "---", *["--:"] * 6])]
+    columns = [v for v in VERDICTS if any(row["laws"][v] for row in rows.values())]
+    lines = []
     for name, row in rows.items():
         what = row["sentence"] or ("could not be run" if row["why"] else "not identified")
-        counts = [str(len(row["laws"][v]) or "") for v in VERDICTS]
-        lines.append(cells([f"`{name}`{_for(stands.get(name, ()))}", what, *counts]))
-    return "\n".join(lines)
+        counts = [str(len(row["laws"][v]) or "") for v in columns]
+        lines.append([f"`{name}`{_for(stands.get(name, ()))}", what, *counts])
+    return table_of(["class", "what it is", *columns], lines, words=2)
 
 
 def _for(others: Sequence[str]) -> str:

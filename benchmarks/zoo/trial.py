@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attnproof.real_code.records import CodesRecord
-from benchmarks.markdown import cells
+from benchmarks.markdown import table_of
 
 from .judging import JUDGEMENTS, Judged, judgement_of, judgements
 from .pages import short, violations
@@ -227,15 +227,12 @@ def _numbers(rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Ju
 
 
 def _table(rows: Mapping[str, Row], known: Sequence[Target]) -> str:
-    lines = [
-        cells(["target", "what its source is", "called", *COLUMNS, "s"]),
-        cells(["---", "---", "---", *["--:"] * 6]),
-    ]
+    lines = []
     for one, ran, way in _runs(rows, known):
         counts = [str(len(ran["laws"].get(v, ())) or "") for v in COLUMNS]
         how = f"`{ran['called']}`" if way in ("line", "corrected") else way
-        lines.append(cells([f"`{one.target}`", one.source, how, *counts, f"{ran['user']:.1f}"]))
-    return "\n".join(lines)
+        lines.append([f"`{one.target}`", one.source, how, *counts, f"{ran['user']:.1f}"])
+    return table_of(["target", "what its source is", "called", *COLUMNS, "s"], lines, words=3)
 
 
 def _broken(

@@ -225,7 +225,7 @@ def _conditions(both: ProgramPair, *, proved: bool = False) -> tuple[Condition, 
     if any(one.numel() for module in both.modules for one in module.buffers()):
         told = "stored tables that now hold the same numbers always do"
         found.append(Condition(told, "where"))
-    return tuple(found)
+    return (*found, *(Condition(told, "where") for told in both.converted))
 
 
 def _proof_conditions(traced: Traced) -> tuple[Condition, ...]:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from attnproof.theorems.laws import Formula
 
 from ..adapting import resolved
-from ..building import code_of
+from ..building import code_of, in_float32
 from ..code import Code, DoesNotFit, NoSetting, Options
 from ..finding import Finding
 from ..grammar import parse
@@ -63,6 +63,7 @@ class ProgramPair:
 
     ``table``: how cosines and sines are related.  ``weights``: parameters that both have.
     ``equated_letters``: letters of the first line that are one letter of the second, as "n = r".
+    ``converted``: what each program stores that was converted, as clauses.
     """
 
     first: Side
@@ -73,6 +74,7 @@ class ProgramPair:
     weights: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     equated_letters: tuple[str, ...] = ()
+    converted: tuple[str, ...] = ()
 
     @cached_property
     def inputs(self) -> tuple[Shared, ...]:
@@ -224,9 +226,13 @@ def pair_programs(
     same = common_letters(shared, (here, there))
     shared = with_letters(shared, same)
     here, there = replace(here, shared=shared), replace(there, shared=shared)
-    both = ProgramPair(
-        here, there, shared, {}, weights=names, notes=(*_result_count_note(one, other), *left)
+    notes = (*_result_count_note(one, other), *left)
+    wide = tuple(
+        told.code.converted.replace("it", told.code.name, 1)
+        for told in (one, other)
+        if told.code.converted
     )
+    both = ProgramPair(here, there, shared, {}, weights=names, notes=notes, converted=wide)
     both = replace(both, equated_letters=tuple(f"{c} = {d}" for c, d in same.items() if c != d))
     return _with_lengths(both, {same.get(c, c): n for c, n in known.items()})
 
@@ -280,7 +286,10 @@ def _read(told: Operand) -> _ReadProgram:
             "function that makes both calls"
         )
     thing, built = resolved(thing, subject.kind if subject else "", dict(told.settings))
-    code = as_described(code_of(thing, told.name, Options(settings=built)), signature)
+    code = code_of(thing, told.name, Options(settings=built))
+    if subject is not None and (wide := in_float32(code)) and wide.converted in subject.conditions:
+        code = wide
+    code = as_described(code, signature)
     for letter, name in (("D", "width"), ("E", "embed"), ("H", "heads"), ("G", "groups")):
         size = getattr(subject, name, 0) or 0
         if size and letter in signature.letters:

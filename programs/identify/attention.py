@@ -17,7 +17,7 @@ from ..finding import Identity, Part, format_number
 from ..response import Recorder
 from ..subjects import Attention
 from .bias import offsets_part
-from .influence import layer_parts
+from .influence import layer_parts, repetition
 from .masks import mask_parts, pattern, pattern_of_more_keys
 from .weights import Cap, Scale, cap_of, drawn, groups_of, scale_of, weights_of
 
@@ -230,11 +230,8 @@ def _repeats(code: Attention, draw: Draw) -> Part:
     assert code.attend is not None  # checked by the caller
     q = draw.normal(2, code.heads, 6, code.width, salt=10)
     k, v = (draw.normal(2, code.groups, 6, code.width, salt=s) for s in (11, 12))
-    off = float((code.attend(q, k, v, None) - code.attend(q, k, v, None)).abs().nan_to_num().max())
-    words = "" if off == 0 else "random in evaluation (dropout stays on)"
-    return Part(
-        "dropout in evaluation", off != 0, words, f"two calls differ by {format_number(off)}"
-    )
+    attend = code.attend
+    return repetition(lambda: attend(q, k, v, None))
 
 
 def _answers(parts: list[Part]) -> Iterator[str]:
@@ -252,5 +249,5 @@ def _answers(parts: list[Part]) -> Iterator[str]:
                 "does one query with a cache see all keys? no: the causal mask is aligned at "
                 "the start, so that query t sees keys up to t"
             )
-        if part.name == "dropout in evaluation" and part.value:
+        if part.name in ("dropout in evaluation", "earlier calls") and part.value:
             yield "is evaluation repeatable? no: two calls give different results"

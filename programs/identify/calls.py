@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from attnproof.theorems.laws import called
 
 from ..applicable_laws import declared_of
-from ..calling import arranged, modules_of
+from ..calling import arranged, drawn_since, modules_of, random_states
 from ..draw import Draw
 from ..finite import finite_gradients
 from ..masks import changes, mask_visibility, unaffected_queries
@@ -461,14 +461,20 @@ def without_dropout(
     def found(*given: Any) -> Tensor:
         if any(isinstance(m, NORMS) for m in modules_of(subject)):
             raise NotAsked("training uses means over the batch, evaluation stored ones")
-        made = []
+        made, drew = [], False
         for seed in (0, 1):
             with arranged(subject, train=True), torch.random.fork_rng(devices=[]):
                 set_dropout(subject, 0.0)
                 torch.manual_seed(seed)
+                before = random_states()
                 made.append(call(*given))
+                drew = drew or drawn_since(before)
         if not torch.equal(*made):
-            raise NotAsked("training is random even without dropout")
+            raise NotAsked(
+                "training is random even without dropout"
+                if drew
+                else "a call in training depends on earlier calls: see stateless"
+            )
         return made[0]
 
     return found

@@ -15,10 +15,11 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
-from ..calling import arranged, evaluating
+from ..calling import arranged, drawn_since, evaluating, random_states
 from ..draw import Draw
-from ..finding import Identity, Part
+from ..finding import Identity, Part, format_number
 from ..masks import changes
 from ..response import NotDeterministic, Watching, allowance
 from ..subjects import Attention, Layer
@@ -53,15 +54,10 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
     """
     assert code.layer is not None  # checked by the caller
     x = draw.normal(1, TOKENS, code.embed, salt=31)
-    here = code.layer(x).double()
-    again = code.layer(x).double()
-    if float((here - again).abs().max()) > 0:
-        yield Part(
-            "dropout in evaluation",
-            True,
-            "random in evaluation (dropout stays on)",
-            "two calls of the layer differ",
-        )
+    layer = code.layer
+    repeated = repetition(lambda: layer(x))
+    if repeated.value:
+        yield repeated
         return
     start = time.thread_time()  # independent of the load of the machine
     rule, many = _mask_pattern(code, draw, TOKENS), TOKENS
@@ -83,6 +79,18 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
         yield _absolute(code, draw)
     if code.hide is not None:
         yield from _front_padding(code, draw)
+
+
+def repetition(call: Callable[[], Tensor]) -> Part:
+    """Whether two equal calls differ: by random numbers, or by what the first one left."""
+    before = random_states()
+    first, second = (call().double() for _ in range(2))
+    off = float((first - second).abs().nan_to_num().max())
+    seen = f"two calls differ by {format_number(off)}"
+    if off and not drawn_since(before):
+        return Part("earlier calls", True, "a result that depends on earlier calls", seen)
+    words = "random in evaluation (dropout stays on)" if off else ""
+    return Part("dropout in evaluation", off != 0, words, seen)
 
 
 def _mask_pattern(code: Attention, draw: Draw, tokens: int) -> Pattern:

@@ -15,6 +15,7 @@ from ..draw import Draw
 from ..finite import finite_gradients
 from ..response import Recorder, unit_of
 from ..rotary_matrices import point, tensor_of
+from ..running import in_a_line
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..tolerance import STEPS, rounding_of, sums
 from .base import ALL_KINDS, FINITE, Outcome, formatted, holds, probe
@@ -208,6 +209,7 @@ def witness_inputs(given: Inputs) -> list[Any]:
 
 
 SIZES = ((1, 1), (1, 2), (1, 3), (2, 4), (3, 5), (2, 8), (1, 33))  # rows of a batch, tokens
+UNREACHED = "no gradient reaches its inputs"
 STARTS = (0, 7)  # the place of the first token, if code takes one
 
 
@@ -215,7 +217,7 @@ STARTS = (0, 7)  # the place of the first token, if code takes one
 @formatted
 def finite(subject: Subject, draw: Draw) -> Outcome:
     """Check that results and gradients are free of NaN and infinity, along every path."""
-    calls, passing, first = 0, set[bool](), None
+    calls, blocked, first = 0, set[str](), None
     with evaluating(subject):
         for way in ways_of(subject):
             for name, call in {way.attribute: way.call, **subject.paths}.items():
@@ -229,17 +231,16 @@ def finite(subject: Subject, draw: Draw) -> Outcome:
                             continue
                         calls += 1
                         if start == STARTS[0]:
-                            passing |= _gradients(name, call, given)
+                            blocked |= _gradients(name, call, given)
     if not calls and first is not None:
         raise first
-    if True in passing:
+    if "" in blocked:
         return holds(f"finite numbers and gradients in {calls} calls")
-    blocked = "no gradient reaches its inputs; " if passing else ""
-    return holds(f"{blocked}finite numbers in {calls} calls")
+    return holds("; ".join([*sorted(blocked), f"finite numbers in {calls} calls"]))
 
 
-def _gradients(name: str, call: Callable[..., Any], given: Inputs) -> set[bool]:
-    """Return whether gradients reach the inputs, as a set; empty without float inputs.
+def _gradients(name: str, call: Callable[..., Any], given: Inputs) -> set[str]:
+    """Return why no gradient reaches the inputs, "" if one does; nothing without float inputs.
 
     Raises ``NotFinite`` if one is not finite; code need not be differentiable.
     """
@@ -255,10 +256,12 @@ def _gradients(name: str, call: Callable[..., Any], given: Inputs) -> set[bool]:
     try:
         with torch.enable_grad():
             out = call(*inputs)
+            if not out.requires_grad:
+                return {UNREACHED}
             made = torch.autograd.grad(out.double().sin().sum(), wanted, allow_unused=True)
-    except Exception:  # noqa: BLE001 (code need not be differentiable)
-        return {False}
+    except Exception as error:  # noqa: BLE001 (code need not be differentiable)
+        return {f"its gradient was not computed: {in_a_line(error, 100)}"}
     for one in made:
         if one is not None:
             finite_gradients(name, one, *given)
-    return {any(one is not None for one in made)}
+    return {"" if any(one is not None for one in made) else UNREACHED}

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from attnproof.verdict_line import Condition
 
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject, lengths_in
+from ..supplied_inputs import zeros_to
 
 SHARED = "·"  # in place of B: the batch axis, of length 1, of positions shared by all rows
 
@@ -185,7 +186,8 @@ def _both(
 
 def _tokens(subject: Subject) -> int:
     """Return how many tokens the traced call has; an image has more than one row."""
-    return 6 if "image" in subject.given else 5
+    only = subject.only or (places_of(subject.module) if isinstance(subject, Attention) else 0)
+    return only or (6 if "image" in subject.given else 5)
 
 
 def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
@@ -196,7 +198,11 @@ def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
     given = subject.given
     told = [*given.get("values", "").split("; "), given.get("image", "")]
     known = given.get("mask", "")
-    told += [one for one in subject.conditions if not (known and known in one)]
+    told += [
+        one
+        for one in subject.conditions
+        if not (known and known in one) and one != zeros_to(subject.only)
+    ]
     if "constants" in given:
         told.append(f"{given['constants']} is made here, the same for all tokens")
     if "context" in given:
@@ -217,7 +223,7 @@ def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
 def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
     found = []
     if subject.layer is not None:
-        x = torch.randn(3, places_of(subject.module) or _tokens(subject), subject.embed)
+        x = torch.randn(3, _tokens(subject), subject.embed)
         found.append(Call("layer", subject.layer, (x,), ("B n E",), used, _beside(subject)))
     # lengths can only express padding at the end, and the laws are about any mask
     hide = None if "counted" in subject.given else subject.hide

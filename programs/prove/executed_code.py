@@ -18,6 +18,8 @@ T = TypeVar("T")
 ADDING = frozenset(("append", "appendleft", "add", "extend", "insert", "update", "setattr"))
 # Functions of torch that tell whether code is being traced.
 TRACING_QUERIES = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_fx_tracing")
+# What torch writes to tell whether what it compiled can be used again.
+GUARD = "___make_guard_fn"
 # Parts of torch that read the code of functions; calling a function excluded from that does not.
 COMPILING = ("_dynamo/convert_frame", "_higher_order_ops")
 
@@ -69,7 +71,9 @@ class Executed:
         code = frame.f_code
         if event != "call" or code in self._others or code in self.codes:
             return
-        if self.is_own(frame.f_globals):
+        if code.co_qualname.startswith(GUARD):
+            self._others.add(code)
+        elif self.is_own(frame.f_globals):
             self.codes[code] = frame.f_globals
         elif code.co_name not in TRACING_QUERIES:
             self._others.add(code)

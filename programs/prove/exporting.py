@@ -22,6 +22,7 @@ from torch.overrides import TorchFunctionMode
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.givens import Given, boolean, real
 
+from ..large_arrays import OF_TORCH
 from ..response import leaves
 from ..source_numbers import functions_in, is_own
 from .angles import Angles, angles_of
@@ -82,6 +83,7 @@ NOT_DECOMPOSED = (
 )
 WRITES_NOTHING = (aten.detach_.default,)  # in place; part of every torch.tensor(2.0)
 LIFTED_PREFIXES = ("lifted_tensor_", "_tensor_constant")  # names that torch.export gives
+NOT_A_BUFFER = "is mutated in the forward method"  # torch's own words
 WIDE_INTEGERS = (torch.int32, torch.int64)  # integers taken not to wrap around
 
 
@@ -295,6 +297,8 @@ def _traced(
                 "a condition on several lengths, or a slice that may end early, tells a length of 1"
             )
     except Exception as error:  # noqa: BLE001 (export passes on errors of the code)
+        if NOT_A_BUFFER in str(error):
+            raise NotTraced(_not_a_buffer(written)) from None
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
     trained = frozenset(storages_of_trained(call, inputs))
     blocks = Traced(frozenset(watch.blocks)) if known else None
@@ -340,15 +344,39 @@ class _StoredArray:
 
 
 def _stored_arrays(modules: Iterable[nn.Module]) -> list[_StoredArray]:
-    """Return the arrays that these modules hold: attributes, buffers and parameters."""
+    """Return the arrays that these modules hold: attributes, also in lists, buffers, parameters."""
     parts = {id(part): part for module in modules for part in module.modules()}
     return [
         _StoredArray(part, name, value, value._version)  # noqa: SLF001
         for part in parts.values()
-        for names in (vars(part), part._buffers, part._parameters)  # noqa: SLF001
-        for name, value in names.items()
-        if isinstance(value, Tensor) and not value.is_inference()
+        for names in (_own(part), part._buffers, part._parameters)  # noqa: SLF001
+        for held, thing in names.items()
+        for name, value in _named(held, thing)
+        if not value.is_inference()
     ]
+
+
+def _own(module: nn.Module) -> dict[str, Any]:
+    """Return the attributes of a module that torch.nn.Module does not have itself."""
+    return {name: value for name, value in vars(module).items() if name not in OF_TORCH}
+
+
+def _named(name: str, thing: Any) -> Iterator[tuple[str, Tensor]]:
+    """Yield the arrays in lists, tuples and dictionaries, by names such as ``caches[0]``."""
+    if isinstance(thing, Tensor):
+        yield name, thing
+    elif isinstance(thing, list | tuple | dict):
+        for key, one in thing.items() if isinstance(thing, dict) else enumerate(thing):
+            yield from _named(f"{name}[{key!r}]", one)
+
+
+def _not_a_buffer(written: Sequence[_StoredArray]) -> str:
+    """Say what the code writes to, where torch.export lets it write to buffers only."""
+    name = next((one.name for one in written if "[" in one.name), "an array elsewhere")
+    return (
+        f"wanted a buffer or an attribute of a module, got {name}, which the code writes to: "
+        "give each such array a name of its own, by register_buffer"
+    )
 
 
 def _require_separate(written: Sequence[_StoredArray], arrays: Iterable[_StoredArray]) -> None:

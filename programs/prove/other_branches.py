@@ -71,11 +71,18 @@ def _like(x: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tens
 
 
 def letters_of(graph: Graph) -> dict[str, str]:
-    """Map the name of each symbolic length of a graph to its first letter."""
+    """Map the name of each symbolic length of a graph to its first letter.
+
+    Letters that share a length have one, and so do all lengths of one letter.
+    """
     found: dict[str, str] = {}
+    first: dict[str, str] = {}  # of each letter
     for letter, length, _ in graph.axes:
         if isinstance(length, str):
-            found.setdefault(length, letter)
+            other = first.setdefault(letter, letter)
+            one = found.setdefault(length, other)
+            for known in (found, first):
+                known |= {name: one for name, told in known.items() if told == other}
     return found
 
 

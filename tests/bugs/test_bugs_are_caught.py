@@ -18,6 +18,7 @@ from .table import DRAW, asked, found, row, stored_rows
 BUGS, CONTROLS = all_bugs(), all_controls()
 # Several bugs are faults of the same correct code: each of these once, under its last bug.
 CORRECT = {number: make for make, number in {one.correct: one.id for one in BUGS}.items()}
+MANY = 3  # bugs of the same code, which is then asked every law, as each control is
 
 # A witness is read by a person: so many numbers, in inputs and both sides together.
 NUMBERS = 32
@@ -65,11 +66,11 @@ def test_other_laws_do_not_see_the_mutant(one: Bug, law: str) -> None:
 
 @pytest.mark.parametrize("correct", CORRECT.values(), ids=CORRECT.keys())
 def test_the_correct_code_breaks_no_law_and_obeys_those_of_its_bugs(correct: Make) -> None:
-    seen = examine(correct(), (DRAW,))
+    laws = [one.law for one in BUGS if one.correct is correct]
+    seen = examine(correct(), (DRAW,), () if len(laws) >= MANY else laws)
     assert not [(s.law, s.why) for s in seen if s.verdict == "broken"]
-    laws = {one.law for one in BUGS if one.correct is correct}
     assert not [(s.law, s.why) for s in seen if s.law in laws and s.verdict == "undecided"]
-    assert laws <= {s.law for s in seen if s.verdict == "holds"}
+    assert set(laws) <= {s.law for s in seen if s.verdict == "holds"}
 
 
 @pytest.mark.parametrize("one", CONTROLS, ids=lambda one: one.id)

@@ -22,10 +22,14 @@ def ledger() -> Ledger:
 
 
 RUN = """
-import sys
+import gc, sys
+from functools import partial
 from attnproof.catalogue import load_catalogue
 from attnproof.ledger import load_ledger
 from attnproof.runner import Options, run
+from attnproof.symbolic.expressions import deriving
+deriving.derive = partial(deriving.derive, seconds=0.1)  # enough for the first choice of sizes
+gc.set_threshold(100_000, 50, 100)  # terms are kept: to look for garbage takes a tenth of the time
 catalogue = load_catalogue()
 print(run(catalogue, Options(numeric=False), ledger=load_ledger(catalogue)).model_dump_json())
 print("torch" in sys.modules)

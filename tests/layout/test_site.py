@@ -8,10 +8,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from markdown_it import MarkdownIt
 
 import attnproof
 from attnproof.laws import LAWS
@@ -82,6 +84,38 @@ def test_a_page_that_is_not_reached_is_noticed(tmp_path: Path) -> None:
     index.write_text("```{toctree}\n:caption: One two\n\na\n```\n", encoding="utf-8")
     (tmp_path / "a.md").write_text("```{toctree}\n:glob:\n\nmore/*\n```\n", encoding="utf-8")
     assert written_by_hand(tmp_path) - reached(index) == {tmp_path / "b"}
+
+
+def broken_tables(text: str) -> Iterator[str]:
+    """The lines that were meant as rows, and are not shown, or lose cells."""
+    parser, lines = MarkdownIt("commonmark").enable("table"), text.splitlines()
+    for token in parser.parse(text):
+        if token.map is None:
+            continue
+        first, *rows = lines[slice(*token.map)]
+        if token.type == "paragraph_open" and first.startswith("|"):
+            yield first
+        elif token.type == "table_open":
+            yield from (
+                row for row in rows[1:] if "<table>" not in parser.render(f"{row}\n{rows[0]}")
+            )
+
+
+def test_every_table_is_shown_as_one(root: Path) -> None:
+    pages = [root / f"{path}.md" for path in written_by_hand(root / "docs")]
+    broken = {
+        f"{page.name}: {row}"
+        for page in (*pages, *root.glob("*.md"))
+        for row in broken_tables(page.read_text(encoding="utf-8"))
+    }
+    assert broken == set()
+
+
+def test_a_table_that_is_not_shown_and_a_row_that_loses_cells_are_noticed() -> None:
+    good = "| a | b |\n| --- | --- |\n| `x\\|y` | 1 |\n"
+    assert list(broken_tables(good)) == []
+    assert list(broken_tables(good.replace(" --- |\n", "\n"))) == ["| a | b |"]
+    assert list(broken_tables(good.replace("\\|", "|"))) == ["| `x|y` | 1 |"]
 
 
 def test_the_pages_of_laws_have_every_law(generated: ModuleType) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isnan
 
 import pytest
 import torch
+from torch import Tensor
 
 from attnproof.numeric.at_scale.call import Call, kernel_named
 from attnproof.theorems.definitions.attention import attention
 from benchmarks import numeric_time
-from benchmarks.numeric_time import benchmark_equivariance
+from benchmarks.numeric_time import benchmark_equivariance, benchmark_rows
 from benchmarks.scale_time import at_scale, exactly
 
 CPU = torch.device("cpu")
@@ -42,6 +44,19 @@ def test_code_that_is_not_equivariant_shows() -> None:
         first_query_only, tokens=48, heads=2, width=8, rounds=1, device="cpu"
     )
     assert difference > 0.1
+
+
+def test_a_check_by_rows_is_measured_in_forwards_and_notices_other_keys() -> None:
+    call = Call(kernel_named("auto", CPU), tokens=256, heads=2, width=8)
+    cost, worst = benchmark_rows(call, rounds=1)
+    assert cost.ratio > 0
+    assert worst.status == "held"
+
+    def forgets_the_last(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
+        return call.kernel.attend(q, k[:, :-1], v[:, :-1], causal)
+
+    wrong = replace(call, kernel=replace(call.kernel, attend=forgets_the_last))
+    assert benchmark_rows(wrong, rounds=1)[1].status == "violated"
 
 
 @pytest.mark.parametrize("way", ["sampled", "clustered", "alone", "keys"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import nullcontext
+from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
@@ -24,8 +25,9 @@ OPEN = ("rolling-cache",)
 # How long a proof is looked for: most take less than a second, and none may be missed because the
 # machine is loaded; of what is open none is expected.
 SECONDS = {False: 60.0, True: 4.0}
-
-pytestmark = pytest.mark.usefixtures("fewer_lengths")
+# Of each topic, one pair that goes the whole way: also traced at lengths of 1, which takes as long
+# again, and run beside its graph at more lengths.
+WHOLE_WAY = ("cache", "window", "lse-units", "rotated-offset", "sink", "gate-up")
 
 
 def told(thing: Callable[..., Any], call: str) -> Operand:
@@ -42,6 +44,21 @@ def compared(one: Case) -> Verdict:
             weights=one.weights,
             seconds=SECONDS[bool(one.open)],
         )
+
+
+@pytest.fixture(autouse=True)
+def traced_once(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, fewer_lengths: None
+) -> None:
+    """Most pairs are proved from 2 tokens on, and run beside their graphs at few lengths."""
+    del fewer_lengths
+    asked = getattr(request.node, "callspec", None)
+    if asked is not None and asked.params["one"].name not in WHOLE_WAY:
+        widening = import_module("attnproof.programs.prove.widening")
+        monkeypatch.setattr(widening, "TRACED_ANEW", 0)
+        gates = import_module("attnproof.programs.prove.gate")  # its function has its name
+        monkeypatch.setattr(gates, "WORK", {name: work // 4 for name, work in gates.WORK.items()})
+        monkeypatch.setattr(gates, "SECONDS", 0.05)
 
 
 def named(one: Case) -> str:

@@ -16,10 +16,16 @@ def every_length() -> None:
 
 
 @pytest.fixture(autouse=True)
-def lengths(request: pytest.FixtureRequest) -> None:
-    """All for tests that want ``every_length``; else fewer, by which a fault is seen as well."""
-    if "every_length" not in request.fixturenames:
-        request.getfixturevalue("fewer_lengths")
+def lengths(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All for ``every_length``, ``fewer_lengths`` in tests of runs; in those of graphs, few."""
+    if "every_length" in request.fixturenames:
+        return
+    given = "fewer_lengths" in request.fixturenames
+    request.getfixturevalue("fewer_lengths")
+    if not given:
+        gates = import_module("attnproof.programs.prove.gate")
+        monkeypatch.setattr(gates, "WORK", {name: work // 4 for name, work in gates.WORK.items()})
+        monkeypatch.setattr(gates, "SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -36,13 +42,26 @@ def traced_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
-def proofs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing but a proof keeps code from being proved: no run beside its graph or its term."""
+def graphs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code is not run beside its graph, in tests of what is proved of graphs."""
     from attnproof.programs.prove import proofs
     from attnproof.programs.prove.gate import Gate
 
     monkeypatch.setattr(proofs, "gate", lambda *_, **__: Gate())
-    monkeypatch.setattr(proofs.Proofs, "compare", lambda _: None)
+
+
+@pytest.fixture
+def proofs_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but a proof keeps code from being proved: nor is a graph compared with its term."""
+    from attnproof.programs.prove import proofs
+
+    def defined(made: proofs.Proofs) -> None:
+        """Note that no denominator was 0, as a comparison at the traced lengths would."""
+        for graph in made.graphs.values():
+            graph.program.notes.undefined.append(False)
+
+    request.getfixturevalue("graphs_alone")
+    monkeypatch.setattr(proofs.Proofs, "compare", defined)
 
 
 @pytest.fixture(autouse=True)

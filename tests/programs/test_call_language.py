@@ -8,10 +8,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.applicable_laws import not_asked
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.grammar import parse
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.names import parameters
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.program import Program
+from attnproof.programs.signature import Axis, Same, SignatureError
 from attnproof.programs.spelling import in_letters
 from attnproof.programs.subject import adapted_as, subject_of
 from tests.programs.test_calls import angles_of, halves, neighbours
@@ -316,3 +320,172 @@ def test_the_one_array_with_features_is_tokens_whatever_it_is_called() -> None:
     assert sessions.kind == "tokens"
     for line in ("a: B n E, b: B n E -> B n E", "x: B n E, sessions: B n E -> B n E"):
         assert in_letters(parse(line))[0] == parse(line)
+
+
+def by_matrices(q: Tensor, k: Tensor, v: Tensor, pe: Tensor) -> Tensor:
+    """Attention of vectors that matrices of 2 by 2 rotate; heads and features come back as one."""
+
+    def turned(x: Tensor) -> Tensor:
+        pairs = x.reshape(*x.shape[:-1], -1, 1, 2)
+        return (pe[..., 0] * pairs[..., 0] + pe[..., 1] * pairs[..., 1]).flatten(-2)
+
+    found = nn.functional.scaled_dot_product_attention(turned(q), turned(k), v)
+    return found.transpose(1, 2).flatten(2)
+
+
+def by_matrices_of_all(q: Tensor, k: Tensor, v: Tensor, pe: Tensor) -> Tensor:
+    """The same, which rotates values as well."""
+    pairs = v.reshape(*v.shape[:-1], -1, 1, 2)
+    turned = (pe[..., 0] * pairs[..., 0] + pe[..., 1] * pairs[..., 1]).flatten(-2)
+    return by_matrices(q, k, turned, pe)
+
+
+def by_cosines(q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    scores = (q * cos + halves(q) * sin) @ (k * cos + halves(k) * sin).mT
+    return scores.softmax(-1) @ v
+
+
+def by_neighbours(q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    return (neighbours(q, cos, sin) @ neighbours(k, cos, sin).mT).softmax(-1) @ v
+
+
+def by_positions(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> Tensor:
+    angles = torch.cat(2 * (angles_of(positions, q.shape[-1]),), -1)[:, None]
+    return by_cosines(q, k, v, angles.cos(), angles.sin())
+
+
+def with_sinks(Q: Tensor, K: Tensor, V: Tensor, S: Tensor, sm_scale: float) -> Tensor:
+    """Causal attention of grouped heads, each with a score that no key has."""
+    n, groups, many, _ = Q.shape
+    scores = torch.einsum("qhmd,khd->hmqk", Q, K) * sm_scale
+    scores = scores + torch.full((n, n), -torch.inf).triu(1)
+    sinks = S.reshape(groups, many, 1, 1).expand(-1, -1, n, -1)
+    weights = torch.cat((scores, sinks), -1).softmax(-1)[..., :-1]
+    return torch.einsum("hmqk,khd->qhmd", weights, V).flatten(1)
+
+
+def with_sinks_of_tokens(Q: Tensor, K: Tensor, V: Tensor, S: Tensor, sm_scale: float) -> Tensor:
+    """The same, whose sink is the score of the next key."""
+    later = torch.einsum("qhmd,qhd->qhm", Q, K.roll(-1, 0)).mean(0)
+    return with_sinks(Q, K, V, S + later, sm_scale)
+
+
+QKV = "q: B H n D, k: B H n D, v: B H n D"
+MATRICES = f"{QKV}, pe: 1 1 n D/2 2 2 matrices -> B n (H D)"
+SINKS = "Q: n G H D, K: n G D, V: n G D, S: G H constant, sm_scale: scale -> n (H D)"
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "condition"),
+    [
+        (by_matrices, MATRICES, "table of each pair, base 10000, made here"),
+        (by_cosines, f"{QKV}, cos: n D, sin: n D -> B H n D", "halves alike"),
+        (by_neighbours, f"{QKV}, cos: n D, sin: n D -> B H n D", "neighbours alike"),
+        (by_positions, f"{QKV}, positions: B n -> B H n D", "positions count from 0"),
+    ],
+)
+def test_attention_is_given_what_rotates_queries_and_keys(
+    code: Any, line: str, condition: str
+) -> None:
+    found: Any = adapted_as(code, line)
+    assert condition in " ".join(found.conditions)
+    assert not_asked("order-of-keys", found)
+    q, k, v = (torch.randn(2, 4, 5, 8) for _ in range(3))
+    angles = torch.arange(5)[:, None] * 10000.0 ** (-torch.arange(0, 8, 2) / 8)
+    if code in (by_matrices, by_neighbours):
+        cos, sin = (f(angles).repeat_interleave(2, -1) for f in (torch.cos, torch.sin))
+        turned = [neighbours(x, cos, sin) for x in (q, k)]
+    else:
+        cos, sin = (f(torch.cat((angles, angles), -1)) for f in (torch.cos, torch.sin))
+        turned = [x * cos + halves(x) * sin for x in (q, k)]
+    scale = 8**-0.5 if code is by_matrices else 1.0
+    told = nn.functional.scaled_dot_product_attention(turned[0], turned[1], v, scale=scale)
+    assert torch.allclose(found.attend(q, k, v), told, atol=1e-5)
+
+
+def test_what_is_wrong_with_attention_that_is_given_tables_is_seen() -> None:
+    code: Any
+    for code, verdict in ((by_matrices, "holds"), (by_matrices_of_all, "broken")):
+        found = adapted_as(code, MATRICES, declared=DeclaredAttention())
+        assert [one.verdict for one in examine(found, laws=("rows-sum-to-one",))] == [verdict]
+    for code, verdict in ((with_sinks, "holds"), (with_sinks_of_tokens, "broken")):
+        found = adapted_as(code, SINKS, declared=DeclaredAttention(causal=True))
+        assert "S is the same for each row, token and pair" in found.conditions
+        assert [one.verdict for one in examine(found, laws=("causal",))] == [verdict]
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "wanted"),
+    [
+        (by_matrices, MATRICES.replace("D/2 2 2 matrices", "D"), "wanted what pe is"),
+        (by_matrices, MATRICES.replace("q: B H n D", "q: B H r D"), "one length n for queries"),
+        (with_sinks, SINKS.replace(" constant", ""), "wanted what S is: write one of .*constant"),
+    ],
+)
+def test_a_line_that_does_not_say_what_attention_is_given_is_refused(
+    code: Any, line: str, wanted: str
+) -> None:
+    with pytest.raises(SignatureError, match=wanted):
+        adapted_as(code, line, kind="attention")
+
+
+class OfItself(nn.Module):
+    """Attention that wants one array three times; ``later``: how many later tokens each sees."""
+
+    def __init__(self, embed_dim: int = 16, later: int = 0) -> None:
+        super().__init__()
+        self.later, self.in_proj = later, nn.Linear(embed_dim, 3 * embed_dim)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, None]:
+        assert key is query, "specialized implementation"
+        assert value is key, "specialized implementation"
+        q, k, v = self.in_proj(query).chunk(3, -1)
+        seen = torch.ones(q.shape[1], q.shape[1], dtype=torch.bool).tril(self.later)
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen), None
+
+
+@pytest.mark.parametrize("line", ["key = query, value = query", "key = query, value = key"])
+def test_an_array_is_given_in_several_places(line: str) -> None:
+    line = f"query: B n E, {line} -> B n E, _"
+    for later, verdict in ((0, "holds"), (1, "broken")):
+        settings = {"later": later}
+        found = adapted_as(
+            OfItself, line, declared=DeclaredAttention(causal=True), settings=settings
+        )
+        assert found.line == line.replace("value = key", "value = query")
+        assert {"key is query", "value is query"} <= {*found.conditions}
+        assert [one.verdict for one in examine(found, laws=("causal",))] == [verdict]
+
+
+def test_what_is_given_again_must_be_an_array_before_it() -> None:
+    with pytest.raises(SignatureError, match="specialized implementation"):
+        adapted_as(OfItself, "query: B n E, key: B n E, value: B n E -> B n E, _")
+    for line in ("query: B n E, key = quary", "key = query, query: B n E", "query = query"):
+        with pytest.raises(SignatureError, match="or the name of an array before it, got 'qu"):
+            parse(f"{line} -> B n E")
+
+
+def test_a_length_is_no_array_that_is_given_again() -> None:
+    same, length, both = (
+        parse(f"{line} -> B n E").arguments[1].value
+        for line in ("q: B n E, k = q", "x: B n E, k = n", "n: B n E, k = n")
+    )
+    assert same == Same("q")
+    assert isinstance(length, Axis)
+    assert isinstance(both, Axis)
+
+
+def test_a_mask_that_is_left_out_is_left_out_in_both_places() -> None:
+    def attend(q: Tensor, mask: Tensor | None = None, other: Tensor | None = None) -> Tensor:
+        assert mask is other
+        scores = q @ q.mT
+        return (scores if mask is None else scores.masked_fill(~mask[:, None], -torch.inf)).softmax(
+            -1
+        ) @ q
+
+    program = Program(attend, "q: B n E, mask: B n keep, other = mask -> B n E")
+    x, keep = torch.randn(2, 3, 4), torch.tensor([[True, True, False]]).expand(2, -1)
+    (plain,) = program.run({"q": x}, {}).values()
+    (hidden,) = program.run({"q": x, "mask": keep}, {}).values()
+    assert torch.equal(plain, attend(x))
+    assert torch.equal(hidden, attend(x, keep, keep))

@@ -52,8 +52,8 @@ LINES = {
 @pytest.mark.parametrize("form", FORMS)
 def test_the_line_that_is_guessed_is_a_call_that_can_be_told(form: str, tmp_path: Path) -> None:
     code = user_file(tmp_path, FORMS[form]).rope
-    assert adapted_as(code).kind == "rotary"
-    guessed: Any = adapted_as(code, "", kind="rotary")
+    guessed: Any = adapted_as(code)
+    assert guessed.kind == "rotary"
     rotates_as_half(guessed)
     assert f"called as --call '{LINES[form]}'" in guessed.adapted
     assert str(parse(LINES[form])) == LINES[form]

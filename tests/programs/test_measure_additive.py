@@ -280,13 +280,30 @@ def test_rounding_is_what_hides_no_fault_of_one_row() -> None:
     assert 10 <= found.sizes["n"] + found.sizes["r"] <= 11  # hardly more rows than have it
 
 
+class OneWay(torch.autograd.Function):
+    """The identity, as a kernel that has no backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:  # noqa: ARG004
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        raise NotImplementedError("only forward")
+
+
 def test_that_no_gradient_passes_is_told() -> None:
     def blocked(x: Tensor) -> Tensor:
         with torch.no_grad():
             return x + torch.arange(x.shape[1])[:, None].sin()
 
+    def without_backward(x: Tensor) -> Tensor:
+        kept: Tensor = OneWay.apply(x)  # type: ignore[no-untyped-call]
+        return kept + torch.arange(x.shape[1])[:, None].sin()
+
     for added, told in (
-        (blocked, "no gradient reaches its inputs"),
+        (blocked, "no gradient reaches its inputs; finite numbers in"),
+        (without_backward, "its gradient was not computed: NotImplementedError: only forward;"),
         (lambda x: x + torch.arange(x.shape[1])[:, None].sin(), "finite numbers and gradients"),
     ):
         (seen,) = examine(Additive(name="a", added=added, width=4), laws=("finite",))

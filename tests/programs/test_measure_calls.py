@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from attnproof.programs.declarations import DeclaredAttention, DeclaredRotary
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
+from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Rotary, Subject
@@ -154,6 +155,30 @@ def test_one_shift_for_all_tokens_of_a_row_is_no_fault() -> None:
 def test_without_a_cache_or_dropout_nothing_is_asked() -> None:
     assert found(code(declared=FULL), "step-by-step").verdict == "not asked"
     assert found(code(declared=FULL), "training-returns").verdict == "not asked"
+
+
+class Remembers(nn.Module):
+    """Adds to its tokens the mean of those of the call before, of any instance and in any mode."""
+
+    before: ClassVar[list[Tensor]] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = nn.functional.scaled_dot_product_attention(x, x, x) + sum(self.before[-1:])
+        self.before.append(x.detach().mean((0, 1)))
+        return out
+
+
+def test_what_depends_on_earlier_calls_is_not_called_random() -> None:
+    one = any_layer(Remembers())
+    assert found(one, "evaluation-repeats").verdict == "broken"
+    assert found(one, "training-returns").verdict == "not asked"
+    trained = found(one, "training-is-evaluation")
+    assert (trained.verdict, trained.why) == (
+        "not asked",
+        "a call in training depends on earlier calls: see stateless",
+    )
+    (told,) = identify(one).parts
+    assert (told.name, told.words) == ("earlier calls", "a result that depends on earlier calls")
 
 
 def test_tokens_that_see_later_ones_are_not_asked_to_be_fed_in_pieces() -> None:

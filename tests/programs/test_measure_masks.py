@@ -55,11 +55,11 @@ def fused(attend: Callable[..., Tensor], declared: DeclaredAttention, *masks: st
 
 RIGHT: dict[str, Callable[[], Subject]] = {
     "eager": lambda: code(declared=FULL),
-    "one head": lambda: code(heads=1, groups=1),
+    "one head": lambda: code(heads=1, groups=1, masks=("bool",)),
     "causal": lambda: code(declared=CAUSAL, causal=True),
-    "not declared": lambda: code(causal=True),
-    "window": lambda: code(declared=THREE, causal=True, window=3),
-    "long window": lambda: code(declared=FORTY, causal=True, window=40),
+    "not declared": lambda: code(causal=True, masks=("bool",)),
+    "window": lambda: code(declared=THREE, causal=True, window=3, masks=("float",)),
+    "long window": lambda: code(declared=FORTY, causal=True, window=40, masks=()),
     "fused": lambda: fused(sdpa, FULL, "bool", "float"),
     "fused and causal": lambda: fused(sdpa_causal, START),
     "finite fill": lambda: code("finfo", FULL, masks=("bool",)),

@@ -44,7 +44,7 @@ from .rotary_faults import (
 )
 
 OTHERS = (torch.float64, torch.bfloat16, torch.float16)
-FEW = ("half", "complex", "cached", "partial, longer", "yarn", "two axes, halves")
+FEW = ("complex", "cached", "partial, longer", "yarn", "two axes, halves")
 DRAWN = (
     "linear",
     "every-head-alike",
@@ -60,7 +60,11 @@ DRAWN = (
 
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    [(n, torch.float32) for n in RIGHT if n != "llama"] + [(n, d) for n in FEW for d in OTHERS],
+    [
+        *((name, torch.float32) for name in RIGHT if name != "llama"),
+        *(("half", dtype) for dtype in OTHERS),
+        *((name, torch.bfloat16) for name in FEW),  # which rounds most
+    ],
 )
 def test_right_code_is_left_alone(name: str, dtype: torch.dtype) -> None:
     assert faults_of(examine(RIGHT[name](), [Draw(seed=1, dtype=dtype)])) == []
@@ -75,9 +79,8 @@ def test_llama_of_transformers_breaks_nothing_but_when_cast() -> None:
 @pytest.mark.parametrize("name", ["half", "complex", "two axes", "yarn"])
 def test_no_seed_makes_right_code_look_wrong(name: str) -> None:
     """The laws whose inputs are drawn; the others rotate unit vectors, the same with every seed."""
-    for dtype in (torch.float32, torch.bfloat16):
-        draws = [Draw(seed=seed, dtype=dtype) for seed in range(3)]
-        assert faults_of(examine(RIGHT[name](), draws, DRAWN)) == []
+    draws = [Draw(seed=seed, dtype=torch.bfloat16) for seed in range(3)]
+    assert faults_of(examine(RIGHT[name](), draws, DRAWN)) == []
 
 
 def test_every_law_of_rotary_code_has_a_probe_and_a_fault() -> None:

@@ -17,6 +17,7 @@ from attnproof.programs.prove import prove
 from attnproof.programs.subjects import Attention
 from tests.programs.test_prove_branches import of_layer, told
 
+pytestmark = pytest.mark.usefixtures("fewer_lengths")
 SECONDS = 3.0
 FAR = 70_000  # tokens that are never run
 is_kind = isinstance

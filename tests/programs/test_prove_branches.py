@@ -26,6 +26,7 @@ from attnproof.programs.prove.instrumentation import ComparedSides, Site, Watch,
 from attnproof.programs.source_numbers import functions_in
 from attnproof.programs.subjects import Attention, Layer
 
+pytestmark = pytest.mark.usefixtures("fewer_lengths")
 SECONDS = 3.0
 
 

@@ -52,13 +52,14 @@ def texts(finding: Finding) -> list[str]:
     return [condition.text for condition in finding.assuming]
 
 
-@pytest.mark.usefixtures("lengths_of_one")
+@pytest.mark.usefixtures("lengths_of_one", "fewer_lengths")
 @pytest.mark.parametrize("name", UNLIKE)
 def test_code_that_does_other_than_its_graph_is_not_proved(name: str) -> None:
     found = of_layer(deepcopy(UNLIKE[name]), "permutation", "rows-of-batch-apart")
     assert not any(one.verdict == "holds" for one in found), found
 
 
+@pytest.mark.usefixtures("fewer_lengths")
 def test_where_the_law_fails_it_is_broken_there() -> None:
     (finding,) = of_layer(UNLIKE["is_int"], "permutation")
     assert finding.verdict == "broken"
@@ -88,6 +89,9 @@ def test_whole_numbers_that_wrap_round_are_a_condition(name: str) -> None:
     for finding in prove(subject, ("relative", "linear"), seconds=SECONDS).findings:
         if finding.verdict == "holds":
             assert any("overflow" in told for told in texts(finding)), finding
+
+
+def test_that_whole_numbers_wrap_round_is_told_only_where_there_are_some() -> None:
     plain = prove(Rotary(name="r", rotate=rotated, width=4), ("linear",), seconds=SECONDS)
     assert not any("overflow" in told for told in texts(plain.findings[0]))
 
@@ -158,6 +162,7 @@ def test_what_is_rotated_beside_does_not_enter() -> None:
         assert {one.verdict for one in found.findings} <= verdict, found
 
 
+@pytest.mark.usefixtures("fewer_lengths")
 @pytest.mark.parametrize("place", [None, 0, 1])
 def test_what_one_call_gives_is_compared_with_its_graph_of_either_result(place: int | None) -> None:
     """Traced once, and run once beside both graphs: other code at one length, of one result."""
@@ -301,6 +306,7 @@ OTHERWISE = (
 )
 
 
+@pytest.mark.usefixtures("fewer_lengths")
 @pytest.mark.parametrize("code", OTHERWISE)
 def test_the_code_is_run_however_it_may_be_called(code: object) -> None:
     (finding,) = of_layer(code, "permutation")
@@ -313,6 +319,7 @@ def test_the_code_is_run_on_many_tokens_though_each_call_is_much_work() -> None:
     assert finding.verdict != "holds"
 
 
+@pytest.mark.usefixtures("fewer_lengths")
 def test_parameters_that_are_zero_before_training_are_any_numbers() -> None:
     module = Opening()
     (finding,) = of_layer(module, "permutation")
@@ -344,6 +351,7 @@ def test_attention_may_be_called_with_one_array() -> None:
     assert "for all inputs of its shape" in finding.why
 
 
+@pytest.mark.usefixtures("fewer_lengths")
 def test_positions_may_be_int32() -> None:
     def rotate(x: Tensor, p: Tensor) -> Tensor:
         return rotated(x, p.float() ** 2 if p.dtype == torch.int32 else p)
@@ -388,6 +396,7 @@ def test_numbers_beyond_all_whole_numbers_of_torch_are_read() -> None:
     assert finding.verdict == "holds", finding.why
 
 
+@pytest.mark.usefixtures("fewer_lengths")
 def test_a_fill_does_not_hide_the_rest_of_a_bias() -> None:
     def bias(queries: int, keys: int) -> Tensor:
         j = torch.arange(keys)[None, :]

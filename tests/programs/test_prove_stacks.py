@@ -13,13 +13,14 @@ from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Finding
-from attnproof.programs.prove import proof_search, prove
+from attnproof.programs.prove import proof_search, proofs, prove
 from attnproof.programs.subjects import Attention
 from attnproof.symbolic import composition
 from attnproof.symbolic.prove import decide
 
 EMBED = 4
 CAUSAL, FULL = DeclaredAttention(causal=True), DeclaredAttention()
+pytestmark = pytest.mark.usefixtures("graphs_alone")
 Seen = Callable[[Tensor, Tensor, int], Tensor]  # of the places of queries and keys, and how many
 
 
@@ -47,7 +48,10 @@ class RowNorm(nn.Module):
 
 
 class Block(nn.Module):
-    """A layer with residuals; keys and values may come from elsewhere, and norms after."""
+    """A layer with residuals; keys and values may come from elsewhere, and norms after.
+
+    ``bare``: attention alone, which costs half as much to trace and to prove.
+    """
 
     def __init__(
         self,
@@ -56,9 +60,10 @@ class Block(nn.Module):
         *,
         norm_first: bool = True,
         over: int = -1,
+        bare: bool = False,
     ) -> None:
         super().__init__()
-        self.seen, self.norm_first, self.over = seen, norm_first, over
+        self.seen, self.norm_first, self.over, self.bare = seen, norm_first, over, bare
         self.norms = nn.ModuleList((norm(EMBED), norm(EMBED)))
         self.qkv, self.out = nn.Linear(EMBED, 3 * EMBED), nn.Linear(EMBED, EMBED)
         self.mlp = nn.Sequential(nn.Linear(EMBED, 8), nn.GELU(), nn.Linear(8, EMBED))
@@ -76,6 +81,8 @@ class Block(nn.Module):
         return self.out(scores.softmax(self.over) @ v)  # type: ignore[no-any-return]
 
     def forward(self, x: Tensor, context: Tensor | None = None) -> Tensor:
+        if self.bare:
+            return x + self.attend(x, x if context is None else context)
         first, second = self.norms
         if self.norm_first:
             y = first(x)
@@ -203,6 +210,10 @@ def test_a_layer_that_differs_is_proved_by_itself(parts: list[Any]) -> None:
     assert len(parts) == 4
 
 
+def bare(seen: Seen | None = past, **more: Any) -> Block:
+    return Block(seen, bare=True, **more)
+
+
 def mean_of_tokens(y: Tensor, _: Tensor) -> Tensor:
     return y + y.mean(1, keepdim=True)
 
@@ -223,84 +234,95 @@ FALSE: dict[str, tuple[Callable[[], nn.Module], str]] = {
         "causal",
     ),
     "the last token is seen": (
-        lambda: Stack(Block(), Block(lambda i, j, n: (j <= i) | (j == n - 1))),
+        lambda: Stack(bare(), bare(lambda i, j, n: (j <= i) | (j == n - 1))),
         "causal",
     ),
-    "a mean between": (lambda: Stack(Block(), Block(), layer1=mean_of_tokens), "causal"),
-    "a mean at the end": (lambda: Stack(Block(), Block(), layer2=mean_of_tokens), "causal"),
+    "a mean between": (lambda: Stack(bare(None), bare(None), layer1=mean_of_tokens), "causal"),
+    "a mean at the end": (lambda: Stack(bare(None), bare(None), layer2=mean_of_tokens), "causal"),
     "a little of the last token": (
-        lambda: Stack(Block(), Block(), layer1=lambda y, _: y + 0.01 * y[:, -1:]),
+        lambda: Stack(bare(None), bare(None), layer1=lambda y, _: y + 0.01 * y[:, -1:]),
         "causal",
     ),
     "a bypass, reversed": (
-        lambda: Stack(Block(), Block(), layer2=lambda y, x: y + x.flip(1)),
+        lambda: Stack(bare(None), bare(None), layer2=lambda y, x: y + x.flip(1)),
         "causal",
     ),
     "a bypass around one layer": (
-        lambda: Stack(Block(), Block(), Block(), layer2=lambda y, x: y + x.roll(-1, 1)),
+        lambda: Stack(bare(), bare(), bare(), layer2=lambda y, x: y + x.roll(-1, 1)),
         "causal",
     ),
     "a context reversed": (
-        lambda: Stack(Block(), Block(), context=lambda _, x: x.flip(1)),
+        lambda: Stack(bare(None), bare(None), context=lambda _, x: x.flip(1)),
         "causal",
     ),
     "a context of later tokens": (
-        lambda: Stack(Block(), Block(every), context=lambda _, x: x),
+        lambda: Stack(bare(None), bare(every), context=lambda _, x: x),
         "causal",
     ),
-    "tokens rolled": (lambda: Stack(Block(), Block(), layer1=lambda y, _: y.roll(-1, 1)), "causal"),
+    "tokens rolled": (
+        lambda: Stack(bare(None), bare(None), layer1=lambda y, _: y.roll(-1, 1)),
+        "causal",
+    ),
     "turned round and back": (
         lambda: Stack(
-            Block(), Block(), layer1=lambda y, _: y.flip(1), layer2=lambda y, _: y.flip(1)
+            bare(None), bare(None), layer1=lambda y, _: y.flip(1), layer2=lambda y, _: y.flip(1)
         ),
         "causal",
     ),
     "how many there are": (
-        lambda: Stack(Block(), Block(), layer1=lambda y, _: y * y.shape[1]),
+        lambda: Stack(bare(None), bare(None), layer1=lambda y, _: y * y.shape[1]),
         "causal",
     ),
-    "weights over queries": (lambda: Stack(Block(), Block(over=-2)), "causal"),
+    "weights over queries": (lambda: Stack(bare(None), bare(over=-2)), "causal"),
     "a norm over tokens": (
-        lambda: Stack(Block(), Block(), layer1=lambda y, _: y / (1 + y.abs().sum(1, keepdim=True))),
+        lambda: Stack(
+            bare(None), bare(None), layer1=lambda y, _: y / (1 + y.abs().sum(1, keepdim=True))
+        ),
         "causal",
     ),
     "sums from the end": (
-        lambda: Stack(Block(), Block(), layer1=lambda y, _: y.flip(1).cumsum(1).flip(1)),
+        lambda: Stack(bare(None), bare(None), layer1=lambda y, _: y.flip(1).cumsum(1).flip(1)),
         "causal",
     ),
     "weights made of tokens": (
-        lambda: Stack(Block(), Block(), layer1=weights_of_tokens),
+        lambda: Stack(bare(None), bare(None), layer1=weights_of_tokens),
         "causal",
     ),
     "a gate of the first input": (
-        lambda: Stack(Block(), Block(), layer2=lambda y, x: y * x.sum(1, keepdim=True).sigmoid()),
+        lambda: Stack(
+            bare(None), bare(None), layer2=lambda y, x: y * x.sum(1, keepdim=True).sigmoid()
+        ),
         "causal",
     ),
     "what is taken away again": (
         lambda: Stack(
-            Block(),
-            Block(),
+            bare(None),
+            bare(None),
             layer1=lambda y, x: y + x.flip(1),
             layer2=lambda y, x: y - x.flip(1),
         ),
         "causal",
     ),
-    "places between": (lambda: Stack(Block(every), Block(every), layer1=places), "permutation"),
-    "one layer is causal": (lambda: Stack(Block(every), Block(past)), "permutation"),
+    "places between": (lambda: Stack(bare(every), bare(every), layer1=places), "permutation"),
+    "one layer is causal": (lambda: Stack(bare(every), bare()), "permutation"),
     "a mean over rows": (
-        lambda: Stack(Block(), Block(), layer1=lambda y, _: y - y.mean(0)),
+        lambda: Stack(bare(None), bare(None), layer1=lambda y, _: y - y.mean(0)),
         "rows-of-batch-apart",
     ),
     "another row bypasses": (
-        lambda: Stack(Block(), Block(), layer2=lambda y, x: y + x.flip(0)),
+        lambda: Stack(bare(None), bare(None), layer2=lambda y, x: y + x.flip(0)),
         "rows-of-batch-apart",
     ),
 }
 
 
+@pytest.mark.usefixtures("proofs_alone")
 @pytest.mark.parametrize("name", FALSE)
-def test_false_stacks_are_broken(name: str, in_parts: list[bool]) -> None:
+def test_false_stacks_are_broken(
+    name: str, in_parts: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
     made, law = FALSE[name]
+    monkeypatch.setattr(proofs, "BESIDE_A_WITNESS", 0.02)  # as a whole: see test_prove_attacks
     torch.manual_seed(0)
     assert found_of(made(), law).verdict == "broken"
     assert in_parts == [False]

@@ -152,6 +152,19 @@ def test_as_many_queries_as_keys_is_told_where_a_proof_needs_it() -> None:
     assert told in only(prove(attention(if_as_many), ("order-of-keys",)), "order-of-keys")
 
 
+def test_code_of_one_length_is_proved_where_its_values_have_a_length_of_their_own() -> None:
+    """The graph of torch's attention does not say that there are as many values as keys."""
+
+    def wrong(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return nn.functional.scaled_dot_product_attention(q, k, v) + v.mean(0)
+
+    line, law = "q: B H n D, k: B H n D, v: B H n D -> B H n D", "rows-of-batch-apart"
+    right = nn.functional.scaled_dot_product_attention
+    found = [prove(adapted_as(code, line), (law,), seconds=SECONDS) for code in (right, wrong)]
+    assert "as many queries as keys" in only(found[0], law)
+    assert [one.verdict for one in found[1].findings] == ["broken"]
+
+
 def test_channels_that_pass_beside_longer_ones_are_not_called_broken() -> None:
     def partly(x: Tensor, p: Tensor) -> Tensor:
         return torch.cat((1.5 * rotated(x[..., :2], p), x[..., 2:]), -1)

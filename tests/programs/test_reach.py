@@ -179,6 +179,7 @@ class Led(nn.Module):
         return by_length(x, x.shape[1] % 1789, {0: first})
 
 
+@pytest.mark.usefixtures("fewer_lengths")
 def test_code_that_runs_at_some_lengths_alone_is_heard_and_its_numbers_are_tried() -> None:
     module = Led()
     subject = Layer(name="l", call=module, embed=4, module=module)

@@ -12,10 +12,14 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnproof.programs.code import NoSetting
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.draw import Draw
+from attnproof.programs.equal.deciding import compare
+from attnproof.programs.equal.sides import Operand
 from attnproof.programs.grammar import parse
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.prove import prove
+from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, kind_of, subject_of
 from attnproof.programs.subjects import Rotary
 
@@ -441,3 +445,90 @@ def test_a_function_of_arrays_is_called_itself_whatever_it_builds() -> None:
     assert adapted_as(normalised).line == "x: B n E -> B n E"
     with pytest.raises(NoSetting, match="normalised is not a class"):
         adapted_as(normalised, settings={"dim": 16})
+
+
+class CausalInBfloat16(Causal):
+    """The same, of weights in bfloat16 and a scale in float32."""
+
+    later = 0
+
+    def __init__(self, dim: int = 16, heads: int = 2) -> None:
+        super().__init__(dim, heads)
+        self.qkv = nn.Linear(dim, 3 * dim, dtype=torch.bfloat16)
+        self.scale = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv((x * self.scale).to(x.dtype)).chunk(3, -1)
+        seen = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril(self.later)
+        return x + scaled_dot_product_attention(q, k, v, attn_mask=seen)
+
+
+class OneTooLate(CausalInBfloat16):
+    later = 1
+
+
+class CastsItself(CausalInBfloat16):
+    """The same, which casts what it is given and what it returns."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.to(torch.bfloat16)).to(x.dtype)
+
+
+IN_FLOAT32 = "what it stores in bfloat16 is converted to float32"
+
+
+@pytest.mark.parametrize("line", ["", "x: B n E -> B n E"])
+def test_weights_of_another_format_are_converted_and_every_verdict_says_so(line: str) -> None:
+    def seen(code: type[nn.Module]) -> Any:
+        return adapted_as(code, line, kind="attention", declared=DeclaredAttention(causal=True))
+
+    found = seen(CausalInBfloat16)
+    assert IN_FLOAT32 in found.adapted
+    (proved,) = prove(found, ("causal",)).findings
+    assert proved.verdict == "holds"
+    assert IN_FLOAT32 in [one.text for one in proved.assuming]
+    assert [one.verdict for one in examine(seen(OneTooLate), laws=("causal",))] == ["broken"]
+
+
+def test_an_object_of_another_format_and_code_that_casts_stay_as_they_are() -> None:
+    held = CausalInBfloat16()
+    assert IN_FLOAT32 in adapted_as(held).adapted
+    assert held.qkv.weight.dtype is torch.bfloat16
+    assert "converted" not in adapted_as(CastsItself).adapted
+
+
+def test_a_model_of_another_format_is_converted_too() -> None:
+    def model(late: type[Causal]) -> nn.Module:
+        embedding = nn.Embedding(40, 16, dtype=torch.bfloat16)
+        return nn.Sequential(embedding, late(16, 2), nn.Linear(16, 40, dtype=torch.bfloat16))
+
+    for late, verdict in ((CausalInBfloat16, "holds"), (OneTooLate, "broken")):
+        found = adapted_as(model(late), declared=DeclaredAttention(causal=True))
+        assert IN_FLOAT32 in found.adapted
+        assert [one.verdict for one in examine(found, laws=("causal",))] == [verdict]
+
+
+@pytest.mark.parametrize("code", [CausalInBfloat16, CastsItself])
+def test_what_else_is_wrong_with_weights_of_another_format_is_said(code: type[nn.Module]) -> None:
+    class Refuses(code):  # type: ignore[misc,valid-type]
+        def forward(self, x: Tensor) -> Tensor:
+            raise ValueError(f"wanted more than {len(super().forward(x))} rows")
+
+    with pytest.raises(SignatureError, match="wanted more than 2 rows"):
+        adapted_as(Refuses, "x: B n E -> B n E", kind="attention")
+
+
+def test_two_programs_are_compared_in_one_format() -> None:
+    class InFloat32(CausalInBfloat16):
+        def __init__(self) -> None:
+            super().__init__()
+            self.float()
+
+    first, same, late = (
+        Operand(code, name)
+        for code, name in ((CausalInBfloat16, "f"), (InFloat32, "g"), (OneTooLate, "h"))
+    )
+    equal = compare(first, same)
+    assert equal.verdict == "proved"
+    assert IN_FLOAT32.replace("it", "f", 1) in [one.text for one in equal.assuming]
+    assert compare(first, late).verdict == "counterexample"

@@ -217,3 +217,22 @@ def test_rows_of_a_told_number_of_features_are_a_table() -> None:
     assert found.width == 9
     with pytest.raises(SignatureError, match="wanted rows of 8 numbers from waves, got 9"):
         adapted_as(waves, "dims = (n,), bands = 4 -> n 8")
+
+
+class StoredTables(nn.Module):
+    """Cosines and sines of as many tokens as are asked for; x says their format alone."""
+
+    def __init__(self, dim: int = 8, longest: int = 64) -> None:
+        super().__init__()
+        angles = torch.outer(torch.arange(longest), 10000.0 ** (-torch.arange(0, dim, 2) / dim))
+        self.register_buffer("angles", torch.cat((angles, angles), -1))
+
+    def forward(self, x: Tensor, seq_len: int) -> tuple[Tensor, Tensor]:
+        angles = self.get_buffer("angles")[:seq_len].to(x.dtype)
+        return angles.cos(), angles.sin()
+
+
+def test_tables_that_are_called_as_if_they_were_what_is_rotated_are_refused() -> None:
+    line = "x: B n D tokens, seq_len = n -> cos: n D, sin: n D"
+    with pytest.raises(SignatureError, match="wanted"):
+        adapted_as(StoredTables, line)

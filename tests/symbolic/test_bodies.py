@@ -15,7 +15,8 @@ from array_api_compat import array_namespace
 import attnproof
 from attnproof.symbolic import namespace
 from attnproof.symbolic.array import Array
-from attnproof.symbolic.bodies import Code, given_at, is_library
+from attnproof.symbolic.bodies import Code, Links, given_at, is_library
+from attnproof.symbolic.budget import OutOfTime
 from attnproof.symbolic.claim import (
     all_positive,
     at_least,
@@ -243,6 +244,17 @@ def test_the_reading_ends_with_the_run() -> None:
     with pytest.raises(ZeroDivisionError):
         ran(lambda X: equal(X, 1 // 0))
     assert not isinstance(equal(n, n), ConcreteClaim)
+
+
+def test_a_limit_that_is_reached_while_code_is_prepared_is_no_internal_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def late(*_: object) -> None:
+        raise OutOfTime("late")
+
+    monkeypatch.setattr(Links, "at", lambda *_: late)
+    with pytest.raises(OutOfTime, match="late"):
+        left(lambda x: x)
 
 
 def test_layers_are_counted_by_whole_numbers() -> None:
