@@ -234,5 +234,5 @@ class StoredTables(nn.Module):
 
 def test_tables_that_are_called_as_if_they_were_what_is_rotated_are_refused() -> None:
     line = "x: B n D tokens, seq_len = n -> cos: n D, sin: n D"
-    with pytest.raises(SignatureError, match="wanted"):
-        adapted_as(StoredTables, line)
+    with pytest.raises(SignatureError, match=r"wanted \(13, 16\) back"):
+        adapted_as(StoredTables, line, kind="rotary")
