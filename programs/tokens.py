@@ -440,7 +440,7 @@ class OnTokens:
         keys = lengths[SLOTS] if is_of_slots(one) else count + past
         if keys < count + past:
             raise SignatureError(
-                f"wanted at most {keys} tokens, the places of {one}, got {count + past}"
+                f"wanted at most {keys} tokens, as wide as {one.name} is, got {count + past}"
             )
         seen = torch.ones(rows, 1, keys, dtype=torch.bool, device=x.device)
         if keep is not None and one in self.padding:
