@@ -21,6 +21,11 @@ PAGE = 4096  # bytes
 ALIGNED = 64  # bytes, as torch's own memory is
 
 
+def own_attributes(module: nn.Module) -> dict[str, Any]:
+    """Return the attributes of a module that torch.nn.Module does not have itself."""
+    return {name: value for name, value in vars(module).items() if name not in OF_TORCH}
+
+
 def arrays_of(module: nn.Module) -> Iterator[Tensor]:
     """Yield the arrays that a module and its parts hold, also in lists, except parameters.
 
@@ -30,7 +35,7 @@ def arrays_of(module: nn.Module) -> Iterator[Tensor]:
     [(2,), (4,), (3,), (3,), ()]
     """
     for part in module.modules():
-        own = [value for name, value in vars(part).items() if name not in OF_TORCH]
+        own = own_attributes(part).values()
         for one in leaves([*own, *part._buffers.values()]):  # noqa: SLF001 (no public name)
             if isinstance(one, Tensor) and not isinstance(one, nn.Parameter):
                 yield one
@@ -43,6 +48,7 @@ def large_copies(module: nn.Module) -> dict[Any, Any]:
     """
     held = (one.untyped_storage() for one in arrays_of(module) if _is_plain(one))
     large = {one._cdata: one for one in held if one.nbytes() >= LARGE}  # noqa: SLF001 (torch's key)
+    # torch looks for copies of memory under this name
     return {"torch": {key: copy_of(one) for key, one in large.items()}}
 
 

@@ -45,7 +45,7 @@ class Subject:
     name explains.  ``conditions``: other choices in its calls, each a clause; proofs are
     conditional on them.  ``run_at``: the only lengths, by letter, at which a law is measured.
     ``beyond``: further numbers of tokens, if known, at which laws of a layer are checked.
-    ``only``: the only number of tokens that it takes, 0 if it takes several.
+    ``only_length``: the only number of tokens that it takes, 0 if it takes several.
     """
 
     kind: ClassVar[str] = ""
@@ -62,7 +62,7 @@ class Subject:
     guesses: Mapping[str, Any] = field(default_factory=dict)
     conditions: tuple[str, ...] = ()
     run_at: tuple[Mapping[str, int], ...] = ()
-    only: int = 0
+    only_length: int = 0
     beyond: tuple[int, ...] | None = None
 
 

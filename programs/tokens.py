@@ -109,7 +109,7 @@ class OnTokens:
         return token_axis(self.signature)
 
     @property
-    def only(self) -> int:
+    def only_length(self) -> int:
         """The only number of tokens that it takes; 0 if it takes several."""
         return 0 if self.whole.letters else self.whole.size({})
 
@@ -395,7 +395,7 @@ class OnTokens:
         """Extend tokens to a length that the code takes: with zeros if it is fixed, else copies."""
         if self.whole.letters:
             return x.repeat(1, repetitions(self.whole, x.shape[1]), 1)
-        behind = self.only - x.shape[1]
+        behind = self.only_length - x.shape[1]
         if behind == 0:
             return x
         if behind < 0:
@@ -561,7 +561,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         positional="encoding" in made or on.absolute,
         declared=declared,
         given=_supplied(on),
-        only=on.only,
+        only_length=on.only_length,
     )
 
 
@@ -646,7 +646,7 @@ def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
             guessed,
         ),
         given=_supplied(on),
-        only=on.only,
+        only_length=on.only_length,
         call=on,
         embed=width,
         step=stepping(on, width) if signature.step is not None else None,

@@ -244,6 +244,15 @@ def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "lengths_tried", lambda both: tried(both)[::3])
 
 
+@pytest.fixture
+def few_lengths(fewer_lengths: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside its graph code is run with a quarter of that, in tests of what is proved of graphs."""
+    del fewer_lengths
+    gates = import_module("attnproof.programs.prove.gate")
+    monkeypatch.setattr(gates, "WORK", {name: work // 4 for name, work in gates.WORK.items()})
+    monkeypatch.setattr(gates, "SECONDS", 0.05)
+
+
 def torch_settings() -> dict[str, object]:
     """What torch keeps for a whole process, and one test could leave changed for the next."""
     if "torch" not in sys.modules:

@@ -186,7 +186,9 @@ def _both(
 
 def _tokens(subject: Subject) -> int:
     """Return how many tokens the traced call has; an image has more than one row."""
-    only = subject.only or (places_of(subject.module) if isinstance(subject, Attention) else 0)
+    only = subject.only_length or (
+        places_of(subject.module) if isinstance(subject, Attention) else 0
+    )
     return only or (6 if "image" in subject.given else 5)
 
 
@@ -201,7 +203,7 @@ def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
     told += [
         one
         for one in subject.conditions
-        if not (known and known in one) and one != zeros_to(subject.only)
+        if not (known and known in one) and one != zeros_to(subject.only_length)
     ]
     if "constants" in given:
         told.append(f"{given['constants']} is made here, the same for all tokens")

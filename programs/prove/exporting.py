@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.givens import Given, boolean, real
 
-from ..large_arrays import OF_TORCH
+from ..large_arrays import own_attributes
 from ..response import leaves
 from ..source_numbers import functions_in, is_own
 from .angles import Angles, angles_of
@@ -349,16 +349,11 @@ def _stored_arrays(modules: Iterable[nn.Module]) -> list[_StoredArray]:
     return [
         _StoredArray(part, name, value, value._version)  # noqa: SLF001
         for part in parts.values()
-        for names in (_own(part), part._buffers, part._parameters)  # noqa: SLF001
+        for names in (own_attributes(part), part._buffers, part._parameters)  # noqa: SLF001
         for held, thing in names.items()
         for name, value in _named(held, thing)
         if not value.is_inference()
     ]
-
-
-def _own(module: nn.Module) -> dict[str, Any]:
-    """Return the attributes of a module that torch.nn.Module does not have itself."""
-    return {name: value for name, value in vars(module).items() if name not in OF_TORCH}
 
 
 def _named(name: str, thing: Any) -> Iterator[tuple[str, Tensor]]:

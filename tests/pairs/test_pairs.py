@@ -56,9 +56,7 @@ def traced_once(
     if asked is not None and asked.params["one"].name not in WHOLE_WAY:
         widening = import_module("attnproof.programs.prove.widening")
         monkeypatch.setattr(widening, "TRACED_ANEW", 0)
-        gates = import_module("attnproof.programs.prove.gate")  # its function has its name
-        monkeypatch.setattr(gates, "WORK", {name: work // 4 for name, work in gates.WORK.items()})
-        monkeypatch.setattr(gates, "SECONDS", 0.05)
+        request.getfixturevalue("few_lengths")
 
 
 def named(one: Case) -> str:

@@ -16,16 +16,10 @@ def every_length() -> None:
 
 
 @pytest.fixture(autouse=True)
-def lengths(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def lengths(request: pytest.FixtureRequest) -> None:
     """All for ``every_length``, ``fewer_lengths`` in tests of runs; in those of graphs, few."""
-    if "every_length" in request.fixturenames:
-        return
-    given = "fewer_lengths" in request.fixturenames
-    request.getfixturevalue("fewer_lengths")
-    if not given:
-        gates = import_module("attnproof.programs.prove.gate")
-        monkeypatch.setattr(gates, "WORK", {name: work // 4 for name, work in gates.WORK.items()})
-        monkeypatch.setattr(gates, "SECONDS", 0.05)
+    if not {"every_length", "fewer_lengths"} & set(request.fixturenames):
+        request.getfixturevalue("few_lengths")
 
 
 @pytest.fixture
