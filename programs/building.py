@@ -25,9 +25,9 @@ from torch import Tensor, nn
 
 from .code import Code, DoesNotFit, NoSetting, Options, globals_of, place_of, source_of
 from .constructors import build, configs_for, construct, settings_for
-from .large_arrays import large_copies
 from .names import parameters, role_of
 from .running import CodeFault
+from .state import large_copies
 
 Made = TypeVar("Made")
 

@@ -7,23 +7,19 @@ is so.  Code that norms its tokens reads a context unnormed, so these paths are 
 
 from __future__ import annotations
 
-import ast
-import copy
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, UntypedStorage, nn
+from torch import Tensor, nn
 
-from .code import Code
-from .large_arrays import copied
 from .masks import is_mask
 from .names import parameters
-from .roles import ROTATED, describe_call_error, role
-from .signature import Argument, SignatureError, State
+from .roles import ROTATED, role
+from .signature import Argument, SignatureError
 
 if TYPE_CHECKING:
     from .tokens import OnTokens
@@ -209,121 +205,3 @@ def _slow(on: OnTokens) -> Callable[..., Tensor]:
             torch.backends.mha.set_fastpath_enabled(before)
 
     return slow
-
-
-Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
-
-
-def stepping(on: OnTokens, width: int) -> Step:
-    """Return a step: a chunk of tokens (B, c, E) and the state -> (B, c, E) and the next state.
-
-    The state is what the previous step left, and the number of tokens so far; it is copied before
-    it is written to, so that a step can be repeated.  Code that keeps its own starts from what it
-    holds now, so that no step can read what a later call leaves.  Raises :class:`SignatureError` if
-    two steps cannot be taken.
-    """
-    call = on.signature.step
-    assert call is not None  # checked by the caller
-    call = replace(call, source=on.signature.source)
-    first = type(on)(on.code, call, continues=True)
-
-    def step(x: Tensor, state: Any) -> tuple[Tensor, Any]:
-        if not call.states:
-            return of_its_own(x, state)
-        kept, past = state if state is not None else (_starts(on.code, call.states), 0)
-        kept = _copied_state(kept, {})
-        out, found = first.run(x, None, past, kept)
-        return out, (
-            {name: found.get(name, value) for name, value in kept.items()},
-            past + x.shape[1],
-        )
-
-    module = on.code.module
-    start = _with_its_own(module) if module is not None and not call.states else None
-
-    def of_its_own(x: Tensor, state: Any) -> tuple[Tensor, Any]:
-        if module is None or start is None:
-            raise SignatureError(
-                f"wanted the state that a step passes on, such as cache, in {call}: {on.code.name} "
-                "is not a module with state of its own"
-            )
-        rows = 1 if "B" in first.tokens.letters else x.shape[0]  # each in a module of its own
-        before, past = state if state is not None else ((start,) * rows, 0)
-        held = tuple(map(_with_its_own, before))
-        for one in held if state is None else ():
-            _cast_as(one, module)
-        codes = (replace(on.code, call=one, module=one) for one in held)
-        runs = zip(codes, x.chunk(rows), strict=True)
-        out = torch.cat([replace(first, code=code).run(y, None, past)[0] for code, y in runs])
-        return out, (held, past + x.shape[1])
-
-    x = torch.randn(2, 5, width, generator=torch.Generator().manual_seed(5))
-    try:
-        _, state = step(x[:, :3].contiguous(), None)
-        step(x[:, 3:].contiguous(), state)
-    except Exception as error:  # noqa: BLE001 (the code may raise anything)
-        raise SignatureError(
-            f"{on.code.name} was called as step: {call}, and {describe_call_error(on.code, error)}"
-        ) from None
-    return step
-
-
-def _starts(code: Code, states: tuple[Argument, ...]) -> dict[str, Any]:
-    """Return what the first step is given.  Raises :class:`SignatureError` for an unknown name."""
-    found: dict[str, Any] = {}
-    for one in states:
-        assert isinstance(one.value, State)
-        start = one.value.start
-        if start.endswith("()"):
-            make = code.space.get(start[:-2])
-            if make is None:
-                raise SignatureError(
-                    f"wanted {start} in the file of {code.name}, which has no such name"
-                )
-            found[one.name] = make()
-        else:
-            found[one.name] = ast.literal_eval(start) if start else None
-    return found
-
-
-def _with_its_own(module: nn.Module) -> nn.Module:
-    """Return a copy of a module with its own state; weights are shared, as they are only read."""
-    kept = {id(one): one for one in module.parameters()}
-    copies: dict[int, UntypedStorage] = {}
-    for part in module.modules():
-        for name, value in vars(part).items():
-            if isinstance(value, Tensor | tuple | list | dict) and (
-                name == "_buffers" or not name.startswith("_")
-            ):
-                kept[id(value)] = _copied_state(value, copies)
-    return copy.deepcopy(module, kept)
-
-
-def _cast_as(module: nn.Module, other: nn.Module) -> None:
-    """Give a module the dtypes and the mode of another, whose weights it shares."""
-    parts = dict(other.named_modules())
-    for path, part in module.named_modules():
-        if path not in parts:
-            continue
-        part.training = parts[path].training
-        for name, buffer in part.named_buffers(recurse=False):
-            like = parts[path]._buffers.get(name)  # noqa: SLF001 (torch has no public name)
-            if like is not None and buffer.is_floating_point() and like.is_floating_point():
-                setattr(part, name, buffer.to(like.device, like.dtype))
-
-
-def _copied_state(state: Any, copies: dict[int, UntypedStorage]) -> Any:
-    """Copy a cache so that no written tensor is shared; gradients flow through the copy."""
-    if isinstance(state, Tensor):
-        return copied(state, copies)
-    if isinstance(state, tuple | list):
-        return type(state)(_copied_state(one, copies) for one in state)
-    if isinstance(state, dict):
-        return {key: _copied_state(one, copies) for key, one in state.items()}
-    if not hasattr(state, "__dict__"):
-        return state
-    made = copy.copy(state)
-    for key, value in vars(state).items():
-        nested = isinstance(value, Tensor | tuple | list | dict)
-        made.__dict__[key] = _copied_state(value, copies) if nested else value
-    return made

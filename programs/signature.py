@@ -45,6 +45,7 @@ other letter is a length of its own; if only the result has it, its length is re
 
 from __future__ import annotations
 
+import ast
 import copy
 import math
 import re
@@ -185,6 +186,19 @@ class State:
     """
 
     start: str = ""
+
+    def initial(self, space: Mapping[str, Any], name: str) -> Any:
+        """Return what the first step is given; ``space``: the names in the file of code ``name``.
+
+        Raises :class:`SignatureError` if the file lacks the name.
+        """
+        if not self.start.endswith("()"):
+            return ast.literal_eval(self.start) if self.start else None
+        make = space.get(self.start[:-2])
+        if make is None:
+            told = f"wanted {self.start} in the file of {name}, which has no such name"
+            raise SignatureError(told)
+        return make()
 
     def __str__(self) -> str:
         return self.start

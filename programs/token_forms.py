@@ -37,15 +37,15 @@ from .call_parts import (
 from .code import Code, DoesNotFit, common_prefix
 from .fitting import Alternatives, letters_of, numbers_of, require_numbers, without_implied_roles
 from .grammar import parse
-from .large_arrays import arrays_of
 from .masks import is_mask, is_of_slots
 from .meaning import require_meaning
 from .names import INDEX, Parameter, order_in, parameters
-from .paths import stepping
 from .pretrained import sections_of
 from .program import Program
 from .roles import MASKS, ROTATED, SIZES, describe_call_error, role
 from .signature import Signature
+from .state import arrays_of
+from .steps import steps_of
 from .tables import code_named, sources
 from .token_axes import TOKENS, token_axis, with_one_length
 from .tokens import OnTokens, widths_of_tokens
@@ -716,7 +716,7 @@ def _with_own_state(code: Code, line: str, embed: int) -> str:
 
 def _reads_earlier(on: OnTokens, embed: int) -> bool:
     """Whether a step reads the tokens of an earlier step, which the code keeps itself."""
-    step = stepping(on, embed)
+    step = steps_of(on, embed)
     x = torch.randn(2, 5, embed, generator=torch.Generator().manual_seed(5))
     one, other = (
         step(x[:, 3:], step(first, None)[1])[0] for first in (x[:, :3], x[:, :3].flip(-1))
@@ -742,7 +742,7 @@ def _in_halves(step: str, back: str, halves: Sequence[str]) -> Iterator[str]:
 
 def _carries(on: OnTokens, embed: int) -> bool:
     """Whether a step leaves state behind, and the next one depends on it."""
-    step = stepping(on, embed)
+    step = steps_of(on, embed)
     x = torch.randn(2, 5, embed, generator=torch.Generator().manual_seed(5))
     _, (kept, _) = step(x[:, :3].contiguous(), None)
     return all(value is not None and value != {} and value != [] for value in kept.values())

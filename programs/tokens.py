@@ -30,7 +30,7 @@ from .masks import (
     with_letter,
 )
 from .names import role_of, sizes_of
-from .paths import masked_paths, other_paths, stepping
+from .paths import masked_paths, other_paths
 from .program import Program
 from .roles import (
     PLACES,
@@ -49,6 +49,7 @@ from .roles import (
 from .rotary import Rotating, ways_of
 from .signature import Argument, Axis, Signature, SignatureError
 from .spelling import ROWS as EQUAL_ROWS
+from .steps import steps_of
 from .subjects import Attention, Layer
 from .supplied_inputs import (
     CONSTANT,
@@ -555,7 +556,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         groups=heads,
         width=width // heads,
         dropout=dropout_of(code.module),
-        step=stepping(on, width) if signature.step is not None else None,
+        step=steps_of(on, width) if signature.step is not None else None,
         paths=paths,
         hiding=masked_paths(on, paths) if on.padding or counted else {},
         positional="encoding" in made or on.absolute,
@@ -649,7 +650,7 @@ def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
         only_length=on.only_length,
         call=on,
         embed=width,
-        step=stepping(on, width) if signature.step is not None else None,
+        step=steps_of(on, width) if signature.step is not None else None,
     )
 
 

@@ -22,7 +22,7 @@ from ..grammar import parse
 from ..names import parameters
 from ..no_adapter import NoAdapter
 from ..program import Program
-from ..prove.exporting import modules_in
+from ..prove.reached_arrays import modules_in
 from ..roles import as_described
 from ..running import fault_in, in_a_line
 from ..signature import Signature, SignatureError

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from ..program import Program
 from ..roles import role
-from ..signature import Argument, Axis, Signature, SignatureError, State
+from ..signature import Argument, Axis, Signature, SignatureError
 from .expressions import Expression
 
 Arrays = Mapping[str, Tensor]
@@ -147,7 +147,6 @@ class Side:
         given = dict(zip((one.name for one in self.shared), values, strict=True))
         sizes = self._sizes(given)
         arrays = {name: made(given, sizes) for name, made in self._makers}
-        arrays |= {one.name: _initial_state(one) for one in self.program.signature.states}
         weights = self._weights()
         arrays |= {name: weights.pop(name) for name in self._argument_names & set(weights)}
         program = self.program
@@ -251,12 +250,6 @@ class _Holder(nn.Module):
 
     def forward(self, arrays: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
         return self.programs[0].run(arrays, sizes)
-
-
-def _initial_state(state: Argument) -> Any:
-    """Return the initial value of a state."""
-    start = state.value.start if isinstance(state.value, State) else ""
-    return {"{}": dict, "[]": list}.get(start, lambda: None)()
 
 
 def _letters_by_axis(own: Sequence[str], theirs: Sequence[str]) -> list[str]:

@@ -35,11 +35,11 @@ from .call_variants import ALL_WAYS, WAY_TEXTS, call_in, inputs_for, random_flat
 from .comparison import CHANGES, all_results_function, result_function
 from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed, stores
-from .exporting import modules_in
 from .guards import satisfied
 from .instrumentation import Watch, instrument
 from .lengths import Lengths, every, named, pairs, small
 from .other_branches import letters_of
+from .reached_arrays import modules_in
 from .statements import Graph
 from .work import work_of
 

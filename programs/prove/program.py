@@ -29,11 +29,12 @@ from attnproof.symbolic.terms import Term, free
 from attnproof.verdict_line import Condition
 
 from ..response import leaves
-from .exporting import Exported, results_of
+from .exporting import Exported
 from .guards import Binding
 from .nodes import arguments, inner_graph, is_silent, masking_nodes, name_of
 from .operations import READINGS, Notes, Pair, Unread, noted
 from .operations.reading import KINDS, NARROW, assume, notes, numeric, standing
+from .reached_arrays import results_of
 
 Way = Literal["program", "folded", "in parts", "valued"]
 WAYS: tuple[Way, ...] = get_args(Way)

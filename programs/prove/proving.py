@@ -22,11 +22,12 @@ from ..finding import Finding
 from ..subjects import Pair, Rotary, Subject, formulas_of
 from .calls import Call, calls_of, symbolic
 from .comparison import result_changed, result_of
-from .exporting import Exported, NotTraced, Trace, exported, in_order, modules_in, read, traced
+from .exporting import Exported, Trace, exported, in_order, read, traced
 from .hooks import Hooks
 from .nodes import unread_of
 from .other_branches import TRACED_SIDES, lengths_elsewhere, letters_of, resized
 from .proofs import Proofs
+from .reached_arrays import NotTraced, modules_in
 from .statements import graphs_of
 from .widening import widened
 

@@ -30,13 +30,14 @@ from attnproof.symbolic.terms import Term, substitute
 from .blocks import Traced
 from .calls import Call
 from .comparison import kind_of_given
-from .exporting import Exported, NotTraced
+from .exporting import Exported
 from .guards import satisfied
 from .least_lengths import TRACED
 from .nodes import unread_of
 from .operations import Unread
 from .other_branches import letters_of, resized
 from .program import Way
+from .reached_arrays import NotTraced
 from .statements import Graph, graphs_of
 
 WAY: Way = "folded"

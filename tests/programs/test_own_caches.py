@@ -14,11 +14,11 @@ from attnproof.programs.calling import arranged
 from attnproof.programs.equal.deciding import compare
 from attnproof.programs.equal.sides import Operand
 from attnproof.programs.exact import exact
-from attnproof.programs.large_arrays import LARGE, copied, copy_of, large_copies
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.exporting import exported
 from attnproof.programs.prove.program import Program
+from attnproof.programs.state import LARGE, copied, copy_of, large_copies
 from attnproof.programs.subject import adapted_as
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.givens import real

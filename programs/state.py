@@ -1,19 +1,19 @@
-"""Copies of modules that hold large arrays, which are mostly zero, such as caches.
+"""State that modules and caches hold from call to call: where it is, and copies of it.
 
-A copy is equal bit for bit; memory is read throughout, but written only where it is not zero, which
-takes a tenth of the time.
+A copy is equal bit for bit.  Large arrays, such as caches, are mostly zero: their memory is read
+throughout, but written only where it is not zero, which takes a tenth of the time.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, UntypedStorage, nn
-
-from .response import leaves
 
 OF_TORCH = frozenset(vars(nn.Module()))  # the dictionaries of parameters and the like
 LARGE = 1 << 20  # bytes
@@ -26,19 +26,42 @@ def own_attributes(module: nn.Module) -> dict[str, Any]:
     return {name: value for name, value in vars(module).items() if name not in OF_TORCH}
 
 
-def arrays_of(module: nn.Module) -> Iterator[Tensor]:
-    """Yield the arrays that a module and its parts hold, also in lists, except parameters.
+@dataclass(frozen=True)
+class HeldArray:
+    """An array that a module holds, by the name of its attribute or its place in a container."""
+
+    module: nn.Module
+    name: str
+    array: Tensor
+
+
+def held_arrays(*modules: nn.Module) -> Iterator[HeldArray]:
+    """Yield what modules and their parts hold: attributes, also in lists, buffers, parameters.
 
     >>> norm = nn.BatchNorm1d(3)
     >>> norm.caches = [torch.ones(2), torch.ones(4)]
-    >>> [tuple(one.shape) for one in arrays_of(norm)]
-    [(2,), (4,), (3,), (3,), ()]
+    >>> [one.name for one in held_arrays(norm)][:3]
+    ['caches[0]', 'caches[1]', 'running_mean']
     """
-    for part in module.modules():
-        own = own_attributes(part).values()
-        for one in leaves([*own, *part._buffers.values()]):  # noqa: SLF001 (no public name)
-            if isinstance(one, Tensor) and not isinstance(one, nn.Parameter):
-                yield one
+    for part in {id(part): part for module in modules for part in module.modules()}.values():
+        for names in (own_attributes(part), part._buffers, part._parameters):  # noqa: SLF001
+            for held, thing in names.items():
+                yield from (HeldArray(part, *one) for one in _named(held, thing))
+
+
+def _named(name: str, thing: Any) -> Iterator[tuple[str, Tensor]]:
+    """Yield the arrays in lists, tuples and dictionaries, by names such as ``caches[0]``."""
+    if isinstance(thing, Tensor):
+        yield name, thing
+    elif isinstance(thing, list | tuple | dict):
+        for key, one in thing.items() if isinstance(thing, dict) else enumerate(thing):
+            yield from _named(f"{name}[{key!r}]", one)
+
+
+def arrays_of(module: nn.Module) -> Iterator[Tensor]:
+    """Yield the arrays that a module and its parts hold, except parameters."""
+    held = (one.array for one in held_arrays(module))
+    return (one for one in held if not isinstance(one, nn.Parameter))
 
 
 def large_copies(module: nn.Module) -> dict[Any, Any]:
@@ -50,6 +73,36 @@ def large_copies(module: nn.Module) -> dict[Any, Any]:
     large = {one._cdata: one for one in held if one.nbytes() >= LARGE}  # noqa: SLF001 (torch's key)
     # torch looks for copies of memory under this name
     return {"torch": {key: copy_of(one) for key, one in large.items()}}
+
+
+def copy_with_own_state(module: nn.Module) -> nn.Module:
+    """Return a copy of a module with its own state; weights are shared, as they are only read."""
+    kept = {id(one): one for one in module.parameters()}
+    copies: dict[int, UntypedStorage] = {}
+    for part in module.modules():
+        for name, value in vars(part).items():
+            if isinstance(value, Tensor | tuple | list | dict) and (
+                name == "_buffers" or not name.startswith("_")
+            ):
+                kept[id(value)] = copied_state(value, copies)
+    return copy.deepcopy(module, kept)
+
+
+def copied_state(state: Any, copies: dict[int, UntypedStorage]) -> Any:
+    """Copy a cache so that no written tensor is shared; gradients flow through the copy."""
+    if isinstance(state, Tensor):
+        return copied(state, copies)
+    if isinstance(state, tuple | list):
+        return type(state)(copied_state(one, copies) for one in state)
+    if isinstance(state, dict):
+        return {key: copied_state(one, copies) for key, one in state.items()}
+    if not hasattr(state, "__dict__"):
+        return state
+    made = copy.copy(state)
+    for key, value in vars(state).items():
+        nested = isinstance(value, Tensor | tuple | list | dict)
+        made.__dict__[key] = copied_state(value, copies) if nested else value
+    return made
 
 
 def copied(array: Tensor, copies: dict[int, UntypedStorage]) -> Tensor:
