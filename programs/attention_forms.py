@@ -40,7 +40,7 @@ from .roles import MASKS, SIZES, role
 from .signature import Signature
 from .subjects import Attention, Layer
 from .token_forms import tokens_line
-from .tokens import attention, layer
+from .token_subjects import attention, layer
 
 Adapted = TypeVar("Adapted", Attention, Layer)
 QUERY_KEY_VALUE = ("query", "key", "value")

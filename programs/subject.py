@@ -23,7 +23,7 @@ from .rotary import START, rotary
 from .signature import Signature, SignatureError
 from .spelling import in_letters
 from .subjects import KINDS, Subject
-from .tokens import attention, layer
+from .token_subjects import attention, layer
 
 _FROM_SIGNATURE: dict[str, Callable[[Code, Signature], Subject]] = {
     "rotary": rotary,

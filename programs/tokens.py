@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from math import isqrt
 from typing import Any
 
@@ -13,9 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from .attention import default_masks, dropout_of, on_heads, optional_masks, other_masks
+from .attention import optional_masks
 from .code import Code
-from .declarations import DeclaredAttention
 from .layout import labels, laid_out, read_back
 from .masks import (
     SLOTS,
@@ -30,7 +28,6 @@ from .masks import (
     with_letter,
 )
 from .names import role_of, sizes_of
-from .paths import masked_paths, other_paths
 from .program import Program
 from .roles import (
     PLACES,
@@ -38,41 +35,18 @@ from .roles import (
     TABLES,
     bounds,
     bounds_at,
-    built_at,
-    describe_call_error,
     lengths_of,
     result_axes,
     result_names,
     role,
-    shared_fields,
 )
 from .rotary import Rotating, ways_of
 from .signature import Argument, Axis, Signature, SignatureError
-from .spelling import ROWS as EQUAL_ROWS
-from .steps import steps_of
-from .subjects import Attention, Layer
-from .supplied_inputs import (
-    CONSTANT,
-    constant,
-    constants,
-    contents_of,
-    image_layout,
-    spread,
-    zeros_to,
-)
-from .token_axes import ROWS, TOKENS, encoding, mapped, repetitions, token_axis, with_one_length
+from .supplied_inputs import constant, spread
+from .token_axes import TOKENS, encoding, mapped, repetitions, token_axis, with_one_length
 
 ENCODED = {"encoding": "positions", "offsets": "offsets"}
 MADE = tuple(ENCODED)
-CAUSAL = "a causal mask made here"
-
-
-def attention(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
-    """Return attention on queries, keys and values, or on tokens; raises `SignatureError`."""
-    roles = {role(one): one for one in signature.arrays}
-    if {"query", "key", "value"} <= set(roles) and "E" not in roles["query"].letters:
-        return on_heads(code, signature, guessed=guessed)
-    return _on_tokens(code, signature, guessed=guessed)
 
 
 @dataclass(frozen=True)
@@ -302,18 +276,21 @@ class OnTokens:
     def documents(self, x: Tensor, ids: Tensor) -> Tensor:
         """Map packed tokens (B, T, E) of documents that begin where ids are 0."""
         told = {one.name: bounds_at(ids) for one in self.line.arrays if role(one) == "bounds"}
-        return self.run(x.reshape(1, -1, x.shape[-1]), states=told)[0].reshape(x.shape)
+        return self.run(x.reshape(1, -1, x.shape[-1]), supplied=told)[0].reshape(x.shape)
 
     def run(
         self,
         x: Tensor,
         keep: Tensor | None = None,
         past: int = 0,
-        states: Mapping[str, Any] | None = None,
+        supplied: Mapping[str, Any] | None = None,
         read: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Return the output (B, T, E), and all results by name."""
-        arrays, lengths = self.given(x, keep, past, states, read)
+        """Return the output (B, T, E), and all results by name.
+
+        ``supplied``: inputs that are not made here, such as the state of a step.
+        """
+        arrays, lengths = self.given(x, keep, past, supplied, read)
         found = self.program.run(arrays, lengths)
         back = result_names(self.line, ("out",))[0]
         axes, out = result_axes(self.line, back), found[back]
@@ -348,7 +325,7 @@ class OnTokens:
         x: Tensor,
         keep: Tensor | None = None,
         past: int = 0,
-        states: Mapping[str, Any] | None = None,
+        supplied: Mapping[str, Any] | None = None,
         beside: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """Return the inputs of the code, and every length.
@@ -362,7 +339,8 @@ class OnTokens:
         if {"h", "w"} <= set(self.tokens.letters):
             sides = (k for k in range(isqrt(int(count)), 0, -1) if count % k == 0)
             high = lengths["h"] if self.whole != TOKENS else next(sides)
-            if high == 1 and count > 1 and _traced():
+            traced = torch.compiler.is_compiling() or torch.compiler.is_exporting()
+            if high == 1 and count > 1 and traced:
                 raise SignatureError(
                     f"{count} tokens are an image of one row, and what holds of it may not hold "
                     "of others"
@@ -373,7 +351,7 @@ class OnTokens:
             lengths[self.context] = beside[0].shape[1]
         here = (*self._here(lengths), self.feature)
         about = keep is not None or beside is not None  # a call about masks
-        arrays: dict[str, Any] = {**(states or {}), **self._beside(beside, about, lengths, x)}
+        arrays: dict[str, Any] = {**(supplied or {}), **self._beside(beside, about, lengths, x)}
         for one in self.line.arrays:
             if self._of_context(one) or one.name in arrays:
                 continue
@@ -506,164 +484,6 @@ def counts_of(keep: Tensor, one: Argument) -> Tensor:
     return many
 
 
-def _traced() -> bool:
-    return torch.compiler.is_compiling() or torch.compiler.is_exporting()
-
-
-def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
-    on, width = _called(code, signature)
-    code = on.code
-    if on(torch.zeros(1, 2, width)).shape[-1] != width and not on.pooled:
-        raise SignatureError(
-            f"wanted {width} features back, as many as in the input, got {signature}"
-        )
-    tables = any(role(one) in TABLES for one in signature.arrays)
-    parts = code.module.modules() if code.module is not None else (code.call,)
-    heads = code.options.heads or next((n for one in parts for n in sizes_of(one, "heads")), 1)
-    made = [role(one) for one in on.line.arrays if role(one) in MADE]
-    causal = any(is_square(one) for one in on.masks)
-    positions = "absolute" if "encoding" in made else "relative" if tables or made else None
-    declared = (
-        DeclaredAttention(
-            causal=causal or bool(getattr(code.module, "is_causal", False)) or None,
-            positions=positions,
-        )
-        if tables or made or causal
-        else None
-    )
-    paths, context = other_paths(on, width), on.features_read(width)
-    counted = bool(on.counted)
-    if counted and guessed:  # the guess may be wrong, and the count be ignored
-        with suppress(Exception):
-            counted = on.counts(width)
-    return Attention(
-        **shared_fields(
-            _of_width(code, width),
-            signature,
-            partial(_on_tokens, guessed=guessed),
-            "; ".join(_conditions(on)),
-            guessed,
-        ),
-        layer=on,
-        hide=on if on.padding or counted else None,
-        from_start=counted,
-        reading=on.reading if context else None,
-        documents=on.documents if on.packs else None,
-        context=context,
-        true_hides=any(role(one) == "hide" for one in on.padding),
-        embed=width,
-        heads=heads,
-        groups=heads,
-        width=width // heads,
-        dropout=dropout_of(code.module),
-        step=steps_of(on, width) if signature.step is not None else None,
-        paths=paths,
-        hiding=masked_paths(on, paths) if on.padding or counted else {},
-        positional="encoding" in made or on.absolute,
-        declared=declared,
-        given=_supplied(on),
-        only_length=on.only_length,
-    )
-
-
-def _conditions(on: OnTokens) -> list[str]:
-    """Return what is made or chosen here for the call: conditions of every verdict."""
-    told = [f"with {CAUSAL}"] if any(is_square(one) for one in on.masks) else []
-    tables = any(role(one) in TABLES for one in on.signature.arrays)
-    if tables and on.signature.source is None and on.rotating is not None:
-        told.append(f"with {on.rotating.table_words}")
-    made = [role(one) for one in on.line.arrays if role(one) in MADE]
-    told += [f"with a sinusoidal table of {ENCODED[one]} made here" for one in dict.fromkeys(made)]
-    told += _one_length(on)
-    told += [CONSTANT.format(one.name) for one in constants(on.line)]
-    told += [f"{one.name} is 0" for one in on.line.arguments if one.lengths == ("p",)]
-    told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
-    held = [one for one in on.line.arrays if role(one) in ("lengths", "bounds")]
-    return told + [contents_of(one) for one in held]
-
-
-def _supplied(on: OnTokens) -> dict[str, str]:
-    """Return what the code is given and does not make itself; masks, unless a law supplies them."""
-    of_tokens = [one.name for one in constants(on.line) if ROWS & {*one.letters}]
-    causal = any(is_square(one) for one in on.masks)
-    masks = (*on.masks, *on.context_masks)
-    return {
-        **({"context": on.context} if on.context else {}),
-        **(_beside_causal(on, masks) if causal else default_masks(on.code, masks, on.spare)),
-        **({"padding": told} if (told := _padding(on, masks, causal=causal)) else {}),
-        **({"counted": ", ".join(one.name for one in on.counted)} if on.counted else {}),
-        **({"constants": ", ".join(of_tokens)} if of_tokens else {}),
-        **({"rows": str(rows)} if (rows := _equal_rows(on)) else {}),
-        **image_layout(on.line),
-    }
-
-
-def _equal_rows(on: OnTokens) -> int:
-    """Return the fixed number of rows that the code takes, all given the same tokens; 0 if any."""
-    first, *_ = on.tokens.axes or (Axis(()),)
-    sizes = dict(on.line.sizes)
-    fixed = first.letters in ((EQUAL_ROWS,), ("H",)) and "B" not in on.tokens.letters
-    return sizes.get(first.letters[0], 0) if fixed else 0
-
-
-def _beside_causal(on: OnTokens, masks: tuple[Argument, ...]) -> dict[str, str]:
-    """State that its mask is causal, and which others show every key."""
-    full = [contents_of(one) for one in masks if not is_square(one) and one.name not in on.spare]
-    return {"mask": CAUSAL, **({"full mask": "; ".join(full)} if full else {})}
-
-
-def _padding(on: OnTokens, masks: tuple[Argument, ...], *, causal: bool) -> str:
-    """Describe what else is given, or left out, in a call with a padding mask."""
-    own = [one.name for one in on.padding]
-    if not own:
-        return ""
-    told = [f"the mask is {CAUSAL}, and hides padding as well"] if causal else []
-    own += [one.name for one in masks if causal and is_square(one)]
-    return "; ".join(told + other_masks(on.code, own, masks, on.spare))
-
-
-def _one_length(on: OnTokens) -> list[str]:
-    """Describe how tokens are extended if code only takes some lengths."""
-    told = []
-    if on.whole.letters and on.whole != TOKENS:
-        told.append(f"T tokens are repeated until they are {on.whole}")
-    elif on.whole != TOKENS:
-        told.append(zeros_to(on.whole))
-        told += image_layout(on.line).values() if {"h", "w"} <= dict(on.line.sizes).keys() else []
-    if size := dict(on.line.sizes).get(on.context, 0):
-        told.append(f"its context has exactly {size} tokens")
-    return told
-
-
-def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
-    """Return any map of tokens as a layer.  Raises :class:`SignatureError`."""
-    on, width = _called(code, signature)
-    return Layer(
-        **shared_fields(
-            _of_width(on.code, width),
-            signature,
-            partial(layer, guessed=guessed),
-            "; ".join(_conditions(on)),
-            guessed,
-        ),
-        given=_supplied(on),
-        only_length=on.only_length,
-        call=on,
-        embed=width,
-        step=steps_of(on, width) if signature.step is not None else None,
-    )
-
-
-def _of_width(code: Code, width: int) -> Code:
-    """Return the code; when it is rebuilt unchanged, its width is known and no other is tried."""
-
-    def again(**settings: Any) -> Code:
-        made = code.again(**settings)
-        return made if settings else replace(made, options=replace(made.options, embed=width))
-
-    return replace(code, again=again)
-
-
 def widths_of_tokens(code: Code) -> list[int]:
     """Return token widths to try: the given one, those of the object, those of its parts."""
     told = code.options.embed or code.options.width
@@ -678,32 +498,3 @@ def widths_of_tokens(code: Code) -> list[int]:
     shapes = [p.shape[-1] for p in held if p.dim() and p.shape[-1]]
     first = given if len(given) == 1 else linear[:1]
     return list(dict.fromkeys([*first, *linear[:1], *known, *shapes[:2], SIZES["E"], 8, 32, 64]))
-
-
-def _called(code: Code, signature: Signature) -> tuple[OnTokens, int]:
-    """Return the call, and the features of a token; masks that it needs show every key."""
-    on = OnTokens(code, signature)
-    try:
-        return _of_features(on)
-    except SignatureError:
-        if not on.spare:
-            raise
-        with suppress(SignatureError):
-            return _of_features(replace(on, full=True))
-        raise
-
-
-def _of_features(on: OnTokens) -> tuple[OnTokens, int]:
-    """Return the call, and the features of a token: as given, else the first size that works."""
-    failed = ""
-    folds = [int(axis.fold) for axis in on.tokens.axes or () if axis.fold.isdigit()]
-    apart = folds[0] if folds and not on.code.options.embed else 1
-    for width in (apart * width for width in widths_of_tokens(on.code)):
-        try:
-            made = replace(on, code=built_at(on.code, on.signature, **{on.feature: width}))
-            made(torch.randn(2, 5, width, generator=torch.Generator().manual_seed(0)))
-        except Exception as error:  # noqa: BLE001 (the code may raise anything)
-            failed = failed or f"with {width} features: {describe_call_error(on.code, error)}"
-            continue
-        return made, width
-    raise SignatureError(f"{on.code.name} was called as {on.signature}, and {failed}")
