@@ -39,7 +39,7 @@ from .roles import (
     role,
     shared_fields,
 )
-from .rotary import Rotating, ways_of
+from .rotary_calls import Rotating, ways_of
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Attention
 from .supplied_inputs import CONSTANT, CONTENTS, constant, constants, contents_of

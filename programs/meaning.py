@@ -22,7 +22,7 @@ from .roles import MASKS, ROTATED, TABLES, role
 from .signature import Argument, Signature, SignatureError
 
 if TYPE_CHECKING:
-    from .rotary import Rotating
+    from .rotary_calls import Rotating
 
 
 Run = Callable[[Mapping[str, Any], Mapping[str, int]], Mapping[str, Any]]

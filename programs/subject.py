@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from . import attention_forms, forms
+from . import attention_forms, rotary_fitting
 from .adapting import PARTS, WORDS, adapt, on_token_ids, require_settings, resolved
 from .additive import additive
 from .building import as_it_is_or_in_float32, code_of
@@ -19,7 +19,8 @@ from .grammar import parse
 from .no_adapter import BUILDING, NoAdapter
 from .program import Program
 from .roles import MASKS, PLACES, ROTATED, TABLES, as_described, role
-from .rotary import START, rotary
+from .rotary import rotary
+from .rotary_calls import START
 from .signature import Signature, SignatureError
 from .spelling import in_letters
 from .subjects import KINDS, Subject
@@ -35,7 +36,7 @@ _FROM_SIGNATURE: dict[str, Callable[[Code, Signature], Subject]] = {
 }
 
 _FROM_GUESS: dict[str, Callable[[Code], Subject]] = {  # by tables of call forms
-    "rotary": forms.fit,
+    "rotary": rotary_fitting.fit,
     "bias": fit_bias,
     "additive": fit_additive,
     "mask": fit_mask,

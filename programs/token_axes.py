@@ -18,7 +18,7 @@ from .spelling import with_equal_rows
 
 TOKENS = Axis(((Fraction(1), ("n",)),))
 ROWS = {*"nmrsthw"}  # letters of axes along which tokens follow each other
-LADDER = 10000.0
+BASE = 10000.0
 
 
 def with_one_length(signature: Signature) -> tuple[Signature, str]:
@@ -207,7 +207,7 @@ def encoding(
     rows, width = axis.size(lengths), lengths[feature]
     at: Any = torch.arange(rows, dtype=torch.float64, device=like.device)
     at = lengths["n"] + past - 1 - at if one.kind == "offsets" else at + past
-    ladder = LADDER ** (-torch.arange(0, width, 2, dtype=torch.float64, device=like.device) / width)
+    ladder = BASE ** (-torch.arange(0, width, 2, dtype=torch.float64, device=like.device) / width)
     angles = at[:, None] * ladder
     table = torch.stack((angles.sin(), angles.cos()), -1).flatten(1)[:, :width].to(like)
     return laid_out(table, (labels((axis,))[0], feature), one.axes or (), lengths)

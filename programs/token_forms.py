@@ -27,7 +27,8 @@ from .pretrained import sections_of
 from .program import Program
 from .roles import ROTATED, SIZES, describe_call_error, role
 from .step_forms import MIN_TOKENS, rows_of_caches, stepped
-from .tables import code_named, sources
+from .table_makers import sources
+from .tables import code_named
 from .token_axes import TOKENS, token_axis, with_one_length
 from .token_masks import masked, with_possible_masks
 from .tokens import OnTokens, widths_of_tokens

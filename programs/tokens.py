@@ -40,7 +40,7 @@ from .roles import (
     result_names,
     role,
 )
-from .rotary import Rotating, ways_of
+from .rotary_calls import Rotating, ways_of
 from .signature import Argument, Axis, Signature, SignatureError
 from .supplied_inputs import constant, spread
 from .token_axes import TOKENS, encoding, mapped, repetitions, token_axis, with_one_length

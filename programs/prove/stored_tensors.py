@@ -17,8 +17,6 @@ from .reached_arrays import NotTraced
 from .tables import Pattern, pattern_of
 
 LIFTED_PREFIXES = ("lifted_tensor_", "_tensor_constant")  # names that torch.export gives
-
-
 WIDE_INTEGERS = (torch.int32, torch.int64)  # integers taken not to wrap around
 
 
