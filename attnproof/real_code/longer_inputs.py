@@ -26,7 +26,8 @@ from ..programs.finding import AT_OTHER_LENGTHS, Finding
 from ..programs.measure.examine import examine
 from ..programs.prove.branches import OpenComparison, Search
 from ..programs.prove.executed_code import Executed
-from ..programs.prove.instrumentation import HINTS, ComparedSides, Watch, instrument
+from ..programs.prove.instrumentation import instrument
+from ..programs.prove.watch import HINTS, ComparedSides, Watch
 from ..programs.source_numbers import is_own
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of

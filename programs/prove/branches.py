@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .instrumentation import HINTS, OUTCOMES, ComparedSides, Numbers, Site, Watch
 from .lengths import LONGEST
+from .watch import HINTS, OUTCOMES, ComparedSides, Numbers, Site, Watch
 
 Lengths = Mapping[str, int]
 UNSOLVED_LENGTHS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17)  # values of lengths not solved for

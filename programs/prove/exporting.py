@@ -26,7 +26,7 @@ from .blocks import Traced
 from .executed_code import Executed, functions_of
 from .guards import conditions_of, fails_only_at_one, from_one_or_two, is_cut_short
 from .in_place import written_as_new
-from .instrumentation import Watch, instrument
+from .instrumentation import instrument
 from .nodes import is_silent, live, nodes_of, unread_of
 from .reached_arrays import (
     NOT_A_BUFFER,
@@ -45,6 +45,7 @@ from .reached_arrays import (
 from .stored_tensors import enter_parts, holder_of, state_role, table_role
 from .tables import Pattern, small_of
 from .unit_lengths import FromOne
+from .watch import Watch
 
 aten = torch.ops.aten
 # Not decomposed: their decompositions merge axes, or choose a kernel.

@@ -36,11 +36,12 @@ from .comparison import CHANGES, all_results_function, result_function
 from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed, stores
 from .guards import satisfied
-from .instrumentation import Watch, instrument
+from .instrumentation import instrument
 from .lengths import Lengths, every, named, pairs, small
 from .other_branches import letters_of
 from .reached_arrays import modules_in
 from .statements import Graph
+from .watch import Watch
 from .work import work_of
 
 Results = tuple[Tensor, ...]
