@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -182,10 +182,14 @@ class OnHeads:
         q = x.reshape(1, -1, heads, x.shape[-1] // heads).transpose(1, 2)
         arrays, lengths = self.arguments(q, q[:, :groups].flip(-1), q[:, :groups])
         told = {one.name: bounds_at(ids) for one in self.signature.arrays if role(one) == "bounds"}
-        found = self.program.run({**arrays, **told}, lengths)[self.output_name]
-        there = ("B", "H", "n" if self.square else "r", "D")
-        out = read_back(found, result_axes(self.signature, self.output_name), there, lengths)
+        out = self._output(self.program.run({**arrays, **told}, lengths), lengths)
         return out.transpose(1, 2).reshape(x.shape)
+
+    def _output(self, found: Mapping[str, Any], lengths: Mapping[str, int]) -> Tensor:
+        """Return the output (B, H, T, D) among the results of a call."""
+        there = ("B", "H", "n" if self.square else "r", "D")
+        axes = result_axes(self.signature, self.output_name)
+        return read_back(found[self.output_name], axes, there, lengths)
 
     def call(
         self,
@@ -200,9 +204,7 @@ class OnHeads:
             return self._among(a, b, c, seen)
         arrays, lengths = self.arguments(a, b, c, seen, counts)
         found = self.program.run(arrays, lengths)
-        axes = result_axes(self.signature, self.output_name)
-        there = ("B", "H", "n" if self.square else "r", "D")
-        told = {"out": read_back(found[self.output_name], axes, there, lengths)}
+        told = {"out": self._output(found, lengths)}
         if self.returned_weights is not None:
             name, axes = self.returned_weights
             told["weights"] = read_back(found[name], axes, ("B", "H", "r", "n"), lengths)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
+from .code import Code
 from .response import unit_of
 from .running import seeded
 from .subjects import Subject
@@ -19,7 +20,7 @@ S = TypeVar("S", bound=Subject)
 
 
 @contextlib.contextmanager
-def evaluating(subject: Subject) -> Iterator[None]:
+def evaluating(subject: Subject | Code) -> Iterator[None]:
     """Put the module behind the code into evaluation mode; restore each submodule afterwards."""
     module = subject.module
     before = [(part, part.training) for part in module.modules()] if module is not None else []

@@ -8,14 +8,14 @@ is so.  Code that norms its tokens reads a context unnormed, so these paths are 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
+from .calling import evaluating
 from .masks import is_mask
 from .names import parameters
 from .roles import ROTATED, role
@@ -101,7 +101,7 @@ def _as_it_returns(on: OnTokens, width: int) -> OnTokens | None:
     more = [results, (*results, Argument("_"))]
     more += [results[:-1]] if len(results) == 2 and results[-1].name == "_" else []
     for path in (replace(on, signature=replace(on.signature, results=one)) for one in more):
-        with _evaluating(on), torch.no_grad():
+        with evaluating(on.code), torch.no_grad():
             try:
                 path(x)
             except NotImplementedError:
@@ -146,7 +146,7 @@ def _is_equivariant(on: OnTokens, width: int) -> bool:
     """Whether, in evaluation, permuting the tokens permutes the outputs in the same way."""
     x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(9))
     order = torch.tensor([2, 5, 0, 4, 1, 3])
-    with _evaluating(on), torch.no_grad():
+    with evaluating(on.code), torch.no_grad():
         there, here = on(x[:, order]), on(x)[:, order]
     return bool((there - here).abs().max() <= NEAR * here.abs().max())
 
@@ -156,7 +156,7 @@ def _norms(on: OnTokens, width: int) -> bool:
     if any("norm" in type(part).__name__.lower() for part in _parts(on)):
         return True
     x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(11))
-    with _evaluating(on), torch.no_grad():
+    with evaluating(on.code), torch.no_grad():
         plain, scaled = on(x), on(4 * x)
     same, further = scaled - plain, scaled - plain - 3 * x
     near = 100 * NEAR * plain.abs().max()
@@ -168,7 +168,7 @@ def _weights(on: OnTokens, width: int) -> frozenset[str] | None:
     x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(10))
     named = {} if on.code.module is None else dict(on.code.module.named_parameters())
     weights = {name: one for name, one in named.items() if one.requires_grad}
-    with _evaluating(on), torch.enable_grad():
+    with evaluating(on.code), torch.enable_grad():
         try:
             result = on(x)
             if not weights or not result.requires_grad:
@@ -179,18 +179,6 @@ def _weights(on: OnTokens, width: int) -> frozenset[str] | None:
         except Exception:  # noqa: BLE001 (the call is a guess, and code may raise anything)
             return None
     return frozenset(name for name, grad in zip(weights, found, strict=True) if grad is not None)
-
-
-@contextmanager
-def _evaluating(on: OnTokens) -> Iterator[None]:
-    before = [(part, part.training) for part in _parts(on)]
-    try:
-        for part, _ in before:
-            part.training = False
-        yield
-    finally:
-        for part, training in before:
-            part.training = training
 
 
 def _slow(on: OnTokens) -> Callable[..., Tensor]:

@@ -23,11 +23,8 @@ from .rotary import as_rotary, depends_on_length, way_of, with_key_flag, with_li
 from .rotary_calls import START, Rotating
 from .rotary_forms import TABLE_ROLES, Form, lines, names_by_role, with_table_role
 from .subjects import Rotary
-from .table_makers import APPLIES, Origin, makes_tables, origins, sources, table_widths
+from .table_makers import APPLIES, makes_tables, origins, sources, table_widths
 from .tables import imported, members_matching, widths_of
-
-_Pair = tuple[Form, str, Origin | None]  # a form, its line, and the code that makes its tables
-
 
 SCALAR_RANK = 4  # one number per position ranks above 2 or 3 coordinates, which may be channels
 STEPS = re.compile(r"half|every_(two|other)")  # internal steps of a rotation
@@ -274,29 +271,27 @@ def _group_fits(
     """Return the lines that fit, trying tables made by other code first."""
     made = [*sources(code)] if any(one.role in TABLE_ROLES for one in known) else []
     for given in (made, [None]):
-        pairs = [
-            (form, line, origin)
+        told = [
+            (f"{line}{clause}", False)
+            if origin is None
+            else (f"{line}; {origin.table_clause(form.needs, known)}{clause}", origin.as_made(line))
             for (form, line), origin in product(tried, given)
             if origin is None or (origin.gives(form.text) and origin.suits(line))
         ]
-        for group in _same_axes_first(pairs):
-            told = (
-                f"{line}{clause}"
-                if origin is None
-                else f"{line}; {origin.table_clause(form.needs, known)}{clause}"
-                for form, line, origin in group
-            )
-            found = fitting(told, lambda line: _fit_line(code.again(), line), code, failed)
-            if found:
-                return found
+        if found := _first_fits(code, told, failed):
+            return found
     return []
 
 
-def _same_axes_first(pairs: list[_Pair]) -> Iterator[list[_Pair]]:
-    """Yield the lines that pass tables on in the axes in which they are made, then the others."""
-    alike = [origin is not None and origin.as_made(line) for _, line, origin in pairs]
+def _first_fits(
+    code: Code, told: list[tuple[str, bool]], failed: dict[str, str]
+) -> list[Fit[Rotating]]:
+    """Return the lines that fit; those that pass tables on in the axes as made are tried first."""
     for first in (True, False):
-        yield [one for one, same in zip(pairs, alike, strict=True) if same == first]
+        some = (line for line, as_made in told if as_made == first)
+        if found := fitting(some, lambda line: _fit_line(code.again(), line), code, failed):
+            return found
+    return []
 
 
 def _order(line: str) -> str:
@@ -320,20 +315,13 @@ def _fits_of_tables(code: Code, failed: dict[str, str]) -> list[Fit[Rotating]]:
         ]
         hinted = order_in(applied.text)
         tried = [one for one in tried if _order(one[1]) == hinted] or tried
-        pairs: list[_Pair] = [
-            (form, line, origin)
+        told = [
+            (f"{origin.first(form.needs, known)}; then {name}({line})", origin.as_made(line))
             for (form, line), origin in product(tried, made)
             if origin.gives(form.text) and origin.suits(line)
         ]
-        for group in _same_axes_first(pairs):
-            told = (
-                f"{origin.first(form.needs, known)}; then {name}({line})"
-                for form, line, origin in group
-                if origin is not None
-            )
-            found = fitting(told, lambda line: _fit_line(code.again(), line), code, failed)
-            if found:
-                return found
+        if found := _first_fits(code, told, failed):
+            return found
     return []
 
 

@@ -21,11 +21,6 @@ PAGE = 4096  # bytes
 ALIGNED = 64  # bytes, as torch's own memory is
 
 
-def own_attributes(module: nn.Module) -> dict[str, Any]:
-    """Return the attributes of a module that torch.nn.Module does not have itself."""
-    return {name: value for name, value in vars(module).items() if name not in OF_TORCH}
-
-
 @dataclass(frozen=True)
 class HeldArray:
     """An array that a module holds, by the name of its attribute or its place in a container."""
@@ -44,7 +39,8 @@ def held_arrays(*modules: nn.Module) -> Iterator[HeldArray]:
     ['caches[0]', 'caches[1]', 'running_mean']
     """
     for part in {id(part): part for module in modules for part in module.modules()}.values():
-        for names in (own_attributes(part), part._buffers, part._parameters):  # noqa: SLF001
+        own = {name: value for name, value in vars(part).items() if name not in OF_TORCH}
+        for names in (own, part._buffers, part._parameters):  # noqa: SLF001
             for held, thing in names.items():
                 yield from (HeldArray(part, *one) for one in _named(held, thing))
 

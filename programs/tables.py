@@ -134,11 +134,6 @@ def places_of_table(table: Argument) -> tuple[int, ...]:
     return tuple(place_of(table.axes or (), k) for k in axes_of_table(table))
 
 
-def _of_two(table: Argument) -> bool:
-    """Whether cosines and sines, or the entries of matrices, have axes of their own."""
-    return len(axes_of_table(table)) > 1
-
-
 def angle_axis(table: Argument) -> Axis:
     """Return the axis of a table that runs along its angles."""
     return (table.axes or ())[axes_of_table(table)[0]]
@@ -147,12 +142,12 @@ def angle_axis(table: Argument) -> Axis:
 def _angles(table: Argument, lengths: Mapping[str, int]) -> int:
     """Return how many angles it has for a position."""
     size = angle_axis(table).size(lengths)
-    return size // 2 if role(table) in JOINT_TABLES and not _of_two(table) else size
+    return size // 2 if _is_concatenated(table) else size
 
 
 def _is_concatenated(table: Argument) -> bool:
     """Whether cosines and sines are concatenated on one axis, without an axis of 2."""
-    return role(table) in JOINT_TABLES and not _of_two(table)
+    return role(table) in JOINT_TABLES and len(axes_of_table(table)) == 1
 
 
 def _in_one(angles: Tensor, value: Callable[[Tensor], Tensor], behind: bool) -> Tensor:

@@ -286,8 +286,7 @@ def _tokens_lines(
                 given + more.replace(": B n positions", places)
                 for places in (": B n positions", ": n positions")
             )
-    if second_is_context(known):
-        yield from _with_context(code, known)
+    yield from _with_context(code, known)
 
 
 def _of_fixed_length(code: Code) -> list[str]:
@@ -307,17 +306,18 @@ def _of_fixed_length(code: Code) -> list[str]:
     return [f"B {n} E" for n in dict.fromkeys(found) if MIN_TOKENS < n <= MAX_TOKENS]
 
 
-def second_is_context(known: tuple[Parameter, ...]) -> bool:
-    """Whether tokens of another kind follow the first, by name, with a default or without."""
-    return any(CONTEXTS.fullmatch(one.name) for one in known[1:4])
-
-
 def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:
-    """Yield lines of tokens and a context of another length, with the widths of linear maps."""
+    """Yield lines of tokens and a context of another length, with the widths of linear maps.
+
+    None if no parameter that follows the first is named like one.
+    """
+    context = next((one for one in known[1:4] if CONTEXTS.fullmatch(one.name)), None)
+    if context is None:
+        return
     wide = {
         m.in_features for m in getattr(code.module, "modules", tuple)() if isinstance(m, nn.Linear)
     }
-    tokens, context = known[0], next(one for one in known[1:4] if CONTEXTS.fullmatch(one.name))
+    tokens = known[0]
     try:
         more = further_arguments(code, known, {tokens.name, context.name}, square=True)
     except DoesNotFit:

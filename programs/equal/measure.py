@@ -172,16 +172,14 @@ def entry_differences(here: Tensor, there: Tensor) -> Tensor:
     return differences(here, there).masked_fill(here.isnan() & there.isnan(), 0.0)
 
 
-def compare_numerically(
-    both: ProgramPair, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS
-) -> NumericComparison:
+def compare_numerically(both: ProgramPair, seed: int = 0) -> NumericComparison:
     """Run both at many lengths in each format, then on inputs that code may treat specially.
 
     These are inputs and weights that are 0 or numbers of the source, far larger or smaller inputs,
     and other ways of calling.  The smallest inputs at which the programs differ are kept.
     """
     found = NumericComparison()
-    for dtype in formats:
+    for dtype in FORMATS:
         with _arranged(both, dtype):
             before = found.tried
             for at in lengths_tried(both):
@@ -196,8 +194,8 @@ def compare_numerically(
             if found.tried > before:
                 found.formats = (*found.formats, name_of(dtype))
     if found.tried:
-        with _arranged(both, formats[0]):
-            _compare_unusual(both, seed, formats[0], found)
+        with _arranged(both, FORMATS[0]):
+            _compare_unusual(both, seed, FORMATS[0], found)
     return found
 
 

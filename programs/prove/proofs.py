@@ -268,23 +268,15 @@ class Proofs:
             lengths = self.wording.lengths(graphs, bounds)
         except (Unread, OutOfTime) as error:
             verdict, why = "unread", str(error)
+        met, fails = divisors, ""
         if verdict == "proved" and divisors and self._gives_nan(law, graphs):
-            told = " and ".join(dict.fromkeys(one.text for one in divisors))
-            return _finding(
-                law,
-                "undecided",
-                f"it would be proved if {told}, which does not "
-                "hold everywhere: elsewhere the code gives NaN",
-            )
-        if verdict == "proved" and any(all(g.program.notes.undefined) for g in graphs.values()):
+            fails = "does not hold everywhere: elsewhere the code gives NaN"
+        elif verdict == "proved" and any(all(g.program.notes.undefined) for g in graphs.values()):
             met = (*divisors, *(c for c in readings_of(graphs.values()) if c.kind == "if"))
+            fails = "did not all hold at any lengths that were tried"
+        if fails:
             told = " and ".join(dict.fromkeys(one.text for one in met))
-            return _finding(
-                law,
-                "undecided",
-                f"it would be proved if {told}, which did not "
-                "all hold at any lengths that were tried",
-            )
+            return _finding(law, "undecided", f"it would be proved if {told}, which {fails}")
         if verdict == "proved":
             if not bounds:  # a proof with rewritten lengths covers only those
                 graphs = self.widen(graphs)
