@@ -46,8 +46,9 @@ class Steps:
         else:
             left = tuple(map(copy_with_own_state, left))
             code = self.call.code
-            for one in left if state is None and code.module is not None else ():
-                _cast_as(one, code.module)
+            if state is None and code.module is not None:
+                for one in left:
+                    _cast_as(one, code.module)
             on = (replace(self.call, code=replace(code, call=one, module=one)) for one in left)
             rows = zip(on, x.chunk(self._modules(x)), strict=True)
             out = torch.cat([one.run(row, None, past)[0] for one, row in rows])

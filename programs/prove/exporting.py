@@ -22,7 +22,7 @@ from attnproof.symbolic.givens import Given
 
 from ..source_numbers import functions_in, is_own
 from .angles import Angles, angles_of
-from .blocks import Traced
+from .blocks import TracedBlocks
 from .executed_code import Executed, functions_of
 from .guards import conditions_of, fails_only_at_one, from_one_or_two, is_cut_short
 from .in_place import written_as_new
@@ -44,7 +44,7 @@ from .reached_arrays import (
 )
 from .stored_tensors import enter_parts, holder_of, state_role, table_role
 from .tables import Pattern, small_of
-from .unit_lengths import FromOne
+from .unit_lengths import UnitLengths
 from .watch import Watch
 
 aten = torch.ops.aten
@@ -140,7 +140,7 @@ class Exported:
     place: int | None = None
     small: dict[str, Pattern] = field(default_factory=dict)
     wider: Mapping[str, Any] = field(default_factory=dict)
-    blocks: tuple[Traced, ...] | None = None
+    blocks: tuple[TracedBlocks, ...] | None = None
     state: frozenset[str] = frozenset()
 
     def in_graph_order(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -202,7 +202,7 @@ class Trace:
     trained: frozenset[int]
     literals: frozenset[str]
     from_one: bool = False
-    blocks: Traced | None = None
+    blocks: TracedBlocks | None = None
 
 
 def traced(
@@ -219,7 +219,7 @@ def traced(
     lengths can tell a length of 1.
     """
     if from_one:
-        follower = FromOne()
+        follower = UnitLengths()
         follower.inspect(call, inputs)
         if not follower.reasons:
             with suppress(NotTraced):
@@ -232,7 +232,7 @@ def _traced(
     inputs: Sequence[Tensor],
     lengths: Sequence[Sequence[bool]],
     modules: Sequence[nn.Module],
-    follower: FromOne | None,
+    follower: UnitLengths | None,
 ) -> Trace:
     """Return a trace, following the call if its lengths are to be 1 or more."""
     found = {id(m): m for m in (*modules, *modules_in(call))}
@@ -275,7 +275,7 @@ def _traced(
             raise NotTraced(not_a_buffer(written)) from None
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
     trained = frozenset(storages_of_trained(call, inputs))
-    blocks = Traced(frozenset(watch.blocks)) if known else None
+    blocks = TracedBlocks(frozenset(watch.blocks)) if known else None
     return Trace(program, trained, literals, follower is not None, blocks)
 
 

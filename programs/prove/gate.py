@@ -29,7 +29,7 @@ from attnproof.verdict_line import Condition
 from ..reach import reached
 from ..response import OutOfRange
 from ..source_numbers import cached_functions, constants_in, is_own, numbers_of, state_of
-from .blocks import PLACE_PARTS, Place, Traced, not_traced
+from .blocks import PLACE_PARTS, Place, TracedBlocks, not_traced
 from .branches import Search
 from .call_variants import ALL_WAYS, WAY_TEXTS, call_in, inputs_for, random_flat_weights
 from .comparison import CHANGES, all_results_function, result_function
@@ -476,7 +476,7 @@ def _untraced(run: _Run, watch: Watch) -> Iterator[str]:
     traced = run.graph.exported.blocks
     if traced is None:
         return
-    ran: dict[tuple[Traced, ...], dict[Place, None]] = {}
+    ran: dict[tuple[TracedBlocks, ...], dict[Place, None]] = {}
     for at, places in watch.reached:
         known = run.known(at)
         own = tuple(one for one in traced if satisfied(one.conditions, known))

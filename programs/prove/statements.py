@@ -99,7 +99,7 @@ class Graph:
 
         def call(*inputs: Any) -> Array:
             given = list(map(as_array, inputs))
-            if self.call.beside and len(given) < len(self.call.inputs):
+            if self.call.paired and len(given) < len(self.call.inputs):
                 given.insert(1, program.arbitrary_like(given[0]))
             if cuts is None:
                 return array_of(program(*given, named=named))

@@ -104,7 +104,7 @@ class Formula:
 
 
 @dataclass(frozen=True)
-class OfOffsets:
+class OffsetTable:
     """A table that depends only on the offset between two places, with one or more coordinates.
 
     ``number`` numbers the offsets, and ``values`` has the entry for each number.  Only the fact
@@ -177,7 +177,7 @@ def _digits(line: Sequence[int]) -> Digits | None:
     return None if slower is None else (*slower, (run, step))
 
 
-def offsets_of(table: Tensor) -> OfOffsets | None:
+def offsets_of(table: Tensor) -> OffsetTable | None:
     """Return the table as a function of the offset between query and key, or None.
 
     Its axes are queries and keys, or a single axis has all pairs; places have one, two or three
@@ -196,7 +196,7 @@ def offsets_of(table: Tensor) -> OfOffsets | None:
         values = torch.zeros(prod(2 * w - 1 for w in window), dtype=torch.int64)
         values[entries.flatten()] = whole.flatten()
         if torch.equal(values[entries], whole):
-            return OfOffsets(number, window, values)
+            return OffsetTable(number, window, values)
     return None
 
 
@@ -227,7 +227,7 @@ def _numbered(window: tuple[int, ...], *, pairs: bool) -> Formula:
 
 LARGEST_STORED = 1 << 24
 MAX_WRITTEN_OUT = 64  # most entries of a table that is written out
-SHOWN = 16  # most entries that a condition shows
+MAX_SHOWN = 16  # most entries that a condition shows
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,9 @@ class Pattern:
         return found
 
 
-def pattern_of(value: Tensor, target: str = "table", held: str = "") -> Pattern | OfOffsets | None:
+def pattern_of(
+    value: Tensor, target: str = "table", held: str = ""
+) -> Pattern | OffsetTable | None:
     """Return the pattern of a stored tensor, or None; parameters stay arbitrary.
 
     ``held`` says what holds it between calls, if anything: its numbers may then change, so what is
@@ -317,7 +319,7 @@ def _known(x: float, dtype: torch.dtype) -> tuple[str, Array] | None:
 
 def _listed(value: Tensor) -> str:
     """Return the numbers of a small table, after a comma, else ""."""
-    if value.numel() > SHOWN:
+    if value.numel() > MAX_SHOWN:
         return ""
     shown = [[f"{x:.6g}" for x in row] for row in value.reshape(-1, value.shape[-1]).tolist()]
     rows = ["[" + ", ".join(row) + "]" for row in shown]
@@ -328,7 +330,7 @@ def _printed(number: Any) -> str:
     return str(number) if isinstance(number, bool) else f"{number:.6g}"
 
 
-def _of_indices(plain: Tensor, target: str) -> Pattern | OfOffsets | None:
+def _of_indices(plain: Tensor, target: str) -> Pattern | OffsetTable | None:
     """Return a table of integers as a formula in its indices, or as a function of an offset."""
     places = f"the {plain.numel()} entries of {target}"
     formula = formula_of(plain)

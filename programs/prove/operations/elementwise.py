@@ -137,13 +137,13 @@ def _compared(name: str, rule: Callable[[Array, Array], Any]) -> None:
         if not (x.term.finite and y.term.finite) and (_is_low(a) or _is_low(b)):
             raise Unread(FILLED)
         if x.term is y.term:  # a NaN does not equal itself
-            assume(NO_NONE, "if")
+            assume(NO_NAN, "if")
         return as_array(rule(x, y))
 
     entrywise(f"aten.{name}.Tensor", f"aten.{name}.Scalar")(reading)
 
 
-NO_NONE = "nothing that is tested for NaN is NaN"
+NO_NAN = "nothing that is tested for NaN is NaN"
 FILLED = "a mask compared with the number that it is filled with"
 
 
@@ -203,7 +203,7 @@ def infinite(x: Any) -> Array:
 @entrywise("aten.isnan.default")
 def undefined(x: Any) -> Array:
     """False: NaN does not occur, which is a condition."""
-    assume(NO_NONE, "if")
+    assume(NO_NAN, "if")
     return xp.broadcast_to(constant(False), constant(x).axes)
 
 

@@ -29,7 +29,7 @@ NARROW = (torch.int8, torch.uint8, torch.int16, torch.uint16)
 
 # Masks are often filled with numbers this low, or with the least number of a dtype.
 LOW = -1.0e4
-MOST_ROOT = 1 << 13  # bound on a recognised radicand and on its denominator
+MAX_RADICAND = 1 << 13  # bound on a recognised radicand and on its denominator
 
 
 class Unread(Exception):
@@ -222,8 +222,8 @@ def recognised(value: float) -> tuple[str, Array] | None:
                 found = made * factor
                 return f"{sign}{told}", found if value > 0 else -found
     for root, times in (("√", 1), ("⁴√", 2)):
-        square = Fraction(size ** (2 * times)).limit_denominator(MOST_ROOT)
-        if 0 < square < MOST_ROOT and size in (
+        square = Fraction(size ** (2 * times)).limit_denominator(MAX_RADICAND)
+        if 0 < square < MAX_RADICAND and size in (
             _rooted(square, times),
             1 / _rooted(1 / square, times),
         ):
