@@ -23,7 +23,7 @@ S = TypeVar("S", bound=Subject)
 def evaluating(subject: Subject | Code) -> Iterator[None]:
     """Put the module behind the code into evaluation mode; restore each submodule afterwards."""
     module = subject.module
-    before = [(part, part.training) for part in module.modules()] if module is not None else []
+    before = [(part, part.training) for part in modules_of(subject)]
     try:
         if module is not None:
             module.eval()

@@ -181,7 +181,8 @@ def _ordinary(name: str, given: tuple[Any, ...], subject: Subject) -> bool:
     if not all(bool(x.any(-1).all()) for x in plain if x.dtype == torch.bool and x.dim()):
         return False  # a row of padding alone
     vectors = [x for x in plain if x.is_floating_point() and x is not _places(name, given)]
-    return all(map(_ordinary_vectors, vectors)) and _ordinary_places(name, given, subject)
+    ordinary = all(_bounded(x) and _varied(x) for x in vectors)
+    return ordinary and _ordinary_places(name, given, subject)
 
 
 def _places(name: str, given: tuple[Any, ...]) -> Tensor | None:
@@ -222,10 +223,6 @@ def _ordinary_scores(given: tuple[Any, ...]) -> bool:
     if bool(seen.all()):
         return bool(queries <= keys)
     return bool(queries == keys and own.all())
-
-
-def _ordinary_vectors(x: Tensor) -> bool:
-    return _bounded(x) and _varied(x)
 
 
 def _bounded(x: Tensor) -> bool:

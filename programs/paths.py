@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from .calling import evaluating
+from .calling import evaluating, modules_of
 from .masks import is_mask
 from .names import parameters
 from .roles import ROTATED, role
@@ -47,7 +47,7 @@ def other_paths(on: OnTokens, width: int) -> dict[str, OnTokens | Callable[..., 
             if path is not None:
                 found[f"need_weights={wanted}"] = path
     torch_parts = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
-    if any(isinstance(part, torch_parts) for part in _parts(on)):
+    if any(isinstance(part, torch_parts) for part in modules_of(on.code)):
         found["no fast path"] = _slow(on)
     alike = [one.name for one in on.line.arrays if _like_tokens(on, one)]
     if alike:
@@ -138,10 +138,6 @@ def _like_tokens(on: OnTokens, one: Argument) -> bool:
     return set(one.letters) == set(on.tokens.letters)
 
 
-def _parts(on: OnTokens) -> list[nn.Module]:
-    return [*on.code.module.modules()] if on.code.module is not None else []
-
-
 def _is_equivariant(on: OnTokens, width: int) -> bool:
     """Whether, in evaluation, permuting the tokens permutes the outputs in the same way."""
     x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(9))
@@ -153,7 +149,7 @@ def _is_equivariant(on: OnTokens, width: int) -> bool:
 
 def _norms(on: OnTokens, width: int) -> bool:
     """Whether tokens may be normed before they are read, by the names of parts or by a run."""
-    if any("norm" in type(part).__name__.lower() for part in _parts(on)):
+    if any("norm" in type(part).__name__.lower() for part in modules_of(on.code)):
         return True
     x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(11))
     with evaluating(on.code), torch.no_grad():

@@ -236,7 +236,8 @@ def shared_fields(
     said = {one.name: one.value for one in signature.built}
     guess = guesses(maker, code.built, {**code.options.settings, **said})
     built = f"built as with {set_words(guess)}" if guess else ""
-    numbers = numbers_guessed(signature) if guessed else ()
+    chosen = unexplained(signature) if guessed else ()
+    numbers = (f"with {one}, which is a guess" for one in chosen)
     same = (
         f"{one.name} is {one.value}" for one in signature.arguments if isinstance(one.value, Same)
     )
@@ -253,12 +254,6 @@ def shared_fields(
         "source": code.place,
         "adapted": f"{code.name} {told}" + (f"; {more}" if more else ""),
     }
-
-
-def numbers_guessed(signature: Signature) -> Iterator[str]:
-    """Yield, in words, the numbers of a guessed line that no name explains."""
-    for one in unexplained(signature):
-        yield f"with {one}, which is a guess"
 
 
 def unexplained(signature: Signature) -> Iterator[Argument]:

@@ -69,7 +69,9 @@ def tokens_line(
     ``keeps``: the number of features must be preserved.  Positions with a default are passed only
     if the call fails without them.  Raises ``DoesNotFit``.
     """
-    known = tuple(sorted(known, key=_is_index))
+    # required numbers, such as the index of a layer, come last
+    numbers = {p.name for p in known if p.required and (p.is_number or INDEX.fullmatch(p.name))}
+    known = tuple(sorted(known, key=lambda p: p.name in numbers))
     if len(known) > 1 and known[1].required and known[1].role in ("", "query"):
         known = known[1::-1] + known[2:] if CONTEXTS.fullmatch(known[0].name) else known
     placed = tuple(replace(p, required=p.required or p.role == "positions") for p in known)
@@ -160,11 +162,6 @@ def _texts(code: Code, known: tuple[Parameter, ...], failed: dict[str, str]) -> 
 def _reads_context(line: str) -> bool:
     """Whether tokens read a context, which explains that they do not read one another."""
     return bool(with_one_length(parse(line))[1])
-
-
-def _is_index(one: Parameter) -> bool:
-    """Whether it is a required number, such as the index of a layer; these sort last."""
-    return one.required and (one.is_number or bool(INDEX.fullmatch(one.name)))
 
 
 def _of_rows(code: Code, line: str, text: str, embed: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 
 from .attention import default_masks, dropout_of, on_heads, other_masks
+from .calling import modules_of
 from .code import Code
 from .declarations import DeclaredAttention
 from .masks import is_square
@@ -19,7 +21,7 @@ from .roles import TABLES, built_at, describe_call_error, role, shared_fields
 from .signature import Argument, Axis, Signature, SignatureError
 from .spelling import ROWS as EQUAL_ROWS
 from .steps import steps_of
-from .subjects import Attention, Layer
+from .subjects import Attention, Layer, Subject
 from .supplied_inputs import CONSTANT, constants, contents_of, image_layout, zeros_to
 from .token_axes import ROWS, TOKENS
 from .tokens import ENCODED, MADE, OnTokens, widths_of_tokens
@@ -43,7 +45,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
             f"wanted {width} features back, as many as in the input, got {signature}"
         )
     tables = any(role(one) in TABLES for one in signature.arrays)
-    parts = code.module.modules() if code.module is not None else (code.call,)
+    parts = modules_of(code) or [code.call]
     heads = code.options.heads or next((n for one in parts for n in sizes_of(one, "heads")), 1)
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
     causal = any(is_square(one) for one in on.masks)
@@ -62,13 +64,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         with suppress(Exception):
             counted = on.counts(width)
     return Attention(
-        **shared_fields(
-            _of_width(code, width),
-            signature,
-            partial(_on_tokens, guessed=guessed),
-            "; ".join(_conditions(on)),
-            guessed,
-        ),
+        **_shared(on, width, signature, _on_tokens, guessed),
         layer=on,
         hide=on if on.padding or counted else None,
         from_start=counted,
@@ -76,19 +72,30 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         documents=on.documents if on.packs else None,
         context=context,
         true_hides=any(role(one) == "hide" for one in on.padding),
-        embed=width,
         heads=heads,
         groups=heads,
         width=width // heads,
         dropout=dropout_of(code.module),
-        step=steps_of(on, width) if signature.step is not None else None,
         paths=paths,
         hiding=masked_paths(on, paths) if on.padding or counted else {},
         positional="encoding" in made or on.absolute,
         declared=declared,
-        given=_supplied(on),
-        only_length=on.only_length,
     )
+
+
+def _shared(
+    on: OnTokens, width: int, signature: Signature, made: Callable[..., Subject], guessed: bool
+) -> dict[str, Any]:
+    """Return what attention and layers have in common; ``made`` builds the subject again."""
+    conditions = "; ".join(_conditions(on))
+    code, again = _of_width(on.code, width), partial(made, guessed=guessed)
+    return {
+        **shared_fields(code, signature, again, conditions, guessed),
+        "given": _supplied(on),
+        "only_length": on.only_length,
+        "embed": width,
+        "step": steps_of(on, width) if signature.step is not None else None,
+    }
 
 
 def _conditions(on: OnTokens) -> list[str]:
@@ -163,20 +170,7 @@ def _one_length(on: OnTokens) -> list[str]:
 def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
     """Return any map of tokens as a layer.  Raises :class:`SignatureError`."""
     on, width = _called(code, signature)
-    return Layer(
-        **shared_fields(
-            _of_width(on.code, width),
-            signature,
-            partial(layer, guessed=guessed),
-            "; ".join(_conditions(on)),
-            guessed,
-        ),
-        given=_supplied(on),
-        only_length=on.only_length,
-        call=on,
-        embed=width,
-        step=steps_of(on, width) if signature.step is not None else None,
-    )
+    return Layer(**_shared(on, width, signature, layer, guessed), call=on)
 
 
 def _of_width(code: Code, width: int) -> Code:

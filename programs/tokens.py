@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from .attention import optional_masks
+from .calling import modules_of
 from .code import Code
 from .layout import labels, laid_out, read_back
 from .masks import (
@@ -234,7 +235,7 @@ class OnTokens:
     @cached_property
     def rotated(self) -> int:
         """The number of rotated channels of a head: as given, else from its parts."""
-        parts = [*self.code.module.modules()] if self.code.module is not None else []
+        parts = modules_of(self.code)
         widths = (n for kind in ("rotated", "width") for one in parts for n in sizes_of(one, kind))
         return self.code.options.width or next(widths, SIZES["D"])
 
@@ -489,7 +490,7 @@ def widths_of_tokens(code: Code) -> list[int]:
     told = code.options.embed or code.options.width
     if told:
         return [told]
-    parts = [*code.module.modules()] if code.module is not None else [code.call]
+    parts = modules_of(code) or [code.call]
     given = [x for name, x in code.built.items() if role_of(name) == "embed" and type(x) is int]
     linear = [m.in_features for m in parts if isinstance(m, nn.Linear) and m.in_features]
     known = [n for part in parts for r in ("embed", "width") for n in sizes_of(part, r)]

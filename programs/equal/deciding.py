@@ -163,7 +163,8 @@ def _decide(both: ProgramPair, comparison: NumericComparison, options: _Options)
     if made is not None and made.verdict == "broken":
         return Verdict(both, "counterexample", made.why, counterexample=made.witness, **more)
     if made is not None and made.verdict == "holds":
-        said = (*_conditions(both, proved=True), *_proof_conditions(tried))
+        assumed = dict.fromkeys(told for one in tried.findings for told in one.assuming)
+        said = (*_conditions(both, proved=True), *assumed)
         return Verdict(both, "proved", made.why, said, **more)
     why = made.why if made is not None else tried.why
     if any(told in why for told in NOT_A_FUNCTION):
@@ -226,10 +227,6 @@ def _conditions(both: ProgramPair, *, proved: bool = False) -> tuple[Condition, 
         told = "stored tables that now hold the same numbers always do"
         found.append(Condition(told, "where"))
     return (*found, *(Condition(told, "where") for told in both.converted))
-
-
-def _proof_conditions(traced: Traced) -> tuple[Condition, ...]:
-    return tuple(dict.fromkeys(c for one in traced.findings for c in one.assuming))
 
 
 def _difference_text(both: ProgramPair, comparison: NumericComparison) -> str:

@@ -50,48 +50,12 @@ from .watch import Watch
 aten = torch.ops.aten
 # Not decomposed: their decompositions merge axes, or choose a kernel.
 NOT_DECOMPOSED = (
-    aten.linear.default,
-    aten.matmul.default,
-    aten.einsum.default,
-    aten.layer_norm.default,
-    aten.rms_norm.default,
-    aten.softmax.int,
-    aten.scaled_dot_product_attention.default,
-    aten.repeat_interleave.self_int,
-    aten.gelu.default,
-    aten.silu.default,
-    aten.flatten.using_ints,
-    aten.masked_fill.Scalar,
-    aten.tril.default,
-    aten.triu.default,
-    aten.slice_scatter.default,
-    aten.select_scatter.default,
-    aten.split.Tensor,
-    aten.split_with_sizes.default,
-    aten.chunk.default,
-    aten.unbind.int,
-    aten.outer.default,
-    aten.repeat.default,
-    aten.constant_pad_nd.default,
-    aten.roll.default,
-    aten.flip.default,
-    aten.polar.default,
-    aten.log_softmax.int,
-    aten.softplus.default,
-    aten.mish.default,
-    aten.elu.default,
-    aten.leaky_relu.default,
-    aten.hardswish.default,
-    aten.rsub.Scalar,
-    aten.rsub.Tensor,
-    aten.index_select.default,
-    aten.complex.default,
-    aten.cumsum.default,
-    aten.sigmoid.default,
-    aten.logsumexp.default,
-    aten.logaddexp.default,
-    aten.logcumsumexp.default,
-    aten.log_sigmoid.default,
+    "chunk complex constant_pad_nd cumsum einsum elu flatten.using_ints flip gelu hardswish "
+    "index_select layer_norm leaky_relu linear log_sigmoid log_softmax.int logaddexp "
+    "logcumsumexp logsumexp masked_fill.Scalar matmul mish outer polar repeat "
+    "repeat_interleave.self_int rms_norm roll rsub.Scalar rsub.Tensor "
+    "scaled_dot_product_attention select_scatter sigmoid silu slice_scatter softmax.int "
+    "softplus split.Tensor split_with_sizes tril triu unbind.int"
 )
 WRITES_NOTHING = (aten.detach_.default,)  # in place; part of every torch.tensor(2.0)
 
@@ -343,8 +307,9 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
 def _decompositions(_registered: int) -> dict[Any, Any]:
     """Return the decompositions to apply; computed again if code registers operations."""
     table: Any = default_decompositions()
-    for operation in NOT_DECOMPOSED:
-        table.pop(operation, None)
+    for operation in NOT_DECOMPOSED.split():
+        name, _, overload = operation.partition(".")
+        table.pop(getattr(getattr(aten, name), overload or "default"), None)
     return dict(table.items())
 
 

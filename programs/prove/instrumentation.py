@@ -76,7 +76,9 @@ class _Marking(ast.NodeTransformer):
         if isinstance(node.ops[0], ast.Is | ast.IsNot) and not any(
             isinstance(one, ast.Constant) for one in (node.left, *node.comparators)
         ):
-            signs = ["is"] * (len(signs) == 1 and _is_attribute(node))
+            # arrays themselves, unlike attributes, may be identical in some runs only
+            attributes = (isinstance(one, ast.Attribute) for one in (node.left, *node.comparators))
+            signs = ["is"] * (len(signs) == 1 and any(attributes))
         if not signs or not all(signs):
             return self.generic_visit(node)
         first, *_ = [self._site(node, sign) for sign in signs]
@@ -256,11 +258,6 @@ class _Marking(ast.NodeTransformer):
         if site is not None:
             node.subject = recorded(site, 0, node.subject)
         return node
-
-
-def _is_attribute(node: ast.Compare) -> bool:
-    """Whether attributes are compared: arrays themselves may be identical in some runs only."""
-    return any(isinstance(one, ast.Attribute) for one in (node.left, *node.comparators))
 
 
 Key = tuple[str, int, tuple[str, ...], tuple[str, ...]]

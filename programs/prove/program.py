@@ -184,9 +184,10 @@ class Program:
                 found = folded(name, args, of_tables=self.way == "in parts")
                 if found is not None:
                     return in_its_dtype(node, name, found)
+            named = {key: value for key, value in keywords.items() if key not in LAYOUT}
 
             def read(*given: Any) -> Any:
-                return in_its_dtype(node, name, READINGS[name](*given, **_without_layout(keywords)))
+                return in_its_dtype(node, name, READINGS[name](*given, **named))
 
             made = read(*args)
             if isinstance(made, Array) and (KINDS[name] == "entrywise" or name in CASTS):
@@ -255,10 +256,6 @@ def _record_remake(found: Array, read: Callable[..., Any], args: Sequence[Any]) 
 
 
 LAYOUT = ("memory_format", "device", "layout", "pin_memory", "non_blocking", "implicit")
-
-
-def _without_layout(keywords: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in keywords.items() if k not in LAYOUT}
 
 
 def _value(a: Any, known: dict[Node, Any]) -> Any:
@@ -375,16 +372,12 @@ def _of_entries(operation: str, args: Sequence[Any]) -> Array | None:
     x = numeric(args[0])
     if not x.term.finite and (operation not in AT_INFINITY or len(args) > 1):
         return None
-    settings = "".join(f"_{_spelt(setting)}" for setting in args[1:])
+    told = "".join(f"_{setting!r}" for setting in args[1:])
+    settings = told.translate(str.maketrans("-+.", "mp_"))  # 1e-16 and 1e+16 are two names
     name = f"any_{operation.split('.')[1]}{settings}"
     given = Given("function", core=(0,), out=(), says="any function of a number")
     found: Array = standing(name, given)(x)
     return found
-
-
-def _spelt(setting: Any) -> str:
-    """Spell a setting as part of a name, so that 1e-16 and 1e+16 get different names."""
-    return repr(setting).translate(str.maketrans("-+.", "mp_"))
 
 
 CHOICES = ("aten.where.self", "aten.masked_fill.Scalar", "aten.masked_fill.Tensor")

@@ -155,15 +155,12 @@ def _beside_infinity(rule: Callable[[Any, Any], Any], x: Array, infinity: float)
     if not x.term.finite and notes().filled:
         raise Unread(FILLED)
     assume("what is compared with infinity is infinite only where a mask makes it so", "if")
-    hidden = xp.broadcast_to(_as_truth(_hidden(x.term)), x.axes)
+    held = _hidden(x.term)
+    hidden = xp.broadcast_to(constant(held) if isinstance(held, bool) else held, x.axes)
     at_hidden, at_numbers = rule(-1, 1 if infinity > 0 else -1), rule(0, infinity)
     if at_hidden == at_numbers:
         return xp.broadcast_to(constant(at_numbers), x.axes)
     return hidden if at_hidden else ~hidden
-
-
-def _as_truth(held: Array | bool) -> Array:
-    return constant(held) if isinstance(held, bool) else held
 
 
 def _hidden(t: Term) -> Array | bool:
