@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Left = tuple[Mapping[str, Any] | tuple[nn.Module, ...], int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Steps:
     """A step: a chunk of tokens (B, c, E) and the state -> (B, c, E) and the next state.
 

@@ -32,7 +32,7 @@ class Angles:
 
     ``axis`` is the axis of positions, ``columns`` the index of each column's frequency in
     ``frequencies``, ``sines`` tells which columns are sines; ``name`` is shared by equal
-    frequencies in all graphs; ``off`` is the largest difference of an entry from its formula.
+    frequencies in all graphs; ``error`` is the largest difference of an entry from its formula.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Angles:
     columns: tuple[int, ...]
     sines: tuple[bool, ...]
     factor: float
-    off: float
+    error: float
 
     @property
     def given(self) -> Given:

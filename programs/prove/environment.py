@@ -12,23 +12,25 @@ import torch
 # Modules that answer otherwise at another time, on another machine, in another process.
 STATE = frozenset(
     (
-        "_contextvars _thread contextvars ctypes datetime gc glob io getpass locale "
-        "multiprocessing os pathlib platform posix random resource secrets shutil signal socket "
-        "subprocess sys tempfile threading time uuid"
-    ).split()
+        *("_contextvars", "_thread", "contextvars", "ctypes", "datetime", "gc", "glob", "io"),
+        *("getpass", "locale", "multiprocessing", "os", "pathlib", "platform", "posix", "random"),
+        *("resource", "secrets", "shutil", "signal", "socket", "subprocess", "sys", "tempfile"),
+        *("threading", "time", "uuid"),
+    )
 )
 OUTSIDE = ("open", "input")  # builtins that read from outside the process
 # Settings of torch, and properties of tensors other than their numbers.
 SETTINGS = frozenset(
     (
-        "FakeTensor FunctionalTensor _get_current_dispatch_mode _forward_hooks "
-        "_forward_pre_hooks are_deterministic_algorithms_enabled current_device detect_fake_mode "
-        "device_count get_default_dtype get_default_device get_deterministic_debug_mode "
-        "get_device get_float32_matmul_precision get_num_interop_threads get_num_threads "
-        "get_rng_state grad grad_fn has_cuda has_mps initial_seed is_anomaly_enabled "
-        "is_available is_deterministic_algorithms_warn_only_enabled is_mkldnn is_nested "
-        "is_quantized is_sparse is_warn_always_enabled suppress"
-    ).split()
+        *("FakeTensor", "FunctionalTensor", "_get_current_dispatch_mode", "_forward_hooks"),
+        *("_forward_pre_hooks", "are_deterministic_algorithms_enabled", "current_device"),
+        *("detect_fake_mode", "device_count", "get_default_dtype", "get_default_device"),
+        *("get_deterministic_debug_mode", "get_device", "get_float32_matmul_precision"),
+        *("get_num_interop_threads", "get_num_threads", "get_rng_state", "grad", "grad_fn"),
+        *("has_cuda", "has_mps", "initial_seed", "is_anomaly_enabled", "is_available"),
+        *("is_deterministic_algorithms_warn_only_enabled", "is_mkldnn", "is_nested"),
+        *("is_quantized", "is_sparse", "is_warn_always_enabled", "suppress"),
+    )
 )
 
 

@@ -114,14 +114,14 @@ class OffsetTable:
     number: Formula
     window: tuple[int, ...]
     values: Tensor
-    told: str = ""
+    condition: str = ""
 
     def placed(self, name: str, notes: Notes) -> Array:
         """Return the term; the entries are kept for the comparison with the code."""
         called = f"{notes.prefix}{name}_entry"
         given = function(0, says="the entry of a stored table at an offset, any number")
         notes.givens[called], notes.rows[called] = given, (self.values, 0)
-        notes.readings[Condition(self.told, "where")] = None
+        notes.readings[Condition(self.condition, "where")] = None
         entry = given.named(called)
         found: Array = entry(self.number.array())
         notes.patterns[found.term] = lambda shape: entry(self.number.remade(shape))
@@ -232,19 +232,19 @@ MAX_SHOWN = 16  # most entries that a condition shows
 
 @dataclass(frozen=True)
 class Pattern:
-    """A stored constant as a term, at any lengths; ``told`` is the condition for that reading."""
+    """A stored constant as a term, at any lengths; ``condition``: of that reading."""
 
     array: Array
     remade: Callable[[tuple[Any, ...]], Array]
-    told: str = ""
+    condition: str = ""
 
     def placed(self, name: str, notes: Notes) -> Array:
         """Return the term, recording its condition; ``name`` is unused."""
         del name
         found = self.remade(self.array.axes)  # its numbers are read where they are used
         notes.patterns[found.term] = self.remade
-        if self.told:
-            notes.readings[Condition(self.told, "where")] = None
+        if self.condition:
+            notes.readings[Condition(self.condition, "where")] = None
         return found
 
 
@@ -341,7 +341,7 @@ def _of_indices(plain: Tensor, target: str) -> Pattern | OffsetTable | None:
         return None
     window = " × ".join(map(str, found.window))
     told = f"{places} depend on the offset in a window of {window} alone"
-    return replace(found, told=told)
+    return replace(found, condition=told)
 
 
 def _made(plain: Tensor, remade: Callable[[tuple[Any, ...]], Array], told: str = "") -> Pattern:

@@ -256,7 +256,7 @@ def rows_of(a: Array, axis: int, where: Array, *, inside: bool = False) -> Array
 def _angles(angles: Angles, where: Array) -> Array:
     """Return the cosines and sines that a stored table has for these positions."""
     told = "stored cosines and sines keep their values, and are read as exact ones"
-    assume(f"{told} (they are within {angles.off:.1g})")
+    assume(f"{told} (they are within {angles.error:.1g})")
     notes().givens[angles.name] = angles.given
     notes().constants[angles.name] = torch.tensor(angles.frequencies, dtype=torch.float64)
     return angles.at(where, None if angles.factor == 1 else constant(angles.factor))
