@@ -87,6 +87,7 @@ def _ladders(
 ) -> dict[str, Callable[[Tensor], Tensor]]:
     """Return maps of positions -> ``wide`` angles, one for each way in which vectors may be split.
 
+    >>> from .grammar import parse
     >>> [[*_ladders(8, wide, parse(f"{x}: n 1 angles, {y}: n 1 angles -> 1").arrays, False)]
     ...  for x, y, wide in (("freqs_x", "freqs_y", 2), ("freqs_x", "freqs_y", 3))]
     [['pair of a part'], []]
@@ -294,6 +295,7 @@ def _requested_rows(
 def of_grid(call: Signature) -> bool:
     """Whether tables are made for a grid of h rows and w columns rather than for positions.
 
+    >>> from .grammar import parse
     >>> of_grid(parse("h = h, w = w -> (h w) D"))
     True
     """

@@ -45,7 +45,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
             f"wanted {width} features back, as many as in the input, got {signature}"
         )
     tables = any(role(one) in TABLES for one in signature.arrays)
-    parts = modules_of(code) or [code.call]
+    parts: list[Any] = modules_of(code) or [code.call]
     heads = code.options.heads or next((n for one in parts for n in sizes_of(one, "heads")), 1)
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
     causal = any(is_square(one) for one in on.masks)

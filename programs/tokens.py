@@ -490,7 +490,7 @@ def widths_of_tokens(code: Code) -> list[int]:
     told = code.options.embed or code.options.width
     if told:
         return [told]
-    parts = modules_of(code) or [code.call]
+    parts: list[Any] = modules_of(code) or [code.call]
     given = [x for name, x in code.built.items() if role_of(name) == "embed" and type(x) is int]
     linear = [m.in_features for m in parts if isinstance(m, nn.Linear) and m.in_features]
     known = [n for part in parts for r in ("embed", "width") for n in sizes_of(part, r)]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs import token_forms
+from attnproof.programs import token_forms, token_masks
 from attnproof.programs.constructors import SIZES
 from attnproof.programs.grammar import parse
 from attnproof.programs.masks import mask_argument
@@ -170,7 +170,7 @@ def test_a_mask_that_is_an_array_is_tried_before_tokens_in_other_axes(
     found = adapted_as(IndexingAttention)
     assert "attention_mask: B 1 1 n add" in found.adapted
     assert not twice
-    assert all(token_forms.USUAL.search(text) for text, _ in tried)
+    assert all(token_masks.USUAL.search(text) for text, _ in tried)
     others = Counter(one for one in tried if one[1] != SIZES["embed"])
     assert set(others.values()) == {1}  # whatever stands beside tokens of another width
 

@@ -289,7 +289,7 @@ def test_a_call_that_does_not_fit_is_told(name: str) -> None:
 
 
 def test_an_error_of_ours_is_not_told_as_the_code_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attnproof.programs.rotary.read_back", {}.__getitem__)
+    monkeypatch.setattr("attnproof.programs.rotary_calls.read_back", {}.__getitem__)
     with pytest.raises(TypeError):
         subject_of(both, ROTARY["transformers"][1])
 
