@@ -268,9 +268,9 @@ class Proofs:
             lengths = self.wording.lengths(graphs, bounds)
         except (Unread, OutOfTime) as error:
             verdict, why = "unread", str(error)
-        met, fails = divisors, ""
+        fails = ""
         if verdict == "proved" and divisors and self._gives_nan(law, graphs):
-            fails = "does not hold everywhere: elsewhere the code gives NaN"
+            met, fails = divisors, "does not hold everywhere: elsewhere the code gives NaN"
         elif verdict == "proved" and any(all(g.program.notes.undefined) for g in graphs.values()):
             met = (*divisors, *(c for c in readings_of(graphs.values()) if c.kind == "if"))
             fails = "did not all hold at any lengths that were tried"
