@@ -304,7 +304,8 @@ class OnTokens:
         if last != self.feature and labels(axes[-1:]) == (last,) and out.ndim:
             lengths[last] = out.shape[-1]
         out = read_back(out, axes, (*beside, *here, last), lengths)
-        out = out[(0,) * len(beside)]  # the repeats are equal
+        for _ in beside:  # the code may treat one of the repeats as it does no other
+            out = _weighted_mean(out)
         if out.numel() % (x.shape[0] * out.shape[-1]):
             raise SignatureError(f"wanted rows B in what is returned, got {self.signature}")
         out = out.reshape(x.shape[0], -1, out.shape[-1])
@@ -313,8 +314,7 @@ class OnTokens:
                 f"wanted one token back for each input token, got {self.signature}"
             )
         if self.pooled:  # a weighted mean of all rows, for each token
-            many = torch.arange(1, out.shape[1] + 1, dtype=out.dtype, device=out.device)
-            out = (many / many.sum() @ out)[:, None].expand(-1, x.shape[1], -1)
+            out = _weighted_mean(out.transpose(0, 1))[:, None].expand(-1, x.shape[1], -1)
         return out[:, : x.shape[1]], found
 
     def _here(self, lengths: Mapping[str, int]) -> tuple[str, ...]:
@@ -475,6 +475,12 @@ class OnTokens:
         if self.least is not None:
             return self.least
         return max(torch.finfo(dtype).min for dtype in (x.dtype, torch.float32))
+
+
+def _weighted_mean(x: Tensor) -> Tensor:
+    """Return the mean along the first axis, with weights that all differ."""
+    many = torch.arange(1, x.shape[0] + 1, dtype=x.dtype, device=x.device)
+    return torch.tensordot(many / many.sum(), x, 1)
 
 
 def counts_of(keep: Tensor, one: Argument) -> Tensor:

@@ -19,6 +19,7 @@ from attnproof.programs.draw import Draw
 from attnproof.programs.grammar import parse
 from attnproof.programs.layout import laid_out, read_back
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.prove import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.spelling import in_letters
 from attnproof.programs.subject import kind_of, subject_of
@@ -240,9 +241,29 @@ def of_three(x: Tensor) -> Tensor:
 def test_a_number_before_tokens_alone_is_that_of_rows_which_are_alike() -> None:
     subject: Any = subject_of(of_three, "x: 3 n 12 -> 3 n 12")
     x = torch.randn(2, 4, 12)
-    assert torch.equal(subject.call(x), 12 * x)
+    assert torch.allclose(subject.call(x), 12 * x)
     with pytest.raises(SignatureError, match="AssertionError"):
         subject_of(of_three, "x: 2 n 12 -> 2 n 12")
+
+
+def causal_and_reversed(x: Tensor) -> Tensor:
+    """The first row is a mean of earlier tokens, the second one of later tokens."""
+    first, second = x
+    sums = torch.stack((first.cumsum(0), second.flip(0).cumsum(0).flip(0)))
+    return sums / (1 + torch.arange(x.shape[1]))[:, None]
+
+
+def causal_twice(x: Tensor) -> Tensor:
+    return x.cumsum(1) / (1 + torch.arange(x.shape[1]))[:, None]
+
+
+def test_every_row_of_a_fixed_number_is_looked_at() -> None:
+    for code, verdict in ((causal_twice, "holds"), (causal_and_reversed, "broken")):
+        subject = subject_of(code, "x: 2 n E -> 2 n E", "layer")
+        (seen,) = examine(subject, (Draw(),), ("causal",))
+        assert seen.verdict == verdict
+        found = {one.verdict for one in prove(subject, ("causal",)).findings}
+        assert ("holds" in found) == (verdict == "holds")
 
 
 def test_few_features_are_features() -> None:
