@@ -17,6 +17,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from .code import DoesNotFit
 from .grammar import parse
 from .names import parameters
+from .response import leaves
 from .signature import Argument, Same, Signature, SignatureError, State
 
 
@@ -84,10 +85,30 @@ class Program:
             for module in _called_module(self.call):
                 for tell in _LISTENERS:
                     tell(module)
+        before = self._inputs(given, copied=True) if _CHANGES else {}
+        found = self._called(dict(given))
+        if _CHANGES:
+            after = self._inputs(given)
+            changed = ((name, after[name], x) for name, x in before.items())
+            _CHANGES[-1].extend(one for one in changed if not _same_numbers(*one[1:]))
+        return found
+
+    def _called(self, given: dict[str, Any]) -> Any:
         if not self.by_name:
             return self.call(*given.values())
         first = [given.pop(name) for name in self.leading if name in given]
         return self.call(*first, **given)
+
+    def _inputs(self, given: Mapping[str, Any], *, copied: bool = False) -> dict[str, Tensor]:
+        """Return the tensors among these arguments, by name; states are there to be written to."""
+        states = {one.name for one in self.signature.arguments if isinstance(one.value, State)}
+        named = {name: leaves(value) for name, value in given.items() if name not in states}
+        return {
+            name if k == 0 else f"{name}[{k}]": x.clone() if copied else x
+            for name, found in named.items()
+            for k, x in enumerate(found)
+            if isinstance(x, Tensor)
+        }
 
     @cached_property
     def leading(self) -> tuple[str, ...]:
@@ -137,6 +158,26 @@ class Program:
 
 
 _LISTENERS: list[Callable[[nn.Module], object]] = []
+Changed = tuple[str, Tensor, Tensor]
+_CHANGES: list[list[Changed]] = []
+
+
+@contextmanager
+def watching_inputs() -> Iterator[list[Changed]]:
+    """Collect the inputs that programs modify: the name, the array after the call and before it.
+
+    What a law draws may be copied on its way to the code, where its axes are merged for example.
+    """
+    _CHANGES.append([])
+    try:
+        yield _CHANGES[-1]
+    finally:
+        _CHANGES.pop()
+
+
+def _same_numbers(one: Tensor, other: Tensor) -> bool:
+    """Whether two arrays of one shape hold the same numbers, NaN included."""
+    return bool(((one == other) | ((one != one) & (other != other))).all())
 
 
 @contextmanager

@@ -313,6 +313,33 @@ def test_each_law_refuses_a_planted_fault(law: str, make: Callable[[], Subject])
     assert found[0].why
 
 
+def five_in_place(x: Tensor) -> Tensor:
+    """Code of five tokens, which is given a longer copy of what is drawn."""
+    if x.shape[1] != 5:
+        raise ValueError("wanted five tokens")
+    return x.mul_(2).cumsum(1)
+
+
+def turned_in_place(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    u, v = x.chunk(2, -1)
+    return torch.cat((u * cos - v * sin, v * cos + u * sin.neg_().neg()), -1)
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "name"),
+    [
+        (five_in_place, "x: B 5 E -> B 5 E", "x"),
+        (turned_in_place, "x: B H n D, cos: n D/2, sin: n D/2 -> x", "sin"),
+    ],
+)
+def test_an_input_that_is_copied_for_the_call_is_watched_where_the_code_receives_it(
+    code: Callable[..., Tensor], line: str, name: str
+) -> None:
+    kind = "rotary" if name == "sin" else "layer"
+    (found,) = examine(adapted_as(code, line, kind=kind), laws=["no-mutation"])
+    assert (found.verdict, found.why) == ("broken", f"{name} is changed by the call")
+
+
 def test_training_is_evaluation_only_where_nothing_is_drawn() -> None:
     (right,) = examine(layer(), laws=["training-is-evaluation"])
     assert right.verdict == "holds", right.why
