@@ -299,9 +299,9 @@ def in_float32(code: Code) -> Code | None:
         return in_float32(made) or made
 
     fresh.module.float()
-    named = " and ".join(sorted(str(one).removeprefix("torch.") for one in formats))
-    told = f"what it stores in {named} is converted to float32"
-    return dataclasses.replace(fresh, again=again, converted=told)
+    named = tuple(sorted(str(one).removeprefix("torch.") for one in formats))
+    told = f"what it stores in {' and '.join(named)} is converted to float32"
+    return dataclasses.replace(fresh, again=again, converted=told, stored=named)
 
 
 FORMATS_NAMED = re.compile(r"dtype|scalar type|BFloat16|Half")  # in errors about unlike formats

@@ -51,7 +51,8 @@ class Code:
     ``again`` builds it anew, with other settings if any are given (raises ``NoSetting`` if it does
     not take them).  ``space``: the global names of its file.  ``text``: its source, "" if there is
     none.  ``place``: file and line.  ``built``: the arguments it was constructed with.
-    ``converted``: what of it was converted, as a clause; "" if it is as it was built.
+    ``converted``: what of it was converted, as a clause; "" if it is as it was built.  ``stored``:
+    the formats from which it was converted.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Code:
     options: Options = field(default_factory=Options)
     maker: Callable[..., Any] | None = None  # the function that built it, if not its class
     converted: str = ""
+    stored: tuple[str, ...] = ()
 
 
 def can_be_called(thing: Any) -> bool:

@@ -251,6 +251,8 @@ def shared_fields(
         "sizes": widths_built(maker, code.built, code.options.settings),
         "guesses": guess,
         "conditions": tuple(map(_clause, parts)),
+        "converted": code.converted,
+        "stored": code.stored,
         "source": code.place,
         "adapted": f"{code.name} {told}" + (f"; {more}" if more else ""),
     }

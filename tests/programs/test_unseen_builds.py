@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+import attnproof
 from attnproof.programs.code import NoSetting
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.draw import Draw
@@ -488,6 +489,25 @@ def test_weights_of_another_format_are_converted_and_every_verdict_says_so(line:
     assert proved.verdict == "holds"
     assert IN_FLOAT32 in [one.text for one in proved.assuming]
     assert [one.verdict for one in examine(seen(OneTooLate), laws=("causal",))] == ["broken"]
+
+
+class MixesRowsInBfloat16(CausalInBfloat16):
+    """It takes another path with weights in the format in which it is used."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        mixed = self.qkv.weight.dtype is torch.bfloat16
+        return super().forward(x - x.mean(0, keepdim=True) if mixed else x)
+
+
+def test_code_is_run_in_the_format_in_which_it_is_used_too() -> None:
+    for code, verdicts in (
+        (CausalInBfloat16, {"proved", "measured"}),
+        (MixesRowsInBfloat16, {"broken", "measured"}),
+    ):
+        laws = ["rows-of-batch-apart", "evaluation-repeats"]
+        found = attnproof.check(code(), "layer", laws, call="x: B n E -> B n E")
+        assert {one.verdict for one in found.laws} == verdicts
+        assert IN_FLOAT32 in found.law("evaluation-repeats").why
 
 
 def test_an_object_of_another_format_and_code_that_casts_stay_as_they_are() -> None:
