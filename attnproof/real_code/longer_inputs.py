@@ -227,6 +227,8 @@ def lengths_of(subject: Subject) -> Places:
             named = _Named(heard, asked, _tables_alike(subject), sizes)
             beyond = [one for letter in letters if letter in "Bn" for one in named.along(letter)]
         found += beyond
+        ends = (subject.only_length - 1, subject.only_length)  # laws may append a token
+        found += [Longer({"n": n}) for n in ends if n > 0 and _takes(call, {"B": 1, "n": n})]
     kept = {
         tuple(sorted(one.at.items())): replace(one, at=_of_law(subject, one.at))
         for one in found
@@ -349,6 +351,8 @@ class _Named:
                     yield Longer(at, alike=self.alike)
                     if at[letter] == n:  # it rejects more, and a law may need more
                         no.add(n)
+                        if letter == "n" and n - APPENDED >= SHORT:
+                            yield Longer({**at, letter: n - APPENDED}, alike=self.alike)
                     enough = at[letter] > n and work(self.alone.subject, at) <= CHEAP_VALUES
                     break
                 if tried and len(no) < REFUSALS:
