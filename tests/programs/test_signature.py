@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 import attnproof
 from attnproof.cli import main
+from attnproof.programs.as_read import with_mask
 from attnproof.programs.draw import Draw
 from attnproof.programs.grammar import parse
 from attnproof.programs.layout import laid_out, read_back
@@ -259,7 +260,7 @@ def causal_twice(x: Tensor) -> Tensor:
 
 def test_every_row_of_a_fixed_number_is_looked_at() -> None:
     for code, verdict in ((causal_twice, "holds"), (causal_and_reversed, "broken")):
-        subject = subject_of(code, "x: 2 n E -> 2 n E", "layer")
+        subject = with_mask(subject_of(code, "x: 2 n E -> 2 n E", "layer"), "attention:causal=true")
         (seen,) = examine(subject, (Draw(),), ("causal",))
         assert seen.verdict == verdict
         found = {one.verdict for one in prove(subject, ("causal",)).findings}
