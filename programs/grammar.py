@@ -106,7 +106,24 @@ def _call(text: str, whole: str) -> Signature:
         raise SignatureError(f"wanted a key for each value, such as {{out: B n E}}, in {whole!r}")
     if not any(one.axes is not None for one in results):
         raise SignatureError(f"wanted at least one array in the result, got {told!r}")
+    _require_known(arguments, results, whole)
     return Signature(arguments, results, mapping)
+
+
+def _require_known(
+    arguments: tuple[Argument, ...], results: tuple[Argument, ...], whole: str
+) -> None:
+    """Refuse a result of one letter that no argument has beside arrays: a misspelt name."""
+    arrays = [array for one in arguments for array in one.arrays]
+    letters = {c for one in (*arrays, *arguments) for c in (*one.letters, *one.lengths)}
+    for one in results:
+        told = " ".join(map(str, one.axes or ()))
+        plain = not one.name and not one.kind and _LETTER.fullmatch(told)
+        if arrays and plain and told not in letters:
+            raise SignatureError(
+                f"wanted axes, or the name of an array before the arrow, such as "
+                f"{', '.join(array.name for array in arrays)}; got {told!r} in {whole!r}"
+            )
 
 
 def _with_clause(call: Signature, told: str, whole: str) -> Signature:
@@ -212,10 +229,16 @@ def _argument(part: str, whole: str) -> Argument:
     if rest[0] == ":":
         return _array(name[0], told, whole)
     if told.startswith("(") and ":" in told and told.endswith(")"):
-        return Argument(
-            name[0], parts=tuple(_argument(p, whole) for p in _parts(told[1:-1], whole))
-        )
+        return Argument(name[0], parts=_items(told, whole))
     return Argument(name[0], value=_value(told, whole))
+
+
+def _items(told: str, whole: str) -> tuple[Argument, ...]:
+    """Parse the items of a tuple of arrays, which may be such tuples themselves."""
+    return tuple(
+        Argument("", parts=_items(part, whole)) if part[0] == "(" else _argument(part, whole)
+        for part in _parts(told[1:-1], whole)
+    )
 
 
 def _value(told: str, whole: str) -> Any:

@@ -268,7 +268,7 @@ class Argument:
     def text(self) -> str:
         """The part as it is written."""
         if self.parts:
-            return f"{self.name} = ({', '.join(map(str, self.parts))})"
+            return f"{self.name}{' = ' * bool(self.name)}({', '.join(map(str, self.parts))})"
         if self.axes is None:
             if isinstance(self.value, State):
                 return f"{self.name} = {self.value}" if self.value.start else self.name

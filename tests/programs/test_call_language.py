@@ -349,6 +349,13 @@ def by_neighbours(q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor) -> 
     return (neighbours(q, cos, sin) @ neighbours(k, cos, sin).mT).softmax(-1) @ v
 
 
+def by_tuples(q: Tensor, k: Tensor, v: Tensor, tables: Any) -> Tensor:
+    """The same as by_cosines: a number that is added to all scores of a head changes nothing."""
+    (cos, sin), shift = tables
+    scores = (q * cos + halves(q) * sin) @ (k * cos + halves(k) * sin).mT
+    return (scores + shift[:, None, None]).softmax(-1) @ v
+
+
 def by_positions(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> Tensor:
     angles = torch.cat(2 * (angles_of(positions, q.shape[-1]),), -1)[:, None]
     return by_cosines(q, k, v, angles.cos(), angles.sin())
@@ -381,6 +388,11 @@ SINKS = "Q: n G H D, K: n G D, V: n G D, S: G H constant, sm_scale: scale -> n (
         (by_matrices, MATRICES, "table of each pair, base 10000, made here"),
         (by_cosines, f"{QKV}, cos: n D, sin: n D -> B H n D", "halves alike"),
         (by_neighbours, f"{QKV}, cos: n D, sin: n D -> B H n D", "neighbours alike"),
+        (
+            by_tuples,
+            f"{QKV}, tables = ((cos: n D, sin: n D), shift: H constant) -> B H n D",
+            "halves alike",
+        ),
         (by_positions, f"{QKV}, positions: B n -> B H n D", "positions count from 0"),
     ],
 )
