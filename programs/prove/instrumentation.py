@@ -66,6 +66,7 @@ class _Marking(ast.NodeTransformer):
     def __init__(self, sites: list[Site]) -> None:
         self.sites = sites
         self.called: set[int] = set()  # functions, by id
+        self.discarded: set[int] = set()  # expressions that are statements, by id
 
     def _site(self, node: ast.AST, sign: str, targets: tuple[Any, ...] = ()) -> int:
         self.sites.append(Site(sign, shortened(ast.unparse(node)), targets))
@@ -199,6 +200,10 @@ class _Marking(ast.NodeTransformer):
             node.args = [recorded(first, k, one) for k, one in enumerate(node.args)]
         return node
 
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        self.discarded.add(id(node.value))  # such an answer decides nothing
+        return self.generic_visit(node)
+
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if id(node) in self.called or not isinstance(node.ctx, ast.Load):
             return self.generic_visit(node)
@@ -213,7 +218,7 @@ class _Marking(ast.NodeTransformer):
         """Return a query of an array or of torch that records its answer."""
         name = asked.attr if isinstance(asked, ast.Attribute) else getattr(asked, "id", "")
         known = not isinstance(asked, ast.Name | ast.Attribute) or hasattr(builtins, name)
-        if known or name in FIXED_QUERIES:
+        if known or name in FIXED_QUERIES or id(node) in self.discarded:
             return self.generic_visit(node)
         site = self._site(node, "asks")
         self.generic_visit(node)
