@@ -25,6 +25,11 @@ UNKNOWN_MODULES = (
 )
 
 
+def _shorten(module: nn.Module, dtype: torch.dtype) -> None:
+    """Cast as the law says: ``to(dtype)`` would also discard the imaginary part of a table."""
+    (module.bfloat16 if dtype is torch.bfloat16 else module.half)()
+
+
 @contextlib.contextmanager
 def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
     """Cast modules in place; their parameters and buffers are restored afterwards."""
@@ -34,7 +39,7 @@ def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
     buffers = [(part, dict(part.named_buffers(recurse=False))) for part in parts]
     try:
         for module in modules:
-            module.to(dtype)
+            _shorten(module, dtype)
         yield
     finally:
         for parameter, data in weights:
@@ -202,7 +207,7 @@ def _cast_before(own: nn.Module, dtype: torch.dtype) -> Iterator[None]:
     def shorten(module: nn.Module) -> None:
         if module not in seen:
             seen.update(module.modules())
-            module.to(dtype)
+            _shorten(module, dtype)
 
     shorten(own)
     with listening_to_modules(shorten):

@@ -132,6 +132,27 @@ def test_a_cast_is_undone() -> None:
     assert module.omega is before
 
 
+class OfComplexTable(torch.nn.Module):
+    """A table of complex numbers, which a cast to a shorter format leaves as they are."""
+
+    def __init__(self, omega: Tensor) -> None:
+        super().__init__()
+        angles = torch.arange(4096)[:, None] * omega
+        self.register_buffer("table", torch.polar(torch.ones_like(angles), angles))
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)).contiguous())
+        turned = pairs * self.get_buffer("table")[positions][:, None]
+        return torch.view_as_real(turned).flatten(-2).type_as(x)
+
+
+def test_a_complex_table_survives_what_a_table_of_angles_does_not() -> None:
+    kept = OfComplexTable(OMEGA.float())
+    assert verdict("survives-casting", code(kept, 8, module=kept)).verdict == "holds"
+    rounded = InBuffer()
+    assert verdict("survives-casting", code(rounded, 8, module=rounded)).verdict == "broken"
+
+
 def test_bounds_grow_with_the_dtype_the_position_and_the_terms() -> None:
     short, long = rounding_of(torch.bfloat16), rounding_of(torch.float64)
     assert short.score(1, 1, 5, 3) > rounding_of(torch.float32).score(1, 1, 5, 3)
