@@ -257,7 +257,8 @@ def _lengths(subject: Subject) -> dict[str, int]:
         found |= ROTATED
     if isinstance(subject, Attention):
         found |= {"D": subject.width or 4}
-    return {**found, "n": 4} if isinstance(subject, (Additive, Layer)) else found
+    several = isinstance(subject, (Additive, Layer)) or "image" in subject.given  # rows of an image
+    return {**found, "n": 4} if several else found
 
 
 def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any:
