@@ -123,8 +123,9 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
             yield [without_implied_roles(", ".join(told))]
             if any(SCORES.fullmatch(one.name) for one in known):  # heads may differ from its own
                 yield [without_implied_roles(", ".join(told)).replace(": B H", ": B G")]
-            elif heads and len(known) == 1 and roles[0] == "tokens":  # it may be scores
-                yield [f"{known[0].name}: {axes} r n tokens" for axes in ("B H", "B")]
+            elif len(known) == 1 and roles[0] == "tokens":  # it may be scores, or words
+                scores = [f"{known[0].name}: {axes} r n tokens" for axes in ("B H", "B")]
+                yield scores if heads else [f"{known[0].name}: B n ids"]
             if not set(TOKENS) & set(roles):
                 named = True
                 break

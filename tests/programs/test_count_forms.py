@@ -121,6 +121,11 @@ class Whole(nn.Module):
         return self.get_buffer("pe")
 
 
+def causal_of_words(seq: Tensor) -> Tensor:
+    _, length = seq.shape
+    return torch.ones(1, length, length).tril().bool()
+
+
 LINES: dict[str, tuple[str, Any, str]] = {
     "lengths of queries and keys": ("bias", BIASES["f(T, S)"], "T = r, S = n -> H r n"),
     "heads and a length": ("bias", BIASES["f(heads, T)"], "heads = H, n = n -> H n n"),
@@ -163,6 +168,7 @@ LINES: dict[str, tuple[str, Any, str]] = {
         lambda x: torch.ones(x.shape[1], x.shape[1]).tril(),
         "x: B n E -> n n keep",
     ),
+    "a mask of words": ("mask", causal_of_words, "seq: B n ids -> 1 n n keep"),
     "no arguments": ("mask", Triangle, "-> n n keep; built with size = n"),
     "a table of a length": ("additive", table, "length = n, width = E -> n E"),
     "a table of positions": (
