@@ -259,7 +259,7 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
         tried,
         like,
         asked=bool(kind),
-        line=suggested_call(code.call, like),
+        line=suggested_call(code.call, like, projects=_has_parameters(code)),
         lacks=next(filter(None, (advice_on(code, told) for told in tried.values())), ""),
         built=code.module is not None,
     )

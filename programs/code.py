@@ -117,8 +117,9 @@ def _written(thing: Any) -> Any:
 @functools.lru_cache(16)  # for a class, inspect parses the whole file on each call
 def _source(target: Any) -> tuple[str, str]:
     """The source of a function or class, and its place; "" for either that is not found."""
+    target = inspect.unwrap(target)
     try:
-        text = inspect.getsource(inspect.unwrap(target))
+        text = inspect.getsource(target)
     except (OSError, TypeError):
         text = ""
     try:

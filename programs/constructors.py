@@ -66,7 +66,7 @@ VALUES_BY_NAME: dict[str, Any] = {
     r"(\w+_)?shape": (SIDE, SIDE),
     r"(qk_|attn_|softmax_|logit_)?scale|(init_)?temp|tau": 1.0,
     r"(\w+_)?max_dist(ance)?|(\w+_)?num_buckets": 32,
-    r"(dim|d)_(in|out|model|emb\w*)|(\w+_)?feats?": SIZES["embed"],
+    r"(dim|d)_(in|out|model|emb\w*)|(\w+_)?feats?|n_(attn|att|inner|units)": SIZES["embed"],
     r"(\w+_)?(vocab(ulary)?|num_embeddings|n_words)(_size)?": 50,
     r"(\w+_)?eps(ilon)?": 1e-6,
     r"(\w+_)?max_(\w+_)?(len|length|pos|positions|tokens|patches|frames|steps)": SIZES["length"],
@@ -166,6 +166,11 @@ def build(
     assert first is not None
     if unsaid := _required_but_none(cls, given, placed(cls, options.settings)):
         raise _unknown(cls, unsaid[0].name) from first
+    if isinstance(first, AttributeError):
+        for name, value in given.items():
+            if value is first.obj and name in CONFIGS:
+                told = f"{first}; give settings={{'{name}.{first.name}': ..}}"
+                raise DoesNotFit(told) from first
     raise first
 
 

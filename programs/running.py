@@ -8,6 +8,7 @@ import math
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -70,8 +71,14 @@ def in_a_line(error: Exception, most: int = 300) -> str:
 
 
 def text_of(error: Exception, most: int) -> str:
-    """Return the text of an error in one line of at most ``most`` characters."""
-    return " ".join(str(error).split())[:most]
+    """Return the text of an error in one line of at most ``most`` characters.
+
+    An error without a text, as of an ``assert`` without one, is told by the line that raised it.
+    """
+    told = str(error) or "".join(
+        one.line or "" for one in traceback.extract_tb(error.__traceback__)[-1:]
+    )
+    return " ".join(told.split())[:most]
 
 
 def seeded(seed: int) -> None:

@@ -308,6 +308,19 @@ def test_a_line_to_correct_is_of_the_kind(kind: str, line: str) -> None:
     assert suggested_call(lambda: None, kind) == ""
 
 
+def test_a_condition_is_no_cosine_and_projections_take_tokens() -> None:
+    def block(x: Tensor, c: Tensor) -> None: ...
+    def rotate(x: Tensor, c: Tensor, s: Tensor) -> None: ...
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> None: ...
+
+    assert suggested_call(block, "layer") == "x: B n E, c = ? -> B n E"
+    assert suggested_call(rotate, "rotary") == "x: B H n D, c: n D cos, s: n D sin -> x"
+    of_heads = "query: B H r D, key: B H n D, value: B H n D -> B H r D"
+    assert suggested_call(attend, "attention") == of_heads
+    of_tokens = "query: B n E, key: B n E, value: B n E -> B n E"
+    assert suggested_call(attend, "attention", projects=True) == of_tokens
+
+
 def test_a_table_with_a_number_for_each_channel_is_not_one_for_each_pair() -> None:
     line = "query: B H n D, key: B G n D, rope: n D cis -> query, key"
     assert adapted_as(apply_rotary_emb).line == line
