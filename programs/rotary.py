@@ -105,7 +105,7 @@ def with_limits(way: Rotating) -> Rotating:
     def moved(width: int, *places: int) -> int:
         """Return how many channels differ between the first and last position; -1 on an error."""
         made = replace(way, code=way.code.again(), width=width)
-        x = torch.randn(1, 1, 1, width, generator=torch.Generator().manual_seed(1))
+        x = torch.randn(1, heads, 1, width, generator=torch.Generator().manual_seed(1))
         shape = (1, 1, way.axes) if way.axes else (1, 1)
         xs = [x.clone() for _ in way.vectors]
         try:
@@ -116,6 +116,7 @@ def with_limits(way: Rotating) -> Rotating:
             return -1
         return int((first != last).sum()) if first.shape == last.shape else -1
 
+    heads = way.code.options.heads or 1
     source = way.signature.source
     counted = source is not None and not any(role(one) in PLACES for one in source.call.arrays)
     running = way.starts  # then it is given all earlier tokens
@@ -135,7 +136,8 @@ def with_limits(way: Rotating) -> Rotating:
 
 def depends_on_length(way: Rotating) -> bool:
     """Whether a result depends on the number of tokens, as with a scale that has a midpoint."""
-    x = torch.randn(1, 1, 8, way.width, generator=torch.Generator().manual_seed(2))
+    heads = way.code.options.heads or 1
+    x = torch.randn(1, heads, 8, way.width, generator=torch.Generator().manual_seed(2))
     at = torch.arange(8)[None]
     try:
         few, many = (

@@ -80,7 +80,8 @@ def frequencies_of(positions: Tensor, angles: Tensor, radius: Tensor) -> tuple[T
 Call = Callable[[Tensor, Tensor], Tensor]
 Point = tuple[float, ...]  # coordinates of a position; one if the code has one axis
 FURTHEST = 1 << 16
-STEPS = (1.0, 2.0**-3, 2.0**-6, 2.0**-9)  # between positions: the last resolves up to 1600 radians
+# Between positions: the last resolves up to 100,000 radians.
+STEPS = (1.0, 2.0**-3, 2.0**-6, 2.0**-9, 2.0**-12, 2.0**-15)
 SHORT = (torch.bfloat16, torch.float16)
 LADDER = 1.1  # radians per position; the first pair of a ladder rotates by 1
 FASTEST = 64.0  # radians per position, reached by pixel coordinates, if speeds cannot be measured
@@ -229,7 +230,8 @@ def speeds(subject: Rotary, draw: Draw) -> Tensor:
     A vector rotated by a step s is 2 sin(ωs/2) from where it was, so that a step determines ω up to
     π/s, and underestimates it beyond.  So ever shorter steps are tried, also on a fresh copy of
     code for integer positions, which may accept them; if it rejects or rounds them, ω is known up
-    to π.
+    to π.  Steps along one axis and along all are taken: of a pair that rotates by several, the
+    speeds may cancel along all.
     """
     found = torch.zeros(subject.width, dtype=torch.float64)
     other = fractional(subject)
@@ -238,7 +240,8 @@ def speeds(subject: Rotary, draw: Draw) -> Tensor:
         code = subject if step == 1 else other
         if code is None:
             break
-        points = [point(code, subject.first), point(code, subject.first + step)]
+        start, axes = point(code, subject.first), range(code.axes if code.axes > 1 else 0)
+        points = [start, *(shifted(start, step, axis) for axis in (None, *axes))]
         for call in dict.fromkeys((code.rotate, code.rotate_key)):
             try:
                 both = matrices(code, call, points, draw)
@@ -247,8 +250,8 @@ def speeds(subject: Rotary, draw: Draw) -> Tensor:
                     raise
                 return found  # only integer positions are accepted
             size = both[0].norm(dim=-1).clamp(min=torch.finfo(torch.float64).tiny)
-            chord = ((both[1] - both[0]).norm(dim=-1) / size).nan_to_num(nan=2.0).clamp(max=2.0)
-            angle = 2 * torch.asin(chord / 2).amax(0) - (noise if step < 1 else 0.0)
+            chord = ((both[1:] - both[0]).norm(dim=-1) / size).nan_to_num(nan=2.0).clamp(max=2.0)
+            angle = 2 * torch.asin(chord / 2).amax((0, 1)) - (noise if step < 1 else 0.0)
             found = torch.maximum(found, angle / step)
     return found
 

@@ -98,6 +98,8 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
                     for by in (1, 4, 29, 1900)
                     if reach.contains(reach.low + 2 + by)
                 ]
+                if not ways:
+                    return undecided(reach.why or f"it has no position above {reach.high}")
                 found = matrices(subject, subject.rotate, [start, *ways], draw)
                 apart = float((found[1:] - found[0]).abs().max())
                 if apart == 0.0:
