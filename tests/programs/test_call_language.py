@@ -353,7 +353,8 @@ def by_tuples(q: Tensor, k: Tensor, v: Tensor, tables: Any) -> Tensor:
     """The same as by_cosines: a number that is added to all scores of a head changes nothing."""
     (cos, sin), shift = tables
     scores = (q * cos + halves(q) * sin) @ (k * cos + halves(k) * sin).mT
-    return (scores + shift[:, None, None]).softmax(-1) @ v
+    found: Tensor = (scores + shift[:, None, None]).softmax(-1) @ v
+    return found
 
 
 def by_positions(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> Tensor:

@@ -71,7 +71,7 @@ class OfImages(nn.Module):
         x = x + self.placed * torch.arange(h)[:, None, None]
         q, k, v = self.qkv(x.flatten(1, 2)).chunk(3, -1)
         found: Tensor = functional.scaled_dot_product_attention(q, k, v)
-        return found.unflatten(1, (h, w))
+        return found.reshape(x.shape)
 
 
 def test_an_image_has_several_rows() -> None:

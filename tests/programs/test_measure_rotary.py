@@ -143,7 +143,7 @@ class OfComplexTable(torch.nn.Module):
         self.register_buffer("table", torch.polar(torch.ones_like(angles), angles))
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)).contiguous())
+        pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2).contiguous())
         turned = pairs * self.get_buffer("table")[positions][:, None]
         return torch.view_as_real(turned).flatten(-2).type_as(x)
 

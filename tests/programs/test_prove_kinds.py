@@ -180,13 +180,16 @@ def test_settings_are_no_condition() -> None:
     assert not told(found)
 
 
+asserted: Callable[..., Any] = torch._assert
+
+
 def test_an_answer_that_nobody_takes_is_no_condition() -> None:
     def asserting(x: Tensor) -> Tensor:
-        torch._assert(x.shape[-1] == 4, "wanted 4 features")
+        asserted(x.shape[-1] == 4, "wanted 4 features")
         return 2 * x
 
     def answered(x: Tensor) -> Tensor:
-        return 2 * x if torch._assert(x.shape[-1] == 4, "wanted 4 features") is None else x
+        return 2 * x if asserted(x.shape[-1] == 4, "wanted 4 features") is None else x
 
     assert not told(of_rows(asserting))
     assert told(of_rows(answered))
