@@ -53,7 +53,15 @@ SUMS = ("mm", "mv", "dot", "sum", "mean", "var", "norm", "softmax", "linear", "c
 
 
 class NotDeterministic(RuntimeError):
-    """Two equal calls gave different results, so that nothing can be compared."""
+    """Two equal calls, of the code with this name, gave different results."""
+
+    def __init__(self, gap: float, name: str = "") -> None:
+        self.gap = gap
+        why = "it draws random numbers, or keeps state between calls" if name else ""
+        of = f" of {name}" if name else ""
+        super().__init__(
+            f"two equal calls{of} differ by {gap:.3g}: {why or 'see evaluation-repeats'}"
+        )
 
 
 @cache
@@ -193,6 +201,20 @@ class OutOfRange(Watching):
         return result
 
 
+class OperationNames(Watching):
+    """Collects the names of the operations of some code."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.add(_name(func))
+        return func(*args, **(kwargs or {}))
+
+
 def _name(func: Any) -> str:
     """Return ``add`` for ``aten.add.Tensor`` and for ``aten.add_.Scalar``."""
     return str(func).removeprefix("aten.").split(".")[0].removesuffix("_")
@@ -266,7 +288,7 @@ def allowance(
     size = float(finite.abs().max()) if output.numel() else 0.0
     again = gap(call(*(one.clone() for one in inputs)), output) if moved else 0.0
     if again > factor * unit * size and not output.isnan().any():
-        raise NotDeterministic(f"two equal calls differ by {again:.3g}: see evaluation-repeats")
+        raise NotDeterministic(again)
     response = 0.0
     for turn in range(moved):
         near = [_moved(one, 2 * unit, draw, 9000 + 10 * turn + n) for n, one in enumerate(inputs)]

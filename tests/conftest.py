@@ -239,6 +239,9 @@ def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     gates = import_module("attnproof.programs.prove.gate")  # its function has its name
     monkeypatch.setattr(gates, "WORK", {name: work // PART for name, work in gates.WORK.items()})
     monkeypatch.setattr(gates, "SECONDS", SECONDS)
+    beyond = import_module("attnproof.programs.equal.beyond")
+    for name in ("WORK", "TOTAL"):
+        monkeypatch.setattr(beyond, name, getattr(beyond, name) // PART)
     measure = import_module("attnproof.programs.equal.measure")
     tried = import_module("attnproof.programs.equal.inputs").lengths_tried
     monkeypatch.setattr(measure, "lengths_tried", lambda both: tried(both)[::3])

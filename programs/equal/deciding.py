@@ -27,6 +27,7 @@ from ..prove.proving import Traced
 from ..response import CANCELLED
 from ..signature import SignatureError
 from ..subjects import Pair
+from .beyond import FEATURES, compare_at_longer, larger_inputs_condition
 from .inputs import UNRELATED, table_relations
 from .matching import Divergence, divergence
 from .measure import NumericComparison, compare_numerically, edge_case_remarks
@@ -43,7 +44,6 @@ NOT_A_FUNCTION = (
     CHANGES,
     OVERWRITES,
 )  # reasons given for code that is not a function of its inputs
-FEATURE_LETTERS = "DEFCPVd"  # letters of lengths that code often fixes
 
 
 @dataclass(frozen=True)
@@ -137,14 +137,7 @@ def _with_tables(both: ProgramPair, seed: int) -> tuple[ProgramPair, NumericComp
 
 def _decide(both: ProgramPair, comparison: NumericComparison, options: _Options) -> Verdict:
     if comparison.counterexample is not None:
-        return Verdict(
-            both,
-            "counterexample",
-            _difference_text(both, comparison),
-            counterexample=comparison.counterexample,
-            comparison=comparison,
-            parted=divergence(both),
-        )
+        return _different(both, comparison)
     if not comparison.tried:
         return Verdict(
             both,
@@ -170,6 +163,11 @@ def _decide(both: ProgramPair, comparison: NumericComparison, options: _Options)
     if any(told in why for told in NOT_A_FUNCTION):
         return Verdict(both, "undecided", why, **more)
     more["parted"] = divergence(both)
+    options.begin("longer inputs")
+    below = compare_at_longer(both, options.seed, comparison)
+    if comparison.counterexample is not None:
+        return _different(both, comparison)
+    below += larger_inputs_condition(both, options.seed, comparison)
     upto = f"lengths up to {comparison.longest}"
     options.begin("finite fields")
     (field,) = exact(subject, seed=options.seed)
@@ -177,17 +175,28 @@ def _decide(both: ProgramPair, comparison: NumericComparison, options: _Options)
         return Verdict(both, "counterexample", field.why, counterexample=field.witness, **more)
     if field.verdict == "holds":
         told = f"{field.why}; the same in floating point at {upto}; not proved: {why}"
-        return Verdict(both, "exact", told, _conditions(both), **more)
+        return Verdict(both, "exact", told, (*below, *_conditions(both)), **more)
     formats = " and ".join(comparison.formats)
     rounding = f"up to rounding{CANCELLATION if comparison.cancels else ''}"
     calls = f"the same in {comparison.tried} calls"
     told = f"{calls}, at {upto}, in {formats}, {rounding}; not proved: {why}"
-    return Verdict(both, "measured", told, _conditions(both), **more)
+    return Verdict(both, "measured", told, (*below, *_conditions(both)), **more)
 
 
 CANCELLATION = (
     f", where numbers cancel up to {CANCELLED} times its observed effect, which is not a bound"
 )
+
+
+def _different(both: ProgramPair, comparison: NumericComparison) -> Verdict:
+    return Verdict(
+        both,
+        "counterexample",
+        _difference_text(both, comparison),
+        counterexample=comparison.counterexample,
+        comparison=comparison,
+        parted=divergence(both),
+    )
 
 
 def _prove(both: ProgramPair, subject: Pair, options: _Options) -> tuple[Traced, Finding | None]:
@@ -209,7 +218,7 @@ def _prove(both: ProgramPair, subject: Pair, options: _Options) -> tuple[Traced,
 def fixed_letter_choices(both: ProgramPair) -> Sequence[str]:
     """Return choices of letters to fix: none, features, heads as well, rows as well."""
     letters = [c for one in both.inputs for c in one.letters if c.isalpha()]
-    features = "".join(c for c in dict.fromkeys(letters) if c in FEATURE_LETTERS)
+    features = "".join(c for c in dict.fromkeys(letters) if c in FEATURES)
     heads = "".join(c for c in dict.fromkeys(letters) if c in "HG")
     rows = "B" * ("B" in letters)
     return tuple(dict.fromkeys(("", features, features + heads, features + heads + rows)))

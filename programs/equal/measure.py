@@ -54,12 +54,12 @@ class NumericComparison:
     """What was observed: the largest difference, its bound, and where the programs differ.
 
     ``how``: the way of calling there, or the choice of weights, if not ordinary.  ``tried``: the
-    number of calls that were compared, ``longest``: their largest length, ``formats``: their
-    dtypes.  ``raises``: lengths at which only one program raises, and the error.  ``overflows``:
-    where results are non-finite at different entries on large inputs, which does not count as a
-    difference.  ``dtype_remarks``: for inputs of each format, the dtypes of the results, if they
-    differ.  ``cancels``: a difference was met that only the observed effect of rounding explains,
-    since numbers cancel.
+    number of calls that were compared, ``longest``: their largest length, ``reached``: that of each
+    letter, ``formats``: their dtypes.  ``raises``: lengths at which only one program raises, and
+    the error.  ``overflows``: where results are non-finite at different entries on large inputs,
+    which does not count as a difference.  ``dtype_remarks``: for inputs of each format, the dtypes
+    of the results, if they differ.  ``cancels``: a difference was met that only the observed effect
+    of rounding explains, since numbers cancel.
     """
 
     error: float = 0.0
@@ -71,6 +71,7 @@ class NumericComparison:
     result: int = 0
     tried: int = 0
     longest: int = 0
+    reached: dict[str, int] = field(default_factory=dict)
     formats: tuple[str, ...] = ()
     raises: str = ""
     overflows: str = ""
@@ -134,7 +135,11 @@ class ComparedResult:
 
             with torch.no_grad():
                 floats = [given[n] for n in moved]
-                total += allowance(call, *floats, draw=self.draw).value / 2
+                try:
+                    total += allowance(call, *floats, draw=self.draw).value / 2
+                except NotDeterministic as error:
+                    own = self.pair.first if side == "first" else self.pair.second
+                    raise NotDeterministic(error.gap, own.program.name) from None
                 if off > total and math.isfinite(off):
                     inside += CANCELLED * moved_inside(call, *floats, draw=self.draw)
         return max(total, inside), total < off <= inside
@@ -180,13 +185,13 @@ def compare_numerically(both: ProgramPair, seed: int = 0) -> NumericComparison:
     """
     found = NumericComparison()
     for dtype in FORMATS:
-        with _arranged(both, dtype):
+        with arranged_as(both, dtype):
             before = found.tried
             for at in lengths_tried(both):
                 for k, description in ((0, ""), (1, LARGE_INPUTS)):
-                    values = _drawn_or_none(both, at, Draw(seed + k, dtype))
+                    values = drawn_or_none(both, at, Draw(seed + k, dtype))
                     values = scaled(values, 8.0) if description else values
-                    _compare_at(
+                    compare_at(
                         both, at, values, Draw(seed + k, dtype), found, description=description
                     )
                     if found.counterexample is not None:
@@ -194,12 +199,12 @@ def compare_numerically(both: ProgramPair, seed: int = 0) -> NumericComparison:
             if found.tried > before:
                 found.formats = (*found.formats, name_of(dtype))
     if found.tried:
-        with _arranged(both, FORMATS[0]):
+        with arranged_as(both, FORMATS[0]):
             _compare_unusual(both, seed, FORMATS[0], found)
     return found
 
 
-def _drawn_or_none(both: ProgramPair, at: Mapping[str, int], draw: Draw) -> tuple[Tensor, ...]:
+def drawn_or_none(both: ProgramPair, at: Mapping[str, int], draw: Draw) -> tuple[Tensor, ...]:
     """Return arrays of these lengths; none if the lengths are inconsistent."""
     try:
         return drawn(both.inputs, at, draw.seed, draw.dtype)
@@ -207,7 +212,8 @@ def _drawn_or_none(both: ProgramPair, at: Mapping[str, int], draw: Draw) -> tupl
         return ()
 
 
-def _arranged(both: ProgramPair, dtype: torch.dtype) -> AbstractContextManager[float]:
+def arranged_as(both: ProgramPair, dtype: torch.dtype) -> AbstractContextManager[float]:
+    """Convert the modules of both to this format within a context."""
     return arranged(SimpleNamespace(module=nn.ModuleList(both.modules)), dtype)
 
 
@@ -216,13 +222,13 @@ def _compare_unusual(
 ) -> None:
     """Run both at one length on unusual inputs, with unusual weights, and in unusual ways."""
     at, draw = dict(both.lengths), Draw(seed, dtype)
-    given = _drawn_or_none(both, at, draw)
+    given = drawn_or_none(both, at, draw)
     for description, values in unusual_inputs(both, given):
-        _compare_at(both, at, values, draw, found, description=description)
+        compare_at(both, at, values, draw, found, description=description)
         if found.counterexample is not None:
             return
     if any(one.kind in BINARY_MASKS for one in both.inputs):
-        _compare_at(both, at, with_first_key_hidden(both, given), draw, found, last=True)
+        compare_at(both, at, with_first_key_hidden(both, given), draw, found, last=True)
         if found.counterexample is not None:
             found.how = "with the first key hidden"
             return
@@ -230,23 +236,23 @@ def _compare_unusual(
     square = {**at, **dict.fromkeys(tokens, min((at[c] for c in tokens), default=0))}
     for way in dict.fromkeys(("strided", *WAY_TEXTS)):
         lengths = square if way == "one" else at  # shared inputs need equal shapes
-        values = _drawn_or_none(both, lengths, draw)
+        values = drawn_or_none(both, lengths, draw)
         if values:
             values = inputs_for(way, values, batch_axes(both))
-        _compare_at(both, lengths, values, draw, found, way=way)
+        compare_at(both, lengths, values, draw, found, way=way)
         if found.counterexample is not None:
             found.how = WAY_TEXTS[way]
             return
     with random_weights(both.modules) as drawn_anew:
         if drawn_anew:
-            _compare_at(both, at, given, draw, found)
+            compare_at(both, at, given, draw, found)
     if found.counterexample is not None:
         found.how = "with other weights"
         return
     weights = trainable(both.modules)
     for some in (weights, *([one] for one in weights[:MAX_ZEROED])) if weights else ():
         with zeroed(some):
-            _compare_at(both, at, given, draw, found, description="weights that are 0")
+            compare_at(both, at, given, draw, found, description="weights that are 0")
         if found.counterexample is not None:
             found.how = "with weights that are 0"
             return
@@ -256,7 +262,7 @@ def _values(shared: Sequence[Shared], drawings: Sequence[Tensor]) -> dict[str, T
     return {one.name: x for one, x in zip(shared, drawings, strict=True)}
 
 
-def _compare_at(
+def compare_at(
     both: ProgramPair,
     at: Mapping[str, int],
     values: Sequence[Tensor],
@@ -290,6 +296,7 @@ def _compare_at(
         return
     found.tried += 1
     found.longest = max(found.longest, *at.values(), 0)
+    found.reached = {c: max(n, found.reached.get(c, 0)) for c, n in at.items()}
     name = name_of(draw.dtype)
     if way == "plain" and name not in found.dtype_remarks:
         with torch.no_grad():
