@@ -127,6 +127,11 @@ class Exported:
         }
 
     @property
+    def written(self) -> list[Tensor]:
+        """The arrays that the code writes to, in its own memory."""
+        return [self.values[name] for name in sorted(self.state)]
+
+    @property
     def operations(self) -> int:
         """The number of operations in the graph."""
         return sum(node.op == "call_function" for node in self.nodes)

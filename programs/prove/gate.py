@@ -31,7 +31,14 @@ from ..response import OutOfRange
 from ..source_numbers import cached_functions, constants_in, is_own, numbers_of, state_of
 from .blocks import PLACE_PARTS, Place, TracedBlocks, not_traced
 from .branches import Search
-from .call_variants import ALL_WAYS, WAY_TEXTS, call_in, inputs_for, random_flat_weights
+from .call_variants import (
+    ALL_WAYS,
+    WAY_TEXTS,
+    call_in,
+    inputs_for,
+    random_flat_weights,
+    random_states,
+)
 from .comparison import CHANGES, all_results_function, result_function
 from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed, stores
@@ -297,7 +304,7 @@ def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
     own = letters_of(graph)
     run = _Run(graph, own, *_results(graph, whole=whole), Gate(letters=own))
     letters = list(dict.fromkeys(run.letters.values()))
-    with random_flat_weights(_modules(graph)):
+    with random_flat_weights(_modules(graph)), random_states(graph.exported.written):
         if letters:
             _run_beside(run, letters, seed)
         else:

@@ -77,6 +77,8 @@ class Program:
         given = iter(self.exported.in_graph_order(inputs))
         known: dict[Node, Any] = {}
         self.notes.filled = False
+        self.notes.ends.clear()
+        self.notes.unseen.clear()
         with noted(self.notes):
             for node in self.exported.nodes:
                 self.notes.masking = node in self.masking
@@ -216,9 +218,12 @@ class Program:
         """Note that numbers of earlier calls are finite, if results are computed from them."""
         arrays = [one for one in results if isinstance(one, Array)]
         named = {v.data[0] for one in arrays for v in free(one.term) if v.op == "var"}
+        named |= self.notes.unseen  # 0 times infinity is NaN
         for name, table in self.notes.states.items():
             if name in named:
                 assume(f"what earlier calls left in {table} is finite")
+        if any(name.startswith(f"{self.notes.prefix}memory_") for name in self.notes.unseen):
+            assume("memory that is not written to holds finite numbers")
 
     def _require(self, inputs: tuple[Array, ...]) -> None:
         """Check that the shapes are those the graph was traced for, up to the names of lengths."""

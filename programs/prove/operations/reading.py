@@ -57,6 +57,9 @@ class Notes:
     comparison with the code, whether the term had NaN where the code gives a number, as where it
     divides by 0 for a query that sees no key.  ``states``: for the numbers that earlier calls left
     in a table, which are others in each call, the name of that table.
+
+    For the present call, ``ends`` maps the end of each write that is as long as an input to the
+    length of its axis, and ``unseen`` has the names in keys and values that no query sees.
     """
 
     prefix: str = ""
@@ -77,6 +80,8 @@ class Notes:
     recognises: bool = False
     undefined: list[bool] = field(default_factory=list)
     states: dict[str, str] = field(default_factory=dict)
+    ends: dict[Term, Term] = field(default_factory=dict)
+    unseen: set[str] = field(default_factory=set)
 
 
 _notes: ContextVar[Notes] = ContextVar("notes")
