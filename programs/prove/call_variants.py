@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..large_arrays import LARGE
+
 WAY_TEXTS = {
     "gradients": "with inputs that require gradients",
     "trained": "with parameters as inputs",
@@ -187,9 +189,10 @@ def trainable(modules: Iterable[nn.Module]) -> list[nn.Parameter]:
 
 
 def random_states(tables: Collection[Tensor]) -> AbstractContextManager[None]:
-    """Fill the arrays that code writes to with random numbers, as from earlier calls."""
+    """Fill arrays that code writes to with random numbers, as from earlier calls, unless large."""
     generator = torch.Generator().manual_seed(11)
-    return _filled(tables, lambda x: torch.rand(x.shape, generator=generator) + 0.5)
+    small = [x for x in tables if x.numel() * x.element_size() < LARGE]
+    return _filled(small, lambda x: torch.rand(x.shape, generator=generator) + 0.5)
 
 
 def zeroed(parameters: Collection[nn.Parameter]) -> AbstractContextManager[None]:

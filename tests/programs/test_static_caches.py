@@ -258,9 +258,21 @@ class From(nn.Module):
         return found
 
 
-def compared(first: int) -> str:
+class Aliased(From):
+    """It adds a number of earlier calls, which a trace takes for a constant."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__(first)
+        self.alias = self.kept.numpy()
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = super().forward(x) + float(self.alias[0, 8, 0])
+        return found
+
+
+def compared(first: int, made: type[From] = From) -> str:
     """What is wrong with the term at random numbers of earlier calls, beside the code itself."""
-    code = From(first)
+    code = made(first)
     call = Call("call", code, (torch.randn(3, 5, 2),), ("B n E",), (code,))
     graphs = graphs_of([(call, exported(code, call.inputs, symbolic(call)))])
     before = code.kept.clone()
@@ -272,6 +284,10 @@ def compared(first: int) -> str:
 @pytest.mark.parametrize("first", [0, 1, 4])
 def test_the_term_is_compared_with_the_code_over_what_earlier_calls_left(first: int) -> None:
     assert compared(first) == ""
+
+
+def test_what_earlier_calls_left_is_not_zero_in_the_comparison() -> None:
+    assert "differ by" in compared(0, Aliased)
 
 
 @pytest.mark.parametrize("first", [1, 4])
