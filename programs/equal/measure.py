@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..prove.call_variants import WAY_TEXTS, call_in, inputs_for, random_weights
 from ..prove.running import counterexample_of, shrunk
 from ..response import (
     CANCELLED,
+    PERTURBATIONS,
     NotDeterministic,
     allowance,
     differences,
@@ -104,7 +106,9 @@ class ComparedResult:
                 return None
         return found[0], found[1]
 
-    def gap(self, values: Mapping[str, Tensor]) -> tuple[float, float, tuple[int, ...]] | None:
+    def gap(
+        self, values: Mapping[str, Tensor], *, roughly: bool = False
+    ) -> tuple[float, float, tuple[int, ...]] | None:
         """Return the largest difference, what rounding allows, and its place; None on errors."""
         both = self.sides(values)
         if both is None or not both[0].numel():
@@ -113,14 +117,18 @@ class ComparedResult:
             return math.inf, 0.0, ()
         off = entry_differences(*both)
         most = float(off.max())
-        return most, self.allowed(values, most)[0], place_of_largest(off)
+        allowed = self.allowed(values, most, roughly=roughly)[0] if most else 0.0
+        return most, allowed, place_of_largest(off)
 
-    def allowed(self, values: Mapping[str, Tensor], off: float) -> tuple[float, bool]:
+    def allowed(
+        self, values: Mapping[str, Tensor], off: float, *, roughly: bool = False
+    ) -> tuple[float, bool]:
         """Return how far rounding may separate results that are ``off`` apart.
 
         If ``off`` exceeds the derived allowance, the effect of each operation's own rounding is
         observed, because numbers may cancel.  The second result tells whether only that explains
-        the difference: it is observed, not derived.
+        the difference: it is observed, not derived.  ``roughly``: the response to other inputs and
+        the effect of cancellation are left out, which allows less and takes one call of each side.
         """
         given = self._cast(values)
         moved = [n for n, x in enumerate(given) if x.is_floating_point()]
@@ -135,12 +143,13 @@ class ComparedResult:
 
             with torch.no_grad():
                 floats = [given[n] for n in moved]
+                moves = 0 if roughly else PERTURBATIONS
                 try:
-                    total += allowance(call, *floats, draw=self.draw).value / 2
+                    total += allowance(call, *floats, draw=self.draw, moved=moves).value / 2
                 except NotDeterministic as error:
                     own = self.pair.first if side == "first" else self.pair.second
                     raise NotDeterministic(error.gap, own.program.name) from None
-                if off > total and math.isfinite(off):
+                if off > total and math.isfinite(off) and not roughly:
                     inside += CANCELLED * moved_inside(call, *floats, draw=self.draw)
         return max(total, inside), total < off <= inside
 
@@ -415,7 +424,10 @@ def _smallest(
             math.inf,
         )
     else:
-        least = shrunk(run, values)
+        least = shrunk(run, values, partial(run.gap, roughly=True))
+        told = run.gap(least)
+        if told is None or told[0] <= 4 * told[1]:  # rounding explains more than it seemed
+            least = shrunk(run, values)
         given = inputs_for(run.way, list(least.values()), batch_axes(both))  # shared inputs
         seen = counterexample_of(run, _values(both.inputs, given))
     one, other = both.first.program.name, both.second.program.name
