@@ -239,7 +239,9 @@ def _exported(call: Call, fixed: str, traces: _Traces, *, from_one: bool) -> Exp
     Two results of one call are traced once, and so is a side of a branch that is first proved to be
     the same function, and else proved by itself.
     """
-    code, place, given, free = call.code, None, call.inputs, symbolic(call, fixed)
+    code: Callable[..., Any] = call.code
+    place: int | None = None
+    given, free = call.inputs, symbolic(call, fixed)
     if call.pair is not None:
         code, place = call.pair, call.place
         given, free = in_order(given, place), in_order(free, place)
