@@ -91,8 +91,8 @@ def gap(here: Tensor, there: Tensor) -> float:
 
 def differences(here: Tensor, there: Tensor) -> Tensor:
     """Return entrywise distances: 0 for equal infinities, infinite for NaN."""
-    off = (here - there).abs().nan_to_num(nan=math.inf, posinf=math.inf)
-    return torch.where(here == there, 0.0, off)
+    off = (here - there).abs().nan_to_num_(nan=math.inf, posinf=math.inf)
+    return off.masked_fill_(here == there, 0.0)
 
 
 def place_of_largest(x: Tensor) -> tuple[int, ...]:

@@ -127,9 +127,8 @@ class Comparison:
             allowed = (here[1] + there[1]).nan_to_num(nan=0.0)
             if not off.numel():
                 continue
-            beyond = torch.where(off <= allowed, -math.inf, off - allowed)
             if bool((off > allowed).any()):
-                at = place_of_largest(beyond)
+                at = place_of_largest(torch.where(off <= allowed, -math.inf, off - allowed))
                 both = float(here[0][at]), float(there[0][at])
                 return Difference(
                     told, at, both[0], both[1], float(off[at]), float(allowed[at])
