@@ -94,9 +94,9 @@ def test_a_call_that_is_not_the_codes_is_corrected_by_the_line_and_both_runs_cou
     ran: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, told, rows = ran
-    processes = iter((subprocess.run, here))  # one in a process of its own, and no third
+    processes: Any = iter((subprocess.run, here))  # one in its own process, and no third
 
-    def run_next(command: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
+    def run_next(command: list[str], **more: Any) -> Any:
         return next(processes)(command, **more)
 
     monkeypatch.setattr(trial, "subprocess", SimpleNamespace(run=run_next))
