@@ -35,7 +35,8 @@ from .widening import widened
 # holds one number per head, where no operation relates that to the number of heads.
 FIXED = ("", "B", "GH")
 SECONDS = 10.0
-_Traces = dict[Any, Trace | str]  # what was traced, or why it was not
+# What was traced, or why it was not; with the code, so that no other has its id.
+_Traces = dict[Any, tuple[Callable[..., Any], Trace | str]]
 
 
 @dataclass(frozen=True)
@@ -245,13 +246,15 @@ def _exported(call: Call, fixed: str, traces: _Traces, *, from_one: bool) -> Exp
     if call.pair is not None:
         code, place = call.pair, call.place
         given, free = in_order(given, place), in_order(free, place)
-    key = (id(code), free, *(x.shape for x in given), from_one)
+    key = (id(code), free, *((x.shape, x.dtype) for x in given), from_one)
     if key not in traces:
+        found: Trace | str
         try:
-            traces[key] = traced(code, given, free, call.modules, from_one=from_one)
+            found = traced(code, given, free, call.modules, from_one=from_one)
         except NotTraced as error:
-            traces[key] = str(error)
-    found = traces[key]
+            found = str(error)
+        traces[key] = (code, found)
+    _, found = traces[key]
     if isinstance(found, str):
         raise NotTraced(found)
     return read(found, place)
