@@ -480,7 +480,8 @@ class OnTokens:
 def _weighted_mean(x: Tensor) -> Tensor:
     """Return the mean along the first axis, with weights that all differ."""
     many = torch.arange(1, x.shape[0] + 1, dtype=x.dtype, device=x.device)
-    return torch.tensordot(many / many.sum(), x, 1)
+    mean: Tensor = torch.tensordot(many / many.sum(), x, 1)
+    return mean
 
 
 def counts_of(keep: Tensor, one: Argument) -> Tensor:

@@ -103,6 +103,8 @@ def _behind_each_token(scene: Scene) -> Outcome | None:
     for many in only or asked or (MANY, FEW):
         if tokens is None:
             call: Callable[..., Tensor] = partial(_attended, one.attend)
+            given: tuple[Tensor, ...]
+            others: tuple[Tensor, ...]
             given, others = (scene.draw_qkv(1, many, salt=salt) for salt in (0, 50))
         else:
             call = tokens

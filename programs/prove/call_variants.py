@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..large_arrays import LARGE
+from ..state import LARGE
 
 WAY_TEXTS = {
     "gradients": "with inputs that require gradients",

@@ -315,7 +315,7 @@ def sums_of(blocks: int) -> Code:
     """The sums of blocks of 512 tokens; ``blocks`` are added, and any further ones forgotten."""
 
     def summed(x: Tensor) -> Tensor:
-        parts = x.split(512, 1)[:blocks]
+        parts = torch.split(x, 512, 1)[:blocks]
         return torch.sin(sum((part.sum(1) for part in parts), torch.zeros(())))
 
     return summed
