@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .code import Code, DoesNotFit
-from .names import USUAL_ARGUMENTS, Parameter, parameters
+from .loading.names import USUAL_ARGUMENTS, Parameter, parameters
 
 NEEDS_DEVICE = (
     "not compiled with cuda",

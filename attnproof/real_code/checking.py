@@ -33,14 +33,14 @@ import torch
 
 from ..numeric.devices import chosen
 from ..programs.as_read import is_to_be_read, mask_as_read, with_mask, with_mask_of
-from ..programs.calling import restored_settings
-from ..programs.choices import checked_under_choices, choices
+from ..programs.call_forms.choices import checked_under_choices, choices
+from ..programs.calls.supplied_inputs import mask_prefix, why_inconclusive
 from ..programs.declarations import declares, parse
-from ..programs.draw import Draw
+from ..programs.execution.calling import restored_settings
+from ..programs.execution.draw import Draw
+from ..programs.execution.running import CodeFault, fault_in, limited
 from ..programs.finding import Finding
-from ..programs.running import CodeFault, fault_in, limited
 from ..programs.subject import adapted_as
-from ..programs.supplied_inputs import mask_prefix, why_inconclusive
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import CAUSAL
 from ..verdict_line import Condition

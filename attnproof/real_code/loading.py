@@ -166,7 +166,7 @@ def _fits(thing: Any) -> bool:
     """Whether it can be checked as code: a callable, a config, or a subject."""
     if callable(thing):
         return True
-    from ..programs.pretrained import is_config
+    from ..programs.loading.pretrained import is_config
     from ..programs.subjects import Subject
 
     return isinstance(thing, Subject) or is_config(thing)

@@ -19,16 +19,16 @@ import torch
 from torch import Tensor
 
 from ..programs.as_read import LAWS as OF_MASKS
-from ..programs.calling import evaluating, restored_settings
-from ..programs.counts import has_constant_diagonals
-from ..programs.draw import Draw
+from ..programs.calls.counts import has_constant_diagonals
+from ..programs.execution.calling import evaluating, restored_settings
+from ..programs.execution.draw import Draw
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
+from ..programs.loading.source_numbers import is_own
 from ..programs.measure.examine import examine
 from ..programs.prove.branches import OpenComparison, Search
 from ..programs.prove.executed_code import Executed
 from ..programs.prove.instrumentation import instrument
 from ..programs.prove.watch import HINTS, ComparedSides, Watch
-from ..programs.source_numbers import is_own
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import looked_at

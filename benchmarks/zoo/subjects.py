@@ -20,7 +20,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from attnproof.programs.pretrained import rotary_classes
+from attnproof.programs.loading.pretrained import rotary_classes
 
 HERE = Path(__file__).with_name("subjects.toml")
 BEST_KNOWN = ("LlamaRotaryEmbedding",)

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from attnproof.verdict_line import Condition
 
-from ..draw import Draw
-from ..response import Watching, leaves
-from ..source_numbers import numbers_of
+from ..execution.draw import Draw
+from ..execution.response import Watching, leaves
+from ..loading.source_numbers import numbers_of
 from .inputs import (
     LARGE_INPUTS,
     LONG_LENGTHS,

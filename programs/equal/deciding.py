@@ -16,16 +16,16 @@ from typing import Any, Literal
 from attnproof.verdict_line import Condition
 
 from ...numeric.devices import one_thread
-from ..calling import restored_settings
 from ..code import DoesNotFit
 from ..exact import exact
+from ..execution.calling import restored_settings
+from ..execution.response import CANCELLED
 from ..finding import DIFFERS_FROM_GRAPH, Counterexample, Finding
 from ..prove import prove
 from ..prove.comparison import CHANGES
 from ..prove.gate import OVERWRITES
 from ..prove.proving import Traced
-from ..response import CANCELLED
-from ..signature import SignatureError
+from ..signatures.signature import SignatureError
 from ..subjects import Pair
 from .beyond import FEATURES, compare_at_longer, larger_inputs_condition
 from .inputs import UNRELATED, table_relations
@@ -91,8 +91,8 @@ def compare(
     ``where`` defines arguments of the second program, ``weights`` its parameters; ``seconds``
     limits the search for a proof; ``begin`` is called with the name of each method as it starts.
 
-    Raises :class:`~attnproof.programs.signature.SignatureError` if the two cannot be called on the
-    same arrays.
+    Raises :class:`~attnproof.programs.signatures.signature.SignatureError` if the two cannot be
+    called on the same arrays.
 
     >>> made = compare(Operand(lambda x: x * 2, "twice", "x: B n E -> B n E"),
     ...                Operand(lambda x: x + x, "added", "x: B n E -> B n E"))

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..grammar import parse
-from ..response import OperationNames
-from ..roles import SIZES
-from ..source_numbers import constants_in, names_in, numbers_of
+from ..calls.roles import SIZES
+from ..execution.response import OperationNames
+from ..loading.source_numbers import constants_in, names_in, numbers_of
+from ..signatures.grammar import parse
 from .sides import LENGTH, Shared
 
 if TYPE_CHECKING:

@@ -19,12 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from ...numeric.devices import name_of
-from ..calling import arranged
-from ..draw import Draw
-from ..finding import Counterexample
-from ..prove.call_variants import WAY_TEXTS, call_in, inputs_for, random_weights, trainable, zeroed
-from ..prove.running import counterexample_of, shrunk
-from ..response import (
+from ..execution.calling import arranged
+from ..execution.draw import Draw
+from ..execution.response import (
     CANCELLED,
     PERTURBATIONS,
     NotDeterministic,
@@ -33,7 +30,10 @@ from ..response import (
     moved_inside,
     place_of_largest,
 )
-from ..running import in_a_line
+from ..execution.running import in_a_line
+from ..finding import Counterexample
+from ..prove.call_variants import WAY_TEXTS, call_in, inputs_for, random_weights, trainable, zeroed
+from ..prove.running import counterexample_of, shrunk
 from .inputs import (
     BINARY_MASKS,
     LARGE_INPUTS,

@@ -13,10 +13,10 @@ from torch import Tensor
 from attnproof.theorems.laws import Formula
 
 from ...numeric.residues.residue import Degree
-from ..draw import counting
+from ..execution.draw import counting
+from ..execution.rotary_matrices import MADE, require_shape_of
 from ..identify.applicability import no_formula
 from ..identify.calls import REFUSALS, Adapter, NotAsked, calls_of
-from ..rotary_matrices import MADE, require_shape_of
 from ..subjects import (
     Additive,
     Attention,

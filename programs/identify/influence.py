@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from ..calling import arranged, drawn_since, evaluating, random_states
-from ..draw import Draw
+from ..calls.masks import changes
+from ..execution.calling import arranged, drawn_since, evaluating, random_states
+from ..execution.draw import Draw
+from ..execution.response import NotDeterministic, Watching, allowance
 from ..finding import Identity, Part, format_number
-from ..masks import changes
-from ..response import NotDeterministic, Watching, allowance
 from ..subjects import Attention, Layer
 from .masks import Pattern, pattern
 

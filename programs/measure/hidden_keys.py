@@ -15,9 +15,9 @@ from time import thread_time
 import torch
 from torch import Tensor
 
+from ..calls.masks import declared_visibility, mask_visibility
+from ..execution.response import differences, gap, place_of_largest, unit_of
 from ..identify.calls import REFUSALS
-from ..masks import declared_visibility, mask_visibility
-from ..response import differences, gap, place_of_largest, unit_of
 from .base import Outcome, Scene, broken, holds, undecided
 from .laws import further_probe
 

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from ...numeric.devices import name_of
-from ..calling import evaluating, fresh
-from ..draw import Draw
-from ..program import listening_to_modules
-from ..rotary_matrices import matrices, point
-from ..running import describe_refusal
+from ..execution.calling import evaluating, fresh
+from ..execution.draw import Draw
+from ..execution.rotary_matrices import matrices, point
+from ..execution.running import describe_refusal
+from ..execution.tolerance import ladder_error, rounding_of
+from ..loading.program import listening_to_modules
 from ..subjects import Rotary
-from ..tolerance import ladder_error, rounding_of
 from .base import Outcome, compare, holds, not_asked, probe, undecided
 from .rotary_positions import SHORT
 from .rotary_reading import UNREAD, Frequencies, read_frequencies, rotation_of

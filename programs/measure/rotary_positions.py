@@ -8,9 +8,9 @@ from bisect import bisect_left
 import torch
 
 from ...numeric.devices import name_of
-from ..calling import as_lists, evaluating
-from ..draw import Draw
-from ..rotary_matrices import (
+from ..execution.calling import as_lists, evaluating
+from ..execution.draw import Draw
+from ..execution.rotary_matrices import (
     fastest,
     format_position,
     matrices,
@@ -21,8 +21,8 @@ from ..rotary_matrices import (
     shifted,
     wrapped,
 )
+from ..execution.tolerance import rounding_of
 from ..subjects import Rotary
-from ..tolerance import rounding_of
 from .base import Outcome, broken, holds, not_asked, probe, undecided
 from .rotary_reading import Frequencies, Rotation, read_frequencies, rotation_of
 

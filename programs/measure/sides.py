@@ -20,11 +20,11 @@ from torch import Tensor
 from attnproof.theorems.laws import Formula
 
 from ...numeric.rounded import Rounded
-from ..calling import as_lists
-from ..draw import Draw
+from ..execution.calling import as_lists
+from ..execution.draw import Draw
+from ..execution.response import differences, place_of_largest
+from ..execution.rotary_matrices import Reach, unit_words
 from ..identify.calls import Adapter, calls_of
-from ..response import differences, place_of_largest
-from ..rotary_matrices import Reach, unit_words
 from ..subjects import Attention, Layer, Mask
 from .base import Outcome, broken
 from .roundings import Roundings, exact

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 
-from ..calling import arranged, drawn_since, evaluating, fresh, random_states, seeded_call
-from ..draw import Draw
+from ..execution.calling import arranged, drawn_since, evaluating, fresh, random_states, seeded_call
+from ..execution.draw import Draw
+from ..execution.response import differences, gap, place_of_largest
+from ..execution.running import in_a_line
 from ..finding import Counterexample
 from ..identify.calls import set_dropout
-from ..program import watching_inputs
-from ..response import differences, gap, place_of_largest
-from ..running import in_a_line
+from ..loading.program import watching_inputs
 from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
 from .base import (
     ALL_KINDS,

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..state import LARGE
+from ..execution.state import LARGE
 
 WAY_TEXTS = {
     "gradients": "with inputs that require gradients",

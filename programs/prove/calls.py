@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from attnproof.verdict_line import Condition
 
+from ..calls.supplied_inputs import zeros_to
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject, lengths_in
-from ..supplied_inputs import zeros_to
 
 SHARED = "·"  # in place of B: the batch axis, of length 1, of positions shared by all rows
 

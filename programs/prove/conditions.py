@@ -23,9 +23,9 @@ from attnproof.symbolic.terms import Term
 from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition
 
+from ..execution.response import leaves
 from ..finding import involves_gradients
-from ..response import leaves
-from ..source_numbers import asks_device
+from ..loading.source_numbers import asks_device
 from ..subjects import Pair, Subject
 from .calls import Call
 from .exporting import Exported

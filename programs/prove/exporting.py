@@ -20,7 +20,7 @@ from torch.fx import config as graphs
 
 from attnproof.symbolic.givens import Given
 
-from ..source_numbers import functions_in, is_own
+from ..loading.source_numbers import functions_in, is_own
 from .angles import Angles, angles_of
 from .blocks import TracedBlocks
 from .executed_code import Executed, functions_of

@@ -26,9 +26,9 @@ from torch import Tensor, nn
 
 from attnproof.verdict_line import Condition
 
-from ..reach import reached
-from ..response import OutOfRange
-from ..source_numbers import cached_functions, constants_in, is_own, numbers_of, state_of
+from ..execution.response import OutOfRange
+from ..loading.reach import reached
+from ..loading.source_numbers import cached_functions, constants_in, is_own, numbers_of, state_of
 from .blocks import PLACE_PARTS, Place, TracedBlocks, not_traced
 from .branches import Search
 from .call_variants import (

@@ -20,7 +20,7 @@ from functools import cached_property
 from types import CodeType, FunctionType
 from typing import Any
 
-from ..reach import codes_in
+from ..loading.reach import codes_in
 from .blocks import MARK, Blocks, Place, recorded, shortened
 from .environment import SETTINGS
 from .executed_code import TRACING_QUERIES

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 
-from ..response import leaves
+from ..execution.response import leaves
 from .operations import KINDS, READINGS, Unread
 
 FLEX = "flex_attention"

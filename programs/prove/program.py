@@ -28,7 +28,7 @@ from attnproof.symbolic.scalars import is_truth, num, number_of, size
 from attnproof.symbolic.terms import Term, free
 from attnproof.verdict_line import Condition
 
-from ..response import leaves
+from ..execution.response import leaves
 from .exporting import Exported
 from .guards import Binding
 from .nodes import arguments, inner_graph, is_silent, masking_nodes, name_of

@@ -21,10 +21,10 @@ from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition, clauses
 
 from ..applicable_laws import why_not_at_fault
+from ..execution.running import fault_in
 from ..finding import DIFFERS_FROM_GRAPH, Counterexample, Finding
 from ..identify.applicability import no_formula
-from ..running import fault_in
-from ..source_numbers import numbers_in
+from ..loading.source_numbers import numbers_in
 from ..subjects import Rotary, Subject
 from .comparison import CHANGES, result_changed, result_of, wrong_reading
 from .conditions import ONE_CALL, SHORT, Conditions, defined, readings_of

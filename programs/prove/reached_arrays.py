@@ -17,8 +17,8 @@ from torch.export.graph_signature import OutputKind, OutputSpec
 from torch.fx import Node
 from torch.overrides import TorchFunctionMode
 
-from ..response import leaves
-from ..state import HeldArray, held_arrays
+from ..execution.response import leaves
+from ..execution.state import HeldArray, held_arrays
 
 NOT_A_BUFFER = "is mutated in the forward method"  # torch's own words
 

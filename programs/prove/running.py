@@ -16,8 +16,8 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.terms import Term, free
 from attnproof.theorems.laws import Formula
 
+from ..execution.response import place_of_largest
 from ..finding import Counterexample
-from ..response import place_of_largest
 from ..subjects import Pair, Rotary, Subject
 from .calls import CodeRaised
 from .comparison import ROUNDING

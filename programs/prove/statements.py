@@ -27,8 +27,8 @@ from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, make
 from attnproof.theorems.laws import Formula, called, key_calls
 
+from ..execution.response import leaves
 from ..identify.applicability import channel_order, plain_arguments
-from ..response import leaves
 from ..subjects import Attention, Rotary, Subject
 from .calls import SHARED, Call
 from .exporting import Exported

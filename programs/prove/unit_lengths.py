@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.fx.experimental import _config
 from torch.overrides import TorchFunctionMode
 
-from ..source_numbers import is_own, is_standard
+from ..loading.source_numbers import is_own, is_standard
 from .executed_code import Executed
 
 LAYOUT = frozenset(

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..reach import codes_in
+from ..loading.reach import codes_in
 from .blocks import REACHED, VALUE, Place, value_key
 from .executed_code import compares
 

@@ -14,9 +14,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.calling import restored_settings
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.calling import restored_settings
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.real_code.checking import look

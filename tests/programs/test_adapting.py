@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from attnproof.programs.code import place_of
 from attnproof.programs.declarations import DeclaredRotary, parse
+from attnproof.programs.execution.running import CodeFault
 from attnproof.programs.no_adapter import CALLED, NoAdapter
-from attnproof.programs.running import CodeFault
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import KINDS, Rotary
 from attnproof.testing import check_bias, check_rotary

@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs import token_forms, token_masks
-from attnproof.programs.constructors import SIZES
-from attnproof.programs.grammar import parse
-from attnproof.programs.masks import mask_argument
+from attnproof.programs.call_forms import token_masks
+from attnproof.programs.call_forms import tokens as token_forms
+from attnproof.programs.calls.masks import mask_argument
+from attnproof.programs.loading.constructors import SIZES
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from attnproof.programs.subjects import Attention, Bias
 

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.applicable_laws import not_asked
+from attnproof.programs.calls.spelling import in_letters
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.grammar import parse
+from attnproof.programs.loading.names import parameters
+from attnproof.programs.loading.program import Program
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.names import parameters
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.program import Program
-from attnproof.programs.signature import Axis, Same, SignatureError
-from attnproof.programs.spelling import in_letters
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import Axis, Same, SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from tests.programs.test_calls import angles_of, halves, neighbours
 

@@ -10,12 +10,12 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor, nn
 
-from attnproof.programs.choices import choices
-from attnproof.programs.draw import Draw
+from attnproof.programs.call_forms.choices import choices
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.loading.source_numbers import numbers_in
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove import prove
-from attnproof.programs.source_numbers import numbers_in
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
 

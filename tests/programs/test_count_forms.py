@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.draw import Draw
-from attnproof.programs.grammar import parse
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove import prove
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from tests.programs.adapting_code import distance
 from tests.programs.test_adapting_positions import BIASES, Adds, slopes, table

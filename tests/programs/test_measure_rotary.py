@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.declarations import DeclaredRotary
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.execution.tolerance import ladder_error, rounding_of, sums
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.measure.rotary_casting import cast
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
-from attnproof.programs.tolerance import ladder_error, rounding_of, sums
 from attnproof.theorems.laws import laws_of
 from attnproof.theorems.laws.programs import PROGRAMS
 

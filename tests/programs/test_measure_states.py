@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnproof.programs.calling import evaluating, fresh, seeded_call
-from attnproof.programs.draw import Draw
 from attnproof.programs.exact import exact
+from attnproof.programs.execution.calling import evaluating, fresh, seeded_call
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.calls import ways_of

@@ -10,15 +10,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.calling import arranged
 from attnproof.programs.equal.deciding import compare
 from attnproof.programs.equal.sides import Operand
 from attnproof.programs.exact import exact
+from attnproof.programs.execution.calling import arranged
+from attnproof.programs.execution.state import LARGE, copied, copy_of, large_copies
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.exporting import exported
 from attnproof.programs.prove.program import Program
-from attnproof.programs.state import LARGE, copied, copy_of, large_copies
 from attnproof.programs.subject import adapted_as
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.givens import real

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
+from attnproof.programs.loading.source_numbers import cached_functions, state_of
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.executed_code import stores
-from attnproof.programs.source_numbers import cached_functions, state_of
 from attnproof.programs.subjects import Layer
 
 FAR = 1_000_003  # rows, of which no run is made

@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 
 from attnproof.programs import no_adapter
-from attnproof.programs.draw import Draw
 from attnproof.programs.exact.asking import exact
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.execution.running import IDLE, CodeFault, in_a_line, limited
 from attnproof.programs.identify.applicability import no_formula
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import WANTS_DEVICE, NoAdapter, advice
 from attnproof.programs.prove import prove
-from attnproof.programs.running import IDLE, CodeFault, in_a_line, limited
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Rotary
 from attnproof.real_code.loading import load
@@ -234,7 +234,7 @@ def refusing(error: Exception) -> Callable[..., Any]:
     [
         (refusing(ValueError("even widths")), "holds", "refused at the call: ValueError: even"),
         (refusing(SignatureError("wanted 5")), "undecided", "call does not fit: wanted 5"),
-        (planted("programs/rotary.py"), "internal error", "KeyError: 'planted'"),
+        (planted("programs/calls/rotary.py"), "internal error", "KeyError: 'planted'"),
     ],
 )
 def test_an_odd_width_is_refused_by_the_code_and_not_by_us(

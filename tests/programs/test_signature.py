@@ -16,13 +16,13 @@ from torch import Tensor, nn
 import attnproof
 from attnproof.cli import main
 from attnproof.programs.as_read import with_mask
-from attnproof.programs.draw import Draw
-from attnproof.programs.grammar import parse
-from attnproof.programs.layout import laid_out, read_back
+from attnproof.programs.calls.spelling import in_letters
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
-from attnproof.programs.signature import SignatureError
-from attnproof.programs.spelling import in_letters
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.layout import laid_out, read_back
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import kind_of, subject_of
 from attnproof.real_code.records import CodesRecord
 from attnproof.testing import (

@@ -12,15 +12,15 @@ from torch.nn.functional import scaled_dot_product_attention
 import attnproof
 from attnproof.programs.code import NoSetting
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.draw import Draw
 from attnproof.programs.equal.deciding import compare
 from attnproof.programs.equal.sides import Operand
-from attnproof.programs.grammar import parse
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove import prove
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, kind_of, subject_of
 from attnproof.programs.subjects import Rotary
 
