@@ -14,12 +14,21 @@ from ..code import Code
 from ..declarations import DeclaredAttention
 from ..execution.calling import modules_of
 from ..loading.names import sizes_of
+from ..signatures.layout import labels
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Attention, Layer, Subject
 from .attention import default_masks, dropout_of, on_heads, other_masks
 from .masks import is_square
 from .paths import masked_paths, other_paths
-from .roles import TABLES, built_at, describe_call_error, role, shared_fields
+from .roles import (
+    TABLES,
+    built_at,
+    describe_call_error,
+    result_axes,
+    result_names,
+    role,
+    shared_fields,
+)
 from .spelling import ROWS as EQUAL_ROWS
 from .steps import steps_of
 from .supplied_inputs import CONSTANT, constants, contents_of, image_layout, zeros_to
@@ -110,6 +119,9 @@ def _conditions(on: OnTokens) -> list[str]:
     told += [CONSTANT.format(one.name) for one in constants(on.line)]
     told += [f"{one.name} is 0" for one in on.line.arguments if one.lengths == ("p",)]
     told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
+    back = labels(result_axes(on.line, result_names(on.line, ("out",))[0]))
+    averaged = not {*on.repeated}.isdisjoint(back)
+    told += ["outputs for repeated tokens are averaged with unequal weights"] * averaged
     held = [one for one in on.line.arrays if role(one) in ("lengths", "bounds")]
     return told + [contents_of(one) for one in held]
 

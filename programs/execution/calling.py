@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
@@ -49,17 +51,33 @@ def seeded_call(call: Callable[..., Tensor], *given: Any, copied: bool = True) -
     return result.detach().to("cpu", torch.float64, copy=True)
 
 
-def random_states() -> list[Tensor]:
-    """Return the states of torch's random number generators; whoever draws numbers changes one."""
+def random_states() -> list[Any]:
+    """Return the states of the global random number generators of Python, numpy and torch.
+
+    Whoever draws numbers changes one of them.
+    """
     # to ask cuda otherwise would start it
     known = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if known else ())]
+    cuda = torch.cuda.get_rng_state_all() if known else ()
+    numpy = np.random.get_state()  # noqa: NPY002 (code may draw from it)
+    return [random.getstate(), numpy, torch.get_rng_state(), *cuda]
 
 
-def drawn_since(before: Sequence[Tensor]) -> bool:
-    """Whether random numbers were drawn since the generators had these states."""
+def drawn_since(before: Sequence[Any]) -> bool:
+    """Whether random numbers were drawn since the generators had these states.
+
+    >>> before = random_states()
+    >>> drawn_since(before), random.random() < 1, drawn_since(before)
+    (False, True, True)
+    """
     now = random_states()
-    return len(now) != len(before) or not all(map(torch.equal, now, before))
+    return len(now) != len(before) or not all(map(_same_state, now, before))
+
+
+def _same_state(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor):
+        return torch.equal(one, other)
+    return all(map(np.array_equal, one, other))
 
 
 def fresh(subject: S, **settings: Any) -> S | None:
@@ -243,7 +261,9 @@ def _read() -> Read:
 
 
 def _write(before: Read) -> None:
-    first, *cuda = before["random numbers"]
+    python, numpy, first, *cuda = before["random numbers"]
+    random.setstate(python)
+    np.random.set_state(numpy)  # noqa: NPY002 (as above)
     torch.set_rng_state(first)
     if cuda:
         torch.cuda.set_rng_state_all(cuda)

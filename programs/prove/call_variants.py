@@ -188,7 +188,7 @@ def trainable(modules: Iterable[nn.Module]) -> list[nn.Parameter]:
     return [p for p in found.values() if p.requires_grad]
 
 
-def random_states(tables: Collection[Tensor]) -> AbstractContextManager[None]:
+def random_contents(tables: Collection[Tensor]) -> AbstractContextManager[None]:
     """Fill arrays that code writes to with random numbers, as from earlier calls, unless large."""
     generator = torch.Generator().manual_seed(11)
     small = [x for x in tables if x.numel() * x.element_size() < LARGE]

@@ -25,7 +25,7 @@ from attnproof.symbolic.terms import Term
 
 from ...numeric.torch_reading import TorchReading
 from ..subjects import lengths_in
-from .call_variants import in_other_layout, random_states
+from .call_variants import in_other_layout, random_contents
 from .calls import Call
 from .guards import satisfied
 from .operations import Notes, Unread
@@ -42,7 +42,7 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
 
     What earlier calls left is random numbers, for the code as for its term.
     """
-    with random_states(graph.exported.written):
+    with random_contents(graph.exported.written):
         return _wrong_reading(graph, axes)
 
 

@@ -36,8 +36,8 @@ from .call_variants import (
     WAY_TEXTS,
     call_in,
     inputs_for,
+    random_contents,
     random_flat_weights,
-    random_states,
 )
 from .comparison import CHANGES, all_results_function, result_function
 from .environment import environment_conditions, torchscript_conditions
@@ -304,7 +304,7 @@ def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
     own = letters_of(graph)
     run = _Run(graph, own, *_results(graph, whole=whole), Gate(letters=own))
     letters = list(dict.fromkeys(run.letters.values()))
-    with random_flat_weights(_modules(graph)), random_states(graph.exported.written):
+    with random_flat_weights(_modules(graph)), random_contents(graph.exported.written):
         if letters:
             _run_beside(run, letters, seed)
         else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -167,6 +169,25 @@ def test_what_is_random_in_evaluation_is_undecided_and_says_where_to_look() -> N
     (found,) = examine(counting_layer(), laws=["rows-of-batch-apart"])
     assert found.verdict == "undecided"
     assert "two equal calls differ" in found.why
+
+
+class SeldomDrops(SelfAttention):
+    """Drops a result now and then, by the generator of Python or of numpy."""
+
+    draw = staticmethod(random.random)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * (self.draw() > 0.2)
+
+
+class SeldomDropsByNumpy(SeldomDrops):
+    draw = staticmethod(np.random.random)
+
+
+@pytest.mark.parametrize("kind", [SeldomDrops, SeldomDropsByNumpy])
+def test_what_seldom_is_random_is_noticed_whoever_draws(kind: type[nn.Module]) -> None:
+    (found,) = examine(layer(kind), laws=["evaluation-repeats"])
+    assert found.verdict == "broken"
 
 
 def test_fresh_layers_have_the_weights_of_each_other() -> None:
