@@ -14,7 +14,7 @@ import pytest
 from attnproof.cli import main
 from attnproof.real_code import running
 from attnproof.real_code.forking import ForkServer
-from benchmarks.zoo import trial
+from benchmarks.zoo import results, trial
 from benchmarks.zoo.judging import Judged, judgements
 from benchmarks.zoo.results import read, write
 from benchmarks.zoo.trial import Target, page, run, targets
@@ -52,7 +52,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> An
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "spawned", fork_server.started)
-        patch.setattr(trial, "subprocess", SimpleNamespace(run=here))
+        patch.setattr(results, "subprocess", SimpleNamespace(run=here))
         run(known, out, seconds=120)
     return (known, *read(out / "trial.json"))
 
@@ -99,7 +99,7 @@ def test_a_call_that_is_not_the_codes_is_corrected_by_the_line_and_both_runs_cou
     def run_next(command: list[str], **more: Any) -> Any:
         return next(processes)(command, **more)
 
-    monkeypatch.setattr(trial, "subprocess", SimpleNamespace(run=run_next))
+    monkeypatch.setattr(results, "subprocess", SimpleNamespace(run=run_next))
     write(tmp_path / "trial.json", told, rows)
     line = "--as layer --call 'x: B n E, how = \"not\" -> B n E' --law no-mutation"
     mask = Target(**{**vars(known[0]), "misread": "it is not a mask", "line": "--law causal"})
