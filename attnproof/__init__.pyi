@@ -11,8 +11,8 @@ from .encoding_law import EncodingLaw as EncodingLaw
 from .encoding_law import law as law
 from .equality import equal as equal
 from .numeric.check import measure as measure
-from .programs.program import Program as Program
-from .programs.program import program as program
+from .programs.loading.program import Program as Program
+from .programs.loading.program import program as program
 from .proving import Result as Result
 from .proving import prove as prove
 from .registry import load_encodings as load_encodings

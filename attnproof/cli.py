@@ -19,17 +19,17 @@ except KeyboardInterrupt:  # before there is a command that could report it
     print("attnproof: interrupted", file=sys.stderr)
     raise SystemExit(130) from None
 
-from .options import app
+from .commands.options import app
 
 PARTS = (
-    "theorem_commands",
-    "report_command",
-    "encoding_commands",
+    "commands.theorems",
+    "commands.report",
+    "commands.encodings",
     "real_code.commands",
-    "scale_commands",
-    "equal_commands",
-    "sweep_commands",
-    "calibration_command",
+    "commands.scale",
+    "commands.equal",
+    "commands.sweep",
+    "commands.calibration",
 )
 for part in PARTS:  # in the order of the help
     import_module(f".{part}", __package__)

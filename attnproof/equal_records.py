@@ -297,11 +297,11 @@ def check_equal(
 
     Each is a function or module, or its target, ``"FILE.py::NAME"``; ``second`` may be a
     specification, such as ``"attention:causal"``.  ``call`` says how both are called, in axis
-    letters, and ``other`` how the second is (:mod:`attnproof.programs.signature`); ``where`` and
-    ``weights`` say what stands for its arguments and parameters.
+    letters, and ``other`` how the second is (:mod:`attnproof.programs.signatures.signature`);
+    ``where`` and ``weights`` say what stands for its arguments and parameters.
 
-    Raises :class:`~attnproof.programs.signature.SignatureError` if the two cannot be called on the
-    same arrays, and ``ValueError`` for a target that cannot be loaded.
+    Raises :class:`~attnproof.programs.signatures.signature.SignatureError` if the two cannot be
+    called on the same arrays, and ``ValueError`` for a target that cannot be loaded.
 
     >>> found = check_equal(lambda x: 2 * x, lambda x: x + x, "x: B n E -> B n E")
     >>> found.verdict

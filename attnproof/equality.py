@@ -48,7 +48,7 @@ def equal(left: Any, right: Any, *args: Any, **named: Any) -> Claim | ComparedPr
 
     For programs, it is a record that displays itself: proved, exact, measured, undecided, or a
     counterexample.  ``call`` says how both are called, in axis letters
-    (:mod:`attnproof.programs.signature`), and ``other`` how the second is; ``where`` and
+    (:mod:`attnproof.programs.signatures.signature`), and ``other`` how the second is; ``where`` and
     ``weights`` say what stands for its arguments and parameters; a proof may take ``seconds``.
     ``right`` may be a specification, ``"attention:causal"``.
 

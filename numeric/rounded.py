@@ -351,8 +351,8 @@ class Rounded:
     def __mul__(self, other: Any) -> Rounded:
         a, b, unit = self.arithmetic.pair(self, other)
         spread = plus(
-            _product(a.value.abs(), b.radius, torch.mul),
-            _product(a.radius, b.value.abs(), torch.mul),
+            None if b.radius is None else a.value.abs() * b.radius,
+            None if a.radius is None else a.radius * b.value.abs(),
             _product(a.radius, b.radius, torch.mul),
         )
         number = isinstance(other, int | float)

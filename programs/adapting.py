@@ -14,16 +14,16 @@ from typing import Any
 
 import torch
 
-from .building import as_it_is_or_in_float32, code_of, in_float32, makes_modules
+from .call_forms.vocabulary import has_embedding, on_vectors
 from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called, place_of
-from .constructors import placed
 from .declarations import Declared, declares, sizes_declared
-from .names import parameters
+from .execution.running import CodeFault, fault_in, in_a_line, limited, seeded, text_of
+from .loading.building import as_it_is_or_in_float32, code_of, in_float32, makes_modules
+from .loading.constructors import placed
+from .loading.names import parameters
+from .loading.pretrained import class_for, is_config
 from .no_adapter import NoAdapter, advice_on, suggested_call
-from .pretrained import class_for, is_config
-from .running import CodeFault, fault_in, in_a_line, limited, seeded, text_of
 from .subjects import KINDS, Additive, Bias, Rotary, Subject
-from .vocabulary import has_embedding, on_vectors
 
 WORDS = {
     "rotary": r"rope|rotary|rotate|freqs_cis",
@@ -259,7 +259,7 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
         tried,
         like,
         asked=bool(kind),
-        line=suggested_call(code.call, like),
+        line=suggested_call(code.call, like, projects=_has_parameters(code)),
         lacks=next(filter(None, (advice_on(code, told) for told in tried.values())), ""),
         built=code.module is not None,
     )

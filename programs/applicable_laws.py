@@ -12,9 +12,9 @@ from typing import Any
 
 from . import as_read
 from .as_read import IN_ORDER
+from .calls.supplied_inputs import why_not_applicable
 from .declarations import DeclaredAttention
 from .subjects import Additive, Attention, Bias, Mask, Rotary, Subject
-from .supplied_inputs import why_not_applicable
 
 NO_MASK = "no causal mask is declared"
 NOT_ALIGNED = "the position of the last query was neither read nor declared"

@@ -51,7 +51,8 @@ class Code:
     ``again`` builds it anew, with other settings if any are given (raises ``NoSetting`` if it does
     not take them).  ``space``: the global names of its file.  ``text``: its source, "" if there is
     none.  ``place``: file and line.  ``built``: the arguments it was constructed with.
-    ``converted``: what of it was converted, as a clause; "" if it is as it was built.
+    ``converted``: what of it was converted, as a clause; "" if it is as it was built.  ``stored``:
+    the formats from which it was converted.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Code:
     options: Options = field(default_factory=Options)
     maker: Callable[..., Any] | None = None  # the function that built it, if not its class
     converted: str = ""
+    stored: tuple[str, ...] = ()
 
 
 def can_be_called(thing: Any) -> bool:
@@ -115,8 +117,9 @@ def _written(thing: Any) -> Any:
 @functools.lru_cache(16)  # for a class, inspect parses the whole file on each call
 def _source(target: Any) -> tuple[str, str]:
     """The source of a function or class, and its place; "" for either that is not found."""
+    target = inspect.unwrap(target)
     try:
-        text = inspect.getsource(inspect.unwrap(target))
+        text = inspect.getsource(target)
     except (OSError, TypeError):
         text = ""
     try:

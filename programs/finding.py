@@ -157,12 +157,12 @@ def simplest(low: float, high: float) -> float:
     return middle
 
 
-def format_number(value: float, digits: int = 6) -> str:
+def format_number(value: float) -> str:
     """Return a number as one would write it.
 
     >>> format_number(500000.0), format_number(1.1386294361), format_number(2.5e-07)
     ('500000', '1.13863', '2.5e-07')
     """
-    if value == int(value) and abs(value) < 10 ** (digits + 3):
+    if value == int(value) and abs(value) < 1e9:
         return str(int(value))
-    return f"{value:.{digits}g}"
+    return f"{value:.6g}"

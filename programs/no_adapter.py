@@ -9,13 +9,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from .code import Code, DoesNotFit
-from .names import USUAL_ARGUMENTS, Parameter, parameters
+from .loading.names import USUAL_ARGUMENTS, Parameter, parameters
 
 NEEDS_DEVICE = (
     "not compiled with cuda",
@@ -140,6 +141,7 @@ SUGGESTED = USUAL_ARGUMENTS | {
 HEADS = {"query": ": B H r D", "key": ": B H n D", "value": ": B H n D", "mask": ": B 1 r n keep"}
 ROTATED = dict.fromkeys(("query", "key", "value", "tokens"), ": B H n D")
 TOKENS = dict.fromkeys(("query", "key", "value", "tokens"), ": B n E")
+LETTERS = ("c", "s")  # cosines and sines only if both are there
 RESULTS = {
     "attention": "B H r D",
     "bias": "H r n",
@@ -149,8 +151,10 @@ RESULTS = {
 }
 
 
-def suggested_call(call: Callable[..., Any], kind: str) -> str:
+def suggested_call(call: Callable[..., Any], kind: str, *, projects: bool = False) -> str:
     """Return a line for the required parameters; "" if there are none or they cannot be read.
+
+    ``projects``: it has weights, so that attention takes tokens, not heads.
 
     >>> def make_mask(seq_len, window, spread): ...
     >>> suggested_call(make_mask, "mask")
@@ -162,8 +166,10 @@ def suggested_call(call: Callable[..., Any], kind: str) -> str:
         return ""
     if not needed:
         return ""
+    if {one.role for one in needed if one.name in LETTERS} in ({"cos"}, {"sin"}):
+        needed = [replace(one, role="") if one.name in LETTERS else one for one in needed]
     roles = [one.role for one in needed]
-    heads = kind == "attention" and {"query", "key", "value"} <= set(roles)
+    heads = not projects and kind == "attention" and {"query", "key", "value"} <= set(roles)
     own = ROTATED if kind == "rotary" else HEADS if heads else TOKENS
     first = _first_length(roles, kind)
     told = [_part(one, own, "r" if k == first else "") for k, one in enumerate(needed)]
@@ -215,7 +221,7 @@ CALLS = {
     "layer": "x: B n E -> B n E",
 }
 BUILDING = "building it"
-SETTING = re.compile(r"give settings=\{'(\w+)': \.\.\}")
+SETTING = re.compile(r"give settings=\{'([\w.]+)': \.\.\}")
 IN_PYTHON = re.compile(r"; give (arguments|settings)=\{[^}]*\}(, or a factory without arguments)?")
 GIVE_SET = r"give --set \1=.."
 LONG = 40  # longer names are abbreviated in examples
@@ -284,10 +290,10 @@ def _called(name: str, kind: str, *, built: bool) -> str:
     called = "made" if built else name
     lines = ['name="mine"', call.format(called), *["module=made"] * built, *filter(None, [sizes])]
     inner = "".join(f"        {line},\n" for line in lines)
-    first = [f"from attnproof.programs.subjects import {cls}"]
+    first = ["from attnproof.programs import subjects"]  # code may have a name of its classes
     first += [f"made = {name}(..)  # with all that it must be given"] * built
     before = "".join(f"    {line}\n" for line in first)
-    return f"def subject():\n{before}    return {cls}(\n{inner}    )"
+    return f"def subject():\n{before}    return subjects.{cls}(\n{inner}    )"
 
 
 def _built(name: str) -> str:

@@ -7,23 +7,25 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from . import attention_forms, forms
 from .adapting import PARTS, WORDS, adapt, on_token_ids, require_settings, resolved
-from .additive import additive
-from .building import as_it_is_or_in_float32, code_of
+from .call_forms import attention as attention_forms
+from .call_forms import rotary_fitting
+from .call_forms.counts import fit_additive, fit_bias, fit_mask
+from .calls.additive import additive
+from .calls.counts import bias, fixed_size, mask, surplus_tokens
+from .calls.roles import MASKS, PLACES, ROTATED, TABLES, as_described, role
+from .calls.rotary import rotary
+from .calls.rotary_calls import START
+from .calls.spelling import in_letters
+from .calls.token_subjects import attention, layer
 from .code import Ambiguous, Code, DoesNotFit, Options, place_of
-from .count_forms import fit_additive, fit_bias, fit_mask
-from .counts import bias, fixed_size, mask, surplus_tokens
 from .declarations import Declared, sizes_declared
-from .grammar import parse
+from .loading.building import as_it_is_or_in_float32, code_of
+from .loading.program import Program
 from .no_adapter import BUILDING, NoAdapter
-from .program import Program
-from .roles import MASKS, PLACES, ROTATED, TABLES, as_described, role
-from .rotary import START, rotary
-from .signature import Signature, SignatureError
-from .spelling import in_letters
+from .signatures.grammar import parse
+from .signatures.signature import Signature, SignatureError
 from .subjects import KINDS, Subject
-from .tokens import attention, layer
 
 _FROM_SIGNATURE: dict[str, Callable[[Code, Signature], Subject]] = {
     "rotary": rotary,
@@ -35,7 +37,7 @@ _FROM_SIGNATURE: dict[str, Callable[[Code, Signature], Subject]] = {
 }
 
 _FROM_GUESS: dict[str, Callable[[Code], Subject]] = {  # by tables of call forms
-    "rotary": forms.fit,
+    "rotary": rotary_fitting.fit,
     "bias": fit_bias,
     "additive": fit_additive,
     "mask": fit_mask,

@@ -46,6 +46,8 @@ class Subject:
     conditional on them.  ``run_at``: the only lengths, by letter, at which a law is measured.
     ``beyond``: further numbers of tokens, if known, at which laws of a layer are checked.
     ``only_length``: the only number of tokens that it takes, 0 if it takes several.
+    ``converted``: which of its numbers are float32 here and not in use, as a clause; ``stored``:
+    their formats in use.
     """
 
     kind: ClassVar[str] = ""
@@ -63,6 +65,8 @@ class Subject:
     conditions: tuple[str, ...] = ()
     run_at: tuple[Mapping[str, int], ...] = ()
     only_length: int = 0
+    converted: str = ""
+    stored: tuple[str, ...] = ()
     beyond: tuple[int, ...] | None = None
 
 

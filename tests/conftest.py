@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from importlib import import_module
 from itertools import count
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 from attnproof.real_code import forking, running
 from attnproof.real_code.forking import ForkServer
@@ -70,6 +71,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(5_000, 20, 20)
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[Any], list[Any]]:
+    """Files of tests are not read a second time for examples in docstrings: they have none."""
+    found = yield
+    tests = file_path.name.startswith("test_")
+    return [one for one in found if not (tests and isinstance(one, DoctestModule))]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -239,6 +248,9 @@ def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     gates = import_module("attnproof.programs.prove.gate")  # its function has its name
     monkeypatch.setattr(gates, "WORK", {name: work // PART for name, work in gates.WORK.items()})
     monkeypatch.setattr(gates, "SECONDS", SECONDS)
+    beyond = import_module("attnproof.programs.equal.beyond")
+    for name in ("WORK", "TOTAL"):
+        monkeypatch.setattr(beyond, name, getattr(beyond, name) // PART)
     measure = import_module("attnproof.programs.equal.measure")
     tried = import_module("attnproof.programs.equal.inputs").lengths_tried
     monkeypatch.setattr(measure, "lengths_tried", lambda both: tried(both)[::3])

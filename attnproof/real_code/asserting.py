@@ -64,9 +64,10 @@ def check_code(
     (``attnproof list --code-laws``).  ``declared`` is what the code is meant to be, such as
     ``"rope:base=10000,layout=half"``.  ``methods`` selects from measured, identity, exact and
     traced.  ``call`` is the signature in axis letters, ``"q: B H n D, k: B H n D -> q, k"``
-    (:mod:`attnproof.programs.signature`).  If ``strict``, an undecided law does not pass.  ``card``
-    checks the laws of encodings on its graph too.  Each method may spend ``limit`` seconds of
-    processor time on a law, in the main thread (:func:`~attnproof.programs.running.limited`).
+    (:mod:`attnproof.programs.signatures.signature`).  If ``strict``, an undecided law does not
+    pass.  ``card`` checks the laws of encodings on its graph too.  Each method may spend ``limit``
+    seconds of processor time on a law, in the main thread
+    (:func:`~attnproof.programs.execution.running.limited`).
     ``how`` passes what cannot be inferred: ``width=64``, ``axes=2``, and so on.
 
     Raises ``ValueError`` for an unknown law, method, dtype or device, or an invalid seed,
@@ -75,8 +76,8 @@ def check_code(
     import torch
 
     from ..numeric.devices import chosen
-    from ..programs.calling import restored_settings
     from ..programs.declarations import declares, parse, require_sound
+    from ..programs.execution.calling import restored_settings
     from ..programs.subject import adapted_as
     from .checking import look
     from .collecting import Collected

@@ -33,17 +33,19 @@ import torch
 
 from ..numeric.devices import chosen
 from ..programs.as_read import is_to_be_read, mask_as_read, with_mask, with_mask_of
-from ..programs.calling import restored_settings
-from ..programs.choices import checked_under_choices, choices
+from ..programs.call_forms.choices import checked_under_choices, choices
+from ..programs.calls.supplied_inputs import mask_prefix, why_inconclusive
 from ..programs.declarations import declares, parse
-from ..programs.draw import Draw
+from ..programs.execution.calling import restored_settings
+from ..programs.execution.draw import Draw
+from ..programs.execution.running import CodeFault, fault_in, limited
 from ..programs.finding import Finding
-from ..programs.running import CodeFault, fault_in, limited
 from ..programs.subject import adapted_as
-from ..programs.supplied_inputs import mask_prefix, why_inconclusive
 from ..theorems.laws import laws_of
+from ..theorems.laws.masks import CAUSAL
+from ..verdict_line import Condition
 from .records import FindingRecord, IdentityRecord
-from .request import IN_A_ROW, raised, settings_of
+from .request import DTYPES, IN_A_ROW, raised, settings_of
 
 if TYPE_CHECKING:
     from attnproof.symbolic.faults import Fault
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from ..programs.subjects import Subject
     from .request import CodeRequest
 
+NAMED = "attention:causal=true"  # what the law causal says
 PROOF = 1 / 6  # share of a law's limit for its proof; runs and witnesses need time as well
 Event = dict[str, Any]
 Tell = Callable[[Event], None]
@@ -184,7 +187,10 @@ class _Look:
         self.tell({"event": "begins", "method": method, "law": law, **more})
 
     def found(self, one: Finding) -> None:
-        """Report a finding."""
+        """Report a finding; one that holds says what was converted."""
+        if self.subject.converted and one.method != "traced" and one.verdict == "holds":
+            where = Condition(self.subject.converted, "where")
+            one = replace(one, assuming=(*one.assuming, where))
         told = FindingRecord.of(one).model_dump(mode="json")
         self.tell({"event": "found", "finding": told})
 
@@ -230,7 +236,11 @@ class _Look:
         return tuple(law.id for law in laws)
 
     def measured(self) -> None:
-        """Run the probes, law by law; a law is undecided if its code leaves by sys.exit."""
+        """Run the probes, law by law; a law is undecided if its code leaves by sys.exit.
+
+        Code that was converted to float32 is run in the formats of its weights as well, in which it
+        may take other branches.
+        """
         from ..programs.measure.base import CAST, FINITE
         from ..programs.measure.examine import examine
         from ..programs.measure.inputs import lengths_past_constants
@@ -238,7 +248,8 @@ class _Look:
         asked = self.asked
         if isinstance(self.code, CAST):  # its source is searched once for all laws
             self.code = replace(self.code, beyond=lengths_past_constants(self.code))
-        draws = {name: self.draw.cast(getattr(torch, name)) for name in asked.dtypes}
+        formats = (*asked.dtypes, *(one for one in self.subject.stored if one in DTYPES))
+        draws = {name: self.draw.cast(getattr(torch, name)) for name in formats}
         if asked.laws and FINITE not in asked.laws and not asked.known:
             # reported first if it is broken, even though it was not asked for
             with restored_settings():
@@ -276,6 +287,8 @@ class _Look:
         """Examine one law by one method, also under alternative calls.  Raises ``CodeFault``."""
         self.begins(method, law)
         start, code = perf_counter(), self.code
+        if law == CAUSAL.id and law in self.asked.laws and not self.read:
+            code = with_mask(code, NAMED)  # who asks for it by name expects it
         others = None if self.thing is None or self.asked.call else self.called
 
         def alike(other: Subject) -> tuple[Finding, ...]:

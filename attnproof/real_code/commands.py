@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..commands.options import (
+    Dtype,
+    Dtypes,
+    Fresh,
+    JsonFile,
+    Seed,
+    StoreFile,
+    app,
+    completed,
+    store_in,
+)
 from ..errors import UsageError, require_file, require_known
-from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile, app, completed, store_in
 from .request import KINDS, LIMIT, CodeRequest, code_request
 
 if TYPE_CHECKING:

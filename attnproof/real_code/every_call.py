@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from ..programs.loading.source_numbers import numbers_in
 from ..programs.prove.lengths import LONGEST
-from ..programs.source_numbers import numbers_in
 from ..programs.subjects import Additive, Attention, Layer, Rotary
 
 Lengths = Mapping[str, int]

@@ -5,6 +5,7 @@ Loading a file runs it.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -165,7 +166,7 @@ def _fits(thing: Any) -> bool:
     """Whether it can be checked as code: a callable, a config, or a subject."""
     if callable(thing):
         return True
-    from ..programs.pretrained import is_config
+    from ..programs.loading.pretrained import is_config
     from ..programs.subjects import Subject
 
     return isinstance(thing, Subject) or is_config(thing)
@@ -184,10 +185,14 @@ def _not_python(path: Path) -> str:
 
 
 def _of_file(path: Path) -> ModuleType:
-    """Import the module of a file; a file in a package is imported as part of it."""
+    """Import the module of a file; a file in a package is imported as part of it.
+
+    A file with relative imports is in a package, even if its folder has no ``__init__.py``.
+    """
     folder = path.resolve().parent
     parts = [path.stem]
-    while (folder / "__init__.py").exists():
+    levels = _relative_levels(path)
+    while folder.name and ((folder / "__init__.py").exists() or len(parts) <= levels):
         parts.insert(0, folder.name)
         folder = folder.parent
     _reach(folder)
@@ -196,6 +201,15 @@ def _of_file(path: Path) -> ModuleType:
     if parts[-1] == "__init__":
         parts.pop()
     return importlib.import_module(".".join(parts))
+
+
+def _relative_levels(path: Path) -> int:
+    """Return how many folders up the relative imports of a file reach; 0 if it has none."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return 0
+    return max((one.level for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)), default=0)
 
 
 def _of_name(name: str) -> ModuleType:
@@ -278,8 +292,6 @@ def _own(module: ModuleType) -> list[str]:
 
 def _names_in(path: Path) -> str:
     """Suggest functions and classes of a file, without running it."""
-    import ast
-
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):

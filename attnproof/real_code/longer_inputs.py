@@ -19,15 +19,16 @@ import torch
 from torch import Tensor
 
 from ..programs.as_read import LAWS as OF_MASKS
-from ..programs.calling import evaluating, restored_settings
-from ..programs.counts import has_constant_diagonals
-from ..programs.draw import Draw
+from ..programs.calls.counts import has_constant_diagonals
+from ..programs.execution.calling import evaluating, restored_settings
+from ..programs.execution.draw import Draw
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
+from ..programs.loading.source_numbers import is_own
 from ..programs.measure.examine import examine
 from ..programs.prove.branches import OpenComparison, Search
 from ..programs.prove.executed_code import Executed
-from ..programs.prove.instrumentation import HINTS, ComparedSides, Watch, instrument
-from ..programs.source_numbers import is_own
+from ..programs.prove.instrumentation import instrument
+from ..programs.prove.watch import HINTS, ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import looked_at
@@ -226,6 +227,8 @@ def lengths_of(subject: Subject) -> Places:
             named = _Named(heard, asked, _tables_alike(subject), sizes)
             beyond = [one for letter in letters if letter in "Bn" for one in named.along(letter)]
         found += beyond
+        ends = (subject.only_length - 1, subject.only_length)  # laws may append a token
+        found += [Longer({"n": n}) for n in ends if n > 0 and _takes(call, {"B": 1, "n": n})]
     kept = {
         tuple(sorted(one.at.items())): replace(one, at=_of_law(subject, one.at))
         for one in found
@@ -348,6 +351,8 @@ class _Named:
                     yield Longer(at, alike=self.alike)
                     if at[letter] == n:  # it rejects more, and a law may need more
                         no.add(n)
+                        if letter == "n" and n - APPENDED >= SHORT:
+                            yield Longer({**at, letter: n - APPENDED}, alike=self.alike)
                     enough = at[letter] > n and work(self.alone.subject, at) <= CHEAP_VALUES
                     break
                 if tried and len(no) < REFUSALS:

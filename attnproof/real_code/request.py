@@ -259,7 +259,7 @@ def code_request(
     if declared:
         _require_declared(declared, kind)
     if call:
-        from ..programs.grammar import parse
+        from ..programs.signatures.grammar import parse
 
         _ = parse(call)
     return CodeRequest(

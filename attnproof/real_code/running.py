@@ -325,9 +325,9 @@ def _look(asked: CodeRequest, tell: Any) -> None:
     from ..numeric.devices import DeviceAbsent, chosen
     from ..programs.adapting import OtherKind
     from ..programs.code import NoSetting
+    from ..programs.execution.running import CodeFault
     from ..programs.no_adapter import NoAdapter
-    from ..programs.running import CodeFault
-    from ..programs.signature import SignatureError
+    from ..programs.signatures.signature import SignatureError
     from .checking import adapted, look
     from .loading import CannotLoad, load
     from .targets import sources_loaded

@@ -192,7 +192,7 @@ def _say(text: str) -> None:
 
 
 def _write(done: Sequence[CodeRecord], left: Sequence[str], seconds: float, file: Path) -> None:
-    from ..options import write_json
+    from ..commands.options import write_json
     from .records import codes_record
 
     try:

@@ -241,8 +241,8 @@ def _limited(statement: Statement, cell: Cell, measure: Measure, terms: Terms) -
         return lost("out of time", f"not finished after {terms.limit:g} s")
     except Exception as error:  # noqa: BLE001 (one cell stops no other)
         told = " ".join(f"{type(error).__name__}: {error}".split())
-        gc.collect()
         if spent_memory(told):
+            gc.collect()
             return lost("out of memory", told)
         fault = fault_of(error, (cell.claimed.source.path,))
         return (

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from attnproof.commands.options import write_json
 from attnproof.document import bar
 from attnproof.numeric.devices import devices
-from attnproof.options import write_json
 from benchmarks.markdown import markdown
 from benchmarks.precision.record import document, sheets
 from benchmarks.precision.survey import survey

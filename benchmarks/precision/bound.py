@@ -14,7 +14,7 @@ In float32 whole positions below 2^24 are exact and ε <= 1.5 u, so that this is
 1.5 u |m − n| ω + u (m + n) ω.  Vectors rotated by angles that are α apart are 2 |sin(α/2)| apart.
 
 *Rotating.*  A rotated pair is off its exact rotate by â by at most η times its length, see
-:mod:`attnproof.programs.tolerance`.
+:mod:`attnproof.programs.execution.tolerance`.
 
 *Scores.*  With pairs of lengths |q_b| and |k_b|, and the product summed in float64,
 
@@ -33,7 +33,7 @@ import torch
 from torch import Tensor
 
 from attnproof.numeric.devices import unit_roundoff
-from attnproof.programs.tolerance import rotation_error
+from attnproof.programs.execution.tolerance import rotation_error
 
 # The dtype of each quantity of a rotary encoding
 

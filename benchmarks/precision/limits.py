@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from attnproof.numeric.devices import name_of
-from attnproof.programs.rotary_matrices import pairs_in
+from attnproof.programs.execution.rotary_matrices import pairs_in
 from benchmarks.precision.bound import Format, bound_of, declared, float32_formula
 
 # Errors of scores in a format, relative to float64 and to shifted scores

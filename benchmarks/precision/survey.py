@@ -18,7 +18,7 @@ from torch import Tensor
 from attnproof import __version__
 from attnproof.numeric.devices import chosen, one_thread
 from attnproof.programs.declarations import DeclaredRotary
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Rotary

@@ -14,10 +14,10 @@ from typing import Any
 
 from rich.console import Console
 
+from attnproof.commands.options import cores, write_json
 from attnproof.document import bar
 from attnproof.numeric.devices import DTYPES, chosen, devices
 from attnproof.numeric.distributions import DISTRIBUTIONS
-from attnproof.options import cores, write_json
 from benchmarks.markdown import markdown
 from benchmarks.trials.judging import Batch, Case
 from benchmarks.trials.record import Asked, document, grids, run_trials, summary

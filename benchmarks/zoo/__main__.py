@@ -1,79 +1,66 @@
-"""Check every law on every class of public libraries: ``python -m benchmarks.zoo``.
+"""Check every law on what public libraries ship: ``python -m benchmarks.zoo``.
 
-Writes docs/zoo/<library>.md and, after every class, the results; a class that fails, crashes or
-never ends does not affect the others.  ``--only`` checks some classes again and keeps the results
-of the others; ``--pages`` writes the pages from stored results.
+Each line of ``subjects.toml`` is checked as a user would, in a process of its own.  After every
+subject the results are written, and at the end docs/zoo/<library>.md.  ``--only`` checks some
+subjects again and ``--continue`` those whose line has not been run; the others keep their results,
+with their date and versions.  ``--pages`` writes the pages from stored results, for which no
+library needs to be installed.
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
 from collections.abc import Sequence
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 
-import torch
-
-from .examining import METHODS, examined
 from .judging import judgements
 from .pages import overview, page
-from .results import Row, head, read, row, write
-
-PREFIX = "subjects_"
-
-
-def libraries() -> dict[str, str]:
-    """Return the known libraries, and the module of each."""
-    files = sorted(Path(__file__).parent.glob(f"{PREFIX}*.py"))
-    return {f.stem.removeprefix(PREFIX).replace("_", "-"): f"{__package__}.{f.stem}" for f in files}
+from .results import Row, checked, head, read, write
+from .subjects import Library, libraries, with_rotary_classes
 
 
 def run(
-    library: str,
-    module: ModuleType,
+    library: Library,
     out: Path,
     *,
-    limit: float,
-    jobs: int,
-    only: Sequence[str],
-    command: str,
+    seconds: int,
+    only: Sequence[str] = (),
     going_on: bool = False,
-    methods: Sequence[str] = METHODS,
 ) -> None:
     """Check the subjects of one library, and write its page."""
-    path = out / f"{library}.json"
-    before = read(path)[1] if only or going_on else {}
+    path = out / f"{library.name}.json"
+    told = head(
+        library.name, library.packages, f"python -m benchmarks.zoo --library {library.name}"
+    )
+    stamp = {"made": told["made"], "versions": told["versions"]}
+    known = {*library.lines, *library.uncalled}
+    rows = {name: one for name, one in read(path)[1].items() if name in known}
     chosen = [
-        one
-        for one in module.subjects()
-        if any(word in one[0] for word in only or ("",)) and not (going_on and one[0] in before)
+        (name, line)
+        for name, line in library.lines.items()
+        if any(word in name for word in only or ("",))
+        and not (going_on and rows.get(name, {}).get("line") == line)
     ]
-    told = head(library, getattr(module, "PACKAGES", (library,)), command)
-    rows = dict(before)
-    for done, record in enumerate(examined(chosen, limit=limit, jobs=jobs, methods=methods), 1):
-        rows[record.target] = row(record)
+    for done, (name, line) in enumerate(chosen, 1):
+        target, _, flags = line.partition(" ")
+        found = {**checked(target, flags, seconds), "name": name, "line": line, **stamp}
+        rows[name] = {**found, "same": list(library.same.get(name, ()))}
         write(path, told, rows)
-        print(f"{done}/{len(chosen)} {_line(rows[record.target])}", flush=True)
-    order = {name: k for k, (name, _) in enumerate(module.subjects())}
-    rows = dict(sorted(rows.items(), key=lambda one: order.get(one[0], len(order))))
-    write(path, told, rows)
-    written(library, module, out)
+        print(f"{done}/{len(chosen)} {_line(rows[name])}", flush=True)
+    written(library, out)
 
 
 def _line(one: Row) -> str:
     """Return the line of a subject in the log."""
     counts = " ".join(f"{len(laws)} {verdict}" for verdict, laws in one["laws"].items() if laws)
-    return f"{one['name']}: {(one['why'] or one['stopped'] or counts)[:200]} ({one['seconds']} s)"
+    return f"{one['name']}: {(one['why'] or counts)[:200]} ({one['user']} s)"
 
 
-def written(library: str, module: ModuleType, out: Path) -> None:
+def written(library: Library, out: Path) -> None:
     """Write the page of a library from its results."""
-    told, rows = read(out / f"{library}.json")
-    same = module.same_code() if hasattr(module, "same_code") else ()
-    text = page(told, rows, judgements(), same)
-    (out / f"{library}.md").write_text(text, encoding="utf-8")
+    text = page(*read(out / f"{library.name}.json"), judgements(), library.uncalled)
+    (out / f"{library.name}.md").write_text(text, encoding="utf-8")
 
 
 def overview_of(out: Path) -> str:
@@ -88,52 +75,34 @@ def main(arguments: list[str] | None = None) -> None:
     known = libraries()
     parser.add_argument("--library", action="append", choices=list(known), help="by default all")
     parser.add_argument("--out", type=Path, default=Path("docs/zoo"), metavar="FOLDER")
-    parser.add_argument("--limit", type=float, default=60.0, metavar="SECONDS", help="per class")
-    parser.add_argument("--jobs", type=int, default=2, metavar="N")
+    parser.add_argument(
+        "--limit", type=int, default=120, metavar="SECONDS", help="processor time of one check"
+    )
     parser.add_argument(
         "--only",
         nargs="+",
         default=(),
         metavar="NAME",
-        help="classes whose name contains one of these",
+        help="subjects whose name contains one of these",
     )
     parser.add_argument(
-        "--continue", dest="going_on", action="store_true", help="classes that have no results yet"
-    )
-    parser.add_argument(
-        "--methods", nargs="+", default=METHODS, choices=METHODS, help="by default all"
+        "--continue", dest="going_on", action="store_true", help="lines that have not been run"
     )
     parser.add_argument(
         "--pages", action="store_true", help="only write the pages, from stored results"
     )
     asked = parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    logging.disable(logging.WARNING)
-    for library in asked.library or known:
+    for name in asked.library or known:
+        library = known[name]
+        if asked.pages:
+            written(library, asked.out)
+            continue
         try:
-            module = import_module(known[library])
-            if asked.pages:
-                written(library, module, asked.out)
-                continue
-            made = f"python -m benchmarks.zoo --library {library}"
-            if set(asked.methods) != set(METHODS):
-                made += f" --methods {' '.join(asked.methods)}"
-            run(
-                library,
-                module,
-                asked.out,
-                limit=asked.limit,
-                jobs=asked.jobs,
-                only=asked.only,
-                command=made,
-                methods=asked.methods,
-                going_on=asked.going_on,
-            )
+            if name == "transformers":
+                library = with_rotary_classes(library)
+            run(library, asked.out, seconds=asked.limit, only=asked.only, going_on=asked.going_on)
         except (ImportError, metadata.PackageNotFoundError) as error:
-            print(f"{library}: not looked at: {error}")
-        except Exception as error:  # noqa: BLE001 (a library may raise anything where it is loaded)
-            told = f"{type(error).__name__}: {error}"
-            print(f"{library}: not looked at, or not to its end: {told}")
+            print(f"{name}: not looked at: {error}")
     asked.out.with_suffix(".md").write_text(overview_of(asked.out), encoding="utf-8")
 
 

@@ -22,6 +22,7 @@ from .judging import JUDGEMENTS, Judged, judgement_of
 from .results import VERDICTS, Row
 
 SAYS = {law.id: law.says for law in CODE_LAWS}
+ADAPTERS = "450b8ea8"  # the last commit that calls subjects by code of its own
 
 
 @dataclass
@@ -42,23 +43,24 @@ def page(
     told: Row,
     rows: Mapping[str, Row],
     known: Sequence[Judged],
-    same: Sequence[Sequence[str]] = (),
+    uncalled: Mapping[str, str] = {},
 ) -> str:
     """The page in Markdown; ``told`` is its head, ``known`` the judgements of violations.
 
-    ``same`` names classes that have the same code, group by group.  The first that has a row
-    stands for those that have none.
+    ``uncalled``: why no line calls a subject.  A row names in ``same`` the classes that have its
+    code, and stands for those that have no row.
     """
-    stands = _standing(rows, same)
+    stands = _standing(rows)
     groups = _groups(told["library"], rows, known)
     parts = [
         f"# {told['library']}",
-        _head(told),
+        _head(told, rows),
         _summary(rows, groups),
         "## Classes",
         _table(rows, stands),
         *_violations(groups),
         *_not_run(rows),
+        *_uncalled(uncalled),
         *_undecided(rows),
         *_untraced(rows),
         *_same(stands),
@@ -92,15 +94,14 @@ def overview(libraries: Sequence[tuple[Row, Mapping[str, Row]]], known: Sequence
     )
 
 
-def _standing(rows: Mapping[str, Row], same: Sequence[Sequence[str]]) -> dict[str, list[str]]:
+def _standing(rows: Mapping[str, Row]) -> dict[str, list[str]]:
     """The classes that stand for others, with those of the same code that have no row."""
-    found = {}
-    for group in same:
-        ran = [name for name in group if name in rows and not rows[name]["why"]]
-        others = [name for name in group if name not in rows]
-        if ran and others:
-            found[ran[0]] = others
-    return found
+    found = {
+        name: [other for other in row.get("same", ()) if other not in rows]
+        for name, row in rows.items()
+        if not row["why"]
+    }
+    return {name: others for name, others in found.items() if others}
 
 
 def _same(stands: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -117,13 +118,24 @@ def _same(stands: Mapping[str, Sequence[str]]) -> Iterator[str]:
         )
 
 
-def _head(told: Row) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
-    return (
-        f"Made by `{told['command']}` on {told['made']}: {versions}, attnproof "
+def _head(told: Row, rows: Mapping[str, Row]) -> str:
+    made = (
+        f"Made by `{told['command']}` on {told['made']}: {_named(told['versions'])}, attnproof "
         f"{told['attnproof']}, Python {told['python']}, {told['machine']}, "
         f"{told['processors']} processors; float32, random weights, nothing downloaded."
     )
+    of = Counter((row["made"], _named(row["versions"])) for row in rows.values() if not row["line"])
+    earlier = "; ".join(f"{count} of {day} ({named})" for (day, named), count in of.items())
+    if not of:
+        return made
+    return (
+        f"{made}\n\nNot run by a line: {earlier}. They are results of adapters in Python, which "
+        f"lines have replaced; commit {ADAPTERS} has them."
+    )
+
+
+def _named(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def _summary(rows: Mapping[str, Row], groups: Sequence[_Group]) -> str:
@@ -144,12 +156,14 @@ def _summary(rows: Mapping[str, Row], groups: Sequence[_Group]) -> str:
 
 def _table(rows: Mapping[str, Row], stands: Mapping[str, Sequence[str]]) -> str:
     columns = [v for v in VERDICTS if any(row["laws"][v] for row in rows.values())]
+    days = ["made"] * (len({row["made"] for row in rows.values()}) > 1)
     lines = []
     for name, row in rows.items():
         what = row["sentence"] or ("could not be run" if row["why"] else "not identified")
         counts = [str(len(row["laws"][v]) or "") for v in columns]
-        lines.append([f"`{name}`{_for(stands.get(name, ()))}", what, *counts])
-    return table_of(["class", "what it is", *columns], lines, words=2)
+        told = [what, *(row[day] for day in days)]
+        lines.append([f"`{name}`{_for(stands.get(name, ()))}", *told, *counts])
+    return table_of(["class", "what it is", *days, *columns], lines, words=2 + len(days))
 
 
 def _for(others: Sequence[str]) -> str:
@@ -220,6 +234,12 @@ def _not_run(rows: Mapping[str, Row]) -> Iterator[str]:
     if told:
         yield "## Could not be run, or not to the end"
         yield "\n".join(told)
+
+
+def _uncalled(uncalled: Mapping[str, str]) -> Iterator[str]:
+    if uncalled:
+        yield "## Not called by a line"
+        yield "\n".join(f"- `{name}`: {why}" for name, why in uncalled.items())
 
 
 def _undecided(rows: Mapping[str, Row]) -> Iterator[str]:

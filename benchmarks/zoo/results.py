@@ -1,8 +1,15 @@
-"""Store a part of each record: a small dictionary, written as JSON after every subject."""
+"""Check a target as a user does, and store a part of its record as JSON after every subject."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import resource
+import shlex
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
@@ -10,12 +17,66 @@ from pathlib import Path
 from typing import Any, get_args
 
 from attnproof import __version__
-from attnproof.real_code.records import CodeRecord, LawOfCodeRecord, LawVerdict
+from attnproof.real_code.collecting import Collected
+from attnproof.real_code.records import CodeRecord, CodesRecord, LawOfCodeRecord, LawVerdict
+from attnproof.real_code.request import CodeRequest
 from attnproof.records import Machine
 
 Row = dict[str, Any]
 VERDICTS: tuple[str, ...] = get_args(LawVerdict)
 INTERNAL = "internal error"
+
+
+def checked(target: str, flags: str, seconds: int) -> Row:
+    """Check a target in a separate process, with limited processor time."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "record.json"
+        command = [
+            sys.executable,
+            "-m",
+            "attnproof",
+            "check",
+            target,
+            *shlex.split(flags),
+            "--store",
+            str(record.with_suffix(".db")),
+            "--json",
+            str(record),
+        ]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        limit = (seconds, seconds)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, limit),
+        )
+        user = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        if not record.exists():
+            said = [*done.stderr.strip().splitlines(), "nothing was written"][-1]
+            lost = Collected(CodeRequest(target=target))
+            lost.why = f"ended with {done.returncode}: {said}"
+            one = lost.record(0.0)
+        else:
+            text = record.read_text(encoding="utf-8")
+            one = CodesRecord.model_validate_json(text).codes[0]
+    found = without_folders(row(one), os.environ.get("PYTHONPATH", ""))
+    why = found["why"] or ("" if any(found["laws"].values()) else found["stopped"])
+    return {**found, "name": target, "why": why, "user": round(user, 1)}
+
+
+def without_folders(found: Row, path: str) -> Row:
+    """Return a row with file paths relative to the import path.
+
+    >>> without_folders({"why": "/some/place/code.py, /lib/site-packages/x.py"}, "/some/place")
+    {'why': 'code.py, x.py'}
+    """
+    text = re.sub(r"/[^\s\"]*/site-packages/", "", json.dumps(found))
+    for folder in filter(None, path.split(os.pathsep)):
+        text = text.replace(json.dumps(f"{folder}/")[1:-1], "")
+    told: Row = json.loads(text)
+    return told
 
 
 def row(record: CodeRecord) -> Row:

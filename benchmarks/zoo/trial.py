@@ -15,27 +15,18 @@ page from stored results.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import re
-import resource
-import shlex
 import statistics
-import subprocess
-import sys
-import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from attnproof.real_code.records import CodesRecord
 from benchmarks.markdown import table_of
 
 from .judging import JUDGEMENTS, Judged, judgement_of, judgements
 from .pages import short, violations
-from .results import Row, head, read, row, write
+from .results import Row, checked, head, read, write
 
 HERE = Path(__file__).with_name("trial.toml")
 COLUMNS = ("proved", "exact", "measured", "broken", "undecided")
@@ -70,7 +61,7 @@ def run(known: Sequence[Target], out: Path, *, seconds: int, only: Sequence[str]
         if any(word in one.target for word in only) if only else one.target not in rows:
             rows[one.target] = _checked(one, seconds)
         elif one.misread and one.line and "corrected" not in rows[one.target]:
-            lined = _process(one.target, one.line, seconds)
+            lined = checked(one.target, one.line, seconds)
             rows[one.target]["corrected"] = {**lined, "called": "" if lined["why"] else one.line}
         else:
             continue
@@ -80,71 +71,15 @@ def run(known: Sequence[Target], out: Path, *, seconds: int, only: Sequence[str]
 
 def _checked(one: Target, seconds: int) -> Row:
     """Return the row for the bare name, or for the line if the bare name is refused."""
-    bare = {**_process(one.target, "", seconds), "called": "bare"}
+    bare = {**checked(one.target, "", seconds), "called": "bare"}
     if not bare["why"]:
         return bare
     if not one.line:
         return {**bare, "called": ""}
-    lined = _process(one.target, one.line, seconds)
+    lined = checked(one.target, one.line, seconds)
     if not lined["why"]:
         return {**lined, "called": one.line}
     return {**bare, "called": "", "why": f"{lined['why']} (`{one.line}`)"}
-
-
-def _process(target: str, flags: str, seconds: int) -> Row:
-    """Check a target in a separate process, with limited processor time."""
-    with tempfile.TemporaryDirectory() as folder:
-        record = Path(folder) / "record.json"
-        command = [
-            sys.executable,
-            "-m",
-            "attnproof",
-            "check",
-            target,
-            *shlex.split(flags),
-            "--store",
-            str(record.with_suffix(".db")),
-            "--json",
-            str(record),
-        ]
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        limit = (seconds, seconds)
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, limit),
-        )
-        user = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-        if not record.exists():
-            said = [*done.stderr.strip().splitlines(), "nothing was written"][-1]
-            return {
-                "name": target,
-                "why": f"ended with {done.returncode}: {said}",
-                "laws": {},
-                "broken": [],
-                "undecided": {},
-                "user": round(user, 1),
-            }
-        told = CodesRecord.model_validate_json(record.read_text(encoding="utf-8"))
-    found = without_folders(row(told.codes[0]), os.environ.get("PYTHONPATH", ""))
-    why = found["why"] or ("" if any(found["laws"].values()) else found["stopped"])
-    why = re.sub(r"/\S*/site-packages/", "", why)
-    return {**found, "name": target, "why": why, "user": round(user, 1)}
-
-
-def without_folders(found: Row, path: str) -> Row:
-    """Return a row with file paths relative to the import path.
-
-    >>> without_folders({"why": "at /some/place/code.py:3"}, "/some/place:/another")
-    {'why': 'at code.py:3'}
-    """
-    text = json.dumps(found)
-    for folder in filter(None, path.split(os.pathsep)):
-        text = text.replace(json.dumps(f"{folder}/")[1:-1], "")
-    told: Row = json.loads(text)
-    return told
 
 
 def page(

@@ -42,10 +42,10 @@ from ..measurement import SIDES, Comparison, Measurement, compared, misread, pla
 from ..profile import profile_of
 from ..rounded import Rounded
 from ..scale import roles, scale_named, tokens
-from ..sharded import SIDES_DIFFER
 from ..task import Task, parts_of
 from ..torch_reading import TorchReading
 from ..walk import Replacement, TooLarge, Where
+from . import SIDES_DIFFER
 
 # Evaluation of a term on distributed arrays, or on gathered ones if DTensor has no rule
 

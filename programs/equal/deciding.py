@@ -16,17 +16,18 @@ from typing import Any, Literal
 from attnproof.verdict_line import Condition
 
 from ...numeric.devices import one_thread
-from ..calling import restored_settings
 from ..code import DoesNotFit
 from ..exact import exact
+from ..execution.calling import restored_settings
+from ..execution.response import CANCELLED
 from ..finding import DIFFERS_FROM_GRAPH, Counterexample, Finding
 from ..prove import prove
 from ..prove.comparison import CHANGES
 from ..prove.gate import OVERWRITES
 from ..prove.proving import Traced
-from ..response import CANCELLED
-from ..signature import SignatureError
+from ..signatures.signature import SignatureError
 from ..subjects import Pair
+from .beyond import FEATURES, compare_at_longer, larger_inputs_condition
 from .inputs import UNRELATED, table_relations
 from .matching import Divergence, divergence
 from .measure import NumericComparison, compare_numerically, edge_case_remarks
@@ -43,7 +44,6 @@ NOT_A_FUNCTION = (
     CHANGES,
     OVERWRITES,
 )  # reasons given for code that is not a function of its inputs
-FEATURE_LETTERS = "DEFCPVd"  # letters of lengths that code often fixes
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ def compare(
     ``where`` defines arguments of the second program, ``weights`` its parameters; ``seconds``
     limits the search for a proof; ``begin`` is called with the name of each method as it starts.
 
-    Raises :class:`~attnproof.programs.signature.SignatureError` if the two cannot be called on the
-    same arrays.
+    Raises :class:`~attnproof.programs.signatures.signature.SignatureError` if the two cannot be
+    called on the same arrays.
 
     >>> made = compare(Operand(lambda x: x * 2, "twice", "x: B n E -> B n E"),
     ...                Operand(lambda x: x + x, "added", "x: B n E -> B n E"))
@@ -137,14 +137,7 @@ def _with_tables(both: ProgramPair, seed: int) -> tuple[ProgramPair, NumericComp
 
 def _decide(both: ProgramPair, comparison: NumericComparison, options: _Options) -> Verdict:
     if comparison.counterexample is not None:
-        return Verdict(
-            both,
-            "counterexample",
-            _difference_text(both, comparison),
-            counterexample=comparison.counterexample,
-            comparison=comparison,
-            parted=divergence(both),
-        )
+        return _different(both, comparison)
     if not comparison.tried:
         return Verdict(
             both,
@@ -163,12 +156,18 @@ def _decide(both: ProgramPair, comparison: NumericComparison, options: _Options)
     if made is not None and made.verdict == "broken":
         return Verdict(both, "counterexample", made.why, counterexample=made.witness, **more)
     if made is not None and made.verdict == "holds":
-        said = (*_conditions(both, proved=True), *_proof_conditions(tried))
+        assumed = dict.fromkeys(told for one in tried.findings for told in one.assuming)
+        said = (*_conditions(both, proved=True), *assumed)
         return Verdict(both, "proved", made.why, said, **more)
     why = made.why if made is not None else tried.why
     if any(told in why for told in NOT_A_FUNCTION):
         return Verdict(both, "undecided", why, **more)
     more["parted"] = divergence(both)
+    options.begin("longer inputs")
+    below = compare_at_longer(both, options.seed, comparison)
+    if comparison.counterexample is not None:
+        return _different(both, comparison)
+    below += larger_inputs_condition(both, options.seed, comparison)
     upto = f"lengths up to {comparison.longest}"
     options.begin("finite fields")
     (field,) = exact(subject, seed=options.seed)
@@ -176,17 +175,28 @@ def _decide(both: ProgramPair, comparison: NumericComparison, options: _Options)
         return Verdict(both, "counterexample", field.why, counterexample=field.witness, **more)
     if field.verdict == "holds":
         told = f"{field.why}; the same in floating point at {upto}; not proved: {why}"
-        return Verdict(both, "exact", told, _conditions(both), **more)
+        return Verdict(both, "exact", told, (*below, *_conditions(both)), **more)
     formats = " and ".join(comparison.formats)
     rounding = f"up to rounding{CANCELLATION if comparison.cancels else ''}"
     calls = f"the same in {comparison.tried} calls"
     told = f"{calls}, at {upto}, in {formats}, {rounding}; not proved: {why}"
-    return Verdict(both, "measured", told, _conditions(both), **more)
+    return Verdict(both, "measured", told, (*below, *_conditions(both)), **more)
 
 
 CANCELLATION = (
     f", where numbers cancel up to {CANCELLED} times its observed effect, which is not a bound"
 )
+
+
+def _different(both: ProgramPair, comparison: NumericComparison) -> Verdict:
+    return Verdict(
+        both,
+        "counterexample",
+        _difference_text(both, comparison),
+        counterexample=comparison.counterexample,
+        comparison=comparison,
+        parted=divergence(both),
+    )
 
 
 def _prove(both: ProgramPair, subject: Pair, options: _Options) -> tuple[Traced, Finding | None]:
@@ -208,7 +218,7 @@ def _prove(both: ProgramPair, subject: Pair, options: _Options) -> tuple[Traced,
 def fixed_letter_choices(both: ProgramPair) -> Sequence[str]:
     """Return choices of letters to fix: none, features, heads as well, rows as well."""
     letters = [c for one in both.inputs for c in one.letters if c.isalpha()]
-    features = "".join(c for c in dict.fromkeys(letters) if c in FEATURE_LETTERS)
+    features = "".join(c for c in dict.fromkeys(letters) if c in FEATURES)
     heads = "".join(c for c in dict.fromkeys(letters) if c in "HG")
     rows = "B" * ("B" in letters)
     return tuple(dict.fromkeys(("", features, features + heads, features + heads + rows)))
@@ -226,10 +236,6 @@ def _conditions(both: ProgramPair, *, proved: bool = False) -> tuple[Condition, 
         told = "stored tables that now hold the same numbers always do"
         found.append(Condition(told, "where"))
     return (*found, *(Condition(told, "where") for told in both.converted))
-
-
-def _proof_conditions(traced: Traced) -> tuple[Condition, ...]:
-    return tuple(dict.fromkeys(c for one in traced.findings for c in one.assuming))
 
 
 def _difference_text(both: ProgramPair, comparison: NumericComparison) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..signature import SignatureError
+from ..signatures.signature import SignatureError
 
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 _JOINED = re.compile(

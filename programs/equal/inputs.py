@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from ..grammar import parse
-from ..roles import SIZES
-from ..source_numbers import constants_in, names_in, numbers_of
+from ..calls.roles import SIZES
+from ..execution.response import OperationNames
+from ..loading.source_numbers import constants_in, names_in, numbers_of
+from ..signatures.grammar import parse
 from .sides import LENGTH, Shared
 
 if TYPE_CHECKING:
@@ -161,7 +163,11 @@ def drawn(
 
 def _integers(kind: str, shape: list[int], lengths: Mapping[str, int], generator: Any) -> Tensor:
     if kind == "lengths":
-        return torch.randint(1, lengths.get("n", 2) + 1, shape, generator=generator)
+        most = lengths.get("n", 2)
+        found = torch.randint(1, most + 1, shape, generator=generator)
+        if found.numel() > 1:
+            found.flatten()[-1] = most  # padding ends where the longest row does
+        return found
     if kind == "positions" and shape:
         start = torch.randint(0, MAX_START, [*shape[:-1], 1], generator=generator)
         return start + torch.arange(shape[-1])
@@ -178,6 +184,8 @@ TOKENS = "nrm"
 INTEGER_KINDS = ("positions", "ids", "index")
 BINARY_MASKS = ("keep", "ones", "hide")  # masks that are not added
 FILL_RANGE = (1e3, 1e6)  # fills that hide keys as long as no score is as large
+# operations that give 0 for −∞
+HIDING = {"exp", "exp2", "_softmax", "softmax", "logsumexp", "sigmoid", "relu", "_log_softmax"}
 MULTIPLES = (1, -1, 2, -2, 1 / 16)  # of these numbers: code may compare the norm of a few entries
 LARGE_INPUTS, ZERO_INPUTS = "large inputs", "inputs that are 0"
 INTEGER_BITS = {"int8": 7, "char": 7, "uint8": 8, "byte": 8, "int16": 15, "short": 15}
@@ -217,7 +225,7 @@ def lengths_tried(both: ProgramPair) -> list[dict[str, int]]:
     return sorted(unique.values(), key=lambda one: math.prod(one.values()))
 
 
-def _constants(both: ProgramPair) -> list[float]:
+def source_constants(both: ProgramPair) -> list[float]:
     """Return the numbers in the source of either program, and where its short integers overflow."""
     calls = [side.program.call for side in (both.first, both.second)]
     wraps = [2.0 ** INTEGER_BITS[name] for name in INTEGER_BITS if name in names_in(calls)]
@@ -226,7 +234,7 @@ def _constants(both: ProgramPair) -> list[float]:
 
 def _source_lengths(both: ProgramPair) -> list[int]:
     """Return lengths named in the source of either program, and their neighbours."""
-    named = dict.fromkeys(n + k for n in numbers_of(_constants(both)) for k in (-1, 0, 1))
+    named = dict.fromkeys(n + k for n in numbers_of(source_constants(both)) for k in (-1, 0, 1))
     return [n for n in named if 3 < n <= LONGEST_SOURCE_LENGTH][:MAX_SOURCE_LENGTHS]
 
 
@@ -238,8 +246,8 @@ def unusual_inputs(
     for place, x in enumerate(given):
         if x.is_floating_point():
             yield ZERO_INPUTS, (*given[:place], torch.zeros_like(x), *given[place + 1 :])
-    constants = _constants(both)
-    fills = any(map(_is_fill, constants))
+    constants = source_constants(both)
+    fills = bool(fills_of(both, given))
     yield LARGE_INPUTS, scaled(given, 16.0 if fills else 100.0)
     yield "small inputs", scaled(given, 1e-3)
     numbers = [c for c in constants if 0 < abs(c) < LARGEST_INPUT]
@@ -265,8 +273,24 @@ def _adder(number: int) -> Callable[[Tensor], Tensor]:
 
 
 def _is_fill(number: float) -> bool:
-    """Whether a number may stand for −∞ in a mask that is added or filled in."""
     return FILL_RANGE[0] <= abs(number) < FILL_RANGE[1]
+
+
+def fills_of(both: ProgramPair, given: Sequence[Tensor]) -> list[float]:
+    """Return the numbers in the source of either program that may stand for −∞ in a mask.
+
+    There are none if no operation gives 0 for −∞, as an exponential does.
+    """
+    found = [c for c in source_constants(both) if _is_fill(c)]
+    return found if found and _takes_minus_infinity(both, given) else []
+
+
+def _takes_minus_infinity(both: ProgramPair, given: Sequence[Tensor]) -> bool:
+    watch = OperationNames()
+    with suppress(Exception), torch.no_grad(), watch:
+        for side in ("first", "second"):
+            both.results_of_copies(side, given)
+    return not watch.names or any(name in HIDING or "attention" in name for name in watch.names)
 
 
 def with_first_key_hidden(both: ProgramPair, given: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from ..response import leaves
+from ..execution.response import leaves
 from .inputs import drawn
 from .pair import ProgramPair
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,20 +19,21 @@ import torch
 from torch import Tensor, nn
 
 from ...numeric.devices import name_of
-from ..calling import arranged
-from ..draw import Draw
-from ..finding import Counterexample
-from ..prove.call_variants import WAY_TEXTS, call_in, inputs_for, random_weights, trainable, zeroed
-from ..prove.running import counterexample_of, shrunk
-from ..response import (
+from ..execution.calling import arranged
+from ..execution.draw import Draw
+from ..execution.response import (
     CANCELLED,
+    PERTURBATIONS,
     NotDeterministic,
     allowance,
     differences,
     moved_inside,
     place_of_largest,
 )
-from ..running import in_a_line
+from ..execution.running import in_a_line
+from ..finding import Counterexample
+from ..prove.call_variants import WAY_TEXTS, call_in, inputs_for, random_weights, trainable, zeroed
+from ..prove.running import counterexample_of, shrunk
 from .inputs import (
     BINARY_MASKS,
     LARGE_INPUTS,
@@ -54,12 +56,12 @@ class NumericComparison:
     """What was observed: the largest difference, its bound, and where the programs differ.
 
     ``how``: the way of calling there, or the choice of weights, if not ordinary.  ``tried``: the
-    number of calls that were compared, ``longest``: their largest length, ``formats``: their
-    dtypes.  ``raises``: lengths at which only one program raises, and the error.  ``overflows``:
-    where results are non-finite at different entries on large inputs, which does not count as a
-    difference.  ``dtype_remarks``: for inputs of each format, the dtypes of the results, if they
-    differ.  ``cancels``: a difference was met that only the observed effect of rounding explains,
-    since numbers cancel.
+    number of calls that were compared, ``longest``: their largest length, ``reached``: that of each
+    letter, ``formats``: their dtypes.  ``raises``: lengths at which only one program raises, and
+    the error.  ``overflows``: where results are non-finite at different entries on large inputs,
+    which does not count as a difference.  ``dtype_remarks``: for inputs of each format, the dtypes
+    of the results, if they differ.  ``cancels``: a difference was met that only the observed effect
+    of rounding explains, since numbers cancel.
     """
 
     error: float = 0.0
@@ -71,6 +73,7 @@ class NumericComparison:
     result: int = 0
     tried: int = 0
     longest: int = 0
+    reached: dict[str, int] = field(default_factory=dict)
     formats: tuple[str, ...] = ()
     raises: str = ""
     overflows: str = ""
@@ -103,7 +106,9 @@ class ComparedResult:
                 return None
         return found[0], found[1]
 
-    def gap(self, values: Mapping[str, Tensor]) -> tuple[float, float, tuple[int, ...]] | None:
+    def gap(
+        self, values: Mapping[str, Tensor], *, roughly: bool = False
+    ) -> tuple[float, float, tuple[int, ...]] | None:
         """Return the largest difference, what rounding allows, and its place; None on errors."""
         both = self.sides(values)
         if both is None or not both[0].numel():
@@ -112,14 +117,18 @@ class ComparedResult:
             return math.inf, 0.0, ()
         off = entry_differences(*both)
         most = float(off.max())
-        return most, self.allowed(values, most)[0], place_of_largest(off)
+        allowed = self.allowed(values, most, roughly=roughly)[0] if most else 0.0
+        return most, allowed, place_of_largest(off)
 
-    def allowed(self, values: Mapping[str, Tensor], off: float) -> tuple[float, bool]:
+    def allowed(
+        self, values: Mapping[str, Tensor], off: float, *, roughly: bool = False
+    ) -> tuple[float, bool]:
         """Return how far rounding may separate results that are ``off`` apart.
 
         If ``off`` exceeds the derived allowance, the effect of each operation's own rounding is
         observed, because numbers may cancel.  The second result tells whether only that explains
-        the difference: it is observed, not derived.
+        the difference: it is observed, not derived.  ``roughly``: the response to other inputs and
+        the effect of cancellation are left out, which allows less and takes one call of each side.
         """
         given = self._cast(values)
         moved = [n for n, x in enumerate(given) if x.is_floating_point()]
@@ -134,8 +143,13 @@ class ComparedResult:
 
             with torch.no_grad():
                 floats = [given[n] for n in moved]
-                total += allowance(call, *floats, draw=self.draw).value / 2
-                if off > total and math.isfinite(off):
+                moves = 0 if roughly else PERTURBATIONS
+                try:
+                    total += allowance(call, *floats, draw=self.draw, moved=moves).value / 2
+                except NotDeterministic as error:
+                    own = self.pair.first if side == "first" else self.pair.second
+                    raise NotDeterministic(error.gap, own.program.name) from None
+                if off > total and math.isfinite(off) and not roughly:
                     inside += CANCELLED * moved_inside(call, *floats, draw=self.draw)
         return max(total, inside), total < off <= inside
 
@@ -172,23 +186,21 @@ def entry_differences(here: Tensor, there: Tensor) -> Tensor:
     return differences(here, there).masked_fill(here.isnan() & there.isnan(), 0.0)
 
 
-def compare_numerically(
-    both: ProgramPair, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS
-) -> NumericComparison:
+def compare_numerically(both: ProgramPair, seed: int = 0) -> NumericComparison:
     """Run both at many lengths in each format, then on inputs that code may treat specially.
 
     These are inputs and weights that are 0 or numbers of the source, far larger or smaller inputs,
     and other ways of calling.  The smallest inputs at which the programs differ are kept.
     """
     found = NumericComparison()
-    for dtype in formats:
-        with _arranged(both, dtype):
+    for dtype in FORMATS:
+        with arranged_as(both, dtype):
             before = found.tried
             for at in lengths_tried(both):
                 for k, description in ((0, ""), (1, LARGE_INPUTS)):
-                    values = _drawn_or_none(both, at, Draw(seed + k, dtype))
+                    values = drawn_or_none(both, at, Draw(seed + k, dtype))
                     values = scaled(values, 8.0) if description else values
-                    _compare_at(
+                    compare_at(
                         both, at, values, Draw(seed + k, dtype), found, description=description
                     )
                     if found.counterexample is not None:
@@ -196,12 +208,12 @@ def compare_numerically(
             if found.tried > before:
                 found.formats = (*found.formats, name_of(dtype))
     if found.tried:
-        with _arranged(both, formats[0]):
-            _compare_unusual(both, seed, formats[0], found)
+        with arranged_as(both, FORMATS[0]):
+            _compare_unusual(both, seed, FORMATS[0], found)
     return found
 
 
-def _drawn_or_none(both: ProgramPair, at: Mapping[str, int], draw: Draw) -> tuple[Tensor, ...]:
+def drawn_or_none(both: ProgramPair, at: Mapping[str, int], draw: Draw) -> tuple[Tensor, ...]:
     """Return arrays of these lengths; none if the lengths are inconsistent."""
     try:
         return drawn(both.inputs, at, draw.seed, draw.dtype)
@@ -209,7 +221,8 @@ def _drawn_or_none(both: ProgramPair, at: Mapping[str, int], draw: Draw) -> tupl
         return ()
 
 
-def _arranged(both: ProgramPair, dtype: torch.dtype) -> AbstractContextManager[float]:
+def arranged_as(both: ProgramPair, dtype: torch.dtype) -> AbstractContextManager[float]:
+    """Convert the modules of both to this format within a context."""
     return arranged(SimpleNamespace(module=nn.ModuleList(both.modules)), dtype)
 
 
@@ -218,13 +231,13 @@ def _compare_unusual(
 ) -> None:
     """Run both at one length on unusual inputs, with unusual weights, and in unusual ways."""
     at, draw = dict(both.lengths), Draw(seed, dtype)
-    given = _drawn_or_none(both, at, draw)
+    given = drawn_or_none(both, at, draw)
     for description, values in unusual_inputs(both, given):
-        _compare_at(both, at, values, draw, found, description=description)
+        compare_at(both, at, values, draw, found, description=description)
         if found.counterexample is not None:
             return
     if any(one.kind in BINARY_MASKS for one in both.inputs):
-        _compare_at(both, at, with_first_key_hidden(both, given), draw, found, last=True)
+        compare_at(both, at, with_first_key_hidden(both, given), draw, found, last=True)
         if found.counterexample is not None:
             found.how = "with the first key hidden"
             return
@@ -232,23 +245,23 @@ def _compare_unusual(
     square = {**at, **dict.fromkeys(tokens, min((at[c] for c in tokens), default=0))}
     for way in dict.fromkeys(("strided", *WAY_TEXTS)):
         lengths = square if way == "one" else at  # shared inputs need equal shapes
-        values = _drawn_or_none(both, lengths, draw)
+        values = drawn_or_none(both, lengths, draw)
         if values:
             values = inputs_for(way, values, batch_axes(both))
-        _compare_at(both, lengths, values, draw, found, way=way)
+        compare_at(both, lengths, values, draw, found, way=way)
         if found.counterexample is not None:
             found.how = WAY_TEXTS[way]
             return
     with random_weights(both.modules) as drawn_anew:
         if drawn_anew:
-            _compare_at(both, at, given, draw, found)
+            compare_at(both, at, given, draw, found)
     if found.counterexample is not None:
         found.how = "with other weights"
         return
     weights = trainable(both.modules)
     for some in (weights, *([one] for one in weights[:MAX_ZEROED])) if weights else ():
         with zeroed(some):
-            _compare_at(both, at, given, draw, found, description="weights that are 0")
+            compare_at(both, at, given, draw, found, description="weights that are 0")
         if found.counterexample is not None:
             found.how = "with weights that are 0"
             return
@@ -258,7 +271,7 @@ def _values(shared: Sequence[Shared], drawings: Sequence[Tensor]) -> dict[str, T
     return {one.name: x for one, x in zip(shared, drawings, strict=True)}
 
 
-def _compare_at(
+def compare_at(
     both: ProgramPair,
     at: Mapping[str, int],
     values: Sequence[Tensor],
@@ -292,6 +305,7 @@ def _compare_at(
         return
     found.tried += 1
     found.longest = max(found.longest, *at.values(), 0)
+    found.reached = {c: max(n, found.reached.get(c, 0)) for c, n in at.items()}
     name = name_of(draw.dtype)
     if way == "plain" and name not in found.dtype_remarks:
         with torch.no_grad():
@@ -410,7 +424,10 @@ def _smallest(
             math.inf,
         )
     else:
-        least = shrunk(run, values)
+        least = shrunk(run, values, partial(run.gap, roughly=True))
+        told = run.gap(least)
+        if told is None or told[0] <= 4 * told[1]:  # rounding explains more than it seemed
+            least = shrunk(run, values)
         given = inputs_for(run.way, list(least.values()), batch_axes(both))  # shared inputs
         seen = counterexample_of(run, _values(both.inputs, given))
     one, other = both.first.program.name, both.second.program.name

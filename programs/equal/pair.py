@@ -15,17 +15,17 @@ from torch import Tensor, nn
 from attnproof.theorems.laws import Formula
 
 from ..adapting import resolved
-from ..building import code_of, in_float32
+from ..calls.roles import as_described
 from ..code import Code, DoesNotFit, NoSetting, Options
+from ..execution.running import fault_in, in_a_line
 from ..finding import Finding
-from ..grammar import parse
-from ..names import parameters
+from ..loading.building import code_of, in_float32
+from ..loading.names import parameters
+from ..loading.program import Program
 from ..no_adapter import NoAdapter
-from ..program import Program
-from ..prove.exporting import modules_in
-from ..roles import as_described
-from ..running import fault_in, in_a_line
-from ..signature import Signature, SignatureError
+from ..prove.reached_arrays import modules_in
+from ..signatures.grammar import parse
+from ..signatures.signature import Signature, SignatureError
 from ..subject import adapted_as
 from ..subjects import Pair, Subject
 from .expressions import Expression, expressions, joined

@@ -19,9 +19,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..program import Program
-from ..roles import role
-from ..signature import Argument, Axis, Signature, SignatureError, State
+from ..calls.roles import role
+from ..loading.program import Program
+from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from .expressions import Expression
 
 Arrays = Mapping[str, Tensor]
@@ -61,7 +61,7 @@ class Shared:
 def letters_in(axes: Sequence[Axis]) -> tuple[str, ...]:
     """Return the letters of axes, with products spelt out; axes of length 1 have none.
 
-    >>> from ..grammar import parse
+    >>> from ..signatures.grammar import parse
     >>> letters_in(parse("x: B n (H D), cos: 1 n D/2 -> x").arrays[0].axes)
     ('B', 'n', 'H', 'D')
     """
@@ -81,7 +81,7 @@ def letters_in(axes: Sequence[Axis]) -> tuple[str, ...]:
 def shared_of(signature: Signature) -> tuple[Shared, ...]:
     """Return the arrays of a program as shared arrays; a mask of ones becomes one of booleans.
 
-    >>> from ..grammar import parse
+    >>> from ..signatures.grammar import parse
     >>> [(one.name, one.kind) for one in shared_of(parse("mask: B n ones -> B n"))]
     [('mask', 'keep')]
     """
@@ -106,7 +106,7 @@ def length_arguments(
 ) -> tuple[Shared, ...]:
     """Return an array for each length that is an argument but not an axis of any array.
 
-    >>> from ..grammar import parse
+    >>> from ..signatures.grammar import parse
     >>> list(map(str, length_arguments((), [parse("count = n -> n n")], ())))
     ['length_n: n']
     """
@@ -147,7 +147,6 @@ class Side:
         given = dict(zip((one.name for one in self.shared), values, strict=True))
         sizes = self._sizes(given)
         arrays = {name: made(given, sizes) for name, made in self._makers}
-        arrays |= {one.name: _initial_state(one) for one in self.program.signature.states}
         weights = self._weights()
         arrays |= {name: weights.pop(name) for name in self._argument_names & set(weights)}
         program = self.program
@@ -251,12 +250,6 @@ class _Holder(nn.Module):
 
     def forward(self, arrays: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
         return self.programs[0].run(arrays, sizes)
-
-
-def _initial_state(state: Argument) -> Any:
-    """Return the initial value of a state."""
-    start = state.value.start if isinstance(state.value, State) else ""
-    return {"{}": dict, "[]": list}.get(start, lambda: None)()
 
 
 def _letters_by_axis(own: Sequence[str], theirs: Sequence[str]) -> list[str]:

@@ -30,14 +30,14 @@ from torch import Tensor, nn
 
 from attnproof.theorems.definitions import references
 
+from ..calls.roles import role
 from ..declarations import DeclaredBias, DeclaredRotary, fields_of, require_sound
 from ..declarations import parse as parse_declared
-from ..grammar import parse
 from ..identify.offsets import published_slopes
 from ..identify.scalings import attention_factor
 from ..measure.rotary_reading import ladders_of
-from ..roles import role
-from ..signature import Argument, Signature, SignatureError
+from ..signatures.grammar import parse
+from ..signatures.signature import Argument, Signature, SignatureError
 from .expressions import Expression, weights_of
 from .sides import MASK_KINDS, Operand, letters_in
 

@@ -14,9 +14,9 @@ from attnproof.theorems.laws import laws_of
 from ...numeric.devices import name_of, one_thread
 from ...numeric.residues.towers import NoTower
 from ..applicable_laws import promised
+from ..execution.running import describe_error, fault_in
 from ..finding import Counterexample, Finding, involves_gradients
 from ..identify.calls import NotAsked
-from ..running import describe_error, fault_in
 from ..subjects import Pair, Rotary, Subject
 from .comparing import Comparison, Observations, compared, doubt, judged, same
 from .laws import Lab, Sides, formulas, sides_of

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import name_of
+from ..execution.response import place_of_largest
 from ..finding import LEFT_OPEN, Counterexample
-from ..response import place_of_largest
 from ..subjects import Subject
 from .laws import Sides
 from .session import Field, Lost, NoMeaning, Pair, Session

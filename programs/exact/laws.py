@@ -13,10 +13,10 @@ from torch import Tensor
 from attnproof.theorems.laws import Formula
 
 from ...numeric.residues.residue import Degree
-from ..draw import counting
+from ..execution.draw import counting
+from ..execution.rotary_matrices import MADE, require_shape_of
 from ..identify.applicability import no_formula
 from ..identify.calls import REFUSALS, Adapter, NotAsked, calls_of
-from ..rotary_matrices import MADE, require_shape_of
 from ..subjects import (
     Additive,
     Attention,
@@ -257,7 +257,8 @@ def _lengths(subject: Subject) -> dict[str, int]:
         found |= ROTATED
     if isinstance(subject, Attention):
         found |= {"D": subject.width or 4}
-    return {**found, "n": 4} if isinstance(subject, (Additive, Layer)) else found
+    several = isinstance(subject, (Additive, Layer)) or "image" in subject.given  # rows of an image
+    return {**found, "n": 4} if several else found
 
 
 def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any:

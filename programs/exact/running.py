@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from ..response import leaves
+from ..execution.response import leaves
 from ..subjects import Subject
 from .guards import as_numbers, reconciled, whole
 from .rules import attended

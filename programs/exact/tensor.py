@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch._decomp import decomposition_table
 
-from ..response import CONTAINERS, leaves
+from ..execution.response import CONTAINERS, leaves
 from .guards import POSITION, as_numbers, reconciled, record_choice, same_in_numbers, whole
 from .residues import is_number
 from .rules import MOVES, RULES, UNKNOWN, ruled

@@ -10,10 +10,10 @@ from __future__ import annotations
 from importlib import import_module
 
 from ...numeric.devices import one_thread
-from ..draw import Draw
+from ..execution.draw import Draw
+from ..execution.finite import NotFinite, watching
+from ..execution.running import describe_error, fault_in
 from ..finding import Identity, Part
-from ..finite import NotFinite, watching
-from ..running import describe_error, fault_in
 from ..subjects import Subject
 
 __all__ = ["identify"]

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
-from ..draw import Draw
+from ..calls.grids import along_each_axis
+from ..execution.draw import Draw
 from ..finding import Identity, Part, format_number, simplest
-from ..grids import along_each_axis
 from ..subjects import Additive
 from .ladders import MeasuredFrequencies, fit, ladder_parts
 from .rotations import Followed, follow

@@ -16,11 +16,11 @@ from attnproof.theorems.laws.attention import NO_MORE_QUERIES
 
 from ..applicable_laws import declared_of, not_asked, why_not_at_fault, why_order_matters
 from ..as_read import IN_ORDER
-from ..draw import Draw
-from ..masks import format_mask, influences
-from ..response import allowance, gap
-from ..rotary_matrices import channel_order_at_zero
-from ..running import fault_in
+from ..calls.masks import format_mask, influences
+from ..execution.draw import Draw
+from ..execution.response import allowance, gap
+from ..execution.rotary_matrices import channel_order_at_zero
+from ..execution.running import fault_in
 from ..subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from .weights import (
     DECLARE,

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
-from ..calling import evaluating
-from ..draw import Draw
+from ..execution.calling import evaluating
+from ..execution.draw import Draw
+from ..execution.response import Recorder
 from ..finding import Identity, Part, format_number
-from ..response import Recorder
 from ..subjects import Attention
 from .bias import offsets_part
 from .influence import layer_parts, repetition

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attnproof.theorems.definitions.references import t5_bucket
 
-from ..draw import Draw
+from ..execution.draw import Draw
 from ..finding import Identity, Part, format_number
 from ..subjects import Bias
 from .offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of

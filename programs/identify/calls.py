@@ -20,10 +20,10 @@ from torch import Tensor, nn
 from attnproof.theorems.laws import called
 
 from ..applicable_laws import declared_of
-from ..calling import arranged, drawn_since, modules_of, random_states
-from ..draw import Draw
-from ..finite import finite_gradients
-from ..masks import changes, mask_visibility, unaffected_queries
+from ..calls.masks import changes, mask_visibility, unaffected_queries
+from ..execution.calling import arranged, drawn_since, modules_of, random_states
+from ..execution.draw import Draw
+from ..execution.finite import finite_gradients
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject
 from .applicability import channel_order, plain_arguments
 from .weights import read_weights

@@ -9,9 +9,9 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from ..draw import Draw
+from ..execution.draw import Draw
+from ..execution.rotary_matrices import probe_positions
 from ..finding import Part, format_number, simplest
-from ..rotary_matrices import probe_positions
 from ..subjects import Rotary
 from .ladders import Fitted, MeasuredFrequencies, fit, ladder_parts
 from .rotations import Blocks, follow, images, reading_error, stored_in

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from ..calling import arranged, drawn_since, evaluating, random_states
-from ..draw import Draw
+from ..calls.masks import changes
+from ..execution.calling import arranged, drawn_since, evaluating, random_states
+from ..execution.draw import Draw
+from ..execution.response import NotDeterministic, Watching, allowance
 from ..finding import Identity, Part, format_number
-from ..masks import changes
-from ..response import NotDeterministic, Watching, allowance
 from ..subjects import Attention, Layer
 from .masks import Pattern, pattern
 
@@ -37,6 +37,7 @@ def identify_layer(code: Layer, draw: Draw) -> Identity:
     with torch.no_grad(), evaluating(code):
         whole = Attention(
             name=code.name,
+            only_length=code.only_length,
             layer=code.call,
             embed=code.embed,
             module=code.module,
@@ -53,14 +54,15 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
     ``short``: omit what its inner call has already shown.
     """
     assert code.layer is not None  # checked by the caller
-    x = draw.normal(1, TOKENS, code.embed, salt=31)
+    tokens = _count(code)
+    x = draw.normal(1, tokens, code.embed, salt=31)
     layer = code.layer
     repeated = repetition(lambda: layer(x))
     if repeated.value:
         yield repeated
         return
     start = time.thread_time()  # independent of the load of the machine
-    rule, many = _mask_pattern(code, draw, TOKENS), TOKENS
+    rule, many = _mask_pattern(code, draw, tokens), tokens
     if time.thread_time() - start < QUICK_SECONDS and rule.name in ("causal", "window"):
         with suppress(Exception):  # code may not take so many tokens
             rule, many = _mask_pattern(code, draw, MORE_TOKENS), MORE_TOKENS
@@ -79,6 +81,11 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
         yield _absolute(code, draw)
     if code.hide is not None:
         yield from _front_padding(code, draw)
+
+
+def _count(code: Attention) -> int:
+    """How many tokens are given, of code that takes only few."""
+    return min(TOKENS, code.only_length or TOKENS)
 
 
 def repetition(call: Callable[[], Tensor]) -> Part:
@@ -225,9 +232,10 @@ def _test_positions(code: Attention, draw: Draw, floor: float) -> tuple[bool | N
     """
     assert code.layer is not None  # checked by the caller
     layer = code.layer
-    last = torch.tensor([TOKENS - 1], device=draw.device)
-    order = torch.cat((draw.permutation(TOKENS - 1, salt=33), last))
-    x = draw.normal(1, TOKENS, code.embed, salt=31)
+    tokens = _count(code)
+    last = torch.tensor([tokens - 1], device=draw.device)
+    order = torch.cat((draw.permutation(tokens - 1, salt=33), last))
+    x = draw.normal(1, tokens, code.embed, salt=31)
     with _Softmaxes() as counted:
         layer(x)
     before, offs = 1.0, []
@@ -252,7 +260,7 @@ def _test_positions(code: Attention, draw: Draw, floor: float) -> tuple[bool | N
             )
         offs.append(off)
     if offs and not any(offs):
-        other = torch.cat((draw.normal(1, TOKENS - 1, code.embed, salt=35).to(x), x[:, -1:]), 1)
+        other = torch.cat((draw.normal(1, tokens - 1, code.embed, salt=35).to(x), x[:, -1:]), 1)
         if torch.equal(layer(other)[:, -1], layer(x)[:, -1]):
             return None, "the last output reads no other token, so that no order is visible", False
         return (

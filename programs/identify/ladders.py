@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
+from ..execution.tolerance import formula_error
 from ..finding import Part, format_number, simplest
-from ..tolerance import formula_error
 from . import scalings
 
 STORED = (torch.float32, torch.float16, torch.bfloat16)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import name_of, unit_roundoff
-from ..draw import Draw
+from ..execution.draw import Draw
 from ..finding import Identity, Part, format_number
 from ..subjects import Attention, Mask
 from .weights import KEYS, drawn, weights_of

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import name_of, unit_roundoff
-from ..draw import Draw
+from ..execution.draw import Draw
+from ..execution.rotary_matrices import probe_positions, wrapped
+from ..execution.tolerance import formula_error
 from ..finding import Part, format_number
-from ..rotary_matrices import probe_positions, wrapped
 from ..subjects import Rotary
-from ..tolerance import formula_error
 from .frequencies import Dynamic, Ladders
 from .rotations import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Blocks, images
 

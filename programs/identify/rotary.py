@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
-from ..draw import Draw
-from ..finding import Identity, Part, format_number
-from ..rotary_matrices import (
+from ..execution.draw import Draw
+from ..execution.rotary_matrices import (
     channel_order_at_zero,
     may_be_faster,
     probe_positions,
     require_shape_of,
     speeds,
 )
+from ..finding import Identity, Part, format_number
 from ..subjects import Rotary
 from .frequencies import Dynamic, Ladders, dynamic_of, ladders
 from .precision import precise_answer, precision_parts, table_part

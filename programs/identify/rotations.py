@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
-from ..draw import Draw
-from ..rotary_matrices import frequencies_of, require_shape_of, wrapped
+from ..execution.draw import Draw
+from ..execution.rotary_matrices import frequencies_of, require_shape_of, wrapped
+from ..execution.tolerance import rotation_error
 from ..subjects import Rotary
-from ..tolerance import rotation_error
 
 LARGEST = 1 << 22  # entries rotated at once
 NOTHING = 1e-12  # smaller entries are not part of a rotation

@@ -17,7 +17,7 @@ from typing import Any
 
 from torch import nn
 
-from ..vocabulary import OnVectors
+from ..call_forms.vocabulary import OnVectors
 
 MODULE_DEPTH = 2  # how deep the parts of a module are whose settings are read
 SKIPPED_PACKAGES = (

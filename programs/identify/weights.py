@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
-from ..draw import Draw
+from ..calls.masks import format_mask
+from ..execution.draw import Draw
+from ..execution.response import allowance, gap
 from ..finding import format_number, simplest
-from ..masks import format_mask
-from ..response import allowance, gap
 from ..subjects import Attention
 
 KEYS = 5

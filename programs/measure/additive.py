@@ -10,14 +10,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..calling import as_lists, evaluating, seeded_call
-from ..draw import Draw
-from ..grids import along_each_axis
+from ..calls.grids import along_each_axis
+from ..execution.calling import as_lists, evaluating, seeded_call
+from ..execution.draw import Draw
+from ..execution.rotary_matrices import FASTEST
+from ..execution.tolerance import Rounding, ladder_error, rounding_of
 from ..identify import scalings
 from ..identify.applicability import depends_on_length
-from ..rotary_matrices import FASTEST
 from ..subjects import Additive
-from ..tolerance import Rounding, ladder_error, rounding_of
 from .base import Outcome, broken, compare, holds, not_asked, probe, undecided
 
 TOO_FAST = (

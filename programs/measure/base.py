@@ -18,11 +18,11 @@ from torch import Tensor
 from attnproof.theorems.laws import LAWS
 
 from ..applicable_laws import declared_of
-from ..calling import arranged
 from ..declarations import DeclaredAttention
-from ..draw import Draw
+from ..execution.calling import arranged
+from ..execution.draw import Draw
+from ..execution.response import Allowance, NotDeterministic, allowance, place_of_largest
 from ..finding import Counterexample
-from ..response import Allowance, NotDeterministic, allowance, place_of_largest
 from ..subjects import Attention, Layer, Subject
 
 ALL_KINDS = "rotary attention bias additive mask layer"  # kinds of code

@@ -16,7 +16,7 @@ from torch import Tensor
 from attnproof.theorems.definitions.references import t5_bucket
 
 from ...numeric.devices import unit_roundoff
-from ..draw import Draw
+from ..execution.draw import Draw
 from ..identify.bias import coordinates, offsets_in, shared_entries
 from ..identify.offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of
 from ..subjects import Bias

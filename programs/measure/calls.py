@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..calling import as_lists, evaluating, seeded_call
-from ..draw import Draw
-from ..finite import finite_gradients
-from ..response import Recorder, unit_of
-from ..rotary_matrices import point, tensor_of
-from ..running import in_a_line
+from ..execution.calling import as_lists, evaluating, seeded_call
+from ..execution.draw import Draw
+from ..execution.finite import finite_gradients
+from ..execution.response import Recorder, unit_of
+from ..execution.rotary_matrices import point, tensor_of
+from ..execution.running import in_a_line
+from ..execution.tolerance import STEPS, rounding_of, sums
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
-from ..tolerance import STEPS, rounding_of, sums
 from .base import ALL_KINDS, FINITE, Outcome, formatted, holds, probe
 
 Inputs = tuple[Any, ...]

@@ -14,10 +14,10 @@ from attnproof.theorems.laws import laws_of
 
 from ...numeric.devices import one_thread
 from ..applicable_laws import not_asked as not_asked_of
-from ..draw import Draw
+from ..execution.draw import Draw
+from ..execution.finite import NotFinite, watching
+from ..execution.running import describe_error, fault_in
 from ..finding import NOT_MEASURED, Finding
-from ..finite import NotFinite, watching
-from ..running import describe_error, fault_in
 from ..subjects import Subject
 from .base import CAST, FINITE, PROBES, Outcome, Probe, broken, not_asked, undecided
 from .inputs import lengths_past_constants

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
+from time import thread_time
 
 import torch
 from torch import Tensor
 
-from ..masks import declared_visibility, mask_visibility
-from ..response import gap, unit_of
+from ..calls.masks import declared_visibility, mask_visibility
+from ..execution.response import differences, gap, place_of_largest, unit_of
+from ..identify.calls import REFUSALS
 from .base import Outcome, Scene, broken, holds, undecided
 from .laws import further_probe
 
@@ -22,6 +25,9 @@ BEYOND = (2e4, 2e6, 2e10, 2e16, 2e31)  # scores; 16 bits hold only the first
 SCALES = (1e2, 1e3, 1e4, 1e5, 1e6, 1e8)  # of a token; scores grow with the square
 DRAWS = 8  # directions of a token; in about half of them its score with itself is negative
 COUNT = 3  # tokens
+MANY, FEW = 40, 12  # tokens, each of which is tried as the last that is seen, or the last ENDS
+ENDS, SLOW = 4, 0.25  # seconds of the first calls
+TWICE = 2.0  # both sides are rounded
 READ = 0.5  # of the weight falls on hidden keys
 ROUNDED = 16  # units in the last place of an output
 
@@ -76,6 +82,9 @@ def of_later_tokens(scene: Scene) -> Outcome:
     open.
     """
     off = _moved(scene) if scene.low else 0.0
+    found = None if scene.low else _behind_each_token(scene)
+    if found is not None:
+        return found
     if off:
         return undecided(
             f"outputs change by {off:.2g} with later tokens, no more than rounding "
@@ -83,6 +92,56 @@ def of_later_tokens(scene: Scene) -> Outcome:
             off,
         )
     return holds(read_through(scene).removeprefix("; "))
+
+
+def _behind_each_token(scene: Scene) -> Outcome | None:
+    """Return a broken outcome if an output changes with the tokens behind it, for many tokens."""
+    one, tokens = scene.subject, scene.tokens
+    axis = 2 if tokens is None else 1
+    asked = tuple(at["n"] for at in one.run_at if "n" in at)
+    only = (one.only_length,) if one.only_length else ()
+    for many in only or asked or (MANY, FEW):
+        if tokens is None:
+            call: Callable[..., Tensor] = partial(_attended, one.attend)
+            given: tuple[Tensor, ...]
+            others: tuple[Tensor, ...]
+            given, others = (scene.draw_qkv(1, many, salt=salt) for salt in (0, 50))
+        else:
+            call = tokens
+            given, others = ((scene.draw.normal(1, many, one.embed, salt=s),) for s in (1, 2))
+        before = thread_time()
+        try:
+            whole = scene.allow(call, *given)
+        except REFUSALS:  # it may not take so many
+            continue
+        few = bool(asked) or thread_time() - before > SLOW
+        ends = range(max(1, many - ENDS), many)
+        for n in ends if few else sorted({*range(1, many, -(-many // MANY)), *ends}):
+            moved = [
+                torch.cat((x.narrow(axis, 0, n), y.narrow(axis, n, many - n)), axis)
+                for x, y in zip(given, others, strict=True)
+            ]
+            there, here = (x.narrow(axis, 0, n) for x in (whole.output, call(*moved)))
+            off = differences(here.double(), there.double())
+            place = place_of_largest(off)
+            if float(off[place]) > TWICE * whole():
+                seen = f"token {place[axis]} changes with those behind token {n - 1}"
+                return broken(
+                    f"of {many} tokens, {seen}",
+                    {"T": many, "place": list(place)},
+                    ("with other tokens there", float(here[place])),
+                    ("before", float(there[place])),
+                    float(off[place]),
+                    TWICE * whole(),
+                    B=1,
+                    T=many,
+                )
+        return None
+    return None
+
+
+def _attended(attend: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return attend(q, k, v, None)
 
 
 def _moved(scene: Scene) -> float:

@@ -19,10 +19,10 @@ from attnproof.theorems.laws.law import BEYOND_EXP, OF_CALLS, Inputs
 
 from ...numeric.rounded import Rounded
 from ..applicable_laws import declared_of
-from ..draw import Draw, counting
+from ..execution.draw import Draw, counting
+from ..execution.rotary_matrices import matrices, norms_of, point, rounding_for
 from ..identify.calls import NotAsked
-from ..rotary_matrices import matrices, norms_of, point, rounding_for
-from ..source_numbers import numbers_in
+from ..loading.source_numbers import numbers_in
 from ..subjects import Attention, Layer, Rotary, Subject, lengths_of_code
 from .roundings import exact
 from .sides import Beyond, Comparison, Values

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from ...numeric.devices import name_of
-from ..calling import evaluating, fresh
-from ..draw import Draw
-from ..program import listening_to_modules
-from ..rotary_matrices import matrices, point
-from ..running import describe_refusal
+from ..execution.calling import evaluating, fresh
+from ..execution.draw import Draw
+from ..execution.rotary_matrices import matrices, point
+from ..execution.running import describe_refusal
+from ..execution.tolerance import ladder_error, rounding_of
+from ..loading.program import listening_to_modules
 from ..subjects import Rotary
-from ..tolerance import ladder_error, rounding_of
 from .base import Outcome, compare, holds, not_asked, probe, undecided
 from .rotary_positions import SHORT
 from .rotary_reading import UNREAD, Frequencies, read_frequencies, rotation_of
@@ -23,6 +23,11 @@ from .rotary_reading import UNREAD, Frequencies, read_frequencies, rotation_of
 UNKNOWN_MODULES = (
     "the module that runs in a call could not be identified, so a cast may not reach it"
 )
+
+
+def _shorten(module: nn.Module, dtype: torch.dtype) -> None:
+    """Cast as the law says: ``to(dtype)`` would also discard the imaginary part of a table."""
+    (module.bfloat16 if dtype is torch.bfloat16 else module.half)()
 
 
 @contextlib.contextmanager
@@ -34,7 +39,7 @@ def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
     buffers = [(part, dict(part.named_buffers(recurse=False))) for part in parts]
     try:
         for module in modules:
-            module.to(dtype)
+            _shorten(module, dtype)
         yield
     finally:
         for parameter, data in weights:
@@ -202,7 +207,7 @@ def _cast_before(own: nn.Module, dtype: torch.dtype) -> Iterator[None]:
     def shorten(module: nn.Module) -> None:
         if module not in seen:
             seen.update(module.modules())
-            module.to(dtype)
+            _shorten(module, dtype)
 
     shorten(own)
     with listening_to_modules(shorten):

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..calling import evaluating, fresh
 from ..declarations import DeclaredRotary
-from ..draw import Draw
+from ..execution.calling import evaluating, fresh
+from ..execution.draw import Draw
+from ..execution.rotary_matrices import REORDERED, point, tensor_of, unit_words, wrapped
+from ..execution.running import describe_refusal
+from ..execution.tolerance import ladder_error
 from ..identify import scalings
-from ..rotary_matrices import REORDERED, point, tensor_of, unit_words, wrapped
-from ..running import describe_refusal
-from ..signature import SignatureError
+from ..signatures.signature import SignatureError
 from ..subjects import Rotary
-from ..tolerance import ladder_error
 from .base import Outcome, broken, compare, holds, not_asked, probe, undecided
 from .rotary_reading import (
     UNREAD,

@@ -8,9 +8,9 @@ from bisect import bisect_left
 import torch
 
 from ...numeric.devices import name_of
-from ..calling import as_lists, evaluating
-from ..draw import Draw
-from ..rotary_matrices import (
+from ..execution.calling import as_lists, evaluating
+from ..execution.draw import Draw
+from ..execution.rotary_matrices import (
     fastest,
     format_position,
     matrices,
@@ -21,8 +21,8 @@ from ..rotary_matrices import (
     shifted,
     wrapped,
 )
+from ..execution.tolerance import rounding_of
 from ..subjects import Rotary
-from ..tolerance import rounding_of
 from .base import Outcome, broken, holds, not_asked, probe, undecided
 from .rotary_reading import Frequencies, Rotation, read_frequencies, rotation_of
 
@@ -98,6 +98,8 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
                     for by in (1, 4, 29, 1900)
                     if reach.contains(reach.low + 2 + by)
                 ]
+                if not ways:
+                    return undecided(reach.why or f"it has no position above {reach.high}")
                 found = matrices(subject, subject.rotate, [start, *ways], draw)
                 apart = float((found[1:] - found[0]).abs().max())
                 if apart == 0.0:

@@ -13,10 +13,8 @@ import torch
 from torch import Tensor
 
 from ..declarations import DeclaredRotary
-from ..draw import Draw
-from ..identify import scalings
-from ..identify.rotations import Blocks, Images, stored_in
-from ..rotary_matrices import (
+from ..execution.draw import Draw
+from ..execution.rotary_matrices import (
     channel_order_at_zero,
     frequencies_of,
     matrices,
@@ -26,8 +24,10 @@ from ..rotary_matrices import (
     reach_of,
     speeds,
 )
+from ..execution.tolerance import Rounding, rounding_of
+from ..identify import scalings
+from ..identify.rotations import Blocks, Images, stored_in
 from ..subjects import Rotary
-from ..tolerance import Rounding, rounding_of
 
 FURTHEST = 1 << 16
 EXTRA = (255, 257, 1857, 2047, 2049)  # where short dtypes lose most of positions and angles

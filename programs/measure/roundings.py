@@ -21,14 +21,14 @@ from ...numeric.arithmetic import Arithmetic
 from ...numeric.devices import unit_roundoff
 from ...numeric.profile import profile_of
 from ...numeric.rounded import Rounded
-from ..calling import seeded_call
-from ..draw import Draw
+from ..execution.calling import seeded_call
+from ..execution.draw import Draw
+from ..execution.response import CANCELLED, PERTURBATIONS, Allowance, allowance, moved_inside
+from ..execution.rotary_matrices import MADE, fastest, require_shape_of, rounding_for
+from ..execution.running import describe_refusal
+from ..execution.tolerance import STEPS, Rounding, rounding_of
 from ..identify.offsets import HIDING, heads_of
-from ..response import CANCELLED, PERTURBATIONS, Allowance, allowance, moved_inside
-from ..rotary_matrices import MADE, fastest, require_shape_of, rounding_for
-from ..running import describe_refusal
 from ..subjects import Additive, Rotary
-from ..tolerance import STEPS, Rounding, rounding_of
 
 ROW_FACTOR = 3  # roundings of an entry of a bias
 CACHE_FACTOR = 2.0  # a step rounds like a whole call, and the cache once more

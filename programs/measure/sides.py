@@ -20,11 +20,11 @@ from torch import Tensor
 from attnproof.theorems.laws import Formula
 
 from ...numeric.rounded import Rounded
-from ..calling import as_lists
-from ..draw import Draw
+from ..execution.calling import as_lists
+from ..execution.draw import Draw
+from ..execution.response import differences, place_of_largest
+from ..execution.rotary_matrices import Reach, unit_words
 from ..identify.calls import Adapter, calls_of
-from ..response import differences, place_of_largest
-from ..rotary_matrices import Reach, unit_words
 from ..subjects import Attention, Layer, Mask
 from .base import Outcome, broken
 from .roundings import Roundings, exact
@@ -127,9 +127,8 @@ class Comparison:
             allowed = (here[1] + there[1]).nan_to_num(nan=0.0)
             if not off.numel():
                 continue
-            beyond = torch.where(off <= allowed, -math.inf, off - allowed)
             if bool((off > allowed).any()):
-                at = place_of_largest(beyond)
+                at = place_of_largest(torch.where(off <= allowed, -math.inf, off - allowed))
                 both = float(here[0][at]), float(there[0][at])
                 return Difference(
                     told, at, both[0], both[1], float(off[at]), float(allowed[at])

@@ -13,12 +13,13 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 
-from ..calling import arranged, drawn_since, evaluating, fresh, random_states, seeded_call
-from ..draw import Draw
+from ..execution.calling import arranged, drawn_since, evaluating, fresh, random_states, seeded_call
+from ..execution.draw import Draw
+from ..execution.response import differences, gap, place_of_largest
+from ..execution.running import in_a_line
 from ..finding import Counterexample
 from ..identify.calls import set_dropout
-from ..response import differences, gap, place_of_largest
-from ..running import in_a_line
+from ..loading.program import watching_inputs
 from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
 from .base import (
     ALL_KINDS,
@@ -208,7 +209,8 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
                 given = way.make_inputs(draw, b, t, 1)
                 before = [x.clone() if isinstance(x, Tensor) else x for x in given]
                 try:
-                    seeded_call(way.call, *given, copied=False)
+                    with watching_inputs() as received:
+                        seeded_call(way.call, *given, copied=False)
                 except Exception:
                     if way in plain:
                         raise
@@ -219,6 +221,11 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
                     count += 1
                     told = f"input {i + 1} of {way.attribute} is changed by the call"
                     at = {"call": way.attribute, "B": b, "T": t, "input": i + 1}
+                    if changed := _changed(told, at, now, then, B=b, T=t):
+                        return changed
+                for name, now, then in received:
+                    told = f"{name} is changed by the call"
+                    at = {"call": way.attribute, "B": b, "T": t, "input": name}
                     if changed := _changed(told, at, now, then, B=b, T=t):
                         return changed
         written = _weights_written(fresh_instance(subject, draw) or subject, draw)

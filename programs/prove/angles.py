@@ -21,8 +21,8 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.givens import Given, real
 
-FEWEST = 4  # positions; columns of other functions could fit fewer
-MOST = 1 << 25  # entries of a table that is examined
+MIN_POSITIONS = 4  # positions; columns of other functions could fit fewer
+MAX_ENTRIES = 1 << 25  # entries of a table that is examined
 FORMATS = (torch.float32, torch.float64)
 
 
@@ -32,7 +32,7 @@ class Angles:
 
     ``axis`` is the axis of positions, ``columns`` the index of each column's frequency in
     ``frequencies``, ``sines`` tells which columns are sines; ``name`` is shared by equal
-    frequencies in all graphs; ``off`` is the largest difference of an entry from its formula.
+    frequencies in all graphs; ``error`` is the largest difference of an entry from its formula.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Angles:
     columns: tuple[int, ...]
     sines: tuple[bool, ...]
     factor: float
-    off: float
+    error: float
 
     @property
     def given(self) -> Given:
@@ -114,10 +114,10 @@ def angles_of(tables: Mapping[str, Tensor]) -> dict[str, Angles]:
 
 def _columns(table: Tensor) -> tuple[int, Tensor] | None:
     """Return the axis of positions, and the table with that axis first and the others flattened."""
-    if isinstance(table, nn.Parameter) or table.dtype not in FORMATS or table.numel() > MOST:
+    if isinstance(table, nn.Parameter) or table.dtype not in FORMATS or table.numel() > MAX_ENTRIES:
         return None
     axis = next((k for k, n in enumerate(table.shape) if n > 1), None)
-    if axis is None or table.ndim < 2 or table.shape[axis] < FEWEST:
+    if axis is None or table.ndim < 2 or table.shape[axis] < MIN_POSITIONS:
         return None
     return axis, table.detach().double().movedim(axis, 0).reshape(table.shape[axis], -1)
 

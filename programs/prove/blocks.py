@@ -28,7 +28,7 @@ N = TypeVar("N", bound=ast.AST)
 
 
 @dataclass(frozen=True, eq=False)
-class Traced:
+class TracedBlocks:
     """The blocks that ran during a trace, the values met there, and the lengths it covers.
 
     ``conditions`` are SymPy conditions on lengths, by their names in the graph.

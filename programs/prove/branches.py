@@ -18,15 +18,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .instrumentation import HINTS, OUTCOMES, ComparedSides, Numbers, Site, Watch
 from .lengths import LONGEST
+from .watch import HINTS, OUTCOMES, ComparedSides, Numbers, Site, Watch
 
 Lengths = Mapping[str, int]
 UNSOLVED_LENGTHS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17)  # values of lengths not solved for
 LARGEST = 1 << 40
 ENOUGH_TO_CHANGE = 3  # lengths
 SPARE = 2  # runs beyond the number of coefficients of a polynomial
-CLOSE = 1e-6
+TOLERANCE = 1e-6
 JOINT_POLYNOMIALS = 4  # polynomials of one comparison that are solved jointly with others
 LENGTHS_PER_COMPARISON = 5  # lengths at which one comparison is tried
 FIRST_RUNS, ROUNDS, RUNS_FOR_FIT = 2, 3, 24  # runs in each way, rounds, and runs for a fit
@@ -121,7 +121,7 @@ class Polynomial:
             dict.fromkeys(
                 letter
                 for one, c in zip(self.monomials, self.coefficients, strict=True)
-                if abs(c) > CLOSE
+                if abs(c) > TOLERANCE
                 for letter in one
             )
         )
@@ -156,9 +156,9 @@ def fitted(at: Sequence[Lengths], values: Sequence[float]) -> Polynomial | None:
         rows = np.asarray([[np.prod([one[c] for c in m]) for m in monomials] for one in at])
         solved, _, rank, _ = np.linalg.lstsq(rows, wanted, rcond=None)
         off = np.abs(rows @ solved - wanted).max()
-        if rank == len(monomials) and off <= CLOSE * np.abs(wanted).max():
+        if rank == len(monomials) and off <= TOLERANCE * np.abs(wanted).max():
             solved[0] += values[0]
-            exact = np.where(np.abs(solved - solved.round()) < CLOSE, solved.round(), solved)
+            exact = np.where(np.abs(solved - solved.round()) < TOLERANCE, solved.round(), solved)
             return Polynomial(tuple(monomials), tuple(map(float, exact)))
     return None
 
@@ -188,7 +188,7 @@ def lengths_of_change(
     at, parts = [one.at for one in open_.sides], parts_of(open_)
     if parts is None:
         return None
-    if any(not part.letters() and abs(part(at[0])) > CLOSE for part in parts):
+    if any(not part.letters() and abs(part(at[0])) > TOLERANCE for part in parts):
         return []  # one part is nonzero at all lengths
     moving = [part for part in parts if part.letters()]
     both = [one for part in met for one in _common_zeros([*moving, part], at[-1])]
@@ -223,7 +223,7 @@ def _zeros(part: Polynomial, at: Sequence[Lengths], *, equal: bool) -> Iterator[
                 for d in (0, 1, -1)
                 if 1 <= n + d < LARGEST
             ]
-            good = [one for one in near if not equal or abs(part(one)) < CLOSE]
+            good = [one for one in near if not equal or abs(part(one)) < TOLERANCE]
             yield from good
             count += bool(good)
             if count >= LENGTHS_PER_COMPARISON or (good and not rest):
@@ -240,7 +240,7 @@ def roots(part: Callable[[Lengths], float], base: Lengths, pivot: str) -> list[i
     square = (two - 2 * one + zero) / 2
     line = one - zero - square
     found = np.roots([square, line, zero]) if square else [-zero / line] if line else []
-    return [round(float(r.real)) for r in map(complex, found) if abs(r.imag) < CLOSE]
+    return [round(float(r.real)) for r in map(complex, found) if abs(r.imag) < TOLERANCE]
 
 
 def _common_zeros(parts: Sequence[Polynomial], base: Lengths) -> list[dict[str, int]]:
@@ -254,7 +254,7 @@ def _common_zeros(parts: Sequence[Polynomial], base: Lengths) -> list[dict[str, 
             zeros = [n for n in roots(part, at, own[0]) if 1 <= n < LARGEST]
             at[own[0]] = zeros[0] if zeros else at[own[0]]
             known |= set(part.letters())
-        if all(abs(part(at)) < CLOSE for part in parts):
+        if all(abs(part(at)) < TOLERANCE for part in parts):
             return [at]
     return []
 
@@ -331,7 +331,7 @@ def _keeps_outcome(open_: OpenComparison, at: Lengths) -> bool:
     if holds is None or parts is None or len(parts) != 1:
         return False
     gap = parts[0](at)
-    return bool(holds(0.0 if abs(gap) < CLOSE else gap, 0)) == open_.answer
+    return bool(holds(0.0 if abs(gap) < TOLERANCE else gap, 0)) == open_.answer
 
 
 class Runs(Protocol):

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .comparison import in_other_layout
+from ..execution.state import LARGE
 
 WAY_TEXTS = {
     "gradients": "with inputs that require gradients",
@@ -139,6 +140,11 @@ def _stored(x: Tensor) -> int:
     return 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
 
 
+def in_other_layout(x: Tensor) -> Tensor:
+    """Return the same numbers in another memory layout."""
+    return x.transpose(0, -1).contiguous().transpose(0, -1) if x.ndim > 1 else x
+
+
 @contextmanager
 def random_flat_weights(modules: Iterable[nn.Module]) -> Iterator[bool]:
     """Replace constant parameters, such as zeros before training, by random numbers in a context.
@@ -182,15 +188,20 @@ def trainable(modules: Iterable[nn.Module]) -> list[nn.Parameter]:
     return [p for p in found.values() if p.requires_grad]
 
 
+def random_contents(tables: Collection[Tensor]) -> AbstractContextManager[None]:
+    """Fill arrays that code writes to with random numbers, as from earlier calls, unless large."""
+    generator = torch.Generator().manual_seed(11)
+    small = [x for x in tables if x.numel() * x.element_size() < LARGE]
+    return _filled(small, lambda x: torch.rand(x.shape, generator=generator) + 0.5)
+
+
 def zeroed(parameters: Collection[nn.Parameter]) -> AbstractContextManager[None]:
     """Set these parameters to 0 within a context."""
     return _filled(parameters, torch.zeros_like)
 
 
 @contextmanager
-def _filled(
-    parameters: Collection[nn.Parameter], numbers: Callable[[nn.Parameter], Tensor]
-) -> Iterator[None]:
+def _filled(parameters: Collection[Tensor], numbers: Callable[[Any], Tensor]) -> Iterator[None]:
     before = [(p, p.detach().clone()) for p in parameters]
     try:
         for p, _ in before:

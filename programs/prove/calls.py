@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from attnproof.verdict_line import Condition
 
+from ..calls.supplied_inputs import zeros_to
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject, lengths_in
-from ..supplied_inputs import zeros_to
 
 SHARED = "·"  # in place of B: the batch axis, of length 1, of positions shared by all rows
 
@@ -28,13 +28,13 @@ class CodeRaised(Exception):
 class Call:
     """A call to trace: its name in laws, the code, example inputs, and the letter of each axis.
 
-    ``where``: the settings of the call, besides the lengths of its inputs.  ``beside``: the second
+    ``where``: the settings of the call, besides the lengths of its inputs.  ``paired``: the second
     input is rotated in the same call as the first, and laws hold for any such input.  ``pair``: the
     code as a single call of two inputs that gives both results, of which this call is the one at
     ``place`` (1: of the second input).  ``free``: letters of lengths that may be symbolic; if
     empty, those of tokens, rows and heads.  ``sources``: what the code calls, if the code itself
     does not show it.  ``masked``: the call takes a mask, so that it is traced separately.
-    ``also``: names under which laws make the same call at other inputs.
+    ``aliases``: names under which laws make the same call at other inputs.
     """
 
     name: str
@@ -43,18 +43,18 @@ class Call:
     letters: tuple[str, ...]
     modules: tuple[nn.Module, ...] = ()
     where: tuple[Condition, ...] = ()
-    beside: bool = False
+    paired: bool = False
     pair: Callable[..., tuple[Tensor, Tensor]] | None = None
     place: int = 0
     free: str = ""
     sources: tuple[Any, ...] = ()
     masked: bool = False
-    also: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """All names that laws have for the call."""
-        return (self.name, *self.also)
+        return (self.name, *self.aliases)
 
     @property
     def roots(self) -> tuple[Any, ...]:
@@ -66,7 +66,7 @@ class Call:
 
         Raises ``CodeRaised`` if the code raises anything.
         """
-        if self.beside:
+        if self.paired:
             x, *more = given
             generator = torch.Generator().manual_seed(x.numel())
             shape = list(x.shape)
@@ -166,7 +166,7 @@ def _both(
         return lambda a, b, positions: made(a, b, positions, place)
 
     if subject.running is not None:
-        return (Call("running", on_start, (x, other), (vectors, beside), used, where, beside=True),)
+        return (Call("running", on_start, (x, other), (vectors, beside), used, where, paired=True),)
     both = (vectors, beside, places)
     return tuple(
         Call(
@@ -176,7 +176,7 @@ def _both(
             both,
             used,
             where,
-            beside=True,
+            paired=True,
             pair=subject.pair,
             place=place,
         )
@@ -242,7 +242,7 @@ def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, .
                 _beside(subject, padded=True),
                 masked=True,
                 # with a causal mask and rotary tables, no proof finishes
-                also=() if subject.given.get("mask") else ("alone",),
+                aliases=() if subject.given.get("mask") else ("alone",),
             )
         )
     if subject.attend is not None:
@@ -298,7 +298,7 @@ def symbolic(call: Call, fixed: str = "") -> tuple[tuple[bool, ...], ...]:
     heads depends on two numbers.
     """
     lengths = lengths_in(call.letters, call.inputs)
-    grouped = "G" in lengths and lengths["G"] != lengths["H"] and not call.beside
+    grouped = "G" in lengths and lengths["G"] != lengths["H"] and not call.paired
     free = set(call.free or ("Bnr" if grouped else "BnHrG")) - set(fixed)
     return tuple(tuple(letter in free for letter in told.split()) for told in call.letters)
 

@@ -25,6 +25,7 @@ from attnproof.symbolic.terms import Term
 
 from ...numeric.torch_reading import TorchReading
 from ..subjects import lengths_in
+from .call_variants import in_other_layout, random_contents
 from .calls import Call
 from .guards import satisfied
 from .operations import Notes, Unread
@@ -37,7 +38,15 @@ REPEAT_TOLERANCE = 1e-4  # tolerance: the same numbers may be summed in another 
 
 
 def wrong_reading(graph: Graph, axes: Axes) -> str:
-    """Return what is wrong with the reading of a graph, at the traced and other sizes, or ""."""
+    """Return what is wrong with the reading of a graph, at the traced and other sizes, or "".
+
+    What earlier calls left is random numbers, for the code as for its term.
+    """
+    with random_contents(graph.exported.written):
+        return _wrong_reading(graph, axes)
+
+
+def _wrong_reading(graph: Graph, axes: Axes) -> str:
     names = [f"input_{k}" for k in range(len(graph.call.inputs))]
     letters = [told.split() for told in graph.call.letters]
     try:
@@ -216,11 +225,6 @@ def _with_gradients(code: Callable[..., Tensor], *, trained: bool = False) -> Ca
             return code(*given).detach()
 
     return run
-
-
-def in_other_layout(x: Tensor) -> Tensor:
-    """Return the same numbers in another memory layout."""
-    return x.transpose(0, -1).contiguous().transpose(0, -1) if x.ndim > 1 else x
 
 
 def _of_other_sizes(call: Call, axes: Axes) -> tuple[Tensor, ...]:

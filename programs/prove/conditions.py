@@ -23,9 +23,9 @@ from attnproof.symbolic.terms import Term
 from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition
 
+from ..execution.response import leaves
 from ..finding import involves_gradients
-from ..response import leaves
-from ..source_numbers import asks_device
+from ..loading.source_numbers import asks_device
 from ..subjects import Pair, Subject
 from .calls import Call
 from .exporting import Exported
@@ -249,7 +249,7 @@ RULES: dict[str, Callable[[list[int], int], int]] = {
     "sym_size": lambda _, most: most,
     "sym_numel": lambda _, most: most**4,
 }
-BELOW = ("sub", "rsub", "neg")  # operations whose result may be negative
+CAN_BE_NEGATIVE = ("sub", "rsub", "neg")  # operations whose result may be negative
 # Operations whose result may be as large as a literal argument; others only move their operands.
 FILLS = (
     "arange",
@@ -266,7 +266,7 @@ FILLS = (
     "full_like",
     "new_full",
 )
-PICKS = ("index", "index_select", "embedding", "gather")
+GATHERS = ("index", "index_select", "embedding", "gather")
 
 
 def integer_widths(exported: Exported) -> tuple[Condition, ...]:
@@ -293,7 +293,7 @@ def _wraps(exported: Exported, nodes: Iterable[Node], most: int) -> str:
         sizes[node] = _size(exported, node, sizes, most, dtype)
         if dtype not in (None, torch.bool):
             limits = torch.iinfo(dtype)
-            negative = limits.min == 0 and _name(node) in BELOW
+            negative = limits.min == 0 and _name(node) in CAN_BE_NEGATIVE
             if sizes[node] > limits.max or negative:
                 return str(dtype).removeprefix("torch.")
     return ""
@@ -316,7 +316,7 @@ def _size(exported: Exported, node: Node, sizes: dict[Node, int], most: int, dty
     if node.op != "call_function":
         return most
     name, args = _name(node), list(node.args)
-    if name in PICKS:
+    if name in GATHERS:
         args = args[:1]
     elif name in ("full", "full_like", "new_full"):
         args = args[-1:]

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
-from ..reach import codes_in
-from ..source_numbers import functions_in
+from ..loading.reach import codes_in
+from ..loading.source_numbers import functions_in
 
 T = TypeVar("T")
 # Functions and methods that add to a container or an object.

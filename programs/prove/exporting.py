@@ -4,91 +4,60 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch._C import _dispatch_get_registrations_for_dispatch_key
 from torch.export import Dim, ExportedProgram, default_decompositions, export
-from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.graph_signature import InputKind
 from torch.fx import Node
 from torch.fx import config as graphs
-from torch.overrides import TorchFunctionMode
 
-from attnproof.symbolic.array import as_array
-from attnproof.symbolic.givens import Given, boolean, real
+from attnproof.symbolic.givens import Given
 
-from ..large_arrays import own_attributes
-from ..response import leaves
-from ..source_numbers import functions_in, is_own
+from ..loading.source_numbers import functions_in, is_own
 from .angles import Angles, angles_of
-from .blocks import Traced
+from .blocks import TracedBlocks
 from .executed_code import Executed, functions_of
 from .guards import conditions_of, fails_only_at_one, from_one_or_two, is_cut_short
 from .in_place import written_as_new
-from .instrumentation import Watch, instrument
+from .instrumentation import instrument
 from .nodes import is_silent, live, nodes_of, unread_of
-from .tables import Pattern, pattern_of, small_of
-from .unit_lengths import FromOne
+from .reached_arrays import (
+    NOT_A_BUFFER,
+    NotTraced,
+    as_buffers,
+    modules_in,
+    not_a_buffer,
+    own_name,
+    results_of,
+    storage_of,
+    storages_of_trained,
+    versions_of,
+    written_by,
+    written_since,
+)
+from .stored_tensors import enter_parts, holder_of, state_role, table_role
+from .tables import Pattern, small_of
+from .unit_lengths import UnitLengths
+from .watch import Watch
 
 aten = torch.ops.aten
 # Not decomposed: their decompositions merge axes, or choose a kernel.
 NOT_DECOMPOSED = (
-    aten.linear.default,
-    aten.matmul.default,
-    aten.einsum.default,
-    aten.layer_norm.default,
-    aten.rms_norm.default,
-    aten.softmax.int,
-    aten.scaled_dot_product_attention.default,
-    aten.repeat_interleave.self_int,
-    aten.gelu.default,
-    aten.silu.default,
-    aten.flatten.using_ints,
-    aten.masked_fill.Scalar,
-    aten.tril.default,
-    aten.triu.default,
-    aten.slice_scatter.default,
-    aten.select_scatter.default,
-    aten.split.Tensor,
-    aten.split_with_sizes.default,
-    aten.chunk.default,
-    aten.unbind.int,
-    aten.outer.default,
-    aten.repeat.default,
-    aten.constant_pad_nd.default,
-    aten.roll.default,
-    aten.flip.default,
-    aten.polar.default,
-    aten.log_softmax.int,
-    aten.softplus.default,
-    aten.mish.default,
-    aten.elu.default,
-    aten.leaky_relu.default,
-    aten.hardswish.default,
-    aten.rsub.Scalar,
-    aten.rsub.Tensor,
-    aten.index_select.default,
-    aten.complex.default,
-    aten.cumsum.default,
-    aten.sigmoid.default,
-    aten.logsumexp.default,
-    aten.logaddexp.default,
-    aten.logcumsumexp.default,
-    aten.log_sigmoid.default,
+    "chunk complex constant_pad_nd cumsum einsum elu flatten.using_ints flip gelu hardswish "
+    "index_select layer_norm leaky_relu linear log_sigmoid log_softmax.int logaddexp "
+    "logcumsumexp logsumexp masked_fill.Scalar matmul mish outer polar repeat "
+    "repeat_interleave.self_int rms_norm roll rsub.Scalar rsub.Tensor "
+    "scaled_dot_product_attention select_scatter sigmoid silu slice_scatter softmax.int "
+    "softplus split.Tensor split_with_sizes tril triu unbind.int"
 )
 WRITES_NOTHING = (aten.detach_.default,)  # in place; part of every torch.tensor(2.0)
-LIFTED_PREFIXES = ("lifted_tensor_", "_tensor_constant")  # names that torch.export gives
-NOT_A_BUFFER = "is mutated in the forward method"  # torch's own words
-WIDE_INTEGERS = (torch.int32, torch.int64)  # integers taken not to wrap around
-
-
-class NotTraced(Exception):
-    """Code that torch.export refuses; the text is its reason, shortened."""
 
 
 class _Called(nn.Module):
@@ -135,7 +104,7 @@ class Exported:
     place: int | None = None
     small: dict[str, Pattern] = field(default_factory=dict)
     wider: Mapping[str, Any] = field(default_factory=dict)
-    blocks: tuple[Traced, ...] | None = None
+    blocks: tuple[TracedBlocks, ...] | None = None
     state: frozenset[str] = frozenset()
 
     def in_graph_order(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -158,6 +127,11 @@ class Exported:
         }
 
     @property
+    def written(self) -> list[Tensor]:
+        """The arrays that the code writes to, in its own memory."""
+        return [self.values[name] for name in sorted(self.state)]
+
+    @property
     def operations(self) -> int:
         """The number of operations in the graph."""
         return sum(node.op == "call_function" for node in self.nodes)
@@ -166,36 +140,6 @@ class Exported:
     def ranges(self) -> dict[str, Any]:
         """The ranges of the lengths, by name."""
         return {str(s): r for s, r in self.program.range_constraints.items()} | {**self.wider}
-
-
-def modules_in(call: Any, depth: int = 3) -> list[nn.Module]:
-    """Return the modules that a function reaches through its closure, its object or its partial."""
-    if isinstance(call, nn.Module):
-        return [call]
-    if depth == 0:
-        return []
-    reached: list[Any] = []
-    if isinstance(call, partial):
-        reached += [call.func, *call.args, *call.keywords.values()]
-    reached += [
-        cell.cell_contents for cell in getattr(call, "__closure__", None) or () if _is_filled(cell)
-    ]
-    if getattr(call, "__self__", None) is not None:
-        reached.append(call.__self__)
-    if not callable(call) or hasattr(call, "__dict__"):
-        reached += [v for v in vars(call).values() if isinstance(v, nn.Module)]
-    found: dict[int, nn.Module] = {}
-    for one in reached:
-        for module in modules_in(one, depth - 1) if callable(one) else ():
-            found[id(module)] = module
-    return list(found.values())
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False
 
 
 def exported(
@@ -227,7 +171,7 @@ class Trace:
     trained: frozenset[int]
     literals: frozenset[str]
     from_one: bool = False
-    blocks: Traced | None = None
+    blocks: TracedBlocks | None = None
 
 
 def traced(
@@ -244,7 +188,7 @@ def traced(
     lengths can tell a length of 1.
     """
     if from_one:
-        follower = FromOne()
+        follower = UnitLengths()
         follower.inspect(call, inputs)
         if not follower.reasons:
             with suppress(NotTraced):
@@ -257,7 +201,7 @@ def _traced(
     inputs: Sequence[Tensor],
     lengths: Sequence[Sequence[bool]],
     modules: Sequence[nn.Module],
-    follower: FromOne | None,
+    follower: UnitLengths | None,
 ) -> Trace:
     """Return a trace, following the call if its lengths are to be 1 or more."""
     found = {id(m): m for m in (*modules, *modules_in(call))}
@@ -265,14 +209,13 @@ def _traced(
     dynamic = tuple(
         {k: Dim.AUTO for k, free in enumerate(axes) if free} or None for axes in lengths
     )
-    arrays = _stored_arrays(found.values())
+    before = versions_of(found.values())
     watch, known = _blocks_of(call, inputs, found.values())
-    written = [array for array in arrays if array.is_written]
-    _require_separate(written, arrays)
+    written = written_since(before)
     try:
         with (
             _tracing(),
-            _as_buffers(written),
+            as_buffers(written),
             nullcontext() if follower is None else follower.lengths(),
         ):
             with watch.run({}, "traced"):
@@ -298,10 +241,10 @@ def _traced(
             )
     except Exception as error:  # noqa: BLE001 (export passes on errors of the code)
         if NOT_A_BUFFER in str(error):
-            raise NotTraced(_not_a_buffer(written)) from None
+            raise NotTraced(not_a_buffer(written)) from None
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
     trained = frozenset(storages_of_trained(call, inputs))
-    blocks = Traced(frozenset(watch.blocks)) if known else None
+    blocks = TracedBlocks(frozenset(watch.blocks)) if known else None
     return Trace(program, trained, literals, follower is not None, blocks)
 
 
@@ -321,90 +264,6 @@ def _blocks_of(
     own = [one for one in near if is_own(one.__globals__) and one.__code__ not in ran.codes]
     instrument((*functions_of(ran.codes, near), *own), watch, compared=False)
     return watch, True
-
-
-@dataclass(frozen=True)
-class _StoredArray:
-    """An array that a module holds, and its version when it was found."""
-
-    module: nn.Module
-    name: str
-    array: Tensor
-    version: int
-
-    @property
-    def is_written(self) -> bool:
-        """Whether the array was written to since."""
-        return self.array._version != self.version  # noqa: SLF001 (torch has no public name)
-
-    @property
-    def is_attribute(self) -> bool:
-        """Whether it is, still, an attribute of the module, neither parameter nor buffer."""
-        return vars(self.module).get(self.name) is self.array
-
-
-def _stored_arrays(modules: Iterable[nn.Module]) -> list[_StoredArray]:
-    """Return the arrays that these modules hold: attributes, also in lists, buffers, parameters."""
-    parts = {id(part): part for module in modules for part in module.modules()}
-    return [
-        _StoredArray(part, name, value, value._version)  # noqa: SLF001
-        for part in parts.values()
-        for names in (own_attributes(part), part._buffers, part._parameters)  # noqa: SLF001
-        for held, thing in names.items()
-        for name, value in _named(held, thing)
-        if not value.is_inference()
-    ]
-
-
-def _named(name: str, thing: Any) -> Iterator[tuple[str, Tensor]]:
-    """Yield the arrays in lists, tuples and dictionaries, by names such as ``caches[0]``."""
-    if isinstance(thing, Tensor):
-        yield name, thing
-    elif isinstance(thing, list | tuple | dict):
-        for key, one in thing.items() if isinstance(thing, dict) else enumerate(thing):
-            yield from _named(f"{name}[{key!r}]", one)
-
-
-def _not_a_buffer(written: Sequence[_StoredArray]) -> str:
-    """Say what the code writes to, where torch.export lets it write to buffers only."""
-    name = next((one.name for one in written if "[" in one.name), "an array elsewhere")
-    return (
-        f"wanted a buffer or an attribute of a module, got {name}, which the code writes to: "
-        "give each such array a name of its own, by register_buffer"
-    )
-
-
-def _require_separate(written: Sequence[_StoredArray], arrays: Iterable[_StoredArray]) -> None:
-    """Require arrays that the code writes to to share no memory.  Raises ``NotTraced``."""
-    own = {storage_of(one.array): one for one in written}
-    for other in arrays:
-        one = own.get(storage_of(other.array), other)
-        if one.array is not other.array or one.name != other.name:
-            raise NotTraced(f"the code writes to {one.name}, which shares memory with {other.name}")
-
-
-@contextmanager
-def _as_buffers(arrays: Sequence[_StoredArray]) -> Iterator[None]:
-    """Make arrays buffers meanwhile, without the gradients of what earlier runs wrote into them.
-
-    torch.export lets code write to nothing else.
-    """
-    attributes = [one for one in arrays if one.is_attribute]
-    for one in attributes:
-        del vars(one.module)[one.name]
-        one.module.register_buffer(one.name, one.array, persistent=False)
-    buffers = [(one.module._buffers, one) for one in arrays]  # noqa: SLF001
-    buffers = [(named, one) for named, one in buffers if named.get(one.name) is one.array]
-    for named, one in buffers:
-        named[one.name] = one.array.detach()
-    try:
-        yield
-    finally:
-        for named, one in buffers:
-            named[one.name] = one.array
-        for one in attributes:
-            delattr(one.module, one.name)
-            vars(one.module)[one.name] = one.array
 
 
 @contextmanager
@@ -453,8 +312,9 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
 def _decompositions(_registered: int) -> dict[Any, Any]:
     """Return the decompositions to apply; computed again if code registers operations."""
     table: Any = default_decompositions()
-    for operation in NOT_DECOMPOSED:
-        table.pop(operation, None)
+    for operation in NOT_DECOMPOSED.split():
+        name, _, overload = operation.partition(".")
+        table.pop(getattr(getattr(aten, name), overload or "default"), None)
     return dict(table.items())
 
 
@@ -475,17 +335,6 @@ def _literals(program: ExportedProgram) -> frozenset[str]:
     )
 
 
-def _holder(target: str, value: Tensor, kind: InputKind) -> str:
-    """Describe what holds a tensor of a graph from call to call; a list entry has no name."""
-    if kind == InputKind.BUFFER:
-        return f"the buffer {target}"
-    if kind != InputKind.CONSTANT_TENSOR:
-        return ""
-    if not target.rpartition(".")[2].startswith(LIFTED_PREFIXES):
-        return f"the tensor {target}"
-    return f"a tensor {tuple(value.shape)} that the code holds"
-
-
 def read(trace: Trace, place: int | None = None) -> Exported:
     """Return the graph of a trace; of a call with two results, that of the result at ``place``."""
     program = trace.program
@@ -495,14 +344,14 @@ def read(trace: Trace, place: int | None = None) -> Exported:
     roles: dict[str, tuple[str, Any]] = {}
     small: dict[str, Pattern] = {}
     placed = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
-    written, state = _written_by(program), set[str]()
+    written, state = written_by(program), set[str]()
     for spec in program.graph_signature.input_specs:
         name = spec.arg.name
         if spec.kind == InputKind.USER_INPUT:
             roles[name] = ("input", None)
             shapes.append(tuple(_length(n) for n in placed[name].meta["val"].shape))
             continue
-        target = _own_name(spec.target)
+        target = own_name(spec.target)
         value = (
             program.state_dict
             if spec.kind == InputKind.PARAMETER or spec.persistent
@@ -510,16 +359,16 @@ def read(trace: Trace, place: int | None = None) -> Exported:
         )[str(spec.target)]
         if spec.kind == InputKind.CONSTANT_TENSOR and storage_of(value) in trace.trained:
             value = nn.Parameter(value, requires_grad=False)
-        held = "" if name in trace.literals else _holder(target, value, spec.kind)
+        held = "" if name in trace.literals else holder_of(target, value, spec.kind)
         given: Given | None
         if value.is_complex() and not isinstance(value, nn.Parameter):
-            roles[name] = ("pair", _parts_of(target, value, tables, values))
+            roles[name] = ("pair", enter_parts(target, value, tables, values))
             continue
         if str(spec.target) in written:
-            roles[name], given = _state(target, value, written[str(spec.target)], tables)
+            roles[name], given = state_role(target, value, written[str(spec.target)], tables)
             state.add(roles[name][1])
         else:
-            roles[name], given = _table(target, value, tables, held)
+            roles[name], given = table_role(target, value, tables, held)
         if given is not None:
             tables[roles[name][1]] = given
             values[roles[name][1]] = value
@@ -549,13 +398,6 @@ def read(trace: Trace, place: int | None = None) -> Exported:
     return replace(found, shapes=found.in_graph_order(shapes))
 
 
-def results_of(program: ExportedProgram) -> list[Node]:
-    """Return the nodes that a program returns, without what it wrote into its inputs."""
-    kinds = (kept.kind for kept in program.graph_signature.output_specs)
-    given = next(node for node in program.graph.nodes if node.op == "output").args[0]
-    return [one for one, kind in zip(given, kinds, strict=True) if kind == OutputKind.USER_OUTPUT]
-
-
 def _length(n: Any) -> int | str:
     if isinstance(n, int):
         return n
@@ -566,142 +408,3 @@ def _length(n: Any) -> int | str:
             f"the code accepts only lengths that depend on one another; one of them is {n}"
         )
     return str(n)
-
-
-def _table(
-    target: str, value: Tensor, taken: Collection[str], held: str = ""
-) -> tuple[tuple[str, Any], Given | None]:
-    """Return the role of a stored tensor in the term: a recognised constant, or any numbers.
-
-    ``taken`` are names already in use: ``a.b`` and ``a_b`` are two tables.  ``held``: what holds
-    the tensor from call to call, and may hold other numbers later.
-    """
-    if not isinstance(value, Tensor):
-        return ("constant", _NoTerm(target, value)), None
-    pattern = pattern_of(value, target, held)
-    if pattern is not None:
-        return ("pattern", pattern), None
-    name = _free_name(target, taken)
-    if value.dtype == torch.bool and value.ndim:
-        return ("table", name), boolean(*value.shape)
-    literal = not held and not isinstance(value, nn.Parameter)
-    if literal and not value.ndim and value.dtype.is_floating_point:
-        return ("constant", value.item()), None  # a literal in the code
-    if value.dtype.is_floating_point or (value.dtype in WIDE_INTEGERS and value.ndim):
-        return ("table", name), real(*value.shape, says=f"{target}, any real numbers")
-    number = value.ndim == 0 and value.dtype != torch.bool and not value.is_complex()
-    if number and held:
-        whole = as_array(int(value))
-        told = f"{held} keeps its value, {whole!r}"
-        return ("pattern", Pattern(whole, lambda _: whole, told)), None
-    return ("constant", as_array(int(value)) if number else _NoTerm(target, value)), None
-
-
-def _own_name(target: Any) -> str:
-    """Return the name that an array of a graph has in the code."""
-    return str(target).removeprefix("used.0.").removeprefix("used.")
-
-
-def _free_name(target: str, taken: Collection[str]) -> str:
-    name = "".join(c if c.isalnum() else "_" for c in target)
-    while name in taken:
-        name = f"{name}_"
-    return name
-
-
-def _written_by(program: ExportedProgram) -> dict[str, Node]:
-    """Return what a program writes into each of its buffers.
-
-    Raises ``NotTraced`` if it writes to anything else but its inputs.
-    """
-    specs = program.graph_signature.output_specs
-    given = next(node for node in program.graph.nodes if node.op == "output").args[0]
-    written = {}
-    for kept, node in zip(specs, given, strict=True):
-        if kept.kind == OutputKind.BUFFER_MUTATION:
-            written[str(kept.target)] = node
-        elif kept.kind not in (OutputKind.USER_OUTPUT, OutputKind.USER_INPUT_MUTATION):
-            told = f"the code writes to {_own_name(kept.target)}"
-            raise NotTraced(f"{told}: its result depends on earlier calls")
-    return written
-
-
-def _parts_of(
-    target: str, value: Tensor, tables: dict[str, Given], values: dict[str, Tensor]
-) -> tuple[str, str]:
-    """Enter the real and imaginary parts of complex numbers as two tables; return their names."""
-    names = []
-    for part, numbers in (("real", value.real), ("imag", value.imag)):
-        name = _free_name(f"{target}.{part}", tables)
-        tables[name] = real(*value.shape, says=f"the {part} parts of {target}, any real numbers")
-        values[name] = numbers.contiguous()
-        names.append(name)
-    return names[0], names[1]
-
-
-def _state(
-    target: str, value: Tensor, after: Node, taken: Collection[str]
-) -> tuple[tuple[str, Any], Given]:
-    """Return the role of a buffer that the code writes to: any numbers, which earlier calls left.
-
-    Raises ``NotTraced`` if it does not hold real numbers, or may change its shape or its dtype.
-    """
-    left = after.meta["val"]
-    if not value.is_floating_point():
-        raise NotTraced(f"the code writes to {target}: its result depends on earlier calls")
-    if left.dtype != value.dtype or [*map(str, left.shape)] != [*map(str, value.shape)]:
-        raise NotTraced(f"the code leaves another shape or dtype in {target} for later calls")
-    given = real(*value.shape, says=f"{target}, any real numbers, different in each call")
-    return ("table", _free_name(target, taken)), given
-
-
-class _NoTerm:
-    """A stored tensor that has no term; an operation on it has no reading."""
-
-    def __init__(self, target: str, value: Tensor) -> None:
-        self.description = f"{target}, a {type(value).__name__}"
-        if isinstance(value, Tensor):
-            self.description = f"the table {target} of {value.dtype}, {tuple(value.shape)}"
-
-    def __getattr__(self, name: str) -> Any:
-        raise TypeError(self.description)
-
-
-class _Watching(TorchFunctionMode):
-    """Record the storages of the parameters that any function of torch is called with."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.storages: set[int] = set()
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
-    ) -> Any:
-        for one in leaves([args, kwargs or {}]):
-            if isinstance(one, Tensor) and one.requires_grad and one.is_leaf:
-                self.storages.add(storage_of(one))
-        return func(*args, **(kwargs or {}))
-
-
-def storage_of(tensor: Tensor) -> int:
-    """Return the address of a tensor's storage; 0 if it has none."""
-    try:
-        return tensor.untyped_storage().data_ptr()
-    except (NotImplementedError, RuntimeError):
-        return 0
-
-
-def storages_of_trained(call: Callable[..., Any], inputs: Sequence[Tensor]) -> set[int]:
-    """Return the storages of the parameters that a call uses, up to where it raises, if it does.
-
-    Parameters that code reaches without a module (in an object, a list, a global name) are
-    constants to torch.export.  They may be trained like others, so what is proved has to hold for
-    all their values.
-    """
-    watching = _Watching()
-    try:
-        with torch.no_grad(), watching:
-            call(*(x.clone() for x in inputs))
-    except Exception:  # noqa: BLE001 (torch.export reports what such code raises)
-        pass
-    return watching.storages - {0}

@@ -26,21 +26,29 @@ from torch import Tensor, nn
 
 from attnproof.verdict_line import Condition
 
-from ..reach import reached
-from ..response import OutOfRange
-from ..source_numbers import cached_functions, constants_in, is_own, numbers_of, state_of
-from .blocks import PLACE_PARTS, Place, Traced, not_traced
+from ..execution.response import OutOfRange
+from ..loading.reach import reached
+from ..loading.source_numbers import cached_functions, constants_in, is_own, numbers_of, state_of
+from .blocks import PLACE_PARTS, Place, TracedBlocks, not_traced
 from .branches import Search
-from .call_variants import ALL_WAYS, WAY_TEXTS, call_in, inputs_for, random_flat_weights
+from .call_variants import (
+    ALL_WAYS,
+    WAY_TEXTS,
+    call_in,
+    inputs_for,
+    random_contents,
+    random_flat_weights,
+)
 from .comparison import CHANGES, all_results_function, result_function
 from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed, stores
-from .exporting import modules_in
 from .guards import satisfied
-from .instrumentation import Watch, instrument
+from .instrumentation import instrument
 from .lengths import Lengths, every, named, pairs, small
 from .other_branches import letters_of
+from .reached_arrays import modules_in
 from .statements import Graph
+from .watch import Watch
 from .work import work_of
 
 Results = tuple[Tensor, ...]
@@ -296,7 +304,7 @@ def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
     own = letters_of(graph)
     run = _Run(graph, own, *_results(graph, whole=whole), Gate(letters=own))
     letters = list(dict.fromkeys(run.letters.values()))
-    with random_flat_weights(_modules(graph)):
+    with random_flat_weights(_modules(graph)), random_contents(graph.exported.written):
         if letters:
             _run_beside(run, letters, seed)
         else:
@@ -475,7 +483,7 @@ def _untraced(run: _Run, watch: Watch) -> Iterator[str]:
     traced = run.graph.exported.blocks
     if traced is None:
         return
-    ran: dict[tuple[Traced, ...], dict[Place, None]] = {}
+    ran: dict[tuple[TracedBlocks, ...], dict[Place, None]] = {}
     for at, places in watch.reached:
         known = run.known(at)
         own = tuple(one for one in traced if satisfied(one.conditions, known))

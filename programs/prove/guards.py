@@ -28,8 +28,8 @@ from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.terms import Term, free
 
 STRICT = (StrictLessThan, StrictGreaterThan)
-LEAST = (sympy.Min, Min)
-ENDS = (*LEAST, sympy.Max, Max)
+MINIMA = (sympy.Min, Min)
+EXTREMA = (*MINIMA, sympy.Max, Max)
 BOUNDS = (LessThan, GreaterThan, *STRICT)
 Binding = tuple[tuple[str, Term], ...]
 TRIES, LARGEST, LONGEST = 400, 40, 4096
@@ -85,7 +85,7 @@ def _as_bound(condition: Any) -> Any:
         shared = Counter({one: k for one, k in (sides[0] & sides[1]).items() if one.is_positive})
         here, there = (sympy.Mul(*(side - shared).elements()) for side in sides)
         for least, one in ((here, there), (there, here)):
-            if isinstance(least, LEAST) and len(least.args) == 2 and one in least.args:
+            if isinstance(least, MINIMA) and len(least.args) == 2 and one in least.args:
                 (other,) = (n for n in least.args if n != one)
                 return sympy.Le(one, other)
     return condition
@@ -115,7 +115,7 @@ def is_cut_short(program: ExportedProgram) -> bool:
     values = [node.meta.get("val") for node in program.graph.nodes]
     shapes: list[Any] = [n for x in values if isinstance(x, torch.Tensor) for n in x.shape]
     lengths = [n.node.expr for n in shapes if isinstance(n, torch.SymInt)]
-    cut = {one for length in lengths for one in length.atoms(*ENDS)}
+    cut = {one for length in lengths for one in length.atoms(*EXTREMA)}
     return any(tuple(one.args) not in known for one in cut)
 
 

@@ -20,8 +20,8 @@ from .operations import READINGS
 
 aten = torch.ops.aten
 # Composite operations may return their own input; these ones return new arrays.
-MADE_OF_OTHERS = "CompositeImplicitAutograd"
-NEW = (aten.matmul.default, aten.linear.default, aten.softmax.int)
+COMPOSITE = "CompositeImplicitAutograd"
+RETURNS_NEW = (aten.matmul.default, aten.linear.default, aten.softmax.int)
 
 
 def written_as_new(graph: Graph) -> bool:
@@ -77,7 +77,7 @@ def _is_alone(node: Node) -> bool:
     if len(schema.returns) != 1:
         return False
     name = f"{schema.name}.{schema.overload_name}".removesuffix(".")
-    return target in NEW or not _dispatch_has_kernel_for_dispatch_key(name, MADE_OF_OTHERS)
+    return target in RETURNS_NEW or not _dispatch_has_kernel_for_dispatch_key(name, COMPOSITE)
 
 
 def _gives_alike(node: Node, new: OpOverload) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .statements import Axes, Graph
 
 Bounds = Mapping[Term, Term]
-TRACED = 2  # the least symbolic length for torch.export
+MIN_TRACED = 2  # the least symbolic length for torch.export
 
 
 def bounds_of(letters: Axes, graphs: Iterable[Graph]) -> Bounds:
@@ -37,7 +37,7 @@ def bounds_of(letters: Axes, graphs: Iterable[Graph]) -> Bounds:
         names = {s: letters[c] for c, s, _ in graph.axes if isinstance(s, str)}
         for condition in graph.exported.conditions:
             for length, least in _linear(condition, names):
-                more = length not in found or number_of(found[length]) == TRACED
+                more = length not in found or number_of(found[length]) == MIN_TRACED
                 whole, _ = never_negative(add(least, num(-1)))
                 if more and whole and not _depends(least, length, found):
                     found[length] = least

@@ -9,7 +9,7 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..source_numbers import related_numbers
+from ..loading.source_numbers import related_numbers
 
 Lengths = Mapping[str, int]
 SMALL, MIDDLE, LONG, LONGEST = 6, 130, 1100, 1 << 14

@@ -19,13 +19,13 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 
-from ..response import leaves
+from ..execution.response import leaves
 from .operations import KINDS, READINGS, Unread
 
 FLEX = "flex_attention"
 BLOCKS = 4  # index of the block mask among its arguments; its last part is the mask
 # Besides entrywise operations, these act on a single number as on each entry of an array.
-ALIKE = (
+ACT_ON_NUMBERS = (
     "aten.index.Tensor",
     "aten.full.default",
     "aten.scalar_tensor.default",
@@ -92,7 +92,7 @@ def inner_graph(node: Node) -> Graph:
 
 def _is_of_one_score(node: Node) -> bool:
     value, name = node.meta.get("val"), str(node.target)
-    alike = name in ALIKE or KINDS.get(name) == "entrywise"
+    alike = name in ACT_ON_NUMBERS or KINDS.get(name) == "entrywise"
     return alike and isinstance(value, Tensor) and value.ndim == 0
 
 

@@ -23,7 +23,7 @@ from .guards import compiled, satisfied
 from .statements import Graph
 
 TRACED_SIDES = 2  # other sides that are traced; the code is run on all of them
-LONGEST = 4096
+MAX_LENGTH = 4096
 HALF = 0.5
 
 
@@ -115,7 +115,7 @@ def _tried(condition: Any, first: Mapping[str, int]) -> Iterator[dict[str, int]]
     around = {n + more for n in named for more in (-1, 0, 1)}
     around |= {n // k + more for n in named for k in first.values() if k for more in (0, 1)}
     around |= {abs(n + k * sign) for n in named for k in first.values() for sign in (1, -1)}
-    sizes = sorted({*range(2, 18), *(n for n in around if 2 <= n <= LONGEST)})
+    sizes = sorted({*range(2, 18), *(n for n in around if 2 <= n <= MAX_LENGTH)})
     tokens = [letter for letter in first if letter in "nr"]
     for n in sizes:
         if tokens:
@@ -142,5 +142,5 @@ def _near_equality(
                 {**first, letter: n + more}
                 for n in roots(off, first, letter)
                 for more in (0, 1, -1)
-                if 2 <= n + more <= LONGEST
+                if 2 <= n + more <= MAX_LENGTH
             )

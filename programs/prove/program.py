@@ -28,12 +28,13 @@ from attnproof.symbolic.scalars import is_truth, num, number_of, size
 from attnproof.symbolic.terms import Term, free
 from attnproof.verdict_line import Condition
 
-from ..response import leaves
-from .exporting import Exported, results_of
+from ..execution.response import leaves
+from .exporting import Exported
 from .guards import Binding
 from .nodes import arguments, inner_graph, is_silent, masking_nodes, name_of
 from .operations import READINGS, Notes, Pair, Unread, noted
 from .operations.reading import KINDS, NARROW, assume, notes, numeric, standing
+from .reached_arrays import results_of
 
 Way = Literal["program", "folded", "in parts", "valued"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -76,6 +77,8 @@ class Program:
         given = iter(self.exported.in_graph_order(inputs))
         known: dict[Node, Any] = {}
         self.notes.filled = False
+        self.notes.ends.clear()
+        self.notes.unseen.clear()
         with noted(self.notes):
             for node in self.exported.nodes:
                 self.notes.masking = node in self.masking
@@ -183,9 +186,10 @@ class Program:
                 found = folded(name, args, of_tables=self.way == "in parts")
                 if found is not None:
                     return in_its_dtype(node, name, found)
+            named = {key: value for key, value in keywords.items() if key not in LAYOUT}
 
             def read(*given: Any) -> Any:
-                return in_its_dtype(node, name, READINGS[name](*given, **_without_layout(keywords)))
+                return in_its_dtype(node, name, READINGS[name](*given, **named))
 
             made = read(*args)
             if isinstance(made, Array) and (KINDS[name] == "entrywise" or name in CASTS):
@@ -214,9 +218,12 @@ class Program:
         """Note that numbers of earlier calls are finite, if results are computed from them."""
         arrays = [one for one in results if isinstance(one, Array)]
         named = {v.data[0] for one in arrays for v in free(one.term) if v.op == "var"}
+        named |= self.notes.unseen  # 0 times infinity is NaN
         for name, table in self.notes.states.items():
             if name in named:
                 assume(f"what earlier calls left in {table} is finite")
+        if any(name.startswith(f"{self.notes.prefix}memory_") for name in self.notes.unseen):
+            assume("memory that is not written to holds finite numbers")
 
     def _require(self, inputs: tuple[Array, ...]) -> None:
         """Check that the shapes are those the graph was traced for, up to the names of lengths."""
@@ -254,10 +261,6 @@ def _record_remake(found: Array, read: Callable[..., Any], args: Sequence[Any]) 
 
 
 LAYOUT = ("memory_format", "device", "layout", "pin_memory", "non_blocking", "implicit")
-
-
-def _without_layout(keywords: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in keywords.items() if k not in LAYOUT}
 
 
 def _value(a: Any, known: dict[Node, Any]) -> Any:
@@ -374,16 +377,12 @@ def _of_entries(operation: str, args: Sequence[Any]) -> Array | None:
     x = numeric(args[0])
     if not x.term.finite and (operation not in AT_INFINITY or len(args) > 1):
         return None
-    settings = "".join(f"_{_spelt(setting)}" for setting in args[1:])
+    told = "".join(f"_{setting!r}" for setting in args[1:])
+    settings = told.translate(str.maketrans("-+.", "mp_"))  # 1e-16 and 1e+16 are two names
     name = f"any_{operation.split('.')[1]}{settings}"
     given = Given("function", core=(0,), out=(), says="any function of a number")
     found: Array = standing(name, given)(x)
     return found
-
-
-def _spelt(setting: Any) -> str:
-    """Spell a setting as part of a name, so that 1e-16 and 1e+16 get different names."""
-    return repr(setting).translate(str.maketrans("-+.", "mp_"))
 
 
 CHOICES = ("aten.where.self", "aten.masked_fill.Scalar", "aten.masked_fill.Tensor")

@@ -20,8 +20,8 @@ from .statements import Axes, Graph, composed, forget, stated
 # How programs are read, up to which literal length sums are written out (pairs of channels have 2),
 # and which share of the time that may take.
 WAYS: tuple[tuple[Way, int, float], ...] = (("folded", 1, 0.4), ("program", 2, 0.6))
-IN_PARTS = 0.5  # share of time for a program in parts, before it is tried as a whole
-VALUED = 0.6  # share for pairs: sums over axes of small stored tables are written out too
+IN_PARTS_SHARE = 0.5  # share of time for a program in parts, before it is tried as a whole
+VALUED_SHARE = 0.6  # share for pairs: sums over axes of small stored tables are written out too
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _in_parts(
     if len(graphs) != 1:
         return None
     (graph,) = graphs.values()
-    effort = Effort(refuting=False, whole=IN_PARTS * seconds)
+    effort = Effort(refuting=False, whole=IN_PARTS_SHARE * seconds)
     try:
         with written_out(1):
             whole = composed(law, graph, letters, subject)
@@ -98,4 +98,4 @@ def _valued(graphs: Mapping[str, Graph], subject: Subject) -> list[tuple[Way, in
         for name in g.exported.small
         for n in g.exported.values[name].shape
     ]
-    return [("valued", min(max(small), DEFAULT_LONGEST), VALUED)] if small else []
+    return [("valued", min(max(small), DEFAULT_LONGEST), VALUED_SHARE)] if small else []

@@ -21,10 +21,10 @@ from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition, clauses
 
 from ..applicable_laws import why_not_at_fault
+from ..execution.running import fault_in
 from ..finding import DIFFERS_FROM_GRAPH, Counterexample, Finding
 from ..identify.applicability import no_formula
-from ..running import fault_in
-from ..source_numbers import numbers_in
+from ..loading.source_numbers import numbers_in
 from ..subjects import Rotary, Subject
 from .comparison import CHANGES, result_changed, result_of, wrong_reading
 from .conditions import ONE_CALL, SHORT, Conditions, defined, readings_of
@@ -43,14 +43,14 @@ MAX_WITNESS_LENGTHS, LONGEST_TRIED = (
     6,
     1100,
 )  # lengths named in the source at which a witness is sought
-BESIDE_A_WITNESS = 0.3  # time limit of a proof, in seconds, if small inputs break the law
-HEADS_BESIDE = (2, 3, 4, 8)
-WORST = ("internal error", "broken", "undecided", "holds", "not asked")
+WITNESS_SECONDS = 0.3  # time limit of a proof, in seconds, if small inputs break the law
+OTHER_HEADS = (2, 3, 4, 8)
+WORST_FIRST = ("internal error", "broken", "undecided", "holds", "not asked")
 
 
 def _combined(findings: Sequence[Finding]) -> Finding:
     """Combine findings on a law by several formulas of one call: the worst, or all assumptions."""
-    worst = min(findings, key=lambda one: WORST.index(one.verdict))
+    worst = min(findings, key=lambda one: WORST_FIRST.index(one.verdict))
     assuming = dict.fromkeys(c for one in findings for c in one.assuming)
     return replace(worst, assuming=tuple(assuming)) if worst.verdict == "holds" else worst
 
@@ -253,7 +253,7 @@ class Proofs:
             # If small inputs break the law, do not wait for a proof: it exists only if the graph
             # differs from the code, and the code breaks the law in any case.
             glance = self._is_broken(law, graphs)
-            seconds = min(self.seconds, BESIDE_A_WITNESS) if glance else self.seconds
+            seconds = min(self.seconds, WITNESS_SECONDS) if glance else self.seconds
             with within(self.seconds if self.masked else inf):
                 made = decided(law, graphs, self.letters, self.subject, seconds)
             bounds, claims = made.bounds, made.decision.claims
@@ -268,23 +268,15 @@ class Proofs:
             lengths = self.wording.lengths(graphs, bounds)
         except (Unread, OutOfTime) as error:
             verdict, why = "unread", str(error)
+        fails = ""
         if verdict == "proved" and divisors and self._gives_nan(law, graphs):
-            told = " and ".join(dict.fromkeys(one.text for one in divisors))
-            return _finding(
-                law,
-                "undecided",
-                f"it would be proved if {told}, which does not "
-                "hold everywhere: elsewhere the code gives NaN",
-            )
-        if verdict == "proved" and any(all(g.program.notes.undefined) for g in graphs.values()):
+            met, fails = divisors, "does not hold everywhere: elsewhere the code gives NaN"
+        elif verdict == "proved" and any(all(g.program.notes.undefined) for g in graphs.values()):
             met = (*divisors, *(c for c in readings_of(graphs.values()) if c.kind == "if"))
+            fails = "did not all hold at any lengths that were tried"
+        if fails:
             told = " and ".join(dict.fromkeys(one.text for one in met))
-            return _finding(
-                law,
-                "undecided",
-                f"it would be proved if {told}, which did not "
-                "all hold at any lengths that were tried",
-            )
+            return _finding(law, "undecided", f"it would be proved if {told}, which {fails}")
         if verdict == "proved":
             if not bounds:  # a proof with rewritten lengths covers only those
                 graphs = self.widen(graphs)
@@ -380,7 +372,7 @@ class Proofs:
             )
 
         def allows(sizes: Mapping[str, int]) -> bool:  # beside any number of other heads
-            return any(allowed({**sizes, "G": heads}) for heads in HEADS_BESIDE)
+            return any(allowed({**sizes, "G": heads}) for heads in OTHER_HEADS)
 
         made = {name: Hook(graph, axes) for name, graph in graphs.items()}
         least: dict[str, int] = {}

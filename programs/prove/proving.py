@@ -22,11 +22,12 @@ from ..finding import Finding
 from ..subjects import Pair, Rotary, Subject, formulas_of
 from .calls import Call, calls_of, symbolic
 from .comparison import result_changed, result_of
-from .exporting import Exported, NotTraced, Trace, exported, in_order, modules_in, read, traced
+from .exporting import Exported, Trace, in_order, read, traced
 from .hooks import Hooks
 from .nodes import unread_of
 from .other_branches import TRACED_SIDES, lengths_elsewhere, letters_of, resized
 from .proofs import Proofs
+from .reached_arrays import NotTraced, modules_in
 from .statements import graphs_of
 from .widening import widened
 
@@ -34,6 +35,8 @@ from .widening import widened
 # holds one number per head, where no operation relates that to the number of heads.
 FIXED = ("", "B", "GH")
 SECONDS = 10.0
+# What was traced, or why it was not; with the code, so that no other has its id.
+_Traces = dict[Any, tuple[Callable[..., Any], Trace | str]]
 
 
 @dataclass(frozen=True)
@@ -124,8 +127,9 @@ class _Group:
         self, subject: Subject, calls: Sequence[Call], fixed: Sequence[str], seconds: float
     ) -> None:
         letters = set("".join(told for call in calls for told in call.letters))
+        self.traces: _Traces = {}
         for way in [way for way in fixed if letters.issuperset(way)] or [""]:
-            self.reading, self.way = _Reading(subject, calls, way, seconds), way
+            self.reading, self.way = _Reading(subject, calls, way, seconds, self.traces), way
             if len(self.reading.proofs.graphs) == len(calls):
                 break
         self.calls, self.proofs = calls, self.reading.proofs
@@ -141,10 +145,9 @@ class _Group:
             if result_changed(call.code, call.inputs, first[call.name]):
                 self.proofs.drop(call.name)
         self.proofs.elsewhere = self.reading.elsewhere(self.way)
-        anew: dict[Any, Trace] = {}
         self.proofs.widens = partial(
             widened,
-            traced=lambda call, from_one: _exported(call, self.way, anew, from_one=from_one),
+            traced=lambda call, from_one: _exported(call, self.way, self.traces, from_one=from_one),
             elsewhere=[at for at, _ in self.proofs.elsewhere[:TRACED_SIDES]],
         )
 
@@ -171,11 +174,18 @@ def _evaluated(calls: Sequence[Call]) -> Iterator[None]:
 class _Reading:
     """The graphs of some calls with the axes of these letters fixed, and why others have none."""
 
-    def __init__(self, subject: Subject, calls: Sequence[Call], fixed: str, seconds: float) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        calls: Sequence[Call],
+        fixed: str,
+        seconds: float,
+        traces: _Traces,
+    ) -> None:
+        self.traces = traces
         graphs: list[tuple[Call, Exported]] = []
         self.missing: dict[str, None] = {}
         self.reasons: list[str] = []
-        traces: dict[Any, Trace] = {}
         for call in calls:
             try:
                 graph = _exported(call, fixed, traces, from_one=True)
@@ -211,7 +221,8 @@ class _Reading:
             calls = [
                 resized(g.call, g, at) for g in graphs if set(letters_of(g).values()) <= set(at)
             ]
-            return _Reading(self.proofs.subject, calls, fixed, self.proofs.seconds).proofs
+            seconds = self.proofs.seconds
+            return _Reading(self.proofs.subject, calls, fixed, seconds, self.traces).proofs
 
         fixed_to = {c: number_of(n) for c, n in self.proofs.letters.items()}
         sides = dict.fromkeys(
@@ -223,13 +234,27 @@ class _Reading:
         return [(dict(at), cache(partial(proofs, k, dict(at)))) for k, at in enumerate(sides)]
 
 
-def _exported(call: Call, fixed: str, traces: dict[Any, Trace], *, from_one: bool) -> Exported:
-    """Return the graph of a call; two results of one call are traced once, kept in ``traces``."""
-    free = symbolic(call, fixed)
-    if call.pair is None:
-        return exported(call.code, call.inputs, free, call.modules, from_one=from_one)
-    given, free = in_order(call.inputs, call.place), in_order(free, call.place)
-    key = (call.pair, *(x.shape for x in given), from_one)
+def _exported(call: Call, fixed: str, traces: _Traces, *, from_one: bool) -> Exported:
+    """Return the graph of a call; ``traces`` keeps what the calls of one group were traced to.
+
+    Two results of one call are traced once, and so is a side of a branch that is first proved to be
+    the same function, and else proved by itself.
+    """
+    code: Callable[..., Any] = call.code
+    place: int | None = None
+    given, free = call.inputs, symbolic(call, fixed)
+    if call.pair is not None:
+        code, place = call.pair, call.place
+        given, free = in_order(given, place), in_order(free, place)
+    key = (id(code), free, *((x.shape, x.dtype) for x in given), from_one)
     if key not in traces:
-        traces[key] = traced(call.pair, given, free, call.modules, from_one=from_one)
-    return read(traces[key], call.place)
+        found: Trace | str
+        try:
+            found = traced(code, given, free, call.modules, from_one=from_one)
+        except NotTraced as error:
+            found = str(error)
+        traces[key] = (code, found)
+    _, found = traces[key]
+    if isinstance(found, str):
+        raise NotTraced(found)
+    return read(found, place)

@@ -16,8 +16,8 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.terms import Term, free
 from attnproof.theorems.laws import Formula
 
+from ..execution.response import place_of_largest
 from ..finding import Counterexample
-from ..response import place_of_largest
 from ..subjects import Pair, Rotary, Subject
 from .calls import CodeRaised
 from .comparison import ROUNDING
@@ -241,9 +241,14 @@ class Sides(Protocol):
         """Return the largest difference, what rounding allows there, and its place."""
 
 
-def shrunk(run: Sides, values: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the values with as many zeros as keep the law broken, large blocks first."""
-    tries, begun = 0, process_time()
+def shrunk(
+    run: Sides, values: dict[str, Tensor], gap: Callable[..., Any] | None = None
+) -> dict[str, Tensor]:
+    """Return the values with as many zeros as keep the law broken, large blocks first.
+
+    ``gap``: a quicker estimate than that of the run, whose result has to be looked at again.
+    """
+    gap, tries, begun = gap or run.gap, 0, process_time()
     for name in [n for n, v in values.items() if v.is_floating_point() and v.ndim]:
         block = values[name].numel()
         while block >= 1 and tries < TRIES and process_time() - begun < SHRINKING:
@@ -258,7 +263,7 @@ def shrunk(run: Sides, values: dict[str, Tensor]) -> dict[str, Tensor]:
                     flat[start : start + block] = 0
                     tried = {**values, name: flat.reshape(values[name].shape)}
                     tries += 1
-                    told = run.gap(tried)
+                    told = gap(tried)
                     if told is not None and told[0] > 4 * told[1]:
                         values = tried
                 start += block

@@ -27,8 +27,8 @@ from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, make
 from attnproof.theorems.laws import Formula, called, key_calls
 
+from ..execution.response import leaves
 from ..identify.applicability import channel_order, plain_arguments
-from ..response import leaves
 from ..subjects import Attention, Rotary, Subject
 from .calls import SHARED, Call
 from .exporting import Exported
@@ -99,7 +99,7 @@ class Graph:
 
         def call(*inputs: Any) -> Array:
             given = list(map(as_array, inputs))
-            if self.call.beside and len(given) < len(self.call.inputs):
+            if self.call.paired and len(given) < len(self.call.inputs):
                 given.insert(1, program.arbitrary_like(given[0]))
             if cuts is None:
                 return array_of(program(*given, named=named))

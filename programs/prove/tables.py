@@ -104,7 +104,7 @@ class Formula:
 
 
 @dataclass(frozen=True)
-class OfOffsets:
+class OffsetTable:
     """A table that depends only on the offset between two places, with one or more coordinates.
 
     ``number`` numbers the offsets, and ``values`` has the entry for each number.  Only the fact
@@ -114,14 +114,14 @@ class OfOffsets:
     number: Formula
     window: tuple[int, ...]
     values: Tensor
-    told: str = ""
+    condition: str = ""
 
     def placed(self, name: str, notes: Notes) -> Array:
         """Return the term; the entries are kept for the comparison with the code."""
         called = f"{notes.prefix}{name}_entry"
         given = function(0, says="the entry of a stored table at an offset, any number")
         notes.givens[called], notes.rows[called] = given, (self.values, 0)
-        notes.readings[Condition(self.told, "where")] = None
+        notes.readings[Condition(self.condition, "where")] = None
         entry = given.named(called)
         found: Array = entry(self.number.array())
         notes.patterns[found.term] = lambda shape: entry(self.number.remade(shape))
@@ -177,7 +177,7 @@ def _digits(line: Sequence[int]) -> Digits | None:
     return None if slower is None else (*slower, (run, step))
 
 
-def offsets_of(table: Tensor) -> OfOffsets | None:
+def offsets_of(table: Tensor) -> OffsetTable | None:
     """Return the table as a function of the offset between query and key, or None.
 
     Its axes are queries and keys, or a single axis has all pairs; places have one, two or three
@@ -196,7 +196,7 @@ def offsets_of(table: Tensor) -> OfOffsets | None:
         values = torch.zeros(prod(2 * w - 1 for w in window), dtype=torch.int64)
         values[entries.flatten()] = whole.flatten()
         if torch.equal(values[entries], whole):
-            return OfOffsets(number, window, values)
+            return OffsetTable(number, window, values)
     return None
 
 
@@ -227,28 +227,30 @@ def _numbered(window: tuple[int, ...], *, pairs: bool) -> Formula:
 
 LARGEST_STORED = 1 << 24
 MAX_WRITTEN_OUT = 64  # most entries of a table that is written out
-SHOWN = 16  # most entries that a condition shows
+MAX_SHOWN = 16  # most entries that a condition shows
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A stored constant as a term, at any lengths; ``told`` is the condition for that reading."""
+    """A stored constant as a term, at any lengths; ``condition``: of that reading."""
 
     array: Array
     remade: Callable[[tuple[Any, ...]], Array]
-    told: str = ""
+    condition: str = ""
 
     def placed(self, name: str, notes: Notes) -> Array:
         """Return the term, recording its condition; ``name`` is unused."""
         del name
         found = self.remade(self.array.axes)  # its numbers are read where they are used
         notes.patterns[found.term] = self.remade
-        if self.told:
-            notes.readings[Condition(self.told, "where")] = None
+        if self.condition:
+            notes.readings[Condition(self.condition, "where")] = None
         return found
 
 
-def pattern_of(value: Tensor, target: str = "table", held: str = "") -> Pattern | OfOffsets | None:
+def pattern_of(
+    value: Tensor, target: str = "table", held: str = ""
+) -> Pattern | OffsetTable | None:
     """Return the pattern of a stored tensor, or None; parameters stay arbitrary.
 
     ``held`` says what holds it between calls, if anything: its numbers may then change, so what is
@@ -317,7 +319,7 @@ def _known(x: float, dtype: torch.dtype) -> tuple[str, Array] | None:
 
 def _listed(value: Tensor) -> str:
     """Return the numbers of a small table, after a comma, else ""."""
-    if value.numel() > SHOWN:
+    if value.numel() > MAX_SHOWN:
         return ""
     shown = [[f"{x:.6g}" for x in row] for row in value.reshape(-1, value.shape[-1]).tolist()]
     rows = ["[" + ", ".join(row) + "]" for row in shown]
@@ -328,7 +330,7 @@ def _printed(number: Any) -> str:
     return str(number) if isinstance(number, bool) else f"{number:.6g}"
 
 
-def _of_indices(plain: Tensor, target: str) -> Pattern | OfOffsets | None:
+def _of_indices(plain: Tensor, target: str) -> Pattern | OffsetTable | None:
     """Return a table of integers as a formula in its indices, or as a function of an offset."""
     places = f"the {plain.numel()} entries of {target}"
     formula = formula_of(plain)
@@ -339,7 +341,7 @@ def _of_indices(plain: Tensor, target: str) -> Pattern | OfOffsets | None:
         return None
     window = " × ".join(map(str, found.window))
     told = f"{places} depend on the offset in a window of {window} alone"
-    return replace(found, told=told)
+    return replace(found, condition=told)
 
 
 def _made(plain: Tensor, remade: Callable[[tuple[Any, ...]], Array], told: str = "") -> Pattern:

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.fx.experimental import _config
 from torch.overrides import TorchFunctionMode
 
-from ..source_numbers import is_own, is_standard
+from ..loading.source_numbers import is_own, is_standard
 from .executed_code import Executed
 
 LAYOUT = frozenset(
@@ -59,7 +59,7 @@ OVERRIDE_QUERY = "has_torch_function"
 copied = partial(torch.clone, memory_format=torch.contiguous_format)
 
 
-class FromOne(TorchFunctionMode):
+class UnitLengths(TorchFunctionMode):
     """Follow a traced call; ``reasons`` lists what can tell a length of 1 without a comparison."""
 
     def __init__(self) -> None:

@@ -27,22 +27,23 @@ from attnproof.symbolic.scalars import num, size
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, substitute
 
-from .blocks import Traced
+from .blocks import TracedBlocks
 from .calls import Call
 from .comparison import kind_of_given
-from .exporting import Exported, NotTraced
+from .exporting import Exported
 from .guards import satisfied
-from .least_lengths import TRACED
+from .least_lengths import MIN_TRACED
 from .nodes import unread_of
 from .operations import Unread
 from .other_branches import letters_of, resized
 from .program import Way
+from .reached_arrays import NotTraced
 from .statements import Graph, graphs_of
 
 WAY: Way = "folded"
 SECONDS = 3.0  # time limit of one such proof, generous for a busy machine
-TRACED_ANEW = 300  # operations in all traces at lengths of 1 together
-ORDER = "BnrHG"  # letters of lengths that may be 1, most frequent first
+MAX_OPERATIONS = 300  # operations in all traces at lengths of 1 together
+UNIT_LETTERS = "BnrHG"  # letters of lengths that may be 1, most frequent first
 Lengths = Mapping[str, int]
 Traces = Callable[[Call, bool], Exported]  # from a call, and whether its lengths may be 1
 
@@ -74,12 +75,12 @@ def widened(graph: Graph, traced: Traces, elsewhere: Sequence[Lengths] = ()) -> 
         before, graph = graph, _beyond_a_branch(graph, at, traced)
         merged += [at] if graph is not before else []
     letters, own, count = letters_of(graph), graph.exported.ranges, 0
-    symbols = sorted(own.keys() & letters.keys(), key=lambda s: ORDER.find(letters[s]))
+    symbols = sorted(own.keys() & letters.keys(), key=lambda s: UNIT_LETTERS.find(letters[s]))
     shown = [s for s in symbols if letters[s] in _from_one(graph)]
-    for symbol in [s for s in symbols if s not in shown and letters[s] in ORDER]:
+    for symbol in [s for s in symbols if s not in shown and letters[s] in UNIT_LETTERS]:
         also = [(*more, symbol) for k in range(len(shown) + 1) for more in combinations(shown, k)]
         anew = count + len(also) * (1 + len(merged))
-        if anew * graph.exported.operations > TRACED_ANEW:
+        if anew * graph.exported.operations > MAX_OPERATIONS:
             continue
         count = anew
         alike: list[Graph] = []
@@ -113,7 +114,7 @@ def of_shared_call(graphs: Sequence[Graph]) -> list[Graph]:
 def _from_one(graph: Graph) -> set[str]:
     """Return the letters of lengths that may be 1, as the graph was traced."""
     letters, ranges = letters_of(graph), graph.exported.ranges
-    return {letters[s] for s in letters.keys() & ranges.keys() if ranges[s].lower < TRACED}
+    return {letters[s] for s in letters.keys() & ranges.keys() if ranges[s].lower < MIN_TRACED}
 
 
 def _equal_at_one(
@@ -121,7 +122,7 @@ def _equal_at_one(
 ) -> Graph | None:
     """Return the graph traced with these lengths 1, if it is the same function there."""
     letters, ranges = letters_of(graph), graph.exported.ranges
-    if any(ranges[s].lower > TRACED for s in ones):
+    if any(ranges[s].lower > MIN_TRACED for s in ones):
         return None
     alone = {letters[s]: 1 for s in ones}
     first = {letters[s]: n for _, s, n in graph.axes if isinstance(s, str)}
@@ -144,7 +145,7 @@ def _with_blocks(graph: Graph, other: Graph, where: Sequence[Any]) -> Graph:
         outside = sympy.Not(sympy.And(*where))
         there = frozenset[Any]().union(*(one.places for one in others))
         kept = (replace(one, conditions=(*one.conditions, outside)) for one in own)
-        blocks = (*kept, Traced(there, tuple(where)))
+        blocks = (*kept, TracedBlocks(there, tuple(where)))
     return replace(graph, exported=replace(graph.exported, blocks=blocks))
 
 
@@ -226,7 +227,7 @@ def _is_valid(there: _OtherTrace, conditions: Iterable[Any], ranges: Mapping[str
         sympy.false not in here
         and set(there.conditions) <= here | {sympy.true}
         and all(
-            r.lower <= max(TRACED, ranges[s].lower) and r.upper >= ranges[s].upper
+            r.lower <= max(MIN_TRACED, ranges[s].lower) and r.upper >= ranges[s].upper
             for s, r in there.ranges.items()
         )
     )

@@ -21,9 +21,9 @@ from .exporting import Exported
 from .guards import compiled
 
 CALL, OVERHEAD = 100_000, 15_000  # cost of starting a call, an operation, in entries
-INSIDE = 8_000_000  # cost of starting an operation with subgraphs
-TOGETHER = 4  # multiply-adds in the time of writing one entry
-UNKNOWN = 16  # value of a length that depends on data
+SUBGRAPH_COST = 8_000_000  # cost of starting an operation with subgraphs
+MULTIPLY_ADDS_PER_ENTRY = 4  # multiply-adds in the time of writing one entry
+UNKNOWN_LENGTH = 16  # value of a length that depends on data
 aten = torch.ops.aten
 
 
@@ -43,7 +43,7 @@ def work_of(graph: Exported) -> Callable[[Mapping[str, int]], int]:
     names, entries = compiled(total)
 
     def work(at: Mapping[str, int]) -> int:
-        known = (at.get(name, UNKNOWN) for name in names)
+        known = (at.get(name, UNKNOWN_LENGTH) for name in names)
         return CALL + OVERHEAD * len(operations) + int(entries(*known))
 
     return work
@@ -55,15 +55,15 @@ def _written(node: Node) -> Any:
     written = sum(_entries(x) for x in (value if isinstance(value, (tuple, list)) else (value,)))
     if isinstance(node.target, HigherOrderOperator):  # flex_attention runs them on each score
         scores = [_entries(x) * _of(y.shape[-2]) for x, y in _queries_and_keys(node)]
-        return INSIDE + written + sum(scores)
+        return SUBGRAPH_COST + written + sum(scores)
     if node.target is aten.scaled_dot_product_attention.default:
         q, k = (node.args[n].meta["val"] for n in (0, 1))  # type: ignore[union-attr]
-        return _entries(q) * _of(k.shape[-2]) / TOGETHER
+        return _entries(q) * _of(k.shape[-2]) / MULTIPLY_ADDS_PER_ENTRY
     row = ROWS.get(str(node.target))
     if row is None or row.summed is None:
         return written
     summed = _of(node.args[row.summed].meta["val"].shape[-1])  # type: ignore[union-attr]
-    return written + written * summed / TOGETHER
+    return written + written * summed / MULTIPLY_ADDS_PER_ENTRY
 
 
 def _queries_and_keys(node: Node) -> list[tuple[Any, Any]]:

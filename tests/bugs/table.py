@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Subject

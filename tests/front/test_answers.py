@@ -15,8 +15,8 @@ import attnproof
 from attnproof import function, index_below, real, sizes
 from attnproof.answers import CheckedCode, ComparedPrograms, IdentifiedCode
 from attnproof.equal_records import EqualRecord
+from attnproof.programs.execution.running import CodeFault, limited
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.running import CodeFault, limited
 from attnproof.programs.subjects import Layer
 from attnproof.real_code.asserting import check_code
 from attnproof.real_code.records import CodeRecord

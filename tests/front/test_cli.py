@@ -15,9 +15,9 @@ import pytest
 from attnproof import __version__
 from attnproof.catalogue import load_catalogue
 from attnproof.cli import main
+from attnproof.commands.options import Dtype
 from attnproof.errors import UsageError, require_known
 from attnproof.evidence import schema_text
-from attnproof.options import Dtype
 from attnproof.records import Results
 from tests.front.outputs import Output, WriteTheorem
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from attnproof.programs.declarations import parse
-from attnproof.programs.grammar import parse as signature
-from attnproof.programs.signature import KINDS, SignatureError
+from attnproof.programs.signatures.grammar import parse as signature
+from attnproof.programs.signatures.signature import KINDS, SignatureError
 
 
 @pytest.fixture(scope="module")

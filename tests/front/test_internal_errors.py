@@ -152,8 +152,8 @@ def test_a_way_at_scale_that_fails_keeps_the_ways_before_it(
 def test_what_no_command_heard_of_ends_in_2_with_its_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    home = "attnproof.theorem_commands"
-    monkeypatch.setattr(f"{home}.list_catalogue", planted("attnproof/theorem_commands.py"))
+    home = "attnproof.commands.theorems"
+    monkeypatch.setattr(f"{home}.list_catalogue", planted("attnproof/commands/theorems.py"))
     assert main(["list"]) == 2
     err = capsys.readouterr().err
     assert "Traceback" in err

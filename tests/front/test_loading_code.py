@@ -55,6 +55,14 @@ def test_code_of_a_package_may_import_relatively(tmp_path: Path) -> None:
     assert load(f"{path}::f").thing(0) == 3
 
 
+def test_relative_imports_need_no_init_file(tmp_path: Path) -> None:
+    inner = tmp_path / "pack_bare" / "inner"
+    inner.mkdir(parents=True)
+    write_code(inner.parent, "FACTOR = 3\n", "base")
+    path = write_code(inner, "from ..base import FACTOR\ndef f(x):\n    return FACTOR\n", "code")
+    assert load(f"{path}::f").thing(0) == 3
+
+
 def test_a_subject_needs_no_call(tmp_path: Path) -> None:
     text = (
         "from attnproof.programs.subjects import Mask\n"

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.calling import restored_settings
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.calling import restored_settings
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
@@ -195,6 +197,29 @@ def test_each_kind_of_code_is_asked_for_its_lengths(code: Subject, many: list[in
     told = [one.at["n"] + r for one, r in zip(known.longer, behind, strict=True)]
     assert [n for n in told if n > 5] == many
     assert not known.where
+
+
+class Rounded(nn.Module):
+    """A causal mask of stored positions, which are rounded from 256 on."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.register_buffer("places", torch.arange(400).to(dtype).float())
+
+    def forward(self, x: Tensor) -> Tensor:
+        at = self.get_buffer("places")[: x.shape[1]]
+        found = (x @ x.mT).masked_fill(at > at[:, None], -math.inf)
+        return found.softmax(-1) @ x
+
+
+def test_code_is_run_almost_to_the_end_of_its_table() -> None:
+    for dtype, verdict in ((torch.float32, "holds"), (torch.bfloat16, "broken")):
+        module = Rounded(dtype)
+        declared = DeclaredAttention(causal=True)
+        code = Attention(name="r", layer=module, module=module, embed=4, declared=declared)
+        at = [one.at for one in lengths_of(code).longer if 300 < one.at["n"] < 400]
+        (found,) = examine(replace(code, run_at=(*at,)), laws=["causal"])
+        assert found.verdict == verdict
 
 
 class Stored(nn.Module):

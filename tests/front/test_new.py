@@ -8,7 +8,7 @@ import pytest
 
 import attnproof
 from attnproof.cli import main
-from attnproof.encoding_commands import new_encoding
+from attnproof.commands.encodings import new_encoding
 from attnproof.registry import load_file
 from tests.front.outputs import Output, python, refused
 

@@ -12,11 +12,11 @@ import pytest
 
 from attnproof.catalogue import load_catalogue
 from attnproof.cli import main
+from attnproof.commands.options import app
 from attnproof.document import sign
 from attnproof.encoding import Encoding
 from attnproof.evidence import Verdict
 from attnproof.ledger import ClaimVerdict
-from attnproof.options import app
 from attnproof.records import Results
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 from tests.front.outputs import Output, WriteTheorem

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from attnproof import report_command
 from attnproof.card_records import TableRecord
 from attnproof.catalogue import load_catalogue
 from attnproof.checking import Options
 from attnproof.cli import main
+from attnproof.commands import report as report_command
 from attnproof.records import Results
 from attnproof.report import render_all
 from attnproof.report.page import GROWTHS, theorem_file

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import attnproof
-from attnproof.options import completed
+from attnproof.commands.options import completed
 from tests.front.outputs import python
 
 HEAVY = {"flint", "jinja2", "joblib", "matplotlib", "numpy", "rich", "sympy", "torch"}

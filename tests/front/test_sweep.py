@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -127,7 +128,13 @@ def _refuse(statement: Statement, cell: Cell) -> Sequence[Measurement]:
     raise AssertionError(f"{cell} of {statement} was measured again")
 
 
-def test_how_a_cell_ended_is_told_and_what_was_lost_is_tried_again(tmp_path: Path) -> None:
+def test_how_a_cell_ended_is_told_and_what_was_lost_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleared: list[str] = []
+    told_of = SimpleNamespace(collect=lambda: cleared.append("where memory was spent"))
+    monkeypatch.setattr("attnproof.sweeping.work.gc", told_of)
+
     def odd(statement: Statement, cell: Cell) -> Sequence[Measurement]:
         (one,) = held(statement, cell)
         if cell.seed == 1:
@@ -148,6 +155,7 @@ def test_how_a_cell_ended_is_told_and_what_was_lost_is_tried_again(tmp_path: Pat
         found = sweep(plan, asked(), store, measure=odd)
         assert len(store) == 5
         assert sum(c.stored is None for c in sweep(plan, asked(), store, measure=odd).cells) == 2
+    assert len(cleared) == 2
     told = {cell.seed: cell for cell in found.cells}
     assert [told[k].status for k in range(7)] == [
         "skipped",

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from benchmarks.zoo import trial
+from attnproof.cli import main
+from attnproof.real_code import running
+from attnproof.real_code.forking import ForkServer
+from benchmarks.zoo import results, trial
 from benchmarks.zoo.judging import Judged, judgements
 from benchmarks.zoo.results import read, write
 from benchmarks.zoo.trial import Target, page, run, targets
@@ -25,8 +32,15 @@ def placed(x, how):
 LINE = "--as layer --call 'x: B n E, how = \"in place\" -> B n E' --law no-mutation"
 
 
+def here(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+    """What a command of Python would end with, run in this process."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        code = main(command[command.index("attnproof") + 1 :])
+    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
+
+
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def ran(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Any:
     """A trial of three targets: found, called with a line, refused; known, head and rows."""
     out = tmp_path_factory.mktemp("trial")
     (out / "code.py").write_text(CODE, encoding="utf-8")
@@ -36,7 +50,10 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
         Target(target=f"{name}placed", library="torch", source="it adds 1 in place", line=LINE),
         Target(target=f"{name}nothing", library="numpy", source="there is no such name"),
     )
-    run(known, out, seconds=120)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "spawned", fork_server.started)
+        patch.setattr(results, "subprocess", SimpleNamespace(run=here))
+        run(known, out, seconds=120)
     return (known, *read(out / "trial.json"))
 
 
@@ -74,9 +91,15 @@ def test_a_wrong_proof_and_a_call_that_is_not_the_codes_are_counted(ran: Any) ->
 
 
 def test_a_call_that_is_not_the_codes_is_corrected_by_the_line_and_both_runs_count(
-    ran: Any, tmp_path: Path
+    ran: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, told, rows = ran
+    processes: Any = iter((subprocess.run, here))  # one in its own process, and no third
+
+    def run_next(command: list[str], **more: Any) -> Any:
+        return next(processes)(command, **more)
+
+    monkeypatch.setattr(results, "subprocess", SimpleNamespace(run=run_next))
     write(tmp_path / "trial.json", told, rows)
     line = "--as layer --call 'x: B n E, how = \"not\" -> B n E' --law no-mutation"
     mask = Target(**{**vars(known[0]), "misread": "it is not a mask", "line": "--law causal"})

@@ -64,6 +64,16 @@ APART = {
     "equal": set(),  # it asks all methods
 }
 
+# Parts of programs from the first to the last: each imports only parts that stand before it.
+ORDER = (
+    {"aten", "code", "declarations", "finding", "subjects"},
+    {"signatures"},
+    {"execution"},
+    {"loading"},
+    {"calls"},
+    {"call_forms"},
+)
+
 
 def module_of(path: Path, root: Path) -> str:
     """The name a file is imported by."""
@@ -130,6 +140,21 @@ def crossing(text: str, module: str, *, package: bool = False) -> list[str]:
     return [name for name in names if part_of(name) in APART[part]]
 
 
+def place_of(module: str) -> int:
+    """The place in ``ORDER`` of a module of programs; beyond it for every other part."""
+    part = [*module.split("."), ""][2]
+    return next((k for k, parts in enumerate(ORDER) if part in parts), len(ORDER))
+
+
+def backward(text: str, module: str, *, package: bool = False) -> list[str]:
+    """The imports of a file of programs from parts that stand behind its own."""
+    if part_of(module) is None:
+        return []
+    names = imported(text, module, package=package)
+    own = place_of(module)
+    return [name for name in names if part_of(name) is not None and place_of(name) > own]
+
+
 def _within(name: str, allowed: set[str]) -> bool:
     return any(name == one or name.startswith(one + ".") for one in allowed)
 
@@ -139,7 +164,7 @@ def files(root: Path) -> Iterator[Path]:
         yield from sorted((root / layer).rglob("*.py"))
 
 
-@pytest.mark.parametrize("refused", [wrong_way, crossing])
+@pytest.mark.parametrize("refused", [wrong_way, crossing, backward])
 def test_imports_run_one_way_and_methods_do_not_know_each_other(
     root: Path, refused: Callable[..., list[str]]
 ) -> None:
@@ -174,6 +199,22 @@ def test_imports_run_one_way_and_methods_do_not_know_each_other(
 )
 def test_a_crossing_import_is_caught(text: str, module: str, wrong: bool) -> None:
     assert bool(crossing(text, module)) == wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "module", "wrong"),
+    [
+        ("from ..calls.masks import x", "attnproof.programs.loading.building", True),
+        ("def f():\n    from ..call_forms import rotary", "attnproof.programs.calls.rotary", True),
+        ("from ..adapting import adapt", "attnproof.programs.call_forms.rotary", True),
+        ("from .signatures.grammar import parse", "attnproof.programs.code", True),
+        ("from ..code import Code", "attnproof.programs.signatures.layout", False),
+        ("from ..loading.building import code_of", "attnproof.programs.calls.tables", False),
+        ("from ..calls.masks import x", "attnproof.programs.measure.base", False),
+    ],
+)
+def test_an_import_from_behind_is_caught(text: str, module: str, wrong: bool) -> None:
+    assert bool(backward(text, module)) == wrong
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,16 @@ def test_the_command_of_the_workflow_passes_and_can_fail(
 
 
 def test_the_hook_is_one_and_passes_and_can_fail(
-    root: Path, examples: Path, tmp_path: Path
+    root: Path,
+    examples: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Pre-commit takes the hook out of a repository, and runs it in one of a user."""
+    """Pre-commit takes the hook out of a repository, and runs it in one of a user.
+
+    There a script stands for the program: it writes down its words, and ends as these words end.
+    """
     clientlib = pytest.importorskip("pre_commit.clientlib")
     (hook,) = clientlib.load_manifest(root / HOOK)
     assert hook["id"] == "attnproof-check"
@@ -64,14 +71,12 @@ def test_the_hook_is_one_and_passes_and_can_fail(
     for folder in (ours, theirs, programs):
         folder.mkdir()
     program = programs / "attnproof"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m attnproof "$@"\n', encoding="utf-8")
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > words\nexit "$ENDED"\n', encoding="utf-8")
     program.chmod(0o755)
     environment = {
         **os.environ,
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(root),
         "PRE_COMMIT_HOME": str(tmp_path / "kept"),
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }
 
     def run(*words: str, at: Path) -> subprocess.CompletedProcess[str]:
@@ -88,6 +93,7 @@ def test_the_hook_is_one_and_passes_and_can_fail(
 
     (ours / HOOK).write_text((root / HOOK).read_text(encoding="utf-8"), encoding="utf-8")
     commit(ours)
+    monkeypatch.chdir(theirs)
     revision = run("git", "rev-parse", "HEAD", at=ours).stdout.strip()
     used = {"id": "attnproof-check", "args": ["model.py::rope", "--law", "norm"]}
     config = {"repos": [{"repo": str(ours), "rev": revision, "hooks": [used]}]}
@@ -96,6 +102,8 @@ def test_the_hook_is_one_and_passes_and_can_fail(
     for text, ended in ((code, 0), (code.replace(*FALSE), 1)):
         (theirs / "model.py").write_text(text, encoding="utf-8")
         commit(theirs)
+        environment["ENDED"] = str(ended)
         done = run(sys.executable, "-m", "pre_commit", "run", "--all-files", at=theirs)
         assert done.returncode == ended, done.stdout + done.stderr
-        assert ("broken" in done.stdout) == bool(ended)
+        assert main((theirs / "words").read_text(encoding="utf-8").splitlines()) == ended
+        assert ("broken" in capsys.readouterr().out) == bool(ended)

@@ -12,7 +12,8 @@ import torch
 class Of:
     """A tensor: its kind and its axes, as text.
 
-    Kinds are real, positive, whole, truth, complex, stored (a table) and seen (a mask of keys).
+    Kinds are real, positive, whole, truth, complex, stored (a table), seen (a mask of keys) and
+    following (the places 2, 3, ..).
     """
 
     kind: str
@@ -52,6 +53,7 @@ P, BITS, MORE = Of("positive", "n 4"), Of("truth", "n 4"), Of("truth", "n 1")
 WHOLE = Of("whole", "n m")
 Z, SQUARE, BATCH = Of("complex", "n 2"), R("n n"), R("m n 4")
 SHAPE = [N, 3]
+PLACES, SLOTS = Of("following", "n"), R("3 8 4")
 
 CASES: dict[str, list[Case]] = {
     "aten.add.Tensor": [on(X, ROW), on(X, Y, alpha=3), on(BITS, MORE), on(BITS, X)],
@@ -143,6 +145,13 @@ CASES: dict[str, list[Case]] = {
     "aten.constant_pad_nd.default": [on(X, [1, 2]), on(X, [0, 1, 2, 0], 5.0)],
     "aten.pad.default": [on(X, [1, 0], code=torch.nn.functional.pad),
                          on(X, [1, 0], "constant", 2.0, code=torch.nn.functional.pad)],
+    "aten.index_put.default": [
+        on(SLOTS, [None, PLACES], R("3 n 4")), on(SLOTS, [None, PLACES], R("4"), False),
+        on(R("8 4"), [PLACES], X), on(Of("truth", "8 n"), [PLACES], Of("truth", "n 1")),
+    ],
+    "aten.index_copy.default": [
+        on(SLOTS, 1, PLACES, R("3 n 4")), on(R("4 8"), -1, PLACES, R("4 n")),
+    ],
     "aten.slice_scatter.default": [on(X, R("n 2"), 1, 0, 2), on(X, R("n 2"), 1, 1, 9, 2),
                                    on(X, R("n 1"), 1, 2, 3), on(X, Y)],
     "aten.select_scatter.default": [on(X, R("n"), 1, 2), on(X, R("n"), 1, -1)],

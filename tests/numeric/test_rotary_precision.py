@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from attnproof.numeric.devices import one_thread
-from attnproof.programs.rotary_matrices import frequencies_of, probe_positions, wrapped
-from attnproof.programs.tolerance import FUNCTION
+from attnproof.programs.execution.rotary_matrices import frequencies_of, probe_positions, wrapped
+from attnproof.programs.execution.tolerance import FUNCTION
 from benchmarks.precision import bound as bounds
 from benchmarks.precision import limits as scores
 from benchmarks.precision.bound import (

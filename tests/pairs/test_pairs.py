@@ -55,7 +55,7 @@ def traced_once(
     asked = getattr(request.node, "callspec", None)
     if asked is not None and asked.params["one"].name not in WHOLE_WAY:
         widening = import_module("attnproof.programs.prove.widening")
-        monkeypatch.setattr(widening, "TRACED_ANEW", 0)
+        monkeypatch.setattr(widening, "MAX_OPERATIONS", 0)
         request.getfixturevalue("few_lengths")
 
 

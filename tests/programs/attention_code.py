@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Attention, Layer, Subject
 

@@ -32,7 +32,7 @@ def traced_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     """What is traced from 2 tokens on is proved from there on: other traces take as long again."""
     if "lengths_of_one" not in request.fixturenames:
         widening = import_module("attnproof.programs.prove.widening")
-        monkeypatch.setattr(widening, "TRACED_ANEW", 0)
+        monkeypatch.setattr(widening, "MAX_OPERATIONS", 0)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredRotary
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Rotary

@@ -9,9 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.code import place_of
 from attnproof.programs.declarations import DeclaredRotary, parse
+from attnproof.programs.execution.running import CodeFault
 from attnproof.programs.no_adapter import CALLED, NoAdapter
-from attnproof.programs.running import CodeFault
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import KINDS, Rotary
 from attnproof.testing import check_bias, check_rotary
@@ -295,6 +296,30 @@ def test_every_example_is_code_that_runs(kind: str) -> None:
     names: dict[str, Any] = {"strange_mask": strange_mask}
     exec(example, names)
     assert isinstance(names["subject"](), KINDS[kind])
+
+
+class Attention(nn.Module):
+    """It has the name of a class of ours."""
+
+    def forward(self, x: Tensor, colour: Tensor) -> Tensor:
+        raise TypeError(x, colour)
+
+
+def test_an_example_takes_no_class_of_the_code_for_one_of_ours() -> None:
+    with pytest.raises(NoAdapter) as refused:
+        adapted_as(Attention)
+    names: dict[str, Any] = {"Attention": Attention}
+    exec(refused.value.on_command_line.partition("FILE.py::subject:\n")[2].replace("..", ""), names)
+    assert isinstance(names["subject"]().module, Attention)
+
+
+def test_code_in_a_wrapper_is_where_it_is_written() -> None:
+    @torch.no_grad()
+    def wrapped(colour: Tensor) -> Tensor:
+        return colour
+
+    line = wrapped.__wrapped__.__code__.co_firstlineno  # type: ignore[attr-defined]
+    assert place_of(wrapped) == f"{__file__}:{line}"
 
 
 def test_a_class_that_cannot_be_built_is_to_be_built_in_the_file() -> None:

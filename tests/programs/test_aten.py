@@ -18,7 +18,7 @@ from attnproof.programs.exact.rules import FROM_TABLE, RULES, ruled
 from attnproof.programs.exact.session import NoMeaning, Pair, Session
 from attnproof.programs.prove.exporting import exported
 from attnproof.programs.prove.operations import KINDS
-from attnproof.programs.prove.work import TOGETHER, work_of
+from attnproof.programs.prove.work import MULTIPLY_ADDS_PER_ENTRY, work_of
 from tests.numeric.operation_cases import CASES as OPERATIONS
 from tests.programs.test_prove_operations import Inputs, operation, parts
 
@@ -114,7 +114,9 @@ def test_the_cost_of_an_entry_is_what_is_summed_for_it(name: str) -> None:
     rows = str(graph.shapes[0][0])
     work = work_of(graph)
     entries = code(torch.ones(1, 5)).numel()
-    assert work({rows: 1011}) - work({rows: 11}) == 1000 * entries * (1 + summed / TOGETHER)
+    assert work({rows: 1011}) - work({rows: 11}) == 1000 * entries * (
+        1 + summed / MULTIPLY_ADDS_PER_ENTRY
+    )
 
 
 MOVES = sorted(n for n, kind in KINDS.items() if kind == "moves" and n in OPERATIONS)

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.exact import exact
-from attnproof.programs.grammar import parse
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from attnproof.programs.subjects import Attention, Subject
 from tests.programs.adapting_code import plain

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.grammar import parse
-from attnproof.programs.layout import laid_out, read_back
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.layout import laid_out, read_back
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import subject_of
 from attnproof.programs.subjects import Subject
 from tests.programs.rotary_code import in_two_halves

@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs import token_forms
-from attnproof.programs.constructors import SIZES
-from attnproof.programs.grammar import parse
-from attnproof.programs.masks import mask_argument
+from attnproof.programs.call_forms import token_masks
+from attnproof.programs.call_forms import tokens as token_forms
+from attnproof.programs.calls.masks import mask_argument
+from attnproof.programs.loading.constructors import SIZES
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from attnproof.programs.subjects import Attention, Bias
 
@@ -170,7 +171,7 @@ def test_a_mask_that_is_an_array_is_tried_before_tokens_in_other_axes(
     found = adapted_as(IndexingAttention)
     assert "attention_mask: B 1 1 n add" in found.adapted
     assert not twice
-    assert all(token_forms.USUAL.search(text) for text, _ in tried)
+    assert all(token_masks.USUAL.search(text) for text, _ in tried)
     others = Counter(one for one in tried if one[1] != SIZES["embed"])
     assert set(others.values()) == {1}  # whatever stands beside tokens of another width
 

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.applicable_laws import not_asked
+from attnproof.programs.calls.spelling import in_letters
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.grammar import parse
+from attnproof.programs.loading.names import parameters
+from attnproof.programs.loading.program import Program
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.names import parameters
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.program import Program
-from attnproof.programs.signature import Axis, Same, SignatureError
-from attnproof.programs.spelling import in_letters
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import Axis, Same, SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from tests.programs.test_calls import angles_of, halves, neighbours
 
@@ -349,6 +349,14 @@ def by_neighbours(q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor) -> 
     return (neighbours(q, cos, sin) @ neighbours(k, cos, sin).mT).softmax(-1) @ v
 
 
+def by_tuples(q: Tensor, k: Tensor, v: Tensor, tables: Any) -> Tensor:
+    """The same as by_cosines: a number that is added to all scores of a head changes nothing."""
+    (cos, sin), shift = tables
+    scores = (q * cos + halves(q) * sin) @ (k * cos + halves(k) * sin).mT
+    found: Tensor = (scores + shift[:, None, None]).softmax(-1) @ v
+    return found
+
+
 def by_positions(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> Tensor:
     angles = torch.cat(2 * (angles_of(positions, q.shape[-1]),), -1)[:, None]
     return by_cosines(q, k, v, angles.cos(), angles.sin())
@@ -381,6 +389,11 @@ SINKS = "Q: n G H D, K: n G D, V: n G D, S: G H constant, sm_scale: scale -> n (
         (by_matrices, MATRICES, "table of each pair, base 10000, made here"),
         (by_cosines, f"{QKV}, cos: n D, sin: n D -> B H n D", "halves alike"),
         (by_neighbours, f"{QKV}, cos: n D, sin: n D -> B H n D", "neighbours alike"),
+        (
+            by_tuples,
+            f"{QKV}, tables = ((cos: n D, sin: n D), shift: H constant) -> B H n D",
+            "halves alike",
+        ),
         (by_positions, f"{QKV}, positions: B n -> B H n D", "positions count from 0"),
     ],
 )

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from attnproof.programs.applicable_laws import not_asked
-from attnproof.programs.draw import Draw
-from attnproof.programs.grammar import parse
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.identify.influence import layer_parts
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove import prove
-from attnproof.programs.signature import Signature
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import Signature
 from attnproof.programs.subject import _FROM_GUESS, adapted_as
 from attnproof.programs.subjects import Attention, Rotary
 

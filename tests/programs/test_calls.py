@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from attnproof.cli import main
 from attnproof.programs.adapting import OtherKind
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.identify import identify
 from attnproof.programs.prove import prove
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from attnproof.testing import CodeBreaksLaw, assert_attention, assert_rotary, check_rotary
 
@@ -289,7 +289,7 @@ def test_a_call_that_does_not_fit_is_told(name: str) -> None:
 
 
 def test_an_error_of_ours_is_not_told_as_the_code_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attnproof.programs.rotary.read_back", {}.__getitem__)
+    monkeypatch.setattr("attnproof.programs.calls.rotary_calls.read_back", {}.__getitem__)
     with pytest.raises(TypeError):
         subject_of(both, ROTARY["transformers"][1])
 

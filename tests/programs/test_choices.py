@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs import fitting
-from attnproof.programs.choices import Choice, checked_under_choices, choices
+from attnproof.programs.call_forms.choices import Choice, checked_under_choices, choices
+from attnproof.programs.calls import fitting
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Counterexample, Finding
 from attnproof.programs.prove.calls import calls_of

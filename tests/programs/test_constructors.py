@@ -10,12 +10,12 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor, nn
 
-from attnproof.programs.choices import choices
-from attnproof.programs.draw import Draw
+from attnproof.programs.call_forms.choices import choices
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.loading.source_numbers import numbers_in
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove import prove
-from attnproof.programs.source_numbers import numbers_in
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
 
@@ -131,7 +131,31 @@ class Divided(nn.MultiheadAttention):
     """What torch refuses in a constructor that this class has not of its own."""
 
 
-@pytest.mark.parametrize("thing", [Stack, Wide, Windowed, OfNotSmall])
+class OpenConfig:
+    """A config that holds what it is given, and declares little of it."""
+
+    def __init__(self, vocab_size: int, **others: Any) -> None:
+        self.vocab_size = vocab_size
+        self.__dict__.update(others)
+
+
+class OfOpen(nn.Module):
+    def __init__(self, config) -> None:  # type: ignore[no-untyped-def]
+        super().__init__()
+        self.attention = nn.MultiheadAttention(config.n_attn, config.n_head, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.attention(x, x, x)[0]
+        return found
+
+
+class OfOpenRates(OfOpen):
+    def __init__(self, config) -> None:  # type: ignore[no-untyped-def]
+        super().__init__(config)
+        self.rate = config.rates[0]
+
+
+@pytest.mark.parametrize("thing", [Stack, Wide, Windowed, OfNotSmall, OfOpen])
 def test_a_class_is_built_by_names_types_and_what_it_takes(thing: type[nn.Module]) -> None:
     assert adapted_as(thing, "").kind == "attention"
 
@@ -149,6 +173,14 @@ def test_what_was_guessed_is_told_and_what_is_told_is_kept() -> None:
 def test_a_parameter_that_says_nothing_is_refused_by_name() -> None:
     with pytest.raises(NoAdapter, match="'colour', and its name does not say what that is"):
         adapted_as(Coloured, "")
+
+
+def test_a_field_that_a_config_lacks_is_to_be_set() -> None:
+    with pytest.raises(NoAdapter) as refused:
+        adapted_as(OfOpenRates, settings={"config.n_attn": 16, "config.n_head": 2})
+    assert "has no attribute 'rates'; give --set config.rates=.." in refused.value.on_command_line
+    given = {"config.n_attn": 16, "config.n_head": 2, "config.rates": [1.0]}
+    assert adapted_as(OfOpenRates, settings=given).kind == "attention"
 
 
 @pytest.mark.parametrize("line", ["", "x: B n E -> B n E"])

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.draw import Draw
-from attnproof.programs.grammar import parse
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove import prove
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from tests.programs.adapting_code import distance
 from tests.programs.test_adapting_positions import BIASES, Adds, slopes, table
@@ -121,6 +121,11 @@ class Whole(nn.Module):
         return self.get_buffer("pe")
 
 
+def causal_of_words(seq: Tensor) -> Tensor:
+    _, length = seq.shape
+    return torch.ones(1, length, length).tril().bool()
+
+
 LINES: dict[str, tuple[str, Any, str]] = {
     "lengths of queries and keys": ("bias", BIASES["f(T, S)"], "T = r, S = n -> H r n"),
     "heads and a length": ("bias", BIASES["f(heads, T)"], "heads = H, n = n -> H n n"),
@@ -163,6 +168,7 @@ LINES: dict[str, tuple[str, Any, str]] = {
         lambda x: torch.ones(x.shape[1], x.shape[1]).tril(),
         "x: B n E -> n n keep",
     ),
+    "a mask of words": ("mask", causal_of_words, "seq: B n ids -> 1 n n keep"),
     "no arguments": ("mask", Triangle, "-> n n keep; built with size = n"),
     "a table of a length": ("additive", table, "length = n, width = E -> n E"),
     "a table of positions": (

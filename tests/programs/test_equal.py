@@ -16,7 +16,7 @@ from attnproof.programs.equal.measure import compare_numerically
 from attnproof.programs.equal.pair import pair_programs
 from attnproof.programs.equal.sides import Operand
 from attnproof.programs.equal.specification import WrongSpecification
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.signature import SignatureError
 
 QKV = "q: B H r D, k: B H n D, v: B H n D -> B H r D"
 

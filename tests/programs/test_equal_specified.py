@@ -17,7 +17,7 @@ from attnproof.programs.equal.measure import compare_numerically
 from attnproof.programs.equal.pair import pair_programs
 from attnproof.programs.equal.sides import Operand
 from attnproof.programs.equal.specification import WrongSpecification, read
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.signature import SignatureError
 
 SAME = ("proved", "exact", "measured")
 TABLE = "table: 32 H, r = r, n = n -> H r n"

@@ -11,13 +11,13 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnproof.programs.draw import Draw
 from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.measure import compare_numerically
 from attnproof.programs.equal.pair import pair_programs
 from attnproof.programs.equal.sides import Operand
-from attnproof.programs.response import moved_inside
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.execution.response import moved_inside
+from attnproof.programs.signatures.signature import SignatureError
 
 from .test_equal_rules import Code, asked
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.equal.beyond import compare_at_longer, larger_inputs_condition
 from attnproof.programs.equal.deciding import compare
 from attnproof.programs.equal.inputs import HALVES, drawn, table_relations, with_tables
 from attnproof.programs.equal.measure import (
@@ -303,3 +304,105 @@ def test_lengths_that_one_line_has_as_one_are_told() -> None:
     assert [c.kind for c in found.assuming if c.text in ("n = r", "r = n")] == ["for"]
     found = compare(Operand(first, "first", line), Operand(second, "second", line))
     assert found.verdict == "counterexample"
+
+
+def times(count: Callable[[int], Tensor]) -> Code:
+    """Each token times a number of its own."""
+    return lambda x: torch.erf(x * count(x.shape[1])[:, None] / 4096)
+
+
+def sums_of(blocks: int) -> Code:
+    """The sums of blocks of 512 tokens; ``blocks`` are added, and any further ones forgotten."""
+
+    def summed(x: Tensor) -> Tensor:
+        parts = torch.split(x, 512, 1)[:blocks]
+        return torch.sin(sum((part.sum(1) for part in parts), torch.zeros(())))
+
+    return summed
+
+
+def whole_sum(x: Tensor) -> Tensor:
+    return torch.sin(x.sum(1))
+
+
+CHANNELS = "x: B n 4 -> B 4"
+# A program, and one that parts from it where a number of its source is passed.
+FAR: dict[str, tuple[Code, Code, str]] = {
+    "a table ends": (times(torch.arange), times(lambda n: torch.arange(n).clamp(max=4095)), TOKENS),
+    "a table begins again": (times(torch.arange), times(lambda n: torch.arange(n) % 65536), TOKENS),
+    "tokens are cut": (whole_sum, lambda x: whole_sum(x[:, -8192:]), CHANNELS),
+    "the third block": (whole_sum, sums_of(2), CHANNELS),
+    "a long row": (whole_sum, lambda x: whole_sum(x) * (1 + (x.shape[1] == 2048)), CHANNELS),
+    "rows longer than a number": (
+        mean,
+        lambda x, lengths: mean(x, lengths.clamp(max=1024)),
+        COUNTED,
+    ),
+    "many rows": (
+        whole_sum,
+        lambda x: whole_sum(x) * (1 + (torch.arange(len(x)) >= 1000))[:, None],
+        CHANNELS,
+    ),
+}
+
+
+@pytest.mark.usefixtures("every_length")
+@pytest.mark.parametrize("name", FAR)
+def test_what_is_not_proved_is_run_beyond_the_numbers_of_the_source(name: str) -> None:
+    first, second, line = FAR[name]
+    for one, differs in ((first, True), (second, False)):
+        pair = both(one, second, line)
+        found = NumericComparison(formats=("float64",))
+        assert not compare_at_longer(pair, 0, found)
+        assert (found.counterexample is not None) == differs
+
+
+def ranked(x: Tensor) -> Tensor:
+    """No term is read for this; it takes n² numbers, and none of its tokens is far away."""
+    return (x @ x.mT)[..., :100_000].sort(-1).values
+
+
+@pytest.mark.usefixtures("every_length")
+def test_numbers_that_are_too_much_work_stand_on_the_line() -> None:
+    found = compare(Operand(ranked, "first", "x: B n 4 -> B n n"), Operand(ranked, "second", ""))
+    assert found.verdict == "measured"
+    assert [c.phrase for c in found.assuming if c.kind == "for"] == ["n ≤ 99999"]
+    few = compare(Operand(ranked, "first", "x: B 5 4 -> B 5 5"), Operand(ranked, "second", ""))
+    assert not [c.phrase for c in few.assuming if "n" in c.phrase and c.kind == "for"]
+
+
+def filled(fill: float) -> Code:
+    def code(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        return torch.softmax((q @ k.mT / 2).masked_fill(~mask, fill), -1) @ v
+
+    return code
+
+
+def test_a_number_stands_for_infinity_only_where_an_exponential_is_taken() -> None:
+    def clamped(x: Tensor) -> Tensor:
+        return x.clamp(-10_000, 10_000)
+
+    assert looked(clamped, lambda x: x * 1, TOKENS).counterexample is not None
+    assert looked(clamped, lambda x: -(-x).clamp(-10_000, 10_000), TOKENS).counterexample is None
+
+
+def test_inputs_as_large_as_a_fill_are_a_condition() -> None:
+    for fill, told in ((-10_000.0, 1), (-torch.inf, 0)):
+        pair = both(filled(-torch.inf), filled(fill), MASKED)
+        found = NumericComparison(formats=("float64",))
+        conditions = larger_inputs_condition(pair, 0, found)
+        assert [c.text[:30] for c in conditions] == ["inputs stay far below 10000, w"] * told
+
+
+def test_the_program_that_keeps_state_is_named() -> None:
+    kept = [0.0]
+
+    def counts(x: Tensor) -> Tensor:
+        kept[0] += 1e-3
+        return x + kept[0]
+
+    first, second = Operand(lambda x: x * 1, "plain", TOKENS), Operand(counts, "counts", TOKENS)
+    for pair in ((first, second), (second, first)):
+        found = compare(*pair)
+        assert found.verdict == "undecided"
+        assert found.why.startswith("two equal calls of counts differ by")

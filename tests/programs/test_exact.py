@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.draw import Draw
 from attnproof.programs.exact import exact
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Rotary, Subject

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.exact import exact
+from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Additive, Attention, Layer
 from tests.programs import exact_attention_code as code
 from tests.programs.exact_asked import ATTENTION, not_right, of, verdict
@@ -54,6 +55,31 @@ def test_steps_with_a_cache_are_the_whole_pass() -> None:
     assert verdict(code.cached(), "causal") == "holds"
     assert verdict(code.cached("place"), "step-by-step") == "broken"
     assert verdict(code.cached("mask"), "step-by-step") == "broken"
+
+
+class OfImages(nn.Module):
+    """Attention over all places of a square image; ``placed``: its rows have positions."""
+
+    def __init__(self, *, placed: bool) -> None:
+        super().__init__()
+        self.placed, self.qkv = placed, nn.Linear(16, 48)
+
+    def forward(self, x: Tensor) -> Tensor:
+        _, h, w, _ = x.shape
+        if h > 1 and h != w:
+            raise ValueError("wanted a square")
+        x = x + self.placed * torch.arange(h)[:, None, None]
+        q, k, v = self.qkv(x.flatten(1, 2)).chunk(3, -1)
+        found: Tensor = functional.scaled_dot_product_attention(q, k, v)
+        return found.reshape(x.shape)
+
+
+def test_an_image_has_several_rows() -> None:
+    made = (
+        adapted_as(OfImages(placed=placed), "x: B h w E -> B h w E", kind="attention")
+        for placed in (False, True)
+    )
+    assert [verdict(one, "permutation") for one in made] == ["holds", "broken"]
 
 
 def test_documents_in_one_row_are_apart() -> None:

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.execution.finite import NotFinite, watching
 from attnproof.programs.finding import NOT_MEASURED, Finding
-from attnproof.programs.finite import NotFinite, watching
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.base import Outcome, Probe, holds
 from attnproof.programs.measure.examine import examine, run_probe

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.code import NoSetting
-from attnproof.programs.grammar import parse
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from attnproof.programs.subjects import Rotary
 from tests.programs.adapting_code import FORMS, rotates_as_half, user_file

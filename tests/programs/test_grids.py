@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.calls.grids import along_each_axis
 from attnproof.programs.declarations import parse
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
-from attnproof.programs.grids import along_each_axis
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subject import adapted_as

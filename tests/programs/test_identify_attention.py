@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.identify import identify
 from attnproof.programs.identify.masks import pattern
 from attnproof.programs.identify.offsets import published_slopes

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import simplest
 from attnproof.programs.identify import identify
 from attnproof.programs.identify.ladders import MeasuredFrequencies, fit

@@ -11,17 +11,17 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.draw import Draw
 from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.sides import Operand
 from attnproof.programs.exact import exact
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
-from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.prove.least_lengths import from_least, from_one
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, kind_of
 from attnproof.programs.subjects import Attention, Mask, Subject
 from attnproof.symbolic.scalars import add, integer, mul, num, size

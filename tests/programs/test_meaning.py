@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attnproof.programs.calls.meaning import require_meaning
+from attnproof.programs.calls.roles import SIZES
 from attnproof.programs.code import DoesNotFit
-from attnproof.programs.grammar import parse
-from attnproof.programs.meaning import require_meaning
+from attnproof.programs.loading.program import Program
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.program import Program
-from attnproof.programs.roles import SIZES
+from attnproof.programs.signatures.grammar import parse
 from attnproof.programs.subject import adapted_as
 
 

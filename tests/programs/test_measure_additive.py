@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredAdditive
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine

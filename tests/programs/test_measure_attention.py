@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.execution.response import allowance, gap
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.response import allowance, gap
 from attnproof.programs.subjects import Attention, Subject
 from tests.programs.attention_code import (
     CAUSAL,

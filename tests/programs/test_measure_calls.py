@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredAttention, DeclaredRotary
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine

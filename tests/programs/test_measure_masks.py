@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
+from attnproof.programs.calls.masks import declared_visibility, mask_visibility
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.identify import identify
-from attnproof.programs.masks import declared_visibility, mask_visibility
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Mask, Subject
+from attnproof.testing import check_attention
 from tests.programs.attention_code import (
     CAUSAL,
     FULL,
@@ -163,6 +166,41 @@ def test_what_rounding_leaves_of_a_gradient_that_cancels_is_no_leak(
 
     one = found(Attention(name="a", attend=attend, heads=4, width=8, declared=CAUSAL), "causal")
     assert one.verdict == said, one.why
+
+
+def leaking_at(query: int) -> Callable[..., Tensor]:
+    """One query sees the key behind it, and no other does; none, if it is the last."""
+    whole = torch.ones(200, 200, dtype=torch.bool).tril()
+    whole[query, (query + 1) % 200] = True
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, _mask: Tensor | None = None) -> Tensor:
+        seen = whole[: q.shape[2], : k.shape[2]]
+        return scaled_dot_product_attention(q, k, v, attn_mask=seen)
+
+    return attend
+
+
+def of_nine(x: Tensor) -> Tensor:
+    """Of exactly nine tokens, the seventh sees the last."""
+    if x.shape[1] != 9:
+        raise ValueError("wanted nine tokens")
+    places = torch.arange(9)
+    return x.cumsum(1) + (places == 6)[:, None] * x[:, 8:]
+
+
+def test_a_single_token_that_sees_a_later_one_is_noticed() -> None:
+    for query, verdict in ((-1, "holds"), (17, "broken"), (38, "broken")):
+        attend = leaking_at(query)
+        code = Attention(name="a", attend=attend, declared=DeclaredAttention(causal=True))
+        (found,) = examine(code, laws=["causal"])
+        assert found.verdict == verdict
+    assert "token 38 changes with those behind token 38" in found.why
+    fixed = adapted_as(of_nine, "x: B 9 E -> B 9 E", kind="attention")
+    fixed = replace(fixed, declared=DeclaredAttention(causal=True))  # type: ignore[call-arg]
+    (found,) = examine(fixed, laws=["causal"])
+    assert "of 9 tokens, token 6 changes" in found.why
+    named = check_attention(of_nine, ["causal"], call="x: B 9 E -> B 9 E")
+    assert named.law("causal").verdict == "broken"
 
 
 def test_a_large_number_that_is_subtracted_of_all_scores_rounds_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
@@ -11,12 +12,13 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.declarations import DeclaredRotary
-from attnproof.programs.draw import Draw
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.execution.tolerance import ladder_error, rounding_of, sums
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.measure.rotary_casting import cast
+from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
-from attnproof.programs.tolerance import ladder_error, rounding_of, sums
 from attnproof.theorems.laws import laws_of
 from attnproof.theorems.laws.programs import PROGRAMS
 
@@ -130,6 +132,64 @@ def test_a_cast_is_undone() -> None:
     with cast([module], torch.bfloat16):
         assert module.omega.dtype == torch.bfloat16
     assert module.omega is before
+
+
+class OfComplexTable(torch.nn.Module):
+    """A table of complex numbers, which a cast to a shorter format leaves as they are."""
+
+    def __init__(self, omega: Tensor) -> None:
+        super().__init__()
+        angles = torch.arange(4096)[:, None] * omega
+        self.register_buffer("table", torch.polar(torch.ones_like(angles), angles))
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2).contiguous())
+        turned = pairs * self.get_buffer("table")[positions][:, None]
+        return torch.view_as_real(turned).flatten(-2).type_as(x)
+
+
+def test_a_complex_table_survives_what_a_table_of_angles_does_not() -> None:
+    kept = OfComplexTable(OMEGA.float())
+    assert verdict("survives-casting", code(kept, 8, module=kept)).verdict == "holds"
+    rounded = InBuffer()
+    assert verdict("survives-casting", code(rounded, 8, module=rounded)).verdict == "broken"
+
+
+class Directions(torch.nn.Module):
+    """Each of two heads rotates by coordinates along directions of its own, some of them fast.
+
+    ``twisted``: angles are not linear in positions; ``flat``: the second coordinate is not used.
+    """
+
+    def __init__(self, *, twisted: bool = False, flat: bool = False) -> None:
+        super().__init__()
+        self.twisted = twisted
+        speed = torch.tensor([1.0, 30.0, 900.0, 9000.0])[:, None]
+        turns = torch.tensor([[1.0, 0.9], [0.4, -1.0]])[:, None] * torch.tensor([1.0, not flat])
+        self.register_buffer("omega", speed * turns * torch.tensor([1.0, -1.0]))
+
+    def forward(self, x: Tensor, pos: Tensor) -> Tensor:
+        angles = torch.einsum("hfa,bna->bhnf", self.get_buffer("omega"), pos.float())
+        angles = angles + self.twisted * angles.cos()
+        u, w = x.chunk(2, -1)
+        return torch.cat(
+            (u * angles.cos() - w * angles.sin(), u * angles.sin() + w * angles.cos()), -1
+        )
+
+
+def test_fast_pairs_of_several_axes_and_heads_are_as_exact_as_they_can_be() -> None:
+    line = "x: B 2 n 8, pos: B n 2 coordinates -> x"
+    found: dict[str, Any] = {
+        name: adapted_as(Directions(**{name: True} if name else {}), line)
+        for name in ("", "twisted", "flat")
+    }
+    assert found[""].most == 1 << 20
+    for law in ("relative", "composition", "every-axis-matters", "angles-are-exact"):
+        assert verdict(law, found[""]).verdict == "holds", law
+    assert verdict("relative", found["twisted"]).verdict == "broken"
+    assert verdict("every-axis-matters", found["flat"]).verdict == "broken"
+    short = dataclasses.replace(found[""], most=1)
+    assert verdict("every-axis-matters", short).verdict == "undecided"
 
 
 def test_bounds_grow_with_the_dtype_the_position_and_the_terms() -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnproof.programs.calling import evaluating, fresh, seeded_call
-from attnproof.programs.draw import Draw
 from attnproof.programs.exact import exact
+from attnproof.programs.execution.calling import evaluating, fresh, seeded_call
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.calls import ways_of
@@ -169,6 +171,25 @@ def test_what_is_random_in_evaluation_is_undecided_and_says_where_to_look() -> N
     assert "two equal calls differ" in found.why
 
 
+class SeldomDrops(SelfAttention):
+    """Drops a result now and then, by the generator of Python or of numpy."""
+
+    draw = staticmethod(random.random)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * (self.draw() > 0.2)
+
+
+class SeldomDropsByNumpy(SeldomDrops):
+    draw = staticmethod(np.random.random)
+
+
+@pytest.mark.parametrize("kind", [SeldomDrops, SeldomDropsByNumpy])
+def test_what_seldom_is_random_is_noticed_whoever_draws(kind: type[nn.Module]) -> None:
+    (found,) = examine(layer(kind), laws=["evaluation-repeats"])
+    assert found.verdict == "broken"
+
+
 def test_fresh_layers_have_the_weights_of_each_other() -> None:
     subject = layer()
     one, two = fresh(subject), fresh(subject)
@@ -311,6 +332,33 @@ def test_each_law_refuses_a_planted_fault(law: str, make: Callable[[], Subject])
     assert [f.verdict for f in found] == ["broken"], found[0].why
     assert found[0].witness is not None
     assert found[0].why
+
+
+def five_in_place(x: Tensor) -> Tensor:
+    """Code of five tokens, which is given a longer copy of what is drawn."""
+    if x.shape[1] != 5:
+        raise ValueError("wanted five tokens")
+    return x.mul_(2).cumsum(1)
+
+
+def turned_in_place(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    u, v = x.chunk(2, -1)
+    return torch.cat((u * cos - v * sin, v * cos + u * sin.neg_().neg()), -1)
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "name"),
+    [
+        (five_in_place, "x: B 5 E -> B 5 E", "x"),
+        (turned_in_place, "x: B H n D, cos: n D/2, sin: n D/2 -> x", "sin"),
+    ],
+)
+def test_an_input_that_is_copied_for_the_call_is_watched_where_the_code_receives_it(
+    code: Callable[..., Tensor], line: str, name: str
+) -> None:
+    kind = "rotary" if name == "sin" else "layer"
+    (found,) = examine(adapted_as(code, line, kind=kind), laws=["no-mutation"])
+    assert (found.verdict, found.why) == ("broken", f"{name} is changed by the call")
 
 
 def test_training_is_evaluation_only_where_nothing_is_drawn() -> None:

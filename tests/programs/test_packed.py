@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnproof.programs.call_parts import BOUND_NAMES
+from attnproof.programs.call_forms.parts import BOUND_NAMES
 from attnproof.programs.equal.pair import pair_programs
 from attnproof.programs.equal.sides import Operand
 from attnproof.programs.exact import exact
-from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove.proving import prove
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 
 

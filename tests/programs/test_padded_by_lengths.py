@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.calls.tokens import counts_of
 from attnproof.programs.exact import exact
-from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove.proving import prove
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
-from attnproof.programs.tokens import counts_of
 
 LINE = "x: B n E, lengths: B lengths -> B n E"
 LAWS = ("hidden-keys-do-nothing", "padding-does-nothing")

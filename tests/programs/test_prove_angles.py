@@ -170,7 +170,7 @@ def test_long_tables_in_float32_are_recognised_with_their_frequencies() -> None:
     found = angles_of({"cos": rotated.cos(), "sin": rotated.sin()})["cos"]
     for seen, wanted in zip(found.frequencies, ladder(64, 500000.0).tolist(), strict=True):
         assert seen == pytest.approx(wanted, rel=1e-5)
-    assert 0 < found.off < 1e-2
+    assert 0 < found.error < 1e-2
 
 
 def test_two_ladders_keep_their_names() -> None:

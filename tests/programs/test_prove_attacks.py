@@ -16,8 +16,9 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.prove.comparison import CHANGES
-from attnproof.programs.prove.exporting import NotTraced, _length, exported
+from attnproof.programs.prove.exporting import _length, exported
 from attnproof.programs.prove.guards import conditions_of, printed_conditions, satisfiable
+from attnproof.programs.prove.reached_arrays import NotTraced
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Layer, Rotary, Subject
 from attnproof.symbolic.array import Array

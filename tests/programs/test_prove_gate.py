@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Finding
+from attnproof.programs.loading.source_numbers import numbers_in, numbers_of, related_numbers
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.prove.conditions import BY_VALUE, ON_CPU
@@ -24,7 +25,6 @@ from attnproof.programs.prove.gate import (
     _pool,
     _Run,
 )
-from attnproof.programs.source_numbers import numbers_in, numbers_of, related_numbers
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Rotary
 

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
+from attnproof.programs.loading.source_numbers import cached_functions, state_of
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.executed_code import stores
-from attnproof.programs.source_numbers import cached_functions, state_of
 from attnproof.programs.subjects import Layer
 
 FAR = 1_000_003  # rows, of which no run is made
@@ -178,6 +178,21 @@ def test_settings_are_no_condition() -> None:
     found = of_rows(Settings())
     assert found.verdict == "holds"
     assert not told(found)
+
+
+asserted: Callable[..., Any] = torch._assert
+
+
+def test_an_answer_that_nobody_takes_is_no_condition() -> None:
+    def asserting(x: Tensor) -> Tensor:
+        asserted(x.shape[-1] == 4, "wanted 4 features")
+        return 2 * x
+
+    def answered(x: Tensor) -> Tensor:
+        return 2 * x if asserted(x.shape[-1] == 4, "wanted 4 features") is None else x
+
+    assert not told(of_rows(asserting))
+    assert told(of_rows(answered))
 
 
 # --- what is counted

@@ -59,6 +59,8 @@ class Inputs:
             return Pair(self.tensor(Of("real", told.axes)), self.tensor(Of("real", told.axes)))
         if told.kind == "counted":
             return as_array(3)
+        if told.kind == "following":
+            return xp.arange(*lengths) + 2
         name = f"{told.kind}_{len(self.values)}"
         drawn = torch.randn(shape, generator=self.generator, dtype=torch.float64)
         if told.kind == "positive":
@@ -84,6 +86,8 @@ class Inputs:
             return a
         if a.kind == "counted":
             return torch.tensor(3)
+        if a.kind == "following":
+            return torch.arange(self.sizes[a.axes]) + 2
         if a.kind == "complex":
             return torch.complex(next(values), next(values))
         drawn = next(values)
@@ -231,6 +235,9 @@ WRONG: dict[str, Callable[..., Any]] = {
     "aten.cumsum.default": lambda x, axis: READINGS["aten.sum.dim_IntList"](x, [axis], True),
     "aten.chunk.default": lambda *given: READINGS["aten.chunk.default"](*given)[:1],
     "aten.max.dim": lambda *_: [None, None],
+    "aten.index_put.default": lambda x, at, part: READINGS["aten.index_put.default"](
+        x, [None, at[1] - 1], part
+    ),
 }
 
 

@@ -13,9 +13,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.loading.source_numbers import is_own, numbers_in
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.executed_code import Executed
-from attnproof.programs.source_numbers import is_own, numbers_in
 from attnproof.programs.subjects import Layer
 
 NUMBER, OTHER = 3413, 3567

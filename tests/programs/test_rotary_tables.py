@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.draw import Draw
 from attnproof.programs.exact import exact
-from attnproof.programs.grammar import parse
-from attnproof.programs.layout import at_offsets, at_start
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.execution.response import Recorder
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
-from attnproof.programs.response import Recorder
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.layout import at_offsets, at_start
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
 

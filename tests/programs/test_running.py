@@ -15,18 +15,19 @@ import torch
 from torch import Tensor
 
 from attnproof.programs import no_adapter
-from attnproof.programs.draw import Draw
 from attnproof.programs.exact.asking import exact
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.execution.running import IDLE, CodeFault, in_a_line, limited
 from attnproof.programs.identify.applicability import no_formula
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import WANTS_DEVICE, NoAdapter, advice
 from attnproof.programs.prove import prove
-from attnproof.programs.running import IDLE, CodeFault, limited
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Rotary
 from attnproof.real_code.loading import load
 from attnproof.theorems.laws import laws_of
+from tests.front.code_files import write_code
 from tests.front.planted import planted
 
 
@@ -51,6 +52,15 @@ def test_a_package_that_is_not_installed_is_named_and_no_device(
     text = advice(error)
     assert f"needs {package}, which is not installed" in text
     assert "was run without one" not in text
+
+
+def test_an_assertion_without_a_text_is_told_by_its_line(tmp_path: Path) -> None:
+    path = write_code(tmp_path, "def few(x):\n    assert x.dim() == 7\n")
+    few = load(f"{path}::few").thing
+    with pytest.raises(AssertionError) as raised:
+        few(torch.zeros(1))
+    assert in_a_line(raised.value) == "AssertionError: assert x.dim() == 7"
+    assert in_a_line(ValueError("no")) == "ValueError: no"
 
 
 def test_a_loop_that_does_not_end_is_stopped() -> None:
@@ -224,7 +234,7 @@ def refusing(error: Exception) -> Callable[..., Any]:
     [
         (refusing(ValueError("even widths")), "holds", "refused at the call: ValueError: even"),
         (refusing(SignatureError("wanted 5")), "undecided", "call does not fit: wanted 5"),
-        (planted("programs/rotary.py"), "internal error", "KeyError: 'planted'"),
+        (planted("programs/calls/rotary.py"), "internal error", "KeyError: 'planted'"),
     ],
 )
 def test_an_odd_width_is_refused_by_the_code_and_not_by_us(

@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.calling import restored_settings
 from attnproof.programs.code import NoSetting
+from attnproof.programs.execution.calling import restored_settings
+from attnproof.programs.execution.running import CodeFault, limited, seeded
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.running import CodeFault, limited, seeded
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Rotary
 from attnproof.real_code.asserting import check_rotary

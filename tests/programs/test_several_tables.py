@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.building import code_of
+from attnproof.programs.call_forms.tokens import _tokens_lines
 from attnproof.programs.code import Options
-from attnproof.programs.grammar import parse
+from attnproof.programs.loading.building import code_of
+from attnproof.programs.loading.names import parameters
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.names import parameters
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
-from attnproof.programs.token_forms import _tokens_lines
 from tests.programs import test_rotary_tables
 
 precompute_matrices = test_rotary_tables.precompute_matrices  # of this file too

@@ -15,12 +15,14 @@ from torch import Tensor, nn
 
 import attnproof
 from attnproof.cli import main
-from attnproof.programs.draw import Draw
-from attnproof.programs.grammar import parse
-from attnproof.programs.layout import laid_out, read_back
+from attnproof.programs.as_read import with_mask
+from attnproof.programs.calls.spelling import in_letters
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.signature import SignatureError
-from attnproof.programs.spelling import in_letters
+from attnproof.programs.prove import prove
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.layout import laid_out, read_back
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import kind_of, subject_of
 from attnproof.real_code.records import CodesRecord
 from attnproof.testing import (
@@ -38,6 +40,7 @@ SAME = [
     "k: B (n + m) D, seq_len = n, f: (2 n + 1) D/2 cis -> k",
     "x: B C (h w), p: 2 n positions -> {out: B C (h w), weights: B H n n}",
     "x: n 1 D, rope = (cos: 1 n D/2, sin: 1 n D/2) -> x",
+    "x: B n E, tables = ((sin: n D, cos: n D), decay: H n n constant) -> B n E",
     "q_len = r, k_len = n -> H r n add",
     "-> n D",
     "x: B n D -> x; built with size = n; keys with inverse = True",
@@ -70,6 +73,7 @@ WRONG = {
     "x: B n": "without an arrow",
     "x: B n ->": "without a result",
     "x: B n E -> _": "at least one array in the result",
+    "xq: B n D, xk: B n D -> q, xk": "name of an array before the arrow, such as xq, xk; got 'q'",
     "x B n -> x": "wanted NAME: AXES, or NAME = VALUE, got 'x B n'",
     "x: B tokens n -> x": "'tokens' before an axis",
     "x: B foo -> x": "after them one of query, key.*; got 'foo'",
@@ -240,9 +244,29 @@ def of_three(x: Tensor) -> Tensor:
 def test_a_number_before_tokens_alone_is_that_of_rows_which_are_alike() -> None:
     subject: Any = subject_of(of_three, "x: 3 n 12 -> 3 n 12")
     x = torch.randn(2, 4, 12)
-    assert torch.equal(subject.call(x), 12 * x)
+    assert torch.allclose(subject.call(x), 12 * x)
     with pytest.raises(SignatureError, match="AssertionError"):
         subject_of(of_three, "x: 2 n 12 -> 2 n 12")
+
+
+def causal_and_reversed(x: Tensor) -> Tensor:
+    """The first row is a mean of earlier tokens, the second one of later tokens."""
+    first, second = x
+    sums = torch.stack((first.cumsum(0), second.flip(0).cumsum(0).flip(0)))
+    return sums / (1 + torch.arange(x.shape[1]))[:, None]
+
+
+def causal_twice(x: Tensor) -> Tensor:
+    return x.cumsum(1) / (1 + torch.arange(x.shape[1]))[:, None]
+
+
+def test_every_row_of_a_fixed_number_is_looked_at() -> None:
+    for code, verdict in ((causal_twice, "holds"), (causal_and_reversed, "broken")):
+        subject = with_mask(subject_of(code, "x: 2 n E -> 2 n E", "layer"), "attention:causal=true")
+        (seen,) = examine(subject, (Draw(),), ("causal",))
+        assert seen.verdict == verdict
+        found = {one.verdict for one in prove(subject, ("causal",)).findings}
+        assert ("holds" in found) == (verdict == "holds")
 
 
 def test_few_features_are_features() -> None:

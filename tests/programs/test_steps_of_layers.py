@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.exact import exact
-from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove.proving import prove
+from attnproof.programs.signatures.grammar import parse
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Layer
 from attnproof.theorems.laws.states import in_pieces

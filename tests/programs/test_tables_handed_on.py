@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary, Subject
 from tests.programs.adapting_code import rotates_as_half, user_file

@@ -16,7 +16,7 @@ from torch.nn.functional import elu
 
 from attnproof.programs.exact import exact
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 
 HEADS = "q: B r H D, k: B n H D, v: B n H D"

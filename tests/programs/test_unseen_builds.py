@@ -9,17 +9,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+import attnproof
 from attnproof.programs.code import NoSetting
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.draw import Draw
 from attnproof.programs.equal.deciding import compare
 from attnproof.programs.equal.sides import Operand
-from attnproof.programs.grammar import parse
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove import prove
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, kind_of, subject_of
 from attnproof.programs.subjects import Rotary
 
@@ -488,6 +489,25 @@ def test_weights_of_another_format_are_converted_and_every_verdict_says_so(line:
     assert proved.verdict == "holds"
     assert IN_FLOAT32 in [one.text for one in proved.assuming]
     assert [one.verdict for one in examine(seen(OneTooLate), laws=("causal",))] == ["broken"]
+
+
+class MixesRowsInBfloat16(CausalInBfloat16):
+    """It takes another path with weights in the format in which it is used."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        mixed = self.qkv.weight.dtype is torch.bfloat16
+        return super().forward(x - x.mean(0, keepdim=True) if mixed else x)
+
+
+def test_code_is_run_in_the_format_in_which_it_is_used_too() -> None:
+    for code, verdicts in (
+        (CausalInBfloat16, {"proved", "measured"}),
+        (MixesRowsInBfloat16, {"broken", "measured"}),
+    ):
+        laws = ["rows-of-batch-apart", "evaluation-repeats"]
+        found = attnproof.check(code(), "layer", laws, call="x: B n E -> B n E")
+        assert {one.verdict for one in found.laws} == verdicts
+        assert IN_FLOAT32 in found.law("evaluation-repeats").why
 
 
 def test_an_object_of_another_format_and_code_that_casts_stay_as_they_are() -> None:

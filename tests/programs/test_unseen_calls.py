@@ -13,13 +13,13 @@ from torch.nn import functional
 
 from attnproof.programs.applicable_laws import not_asked
 from attnproof.programs.as_read import is_to_be_read, with_mask
-from attnproof.programs.choices import choices
+from attnproof.programs.call_forms.choices import choices
+from attnproof.programs.calls.fitting import require_numbers
 from attnproof.programs.code import DoesNotFit
-from attnproof.programs.fitting import require_numbers
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from tests.programs.test_call_language import by_documents, by_one_array, of_lengths
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.draw import Draw
-from attnproof.programs.grammar import parse
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter, suggested_call
 from attnproof.programs.prove.proving import prove
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
 
@@ -306,6 +306,19 @@ def test_a_line_to_correct_is_of_the_kind(kind: str, line: str) -> None:
 
     assert suggested_call(rotate, kind) == line
     assert suggested_call(lambda: None, kind) == ""
+
+
+def test_a_condition_is_no_cosine_and_projections_take_tokens() -> None:
+    def block(x: Tensor, c: Tensor) -> None: ...
+    def rotate(x: Tensor, c: Tensor, s: Tensor) -> None: ...
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> None: ...
+
+    assert suggested_call(block, "layer") == "x: B n E, c = ? -> B n E"
+    assert suggested_call(rotate, "rotary") == "x: B H n D, c: n D cos, s: n D sin -> x"
+    of_heads = "query: B H r D, key: B H n D, value: B H n D -> B H r D"
+    assert suggested_call(attend, "attention") == of_heads
+    of_tokens = "query: B n E, key: B n E, value: B n E -> B n E"
+    assert suggested_call(attend, "attention", projects=True) == of_tokens
 
 
 def test_a_table_with_a_number_for_each_channel_is_not_one_for_each_pair() -> None:

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from attnproof.programs.loading.names import role_of
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.names import role_of
 from attnproof.programs.prove.proving import prove
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.code import Options
-from attnproof.programs.constructors import settings_for
+from attnproof.programs.loading.constructors import settings_for
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.subject import adapted_as
 

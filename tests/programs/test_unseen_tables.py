@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
-from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, kind_of
 from attnproof.programs.subjects import Additive, Subject
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.draw import Draw
 from attnproof.programs.exact import exact
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove

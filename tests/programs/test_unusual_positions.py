@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.declarations import DeclaredRotary
-from attnproof.programs.draw import Draw
 from attnproof.programs.exact import exact
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Additive, Rotary, Subject
 

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from attnproof.programs.call_forms.vocabulary import OnVectors
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.signature import SignatureError
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Layer
-from attnproof.programs.vocabulary import OnVectors
 from attnproof.real_code.asserting import check_code
 
 WORDS, WIDE = 40, 16

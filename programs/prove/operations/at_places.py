@@ -186,6 +186,43 @@ class _Taken:
         return Array(make("call", parts, data, (*self.where.axes, *_without(t, axis))))
 
 
+class _Leading(_Taken):
+    """Take the first rows of a term, which may be a whole part of several parts."""
+
+    def _in_place(self, t: Term, axis: int) -> Array:
+        return _placed(self(t, axis), axis, 1)
+
+    def _concat(self, t: Term, axis: int) -> Array:
+        *parts, _ = t.args
+        if t.data != axis:
+            return super()._concat(t, axis)
+        found = xp.concat(tuple(map(Array, parts)), axis=axis) if parts[1:] else Array(parts[0])
+        if found.axes[axis] is not self.where.axes[0]:
+            raise Unread("parts one behind the other, of which the first ones end elsewhere")
+        return xp.moveaxis(found, axis, 0)
+
+    def _matmul(self, t: Term, axis: int) -> Array:
+        x, y = t.args
+        outer = max(y.ndim - 2, 0)
+        if axis < outer:
+            raise Unread("products of several matrices, of which the first are read")
+        column = y.ndim > 1 and axis == t.ndim - 1
+        found = (
+            Array(x) @ self._in_place(y, y.ndim - 1)
+            if column
+            else self._in_place(x, axis) @ Array(y)
+        )
+        return xp.moveaxis(found, axis, 0)
+
+
+def leading(a: Array, axis: int, count: Array) -> Array:
+    """Return the first entries of an axis, the operands of every operation cut in the same way.
+
+    Raises ``Unread`` if an operation does not act row by row.
+    """
+    return _placed(_Leading(xp.arange(count), _if_stored)(a.term, axis), axis, 1)
+
+
 def _without(t: Term, axis: int) -> tuple[Term, ...]:
     return (*t.shape[:axis], *t.shape[axis + 1 :])
 
@@ -256,7 +293,7 @@ def rows_of(a: Array, axis: int, where: Array, *, inside: bool = False) -> Array
 def _angles(angles: Angles, where: Array) -> Array:
     """Return the cosines and sines that a stored table has for these positions."""
     told = "stored cosines and sines keep their values, and are read as exact ones"
-    assume(f"{told} (they are within {angles.off:.1g})")
+    assume(f"{told} (they are within {angles.error:.1g})")
     notes().givens[angles.name] = angles.given
     notes().constants[angles.name] = torch.tensor(angles.frequencies, dtype=torch.float64)
     return angles.at(where, None if angles.factor == 1 else constant(angles.factor))

@@ -137,13 +137,13 @@ def _compared(name: str, rule: Callable[[Array, Array], Any]) -> None:
         if not (x.term.finite and y.term.finite) and (_is_low(a) or _is_low(b)):
             raise Unread(FILLED)
         if x.term is y.term:  # a NaN does not equal itself
-            assume(NO_NONE, "if")
+            assume(NO_NAN, "if")
         return as_array(rule(x, y))
 
     entrywise(f"aten.{name}.Tensor", f"aten.{name}.Scalar")(reading)
 
 
-NO_NONE = "nothing that is tested for NaN is NaN"
+NO_NAN = "nothing that is tested for NaN is NaN"
 FILLED = "a mask compared with the number that it is filled with"
 
 
@@ -155,15 +155,12 @@ def _beside_infinity(rule: Callable[[Any, Any], Any], x: Array, infinity: float)
     if not x.term.finite and notes().filled:
         raise Unread(FILLED)
     assume("what is compared with infinity is infinite only where a mask makes it so", "if")
-    hidden = xp.broadcast_to(_as_truth(_hidden(x.term)), x.axes)
+    held = _hidden(x.term)
+    hidden = xp.broadcast_to(constant(held) if isinstance(held, bool) else held, x.axes)
     at_hidden, at_numbers = rule(-1, 1 if infinity > 0 else -1), rule(0, infinity)
     if at_hidden == at_numbers:
         return xp.broadcast_to(constant(at_numbers), x.axes)
     return hidden if at_hidden else ~hidden
-
-
-def _as_truth(held: Array | bool) -> Array:
-    return constant(held) if isinstance(held, bool) else held
 
 
 def _hidden(t: Term) -> Array | bool:
@@ -203,7 +200,7 @@ def infinite(x: Any) -> Array:
 @entrywise("aten.isnan.default")
 def undefined(x: Any) -> Array:
     """False: NaN does not occur, which is a condition."""
-    assume(NO_NONE, "if")
+    assume(NO_NAN, "if")
     return xp.broadcast_to(constant(False), constant(x).axes)
 
 

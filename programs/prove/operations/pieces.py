@@ -7,7 +7,8 @@ from typing import Any
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
-from attnproof.symbolic.scalars import ZERO, entry, integer, number_of
+from attnproof.symbolic.divisors import opened
+from attnproof.symbolic.scalars import ZERO, entry, index, integer, is_truth, number_of, subtract
 from attnproof.symbolic.terms import Term
 
 from .at_places import first_entries, note_longest, rows_of, table
@@ -235,13 +236,64 @@ def written(
         first = 0 if start is None else start
         whole_axis = end is None or (isinstance(end, int) and end >= END)
         pieces = [part] if first == 0 else [sliced(x, axis, 0, first), part]
-        return concatenated(pieces if whole_axis else [*pieces, sliced(x, axis, end, None)], axis)
+        if whole_axis:
+            return concatenated(pieces, axis)
+        _note_end(end, length)
+        return concatenated([*pieces, sliced(x, axis, end, None)], axis)
     known, offset = number_of(length), 0 if start is None else whole(start, "a start")
     if known is None or known % stride or not 0 <= offset < stride:
         raise Unread(f"a write to one place in {stride} of an axis of length {length!r}")
     lanes = [part if k == offset else sliced(x, axis, k, None, stride) for k in range(stride)]
     joined = stack(lanes, place + 1)
     return reshaped(joined, [*x.axes[:place], length, *x.axes[place + 1 :]])
+
+
+def _note_end(end: Any, length: Term) -> None:
+    """Note where a write ends that is as long as an input: inside the axis, and what is behind."""
+    last = sized(end)
+    if isinstance(last, Array) and number_of(length) is not None:
+        note_longest(last, length)
+        notes().ends[last.term] = length
+
+
+@moves("aten.index_put.default")
+def written_at_places(x: Any, places: Sequence[Any], part: Any, accumulate: bool = False) -> Any:
+    """x with the entries at consecutive places of one axis replaced by ``part``."""
+    given = [(axis, where) for axis, where in enumerate(places) if where is not None]
+    if accumulate or len(given) != 1:
+        raise Unread("a write that adds up, or one at places along several axes")
+    ((axis, where),) = given
+    return _written_from(x, axis, constant(where), part)
+
+
+@moves("aten.index_copy.default")
+def copied_to_places(x: Any, axis: int, where: Any, part: Any) -> Any:
+    """x with the entries at consecutive places of an axis replaced by ``part``."""
+    return _written_from(x, axis % x.ndim, constant(where), part)
+
+
+def _written_from(x: Any, axis: int, where: Array, part: Any) -> Any:
+    """Return x with as many entries of an axis replaced as there are places."""
+    first, length = _first_of(where), x.axes[axis]
+    count = as_array(where.axes[0])
+    end = length_of(count + first)
+    room = number_of(length)
+    if room is None or first < 0 or (isinstance(end, int) and end > room):
+        raise Unread(f"a write at {first}..{end - 1!r} of an axis of length {length!r}")
+    shape = (*x.axes[:axis], count, *x.axes[axis + 1 :])
+    return written(x, each_part(part, lambda a: xp.broadcast_to(a, shape)), axis, first, end)
+
+
+def _first_of(where: Array) -> int:
+    """Return k for places k, k + 1, ..; of two writes at one place, torch keeps either."""
+    if where.ndim != 1 or is_truth(where.term):
+        raise Unread("a write at places that are not one row of indices")
+    (length,) = where.axes
+    at = ZERO if number_of(length) == 1 else index("place", length)
+    first = number_of(integer(subtract(opened(entry(where.term, at)).right, at)))
+    if first is None or first.denominator != 1:
+        raise Unread("a write at places that are not known to follow one another from a number on")
+    return int(first)
 
 
 @moves("aten.select_scatter.default")

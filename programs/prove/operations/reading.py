@@ -29,7 +29,7 @@ NARROW = (torch.int8, torch.uint8, torch.int16, torch.uint16)
 
 # Masks are often filled with numbers this low, or with the least number of a dtype.
 LOW = -1.0e4
-MOST_ROOT = 1 << 13  # bound on a recognised radicand and on its denominator
+MAX_RADICAND = 1 << 13  # bound on a recognised radicand and on its denominator
 
 
 class Unread(Exception):
@@ -57,6 +57,9 @@ class Notes:
     comparison with the code, whether the term had NaN where the code gives a number, as where it
     divides by 0 for a query that sees no key.  ``states``: for the numbers that earlier calls left
     in a table, which are others in each call, the name of that table.
+
+    For the present call, ``ends`` maps the end of each write that is as long as an input to the
+    length of its axis, and ``unseen`` has the names in keys and values that no query sees.
     """
 
     prefix: str = ""
@@ -77,6 +80,8 @@ class Notes:
     recognises: bool = False
     undefined: list[bool] = field(default_factory=list)
     states: dict[str, str] = field(default_factory=dict)
+    ends: dict[Term, Term] = field(default_factory=dict)
+    unseen: set[str] = field(default_factory=set)
 
 
 _notes: ContextVar[Notes] = ContextVar("notes")
@@ -222,8 +227,8 @@ def recognised(value: float) -> tuple[str, Array] | None:
                 found = made * factor
                 return f"{sign}{told}", found if value > 0 else -found
     for root, times in (("√", 1), ("⁴√", 2)):
-        square = Fraction(size ** (2 * times)).limit_denominator(MOST_ROOT)
-        if 0 < square < MOST_ROOT and size in (
+        square = Fraction(size ** (2 * times)).limit_denominator(MAX_RADICAND)
+        if 0 < square < MAX_RADICAND and size in (
             _rooted(square, times),
             1 / _rooted(1 / square, times),
         ):

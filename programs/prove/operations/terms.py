@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.divisors import settled, with_any_exponents
-from attnproof.symbolic.scalars import ONE, is_truth, number_of
-from attnproof.symbolic.terms import Term
+from attnproof.symbolic.normal_form.sums import written_out
+from attnproof.symbolic.scalars import ONE, ZERO, is_truth, number_of
+from attnproof.symbolic.terms import Term, free
 from attnproof.theorems.definitions.attention import softmax as row_softmax
 
+from .at_places import leading
 from .creation import offsets
-from .pieces import each_repeated
-from .reading import Pair, Unread, assume, bound, constant, notes, numeric, whole
+from .pieces import concatenated, each_repeated
+from .reading import Pair, Unread, assume, bound, constant, length_of, notes, numeric, whole
 from .reading import alike as of_one_kind
 
 # primitives that keep their names
@@ -140,16 +143,57 @@ def _positive(numbers: Term) -> bool:
 def softmax(x: Any, axis: int, *, every_row_sees: bool = False) -> Array:
     """exp(x_j) / Σ_k exp(x_k); 0 in rows that are all −∞, unless such rows are assumed away."""
     a = constant(x)
+    place, last = axis % a.ndim, a.ndim - 1
+    shown = _shown(a) if place == last else None
+    if shown is not None:
+        notes().unseen |= _names_in(a)
+        weights = softmax(shown, -1, every_row_sees=every_row_sees)
+        rest = length_of(as_array(a.axes[-1]) - as_array(shown.axes[-1]))
+        hidden = xp.broadcast_to(as_array(0), (*a.axes[:-1], rest))
+        return as_array(concatenated([weights, hidden], -1))
     if every_row_sees and not sees_a_key(a, axis):
         assume("every query sees a key", "if")
-    place, last = axis % a.ndim, a.ndim - 1
     if place == last:
         return as_array(row_softmax(a))
     return moveaxis(as_array(row_softmax(moveaxis(a, place, last))), last, place)
 
 
+def _shown(scores: Array) -> Array | None:
+    """Return the scores of the first keys if all behind a write have the score −∞ in every row."""
+    if scores.term.finite:
+        return None
+    weights = Array(with_any_exponents(xp.exp(scores).term))
+    for end, length in notes().ends.items():
+        if length is scores.axes[-1]:
+            behind = -weights[..., Array(end) :]
+            with suppress(Unread, RecursionError), written_out(1):
+                if settled(behind.term, "at least 0"):  # exponentials that are 0
+                    return leading(scores, scores.ndim - 1, Array(end))
+    return None
+
+
+def _names_in(a: Array) -> set[str]:
+    return {v.data[0] for v in free(a.term) if v.op == "var"}
+
+
+def _without_zeros(x: Array, y: Array) -> tuple[Array, Array]:
+    """Return the factors of a product without the weights 0 of keys that no query sees."""
+    t = x.term
+    if t.op != "concat" or t.data != x.ndim - 1 or len(t.args) != 2:
+        return x, y
+    first, rest = map(Array, t.args)
+    zero = rest.term.op == "broadcast" and rest.term.args[0] is ZERO
+    if zero and first.axes[-1] in notes().ends:
+        with suppress(Unread):
+            shown = leading(y, max(y.ndim - 2, 0), Array(first.axes[-1]))
+            notes().unseen |= _names_in(y)
+            return first, shown
+    return x, y
+
+
 def matmul(x: Array, y: Array) -> Array:
     """A·B; axes before the last two are broadcast."""
+    x, y = _without_zeros(x, y)
     if x.ndim == 1 < y.ndim:
         return matmul(x[None], y)[..., 0, :]
     if y.ndim == 1 and x.ndim > 2:

@@ -1,0 +1,1 @@
+"""Call forms: the tables from which a call is guessed when none is given."""

@@ -1,0 +1,336 @@
+"""Call forms of attention: a table from which the call of undeclared code is guessed.
+
+Each form is a line of the signature language with roles in place of parameter names.  The axes of
+the result are read off one call in which all lengths differ.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from ..calls.attention import OnHeads, on_heads, takes_mask
+from ..calls.fitting import Fit, alternatives, best, fitting
+from ..calls.masks import is_query_mask, unaffected_queries
+from ..calls.meaning import require_meaning
+from ..calls.roles import MASKS, SIZES, role
+from ..calls.token_subjects import attention, layer
+from ..code import Code, DoesNotFit
+from ..loading.names import Parameter, order_in, parameters, role_of
+from ..signatures.grammar import parse
+from ..signatures.signature import Signature
+from ..subjects import Attention, Layer
+from .parts import (
+    BOUND_NAMES,
+    counts_of,
+    further_arguments,
+    literal,
+    mask_effect,
+    with_masks,
+    with_query_masks,
+    with_result,
+)
+from .tokens import tokens_line
+
+Adapted = TypeVar("Adapted", Attention, Layer)
+QUERY_KEY_VALUE = ("query", "key", "value")
+CHOICES: dict[str, tuple[str, ...]] = {
+    "<q>": ("B H r D", "B r H D", "B r (H D)", "B r D", "H r D", "r B H D", "r B D", "r D"),
+    "<one>": ("B H n D", "B n H D", "B n (H D)", "B n D", "H n D", "n B H D", "n B D", "n D"),
+    "<row>": ("B 1 r n", "B r n", "r n", "B H r n", "B 1 1 n", "B n"),
+}
+FORMS = {  # {braces} stand for the names of query, key and value
+    "of heads": "{query}: <q>, {key}: <k>, {value}: <k>",
+    "of heads, one length": "{query}: <one>, {key}: <one>, {value}: <one>",
+    "of heads, one of keys": "{query}: <q>, {key}: <k>, {value}: <k>",
+}
+
+
+def fit_attention(code: Code) -> Attention:
+    """Return attention by the form that fits: on queries, keys and values, else on tokens.
+
+    Raises ``DoesNotFit``, and ``Ambiguous`` if two forms fit and differ in meaning.
+    """
+    return _with_its_mask(_fit_attention, _bound(code))
+
+
+def _fit_attention(code: Code) -> Attention:
+    known = parameters(code.call)
+    failed: dict[str, str] = {}
+    if _takes_query_key_value(known) and not _has_parameters(code):
+        found = _heads_fit(code, known, failed)
+        if found is not None:
+            return found
+    try:
+        line, more = tokens_line(code, known, failed, keeps=True)
+    except DoesNotFit:
+        if not code.options.likely.get("causal"):
+            raise
+        # its causal flag may require a mask: then call it without, and still check causality
+        line, more = tokens_line(_undeclared(code), known, failed, keeps=True)
+    if not _speaks_of_attention(code):
+        raise DoesNotFit("neither its name nor its source mentions attention or softmax")
+    return replace(attention(code, parse(line), guessed=True), others=more)
+
+
+def _undeclared(code: Code) -> Code:
+    """Return the same code without declared sizes or causality."""
+    return replace(code, options=replace(code.options, likely={}))
+
+
+def fit_layer(code: Code) -> Layer:
+    """Return any map of tokens by the form that fits.  Raises ``DoesNotFit``."""
+    return _with_its_mask(_fit_layer, _bound(code))
+
+
+def _fit_layer(code: Code) -> Layer:
+    line, more = tokens_line(code, parameters(code.call), {}, keeps=False)
+    return replace(layer(code, parse(line), guessed=True), others=more)
+
+
+def _with_its_mask(fit: Callable[[Code], Adapted], code: Code) -> Adapted:
+    """Return what fits; if the calls raise without the optional masks, what fits with them."""
+    try:
+        return fit(code)
+    except DoesNotFit as error:
+        masks = {one.name for one in parameters(code.call) if takes_mask(one) and not one.required}
+        if not masks or " raised " not in str(error):
+            raise
+        with suppress(DoesNotFit):
+            return fit(_needing(code, masks))
+        raise
+
+
+def _needing(code: Code, masks: AbstractSet[str]) -> Code:
+    """Return the code with these masks as required parameters."""
+    needs = partial(code.call)
+    needs.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                one.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty
+                if one.required or one.name in masks
+                else one.default,
+                annotation=one.annotation,
+            )
+            for one in parameters(code.call)
+        ]
+    )
+
+    def again(**settings: Any) -> Code:
+        return _needing(code.again(**settings), masks)
+
+    return replace(code, call=needs, again=again)
+
+
+def _bound(code: Code) -> Code:
+    """Return the code with those given arguments bound that cannot be written as a literal."""
+    known = {one.name for one in parameters(code.call)}
+    more = {k: v for k, v in code.options.arguments.items() if k in known and not literal(v)}
+    if not more:
+        return code
+
+    def again(**settings: Any) -> Code:
+        return _bound(code.again(**settings))
+
+    return replace(code, call=partial(code.call, **more), again=again)
+
+
+def _takes_query_key_value(known: tuple[Parameter, ...]) -> bool:
+    named = {one.role for one in known}
+    first = [one for one in known if one.required and not one.is_number][:3]
+    other = ("cos", "sin", "mask", "positions", "length")
+    return set(QUERY_KEY_VALUE) <= named or (
+        len(first) == 3 and not {one.role for one in first} & {*other}
+    )
+
+
+def _has_parameters(code: Code) -> bool:
+    return code.module is not None and any(True for _ in code.module.parameters())
+
+
+def _speaks_of_attention(code: Code) -> bool:
+    own = f"{code.name} {type(code.call).__name__} {code.text}".lower()
+    return any(word in own for word in ("atten", "attn", "softmax", "scaled_dot", "transformer"))
+
+
+def _named(known: tuple[Parameter, ...], roles: tuple[str, ...]) -> dict[str, str]:
+    """Return the parameter for each role: by name, else by order."""
+    by = {one.role: one.name for one in reversed(known)}
+    if set(roles) <= set(by):
+        return {one: by[one] for one in roles}
+    free = [one for one in known if not one.is_number]
+    places = [one.name for one in free if one.required]
+    places += [one.name for one in free if not one.required]
+    return dict(zip(roles, places, strict=False))
+
+
+def _heads_fit(
+    code: Code, known: tuple[Parameter, ...], failed: dict[str, str]
+) -> Attention | None:
+    """Fit attention on heads: first the axes, then the meaning of each mask."""
+    names = _named(known, QUERY_KEY_VALUE)
+    masks = [m.name for m in known if takes_mask(m) and m.name not in code.options.arguments]
+    for full, form, counted in product(("", *masks[:1]), FORMS, counts_of(known)):
+        lines = _heads_lines(code, known, names, form, counted=counted)
+        square = form == "of heads, one length"
+        shown = f", {full}: B 1 {'n' if square else 'r'} n hide" * bool(full)  # if it needs one
+        found = fitting(
+            (f"{line}{shown}" for line in lines),
+            lambda line, full=bool(full): _tried_on_heads(code, line, known, full=full),  # type: ignore[misc]
+            code,
+            failed,
+        )
+        if not found:
+            continue
+        chosen = best(found, code.name)
+        line = chosen.line.replace(shown, "")
+        axes = [x.replace("r", "n") if square else x for x in CHOICES["<row>"]]
+        masked = partial(with_masks, code, axes=axes, marks=_mask_effect)
+        line = with_query_masks(code, masked(line, masks), masks, "r", _hides_query, masked)
+        return replace(
+            on_heads(code, parse(line), guessed=True), others=alternatives(found, chosen)
+        )
+    return None
+
+
+def _heads_lines(
+    code: Code, known: tuple[Parameter, ...], names: Mapping[str, str], form: str, *, counted: bool
+) -> Iterator[str]:
+    """Yield the arguments for each order of axes, beginning with that of the source."""
+    square = form == "of heads, one length"
+    packed = [p.name for p in known if p.required and BOUND_NAMES.fullmatch(p.name)]
+    if packed and (square == any(name.endswith("q") for name in packed) or "one of keys" in form):
+        return  # bounds of their own go with a number of queries of their own
+    axes = CHOICES["<one>" if square else "<q>"]
+    axes = ("(B n) H D" if square else "(B r) H D",) if packed else axes
+    hinted = order_in(code.text).upper().replace("T", "r")
+    order = sorted(axes, key=lambda x: x.replace(" ", "").replace("n", "r") != hinted)
+    for q in order:
+        own = {one.name: "H" for one in known if one.role == "heads" and "(H D)" in q}
+        more = further_arguments(
+            code, known, set(names.values()) | set(own), square=square, counted=counted
+        )
+        more += "".join(f", {name} = {letter}" for name, letter in own.items())
+        if any(one.name == "enable_gqa" for one in known) and "enable_gqa" not in more:
+            more += ", enable_gqa = True"
+        shared = form == "of heads, one of keys"
+        if shared and "H " not in q.replace("(H D)", ""):
+            continue
+        for keys in ("",) if shared else ("H ",) if square or "H" not in q else ("G ", "H "):
+            k = q.replace("H ", keys).replace("r", "n")
+            line = re.sub(r"\{(\w+)\}: <\w+>", partial(_kinded, names), FORMS[form])
+            line = line.replace("<q>", q).replace("<one>", q).replace("<k>", k)
+            yield line.format(**names) + more.replace(": B n positions", ": n positions")
+
+
+def _kinded(names: Mapping[str, str], part: re.Match[str]) -> str:
+    """Return a part of a form, followed by the role of the array unless its name implies it."""
+    said = role_of(names[part[1]]) == part[1]
+    return part[0] if said else f"{part[0]} {part[1]}"
+
+
+def _tried_on_heads(
+    code: Code, line: str, known: tuple[Parameter, ...], *, full: bool = False
+) -> Fit[str]:
+    """Return the line with its result and its quality: rows and heads independent, tokens mixed."""
+    q, k, v = _drawn(code, groups="G" in parse(f"{line} -> 1").letters)
+    on = OnHeads(code.again(), parse(f"{line} -> 1"), full=full)
+    if on.shared:
+        k, v = k[:, :1], v[:, :1]
+    if "H" not in on.query_key_value[0].letters:
+        q, k, v = q[:, :1], k[:, :1], v[:, :1]
+    if "B" not in on.query_key_value[0].letters:
+        q, k, v = q[:1], k[:1], v[:1]
+    if on.square:
+        q = torch.cat((q, q), 2)[:, :, : k.shape[2]]
+    arrays, lengths = on.arguments(q, k, v)
+    whole = with_result(line, on.program.called(arrays, lengths), lengths)
+    on = OnHeads(code.again(), parse(whole), full=full)
+    packed = any(role(one) == "bounds" for one in on.signature.arrays)
+    require_meaning(on.program.run, arrays, on.signature, lengths, "HG" if packed else "BHG")
+    q, k, v = _drawn(code, groups=on.groups == "G")
+    q = torch.cat((q, q), 2)[:, :, : k.shape[2]]
+    out = on.attend(q, k, v)
+    if out.shape != q.shape:
+        raise DoesNotFit(f"wanted shape {tuple(q.shape)}, got {tuple(out.shape)}")
+    other = v.clone()
+    other[1, :, 0] += 1.0
+    mixed = bool((out != on.attend(q, k, other))[1, :, 1:].any())
+    heads = any(one.role == "heads" for one in known)
+    return Fit(whole, whole, out, (mixed, on.groups == "G", heads == ("(H D)" in line)))
+
+
+def _drawn(code: Code, *, groups: bool) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    width = code.options.width or code.options.likely.get("width", 0) or SIZES["D"]
+    heads = code.options.heads or SIZES["H"]
+
+    def normal(h: int, n: int) -> Tensor:
+        return torch.randn(SIZES["B"], h, n, width, generator=generator)
+
+    keys = SIZES["G"] if groups else heads
+    return normal(heads, SIZES["r"]), normal(keys, SIZES["n"]), normal(keys, SIZES["n"])
+
+
+def _inputs_of(on: OnHeads) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw queries, keys and values for a call."""
+    q, k, v = _drawn(on.code, groups=on.groups == "G")
+    if "H" not in on.query_key_value[0].letters:
+        q, k, v = q[:, :1], k[:, :1], v[:, :1]
+    return (torch.cat((q, q), 2)[:, :, : k.shape[2]] if on.square else q), k, v
+
+
+def _hides_query(code: Code, call: Signature, _: str) -> bool:
+    """Whether the mask of queries is read as written: it hides query 1 and no other."""
+    on = OnHeads(code, call)
+    q, k, v = _inputs_of(on)
+    counts = torch.ones(q.shape[0], q.shape[2], dtype=torch.bool)
+    counts[:, 1] = False
+    return bool((unaffected_queries(on.attend, on.counting, q, k, v, counts) == counts).all())
+
+
+def _mask_effect(code: Code, call: Signature, least: float = float("-inf")) -> str:
+    """Return what the last mask of the call does with key 1, the only key set to False.
+
+    "hidden", "shown" (the other keys are hidden), "leaks" (mask and key 1 both act), or "".
+    Only rows 2 and later are read: in causal code they all see key 1.
+    """
+    newest = call.arguments[-1].name
+    on = OnHeads(
+        code,
+        replace(
+            call,
+            arguments=tuple(
+                one
+                for one in call.arguments
+                if one.name == newest or role(one) not in MASKS or is_query_mask(one)
+            ),
+        ),
+        least,
+    )
+    q, k, v = _inputs_of(on)
+    seen = torch.ones(q.shape[0], 1, q.shape[2], k.shape[2], dtype=torch.bool)
+    seen[..., 1] = False
+
+    def changed(at: int) -> tuple[Tensor, Tensor, Tensor]:
+        keys, values = k.clone(), v.clone()
+        keys[:, :, at] += 1.0
+        values[:, :, at] += 1.0
+        return q, keys, values
+
+    def attend(x: tuple[Tensor, ...], m: Tensor) -> Tensor:
+        return on.attend(x[0], x[1], x[2], m)[:, :, 2:]
+
+    return mask_effect(attend, (q, k, v), changed, seen)

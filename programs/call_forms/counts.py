@@ -1,0 +1,623 @@
+"""Call forms of biases, masks and additive tables: their lines, guessed when none is given.
+
+The name of each parameter says which length or array it is given; if no name says anything, every
+order is tried.  The axes of the result are read off two calls in which all lengths differ, and the
+line is then treated like one given by the user.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from ..calls.additive import LONGEST, additive, widths
+from ..calls.counts import bias, heads_of, mask, missing_start, plain_arrays, table_of_window
+from ..calls.fitting import Fit, alternatives, best, fitting, without_implied_roles
+from ..calls.roles import SIZES, as_described, describe_call_error, lengths_of, role, runner
+from ..code import Ambiguous, Code, DoesNotFit
+from ..loading.names import (
+    CAPACITY,
+    SIDES,
+    USUAL_ARGUMENTS,
+    Parameter,
+    order_in,
+    parameters,
+    role_of,
+)
+from ..signatures.grammar import parse
+from ..signatures.signature import SignatureError
+from ..subjects import Additive, Bias, Mask
+from .parts import CACHE_NAMES, LENGTH_NAMES
+
+# Two calls: no two letters, and no two products of letters, have the same length in both.
+FIRST_LENGTHS = {"B": 3, "r": 5, "n": 7, "t": 6, "h": 2, "w": 9, "p": 0}
+SECOND_LENGTHS = {"B": 2, "r": 6, "n": 11, "t": 5, "h": 4, "w": 13, "p": 0}
+OWN = ("heads", "rows", "window", "base", "device", "dtype")
+ARGUMENTS_BY_ROLE = {
+    **{role: USUAL_ARGUMENTS[role] for role in OWN},
+    "groups": " = H",
+    "causal": " = True",
+}
+TOKENS = ("tokens", "value", "query")
+UNNAMED_ORDERS = {1: ("n",), 2: ("r n", "H n", "n H"), 3: ("H r n", "r n H")}
+BIAS_METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)
+_BIAS = re.compile(
+    r"(?:(?:1|B|H|\(B H\)) )*(?:(?:r|n|1) n|(?:r|n) n H)|(?:(?:1|H) )*\(h w\) \(h w\)"
+)
+_MASK = re.compile(r"(?:(?:1|B|H|\(B H\)) )*(?:r|n) n(?: 1)?")
+# Also padding masks, the same for every query.
+_ROWS = re.compile(rf"{_MASK.pattern}|(?:B|\(B H\)) (?:1 )*n")
+_ADDED = re.compile(
+    r"(?:(?:1|B) )?n E|n (?:1|B) E|"
+    r"(?:(?:1|B) )?(?:E n|\(2 n(?: - 1)?\) E|[2-9]\d* E|"
+    r"E h w|(?:t )?h w E|\(h w\) E|\(h h\) E|h h E|E h h)"
+)
+HIDES_BELOW = -100.0  # an additive mask hides a key with a number below this
+OFFSETS = "(2 n - 1)"  # a row for each offset; first query and last key come first
+SIGNED = "(2 n)"  # the same, starting at -n
+TABLE_LETTERS = {"rows": "B", "width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
+IMAGES = ["B E n", "B E h w", "B 3 h w", "B h w E", "B t h w E"]
+GRIDS = re.compile(r"(grid|image|img|patch|feature|feat|spatial)_?(size|shape|sizes)|grid|hw|shape")
+IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
+# Names of the arrays from which a mask or a bias is made.
+DOCUMENTS = re.compile(r"(\w+_)?(sample|segment|seg|doc|document|sequence|seq|block|group)_?ids?")
+TIMES = re.compile(r"(time|pos|position)_ids?")
+SPANS = re.compile(r"(chunk|window|block|look|left|right|future)(_\w+)?")  # counted in tokens
+WIDTHS = re.compile(r"(dim|dimension|size|features|channels|units)$")
+SCORES = re.compile(r"((qk|attn|attention|raw)_)?(dots|sim|scores?|logits|weights)")
+Kind = TypeVar("Kind")
+
+
+def _needed(code: Code) -> list[Parameter]:
+    """Return the parameters to be filled: required ones, and lengths with default None."""
+    lengths = ("length", "keys")
+    return [
+        one
+        for one in parameters(code.call)
+        if one.required or (one.role in lengths and one.default is None)
+    ]
+
+
+def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
+    """Yield groups of argument lists: those that the names imply, else every order of letters.
+
+    ``heads``: one argument may be a number of heads, as for a bias.
+    """
+    known = _needed(code)
+    roles = [one.role for one in known]
+    keyed = bool({"keys", "key", "mask", "padding"} & set(roles)) or roles.count("length") > 1
+    keyed = keyed or any(SCORES.fullmatch(one.name) for one in known)
+    past = any(one.name in CACHE_NAMES for one in known)  # an empty cache: as many keys as queries
+    rows = "r" if keyed and not past else "n"
+    named = False  # whether the names say what each parameter is
+    for tokens in dict.fromkeys((rows, "n")):
+        told, lengths = [], 0
+        pair = {"query": rows, "key": "n"} if {"query", "key"} <= set(roles) else {}
+        pair |= {"key": "n"} if "key" in roles else {}
+        for one in known:
+            lengths += one.role == "length"
+            told.append(
+                made
+                if (made := _row_argument(one, rows))
+                else f"{one.name} = {rows if lengths == 1 else 'n'}"
+                if one.role == "length"
+                else f"{one.name} = n"
+                if one.role == "keys"
+                else f"{one.name}: B H {pair[one.role]} D"
+                if one.role in pair
+                else f"{one.name} = None"
+                if one.name in CACHE_NAMES
+                else f"{one.name}: B {tokens} E tokens"
+                if one.role in TOKENS
+                else f"{one.name}: B n keep"
+                if one.role in ("mask", "padding")
+                else f"{one.name} = D"
+                if one.role in ("width", "embed")
+                else f"{one.name}{ARGUMENTS_BY_ROLE[one.role]}"
+                if one.role in ARGUMENTS_BY_ROLE
+                else ""
+            )
+        arrays = any(": " in _row_argument(one, rows) for one in known)
+        counted = {"length", "keys", "key", "mask", "padding", *TOKENS} & set(roles)
+        if all(told) and (not known or arrays or counted):
+            yield [without_implied_roles(", ".join(told))]
+            if any(SCORES.fullmatch(one.name) for one in known):  # heads may differ from its own
+                yield [without_implied_roles(", ".join(told)).replace(": B H", ": B G")]
+            elif len(known) == 1 and roles[0] == "tokens":  # it may be scores, or words
+                scores = [f"{known[0].name}: {axes} r n tokens" for axes in ("B H", "B")]
+                yield scores if heads else [f"{known[0].name}: B n ids"]
+            if not set(TOKENS) & set(roles):
+                named = True
+                break
+    if roles[:1] == ["length"]:  # named like one length, it may be one length per row
+        more = [
+            f"{one.name} = n"
+            if one.role == "length"
+            else f"{one.name}{ARGUMENTS_BY_ROLE.get(one.role)}"
+            for one in known[1:]
+            if one.role == "length" or one.role in ARGUMENTS_BY_ROLE
+        ]
+        if len(more) == len(known) - 1:
+            yield [", ".join([f"{known[0].name}: B lengths", *more])]
+    if named:
+        return
+    free = [one for one in known if one.role not in ("device", "dtype", "rows")]
+    rest = [f"{one.name}{ARGUMENTS_BY_ROLE[one.role]}" for one in known if one not in free]
+    if any(one.role in ("embed", "width") for one in free):
+        return  # features are neither tokens nor heads
+    orders = [
+        order.split() for order in UNNAMED_ORDERS.get(len(free), ()) if heads or "H" not in order
+    ]
+    yield [
+        ", ".join([*(f"{p.name} = {c}" for p, c in zip(free, order, strict=True)), *rest])
+        for order in orders
+    ]
+    if len(free) == 1 and not free[0].role and free[0].annotation not in (int, "int"):
+        kinds = ("B n ids", "B n E tokens", "B n keep")
+        yield [", ".join([f"{free[0].name}: {axes}", *rest]) for axes in kinds]
+
+
+def _row_argument(one: Parameter, rows: str) -> str:
+    """Return an argument such as lengths, ids or scores, recognised by its name; else ""."""
+    if LENGTH_NAMES.fullmatch(one.name):
+        return f"{one.name}: B lengths"
+    if DOCUMENTS.fullmatch(one.name) or IDS.search(one.name):
+        return f"{one.name}: B n ids"
+    if TIMES.fullmatch(one.name):
+        return f"{one.name}: B n positions"
+    if SPANS.fullmatch(one.name) and not one.role:
+        return f"{one.name} = 3"
+    return f"{one.name}: B H {rows} n" if SCORES.fullmatch(one.name) else ""
+
+
+def _built(code: Code) -> Iterator[str]:
+    """Yield ``built with`` clauses that set a size of the constructor to a length of the call."""
+    owner = type(getattr(code.call, "__self__", code.call))
+    known = parameters(owner) if not inspect.isroutine(code.call) or code.module else ()
+    for one in known:
+        if one.role in ("length", "keys"):
+            yield f"built with {one.name} = n"
+        if one.role == "window" or (one.required and GRIDS.fullmatch(one.name)):
+            yield f"built with {one.name} = (h, w)"
+
+
+def _heads_clause(code: Code) -> Iterator[str]:
+    """Yield a ``built with`` clause that sets the module's number of heads to that of scores."""
+    if code.module is not None and any(SCORES.fullmatch(one.name) for one in _needed(code)):
+        for one in parameters(type(code.module)):
+            if one.role == "heads" and not one.required:
+                yield f"; built with {one.name} = H"
+
+
+def _backs(
+    code: Code, told: str, clause: str, own: str, more: Mapping[str, int]
+) -> Iterator[tuple[str, str]]:
+    """Yield the axes of each returned array, and the result as written after the arrow.
+
+    ``own``: the letter of an axis that has the same length in both calls and no length of an input.
+    Raises ``DoesNotFit``.
+    """
+    signature = parse(f"{told} -> 1{clause}")
+    letters = [c for c in signature.letters if c != "p"]
+    if any(one.kind == "lengths" for one in signature.arrays):
+        letters = list(dict.fromkeys([*letters, "n"]))  # as long as the longest row
+    areas = [(c, d) for c in letters for d in letters if (c != d or c == "h") and d != "B"]
+    names: list[dict[str, int]] = []
+    found: list[dict[str, Tensor]] = []
+    for sizes in (FIRST_LENGTHS, SECOND_LENGTHS):
+        at = {**lengths_of(signature), **sizes, **more}
+        called = runner(code, signature, whole=True)(plain_arrays(signature, at), at)
+        found.append(_arrays_in(called))
+        areas_at = {f"({c} {d})": at[c] * at[d] for c, d in areas}
+        offsets = {OFFSETS: 2 * at["n"] - 1, SIGNED: 2 * at["n"]} if "n" in letters else {}
+        offsets |= {
+            str(a): a.size({}) for one in signature.arrays for a in one.axes or () if not a.letters
+        }
+        names.append({"1": 1, **{c: at[c] for c in letters}, **areas_at, **offsets})
+    for back in (one for one in found[0] if one in found[1]):
+        shapes = [one[back].shape for one in found]
+        if len(shapes[0]) != len(shapes[1]):
+            raise DoesNotFit(f"it returned {shapes[0]}, and {shapes[1]} for other lengths")
+        axes = []
+        for pair in zip(*shapes, strict=True):
+            fits = (c for c in names[0] if (names[0][c], names[1][c]) == pair)
+            axes.append(next(fits, own if pair[0] == pair[1] and own not in letters else ""))
+            if not axes[-1]:
+                told = (
+                    f"an axis of length {pair[0]}, then {pair[1]}, matches no length of its inputs"
+                )
+                raise DoesNotFit(told)
+        yield " ".join(axes), back % " ".join(axes)
+
+
+def _arrays_in(value: Any) -> dict[str, Tensor]:
+    """Return the arrays in a result, keyed by how each is written: alone, in a tuple, a field."""
+    if isinstance(value, Tensor):
+        return {"%s": value}
+    if isinstance(value, tuple | list):
+        places = range(len(value))
+        held = {", ".join("%s" if k == i else "_" for k in places): value[i] for i in places}
+    else:
+        fields = value if isinstance(value, Mapping) else getattr(value, "__dict__", {})
+        held = {f"{{{name}: %s}}": one for name, one in fields.items()}
+    found = {one: x for one, x in held.items() if isinstance(x, Tensor) and x.dim() > 1}
+    if not found:
+        raise DoesNotFit(f"wanted a tensor back, got {type(value).__name__}")
+    return found
+
+
+def _lines(
+    code: Code, allowed: re.Pattern[str], own: str, failed: list[str]
+) -> Iterator[list[str]]:
+    """Yield groups of lines whose arguments the code accepts and whose result has allowed axes."""
+    more = {"H": heads_of(code), "G": 37, "D": 22, "E": 26}
+    clauses = (
+        [f"; {one}" for one in _built(code)] if not _needed(code) else ["", *_heads_clause(code)]
+    )
+    told_of = _arguments(code, heads=own == "H")
+    groups = [[(told, one) for told in group for one in clauses] for group in told_of]
+    groups.append([(told, "") for told in _window(code)])
+    for group in groups:
+        lines = []
+        for told, clause in group:
+            try:
+                for axes, back in _backs(code, told, clause, own, more):
+                    swapped = " n n" in f" {axes}" and ("= r" in told or " r " in told)
+                    fits = _ROWS if " lengths" in told and allowed is _MASK else allowed
+                    spent = "= H" in told and "H" not in axes  # not a number of heads after all
+                    if swapped or spent or not fits.fullmatch(axes) or axes.count("H") > 1:
+                        failed.append(f"called with ({told}), it returned {axes}")
+                        continue
+                    lines.append(f"{told} -> {back}{clause}".strip())
+            except Exception as error:  # noqa: BLE001 (the code may raise anything)
+                failed.append(f"called with ({told}): {describe_call_error(code, error)}")
+        if lines:
+            yield lines
+
+
+def _window(code: Code) -> Iterator[str]:
+    """Yield arguments for the sizes of a window, as a tuple or separately."""
+    known = [one.name for one in _needed(code)]
+    if len(known) == 1:
+        yield f"{known[0]} = (h, w)"
+    if len(known) == 2:
+        yield f"{known[0]} = h, {known[1]} = w"
+
+
+def _methods(code: Code) -> Iterator[str]:
+    """Yield the methods whose names suggest a bias, then "" for the object itself."""
+    if not inspect.isroutine(code.call):
+        named = [
+            name
+            for name in dir(type(code.call))
+            if BIAS_METHODS.search(name)
+            and not hasattr(nn.Module, name)
+            and not name.startswith("_")
+            and inspect.isroutine(getattr(code.call, name, None))
+        ]
+        yield from sorted(named, key=lambda name: "compute" not in name)
+    yield ""
+
+
+def _first(
+    groups: Iterable[list[str]],
+    tried: Callable[[Code, str], Fit[Kind]],
+    code: Code,
+    failed: list[str],
+) -> Kind | None:
+    """Return what the best line of the first fitting group makes; None if no line fits.
+
+    Each line is tried on a fresh build, so that a wrong call leaves nothing behind for the right
+    one.  Raises ``Ambiguous``.
+    """
+    left = iter(groups)
+
+    def rest() -> Iterator[Fit[Kind]]:
+        for group in left:
+            yield from fitting(group, lambda line: tried(code.again(), line), code, {})
+
+    for group in left:
+        why: dict[str, str] = {}
+        found = fitting(group, lambda line: tried(code.again(), line), code, why)
+        failed[:0] = why.values()  # a line that can be called explains more than one that cannot
+        if found:
+            chosen = best(found, code.name)
+            return replace(chosen.way, others=alternatives(found, chosen, rest))  # type: ignore[type-var]
+    return None
+
+
+def fit_bias(code: Code) -> Bias:
+    """Return a bias by the line that fits.  Raises ``DoesNotFit`` and ``Ambiguous``."""
+    hidden = getattr(code.call, "has_relative_attention_bias", True) is False
+    built = "; built with has_relative_attention_bias = True" * hidden
+    failed: list[str] = []
+    for method in _methods(code):
+        clauses = f"; method {method}" * bool(method) + built
+        try:
+            one = as_described(code, parse(f"-> 1{clauses}"))
+            tried = partial(_fit_bias_line, clauses)
+            found = _first(_lines(one, _BIAS, "H", failed), tried, one, failed)
+        except Ambiguous:
+            raise
+        except DoesNotFit as error:
+            failed.append(str(error))
+            continue
+        if found is not None:
+            return found
+    if hasattr(code.call, "relative_position_bias_table"):
+        return table_of_window(code)
+    raise DoesNotFit(
+        failed[0] if failed else "none of its parameters is a number of queries or keys"
+    )
+
+
+def _fit_bias_line(clauses: str, code: Code, line: str) -> Fit[Bias]:
+    """Fit a line as a bias; for a window, whole numbers are the index into a table."""
+    numbers = _value(code, line)
+    if line.partition(";")[0].endswith(" H") and _is_width(code, numbers.shape[-1]):
+        raise DoesNotFit(f"called as {line}, it returns features for each offset, not heads")
+    whole = not numbers.is_floating_point()
+    if whole and "(h w)" not in line:
+        raise DoesNotFit(f"wanted numbers to add, got {numbers.dtype}")
+    given = parse(f"{_ended(_placed(code, line), 'index' * whole)}{clauses}")
+    subject = bias(code, given, guessed=True)
+    square = subject.bias(6, 6) if subject.bias is not None else torch.zeros(2, 2)
+    along = torch.equal(square[..., 1:, 1:], square[..., :-1, :-1]) and bool(square.any())
+    if " r n tokens" in line and not along:
+        raise DoesNotFit(
+            f"called as {line}, it returns a number for each position, not for each offset"
+        )
+    if subject.bias is not None and _decays(square):
+        raise DoesNotFit(
+            f"called as {line}, it returns factors of weights, 0 for later keys, and "
+            f"not a bias that is added to scores"
+        )
+    seen = (
+        subject.bias(3, 7)
+        if subject.bias is not None
+        else subject.window(2, 3)
+        if subject.window is not None
+        else subject.index((2, 3))
+        if subject.index is not None
+        else torch.zeros(())
+    )
+    return Fit(str(given), subject, seen, ())
+
+
+def _is_width(code: Code, size: int) -> bool:
+    """Whether the code was built with this number of features rather than of heads."""
+    names = [name.lower() for name, built in code.built.items() if built == size]
+    return any(role_of(one) in ("embed", "width") or WIDTHS.search(one) for one in names) and not (
+        any("head" in one for one in names)
+    )
+
+
+def _decays(square: Tensor) -> bool:
+    """Whether the entries are in (0, 1] up to each query and 0 after it."""
+    late = torch.ones(square.shape[-2:], dtype=torch.bool).triu(1)
+    here = square[..., ~late]
+    return not bool(square[..., late].any()) and bool(((here > 0) & (here <= 1)).all())
+
+
+def _ended(line: str, kind: str) -> str:
+    """Return the line with this kind for its result."""
+    call = parse(line)
+    back = tuple(replace(one, kind=kind) if one.axes else one for one in call.results)
+    return str(replace(call, results=back))
+
+
+def _value(code: Code, line: str) -> Tensor:
+    signature = parse(line)
+    more = {"H": heads_of(code), "G": 37, "D": 22, "E": 26}
+    lengths = {**FIRST_LENGTHS, **more}
+    found: Tensor = next(
+        iter(runner(code, signature)(plain_arrays(signature, lengths), lengths).values())
+    )
+    return found
+
+
+def _placed(code: Code, line: str) -> str:
+    """Return the line, with the position of the first query if the code needs it to be right."""
+    left = missing_start(code, parse(line))
+    return line.replace(" ->", f", {left} = (n - r) ->") if left else line
+
+
+def fit_mask(code: Code) -> Mask:
+    """Return a mask by the line that fits.  Raises ``DoesNotFit`` and ``Ambiguous``."""
+    failed: list[str] = []
+    found = _first(_lines(code, _MASK, "1", failed), _fit_mask_line, code, failed)
+    if found is not None:
+        return found
+    raise DoesNotFit(
+        failed[0] if failed else "none of its parameters is a number of queries or keys"
+    )
+
+
+def _fit_mask_line(code: Code, line: str) -> Fit[Mask]:
+    """Fit a line as a mask, and tell what True means from the fact that a query sees itself.
+
+    Numbers that are all 0 or 1 are read as booleans; a mask of zeros only is additive and hides
+    nothing.
+    """
+    plain = mask(code, parse(line)).mask
+    square = plain(6, 6)
+    truth = square.dtype == torch.bool or (
+        bool(((square == 0) | (square == 1)).all()) and bool(square.any())
+    )
+    own = bool(square.diagonal(dim1=-2, dim2=-1).any())
+    kind = "add" if not truth else "keep" if own else "hide"
+    if kind == "add" and bool(((square != 0) & (square > HIDES_BELOW)).any()):
+        raise DoesNotFit(
+            f"called as {line}, it returns numbers that hide nothing when they are added"
+        )
+    signature = parse(_ended(line, kind))
+    return Fit(str(signature), mask(code, signature, guessed=True), plain(3, 7).double(), ())
+
+
+def fit_additive(code: Code) -> Additive:
+    """Return an additive encoding by the line that fits.
+
+    Raises ``DoesNotFit`` and ``Ambiguous``.
+    """
+    failed: list[str] = []
+    lines: list[str] = []
+    clauses = [f"; {one}" for one in _built(code)] if not _tokens_or_lengths(code) else [""]
+    for told, clause in product(_additive_lines(code), clauses):
+        for width in widths(code):
+            before = len(lines)
+            try:
+                for axes, back in _backs(code, told, clause, "E", {"E": width}):
+                    if _ADDED.fullmatch(axes):
+                        lines.append(f"{told} -> {back}{clause}".strip())
+                    else:
+                        failed.append(f"called with ({told}), it returned {axes}")
+            except Exception as error:  # noqa: BLE001 (the code may raise anything)
+                failed.append(f"called with ({told}): {describe_call_error(code, error)}")
+            if len(lines) > before:
+                break
+    ids, real = ([one for one in lines if kind in one] for kind in (" ids", " coordinates"))
+    plain = [one for one in lines if one not in (*ids, *real)]
+    groups = [plain, ids, [] if any(map(_maps_tokens, plain)) else real]
+    most = f" = {CAPACITY}"
+    groups = [[x for x in g if (most in x) == there] for g in groups for there in (True, False)]
+    try:
+        found = _first(groups, _fit_additive_line, code, failed)
+    except Ambiguous as error:
+        if len({one.partition(" -> ")[0] for one in lines}) < len(lines):
+            raise DoesNotFit(f"one call returns several tables: {error}") from None
+        raise
+    if found is not None:
+        return found
+    raise DoesNotFit(failed[0] if failed else "it takes no tokens, no positions and no length")
+
+
+def _maps_tokens(line: str) -> bool:
+    """Whether sequences of tokens go in and come back: then the input is not coordinates."""
+    call = parse(line)
+    first, back = call.arrays[:1], [one for one in call.results if one.axes is not None]
+    return bool(first) and first[0].axes == back[0].axes and {"B", "n", "E"} == set(back[0].letters)
+
+
+def _tokens_or_lengths(code: Code) -> list[Parameter]:
+    """Return the parameters to fill: required ones and positions; if there are none, those of ids.
+
+    A function that needs no tokens, positions or length is also given its first optional length.
+    """
+    known = parameters(code.call)
+    needed = [one for one in known if one.required or one.role == "positions"]
+    counting = {"tokens", "value", "query", "positions", "length", "keys"}
+    if needed and code.module is None and not counting & {one.role for one in needed}:
+        needed += [one for one in known if one.role == "length" and not one.required][:1]
+    return needed or [one for one in known if IDS.search(one.name)]
+
+
+def _additive_lines(code: Code) -> Iterator[str]:
+    """Yield argument lists for code that adds or makes a table, guided by axes in the source."""
+    hinted = order_in(code.text)[:1]
+    orders = {"b": ["B n E"], "t": ["n B E", "B n E"]}.get(hinted, ["B n E", "n B E"])
+    held = code.module.parameters() if code.module is not None else ()
+    fixed = [one.shape[-2] for one in held if one.dim() > 1 and 2 < one.shape[-2] <= LONGEST]
+    orders += ["n E", *IMAGES, *(f"B {n} E" for n in dict.fromkeys(fixed))]
+    choices: list[list[str]] = []
+    needed = _tokens_or_lengths(code)
+    sides = next((pair for pair in SIDES if set(pair) <= {one.name for one in needed}), ())
+    counting = ("positions", "length", *TOKENS)  # if one is a capacity, another gives the count
+    counted = any(one.role in counting and not one.is_capacity for one in needed)
+    for k, one in enumerate(needed):
+        tokens = [f"{one.name}: {axes} tokens" for axes in orders]
+        rows = ("n", "B n", "1 n", "B n 1", "n 1")
+        places = [f"{one.name}: {axes} positions" for axes in rows]
+        if one.name in sides:
+            choices.append([f"{one.name} = {'hw'[sides.index(one.name)]}"])
+        elif GRIDS.fullmatch(one.name) or (
+            one.name == "size" and "tuple" in str(one.annotation).lower()
+        ):
+            choices.append([f"{one.name} = {sizes}" for sizes in ("(h, w)", "h")])
+        elif IDS.search(one.name):
+            choices.append([f"{one.name}: B n ids"])
+        elif one.role in ("tokens", "value", "query"):
+            ids = [f"{one.name}: {axes} ids" for axes in ("B n", "n B")]
+            times = [f"{one.name}: {axes} coordinates" for axes in ("n", "B n", "n 1")]
+            wide = all(x is one or x.role in ("embed", "width") for x in needed)
+            ids *= len(needed) == 1  # code that is told a number of features takes no ids
+            choices.append([*tokens, *ids, *times] if wide else tokens)
+        elif one.role == "positions":
+            choices.append(places)
+        elif one.role in ("mask", "padding"):
+            choices.append([f"{one.name}: B n {kind}" for kind in ("keep", "hide")])
+        elif one.role in TABLE_LETTERS:
+            most = [str(CAPACITY)] if one.is_capacity and counted else []
+            choices.append([f"{one.name} = {told}" for told in (*most, TABLE_LETTERS[one.role])])
+        elif one.role in ARGUMENTS_BY_ROLE:
+            choices.append([f"{one.name}{ARGUMENTS_BY_ROLE[one.role]}"])
+        elif k == 0:
+            choices.append(tokens)
+        else:
+            raise DoesNotFit(f"it needs {one.name!r}, and its name does not say what that is")
+    for chosen in product(*choices):
+        yield without_implied_roles(", ".join(chosen))
+
+
+def _require_rows(code: Code, subject: Additive) -> None:
+    """Refuse a line that fits only if tokens are fewer than features: its axes are swapped."""
+    sides = {subject.width, *(n for n in code.built.values() if type(n) is int and n == SIZES["E"])}
+    wide = max(subject.width, *sides, *widths(code)) + 3
+    for rows, tokens in ((1, wide), (wide, 3)):
+        try:
+            subject.added(torch.zeros(rows, tokens, subject.width))
+        except SignatureError as error:
+            if rows > 1 or subject.most in sides:
+                raise DoesNotFit(f"with {rows} rows of {tokens} tokens, {error}") from None
+        except Exception:  # noqa: BLE001 (the table may be shorter)
+            pass
+
+
+def _fit_additive_line(code: Code, line: str) -> Fit[Additive]:
+    """Fit a line as an additive encoding; best if each token, or place of a grid, has its own row.
+
+    Code that takes an image accepts its axes in any order, but a table that does not change along
+    an axis was read along the axis of channels.
+    """
+    subject = additive(code, parse(line), guessed=True)
+    _require_rows(code, subject)
+    made = subject.added(torch.zeros(3, 5, subject.width))
+    if not bool(made.any()):
+        raise DoesNotFit(f"called as {line}, it adds nothing")
+    if torch.equal(made[:, 0], 0 * made[:, 0]) and torch.equal(made[:, 2], 2 * made[:, 1]):
+        raise DoesNotFit(
+            f"called as {line}, it returns angles, position times frequency, of which "
+            f"other code takes cosines and sines, not a table that is added"
+        )
+    alike = torch.equal(made[0], made[1])
+    apart = bool((made[:, 1:] != made[:, :1]).any()) and alike
+    guessed = ": n B E" in line and order_in(code.text)[:1] != "t"  # else it is a fault of the code
+    if guessed and not alike and torch.equal(made, made[:, :1].expand_as(made)):
+        raise DoesNotFit(
+            f"called as {line}, positions differ between rows of the batch and not between "
+            "tokens: tokens lie along another axis"
+        )
+    if not apart and any(role(one) == "ids" for one in parse(line).arrays):
+        raise DoesNotFit(
+            f"called as {line}, it returns the same row for an id at every position: it "
+            f"embeds tokens, not positions"
+        )
+    return Fit(str(parse(line)), subject, made, (apart, _along_every_side(subject)))
+
+
+def _along_every_side(subject: Additive) -> bool:
+    """Whether the table of a grid changes with each step along each of its axes."""
+    if subject.grid is None:
+        return True
+    try:
+        table = subject.grid((3,) * subject.axes)
+    except Exception:  # noqa: BLE001 (a grid may have to be of other sizes)
+        return True
+    return all(bool((table.diff(dim=k) != 0).any()) for k in range(subject.axes))

@@ -1,0 +1,451 @@
+"""Guess how layers, and attention with its own projections, are called.
+
+The guess is a line of the signature language for tokens, tables, masks and steps; its results are
+inferred from the shapes of one call.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import product
+
+import torch
+from torch import Tensor, nn
+
+from ..calls.fitting import (
+    Alternatives,
+    letters_of,
+    numbers_of,
+    require_numbers,
+    without_implied_roles,
+)
+from ..calls.meaning import require_meaning
+from ..calls.roles import ROTATED, SIZES, describe_call_error, role
+from ..calls.table_makers import sources
+from ..calls.tables import code_named
+from ..calls.token_axes import TOKENS, token_axis, with_one_length
+from ..calls.tokens import OnTokens, widths_of_tokens
+from ..code import Code, DoesNotFit, common_prefix
+from ..loading.names import INDEX, Parameter, order_in, parameters
+from ..loading.pretrained import sections_of
+from ..loading.program import Program
+from ..signatures.grammar import parse
+from .parts import BOUND_NAMES, counts_of, further_arguments, with_result
+from .steps import MIN_TOKENS, rows_of_caches, stepped
+from .token_masks import masked, with_possible_masks
+
+QKV = ("query", "key", "value")
+CONTEXTS = re.compile(
+    r"context|memory|cond(itioning)?|source|latents|(x_|inputs?_)?kv|image_embeds|"
+    r"(enc|encoder|cross|key_value|kv)_(out|outputs?|inputs?|states|hidden_states|embeds)"
+)  # names of tokens of another kind
+ORDERS = (
+    "B n E",
+    "n B E",
+    "n E",
+    "B C h w",
+    "B (n n) E",
+    *(f"B ({m} n) E" for m in (4, 8, 16, 64)),
+    "B h w E",
+    "B E n",
+    *(f"B E ({m} n)" for m in (4, 16, 32)),
+    "V n B E",
+    "n V B E",
+)
+# Calls with rows, or columns, of a grid as a batch, if they are independent.
+INDEPENDENT_SIDES = {"B h w E": ("B V n E", "B n V E")}
+SHAPE_ERROR = "mat1 and mat2 shapes cannot be multiplied"  # tokens are not as wide as a matrix
+MAX_TOKENS = 1024  # of a call with a fixed number of tokens
+ROWS = ("1 n D", "n D", "B n D", "1 n D/2", "n D/2")
+IN_ONE = ("n D/2 cis", "n D/2 2 cos_sin", "n D/2 angles")
+OFFSETS = ("1 (2 n - 1) E", "(2 n - 1) 1 E", "(2 n - 1) E", "n 1 E")
+Part = tuple[str, str]  # an input beside the tokens, and the clause that makes it
+
+
+def tokens_line(
+    code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, keeps: bool
+) -> tuple[str, Alternatives]:
+    """Return a line that fits the code on tokens, and the other lines that fit.
+
+    ``keeps``: the number of features must be preserved.  Positions with a default are passed only
+    if the call fails without them.  Raises ``DoesNotFit``.
+    """
+    # required numbers, such as the index of a layer, come last
+    numbers = {p.name for p in known if p.required and (p.is_number or INDEX.fullmatch(p.name))}
+    known = tuple(sorted(known, key=lambda p: p.name in numbers))
+    if len(known) > 1 and known[1].required and known[1].role in ("", "query"):
+        known = known[1::-1] + known[2:] if CONTEXTS.fullmatch(known[0].name) else known
+    placed = tuple(replace(p, required=p.required or p.role == "positions") for p in known)
+    for one in (known, placed) if placed != known else (known,):
+        fits = _fits(code, one, failed, keeps=keeps)
+        line, embed = next(fits, ("", 0))
+        if line:
+            return line, Alternatives((), partial(_other_readings, code, line, embed, fits))
+    raise DoesNotFit(
+        failed.get("", failed.get("beside", "no known form of a call fits its parameters"))
+    )
+
+
+def _other_readings(
+    code: Code, line: str, embed: int, fits: Iterator[tuple[str, int]]
+) -> Iterator[str]:
+    """Yield the other lines that fit, with at least these letters, and give other numbers.
+
+    None if the source itself unpacks the axes.  Lines for fixed numbers of tokens are left out, and
+    so are lines under which no token reads another, since they satisfy every law.
+    """
+    if order_in(code.text, written=False) or token_axis(parse(line)) != TOKENS:
+        return
+    x = torch.randn(3, 6, embed, generator=torch.Generator().manual_seed(6))
+    plain = OnTokens(code.again(), parse(line))(x)
+    for other, wide in fits:
+        call = parse(other)
+        if wide != embed or token_axis(call) != TOKENS or not letters_of(line) <= letters_of(other):
+            continue
+        with suppress(Exception):  # the code may raise anything
+            found = OnTokens(code.again(), call)(x)
+            same = found.shape == plain.shape and torch.allclose(found, plain, atol=1e-3)
+            if not same and _mixes(code, other, embed):
+                yield other
+
+
+def _fits(
+    code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, keeps: bool
+) -> Iterator[tuple[str, int]]:
+    """Yield the lines that fit, with the features of a token.
+
+    A line in which no token reads another, or equal rows differ, comes only if no other fits.
+    Raises ``DoesNotFit``.
+    """
+    if not known:
+        raise DoesNotFit("it takes no argument")
+    alone: tuple[str, int] | None = None  # used if no other fits
+    whole = False
+    for text, masks in with_possible_masks(_texts(code, known, failed), known, code.text):
+        for embed in widths_of_tokens(code):
+            spare = code.again()  # for first tries: copying for each would dominate the time
+            parts = [part for part in _parts(code, known, embed) if not _is_given(part, text)]
+            for part, mask in product(parts, masks):
+                line, why = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
+                if SHAPE_ERROR in why:
+                    break  # for every part beside the tokens
+                if line and (rows := _of_rows(code, line, text, embed)) != text:
+                    line, _ = _tried(code, spare, f"{rows}{mask}", part, embed, {}, keeps=keeps)
+                alike = bool(line) and _rows_agree(code, line, embed)
+                if alike and (not keeps or _mixes(code, line, embed)):
+                    whole = True
+                    yield stepped(code, masked(code, line, known, embed), known, embed), embed
+                # unequal rows are a fault of code with rows first, else a sign of wrong axes
+                elif (
+                    line
+                    and (alike or ": n B E" not in line or _tokens_first(code))
+                    and (alone is None or _reads_context(line) > _reads_context(alone[0]))
+                ):
+                    alone = line, embed
+    if alone is not None and not whole:
+        line, embed = alone
+        yield stepped(code, masked(code, line, known, embed), known, embed), embed
+
+
+def _texts(code: Code, known: tuple[Parameter, ...], failed: dict[str, str]) -> list[str]:
+    """Return the lines to try, with the numbers that the code is to be given."""
+    numbers, texts = numbers_of(code), []
+    for text in _tokens_lines(code, known, failed):
+        try:
+            require_numbers(text, numbers)
+        except DoesNotFit as error:
+            failed.setdefault("", str(error))
+        else:
+            texts.append(text)
+    return texts
+
+
+def _reads_context(line: str) -> bool:
+    """Whether tokens read a context, which explains that they do not read one another."""
+    return bool(with_one_length(parse(line))[1])
+
+
+def _of_rows(code: Code, line: str, text: str, embed: int) -> str:
+    """Return the text with rows or columns as batch axes, if tokens of a grid stay in theirs."""
+    grid = next((one for one in INDEPENDENT_SIDES if f": {one}" in text), "")
+    if not grid:
+        return text
+    on = OnTokens(code.again(), parse(line))
+    x = torch.randn(1, 12, embed, generator=torch.Generator().manual_seed(5))
+    other = x.clone()
+    other[:, 0] = x[:, 0].flip(-1)
+    moved = (on(other) != on(x)).any(-1).reshape(3, 4)
+    for axis, rows in enumerate(INDEPENDENT_SIDES[grid]):
+        if not bool(moved.narrow(axis, 1, 2).any()) and int(moved.sum()) > 1:
+            return text.replace(f": {grid}", f": {rows}")
+    return text
+
+
+def _mixes(code: Code, line: str, embed: int) -> bool:
+    """Whether a token reads another; attention does, unless the axes are wrong."""
+    on = OnTokens(code.again(), parse(line))
+    x = _drawn(on, 2, 6, embed, seed=5)
+    plain = on(x)
+    for at in (0, -1):
+        other = x.clone()
+        other[:, at] = x[:, at].flip(-1)
+        moved = (on(other) - plain).abs() > 1e-4 * plain.abs().amax()
+        moved[:, at] = False
+        if bool(moved.any()):
+            return True
+    return bool(plain.isnan().any())
+
+
+def _drawn(on: OnTokens, rows: int, count: int, embed: int, *, seed: int) -> Tensor:
+    """Draw tokens (B, T, E), at most as many as the code takes; one row if it has no batch."""
+    count = count if on.whole.letters else min(count, on.whole.size({}) - 1)
+    x = torch.randn(rows, count, embed, generator=torch.Generator().manual_seed(seed))
+    return x[:1] if "B" not in on.tokens.letters else x
+
+
+def _rows_agree(code: Code, line: str, embed: int) -> bool:
+    """Whether equal rows give equal results; with swapped axes, rows have positions."""
+    on = OnTokens(code.again(), parse(line))
+    x = _drawn(on, 1, 6, embed, seed=5)
+    found = on(x if "B" not in on.tokens.letters else x.repeat(3, 1, 1))
+    return not bool(found.isnan().all()) and torch.allclose(
+        found, found[:1].expand_as(found), rtol=1e-3, atol=1e-5, equal_nan=True
+    )
+
+
+def _tried(
+    code: Code,
+    spare: Code,
+    text: str,
+    part: Part,
+    embed: int,
+    failed: dict[str, str],
+    *,
+    keeps: bool,
+) -> tuple[str, str]:
+    """Return the line with tables and results, "" if it does not fit, and the error of the code."""
+    try:
+        return _on_tokens(code, spare, text, part, embed, keeps=keeps), ""
+    except DoesNotFit as error:
+        failed.setdefault("", str(error))
+        return "", ""
+    except Exception as error:  # noqa: BLE001 (the code may raise anything)
+        failed.setdefault(
+            "", f"called with tokens (B, T, {embed}): {describe_call_error(code, error)}"
+        )
+        return "", str(error)
+
+
+def _is_given(part: Part, text: str) -> bool:
+    """Whether the text already passes something that a part passes."""
+    given = parse(f"{part[0]} -> 1").arguments if part[0] else ()
+    return any(re.search(rf"\b{one.name}: ", text) for one in given)
+
+
+def _tokens_lines(
+    code: Code, known: tuple[Parameter, ...], failed: dict[str, str]
+) -> Iterator[str]:
+    roles = [one.role for one in known[:3]]
+    needed = [one for one in known if one.required and not one.is_number]
+    three = roles == [*QKV] or len(needed) == 3
+    second = known[1] if len(known) > 1 else None
+    two = (
+        second is not None
+        and (second.required or second.default is None)
+        and (
+            second.role in ("key", "value", "tokens")
+            or (second.required and bool(CONTEXTS.fullmatch(second.name)))
+        )
+    )
+    packed = any(one.required and BOUND_NAMES.fullmatch(one.name) for one in known)
+    orders = (
+        ("(B n) E",)
+        if packed
+        else ("n B E",)
+        if _tokens_first(code)
+        else (*_of_fixed_length(code), *ORDERS, *rows_of_caches(code))
+    )
+    for count in (3, 2, 1) if three else (1, 2) if two else (1,):
+        taken = known[:count]
+        # queries and keys passed separately are not images, and their other axes are heads
+        given_so = [x for x in orders if count == 1 or not {"h", "V"} & {*x.split()}]
+        for counted, x in product(counts_of(known), given_so):
+            given = ", ".join(
+                f"{one.name}: {x}" + ("" if one.role in ROTATED else " tokens") for one in taken
+            )
+            try:
+                own = {one.name for one in taken}
+                more = further_arguments(code, known, own, square=True, counted=counted)
+            except DoesNotFit as error:
+                failed.setdefault("beside", str(error))  # reported if no fuller form says more
+                continue
+            more = more.replace("<x>", x)
+            yield from dict.fromkeys(
+                given + more.replace(": B n positions", places)
+                for places in (": B n positions", ": n positions")
+            )
+    yield from _with_context(code, known)
+
+
+def _of_fixed_length(code: Code) -> list[str]:
+    """Return lines for the fixed numbers of tokens for which code holds an index of pairs.
+
+    Zeros and ones are a mask instead, of which code uses the first rows.
+    """
+    held = code.module.buffers() if code.module is not None else ()
+    found = [
+        x.shape[-1]
+        for x in held
+        if x.dim() > 1
+        and not x.is_floating_point()
+        and x.shape[-1] == x.shape[-2]
+        and bool((x > 1).any())
+    ]
+    return [f"B {n} E" for n in dict.fromkeys(found) if MIN_TOKENS < n <= MAX_TOKENS]
+
+
+def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:
+    """Yield lines of tokens and a context of another length, with the widths of linear maps.
+
+    None if no parameter that follows the first is named like one.
+    """
+    context = next((one for one in known[1:4] if CONTEXTS.fullmatch(one.name)), None)
+    if context is None:
+        return
+    wide = {
+        m.in_features for m in getattr(code.module, "modules", tuple)() if isinstance(m, nn.Linear)
+    }
+    tokens = known[0]
+    try:
+        more = further_arguments(code, known, {tokens.name, context.name}, square=True)
+    except DoesNotFit:
+        return
+    for features in ("E", *map(str, sorted(wide))):
+        given = f"{tokens.name}: B r E tokens, {context.name}: B n {features} tokens"
+        yield given + more.replace("<x>", "B r E")
+
+
+def _tokens_first(code: Code) -> bool:
+    """Whether tokens come before rows, by an attribute of the module or by its source."""
+    own = getattr(code.module, "batch_first", None)
+    if own is not None:
+        return not own
+    inner = getattr(getattr(code.module, "self_attn", None), "batch_first", None)
+    if inner is not None and type(code.module).__module__.startswith("torch."):
+        return not inner
+    return order_in(code.text).startswith("t")
+
+
+def _on_tokens(code: Code, spare: Code, text: str, part: Part, embed: int, *, keeps: bool) -> str:
+    """Return the line with tables and results, for the code as it was built.
+
+    ``spare``, a copy that other calls may have changed, is called first.  Raises ``DoesNotFit``.
+    """
+    given, made = part
+    for one in parse(f"{given} -> 1").arguments if given else ():
+        text = text.replace(f", {one.name} = None", "")
+    text += f", {given}" if given else ""
+    on = OnTokens(spare, parse(f"{text} -> 1{made}"))
+    x = _drawn(on, 3, 11, embed, seed=2)
+    arrays, lengths = on.given(x)
+    whole = with_result(text, on.program.called(arrays, lengths), lengths, pooled=True) + made
+    on = OnTokens(code.again(), parse(whole))
+    out = on(x)
+    for rows, count in ((2, 7), (3, 10)):
+        # code for squares, or multiples, or a cache may take the first numbers by chance
+        on(x[:rows, :count].contiguous())
+    if out.shape[:2] != x.shape[:2] or (keeps and out.shape != x.shape):
+        raise DoesNotFit(f"wanted shape {tuple(x.shape)}, got {tuple(out.shape)}")
+    arrays, lengths = on.given(x / embed**0.5)  # norms near 1: softmax stays spread over the tokens
+    packed = any(role(one) == "bounds" for one in on.line.arrays)
+    require_meaning(on.program.run, arrays, on.line, lengths, "" if packed else "B")
+    return whole
+
+
+def _parts(code: Code, known: tuple[Parameter, ...], embed: int) -> Iterator[Part]:
+    """Yield what may be passed beside the tokens: tables, nothing, or an encoding of offsets."""
+    pair = next((one for one in known if one.role == "pair"), None)
+    cos, sin = (next((one for one in known if one.role == r), None) for r in ("cos", "sin"))
+    if pair is not None:
+        yield from _tables(code, pair, embed)
+    if cos is not None and sin is not None:
+        two = f"{cos.name}: {{0}} cos, {sin.name}: {{0}} sin"
+        yield from _in_two_tables(code, two, ("cos", "sin"), known)
+    freqs = next((one for one in known if one.role == "freqs" and one.required), None)
+    if freqs is not None:
+        yield from _in_one_table(code, freqs, known)
+    yield "", ""
+    if pair is not None and pair.required:
+        yield from _in_two_tables(code, f"{pair.name} = (cos: {{0}}, sin: {{0}})", (), known)
+        yield from ((f"{pair.name}: {axes} offsets", "") for axes in OFFSETS)
+
+
+def _in_two_tables(
+    code: Code, given: str, needs: tuple[str, ...], known: tuple[Parameter, ...]
+) -> Iterator[Part]:
+    """Yield tables of cosines and of sines in the axes of ``given``, made by the file or here.
+
+    The axes of the file's own tables are tried first.
+    """
+    width = OnTokens(code, parse("x: B n E -> x")).rotated
+    beside = sources(replace(code, options=replace(code.options, width=width)))
+    made = [one for one in beside if one.kind == "pair"]
+    for row in dict.fromkeys([*(one.axes.replace("m", "n") for one in made), *ROWS]):
+        said = given.format(row)
+        own = (one for one in made if one.suits(f"{said} -> 1"))
+        yield from (
+            (without_implied_roles(said), f"; {one.table_clause(needs, known)}") for one in own
+        )
+        yield without_implied_roles(said), ""
+
+
+def _in_one_table(code: Code, freqs: Parameter, known: tuple[Parameter, ...]) -> Iterator[Part]:
+    """Yield a single table for all pairs: made by code of the file, else here."""
+    width = OnTokens(code, parse("x: B n E -> x")).rotated
+    for made in sources(replace(code, options=replace(code.options, width=width))):
+        if kind := made.holds:
+            axes = made.axes.replace("m", "n")
+            yield (
+                without_implied_roles(f"{freqs.name}: {axes} {kind}"),
+                f"; {made.table_clause(('freqs',), known)}",
+            )
+    yield from ((f"{freqs.name}: {axes}", "") for axes in IN_ONE)
+
+
+def _tables(code: Code, one: Parameter, embed: int) -> Iterator[tuple[str, str]]:
+    """Yield the cos and sin of a layer, made by a rotary module of its file."""
+    prefix = type(code.module).__name__
+    named = [
+        (name, thing)
+        for name, thing in code.space.items()
+        if name.endswith("RotaryEmbedding")
+        and inspect.isclass(thing)
+        and issubclass(thing, nn.Module)
+    ]
+    for name, _ in sorted(named, key=lambda pair: -common_prefix(pair[0], prefix)):
+        try:
+            made = code_named(code, name, SIZES["D"])
+            axes = f"{len(sections_of(made.call))} 1 n" if sections_of(made.call) else "1 n"
+            kind = getattr(code.module, "layer_type", None)
+            more = made.options.arguments.get("layer_type")
+            of_type = f", layer_type = {str(kind or more)!r}" if more else ""
+            x, at = (parameter.name for parameter in parameters(made.call)[:2])
+            call = parse(f"{x}: 1 n E, {at}: {axes} positions{of_type} -> 1")
+            lengths = {"n": 7, "E": embed}
+            arrays = {x: torch.zeros(1, 7, embed)}
+            arrays[at] = torch.arange(7).expand(call.arrays[1].shape(lengths))
+            cos, _ = Program(made.call, call, name).called(arrays, lengths)
+        except Exception:  # noqa: BLE001 (other code of the file may make no such table)
+            continue
+        first = "".join(f"{size} " for size in cos.shape[:-3])
+        wide = f"n {cos.shape[-1]}"
+        given = str(call).partition(" -> ")[0]
+        yield (
+            f"{one.name} = (cos: {first}B {wide}, sin: {first}B {wide})",
+            f"; cos, sin from {name}({given} -> {first}1 {wide}, {first}1 {wide})",
+        )

@@ -1,0 +1,1 @@
+"""How code of each kind is called by a given signature."""

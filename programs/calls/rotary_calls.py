@@ -1,0 +1,405 @@
+"""Rotary code as a call on vectors (B, H, T, D) at positions (B, T)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isqrt
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..code import Code
+from ..signatures.layout import (
+    Label,
+    at_offsets,
+    at_start,
+    in_grid,
+    labels,
+    laid_out,
+    read_back,
+    rotating,
+)
+from ..signatures.signature import Argument, Axis, Signature, SignatureError, Source
+from .meaning import require_meaning
+from .roles import (
+    PLACES,
+    ROTATED,
+    SIZES,
+    TABLES,
+    bounds,
+    lengths_of,
+    result_axes,
+    result_names,
+    role,
+    runner,
+)
+from .tables import TableMaker, code_named, of_grid, places_of_table, rows_needed, tables
+from .token_axes import TOKENS
+
+HEAD = ("B", "H", "n", "D")
+INDEPENDENT_AXES = "BHGn"  # each vector is rotated independently
+START = "p"  # the letter of the position of the first token
+EXTRA_ROWS = 3  # rows beyond the tokens
+
+
+def flattened_grid(signature: Signature) -> Signature:
+    """Return the call with n for queries, and for the places of a grid on a single axis.
+
+    >>> from ..signatures.grammar import parse
+    >>> str(flattened_grid(parse("x: B (h w) H D, cos: (h w) D -> x")))
+    'x: B n H D, cos: n D -> x'
+    """
+
+    def other(one: Argument) -> Argument:
+        rows = (("h", "w"), ("r",))  # there are as many queries as keys
+        axes = tuple(TOKENS if axis.split in rows else axis for axis in one.axes or ())
+        inner = tuple(map(other, one.parts))
+        return replace(one, axes=None if one.axes is None else axes, parts=inner)
+
+    given, back = (tuple(map(other, part)) for part in (signature.arguments, signature.results))
+    return replace(signature, arguments=given, results=back)
+
+
+def _by_token(signature: Signature) -> Signature:
+    """Return the call with a row per token in tables of m rows, if nothing selects rows.
+
+    Code that is given no positions uses the first rows, or the last: with as many rows as tokens,
+    all.
+
+    >>> from ..signatures.grammar import parse
+    >>> str(_by_token(parse("q: B H n D, cos: 1 1 m D, sin: 1 1 m D -> q")))
+    'q: B H n D, cos: 1 1 n D, sin: 1 1 n D -> q'
+    """
+    given = signature.arrays
+    if any(role(one) in (*PLACES, "bounds") for one in given) or any(
+        START in one.lengths for one in signature.arguments
+    ):
+        return signature
+
+    def rows(one: Argument) -> Argument:
+        if role(one) not in TABLES or "n" in one.letters:
+            return replace(one, parts=tuple(map(rows, one.parts)))
+        axes = tuple(TOKENS if str(axis) == "m" else axis for axis in one.axes or ())
+        return replace(one, axes=axes)
+
+    return replace(signature, arguments=tuple(map(rows, signature.arguments)))
+
+
+def _occurring(axes: Sequence[Axis], letters: Sequence[str]) -> tuple[str, ...]:
+    """Return those of some letters that occur in the axes."""
+    known = labels(axes)
+    return tuple(c for c in letters if c in known)
+
+
+@dataclass(frozen=True)
+class Rotating:
+    """Rotary code as a call on vectors (B, H, T, D) at positions (B, T)."""
+
+    code: Code
+    line: Signature  # as given; ``signature`` is the call of the code that rotates
+    table_words: str  # the table that it is given
+    table: TableMaker | None
+    width: int
+    most: int = 1 << 20
+    any_width: bool = False
+    guessed: bool = False
+    cuts: bool = False  # of longer tables, it reads the first rows
+    notes: tuple[str, ...] = ()  # on the given call
+    frame: int = 0  # a fixed length of every call, if it matters or keys have their own call
+
+    @cached_property
+    def signature(self) -> Signature:
+        """The call of the code that rotates; if ``line`` makes its tables, they are its source."""
+        if self.line.then is None:
+            rows = "r" in self.line.letters or self.grid
+            return _by_token(flattened_grid(self.line) if rows else self.line)
+        back = tuple(one.name for one in self.line.results if one.axes is not None)
+        made = replace(self.line, then=None)
+        applied = flattened_grid(self.line.then.call) if of_grid(made) else self.line.then.call
+        return replace(_by_token(applied), source=Source(back, self.code.name, made))
+
+    @cached_property
+    def grid(self) -> bool:
+        """Whether it rotates a grid, row by row, and is given one of its sides or both."""
+        split = any(a.split == ("h", "w") for one in self.line.arrays for a in one.axes or ())
+        sides = {c for one in (*self.line.arguments, *self.line.built) for c in one.lengths}
+        more = self.line.then is not None or self.line.source is not None
+        told = more or any(role(one) in (*TABLES, *PLACES) for one in self.line.arrays)
+        return split and bool({"h", "w"} & sides) and not told
+
+    @property
+    def rotates(self) -> Code:
+        """The code that rotates."""
+        if self.line.then is None:
+            return self.code
+        return code_named(self.code, self.line.then.code, self.width)
+
+    @cached_property
+    def offset(self) -> bool:
+        """Whether it is given the position of the first token."""
+        return any(START in one.lengths for one in self.signature.arguments)
+
+    @property
+    def starts(self) -> bool:
+        """Whether it is given no positions, so that each sequence starts at 0."""
+        return self.packed or (not self.places and not self.offset and not self.grid)
+
+    @cached_property
+    def packed(self) -> bool:
+        """Whether sequences are packed into one axis, each starting at position 0."""
+        return any(role(one) == "bounds" for one in self.signature.arrays)
+
+    @cached_property
+    def vectors(self) -> tuple[Argument, ...]:
+        """The arrays that are rotated."""
+        found = [
+            one for one in self.signature.arrays if role(one) in ROTATED and "D" in one.letters
+        ]
+        back = {one.name for one in self.signature.results if one.axes is not None}
+        # An ignored key may rotate differently: it must come back.
+        found = [one for one in found if one.name in back or role(one) == "key"] or found
+        if not found:
+            raise SignatureError(
+                f"wanted an array that is rotated, such as x: B H n D, in {self.signature}"
+            )
+        return tuple(found[:3])
+
+    @cached_property
+    def _rotated(self) -> tuple[tuple[Argument, tuple[str, ...]], ...]:
+        """The rotated arrays, each with its axes among those of (B, H, T, D); groups are G."""
+        first = _occurring(self.vectors[0].axes or (), HEAD)
+        return tuple(
+            (one, tuple("G" if c == "H" and "G" in one.letters else c for c in first))
+            for one in self.vectors
+        )
+
+    @cached_property
+    def _back(self) -> tuple[tuple[str, tuple[Axis, ...]], ...]:
+        """The name of each rotated result, and its axes.  Raises ``SignatureError``."""
+        names = result_names(self.signature, [one.name for one in self.vectors])
+        return tuple((name, result_axes(self.signature, name)) for name in names)
+
+    @cached_property
+    def _left(self) -> tuple[Argument, ...]:
+        """The other input arrays."""
+        made = (*self.vectors, *self.places)
+        return tuple(one for one in self.signature.arrays if one not in made)
+
+    @cached_property
+    def places(self) -> tuple[Argument, ...]:
+        """The inputs made from positions: positions, tables, and what is made with these."""
+        source = self.signature.source
+        made = source.names if source is not None else ()
+        return tuple(
+            one
+            for one in self.signature.arrays
+            if role(one) in (*TABLES, *PLACES) or one.name in made
+        )
+
+    def other_input(self, one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
+        """Return another input, all ones, also for unused vectors.  Raises ``SignatureError``."""
+        if role(one) == "bounds":
+            return bounds(one, lengths, like)
+        if role(one) not in ("scale", "constant", *ROTATED):
+            raise SignatureError(
+                f"wanted what {one.name} is: write one of {', '.join((*TABLES, *PLACES))}, tokens, "
+                f"scale behind its axes, in {self.signature}"
+            )
+        return torch.ones(one.shape(lengths)).to(like)
+
+    @cached_property
+    def single(self) -> str:
+        """The axes, of rows and heads, that the rotated arrays lack."""
+        return "".join(c for c in "BH" if c not in self.vectors[0].letters)
+
+    @property
+    def shared(self) -> bool:
+        """Whether rows of a batch are rotated together, all at the same positions."""
+        return bool(self.places) and not self.starts and not self.batched and "B" not in self.single
+
+    @cached_property
+    def axes(self) -> int:
+        """The number of coordinates of a position; 0 for a plain number."""
+        source = self.signature.source
+        if self.grid or (source is not None and of_grid(source.call)):
+            return 2
+        given = source.call.arrays if source is not None else ()
+        for one in (*self.places, *given):
+            if role(one) in PLACES:
+                numbers = [a for a in one.axes or () if not a.letters and a.split is None]
+                if numbers:
+                    return numbers[0].size({})
+        return 0
+
+    @cached_property
+    def batched(self) -> bool:
+        """Whether each row of a batch has its own positions."""
+        return any("B" in one.letters for one in self.places)
+
+    def calls(self, *, keys: bool = False) -> Callable[..., tuple[Tensor, ...]]:
+        """Return the call on several tensors (B, H, T, D), with ``positions=`` (B, T[, axes]).
+
+        ``keys``: with the arguments for keys.
+        """
+        own = {one.name for one in self.signature.keys}
+        given = tuple(one for one in self.signature.arguments if one.name not in own)
+        line = replace(self.signature, arguments=(*given, *self.signature.keys))
+        run = runner(self.rotates, line if keys else self.signature)
+        first = _occurring(self.vectors[0].axes or (), HEAD)
+        if "n" not in first:
+            raise SignatureError(
+                f"wanted tokens n on an axis of their own in {self.vectors[0]}: code of images is "
+                "called with one row of them, as h = 1, w = n"
+            )
+        if not self.places and self.axes and not self.grid:
+            raise SignatureError(
+                f"wanted {self.axes} coordinates of each token among the inputs; "
+                f"{self.signature} has none"
+            )
+        order = "".join({"B": "b", "H": "h", "n": "t", "D": "d"}[c] for c in first)
+
+        def call(
+            xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
+        ) -> tuple[Tensor, ...]:
+            arrays, lengths = self.given(xs, positions, start)
+            found = run(arrays, lengths)
+            return tuple(
+                read_back(found[name], axes, own, lengths)
+                for (name, axes), (_, own) in zip(self._back, self._rotated, strict=True)
+            )
+
+        if self.grid:
+            return in_grid(lambda xs: call(xs, None), order)
+        if self.offset:
+            return at_offsets(lambda xs, start: call(xs, None, start), order)
+        if not self.places or self.packed:
+            return at_start(lambda xs: call(xs, None), order, self.frame)
+        places = ("bt" if self.batched else "t") + "a" * bool(self.axes)
+        return rotating(call, order, places)
+
+    def given(
+        self, xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
+    ) -> tuple[dict[str, Any], dict[str, int]]:
+        """Return the inputs of the code for vectors at positions, and every length."""
+        first = _occurring(self.vectors[0].axes or (), HEAD)
+        known = {START: start, **dict(zip(first, xs[0].shape, strict=True))}
+        sides = dict.fromkeys("hw", isqrt(known["n"])) if self.grid else {}
+        lengths = lengths_of(self.signature, **sides, **known)
+        arrays: dict[str, Any] = {}
+        for (one, own), x in zip(self._rotated, xs, strict=True):
+            lengths |= dict(zip(own, x.shape, strict=True))
+            arrays[one.name] = laid_out(x, own, one.axes or (), lengths)
+        if self.packed and self.places:  # as many rows as positions that do not restart
+            rows = lengths["n"] * (lengths["B"] if self._rows[1] else 1)
+            positions = torch.arange(rows, device=xs[0].device)
+        arrays |= self.position_inputs(positions, lengths, xs[0]) if positions is not None else {}
+        return arrays | {
+            one.name: self.other_input(one, lengths, xs[0]) for one in self._left
+        }, lengths
+
+    def require_meaning(self, **sizes: int) -> None:
+        """Refuse the line if an axis does not mean what its letter says.  Raises ``DoesNotFit``."""
+        xs = []
+        for one in self.vectors:
+            here = _occurring(one.axes or (), ("B", "H", "G", "n", "D"))
+            shape = [{"D": self.width, **sizes}[c] for c in here]
+            xs.append(torch.randn(shape, generator=torch.Generator().manual_seed(4)))
+        rows, tokens = (torch.arange(sizes[c]) for c in "Bn")
+        at = tokens + 2 * rows[:, None] if self.batched else tokens
+        at = at[..., None].repeat(*(1 for _ in at.shape), self.axes) if self.axes else at
+        arrays, lengths = self.given(tuple(xs), at if self.places else None)
+        apart = INDEPENDENT_AXES
+        if self.packed:
+            apart = apart.replace("B", "")  # given by its bounds
+        require_meaning(
+            runner(self.rotates, self.signature), arrays, self.signature, lengths, apart, used=True
+        )
+
+    def takes_longer(self) -> bool:
+        """Whether the code that rotates reads only the first rows of longer tables."""
+        signature, known = self.signature, {"D": self.width, "n": SIZES["r"]}
+        lengths = lengths_of(signature, **known)
+        longer = {**lengths, "n": known["n"] + EXTRA_ROWS}
+        held = {one.name for one in self.places if role(one) in TABLES and "n" in one.letters}
+        if not held:
+            return True  # positions choose the rows
+        generator = torch.Generator().manual_seed(5)
+        run, few, many = runner(self.rotates, signature), {}, {}
+        try:
+            for one in signature.arrays:
+                x = torch.randn(one.shape(longer), generator=generator)
+                axes = [str(axis) for axis in one.axes or ()]
+                own = x.narrow(axes.index("n"), 0, known["n"]) if "n" in one.letters else x
+                short = own.contiguous()  # code may refuse other memory layouts
+                few[one.name], many[one.name] = short, x if one.name in held else short
+            first, second = (run(arrays, lengths) for arrays in (few, many))
+        except Exception:  # noqa: BLE001 (the code may raise anything; axes like (2 n) raise too)
+            return False
+        return all(
+            x.shape == second[name].shape and torch.equal(x, second[name])
+            for name, x in first.items()
+            if isinstance(x, Tensor)
+        )
+
+    def running(self, past: int, lengths: Mapping[str, int], like: Tensor) -> dict[str, Tensor]:
+        """Return positions and tables of n tokens that follow ``past`` others."""
+        at = torch.arange(past, past + lengths["n"], device=like.device)
+        if self.batched:
+            at = at.expand(lengths["B"], -1)
+        if self.axes:
+            at = at[..., None].expand(*at.shape, self.axes)
+        return self.position_inputs(at, {**lengths, "D": self.width}, like)
+
+    def position_inputs(
+        self, positions: Tensor, lengths: Mapping[str, int], like: Tensor
+    ) -> dict[str, Tensor]:
+        """Return positions and tables in the axes of the call."""
+        here, whole = self._rows
+        found = {}
+        at = torch.arange(rows_needed(positions), device=like.device) if whole else positions
+        held = [one for one, kind, _ in self._kinds if kind not in PLACES]
+        values = self.table(held, at) if held and self.table is not None else {}
+        for one, kind, rest in self._kinds:
+            if kind in PLACES:
+                own_at = positions
+                if kind == "coordinates":  # an 8-bit format would change them
+                    own_at = positions.to(torch.promote_types(like.dtype, torch.float32))
+                coordinates = (str(self.axes),) * bool(self.axes)
+                found[one.name] = laid_out(own_at, (*here, *coordinates), one.axes or (), lengths)
+                continue
+            value = values[one.name]
+            if not {*here, whole} & set(one.letters):
+                found[one.name] = value.to(like.dtype)
+                continue
+            if self.signature.source is None:
+                value = value.to(torch.complex64 if value.is_complex() else like.dtype)
+            rows: tuple[Label, ...] = (whole,) if whole else here
+            if value.ndim != len(rows) + len(rest):
+                raise SignatureError(f"wanted as many axes as {one} has, got {tuple(value.shape)}")
+            sizes = {**lengths, whole: at.shape[0]}
+            found[one.name] = laid_out(value, (*rows, *rest), one.axes or (), sizes)
+        return found
+
+    @cached_property
+    def _kinds(self) -> tuple[tuple[Argument, str, tuple[int, ...]], ...]:
+        """The inputs made from positions, the role of each, and its axes without positions."""
+        return tuple(
+            (one, kind, () if kind in PLACES else places_of_table(one))
+            for one in self.places
+            for kind in (role(one),)
+        )
+
+    @cached_property
+    def _rows(self) -> tuple[tuple[str, ...], str]:
+        """The letters of positions, and the letter of the rows of whole tables (else "")."""
+        here = (("B",) if self.batched else ()) + ("n",)
+        letters = (c for one, kind, _ in self._kinds if kind in TABLES for c in one.letters)
+        return here, next((c for c in letters if c not in ("B", "n", "H", "G", "D")), "")
+
+
+def ways_of(code: Code, line: Signature, width: int) -> list[Rotating]:
+    """Return the call with each form of table that it may expect."""
+    return [Rotating(code, line, told, table, width) for told, table in tables(code, line, width)]

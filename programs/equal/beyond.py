@@ -1,0 +1,176 @@
+"""Compare two programs beyond the numbers in their source: at more tokens, and at larger values.
+
+A proof covers all lengths that its line admits.  Without one, a table that ends at 4096, a window
+or a block of 1024 keys, or a branch on a length is met only at more tokens.  Such lengths are run
+as far as their work, counted in entries and not in seconds, is affordable; the line states below
+which number they were not.  A number that may stand for −∞ in a mask is beyond the inputs of the
+other runs; if the two differ there, that is a condition too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.verdict_line import Condition
+
+from ..execution.draw import Draw
+from ..execution.response import Watching, leaves
+from ..loading.source_numbers import numbers_of
+from .inputs import (
+    LARGE_INPUTS,
+    LONG_LENGTHS,
+    MAX_SOURCE_LENGTHS,
+    TOKENS,
+    fills_of,
+    scaled,
+    source_constants,
+)
+from .measure import NumericComparison, arranged_as, compare_at, drawn_or_none
+from .pair import ProgramPair
+
+LONGEST = 1 << 17  # number of the source that may be a length
+FEATURES = "DEFCPVd"  # letters of lengths that code often fixes
+WORK, TOTAL = 110_000_000, 150_000_000  # entries that one call, and all calls, may compute
+TOGETHER = 4  # multiply-adds in the time of writing one entry
+MEASURED = (LONG_LENGTHS[-1] // 2, LONG_LENGTHS[-1])  # lengths from which work is extrapolated
+Lengths = dict[str, int]
+
+
+def compare_at_longer(
+    both: ProgramPair, seed: int, found: NumericComparison
+) -> tuple[Condition, ...]:
+    """Compare both beyond each number in their source; return below which numbers they were not.
+
+    The smallest inputs at which they differ are kept in ``found``.
+    """
+    dtype = getattr(torch, found.formats[0])
+    numbers = [n for n in map(abs, numbers_of(source_constants(both))) if 3 < n < LONGEST]
+    with arranged_as(both, dtype):
+        left = TOTAL
+        some = numbers[:MAX_SOURCE_LENGTHS]
+        for work, at in sorted(_affordable(both, some, Draw(seed, dtype)), key=_by_work):
+            if work > left:
+                break
+            left -= work
+            for draw in (Draw(seed, dtype), Draw(seed, torch.float32)):
+                before = found.tried
+                compare_at(both, at, drawn_or_none(both, at, draw), draw, found)
+                if found.tried > before:
+                    break
+            if found.counterexample is not None:
+                return ()
+    least = {
+        c: min((n for n in numbers if n >= found.reached.get(c, 0)), default=0)
+        for c in _letters(both)
+    }
+    return tuple(Condition(f"{c} ≤ {n - 1}", "for") for c, n in least.items() if n)
+
+
+def larger_inputs_condition(
+    both: ProgramPair, seed: int, found: NumericComparison
+) -> tuple[Condition, ...]:
+    """Return the condition that inputs are smaller than a fill, if larger ones make a difference.
+
+    A fill of −10⁴ hides a key from scores near 0, and not from scores of that size.
+    """
+    dtype = getattr(torch, found.formats[0])
+    draw, at = Draw(seed, dtype), dict(both.lengths)
+    given = drawn_or_none(both, at, draw)
+    with arranged_as(both, dtype):
+        for fill in dict.fromkeys(map(abs, fills_of(both, given) if given else ())):
+            probe = NumericComparison()
+            larger = scaled(given, 16 * fill)
+            compare_at(both, at, larger, draw, probe, description=LARGE_INPUTS)
+            if probe.counterexample is not None:
+                told = f"inputs stay far below {fill:g}, which may stand for −∞"
+                return (Condition(f"{told}: for larger ones the two differ"),)
+    return ()
+
+
+def _by_work(one: tuple[int, Lengths]) -> int:
+    return one[0]
+
+
+def _letters(both: ProgramPair) -> list[str]:
+    """Return the letters that stand for many tokens, rows, or lengths of no known kind."""
+    found = [c for c in both.lengths if any(c in one.letters for one in both.inputs)]
+    return [c for c in found if c not in FEATURES and c not in "HG"]
+
+
+def _affordable(
+    both: ProgramPair, numbers: Sequence[int], draw: Draw
+) -> Iterator[tuple[int, Lengths]]:
+    """Yield lengths beyond these numbers with their work: of all tokens, then of each letter.
+
+    A block is forgotten only if there are three.
+    """
+    letters = _letters(both)
+    tokens = tuple(c for c in letters if c in TOKENS)
+    asked = sorted({m for n in numbers for m in (n, n + 1, 2 * n + 1)})
+    features = {c: n for c, n in both.lengths.items() if c in FEATURES}
+    heads = {c: n for c, n in both.lengths.items() if c in "HG"}
+    for own in dict.fromkeys(filter(None, (tokens, *((c,) for c in letters)))):
+        run = MEASURED[-1] if own == tokens else both.lengths[own[0]]  # so far
+        beyond = [n for n in asked if n > run]
+        for few, fixed in ((2, features), (1, features), (1, features | heads)):
+            base = dict.fromkeys(both.lengths, few) | fixed
+            work = [_work(both, base | dict.fromkeys(own, n), draw) for n in MEASURED]
+            costs = [(_extrapolated(work, n), n) for n in beyond] if all(work) else []
+            fits = [(cost, base | dict.fromkeys(own, n)) for cost, n in costs if cost <= WORK]
+            yield from fits
+            if len(fits) == len(beyond):
+                break
+
+
+def _extrapolated(work: Sequence[int], n: int) -> int:
+    """Return the work at a length as a n² + b n, from that at two lengths.
+
+    >>> _extrapolated([MEASURED[0] ** 2, MEASURED[1] ** 2], 1000)
+    1000000
+    """
+    (less, few), (more, many) = zip(MEASURED, work, strict=True)
+    square = max(0.0, (many / more - few / less) / (more - less))
+    return math.ceil(round(square * n * n + (many / more - square * more) * n, 6))
+
+
+def _work(both: ProgramPair, at: Lengths, draw: Draw) -> int:
+    """Return how many entries one call of the more expensive program computes; 0 if both fail."""
+    values, found = drawn_or_none(both, at, draw), 0
+    for side in ("first", "second") if values else ():
+        counted = _Entries()
+        try:
+            with torch.no_grad(), counted:
+                both.results_of_copies(side, values)
+        except Exception:  # noqa: BLE001 (the code may raise anything)
+            continue
+        found = max(found, counted.count)
+    return found
+
+
+class _Entries(Watching):
+    """Counts the entries that operations compute; a sum of products counts as more."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        given, made = _arrays((args, kwargs or {})), _arrays(result)
+        self.count += sum(x.numel() for x in made)
+        if "mm" in str(func):
+            self.count += made[0].numel() * int(given[-2].shape[-1]) // TOGETHER
+        if "attention" in str(func):
+            self.count += 8 * given[0].numel() * int(given[1].shape[-2]) // TOGETHER
+        return result
+
+
+def _arrays(value: object) -> list[Tensor]:
+    return [x for x in leaves(value) if isinstance(x, Tensor)]

@@ -1,0 +1,516 @@
+"""Turn a function, a module, a class or a factory into `Code` that can be built again.
+
+Each build is independent of the others.  Even a function gets state of its own: mutable globals of
+its file, caches, closures and defaults are copied.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import dataclasses
+import functools
+import inspect
+import re
+import textwrap
+import types
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..code import Code, DoesNotFit, NoSetting, Options, globals_of, place_of, source_of
+from ..execution.running import CodeFault
+from ..execution.state import large_copies
+from .constructors import build, configs_for, construct, settings_for
+from .names import parameters, role_of
+
+Made = TypeVar("Made")
+
+
+def code_of(thing: Any, name: str, options: Options) -> Code:
+    """Return the thing as code that can be called and built again.
+
+    A class is instantiated, and a function that builds a module is called.  Raises ``DoesNotFit``.
+    """
+    if inspect.isclass(thing) or makes_modules(thing):
+        return _built(thing, name or thing.__name__, options)
+    if isinstance(thing, nn.Module):
+        return _module(thing, name or type(thing).__name__, options, {})
+    if inspect.ismethod(thing) and isinstance(thing.__self__, nn.Module):
+        owner = _module(thing.__self__, name or thing.__qualname__, options, {})
+        return method_of(owner, thing.__name__)
+    if isinstance(thing, types.FunctionType):
+        return _function(thing, name or thing.__qualname__, options)
+    if callable(thing):
+        named = name or getattr(thing, "__name__", type(thing).__name__)
+        return _instance(thing, named, options)
+    raise DoesNotFit(f"an object of type {type(thing).__name__} cannot be called")
+
+
+MAX_NESTED_FACTORIES = 3  # nested factories: how many functions may return what another one builds
+
+
+def makes_modules(thing: Any, deep: int = MAX_NESTED_FACTORIES) -> bool:
+    """Whether a function builds a module: by its return annotation, or by all its returns.
+
+    The parameters of such a function are settings, like those of a constructor, not arrays.
+
+    >>> def language_model(width, words):
+    ...     net = nn.Sequential(nn.Embedding(words, width), nn.Linear(width, words))
+    ...     return net
+    >>> def normalised(x, width):
+    ...     return nn.LayerNorm(width)(x)
+    >>> def attended(x, width):
+    ...     out = nn.MultiheadAttention(width, 1)
+    ...     out, _ = out(x, x, x)
+    ...     return out
+    >>> [makes_modules(one) for one in (language_model, normalised, attended)]
+    [True, False, False]
+    """
+    if not isinstance(thing, types.FunctionType):
+        return False
+    function = inspect.unwrap(thing)
+    names = function.__globals__
+    try:
+        [tree] = ast.parse(textwrap.dedent(source_of(function))).body
+    except (SyntaxError, ValueError):
+        return False
+    if _is_module(_thing(getattr(tree, "returns", None), names)):
+        return True
+    own = [*_own_nodes(tree)]
+    held: dict[str, list[ast.expr]] = {}
+    for one in own:
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name):
+            held.setdefault(one.targets[0].id, []).append(one.value)
+    stored = Counter(
+        one.id for one in own if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    )
+    held = {name: values for name, values in held.items() if stored[name] == len(values)}
+    back = [one.value for one in own if isinstance(one, ast.Return)]
+    values = [x for one in back for x in (held.get(getattr(one, "id", ""), [one]))]
+    made = [_thing(one.func, names) if isinstance(one, ast.Call) else None for one in values]
+    return bool(made) and all(
+        _is_module(one) or (deep > 0 and makes_modules(one, deep - 1)) for one in made
+    )
+
+
+def _is_module(thing: Any) -> bool:
+    return inspect.isclass(thing) and issubclass(thing, nn.Module)
+
+
+def _own_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function, without those of nested functions and classes."""
+    for one in ast.iter_child_nodes(tree):
+        if not isinstance(one, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            yield one
+            yield from _own_nodes(one)
+
+
+def _thing(node: ast.expr | None, names: Mapping[str, Any]) -> Any:
+    """Return the object that a dotted name such as nn.Module denotes; None for anything else."""
+    path = []
+    while isinstance(node, ast.Attribute):
+        path.append(node.attr)
+        node = node.value
+    found = names.get(node.id) if isinstance(node, ast.Name) else None
+    for name in reversed(path):
+        found = getattr(found, name, None)
+    return found
+
+
+def _built(cls: Callable[..., Any], name: str, options: Options) -> Code:
+    space = globals_of(cls)
+    given = settings_for(cls, options, space)
+    with _memory_as_nan():
+        holder, given = build(cls, given, options)
+    maker = None if inspect.isclass(cls) else cls
+    if isinstance(holder, nn.Module):
+        _require_hashes(holder)
+        return _module(_drawn(holder), name, options, given, maker)
+    if maker is not None:
+        raise DoesNotFit(
+            f"wanted a function that builds a module, got one that builds {type(holder).__name__}"
+        )
+    return _instance(holder, name, options, given)
+
+
+NUMPY, TORCH = re.compile(r"\b(np|numpy)\."), re.compile(r"\b(torch|nn|F)\.")
+SPREAD = 0.2  # standard deviation of drawn weights
+CACHED_FUNCTION = type(functools.lru_cache(len))  # a function that caches its results
+
+
+@contextmanager
+def _memory_as_nan() -> Iterator[None]:
+    """Fill uninitialised memory with NaN for the duration of a block, so that it is noticed."""
+    before = torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warns)
+
+
+def _drawn(module: nn.Module) -> nn.Module:
+    """Draw the weights that the constructor left uninitialised, and tables and gates that are zero.
+
+    As built, such a layer adds nothing or passes nothing on, so that every law would hold
+    vacuously; training changes these weights.  A table with only some zero rows, as for padding, is
+    kept.
+    """
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for one in module.parameters():
+            plain = type(one) is nn.Parameter and one.is_floating_point() and not one.is_meta
+            whole = plain and (one.dim() > 1 or one.numel() == 1)  # a table, or a gate of all
+            zero = whole and one.requires_grad and not bool(one.any())
+            if zero or (plain and bool(one.isnan().any())):
+                one.copy_(SPREAD * torch.randn(one.shape, generator=generator))
+    return module
+
+
+def _require_hashes(module: nn.Module) -> None:
+    """Raise ``DoesNotFit`` for a module with a part that is not hashable.
+
+    Torch cannot traverse it: a class that defines ``__eq__`` without ``__hash__`` has no hash.
+    """
+    try:
+        list(module.modules())
+    except TypeError as error:
+        raise DoesNotFit(
+            f"torch cannot traverse its submodules, as for its parameters: {error} (a class with "
+            "__eq__ needs a __hash__)"
+        ) from None
+
+
+def _module(
+    module: nn.Module,
+    name: str,
+    options: Options,
+    built: Mapping[str, Any],
+    maker: Callable[..., Any] | None = None,
+) -> Code:
+    _require_hashes(module)
+    kept = _copy_of(module).eval()
+    if type(module).__module__.startswith("transformers."):
+        from .pretrained import layer_types
+
+        options = layer_types(kept, options)
+
+    said = maker or kept
+    text, place = source_of(said), place_of(said)
+
+    def again(**settings: Any) -> Code:
+        if settings:
+            given = _changed_arguments(maker or type(kept), kept, built, settings)
+            with _memory_as_nan():
+                other = construct(maker or type(kept), given)
+            return _module(_drawn(other), name, options, given, maker)
+        fresh = _copy_of(kept)
+        return Code(
+            name=name,
+            call=fresh,
+            again=again,
+            module=fresh,
+            space=globals_of(said),
+            text=text,
+            place=place,
+            built=built,
+            options=options,
+            maker=maker,
+        )
+
+    return again()
+
+
+def _copy_of(module: nn.Module) -> nn.Module:
+    """Return a copy with its own tensors; configs are shared, as nothing writes to them."""
+    shared = {
+        id(held): held
+        for part in module.modules()
+        for name, held in vars(part).items()
+        if (name == "config" and not isinstance(held, nn.Module)) or isinstance(held, staticmethod)
+    }
+    return copy.deepcopy(module, {**shared, **large_copies(module)})
+
+
+def _instance(thing: Any, name: str, options: Options, built: Mapping[str, Any] = {}) -> Code:
+    try:
+        kept = copy.deepcopy(thing)
+    except Exception:  # noqa: BLE001 (some objects cannot be copied: those are used as they are)
+        kept = thing
+
+    text, place = source_of(kept), place_of(kept)
+
+    def again(**settings: Any) -> Code:
+        if settings:
+            given = _changed_arguments(type(kept), kept, built, settings)
+            return _instance(construct(type(kept), given), name, options, given)
+        fresh = copy.deepcopy(kept) if kept is not thing else kept
+        return Code(
+            name=name,
+            call=fresh,
+            again=again,
+            space=globals_of(kept),
+            text=text,
+            place=place,
+            built=built,
+            options=options,
+        )
+
+    return again()
+
+
+def method_of(code: Code, method: str) -> Code:
+    """Return the code that calls a method of the same object."""
+
+    def again(**settings: Any) -> Code:
+        return method_of(code.again(**settings), method)
+
+    name = f"{code.name}.{method}" if "." not in code.name else code.name
+    return dataclasses.replace(code, call=getattr(code.call, method), again=again, name=name)
+
+
+def in_float32(code: Code) -> Code | None:
+    """Return the code with its stored numbers in float32; None if they are, or if it has none.
+
+    >>> code = code_of(nn.Linear(2, 2, dtype=torch.bfloat16), "", Options())
+    >>> made = in_float32(code)
+    >>> made.converted, code.module.weight.dtype, made.module.weight.dtype
+    ('what it stores in bfloat16 is converted to float32', torch.bfloat16, torch.float32)
+    >>> in_float32(made) is None
+    True
+    """
+    fresh = code.again()
+    if fresh.module is None:
+        return None
+    stored = (*fresh.module.parameters(), *fresh.module.buffers())
+    formats = {one.dtype for one in stored if one.is_floating_point()} - {torch.float32}
+    if not formats:
+        return None
+
+    def again(**settings: Any) -> Code:
+        made = code.again(**settings)
+        return in_float32(made) or made
+
+    fresh.module.float()
+    named = tuple(sorted(str(one).removeprefix("torch.") for one in formats))
+    told = f"what it stores in {' and '.join(named)} is converted to float32"
+    return dataclasses.replace(fresh, again=again, converted=told, stored=named)
+
+
+FORMATS_NAMED = re.compile(r"dtype|scalar type|BFloat16|Half")  # in errors about unlike formats
+
+
+def as_it_is_or_in_float32(code: Code, made: Callable[[Code], Made]) -> Made:
+    """Return what is made of the code, or if that raises, of the code in float32.
+
+    Inputs are float32, which modules that store other formats may refuse.  If both raise, the
+    error that speaks less of formats is raised.
+    """
+    try:
+        return made(code)
+    except CodeFault:
+        raise
+    except Exception as error:
+        wide = in_float32(code)
+        if wide is None:
+            raise
+        try:
+            return made(wide)
+        except Exception as other:  # noqa: BLE001 (the code may raise anything)
+            errors = (other, error)
+            raise min(errors, key=lambda one: len(FORMATS_NAMED.findall(str(one)))) from None
+
+
+def _changed_arguments(
+    cls: Callable[..., Any], kept: Any, built: Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the constructor's arguments with some settings changed.
+
+    Raises ``NoSetting`` if it does not take a setting or if its other arguments are not known.
+    """
+    known = parameters(cls)
+    given = dict(built)
+    for one in known:
+        held = getattr(kept, one.name, None)
+        if one.name not in given and isinstance(held, int | float | str | bool):
+            given[one.name] = held
+    for name, value in settings.items():
+        taken = [one for one in known if one.name == name]
+        taken = taken or [one for one in known if one.role and one.role == role_of(name)]
+        if name == "width" and not taken:
+            taken = [one for one in known if one.role == "embed"]
+        if taken:
+            given[taken[0].name] = value
+        elif not _configured(given, name, value):
+            raise NoSetting(
+                f"{cls.__name__} takes {', '.join(p.name for p in known)}, and not {name}"
+            )
+    missing = [one.name for one in known if one.required and one.name not in given]
+    if missing:
+        raise NoSetting(
+            f"the arguments that built {cls.__name__} are not known: {', '.join(missing)}"
+        )
+    return given
+
+
+def _configured(given: dict[str, Any], name: str, value: Any) -> bool:
+    """Change a setting in a copy of the config that has it; return whether there is one."""
+    for key, config in list(given.items()):
+        if not hasattr(config, "__dict__"):
+            continue
+        changed = copy.deepcopy(config)
+        ropes = getattr(changed, "rope_parameters", None)
+        if name == "base" and isinstance(ropes, dict):
+            for one in [ropes, *(v for v in ropes.values() if isinstance(v, dict))]:
+                if "rope_theta" in one:
+                    one["rope_theta"] = value
+            given[key] = changed
+            return True
+        held = [k for k in vars(changed) if role_of(name) and role_of(k) == role_of(name)]
+        if held:
+            setattr(changed, held[0], value)
+            given[key] = changed
+            return True
+    return False
+
+
+def _function(function: types.FunctionType, name: str, options: Options) -> Code:
+    """Return a function as code with state of its own: its globals and defaults are copied."""
+    space = inspect.unwrap(function).__globals__
+    kept = _with_own_globals(function)
+    text, place = source_of(function), place_of(function)
+    configs = configs_for(function, options, space)
+    of_numpy = bool(NUMPY.search(text)) and not TORCH.search(text)
+
+    def again(**settings: Any) -> Code:
+        if settings:
+            known = parameters(kept)
+            named = {
+                one.name: value
+                for key, value in settings.items()
+                for one in known
+                if one.name == key or (one.role and one.role == role_of(key))
+            }
+            if len(named) < len(settings):
+                raise NoSetting(
+                    f"{name} takes {', '.join(p.name for p in known)}, and not "
+                    f"{', '.join(settings)}"
+                )
+            more = dataclasses.replace(options, arguments={**options.arguments, **named})
+            return _function(kept, name, more)
+        own = _returning_tensors(_with_own_globals(kept)) if of_numpy else _with_own_globals(kept)
+        call = _with(own, {**configs, **options.arguments}, hidden=configs)
+        return Code(
+            name=name,
+            call=call,
+            again=again,
+            space=space,
+            options=options,
+            text=text,
+            place=place,
+            built=configs,
+        )
+
+    return again()
+
+
+def _returning_tensors(function: types.FunctionType) -> Any:
+    """Wrap a numpy function so that the arrays it returns become tensors."""
+
+    @functools.wraps(function)
+    def called(*given: Any, **named: Any) -> Any:
+        found = function(*given, **named)
+        if isinstance(found, tuple | list):
+            return type(found)(map(_tensor, found))
+        return _tensor(found)
+
+    return called
+
+
+def _tensor(value: Any) -> Any:
+    return torch.as_tensor(value) if isinstance(value, np.ndarray) else value
+
+
+def _with(
+    function: types.FunctionType, values: Mapping[str, Any], hidden: Mapping[str, Any]
+) -> Any:
+    """Bind these values in every call; the hidden ones are removed from the signature."""
+    known = {one.name for one in parameters(function)}
+    fixed = {name: value for name, value in values.items() if name in known}
+    if not fixed:
+        return function
+
+    order = [one.name for one in parameters(function)]
+
+    @functools.wraps(function)
+    def given(*args: Any, **named: Any) -> Any:
+        first = [fixed.get(name, x) for name, x in zip(order, args, strict=False)]
+        rest = {name: value for name, value in fixed.items() if name not in order[: len(args)]}
+        return function(*first, *args[len(order) :], **{**named, **rest})
+
+    if hidden:
+        told = inspect.signature(function)
+        left = [one for name, one in told.parameters.items() if name not in hidden]
+        named = [  # keyword-only, since parameters before them may be removed
+            one.replace(kind=one.KEYWORD_ONLY) if one.kind == one.POSITIONAL_OR_KEYWORD else one
+            for one in left
+        ]
+        vars(given)["__signature__"] = told.replace(parameters=named)
+    return given
+
+
+def _with_own_globals(function: types.FunctionType) -> types.FunctionType:
+    """Return the same function with a copy of its globals."""
+    if hasattr(function, "__wrapped__") or function.__globals__.get("__name__", "").startswith(
+        ("torch", "transformers")
+    ):
+        return function
+    names = function.__globals__
+    fresh: dict[str, Any] = {}
+    for key, value in names.items():
+        own = isinstance(value, types.FunctionType) and value.__globals__ is names
+        if own and not hasattr(value, "__wrapped__"):
+            fresh[key] = _with_globals(value, fresh)
+        elif (
+            isinstance(value, CACHED_FUNCTION)
+            and getattr(value.__wrapped__, "__globals__", None) is names
+        ):
+            inner: Any = value.__wrapped__
+            fresh[key] = functools.lru_cache(**value.cache_parameters())(
+                _with_globals(inner, fresh)
+            )
+        elif isinstance(value, dict | list | set) and not key.startswith("__"):
+            fresh[key] = _copied(value)
+        else:
+            fresh[key] = value
+    return _with_globals(function, fresh)
+
+
+def _with_globals(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
+    cells = tuple(
+        types.CellType(_copied(cell.cell_contents)) for cell in function.__closure__ or ()
+    )
+    made = types.FunctionType(
+        function.__code__, names, function.__name__, _copied(function.__defaults__), cells
+    )
+    made.__kwdefaults__ = _copied(function.__kwdefaults__)
+    made.__annotations__ = function.__annotations__
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    made.__dict__.update({k: _copied(v) for k, v in vars(function).items()})
+    return made
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict | list | set | tuple | Tensor | nn.Module):
+        try:
+            return copy.deepcopy(value)
+        except Exception:  # noqa: BLE001 (what cannot be copied is shared)
+            return value
+    return value

@@ -1,0 +1,1 @@
+"""The signature language: lines of axis letters, what they say, and arrays laid out as they say."""
