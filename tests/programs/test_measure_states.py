@@ -172,12 +172,15 @@ def test_what_is_random_in_evaluation_is_undecided_and_says_where_to_look() -> N
 
 
 class SeldomDrops(SelfAttention):
-    """Drops a result now and then, by the generator of Python or of numpy."""
+    """Draws in every call, from the generator of Python or of numpy, and drops one in forty."""
 
     draw = staticmethod(random.random)
+    calls = 0
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) * (self.draw() > 0.2)
+        self.draw()
+        self.calls += 1
+        return super().forward(x) * (self.calls % 40 > 0)
 
 
 class SeldomDropsByNumpy(SeldomDrops):
