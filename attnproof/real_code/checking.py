@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from ..programs.subjects import Subject
     from .request import CodeRequest
 
-NAMED = "attention:causal=true"  # what the law causal says
+DECLARED_CAUSAL = "attention:causal=true"
 PROOF = 1 / 6  # share of a law's limit for its proof; runs and witnesses need time as well
 Event = dict[str, Any]
 Tell = Callable[[Event], None]
@@ -288,7 +288,7 @@ class _Look:
         self.begins(method, law)
         start, code = perf_counter(), self.code
         if law == CAUSAL.id and law in self.asked.laws and not self.read:
-            code = with_mask(code, NAMED)  # who asks for it by name expects it
+            code = with_mask(code, DECLARED_CAUSAL)  # who asks for it by name expects it
         others = None if self.thing is None or self.asked.call else self.called
 
         def alike(other: Subject) -> tuple[Finding, ...]:

@@ -176,7 +176,9 @@ def watching_inputs() -> Iterator[list[Changed]]:
 
 
 def _same_numbers(one: Tensor, other: Tensor) -> bool:
-    """Whether two arrays of one shape hold the same numbers, NaN included."""
+    """Whether two arrays have one shape and the same numbers, NaN included."""
+    if one.shape != other.shape:
+        return False
     return bool(((one == other) | ((one != one) & (other != other))).all())
 
 

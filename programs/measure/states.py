@@ -240,6 +240,11 @@ def _changed(
     told: str, at: dict[str, Any], now: Tensor, before: Tensor, **sizes: int
 ) -> Outcome | None:
     """Return a broken outcome if a call wrote to a tensor, at the entry that changed most."""
+    if now.shape != before.shape:
+        after, first = ("after the call", list(now.shape)), ("before", list(before.shape))
+        return broken(told, {**at, "what": "the shape"}, after, first, math.inf, **sizes)
+    if now.is_complex():  # entries with real and imaginary parts
+        now, before = (torch.view_as_real(x.detach().resolve_conj()) for x in (now, before))
     off = differences(now.detach().double().cpu(), before.double().cpu())
     if not bool((off > 0).any()):
         return None

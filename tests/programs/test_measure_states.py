@@ -349,9 +349,23 @@ def turned_in_place(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat((u * cos - v * sin, v * cos + u * sin.neg_().neg()), -1)
 
 
+def conjugated_in_place(x: Tensor, freqs: Tensor) -> Tensor:
+    z = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+    out: Tensor = torch.view_as_real(z * freqs).flatten(-2)
+    freqs.conj_physical_()
+    return out
+
+
+def reshaped_in_place(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    u, v = x.chunk(2, -1)
+    return torch.cat((u * cos - v * sin, v * cos + u * sin.unsqueeze_(0)), -1)
+
+
 @pytest.mark.parametrize(
     ("code", "line", "name"),
     [
+        (conjugated_in_place, "x: B H n D, freqs: n D/2 cis -> x", "freqs"),
+        (reshaped_in_place, "x: B H n D, cos: n D/2, sin: n D/2 -> x", "sin"),
         (five_in_place, "x: B 5 E -> B 5 E", "x"),
         (turned_in_place, "x: B H n D, cos: n D/2, sin: n D/2 -> x", "sin"),
     ],
@@ -359,7 +373,7 @@ def turned_in_place(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 def test_an_input_that_is_copied_for_the_call_is_watched_where_the_code_receives_it(
     code: Callable[..., Tensor], line: str, name: str
 ) -> None:
-    kind = "rotary" if name == "sin" else "layer"
+    kind = "layer" if name == "x" else "rotary"
     (found,) = examine(adapted_as(code, line, kind=kind), laws=["no-mutation"])
     assert (found.verdict, found.why) == ("broken", f"{name} is changed by the call")
 
