@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..documents.verdict_line import Condition
 from ..numeric.devices import chosen
 from ..programs.as_read import is_to_be_read, mask_as_read, with_mask, with_mask_of
 from ..programs.call_forms.choices import checked_under_choices, choices
@@ -43,7 +44,6 @@ from ..programs.finding import Finding
 from ..programs.subject import adapted_as
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import CAUSAL
-from ..verdict_line import Condition
 from .records import FindingRecord, IdentityRecord
 from .request import DTYPES, IN_A_ROW, raised, settings_of
 

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..documents.verdict_line import Condition
 from ..programs.as_read import LAWS as OF_MASKS
 from ..programs.calls.counts import has_constant_diagonals
 from ..programs.execution.calling import evaluating, restored_settings
@@ -32,7 +33,6 @@ from ..programs.prove.watch import HINTS, ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import looked_at
-from ..verdict_line import Condition
 from .every_call import SHORT, Call, Numbers, call_of, calls_of, numbers_of
 
 Lengths = Mapping[str, int]

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from attnproof.documents.verdict_line import Condition
 from attnproof.symbolic.scalars import number_of
 from attnproof.symbolic.terms import Term
 from attnproof.theorems.laws import Formula
-from attnproof.verdict_line import Condition
 
 from ..execution.response import leaves
 from ..finding import involves_gradients

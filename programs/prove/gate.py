@@ -24,7 +24,7 @@ from types import CodeType, FunctionType
 import torch
 from torch import Tensor, nn
 
-from attnproof.verdict_line import Condition
+from attnproof.documents.verdict_line import Condition
 
 from ..execution.response import OutOfRange
 from ..loading.reach import reached

@@ -22,11 +22,11 @@ from torch import Tensor
 from torch.export.graph_signature import OutputKind
 from torch.fx import Graph, Node
 
+from attnproof.documents.verdict_line import Condition
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import Given, real
 from attnproof.symbolic.scalars import is_truth, num, number_of, size
 from attnproof.symbolic.terms import Term, free
-from attnproof.verdict_line import Condition
 
 from ..execution.response import leaves
 from .exporting import Exported

@@ -14,11 +14,11 @@ from math import inf
 from time import perf_counter
 from typing import Any
 
+from attnproof.documents.verdict_line import Condition, clauses
 from attnproof.symbolic.budget import OutOfTime, within
 from attnproof.symbolic.faults import Fault
 from attnproof.symbolic.terms import free
 from attnproof.theorems.laws import Formula
-from attnproof.verdict_line import Condition, clauses
 
 from ..applicable_laws import why_not_at_fault
 from ..execution.running import fault_in

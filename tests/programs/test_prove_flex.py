@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn.attention import flex_attention as flex
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
+from attnproof.documents.verdict_line import Condition
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.identify import identify
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subjects import Attention
-from attnproof.verdict_line import Condition
 
 SECONDS = 6.0
 CAUSAL = DeclaredAttention(causal=True)

@@ -10,15 +10,15 @@ from xml.etree import ElementTree as ET
 import pytest
 from markupsafe import Markup
 
-from attnproof.catalogue import load_catalogue
-from attnproof.evidence import MeasuredEvidence
-from attnproof.ledger import load_ledger
-from attnproof.records import Results
+from attnproof.documents.evidence import MeasuredEvidence
 from attnproof.report import view, words
 from attnproof.report.drawing import ratio, ratio_bar
 from attnproof.report.page import FACES, MATH, asset, italic, wanted
 from attnproof.report.words import conclusion, inputs, mathml, value_latex
 from attnproof.symbolic.latex import NOTATION, givens_latex, latex, statement_latex
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.ledger import load_ledger
+from attnproof.theorem_runs.records import Results
 
 
 def measurements(results: Results) -> dict[str, MeasuredEvidence]:

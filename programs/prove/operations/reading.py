@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 
 import torch
 
+from attnproof.documents.verdict_line import Condition, Kind
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import Given, positive
 from attnproof.symbolic.namespace import astype
 from attnproof.symbolic.scalars import integer, is_truth, number_of
 from attnproof.symbolic.terms import Term
-from attnproof.verdict_line import Condition, Kind
 
 from ... import aten
 from ..angles import Angles
