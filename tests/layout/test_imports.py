@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import attnproof
+from attnproof import programs
 
 STANDARD = set(sys.stdlib_module_names)
 LAYERS = ("symbolic", "numeric", "theorems", "programs")
@@ -67,12 +68,8 @@ APART = {
 # Parts of programs and of the front door from the first to the last: each imports only parts that
 # stand before it.
 ORDER = (
-    {"aten", "code", "declarations", "finding", "subjects"},
-    {"signatures"},
-    {"execution"},
-    {"loading"},
-    {"calls"},
-    {"call_forms"},
+    {"ORDER", "aten", "code", "declarations", "finding", "subjects"},
+    *({name} for name in programs.ORDER),
 )
 FRONT_ORDER = (
     {"__version__", "lazy_names", "errors"},
