@@ -350,20 +350,20 @@ def test_the_command_resumes_and_says_so(
 def test_what_can_change_a_result_counts_and_nothing_else() -> None:
     names = {path.relative_to(run_store.PACKAGE).as_posix() for path in sources()}
     wanted = {
-        "checking.py",
-        "judgement.py",
-        "translate.py",
+        "theorem_runs/checking.py",
+        "theorem_runs/judgement.py",
+        "theorem_runs/translate.py",
         "symbolic/kernel.py",
         "numeric/run.py",
         "numeric/implementations/eager.py",
         "theorems/definitions/attention.py",
         "numeric/residues/exact.py",
         "sweeping/work.py",
-        "evidence.py",
-        "demonstrations.py",
+        "documents/evidence.py",
+        "theorem_runs/demonstrations.py",
     }
     assert wanted <= names
-    assert not {"cli.py", "terminal.py", "progress.py", "runner.py"} & names
+    assert not {"cli.py", "theorem_runs/terminal.py", "theorem_runs/runner.py"} & names
     assert not {"theorems/softmax.py", "theorems/sinusoidal/shifts.py"} & names
     assert not any("__pycache__" in name for name in names)
 
