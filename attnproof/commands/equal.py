@@ -15,7 +15,7 @@ import typer
 
 from ..documents.document import show
 from ..errors import FAULT, UsageError, require_file
-from .options import JsonFile, Seed, app
+from .options import JsonFile, Seed, app, finish
 
 if TYPE_CHECKING:
     from ..programs.equal.deciding import Verdict
@@ -163,11 +163,7 @@ def classes(
         raise UsageError(str(error)) from None
     record = classes_record(found, perf_counter() - start)
     show(classes_page(record), width=MAX_WIDTH)
-    if json is not None:
-        from ..documents.evidence import write_json
-
-        print(f"wrote {write_json(record, json)}")
-    return int(len(record.classes) > 1)
+    return finish(record, json, ok=len(record.classes) <= 1)
 
 
 def exit_code(record: EqualRecord, *, strict: bool = False) -> int:

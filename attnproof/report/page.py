@@ -190,7 +190,6 @@ TEXT_FACES: tuple[Face, ...] = (
     ("STIX Two Text", "normal", 600, "stix-two-text-semibold.woff2"),
 )
 MATH_FACES: tuple[Face, ...] = (("STIX Two Math", "normal", 400, MATH),)
-FACES = (*TEXT_FACES, *MATH_FACES)
 
 # The characters of formulas and running text, as code point ranges.
 _RANGES = (

@@ -95,21 +95,27 @@ def _id(path: Path, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A theorem and the file it came from."""
+class _Sourced:
+    """What a file has: a theorem, or an error in its place."""
 
     source: Source
-    theorem: Theorem
 
     @property
     def id(self) -> str:
-        """The theorem's id."""
+        """The theorem's id, or the file's name."""
         return self.source.id
 
     @property
     def subject(self) -> str:
-        """The theorem's subject."""
+        """The subject that the theorem has, or would have."""
         return self.source.subject
+
+
+@dataclass(frozen=True)
+class Entry(_Sourced):
+    """A theorem and the file it came from."""
+
+    theorem: Theorem
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -120,27 +126,16 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Broken:
+class Broken(_Sourced):
     """A theorem, or a whole file, that cannot be used, and why.
 
     ``traceback`` is that of an error of attnproof itself; ``ids`` are those that the file would
     declare.
     """
 
-    source: Source
     error: str
     traceback: str = ""
     ids: frozenset[str] = frozenset()
-
-    @property
-    def id(self) -> str:
-        """The theorem's id, or the file's name."""
-        return self.source.id
-
-    @property
-    def subject(self) -> str:
-        """The subject its theorem would have."""
-        return self.source.subject
 
 
 @dataclass(frozen=True)

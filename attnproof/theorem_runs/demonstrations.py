@@ -47,7 +47,8 @@ def _run(name: str, path: Path, shown: Demonstration) -> DemonstrationRecord:
     seconds = perf_counter() - started
     if not compared:
         return _failed(name, shown, "nothing printed is compared with ours", seconds)
-    why = tuple(_against(row) for row in records if row.agrees is row.expected_to_differ)
+    pairs = zip(rows, records, strict=True)
+    why = tuple(_against(record) for row, record in pairs if not row.as_expected)
     outcome: Outcome = "reproduced" if all(compared) else "differs"
     return DemonstrationRecord(
         id=name,

@@ -142,23 +142,6 @@ class Exported:
         return {str(s): r for s, r in self.program.range_constraints.items()} | {**self.wider}
 
 
-def exported(
-    call: Callable[..., Any],
-    inputs: Sequence[Tensor],
-    lengths: Sequence[Sequence[bool]],
-    modules: Sequence[nn.Module] = (),
-    *,
-    from_one: bool = False,
-) -> Exported:
-    """Return the graph of a call on inputs like these.
-
-    ``lengths`` tells for each axis of each input whether its length is to be symbolic, if the code
-    allows that; ``from_one``: symbolic lengths may be 1, where :func:`traced` permits it.
-    Raises :class:`NotTraced`.
-    """
-    return read(traced(call, inputs, lengths, modules, from_one=from_one))
-
-
 @dataclass(frozen=True)
 class Trace:
     """An exported program, the storages that are trained, and constants written in the code.
@@ -178,14 +161,15 @@ def traced(
     call: Callable[..., Any],
     inputs: Sequence[Tensor],
     lengths: Sequence[Sequence[bool]],
-    modules: Sequence[nn.Module],
+    modules: Sequence[nn.Module] = (),
     *,
     from_one: bool = False,
 ) -> Trace:
-    """Return the trace of a call, for :func:`read`.  Raises ``NotTraced``.
+    """Return the trace of a call on inputs like these, for :func:`read`.  Raises ``NotTraced``.
 
-    A symbolic length is 2 or more; with ``from_one`` it is 1 or more if only comparisons of single
-    lengths can tell a length of 1.
+    ``lengths`` tells for each axis of each input whether its length is to be symbolic, if the code
+    allows that.  A symbolic length is 2 or more; with ``from_one`` it is 1 or more if only
+    comparisons of single lengths can tell a length of 1.
     """
     if from_one:
         follower = UnitLengths()

@@ -16,7 +16,7 @@ from attnproof.programs.aten import ROWS, row
 from attnproof.programs.exact.residues import Residues, unwrapped
 from attnproof.programs.exact.rules import FROM_TABLE, RULES, ruled
 from attnproof.programs.exact.session import NoMeaning, Pair, Session
-from attnproof.programs.prove.exporting import exported
+from attnproof.programs.prove.exporting import read, traced
 from attnproof.programs.prove.operations import KINDS
 from attnproof.programs.prove.work import MULTIPLY_ADDS_PER_ENTRY, work_of
 from tests.numeric.operation_cases import CASES as OPERATIONS
@@ -110,7 +110,7 @@ SUMMED: dict[str, tuple[Callable[[Tensor], Tensor], int]] = {
 @pytest.mark.parametrize("name", sorted(SUMMED))
 def test_the_cost_of_an_entry_is_what_is_summed_for_it(name: str) -> None:
     code, summed = SUMMED[name]
-    graph = exported(code, (torch.ones(3, 5),), ((True, False),))
+    graph = read(traced(code, (torch.ones(3, 5),), ((True, False),)))
     rows = str(graph.shapes[0][0])
     work = work_of(graph)
     entries = code(torch.ones(1, 5)).numel()

@@ -17,7 +17,7 @@ from attnproof.programs.execution.calling import arranged
 from attnproof.programs.execution.state import LARGE, copied, copy_of, large_copies
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
-from attnproof.programs.prove.exporting import exported
+from attnproof.programs.prove.exporting import read, traced
 from attnproof.programs.prove.program import Program
 from attnproof.programs.subject import adapted_as
 from attnproof.symbolic.array import Array
@@ -500,7 +500,7 @@ class AddsLast(nn.Module):
 
 
 def test_each_call_may_find_other_numbers_in_what_is_written() -> None:
-    graph = exported(AddsLast(), (torch.randn(5, 3),), ((True, False),))
+    graph = read(traced(AddsLast(), (torch.randn(5, 3),), ((True, False),)))
     program, x = Program(graph, "layer", "program"), real(Array(size("n", "tokens")), 3).named("x")
     one, other = (program(x, named={}) for _ in range(2))
     assert graph.state == {"last"}

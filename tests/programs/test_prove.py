@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.prove import Traced, proof_search, prove
-from attnproof.programs.prove.exporting import exported
+from attnproof.programs.prove.exporting import read, traced
 from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.prove import Effort, decide
@@ -317,7 +317,7 @@ def test_code_that_cannot_be_exported_says_why() -> None:
 
 def test_no_lines_of_code_are_noted_for_operations() -> None:
     before = config.do_not_emit_stack_traces
-    graph = exported(torch.relu, [torch.ones(2, 3)], [[True, False]])
+    graph = read(traced(torch.relu, [torch.ones(2, 3)], [[True, False]]))
     assert graph.operations
     assert not any(node.meta.get("stack_trace") for node in graph.nodes)
     assert config.do_not_emit_stack_traces == before

@@ -16,7 +16,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.prove.comparison import CHANGES
-from attnproof.programs.prove.exporting import _length, exported
+from attnproof.programs.prove.exporting import _length, read, traced
 from attnproof.programs.prove.guards import conditions_of, printed_conditions, satisfiable
 from attnproof.programs.prove.reached_arrays import NotTraced
 from attnproof.programs.subject import adapted_as
@@ -552,7 +552,7 @@ def test_conditions_are_told_of_the_lengths_that_a_law_uses() -> None:
     def branches(x: Tensor) -> Tensor:
         return x.flip(1) if x.shape[1] % 2 == 0 else 2 * x
 
-    graph = exported(branches, (torch.randn(3, 5, 4),), ((True, True, False),))
+    graph = read(traced(branches, (torch.randn(3, 5, 4),), ((True, True, False),)))
     ((_, tokens, _),) = graph.shapes
     conditions = conditions_of(graph.program)
     assert graph.conditions == conditions
@@ -571,7 +571,7 @@ def test_lengths_that_depend_on_each_other_are_no_lengths() -> None:
         return x.flip(1) if x.shape[1] == x.shape[0] + 2 else 2 * x
 
     with pytest.raises(NotTraced, match="depend on one another"):
-        exported(padded, (torch.randn(3, 5, 4),), ((True, True, False),))
+        read(traced(padded, (torch.randn(3, 5, 4),), ((True, True, False),)))
     with pytest.raises(NotTraced, match="depend on one another"):
         _length(sympy.Symbol("s0") + 2)
     assert _length(sympy.Symbol("s0")) == "s0"

@@ -12,7 +12,7 @@ from torch.export import export
 from torch.nn.functional import dropout
 
 from attnproof.programs.prove import exporting
-from attnproof.programs.prove.exporting import exported
+from attnproof.programs.prove.exporting import read, traced
 from attnproof.programs.prove.in_place import written_as_new
 from attnproof.programs.prove.proving import prove
 from attnproof.programs.subjects import Layer
@@ -133,7 +133,7 @@ def test_what_nothing_else_has_is_read_as_new(code: Code) -> None:
 @pytest.mark.parametrize("code", [seen_before, part, as_it_was, in_order, viewed, into_itself])
 def test_what_is_taken_apart_gives_what_the_code_gives(code: Code) -> None:
     x = torch.randn(3, 4)
-    found = exported(code, (x,), [(True, False)], from_one=True)
+    found = read(traced(code, (x,), [(True, False)], from_one=True))
     assert torch.equal(found.program.module()(x.clone()), code(x.clone()))
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.prove.comparison import disagreement
-from attnproof.programs.prove.exporting import exported
+from attnproof.programs.prove.exporting import read, traced
 from attnproof.programs.prove.operations import READINGS, Notes, Pair, Unread, noted
 from attnproof.programs.prove.program import CASTS
 from attnproof.symbolic import namespace as xp
@@ -256,12 +256,14 @@ def test_an_operation_that_code_registers_later_is_taken_apart_too() -> None:
         return torch.ops.of_a_test.thrice(x)
 
     x = torch.ones(2, 3)
-    assert exported(fresh, (x,), [(False, False)]).operations > 2  # taken apart, and the table kept
+    assert (
+        read(traced(fresh, (x,), [(False, False)])).operations > 2
+    )  # taken apart, and the table kept
     kind: Any = torch.library.Library
     library = kind("of_a_test", "DEF")
     library.define("thrice(Tensor x) -> Tensor")
     library.impl("thrice", lambda x: 3 * x, "CompositeImplicitAutograd")
-    seen = exported(own, (x,), [(False, False)])
+    seen = read(traced(own, (x,), [(False, False)]))
     assert [str(node.target) for node in seen.nodes if node.op == "call_function"] == [
         "aten.mul.Tensor"
     ]

@@ -15,9 +15,9 @@ from torch.overrides import handle_torch_function
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Finding
-from attnproof.programs.prove import prove
+from attnproof.programs.prove import exporting, prove
 from attnproof.programs.prove.calls import Call, calls_of, symbolic
-from attnproof.programs.prove.exporting import Exported, exported
+from attnproof.programs.prove.exporting import Exported
 from attnproof.programs.prove.guards import printed_ranges
 from attnproof.programs.prove.other_branches import is_valid_at, lengths_elsewhere
 from attnproof.programs.prove.statements import graphs_of
@@ -259,7 +259,10 @@ ONE, OTHER = torch.randn(2, 12, WIDTH).unbind()
 
 
 def traced(call: Call, from_one: bool = True) -> Exported:
-    return exported(call.code, call.inputs, symbolic(call), call.modules, from_one=from_one)
+    trace = exporting.traced(
+        call.code, call.inputs, symbolic(call), call.modules, from_one=from_one
+    )
+    return exporting.read(trace)
 
 
 @pytest.mark.parametrize(

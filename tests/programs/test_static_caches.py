@@ -13,7 +13,7 @@ from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import Call, symbolic
 from attnproof.programs.prove.comparison import wrong_reading
-from attnproof.programs.prove.exporting import exported
+from attnproof.programs.prove.exporting import read, traced
 from attnproof.programs.prove.operations import READINGS, Notes, Unread, noted
 from attnproof.programs.prove.program import Program
 from attnproof.programs.prove.statements import bound_letters, graphs_of
@@ -194,7 +194,7 @@ def test_places_that_no_query_sees_do_nothing(made: type[Static]) -> None:
 
 def term_of(code: Any, shape: tuple[int, ...], *lengths: bool) -> tuple[Program, Array]:
     """The term of the code at symbolic lengths, and the program that gave it."""
-    graph = exported(code, (torch.randn(shape),), (lengths,))
+    graph = read(traced(code, (torch.randn(shape),), (lengths,)))
     program = Program(graph, "layer", "folded")
     axes = (size(k) if free else num(n) for k, n, free in zip("Bne", shape, lengths, strict=True))
     x = real(*map(Array, axes)).named("x")
@@ -274,7 +274,7 @@ def compared(first: int, made: type[From] = From) -> str:
     """What is wrong with the term at random numbers of earlier calls, beside the code itself."""
     code = made(first)
     call = Call("call", code, (torch.randn(3, 5, 2),), ("B n E",), (code,))
-    graphs = graphs_of([(call, exported(code, call.inputs, symbolic(call)))])
+    graphs = graphs_of([(call, read(traced(code, call.inputs, symbolic(call))))])
     before = code.kept.clone()
     told = wrong_reading(graphs[0], bound_letters(graphs))
     assert torch.equal(code.kept, before)
