@@ -155,7 +155,8 @@ def test_tokens_of_one_number_stand_first_of_these() -> None:
     with torch.no_grad():
         out = told.layer(x)
         assert out.shape == x.shape
-        assert torch.allclose(windows.layer(x), out, atol=1e-5)
+        assert torch.allclose(windows.layer(x.repeat(1, 1, 6)), out.repeat(1, 1, 6), atol=1e-5)
+        assert windows.embed == 6 * 16
         assert "padded with zeros to 9" in told.adapted
         with pytest.raises(SignatureError, match="at most 9 tokens"):
             told.layer(torch.randn(1, 10, 16))

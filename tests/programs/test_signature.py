@@ -241,9 +241,10 @@ def of_three(x: Tensor) -> Tensor:
     return x * x.shape[-1]
 
 
-def test_a_number_before_tokens_alone_is_that_of_rows_which_are_alike() -> None:
+def test_a_number_before_tokens_alone_is_that_of_rows_side_by_side() -> None:
     subject: Any = subject_of(of_three, "x: 3 n 12 -> 3 n 12")
-    x = torch.randn(2, 4, 12)
+    x = torch.randn(2, 4, 36)
+    assert subject.embed == 36
     assert torch.allclose(subject.call(x), 12 * x)
     with pytest.raises(SignatureError, match="AssertionError"):
         subject_of(of_three, "x: 2 n 12 -> 2 n 12")
@@ -260,13 +261,44 @@ def causal_twice(x: Tensor) -> Tensor:
     return x.cumsum(1) / (1 + torch.arange(x.shape[1]))[:, None]
 
 
+def faults_that_cancel(x: Tensor) -> Tensor:
+    """Later tokens reach both rows: not their mean with weights 1/3 and 2/3."""
+    later = x[0].mean(0, keepdim=True)
+    return causal_twice(x) + torch.stack((2 * later, -later))
+
+
+def fault_between_rows(x: Tensor) -> Tensor:
+    """Later tokens reach the first row where the rows have different tokens."""
+    later = x.mean(1, keepdim=True)
+    return causal_twice(x) + torch.stack((later[0] - later[1], 0 * later[0]))
+
+
 def test_every_row_of_a_fixed_number_is_looked_at() -> None:
-    for code, verdict in ((causal_twice, "holds"), (causal_and_reversed, "broken")):
+    faults = (causal_and_reversed, faults_that_cancel, fault_between_rows)
+    for code, verdict in ((causal_twice, "holds"), *((one, "broken") for one in faults)):
         subject = with_mask(subject_of(code, "x: 2 n E -> 2 n E", "layer"), "attention:causal=true")
         (seen,) = examine(subject, (Draw(),), ("causal",))
         assert seen.verdict == verdict
         found = {one.verdict for one in prove(subject, ("causal",)).findings}
         assert ("holds" in found) == (verdict == "holds")
+
+
+def means(x: Tensor) -> Tensor:
+    return torch.linspace(-1, 1, 3)[:, None] * x.mean(1, keepdim=True)
+
+
+def means_and_ends(x: Tensor) -> Tensor:
+    """The order of tokens changes both of the first rows: not their mean with weights 1 and 2."""
+    ends = x[:, :1] - x[:, -1:]
+    return means(x) + torch.cat((2 * ends, -ends, 0 * ends), 1)
+
+
+def test_every_row_that_comes_back_is_looked_at() -> None:
+    for code in (means, means_and_ends):
+        subject = subject_of(code, "x: B n E -> B 3 E", "layer")
+        (seen,) = examine(subject, (Draw(),), ("permutation",))
+        assert (seen.verdict == "holds") == (code is means)
+    assert subject_of(means, "x: B n E -> B 3 E", "attention").embed == 16  # type: ignore[attr-defined]
 
 
 def test_few_features_are_features() -> None:
