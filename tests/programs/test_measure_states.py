@@ -20,6 +20,7 @@ from attnproof.programs.finding import Finding
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.calls import ways_of
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.measure.states import REPEATED
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Subject
 from attnproof.theorems.laws import LAWS
@@ -172,7 +173,7 @@ def test_what_is_random_in_evaluation_is_undecided_and_says_where_to_look() -> N
 
 
 class SeldomDrops(SelfAttention):
-    """Draws in every call, from the generator of Python or of numpy, and drops one in forty."""
+    """Draws in every call, from the generator of Python or of numpy, and drops one in ninety."""
 
     draw = staticmethod(random.random)
     calls = 0
@@ -180,16 +181,80 @@ class SeldomDrops(SelfAttention):
     def forward(self, x: Tensor) -> Tensor:
         self.draw()
         self.calls += 1
-        return super().forward(x) * (self.calls % 40 > 0)
+        return super().forward(x) * (self.calls % 90 > 0)
 
 
 class SeldomDropsByNumpy(SeldomDrops):
     draw = staticmethod(np.random.random)
 
 
-@pytest.mark.parametrize("kind", [SeldomDrops, SeldomDropsByNumpy])
+class SeldomDropsByItsOwn(SeldomDrops):
+    """Draws from a generator that it holds, which it is given here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.draw = random.Random(0).random  # type: ignore[method-assign]
+
+
+class SeldomDropsByItsOwnOfNumpy(SeldomDrops):
+    def __init__(self) -> None:
+        super().__init__()
+        self.own = np.random.default_rng(0)
+
+    def draw(self) -> float:  # type: ignore[override]
+        return self.own.random()
+
+
+class SeldomDropsByItsOwnOfTorch(SeldomDrops):
+    def __init__(self) -> None:
+        super().__init__()
+        self.own = torch.Generator().manual_seed(0)
+
+    def draw(self) -> float:  # type: ignore[override]
+        return float(torch.rand((), generator=self.own))
+
+
+class SeldomDropsByNoGenerator(SelfAttention):
+    """Drops in every fifteenth call, as a clock may have it."""
+
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return super().forward(x) * (self.calls % 15 > 0)
+
+
+REPEATS = "evaluation-repeats"
+SELDOM = [
+    SeldomDrops,
+    SeldomDropsByNumpy,
+    SeldomDropsByItsOwn,
+    SeldomDropsByItsOwnOfNumpy,
+    SeldomDropsByItsOwnOfTorch,
+    SeldomDropsByNoGenerator,
+]
+
+
+class ChangesAtItsTwentieth(nn.Module):
+    """Nothing is dropped by any name, so that no dropout explains what differs."""
+
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return x.cumsum(1) * (self.calls != 20)
+
+
+def test_what_differs_once_is_broken_where_no_dropout_is_set() -> None:
+    module = ChangesAtItsTwentieth()
+    (found,) = examine(Layer(name="c", call=module, module=module, embed=4), laws=[REPEATS])
+    assert found.verdict == "broken"
+    assert f"{REPEATED} equal calls" in examine(layer(), laws=[REPEATS])[0].why
+
+
+@pytest.mark.parametrize("kind", SELDOM)
 def test_what_seldom_is_random_is_noticed_whoever_draws(kind: type[nn.Module]) -> None:
-    (found,) = examine(layer(kind), laws=["evaluation-repeats"])
+    (found,) = examine(layer(kind), laws=[REPEATS])
     assert found.verdict == "broken"
 
 
