@@ -31,7 +31,7 @@ def is_possible() -> bool:
         sys.platform == "linux"
         and len(os.sched_getaffinity(0)) > 1
         and threading.active_count() <= THREADS
-        and not torch.cuda.is_initialized()
+        and not torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     )
 
 
