@@ -1,6 +1,6 @@
 """The table of ATen: a row gives the numbers of its operation in a finite field as well.
 
-On terms each row is compared with torch in test_prove_operations.
+On terms each row is compared with torch in prove/test_operations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from attnproof.programs.prove.exporting import read, traced
 from attnproof.programs.prove.operations import KINDS
 from attnproof.programs.prove.work import MULTIPLY_ADDS_PER_ENTRY, work_of
 from tests.numeric.operation_cases import CASES as OPERATIONS
-from tests.programs.test_prove_operations import Inputs, operation, parts
+from tests.programs.prove.test_operations import Inputs, operation, parts
 
 A = torch.tensor([[3.0, -1.0, 2.0, 4.0], [0.0, 5.0, -2.0, 1.0]])
 B = torch.tensor([[1.0, 2.0, -4.0, 8.0], [2.0, -1.0, 0.5, 4.0]])

@@ -16,9 +16,8 @@ from attnproof.programs.identify.ladders import MeasuredFrequencies, fit
 from attnproof.programs.identify.rotations import layout_name
 from attnproof.programs.identify.scalings import by_parts, ladder, ntk_base, ramp_of, yarn
 from attnproof.programs.subjects import Rotary
-from tests.programs.identified import part
 
-from .identified import half, neighbours, rotary
+from .identified import half, neighbours, part, rotary
 
 BRAIN, HALF = torch.bfloat16, torch.float16
 

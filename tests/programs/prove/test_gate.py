@@ -27,8 +27,7 @@ from attnproof.programs.prove.gate import (
 )
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Rotary
-
-from ..numeric.false_programs import (
+from tests.numeric.false_programs import (
     ROTARY,
     UNLIKE,
     WRAPPING,

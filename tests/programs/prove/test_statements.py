@@ -16,7 +16,7 @@ from attnproof.programs.prove.proofs import Proofs
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Additive, Attention, Rotary, Subject
 
-from .test_prove_attacks import SECONDS, layer, only, rotary, rotated
+from .test_attacks import SECONDS, layer, only, rotary, rotated
 
 STRETCH = torch.tensor([1.0, 2.0, 3.0, 4.0])
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from attnproof.programs.identify import identify
 from attnproof.programs.subjects import Rotary
-from tests.programs.identified import part
+
+from .identified import part
 
 BRAIN, HALF = torch.bfloat16, torch.float16
 

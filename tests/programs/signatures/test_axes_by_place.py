@@ -14,8 +14,8 @@ from attnproof.programs.signatures.layout import laid_out, read_back
 from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import subject_of
 from attnproof.programs.subjects import Subject
-from tests.programs.rotary_code import in_two_halves
-from tests.programs.test_rotary_tables import apply_matrices
+from tests.programs.calls.test_rotary_tables import apply_matrices
+from tests.programs.measure.rotary_code import in_two_halves
 
 
 def verdicts(subject: Subject, *laws: str) -> dict[str, str]:

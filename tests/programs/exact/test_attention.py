@@ -11,9 +11,10 @@ from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.exact import exact
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Additive, Attention, Layer
-from tests.programs import exact_attention_code as code
-from tests.programs.exact_asked import ATTENTION, not_right, of, verdict
-from tests.programs.exact_code import D, rotate
+
+from . import exact_attention_code as code
+from .exact_asked import ATTENTION, not_right, of, verdict
+from .exact_code import D, rotate
 
 
 @pytest.mark.parametrize("name", ["plain", "by_hand", "fused"])

@@ -21,7 +21,8 @@ from attnproof.programs.prove import prove
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Mask, Subject
 from attnproof.testing import check_attention
-from tests.programs.attention_code import (
+
+from .attention_code import (
     CAUSAL,
     FULL,
     THREE,

@@ -29,7 +29,7 @@ MEMORY = {
     "aten.new_empty.default",
     "aten.empty_like.default",
 }
-INSIDE = {"flex_attention"}  # it has graphs inside: tests/programs/test_prove_flex.py
+INSIDE = {"flex_attention"}  # it has graphs inside: test_flex.py
 ELSEWHERE = REFUSED | NUMBERS | MEMORY | INSIDE | set(CASTS)
 OPERATIONS = 16  # of the allowance: a case is a few operations on numbers of size 1
 

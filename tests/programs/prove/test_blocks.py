@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
 from attnproof.programs.subjects import Attention
-from tests.programs.test_prove_branches import of_layer, told
+
+from .test_branches import of_layer, told
 
 pytestmark = pytest.mark.usefixtures("fewer_lengths")
 SECONDS = 3.0

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.subjects import Attention, Layer, Subject
-from tests.programs.exact_asked import of, rotary, rotated, verdict
+
+from .exact_asked import of, rotary, rotated, verdict
 
 CAUSAL = DeclaredAttention(causal=True)
 

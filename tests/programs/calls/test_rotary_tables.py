@@ -20,8 +20,7 @@ from attnproof.programs.signatures.layout import at_offsets, at_start
 from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
-
-from .rotary_code import in_two_halves
+from tests.programs.measure.rotary_code import in_two_halves
 
 
 def precompute_matrices(dim: int, end: int, base: float = 10000.0) -> Tensor:

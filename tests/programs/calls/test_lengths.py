@@ -26,8 +26,7 @@ from attnproof.programs.subject import adapted_as, kind_of
 from attnproof.programs.subjects import Attention, Mask, Subject
 from attnproof.symbolic.scalars import add, integer, mul, num, size
 from attnproof.testing import check_bias
-
-from ..numeric import one_count_code as code
+from tests.numeric import one_count_code as code
 
 
 class OfMemory(nn.Module):

@@ -322,7 +322,7 @@ def test_false_stacks_are_broken(
     name: str, in_parts: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, law = FALSE[name]
-    monkeypatch.setattr(proofs, "WITNESS_SECONDS", 0.02)  # as a whole: see test_prove_attacks
+    monkeypatch.setattr(proofs, "WITNESS_SECONDS", 0.02)  # as a whole: see test_attacks
     torch.manual_seed(0)
     assert found_of(made(), law).verdict == "broken"
     assert in_parts == [False]

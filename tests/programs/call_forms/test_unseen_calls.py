@@ -21,7 +21,7 @@ from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
-from tests.programs.test_call_language import by_documents, by_one_array, of_lengths
+from tests.programs.signatures.test_call_language import by_documents, by_one_array, of_lengths
 
 
 def scored(x: Tensor, keys: Tensor, scores: Tensor | float = 0.0) -> Tensor:

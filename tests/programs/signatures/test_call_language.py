@@ -18,7 +18,7 @@ from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signatures.grammar import parse
 from attnproof.programs.signatures.signature import Axis, Same, SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
-from tests.programs.test_calls import angles_of, halves, neighbours
+from tests.programs.calls.test_calls import angles_of, halves, neighbours
 
 WIDTH = 8
 

@@ -21,7 +21,7 @@ from attnproof.symbolic.scalars import number_of
 from attnproof.symbolic.terms import free
 from attnproof.theorems.definitions.references import t5_bucket
 
-from .test_prove_windows import SECONDS, away, by_distance, index, verdicts
+from .test_windows import SECONDS, away, by_distance, index, verdicts
 
 FORMULAS: dict[str, tuple[Tensor, str]] = {
     "a window of 7 by 7": (index(7, 7), "84 + 13·⌊i/7⌋ + i%7 − 13·⌊j/7⌋ − j%7"),

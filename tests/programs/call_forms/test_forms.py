@@ -17,7 +17,7 @@ from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from attnproof.programs.subjects import Rotary
 from tests.programs.adapting_code import FORMS, rotates_as_half, user_file
-from tests.programs.test_calls import both, complex_, halves, in_two_axes
+from tests.programs.calls.test_calls import both, complex_, halves, in_two_axes
 
 LINES = {
     "f(x, positions)": "x: B H n D, positions: B n -> x",

@@ -11,7 +11,8 @@ from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.subjects import Attention
-from tests.programs.exact_code import D, H, rotate
+
+from .exact_code import D, H, rotate
 
 
 def plain(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -17,7 +17,7 @@ from torch.nn import functional
 from attnproof.programs.prove import prove
 from attnproof.programs.subjects import Layer, Rotary, Subject
 
-from .test_prove_attacks import SECONDS, causal, layer, only, rotary, rotated
+from .test_attacks import SECONDS, causal, layer, only, rotary, rotated
 
 WIDE = torch.int64
 

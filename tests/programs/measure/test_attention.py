@@ -15,7 +15,8 @@ from attnproof.programs.execution.draw import Draw
 from attnproof.programs.execution.response import allowance, gap
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Attention, Subject
-from tests.programs.attention_code import (
+
+from .attention_code import (
     CAUSAL,
     FULL,
     Cached,

@@ -14,7 +14,8 @@ from torch.nn import functional
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.exact.session import Session
 from attnproof.programs.subjects import Attention, Rotary
-from tests.programs.exact_asked import of, verdict
+
+from .exact_asked import of, verdict
 
 One = Callable[[Tensor], Tensor]
 PRIMES = 4194287 * 4194167

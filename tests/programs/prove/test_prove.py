@@ -19,9 +19,8 @@ from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, 
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.statement import Statement
-
-from ..bugs.corpus import all_bugs
-from ..numeric import traced_code as code
+from tests.bugs.corpus import all_bugs
+from tests.numeric import traced_code as code
 
 P02 = next(one for one in all_bugs() if one.id == "P02")  # frames, rows and columns
 CAUSAL = DeclaredAttention(causal=True)

@@ -18,7 +18,8 @@ from attnproof.programs.signatures.grammar import parse
 from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
-from tests.programs import test_rotary_tables
+
+from . import test_rotary_tables
 
 precompute_matrices = test_rotary_tables.precompute_matrices  # of this file too
 
