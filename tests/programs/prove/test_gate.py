@@ -66,6 +66,21 @@ def test_where_the_law_fails_it_is_broken_there() -> None:
     assert "T = 601" in finding.why
 
 
+def reversed_where_not_compiled(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    """Of two keys the order does not matter even then."""
+    del mask
+    if not torch.compiler.is_compiling() and q.shape[2] == 77:
+        v = v.flip(2)
+    return (q @ k.mT).softmax(-1) @ v
+
+
+def test_other_lengths_vary_where_the_code_differs_from_its_graph() -> None:
+    code = Attention(name="a", attend=reversed_where_not_compiled, heads=2, groups=2, width=4)
+    (finding,) = prove(code, ("order-of-keys",), seconds=SECONDS).findings
+    assert finding.verdict == "broken"
+    assert "T = 77, S = 2 the code differs" in finding.why
+
+
 @pytest.mark.parametrize("name", ROTARY)
 def test_what_the_words_of_a_law_say_is_what_is_proved(name: str) -> None:
     rotate, law = ROTARY[name]
