@@ -341,6 +341,8 @@ def read(trace: Trace, place: int | None = None) -> Exported:
             if spec.kind == InputKind.PARAMETER or spec.persistent
             else program.constants
         )[str(spec.target)]
+        if not isinstance(value, Tensor):
+            raise NotTraced(f"its graph takes an object, of class {type(value).__name__}")
         if spec.kind == InputKind.CONSTANT_TENSOR and storage_of(value) in trace.trained:
             value = nn.Parameter(value, requires_grad=False)
         held = "" if name in trace.literals else holder_of(target, value, spec.kind)

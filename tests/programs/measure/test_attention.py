@@ -14,6 +14,7 @@ from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.execution.response import allowance, gap
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.subject import subject_of
 from attnproof.programs.subjects import Attention, Subject
 
 from .attention_code import (
@@ -285,3 +286,17 @@ def test_results_of_other_shapes_or_not_numbers_are_infinitely_far() -> None:
     one = torch.ones(2)
     assert gap(one, torch.ones(3)) == gap(one, one * torch.nan) == torch.inf
     assert gap(one * torch.inf, one * torch.inf) == 0
+
+
+def under_a_mask_in_float32(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    """Attention whose mask is a number of float32, which torch reads as float64 beside float64."""
+    added = torch.where(mask, 0.0, -math.inf)
+    return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=added)
+
+
+def test_a_mask_in_float32_is_no_fault_beside_float64() -> None:
+    line = "q: B H r D, k: B H n D, v: B H n D, mask: B 1 r n keep -> B H r D"
+    subject = subject_of(under_a_mask_in_float32, line, "attention")
+    laws = ["finite", "shift-of-scores", "hidden-keys-do-nothing", "order-of-keys"]
+    seen = examine(subject, laws=laws)
+    assert {one.law: one.verdict for one in seen} == dict.fromkeys(laws, "holds")

@@ -341,3 +341,19 @@ def test_names_of_parameters_may_be_those_of_laws_and_constants() -> None:
             return rotated(x * 0.1 * self.c0_1, p) * self.sigma
 
     only(prove(rotary(Named()), ("every-head-alike",), seconds=SECONDS), "every-head-alike")
+
+
+class DrawsItself(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.own = torch.Generator().manual_seed(0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + torch.rand(x.shape[-1], generator=self.own)
+
+
+def test_a_graph_that_takes_a_generator_is_not_read() -> None:
+    module = DrawsItself()
+    made = prove(Layer(name="d", call=module, module=module, embed=4), ("permutation",))
+    assert not made.findings
+    assert "an object, of class Generator" in made.why
