@@ -66,6 +66,24 @@ def test_where_the_law_fails_it_is_broken_there() -> None:
     assert "T = 601" in finding.why
 
 
+class OfOneShapeIntoABuffer(nn.Module):
+    """Its graph takes a single shape, and each result overwrites the one before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: Tensor | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.given is None or self.given.shape != x.shape:
+            self.given = torch.empty_like(x)
+        self.given.copy_((x - x.mean(1, keepdim=True)).detach())
+        return self.given
+
+
+def test_results_of_one_shape_that_are_overwritten_are_not_proved() -> None:
+    assert not of_layer(OfOneShapeIntoABuffer(), "permutation")
+
+
 def reversed_where_not_compiled(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     """Of two keys the order does not matter even then."""
     del mask
