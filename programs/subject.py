@@ -173,6 +173,8 @@ def kind_of(signature: Signature, name: str = "") -> str:
         return (
             "rotary" if handed_on and any("D" in one.letters for one in features) else "attention"
         )
+    if any(one.of for one in signature.results):
+        return "rotary"  # keys and values in one array, too
     if _scores(signature):
         told = any(one.kind in MASKS for one in signature.results)
         return "mask" if told else "bias"

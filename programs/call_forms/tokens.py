@@ -64,6 +64,7 @@ MAX_TOKENS = 1024  # of a call with a fixed number of tokens
 ROWS = ("1 n D", "n D", "B n D", "1 n D/2", "n D/2")
 IN_ONE = ("n D/2 cis", "n D/2 2 cos_sin", "n D/2 angles")
 OFFSETS = ("1 (2 n - 1) E", "(2 n - 1) 1 E", "(2 n - 1) E", "n 1 E")
+STARTS = (" = p", ": B positions")  # the position of the first token, or of that of each row
 Part = tuple[str, str]  # an input beside the tokens, and the clause that makes it
 
 
@@ -286,8 +287,8 @@ def _tokens_lines(
                 continue
             more = more.replace("<x>", x)
             yield from dict.fromkeys(
-                given + more.replace(": B n positions", places)
-                for places in (": B n positions", ": n positions")
+                given + re.sub(r" = p\b", start, more.replace(": B n positions", places))
+                for start, places in product(STARTS, (": B n positions", ": n positions"))
             )
     yield from _with_context(code, known)
 
