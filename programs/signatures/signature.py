@@ -15,7 +15,7 @@ part                                meaning
 ``cos: n D/2``, ``k: B (n + m) D``  a quotient, a sum; ``1`` and other numbers are lengths
 ``rope = (cos: n D, sin: n D)``     a tuple of arrays
 ``seq_len = n``, ``past = (n - r)``  the length itself, a difference of lengths
-``window = (h, w)``                 a tuple of lengths
+``window = (h, w)``                 a tuple of lengths, or of such tuples: ``((h, w),)``
 ``key = query``                     the very array that ``query`` is given
 ``qkv: B n 3 H D``                  queries, keys and values in one array; also ``B n (H 3 D)``
 ``kv: B n 2 G D``                   keys and values in one array
@@ -51,7 +51,7 @@ import ast
 import copy
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -271,9 +271,7 @@ class Argument:
     @cached_property
     def lengths(self) -> tuple[str, ...]:
         """The letters of its value, without repetition."""
-        held = self.value if isinstance(self.value, tuple) else (self.value,)
-        found = (c for one in held if isinstance(one, Axis) for c in one.letters)
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(c for axis in _axes_in(self.value) for c in axis.letters))
 
     def shape(self, lengths: Mapping[str, int]) -> tuple[int, ...]:
         """Return the shape of the array at these lengths."""
@@ -281,11 +279,9 @@ class Argument:
 
     def at(self, lengths: Mapping[str, int]) -> Any:
         """Return the value at these lengths."""
-        if isinstance(self.value, tuple):
-            return tuple(v.size(lengths) if isinstance(v, Axis) else v for v in self.value)
         if isinstance(self.value, list | dict | set):
             return copy.deepcopy(self.value)  # code may write into it
-        return self.value.size(lengths) if isinstance(self.value, Axis) else self.value
+        return with_axes(self.value, lambda axis: axis.size(lengths))
 
     @cached_property
     def text(self) -> str:
@@ -319,8 +315,23 @@ class Argument:
         return self.text
 
 
+def with_axes(value: Any, change: Callable[[Axis], Any]) -> Any:
+    """Return a value with each length in it changed: itself, or those in a tuple of tuples."""
+    if isinstance(value, tuple):
+        return tuple(with_axes(one, change) for one in value)
+    return change(value) if isinstance(value, Axis) else value
+
+
+def _axes_in(value: Any) -> Iterator[Axis]:
+    """Yield the lengths in a value."""
+    for one in value if isinstance(value, tuple) else ():
+        yield from _axes_in(one)
+    if isinstance(value, Axis):
+        yield value
+
+
 def _told(value: Any) -> str:
-    if isinstance(value, tuple) and any(isinstance(one, Axis) for one in value):
+    if isinstance(value, tuple) and any(_axes_in(value)):
         return f"({', '.join(map(_told, value))}{',' * (len(value) == 1)})"
     if isinstance(value, Axis):
         return str(value)
