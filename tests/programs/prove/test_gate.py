@@ -92,6 +92,7 @@ def reversed_where_not_compiled(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | 
     return (q @ k.mT).softmax(-1) @ v
 
 
+@pytest.mark.usefixtures("fewer_lengths")
 def test_other_lengths_vary_where_the_code_differs_from_its_graph() -> None:
     code = Attention(name="a", attend=reversed_where_not_compiled, heads=2, groups=2, width=4)
     (finding,) = prove(code, ("order-of-keys",), seconds=SECONDS).findings
