@@ -360,6 +360,12 @@ class _Look:
         exact = [law for law in names if ("exact", "holds") in self.verdicts[law]]
         for one in at_longer(self.code, names, self.draw, begin, method, exact):
             self.found(one)
+        if method == "measured":
+            from .other_inputs import in_other_ways
+
+            left = [law for law in names if _is_run_alone(self.verdicts[law])]
+            for one in in_other_ways(self.code, left, self.draw):
+                self.found(one)
 
     def traced(self) -> None:
         """Prove laws of the graph of operations, which is traced once for all laws."""

@@ -162,6 +162,30 @@ def test_a_law_without_a_formula_says_its_limit() -> None:
     assert "where `k.shape[-2] > 100000` is false" in how(row)
 
 
+def reversed_if_strided(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return plain(q, k, v if k.is_contiguous() else v.flip(-2))
+
+
+def reversed_if_trained(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return plain(q, k, v.flip(-2) if torch.is_grad_enabled() else v)
+
+
+def reversed_if_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return plain(q, k, v.flip(-2) if k is v else v)
+
+
+def test_ways_of_calling_in_which_code_is_another_function_are_said() -> None:
+    for attend, told in (
+        (reversed_if_strided, "with inputs that are not contiguous"),
+        (reversed_if_trained, "with inputs that require gradients"),
+        (reversed_if_one, "with one parameter, which is not contiguous, for all inputs"),
+    ):
+        row = asked(attend, "order-of-keys")
+        assert row.verdict == "exact"
+        assert f"where no call is made {told}" in how(row)
+    assert "no call" not in how(asked(plain, "order-of-keys"))
+
+
 def writes_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if k.shape[-2] > 20:
         v[..., 20, :] = 0
