@@ -193,7 +193,7 @@ class SeldomDropsByItsOwn(SeldomDrops):
 
     def __init__(self) -> None:
         super().__init__()
-        self.draw = random.Random(0).random  # type: ignore[method-assign]
+        self.draw = random.Random(0).random
 
 
 class SeldomDropsByItsOwnOfNumpy(SeldomDrops):
@@ -201,7 +201,7 @@ class SeldomDropsByItsOwnOfNumpy(SeldomDrops):
         super().__init__()
         self.own = np.random.default_rng(0)
 
-    def draw(self) -> float:  # type: ignore[override]
+    def draw(self) -> float:
         return self.own.random()
 
 
@@ -210,7 +210,7 @@ class SeldomDropsByItsOwnOfTorch(SeldomDrops):
         super().__init__()
         self.own = torch.Generator().manual_seed(0)
 
-    def draw(self) -> float:  # type: ignore[override]
+    def draw(self) -> float:
         return float(torch.rand((), generator=self.own))
 
 
