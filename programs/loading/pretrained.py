@@ -143,8 +143,9 @@ def _require_small(cls: Any, config: Any) -> None:
     many = sum(x.numel() for x in made.parameters())
     if many > MAX_PARAMETERS:
         raise DoesNotFit(
-            f"with the sizes of {type(config).__name__} it has {many // 10**6} million parameters; "
-            "give small ones, such as --set config.hidden_size=32 config.num_attention_heads=4"
+            f"with the sizes of {type(config).__name__} it has {many / 1e6:.0f} million "
+            "parameters; give small ones, such as --set config.hidden_size=32 "
+            "config.num_attention_heads=4"
         )
 
 

@@ -78,6 +78,10 @@ def in_order(inputs: Sequence[Any], place: int | None) -> tuple[Any, ...]:
     return (inputs[1], inputs[0], *inputs[2:]) if place == 1 else tuple(inputs)
 
 
+def _is_float(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.is_floating_point()
+
+
 @dataclass(frozen=True)
 class Exported:
     """A graph: its nodes, the shapes of its inputs, its guards, and the roles of its tensors.
@@ -115,6 +119,13 @@ class Exported:
     def angles(self) -> dict[str, Angles]:
         """The tables that hold cosines and sines of positions, by name."""
         return angles_of({name: x for name, x in self.values.items() if name not in self.state})
+
+    @cached_property
+    def coarse(self) -> float:
+        """The sum of the relative roundings of its arrays in formats coarser than float32."""
+        held = [node.meta.get("val") for node in self.program.graph.nodes]
+        found = (torch.finfo(x.dtype).eps for x in held if _is_float(x))
+        return sum(eps for eps in found if eps > torch.finfo(torch.float32).eps)
 
     @property
     def stored(self) -> dict[str, Tensor]:

@@ -187,7 +187,9 @@ class Proofs:
         """Return the law applied to the code itself."""
         calls = {name: graph.call.alone for name, graph in graphs.items()}
         operations = sum(g.exported.operations for g in graphs.values())
-        return Run(law, calls, self.letters, self.subject, operations)
+        rotary = isinstance(self.subject, Rotary)  # tables of angles are rounded where stored
+        coarse = sum(g.exported.coarse for g in graphs.values() if rotary)
+        return Run(law, calls, self.letters, self.subject, operations, coarse)
 
     @property
     def guards(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.prove import prove
 from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary, Subject
@@ -258,3 +259,37 @@ def test_cosines_and_sines_are_no_table_that_is_added() -> None:
     line = "seq_len = n -> cos: n D, sin: n D; built with dim = D"
     with pytest.raises(SignatureError, match="a table of cosines and one of sines"):
         adapted_as(Pair, line)
+
+
+class InHalf(nn.Module):
+    """Gives rows of tables that it keeps in float16; ``stretched``: of sines that are too large."""
+
+    def __init__(self, dim: int = 16, *, stretched: bool = False) -> None:
+        super().__init__()
+        angles = torch.outer(torch.arange(512.0), 10000.0 ** (-torch.arange(0, dim, 2) / dim))
+        angles = angles.repeat(1, 2)[:, None, None]
+        self.cos, self.sin = angles.cos().half(), ((1 + stretched) * angles.sin()).half()
+
+    def forward(self, x: Tensor, seq_len: int) -> tuple[Tensor, Tensor]:
+        assert x.ndim > 2
+        return self.cos[:seq_len], self.sin[:seq_len]
+
+
+def rotates_in_half(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    """Of (n, B, H, D)."""
+    cos, sin = cos[: q.shape[0]], sin[: q.shape[0]]
+    return _rotated(q, cos, sin), _rotated(k, cos, sin)
+
+
+def test_rounding_of_tables_kept_in_float16_is_not_shown_as_a_fault() -> None:
+    def broken(*, stretched: bool) -> set[str]:
+        back = "cos: {0} 1 1 D, sin: {0} 1 1 D"
+        line = (
+            f"x: B m D, seq_len = m -> {back.format('m')}; then rotates_in_half("
+            f"q: n B H D, k: n B G D, {back.format('n')} -> q, k)"
+        )
+        subject = adapted_as(InHalf, line, settings={"stretched": stretched})
+        return {one.law for one in prove(subject).findings if one.verdict == "broken"}
+
+    assert broken(stretched=False) == set()
+    assert "composition" in broken(stretched=True)
