@@ -282,7 +282,8 @@ def _packed(one: Argument, parts: tuple[Tensor, ...], lengths: Mapping[str, int]
     if slower is None:
         return torch.stack(parts, at)
     first = math.prod(lengths[c] for c in (axes[place].split or ())[:slower])
-    return torch.stack([x.unflatten(at, (first, -1)) for x in parts], at + 1).flatten(at, at + 2)
+    apart = [x.reshape(*x.shape[:at], first, -1, *x.shape[at + 1 :]) for x in parts]
+    return torch.stack(apart, at + 1).flatten(at, at + 2)
 
 
 def _unpacked(one: Argument, value: Any, lengths: Mapping[str, int]) -> tuple[Tensor, ...]:
@@ -300,7 +301,7 @@ def _unpacked(one: Argument, value: Any, lengths: Mapping[str, int]) -> tuple[Te
     if slower is None:
         return value.unbind(at)
     first = math.prod(lengths[c] for c in (axes[place].split or ())[:slower])
-    parts = value.unflatten(at, (first, many, -1)).unbind(at + 1)
+    parts = value.reshape(*wanted[:at], first, many, -1, *wanted[at + 1 :]).unbind(at + 1)
     return tuple(x.flatten(at, at + 1) for x in parts)
 
 

@@ -389,7 +389,7 @@ def in_runs(rotate: Rotates, *, alike: bool = False) -> Rotates:
         if not alike:
             alone = (x.transpose(1, 2).flatten(0, 1).unsqueeze(2) for x in xs)
             found = rotate(*alone, positions=positions.reshape(-1, 1))
-            return tuple(x.squeeze(2).unflatten(0, (rows, tokens)).transpose(1, 2) for x in found)
+            return tuple(x.reshape(rows, tokens, *x.shape[1::2]).transpose(1, 2) for x in found)
         outs: list[Tensor] = []
         for row in range(rows):
             whole = bool(on[row].all())

@@ -14,6 +14,7 @@ from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signatures.grammar import parse
 from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
+from attnproof.programs.subjects import Attention
 
 
 class Heads(nn.Module):
@@ -25,7 +26,8 @@ class Heads(nn.Module):
 
     def attend(self, x: Tensor) -> Tensor:
         q, k, v = (y.unflatten(-1, (2, -1)).transpose(1, 2) for y in self.qkv(x).chunk(3, -1))
-        return ((q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v).transpose(1, 2).flatten(2)
+        out: Tensor = (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
+        return out.transpose(1, 2).flatten(2)
 
 
 class Image(Heads):
@@ -37,7 +39,7 @@ class Image(Heads):
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = (x + self.pos_embed).flatten(2).mT
-        return self.attend(tokens).mT.unflatten(2, x.shape[2:])
+        return self.attend(tokens).mT.reshape(x.shape)
 
 
 class LeaksRows(Image):
@@ -116,3 +118,32 @@ def test_tuples_of_tuples_of_lengths() -> None:
     assert given.at({"h": 3, "w": 4}) == ((3, 4), (1, 2))
     with pytest.raises(SignatureError, match="AssertionError"):
         adapted_as(Levels, "x: B n E, spatial_shapes = ((2, n),) -> B n E")
+
+
+class NormedToZero(Image):
+    """Its last norm begins with factors of 0, under which every law would hold."""
+
+    def __init__(self, dim: int = 16) -> None:
+        super().__init__(dim)
+        self.norm = nn.BatchNorm2d(dim)
+        nn.init.zeros_(self.norm.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.norm(super().forward(x))
+        return out
+
+
+def test_factors_of_a_norm_that_are_zero_are_drawn() -> None:
+    subject = adapted_as(NormedToZero, IMAGE, kind="attention")
+    assert isinstance(subject, Attention)
+    assert subject.layer is not None
+    assert bool(subject.layer(torch.randn(2, 24, 16)).any())
+
+
+def test_what_a_given_call_raises_is_told_with_the_call() -> None:
+    def biased(scores: Tensor) -> Tensor:
+        return scores + torch.zeros(3, 1, 1)
+
+    told = "biased was called as scores: B H n n -> B H n n, and it raised RuntimeError: The size"
+    with pytest.raises(SignatureError, match=told):
+        adapted_as(biased, "scores: B H n n -> B H n n", kind="bias", name="biased")

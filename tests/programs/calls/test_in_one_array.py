@@ -109,7 +109,8 @@ class Heads(nn.Module):
         self.num_heads = num_heads
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        parts = (x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for x in (q, k, v))
+        split = (x.reshape(*x.shape[:2], self.num_heads, -1) for x in (q, k, v))
+        parts = (x.transpose(1, 2) for x in split)
         return attend(*parts).transpose(1, 2).flatten(2)
 
 

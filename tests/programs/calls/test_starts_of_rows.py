@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subject import adapted_as
+from attnproof.programs.subjects import Rotary
 
 CACHED = "x: B n E, start_pos: B positions -> B n E"
 
@@ -63,7 +64,8 @@ class Cached(nn.Module):
         scores = q.transpose(1, 2) @ keys.mT / math.sqrt(q.shape[-1])
         hidden = torch.arange(32) > at[:, :, None]
         scores = scores.masked_fill(hidden[:, None], -math.inf)
-        return (scores.softmax(-1) @ values).transpose(1, 2).flatten(2)
+        out: Tensor = scores.softmax(-1) @ values
+        return out.transpose(1, 2).flatten(2)
 
     def places(self, start_pos: Tensor, count: int) -> Tensor:
         return start_pos[:, None] + torch.arange(count)
@@ -98,7 +100,9 @@ def test_a_start_for_each_row_is_guessed(code: Any, line: str) -> None:
 
 def test_positions_that_do_not_run_on_are_rows_of_one_token() -> None:
     x, at = torch.randn(2, 3, 5, 8), torch.tensor([[4, 0, 9, 9, 1], [2, 3, 4, 5, 7]])
-    found = adapted_as(rope_at).rotate(x, at)
+    subject = adapted_as(rope_at)
+    assert isinstance(subject, Rotary)
+    found = subject.rotate(x, at)
     assert torch.allclose(found, rotated(x.transpose(1, 2), at).transpose(1, 2), atol=1e-5)
 
 

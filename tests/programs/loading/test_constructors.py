@@ -16,6 +16,7 @@ from attnproof.programs.loading.source_numbers import numbers_in
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove import prove
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
 
@@ -296,7 +297,7 @@ def test_heads_that_a_line_tells_are_those_that_it_is_built_with() -> None:
     line = "q: B H r 12, k: B H n 12, v: B H n 12 -> B H r 12; built with dim = 12"
     subject: Any = adapted_as(Scores, line)
     assert subject.width == 12
-    with pytest.raises(AssertionError):
+    with pytest.raises(SignatureError, match="it raised AssertionError"):
         adapted_as(Scores, line.replace("dim = 12", "dim = 13"))
 
 
