@@ -11,7 +11,9 @@ from pydantic import BaseModel
 from torch import Tensor, nn
 
 from attnproof.programs.call_forms.choices import choices
+from attnproof.programs.code import DoesNotFit
 from attnproof.programs.execution.draw import Draw
+from attnproof.programs.loading import pretrained
 from attnproof.programs.loading.source_numbers import numbers_in
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
@@ -399,3 +401,24 @@ def test_attention_of_models_is_called_by_its_name(module: str, name: str) -> No
     subject: Any = adapted_as(getattr(file, name))
     assert subject.kind == "attention"
     assert subject.line.startswith("hidden_states: B n E")
+
+
+def test_no_config_of_full_size_is_built() -> None:
+    falcon = pytest.importorskip("transformers.models.falcon.modeling_falcon")
+    small = pretrained.small_config(falcon.FalconConfig, falcon.FalconAttention)
+    assert small.hidden_size == pretrained.SMALL["hidden_size"]  # its head_dim is computed
+    told = {"hidden_size": 4544, "num_attention_heads": 71, "num_hidden_layers": 32}
+    with pytest.raises(DoesNotFit, match="million parameters; give small ones, such as --set"):
+        pretrained.small_config(
+            type("FullConfig", (falcon.FalconConfig,), {"__init__": _only(falcon, told)}),
+            falcon.FalconModel,
+        )
+
+
+def _only(falcon: Any, told: dict[str, Any]) -> Any:
+    """A constructor of configs that takes no sizes."""
+
+    def made(self: Any) -> None:
+        falcon.FalconConfig.__init__(self, **told)
+
+    return made
