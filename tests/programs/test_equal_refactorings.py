@@ -81,6 +81,9 @@ def at(frequencies: Callable[[], Tensor]) -> Code:
 class Stored(nn.Module):
     """Rotation by a stored table of cosines and sines."""
 
+    c: Tensor
+    s: Tensor
+
     def __init__(self, base: float = 10000.0, start: int = 0) -> None:
         super().__init__()
         angle = torch.outer(torch.arange(64.0) + start, base ** (-EVEN / 8))
@@ -122,7 +125,8 @@ def rms(x: Tensor, eps: float = 1e-6) -> Tensor:
 
 
 def by_norm(x: Tensor, eps: float = 1e-6, width: int = 4) -> Tensor:
-    return x / (x.norm(dim=-1, keepdim=True) * width**-0.5).square().add(eps).sqrt()
+    norm: Tensor = x.norm(dim=-1, keepdim=True) * width**-0.5
+    return x / norm.square().add(eps).sqrt()
 
 
 REFACTORINGS = {
