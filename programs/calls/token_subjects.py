@@ -115,9 +115,9 @@ def _conditions(on: OnTokens) -> list[str]:
     told += _one_length(on)
     told += [CONSTANT.format(one.name) for one in constants(on.line)]
     told += [f"{one.name} is 0" for one in on.line.arguments if one.lengths == ("p",)]
-    told += ["each token is given all rows that come back, side by side"] * on.pooled
+    told += ["each token is given all rows that come back, joined along the features"] * on.pooled
     if on.repeated:
-        told.append(f"the tokens of {on.copies} rows are features of one, side by side")
+        told.append(f"the {on.copies} rows are joined along the features")
     held = [one for one in on.line.arrays if role(one) in ("lengths", "bounds")]
     return told + [contents_of(one) for one in held]
 

@@ -64,7 +64,7 @@ class OnTokens:
     shared: bool = False  # repeated tokens are passed as one tensor, without a copy
     full: bool = False  # optional masks are given, and show every key
     continues: bool = False  # earlier tokens are in the code's cache, and are seen
-    apart: bool = False  # each row of a repeated axis has tokens of its own: features side by side
+    apart: bool = False  # rows of a repeated axis are joined along the features
 
     @cached_property
     def _read(self) -> tuple[Signature, str]:
@@ -122,7 +122,7 @@ class OnTokens:
 
     @cached_property
     def copies(self) -> int:
-        """The number of rows of the code that one row of tokens fills side by side."""
+        """The number of rows of the code that are joined along the features of one."""
         lengths = lengths_of(self.line)
         return prod(lengths[c] for c in self.repeated) if self.apart else 1
 
@@ -171,7 +171,7 @@ class OnTokens:
     def pooled(self) -> bool:
         """Whether the rows that come back belong to learned queries rather than to tokens.
 
-        Then every token is given the same of them, all side by side or their weighted mean, so
+        Then every token is given all of them, joined along the features, or their weighted mean, so
         that their order does not matter.
         """
         axes = result_axes(self.line, result_names(self.line, ("out",))[0])

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count, product
-from time import process_time
 from typing import Any
 
 import torch
@@ -390,7 +389,7 @@ def _gap(
 DROPOUT = 0.3
 CALLS = ((1, 2), (3, 6), (2, 5))  # rows and tokens, small first; a cache may take few rows
 REPEATED = 20  # equal calls that are cheap: code may read a clock, or what no generator here draws
-CHEAP = 0.02  # seconds
+CHEAP = 1_000_000  # weights, in code whose calls are cheap
 SELDOM = 100  # further calls, to notice a dropout that drops one number in a thousand
 MANY_CALLS = 24  # calls; a single number has the same fate in all of them once in 5000 draws
 
@@ -399,7 +398,7 @@ MANY_CALLS = 24  # calls; a single number has the same fate in all of them once 
 def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
     """Check that equal calls in evaluation agree, with dropout set to 0.3 wherever possible.
 
-    Cheap calls are made 20 times, and all are made 100 times if one draws random numbers.
+    They are 20 if the code has few weights, and 100 if one draws random numbers.
 
     Code may choose its path by its dropout when it is built: a difference with dropout that was set
     later counts only if it also occurs with the dropout it was built with.
@@ -437,11 +436,11 @@ def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
         if dropout is not None:
             set_dropout(one, dropout)
         for b, t in _sizes(one, CALLS):
-            before, start = random_states(held), process_time()
+            before = random_states(held)
             first, second = (call(b, t).detach().double().cpu() for _ in range(2))
             # random numbers that are drawn have perhaps rare effects
-            drawn, cheap = drawn_since(before, held), process_time() - start < 2 * CHEAP
-            many = SELDOM if drawn else REPEATED if cheap and not one.run_at else 2
+            cheap = not one.run_at and _weights(one) < CHEAP
+            many = SELDOM if drawn_since(before, held) else REPEATED if cheap else 2
             if torch.equal(first, second):
                 more = (call(b, t).detach().double().cpu() for _ in range(many - 2))
                 second = next((x for x in more if not torch.equal(x, first)), second)
@@ -464,6 +463,10 @@ def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
             if seen.witness is not None:
                 break
     return seen
+
+
+def _weights(subject: Subject) -> int:
+    return sum(x.numel() for x in subject.module.parameters()) if subject.module is not None else 0
 
 
 def _generators(subject: Subject) -> list[Any]:
