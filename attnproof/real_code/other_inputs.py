@@ -15,13 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..documents.verdict_line import Condition
 from ..programs.execution.calling import evaluating
 from ..programs.execution.draw import Draw
 from ..programs.finding import Finding
 from ..programs.measure.calls import Way, ways_of
 from ..programs.prove.call_variants import WAY_TEXTS, call_in, inputs_for
 from ..programs.subjects import Subject
-from ..verdict_line import Condition
 
 FIRST = ("strided", "gradients")  # what most code asks, told before its special cases
 WAYS = (*FIRST, *(way for way in WAY_TEXTS if way not in (*FIRST, "repeated", "int32")))
