@@ -75,7 +75,9 @@ TOLD = {
 @pytest.mark.parametrize("form", TOLD)
 def test_queries_and_keys_may_have_letters_of_their_own(form: str) -> None:
     subject: Any = adapted_as(*TOLD[form], kind="attention")
-    assert subject.layer(torch.randn(2, 5, subject.embed)).shape == (2, 5, subject.embed)
+    rows = 3 if form == "multiples" else 1  # which are joined along the features
+    out = subject.layer(torch.randn(2, 5, subject.embed))
+    assert out.shape == (2, 5, rows * subject.embed)
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], str]] = {

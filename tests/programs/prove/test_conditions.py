@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 import sympy
 import torch
 from torch import Tensor
-from torch.utils._sympy.functions import ToFloat
+from torch.utils._sympy.functions import FloorDiv, Max, ToFloat
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.exporting import _length, read, traced
-from attnproof.programs.prove.guards import conditions_of, printed_conditions, satisfiable
+from attnproof.programs.prove.guards import (
+    _always_holds,
+    conditions_of,
+    printed_conditions,
+    satisfiable,
+)
 from attnproof.programs.prove.reached_arrays import NotTraced
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
@@ -177,3 +183,46 @@ def test_a_length_beside_a_number_that_is_none_is_told_as_one_writes_it() -> Non
     assert printed_conditions([half, tokens < 100], bound) == ("n ≤ 31.5", "n ≤ 99")
     assert not outside("n ≤ 31.5", {"n": 31})
     assert outside("n ≤ 31.5", {"n": 33})
+
+
+def test_conditions_on_quotients_that_hold_everywhere_are_left_out() -> None:
+    tokens, width = sympy.symbols("s0 s1", integer=True, positive=True)
+    half, third = FloorDiv(tokens, 2), FloorDiv(tokens, 3)
+    rest = tokens - half
+    kept = [half >= 2, sympy.Ne(half, 1), sympy.Ne(rest, 1), third >= 1, rest > half, half < 2]
+    gone = [
+        half <= tokens,
+        rest >= 0,
+        rest >= half,
+        third <= half,
+        sympy.Ne(width * tokens, width * half),
+        sympy.Ne(width * tokens, width * Max(1, rest)),  # type: ignore[no-untyped-call]
+        width * rest >= 2,
+    ]
+    bound = [(("s0", size("n")), ("s1", size("E")))]
+    ranges = {"s0": ValueRanges(2, 4096), "s1": ValueRanges(2, 4096)}
+    assert printed_conditions([*kept, *gone], bound, ranges) == printed_conditions(
+        kept, bound, ranges
+    )
+    for one in kept:
+        assert printed_conditions([one], bound, ranges), one
+    for one in gone:
+        assert not printed_conditions([one], bound, ranges), one
+
+
+def test_a_condition_that_is_left_out_holds_at_each_length() -> None:
+    n, r = sympy.symbols("n r", integer=True, positive=True)
+    parts = (n, FloorDiv(n, 2), FloorDiv(n, 3), r * FloorDiv(n, 2), sympy.S.One)
+    relations = (sympy.Ge, sympy.Gt, sympy.Ne, sympy.Le)
+    draw, out = Random(0), 0
+    for _ in range(300):
+        condition = draw.choice(relations)(sum(draw.randint(-3, 3) * one for one in parts), 0)
+        first = draw.randint(1, 5)
+        if condition in (True, False) or not _always_holds(condition, {n: first}):
+            continue
+        out += 1
+        for at in range(first, first + 8):
+            for rows in (1, 2, 5):
+                assert condition.subs({n: at, r: rows}) == sympy.true, condition
+    assert out > 10
+    assert not _always_holds(FloorDiv(n, 4096) <= n, {}), "so many cases are not looked at"
