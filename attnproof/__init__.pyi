@@ -1,21 +1,20 @@
 # The public names, each with the module that it stands in: __init__.py loads them by this.
 
-from .answers import check as check
-from .answers import identify as identify
-from .cards import card as card
-from .cards import table as table
-from .catalogue import load_catalogue as load_catalogue
-from .declarations import hypothesis as hypothesis
-from .encoding import Encoding as Encoding
-from .encoding_law import EncodingLaw as EncodingLaw
-from .encoding_law import law as law
-from .equality import equal as equal
+from .answers.cards import card as card
+from .answers.cards import table as table
+from .answers.equality import equal as equal
+from .answers.programs import check as check
+from .answers.programs import identify as identify
+from .answers.proving import Result as Result
+from .answers.proving import prove as prove
+from .cards.registry import load_encodings as load_encodings
+from .encoding.base import Encoding as Encoding
+from .encoding.declarations import hypothesis as hypothesis
+from .encoding.law import EncodingLaw as EncodingLaw
+from .encoding.law import law as law
 from .numeric.check import measure as measure
 from .programs.loading.program import Program as Program
 from .programs.loading.program import program as program
-from .proving import Result as Result
-from .proving import prove as prove
-from .registry import load_encodings as load_encodings
 from .symbolic.array import Array as Array
 from .symbolic.array import AxisMismatch as AxisMismatch
 from .symbolic.certificate import Certificate as Certificate
@@ -54,6 +53,7 @@ from .symbolic.prove import decide as decide
 from .symbolic.statement import Statement as Statement
 from .symbolic.statement import Theorem as Theorem
 from .symbolic.statement import theorem as theorem
+from .theorem_runs.catalogue import load_catalogue as load_catalogue
 from .theorems.definitions.attention import attention as attention
 from .theorems.definitions.attention import biased_attention as biased_attention
 from .theorems.definitions.attention import causal as causal

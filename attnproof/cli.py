@@ -25,7 +25,7 @@ PARTS = (
     "commands.theorems",
     "commands.report",
     "commands.encodings",
-    "real_code.commands",
+    "commands.check",
     "commands.scale",
     "commands.equal",
     "commands.sweep",
@@ -57,13 +57,13 @@ SYMPY_CACHE_SIZE = 20_000
 """Results that SymPy caches per function; with its default, 1,000, most are evicted before use."""
 
 RECORDS = {
-    "": ("records", "Results"),
-    "--table": ("card_records", "TableRecord"),
+    "": ("theorem_runs.records", "Results"),
+    "--table": ("cards.records", "TableRecord"),
     "--sweep": ("sweeping.records", "SweepRecord"),
     "--code": ("real_code.records", "CodesRecord"),
-    "--equal": ("equal_records", "EqualRecord"),
-    "--classes": ("equal_records", "ClassesRecord"),
-    "--proof": ("records", "ProofRecord"),
+    "--equal": ("real_code.equal_records", "EqualRecord"),
+    "--classes": ("real_code.equal_records", "ClassesRecord"),
+    "--proof": ("theorem_runs.records", "ProofRecord"),
     "--calibration": ("numeric.calibration.record", "Calibration"),
 }
 
@@ -98,7 +98,7 @@ def schema(
     given = [flag for flag, on in asked.items() if on]
     if len(given) > 1:
         raise UsageError(f"wanted one record, got {' and '.join(given)}; give one of them at most")
-    from .evidence import schema_text
+    from .documents.evidence import schema_text
 
     home, name = RECORDS[given[0] if given else ""]
     print(schema_text(getattr(import_module(f".{home}", __package__), name)), end="")

@@ -15,7 +15,7 @@ def lazy_names(package: str, text: Path) -> tuple[dict[str, str], Callable[[str]
 
     >>> home, load = lazy_names("attnproof", Path(__file__).with_name("__init__.pyi"))
     >>> home["check"], load("check").__name__
-    ('answers', 'check')
+    ('answers.programs', 'check')
     """
     home = {
         name.name: node.module or ""

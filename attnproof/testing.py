@@ -19,16 +19,16 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .card_records import CellRecord, TableRecord
-from .conformance import (
+from .cards.records import CellRecord, TableRecord
+from .cards.registry import BUILT_IN
+from .cards.verdicts import decided
+from .encoding.conformance import (
     NotAnEncoding,
     require_encoding,
     require_numbers,
     require_read,
     require_shapes,
 )
-from .equal_records import NotEqual, assert_equal, check_equal
-from .law_verdicts import decided
 from .laws import LAWS
 from .real_code.asserting import (
     CodeBreaksLaw,
@@ -45,13 +45,13 @@ from .real_code.asserting import (
     check_mask,
     check_rotary,
 )
-from .registry import BUILT_IN
+from .real_code.equal_records import NotEqual, assert_equal, check_equal
 from .symbolic.comparison import NotRun
 from .symbolic.gate import Misread
 
 if TYPE_CHECKING:
-    from .encoding import Encoding
-    from .encoding_law import EncodingLaw
+    from .encoding.base import Encoding
+    from .encoding.law import EncodingLaw
 
 __all__ = [
     "CodeBreaksLaw",
@@ -122,7 +122,7 @@ def check_encoding(
         if law.id in wanted:
             cells.append(decided(found, law))
             _require(found, law, cells[-1], wanted[law.id])
-    from .encoding_table import encoding_record, law_record
+    from .cards.table import encoding_record, law_record
 
     return TableRecord(
         made=datetime.now(UTC).isoformat(timespec="seconds"),

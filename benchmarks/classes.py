@@ -23,9 +23,9 @@ from typing import Any
 
 from rich.table import Table
 
-from attnproof.equal_records import ApartRecord, ClassesRecord, classes_record
 from attnproof.programs.equal.deciding import classes
 from attnproof.programs.equal.sides import Operand
+from attnproof.real_code.equal_records import ApartRecord, ClassesRecord, classes_record
 from benchmarks.markdown import page
 
 # Decoders of text, most of them in wide use, whose layers take tokens and tables of angles.

@@ -18,12 +18,12 @@ from time import perf_counter
 
 from rich.table import Table
 
-from attnproof.catalogue import load_catalogue
 from attnproof.numeric.measurement import Measurement
 from attnproof.sweeping.engines import Engine
 from attnproof.sweeping.sweep import SweepRequest, planned, sweep
 from attnproof.sweeping.work import Cell, Grid, Shared
 from attnproof.symbolic.statement import Statement
+from attnproof.theorem_runs.catalogue import load_catalogue
 from benchmarks.reference_programs import SOURCE
 
 LLAMA = "transformers.models.llama.modeling_llama"

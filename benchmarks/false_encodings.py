@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 
 from attnproof import encodings
-from attnproof.encoding import Encoding
-from attnproof.encoding_law import EncodingLaw, letters
-from attnproof.law_names import LAW_SIZES, named
-from attnproof.law_verdicts import decided
+from attnproof.cards.verdicts import decided
+from attnproof.encoding.base import Encoding
+from attnproof.encoding.law import EncodingLaw, letters
+from attnproof.encoding.names import LAW_SIZES, named
 from attnproof.laws import LAWS
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.bodies import Code

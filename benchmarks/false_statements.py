@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 import attnproof
-from attnproof.catalogue import load_catalogue
 from attnproof.symbolic.admissible import settle
 from attnproof.symbolic.bodies import Code
 from attnproof.symbolic.candidates import Candidate, draw
@@ -36,6 +35,7 @@ from attnproof.symbolic.givens import Given
 from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.statement import Statement, Theorem
 from attnproof.symbolic.terms import free
+from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorems.definitions.attention import column_softmax
 from benchmarks.code_mutants import Mutant, mutants
 

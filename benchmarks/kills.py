@@ -27,8 +27,8 @@ from typing import Annotated, Any
 
 import typer
 
-from attnproof.document import bar
-from attnproof.sweeping.store import Key, Store
+from attnproof.documents.document import bar
+from attnproof.theorem_runs.store import Key, Store
 
 ROOT = Path(__file__).resolve().parent.parent
 SELECTION = ("permutation",)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from rich.table import Table
 
-from attnproof.document import Grid
-from attnproof.records import Machine
+from attnproof.documents.document import Grid
+from attnproof.theorem_runs.records import Machine
 
 
 def markdown(parts: Iterable[str | Grid | Table]) -> str:

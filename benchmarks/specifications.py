@@ -19,9 +19,9 @@ from typing import Any
 
 from rich.table import Table
 
-from attnproof.equal_records import line_of
 from attnproof.programs.equal.deciding import compare
 from attnproof.programs.equal.sides import Operand
+from attnproof.real_code.equal_records import line_of
 from benchmarks.markdown import page
 
 HALF = "attention:heads=4,rope=half"

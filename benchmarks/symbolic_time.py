@@ -13,7 +13,6 @@ import numpy as np
 import sympy as sp
 from rich.table import Table
 
-from attnproof.catalogue import load_catalogue
 from attnproof.symbolic.bodies import given_at
 from attnproof.symbolic.budget import OutOfTime, interrupted_after
 from attnproof.symbolic.expressions import namespace
@@ -22,6 +21,7 @@ from attnproof.symbolic.expressions.deriving import value
 from attnproof.symbolic.gate import misreading
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement
+from attnproof.theorem_runs.catalogue import load_catalogue
 
 
 def catalogue_time() -> Table:

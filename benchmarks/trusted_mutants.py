@@ -42,7 +42,7 @@ from coverage import Coverage
 from rich.console import Console
 from rich.table import Table
 
-from attnproof.document import bar
+from attnproof.documents.document import bar
 from benchmarks.markdown import items, markdown, table_of
 from benchmarks.mutations import Mutant, mutants
 

@@ -31,12 +31,18 @@ OUTSIDE = {
 KINDS = ("rotary", "attention", "bias", "additive", "mask", "layer")
 MENDED = ("false as written", "true under a stated correction")
 GROUPS = {  # the modules of public names, by what they are for
-    "Encodings": ("encoding", "declarations", "encoding_law", "registry", "cards"),
+    "Encodings": (
+        "encoding.base",
+        "encoding.declarations",
+        "encoding.law",
+        "cards.registry",
+        "answers.cards",
+    ),
     "Statements and theorems": (
         "symbolic.statement",
         "symbolic.claim",
         "symbolic.prove",
-        "catalogue",
+        "theorem_runs.catalogue",
         "numeric.check",
     ),
     "Givens": ("symbolic.givens",),
@@ -47,7 +53,7 @@ GROUPS = {  # the modules of public names, by what they are for
         "theorems.definitions.positions",
         "theorems.definitions.rotary",
     ),
-    "Programs": ("programs.program",),
+    "Programs": ("programs.loading.program",),
 }
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)#\s]*)(#[^)]*)?\)")
 

@@ -180,7 +180,9 @@ class Measuring:
                         task, says, implementation, dtype, more=dtype in further
                     )
                 except (DoesNotFit, TooLarge) as reason:
-                    found[at, k, order] = task.skipped(says, implementation, dtype, str(reason))
+                    found[at, k, order] = task.skipped(
+                        says, implementation.name, dtype, str(reason)
+                    )
                 except Exception as error:  # noqa: BLE001 (reported at the end)
                     whose = f"{says or 'the claim'}, {implementation.name}, {dtype}"
                     self.failed.append((whose, error))
@@ -199,8 +201,7 @@ class Measuring:
             return self.task(part)
         except (DoesNotFit, Unsatisfiable) as reason:
             bare = Task(part, self.scale, {}, self.device, self.seed)
-            eager = Implementation("no implementation")
-            return bare.skipped(says, eager, wanted[0], str(reason))
+            return bare.skipped(says, "no implementation", wanted[0], str(reason))
 
     def task(self, part: Statement) -> Task:
         """Return the task of a statement, with values drawn.
@@ -289,7 +290,7 @@ class Measuring:
                     break
                 found.append(self.in_distribution(other, says, implementation, dtype))
         if not found:
-            return task.skipped(says, implementation, dtype, UNCHANGED)
+            return task.skipped(says, implementation.name, dtype, UNCHANGED)
         if refuted and not any(map(contradicted, found)):
             return found[0]
         return merged(found, first_stands=NORMAL in self.distributions and not self.at_full_scale)
@@ -310,7 +311,7 @@ class Measuring:
                 if beyond_range(plain, task.statement.claims[says]) == why:
                     found = replace(found, status="skipped", reason=why)
         except (DoesNotFit, TooLarge) as reason:
-            found = task.skipped(says, implementation, dtype, str(reason))
+            found = task.skipped(says, implementation.name, dtype, str(reason))
         name = task.scale.distribution.name
         return replace(found, distribution=name, distributions=(name,))
 

@@ -213,13 +213,11 @@ class Task:
             self.broken[dtype] = None if why is None else f"rounded to this dtype, not {why}"
         return self.broken[dtype]
 
-    def skipped(
-        self, says: str, implementation: Implementation, dtype: torch.dtype, why: str
-    ) -> Measurement:
+    def skipped(self, says: str, implementation: str, dtype: torch.dtype, why: str) -> Measurement:
         """The record of a measurement that was not made."""
         return Measurement(
             says,
-            implementation.name,
+            implementation,
             device_label(self.device),
             name_of(dtype),
             self.sizes,

@@ -23,6 +23,7 @@ from .loading.constructors import placed
 from .loading.names import parameters
 from .loading.pretrained import class_for, is_config
 from .no_adapter import NoAdapter, advice_on, suggested_call
+from .signatures.signature import packed_as
 from .subjects import KINDS, Additive, Bias, Rotary, Subject
 
 WORDS = {
@@ -397,10 +398,11 @@ def _named(code: Code) -> list[str]:
 def _like(code: Code) -> str:
     """The kind that the parameters resemble most, for code whose names suggest none."""
     try:
-        roles = {one.role for one in parameters(code.call)}
+        known = parameters(code.call)
     except DoesNotFit:
-        roles = set()
-    if {"query", "key"} <= roles:
+        known = ()
+    roles = {one.role for one in known}
+    if {"query", "key"} <= roles or any(packed_as(one.name) == "qkv" for one in known):
         return "attention"
     if "positions" in roles and "tokens" in roles:
         return "rotary"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from attnproof.verdict_line import Condition
+from attnproof.documents.verdict_line import Condition
 
 METHODS = ("traced", "exact", "measured")
 BROKEN_AS_GUESSED = "broken under the guessed call"  # but not as called by another fitting line

@@ -17,6 +17,7 @@ from typing import Any
 
 from .code import Code, DoesNotFit
 from .loading.names import USUAL_ARGUMENTS, Parameter, parameters
+from .signatures.signature import packed_as
 
 NEEDS_DEVICE = (
     "not compiled with cuda",
@@ -139,6 +140,8 @@ SUGGESTED = USUAL_ARGUMENTS | {
     "padding": ": B n keep",
 }
 HEADS = {"query": ": B H r D", "key": ": B H n D", "value": ": B H n D", "mask": ": B 1 r n keep"}
+PACKED = {"qkv": ": B n 3 H D", "kv": ": B n 2 H D"}
+TOKENS_FIRST = {"query": ": B r H D", "mask": ": B 1 r n keep"}
 ROTATED = dict.fromkeys(("query", "key", "value", "tokens"), ": B H n D")
 TOKENS = dict.fromkeys(("query", "key", "value", "tokens"), ": B n E")
 LETTERS = ("c", "s")  # cosines and sines only if both are there
@@ -169,15 +172,23 @@ def suggested_call(call: Callable[..., Any], kind: str, *, projects: bool = Fals
     if {one.role for one in needed if one.name in LETTERS} in ({"cos"}, {"sin"}):
         needed = [replace(one, role="") if one.name in LETTERS else one for one in needed]
     roles = [one.role for one in needed]
-    heads = not projects and kind == "attention" and {"query", "key", "value"} <= set(roles)
+    packed = {packed_as(one.name) for one in needed} - {""}
+    heads = kind == "attention" and ({"query", "key", "value"} <= set(roles) or bool(packed))
+    heads &= not projects
     own = ROTATED if kind == "rotary" else HEADS if heads else TOKENS
+    own = TOKENS_FIRST if packed and heads else own
     first = _first_length(roles, kind)
     told = [_part(one, own, "r" if k == first else "") for k, one in enumerate(needed)]
     if kind == "rotary":
         rotated = [one for one in needed if one.role in ROTATED]
         back = ", ".join(one.name for one in rotated) or UNKNOWN
     else:
-        back = RESULTS["layer" if kind == "attention" and not heads else kind]
+        last = "B n H D" if "qkv" in packed else "B r H D"
+        back = (
+            last
+            if packed and heads
+            else RESULTS["layer" if kind == "attention" and not heads else kind]
+        )
         back = back if kind != "bias" or "heads" in roles else back.replace("H", UNKNOWN)
         back = back if kind != "mask" or first is not None else back.replace("r n", "n n")
     return f"{', '.join(told)} -> {back}"
@@ -192,7 +203,8 @@ def _first_length(roles: list[str], kind: str) -> int | None:
 def _part(one: Parameter, own: Mapping[str, str], length: str) -> str:
     if length:
         return f"{one.name} = {length}"
-    said = own.get(one.role) or SUGGESTED.get(one.role)
+    packed = own is not TOKENS and packed_as(one.name)
+    said = PACKED.get(packed or "") or own.get(one.role) or SUGGESTED.get(one.role)
     if one.role == "freqs" and any(word in one.name for word in ("cis", "complex")):
         said = ": n D/2 cis"
     if said is None:

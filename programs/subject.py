@@ -13,13 +13,22 @@ from .call_forms import rotary_fitting
 from .call_forms.counts import fit_additive, fit_bias, fit_mask
 from .calls.additive import additive
 from .calls.counts import bias, fixed_size, mask, surplus_tokens
-from .calls.roles import MASKS, PLACES, ROTATED, TABLES, as_described, role
+from .calls.roles import (
+    MASKS,
+    PLACES,
+    ROTATED,
+    TABLES,
+    as_described,
+    describe_call_error,
+    role,
+)
 from .calls.rotary import rotary
 from .calls.rotary_calls import START
 from .calls.spelling import in_letters
 from .calls.token_subjects import attention, layer
 from .code import Ambiguous, Code, DoesNotFit, Options, place_of
 from .declarations import Declared, sizes_declared
+from .execution.running import CodeFault
 from .loading.building import as_it_is_or_in_float32, code_of
 from .loading.program import Program
 from .no_adapter import BUILDING, NoAdapter
@@ -97,7 +106,13 @@ def subject_of(
             f"wanted ids as the only input: vectors replace them, and the rest must be None, "
             f"as in mask = None; got {beside}"
         )
-    return as_it_is_or_in_float32(code, lambda one: _FROM_SIGNATURE[told](one, signature))
+    try:
+        return as_it_is_or_in_float32(code, lambda one: _FROM_SIGNATURE[told](one, signature))
+    except (SignatureError, DoesNotFit, NoAdapter, CodeFault):
+        raise
+    except Exception as error:
+        why = describe_call_error(code, error)
+        raise SignatureError(f"{code.name} was called as {signature}, and {why}") from error
 
 
 def _is_of_words(signature: Signature) -> bool:
@@ -173,6 +188,8 @@ def kind_of(signature: Signature, name: str = "") -> str:
         return (
             "rotary" if handed_on and any("D" in one.letters for one in features) else "attention"
         )
+    if any(one.of for one in signature.results):
+        return "rotary"  # keys and values in one array, too
     if _scores(signature):
         told = any(one.kind in MASKS for one in signature.results)
         return "mask" if told else "bias"

@@ -109,11 +109,6 @@ def never_negative(number: Term) -> Found:
     return NEITHER
 
 
-def open_operation_ranges(t: Term) -> list[Range]:
-    """Return the ranges of one operation that its form does not show."""
-    return [one for one in ranges(t) if not never_negative(one.number)[0]]
-
-
 def open_ranges(term: Term) -> tuple[Range, ...]:
     """Return the ranges of a term that its form does not show, the innermost first."""
     return _ranges_by_form(term)[0]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..document import Grid, Line, bar
-from ..document import show as show_page
+from ..documents.document import Grid, Line, bar
+from ..documents.document import show as show_page
 from ..errors import UsageError, require_device, require_file
 from .options import DeviceOption, JsonFile, app, load, present_device
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..document import Line, show
+from ..documents.document import Line, show
 from ..errors import (
     Interrupted,
     UsageError,
@@ -24,10 +24,10 @@ from ..errors import (
 from .options import EncodingFiles, JsonFile, app, cores, finish, load
 
 if TYPE_CHECKING:
-    from ..card_records import BrokenEncoding, TableRecord
-    from ..encoding import Encoding
-    from ..encoding_law import EncodingLaw
-    from ..registry import Encodings
+    from ..cards.records import BrokenEncoding, TableRecord
+    from ..cards.registry import Encodings
+    from ..encoding.base import Encoding
+    from ..encoding.law import EncodingLaw
 
 
 LawIds = Annotated[
@@ -70,7 +70,7 @@ def card(
     Each law is proved, refuted, or proved under a hypothesis; otherwise it is undecided, or does
     not apply.
     """
-    from ..cards import Card, is_file_name, only
+    from ..answers.cards import Card, is_file_name, only
 
     files = [Path(name) for name in names if is_file_name(name)]
     found, laws = _loaded([*files, *(encoding or ())], law or ())
@@ -107,7 +107,7 @@ def table(
     encoding: EncodingFiles = None,
 ) -> int:
     """Show which encodings obey which laws, as a table."""
-    from ..cards import Table
+    from ..answers.cards import Table
 
     found, laws = _loaded(encoding or (), law or ())
     named = [name for part in encodings or () for name in part.split(",")]
@@ -137,10 +137,10 @@ def _loaded(files: Sequence[Path], laws: Sequence[str]) -> tuple[Encodings, Sequ
         if file.is_dir() or file.suffix != ".py":
             raise UsageError(f"wanted a .py file with encodings, got {file}; name the file")
     with interrupts_delayed():
-        for part in ("encoding_table", "laws", "law_verdicts"):
+        for part in ("cards.table", "laws", "cards.verdicts"):
             import_module(f"attnproof.{part}")
-    from ..cards import laws_of
-    from ..registry import load_encodings
+    from ..answers.cards import laws_of
+    from ..cards.registry import load_encodings
 
     return load_encodings(files), laws_of(laws)
 
@@ -151,7 +151,7 @@ def _chosen(
     """Return the encodings with these ids, or all; and faults of modules that would have them."""
     if not names:
         return list(found.kinds), []
-    from ..registry import ids_lost
+    from ..cards.registry import ids_lost
 
     lost = {name: fault for fault in found.broken for name in ids_lost(fault)}
     for name in set(names) - {*found.ids, *lost}:
@@ -164,7 +164,7 @@ def _chosen(
 
 
 def _of_files(files: Sequence[Path], found: Encodings) -> list[type[Encoding]]:
-    from ..encoding_table import source_of
+    from ..cards.table import source_of
 
     wanted = {file.resolve() for file in files}
     return [kind for kind in found.kinds if source_of(kind) in wanted]
@@ -186,15 +186,15 @@ def _decide(
     if numeric:
         load(
             "--numeric needs",
-            "law_verdicts",
+            "cards.verdicts",
             "numeric.check",
             instead="leave it out, or install torch",
         )
     from rich.console import Console
 
-    from ..card_page import table_progress
-    from ..encoding_table import tabulate
-    from ..law_verdicts import LIMIT
+    from ..cards.page import table_progress
+    from ..cards.table import tabulate
+    from ..cards.verdicts import LIMIT
 
     with table_progress(Console(stderr=True), len(kinds), len(laws), lines=lines) as tell:
         record = tabulate(
@@ -215,7 +215,7 @@ def list_encodings(files: Sequence[Path]) -> int:
     """Print the encodings, by where they act, and the laws; return the exit code."""
     from itertools import groupby
 
-    from ..registry import place_words
+    from ..cards.registry import place_words
 
     found, laws = _loaded(files, ())
     for acts, kinds in groupby(found.kinds, place_words):

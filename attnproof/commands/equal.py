@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..document import show
+from ..documents.document import show
 from ..errors import FAULT, UsageError, require_file
-from .options import JsonFile, Seed, app, write_json
+from .options import JsonFile, Seed, app, finish
 
 if TYPE_CHECKING:
-    from ..equal_records import EqualRecord
     from ..programs.equal.deciding import Verdict
     from ..programs.equal.sides import Operand
+    from ..real_code.equal_records import EqualRecord
 
 FOR_ONE = re.compile(r"([12])\.(.+)")
 MAX_CALLS = 2
@@ -101,13 +101,15 @@ def equal(
     told = _programs((first, second), call or (), settings or ())
     again = _again(first, second, call, where, weights, settings, seed)
     found = _compared(told, "; ".join(where or ()), weights, seed, limit)
-    from ..equal_records import MAX_WIDTH, equal_record, page
+    from ..real_code.equal_records import MAX_WIDTH, equal_record, page
 
     record = equal_record(found, (first, second), again, seed)
     show(page(record), width=MAX_WIDTH)
     if record.traceback:
         print(record.traceback, file=sys.stderr)
     if json is not None:
+        from ..documents.evidence import write_json
+
         print(f"wrote {write_json(record, json)}")
     return exit_code(record, strict=strict)
 
@@ -152,7 +154,7 @@ def classes(
         else _loaded(target, call, list(settings or ()))
         for target in dict.fromkeys(targets)
     ]
-    from ..equal_records import MAX_WIDTH, classes_page, classes_record
+    from ..real_code.equal_records import MAX_WIDTH, classes_page, classes_record
 
     try:
         with _progress() as begin, contextlib.redirect_stdout(io.StringIO()):
@@ -161,9 +163,7 @@ def classes(
         raise UsageError(str(error)) from None
     record = classes_record(found, perf_counter() - start)
     show(classes_page(record), width=MAX_WIDTH)
-    if json is not None:
-        print(f"wrote {write_json(record, json)}")
-    return int(len(record.classes) > 1)
+    return finish(record, json, ok=len(record.classes) <= 1)
 
 
 def exit_code(record: EqualRecord, *, strict: bool = False) -> int:
@@ -202,8 +202,8 @@ def _programs(
 
 def _loaded(target: str, line: str, settings: list[str]) -> Operand:
     """Return a program by its name.  Raises :class:`UsageError`."""
-    from ..equal_records import load_program
     from ..programs.equal.specification import SPECIFIED
+    from ..real_code.equal_records import load_program
     from ..real_code.loading import CannotLoad
 
     name, colon, _ = target.partition(":")

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import torch
     from pydantic import BaseModel
 
-    from ..catalogue import Catalogue
-    from ..checking import Options
-    from ..ledger import Ledger
-    from ..sweeping.run_store import RunStore
-    from ..sweeping.store import Store
+    from ..theorem_runs.catalogue import Catalogue
+    from ..theorem_runs.checking import Options
+    from ..theorem_runs.ledger import Ledger
+    from ..theorem_runs.run_store import RunStore
+    from ..theorem_runs.store import Store
 
 
 app = typer.Typer(
@@ -113,7 +113,7 @@ def options_of(
     numeric: bool, scale: Scale, device: str, dtypes: list[Dtype] | None, seed: int, jobs: int = 1
 ) -> Options:
     """Return the options of a run; the libraries that it needs are loaded here, completely."""
-    from ..checking import Options
+    from ..theorem_runs.checking import Options
 
     require_device(device)
     with interrupts_delayed():
@@ -131,7 +131,7 @@ def options_of(
 
 def store_in(place: Path | None) -> Store | None:
     """Return the store of a command; messages about it go to standard error."""
-    from ..sweeping.store import NotAStore, open_store
+    from ..theorem_runs.store import NotAStore, open_store
 
     try:
         store, told = open_store(place)
@@ -145,7 +145,7 @@ def store_in(place: Path | None) -> Store | None:
 
 def run_store_in(place: Path | None, *, fresh: bool) -> RunStore | None:
     """Return the store of a run of theorems."""
-    from ..sweeping.run_store import RunStore
+    from ..theorem_runs.run_store import RunStore
 
     store = store_in(place)
     return None if store is None else RunStore(store, fresh)
@@ -153,8 +153,8 @@ def run_store_in(place: Path | None, *, fresh: bool) -> RunStore | None:
 
 def load_statements(theorems: list[Path] | None) -> tuple[Catalogue, Ledger]:
     """Return the catalogue and the ledger, including those of further folders."""
-    from ..catalogue import load_catalogue, theorem_files
-    from ..ledger import load_ledger
+    from ..theorem_runs.catalogue import load_catalogue, theorem_files
+    from ..theorem_runs.ledger import load_ledger
 
     for place in theorems or ():
         require_theorems(place, theorem_files(place))
@@ -195,23 +195,13 @@ def cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def write_json(record: BaseModel, file: Path) -> Path:
-    """Write the record as JSON; a reader sees the old file or the new one, never half of it."""
-    text = record.model_dump_json(indent=1) + "\n"
-    if file.exists() and not file.is_file():  # a pipe or a device must not be replaced
-        file.write_text(text, encoding="utf-8")
-        return file
-    partial = file.with_name(f".{file.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(file)
-    return file
-
-
 def finish(record: BaseModel, json: Path | None, *, ok: bool) -> int:
     """Write the record if asked, and say where its faults are reported; return the exit code."""
     from ..errors import FAULT, tell_faults
 
     if json is not None:
+        from ..documents.evidence import write_json
+
         print(f"wrote {write_json(record, json)}")
     faulty = tell_faults(record, json)
     stopped = getattr(record, "unfinished", ()) and not getattr(record, "errors", ())

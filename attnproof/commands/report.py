@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from ..card_records import TableRecord
-    from ..records import Results
-    from ..scale import ScaleRecord
+    from ..cards.records import TableRecord
     from ..sweeping.records import SweepRecord
+    from ..sweeping.scale import ScaleRecord
+    from ..theorem_runs.records import Results
 
     class Records(TypedDict, total=False):
         """The record of each kind, under a key that only it has."""
@@ -76,10 +76,10 @@ def report(
 
 def _records(files: Sequence[Path]) -> Records:
     """Return the contents of the files, by kind.  Raises :class:`UsageError` for two of a kind."""
-    from ..card_records import TableRecord
-    from ..records import Results
-    from ..scale import ScaleRecord
+    from ..cards.records import TableRecord
     from ..sweeping.records import SweepRecord
+    from ..sweeping.scale import ScaleRecord
+    from ..theorem_runs.records import Results
 
     kinds: dict[str, type[BaseModel]] = {
         "theorems": Results,
@@ -134,7 +134,7 @@ def _written(records: Records, folder: Path) -> Path:
     far = [record for record in (records.get("engine"), records.get("ways")) if record is not None]
     kinds = {}
     if table is not None:
-        from ..registry import load_encodings
+        from ..cards.registry import load_encodings
 
         kinds = {kind.id(): kind for kind in load_encodings().kinds}
     if results is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ..document import Line, bar, show
+from ..documents.document import Line, bar, show
 from ..errors import (
     Interrupted,
     UsageError,
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     import torch
     from torch.distributed.device_mesh import DeviceMesh
 
-    from ..evidence import InternalErrorEvidence
+    from ..documents.evidence import InternalErrorEvidence
     from ..numeric.at_scale.call import Call
     from ..numeric.at_scale.comparison import KernelCheck
-    from ..records import Expected
-    from ..scale import ScaleRecord
     from ..sweeping.records import SweepRecord
+    from ..sweeping.scale import ScaleRecord
+    from ..theorem_runs.records import Expected
 
 
 DEFAULT_TOKENS = (1_024, 16_384, 131_072, 1_048_576)
@@ -119,8 +119,8 @@ def scale(
     rounding bound are shown for increasing numbers of tokens, on sampled rows.
     """
     if schema:
-        from ..evidence import schema_text
-        from ..scale import ScaleRecord
+        from ..documents.evidence import schema_text
+        from ..sweeping.scale import ScaleRecord
 
         print(schema_text(ScaleRecord), end="")
         return 0
@@ -162,9 +162,9 @@ def _theorems(
     fresh: bool,
 ) -> int:
     """Measure theorems at these numbers of tokens: a sweep, reported by tokens."""
-    from ..scale import growth_table, growths
     from ..sweeping.engines import Engine
     from ..sweeping.records import sweep_faults, sweep_summary
+    from ..sweeping.scale import growth_table, growths
     from ..sweeping.sweep import SweepRequest
     from ..sweeping.work import Grid
     from .sweep import run_sweep
@@ -232,7 +232,7 @@ def _found(
     calls: Sequence[Call], ways: Sequence[str]
 ) -> tuple[list[KernelCheck], list[str], list[InternalErrorEvidence]]:
     """Return what every way found, with a line of progress; the ways left out, and why."""
-    from ..evidence import InternalErrorEvidence
+    from ..documents.evidence import InternalErrorEvidence
     from ..numeric.at_scale.methods import METHODS, check_at_scale, default_methods
     from ..symbolic.faults import fault_of
 
@@ -319,9 +319,9 @@ def _theorem(
     if not entries:
         told = f"`attnproof show {name}` tells why"
         raise UsageError(f"wanted a theorem that can be read, got {name!r}; {told}")
-    from ..judgement import opposite
     from ..numeric.devices import chosen, dtype_named
     from ..numeric.sharded.statements import measure_sharded
+    from ..theorem_runs.judgement import opposite
 
     claimed = [
         (statement, opposite(expected) if control else expected, control)
@@ -348,7 +348,7 @@ def _theorem(
         first, count = mesh.get_rank() == 0, mesh.size()
     import torch
 
-    from ..scale import sharded_lines, sharded_record
+    from ..sweeping.scale import sharded_lines, sharded_record
 
     record = sharded_record(name, found, torch.__version__, count)
     if first:
@@ -375,7 +375,7 @@ def _recorded(
     """Return the record of what was found, and print it."""
     import torch
 
-    from ..scale import scale_page, scale_record
+    from ..sweeping.scale import scale_page, scale_record
 
     record = scale_record(found, torch.__version__, torch.get_num_threads(), missing, errors)
     show(scale_page(record))

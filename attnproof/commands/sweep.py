@@ -28,10 +28,10 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..catalogue import Catalogue
     from ..sweeping.engines import Engine
     from ..sweeping.records import SweepRecord
     from ..sweeping.sweep import SweepRequest
+    from ..theorem_runs.catalogue import Catalogue
 
 MAX_CELLS = 1_000_000  # cells; more is a mistake in the command
 
@@ -149,7 +149,7 @@ def sweep(
         print(f"attnproof: {fault.source.label}: {fault.error}", file=sys.stderr)
     record = run_sweep(chosen, asked, store)
 
-    from ..document import show
+    from ..documents.document import show
     from ..errors import FAULT
     from ..sweeping.records import sweep_page
 

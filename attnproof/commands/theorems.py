@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..document import show as show_page
+from ..documents.document import show as show_page
 from ..errors import (
     Interrupted,
     UsageError,
@@ -42,11 +42,11 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..catalogue import Catalogue
-    from ..checking import Options
-    from ..ledger import Ledger
-    from ..records import Results
-    from ..sweeping.run_store import RunStore
+    from ..theorem_runs.catalogue import Catalogue
+    from ..theorem_runs.checking import Options
+    from ..theorem_runs.ledger import Ledger
+    from ..theorem_runs.records import Results
+    from ..theorem_runs.run_store import RunStore
 
 
 @app.command("list")
@@ -64,7 +64,7 @@ def list_theorems(
     if code_laws and (encodings or encoding):
         raise UsageError("wanted one list, got --code-laws and encodings; give one of them")
     if code_laws:
-        from ..real_code.commands import list_code_laws
+        from .check import list_code_laws
 
         return list_code_laws()
     if encodings or encoding:
@@ -109,7 +109,7 @@ def show(
             require_id(name, ids, members, "subject")
         else:
             require_id(name, ids, claims.ids, "document")
-    from ..page import show_claim, show_sides, show_theorem
+    from ..theorem_runs.page import show_claim, show_sides, show_theorem
 
     options = options_of(not no_numeric, scale, device, dtype, seed)
     codes = []
@@ -154,7 +154,7 @@ def claims(
     A verdict is derived from the statements and demonstrations that decide the claim.  Statements
     are measured only with --numeric.
     """
-    from ..ledger import VERDICTS
+    from ..theorem_runs.ledger import VERDICTS
 
     wanted = chosen_verdicts(verdict or (), VERDICTS)
     catalogue, ledger = load_statements(theorems)
@@ -165,7 +165,7 @@ def claims(
 
     from rich.console import Console
 
-    from ..terminal import claims_page, from_store
+    from ..theorem_runs.terminal import claims_page, from_store
 
     options = options_of(numeric, scale, device, dtype, seed, jobs)
     chosen = ledger.select(names or ())
@@ -214,8 +214,8 @@ def run(
     if html is not None:
         require_writable(html)
 
-    from ..runner import workers_loading
-    from ..terminal import run_page
+    from ..theorem_runs.runner import workers_loading
+    from ..theorem_runs.terminal import run_page
 
     with workers_loading(jobs):
         options = options_of(not no_numeric, scale, device, dtype, seed, jobs)
@@ -238,8 +238,8 @@ def _run(
     """Run with a progress bar; interrupted before anything was finished, leave nothing."""
     from rich.console import Console
 
-    from ..runner import run as run_catalogue
-    from ..terminal import progress
+    from ..theorem_runs.runner import run as run_catalogue
+    from ..theorem_runs.terminal import progress
 
     broken = [*(b.id for b in catalogue.broken), *(b.file for b in ledger.broken)]
     ids = [entry.id for entry in catalogue.entries]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ..encoding_law import EncodingLaw
+from ..encoding.law import EncodingLaw
 
 __all__ = ["LAWS"]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from ..applicability import ANYWHERE
-from ..encoding import Encoding
-from ..encoding_law import law
-from ..law_names import c, r
+from ..encoding.applicability import ANYWHERE
+from ..encoding.base import Encoding
+from ..encoding.law import law
+from ..encoding.names import c, r
 from ..symbolic.claim import Claim, equal
 from ..symbolic.givens import Given, natural, positions, real
 from ..theorems.laws.law import by_offset, permuted

@@ -11,12 +11,20 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from ..applicability import most_of, obeys, of_tokens, ways
-from ..bounds import FORMED, exceeded, grown, numbers_made, parameters_text, proved_bound, simple
-from ..encoding import HOOKS, Encoding
-from ..encoding_law import Answer, law, stated
-from ..law_names import c, e, most, r
-from ..separation import REST, codes_differ, placed
+from ..encoding.applicability import most_of, obeys, of_tokens, ways
+from ..encoding.base import HOOKS, Encoding
+from ..encoding.bounds import (
+    FORMED,
+    exceeded,
+    grown,
+    numbers_made,
+    parameters_text,
+    proved_bound,
+    simple,
+)
+from ..encoding.law import Answer, law, stated
+from ..encoding.names import c, e, most, r
+from ..encoding.separation import REST, codes_differ, placed
 from ..symbolic.array import AxisMismatch, as_array
 from ..symbolic.claim import Claim, differ, equal
 from ..symbolic.continuity import Discontinuous, whole_valued

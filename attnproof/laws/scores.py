@@ -11,9 +11,9 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from ..applicability import of_pairs, of_pairs_by_offset
-from ..encoding import Encoding
-from ..encoding_law import law
+from ..encoding.applicability import of_pairs, of_pairs_by_offset
+from ..encoding.base import Encoding
+from ..encoding.law import law
 from ..symbolic.claim import Claim, at_least, equal
 from ..symbolic.givens import Given, natural, positive
 from ..theorems.laws.law import by_offset

@@ -14,9 +14,9 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from ..applicability import of_tokens
-from ..encoding import Encoding
-from ..encoding_law import law
+from ..encoding.applicability import of_tokens
+from ..encoding.base import Encoding
+from ..encoding.law import law
 from ..symbolic.array import as_array
 from ..symbolic.claim import Claim, equal, exists
 from ..symbolic.givens import Given, real

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..conformance import read_elsewhere, require_no_state
-from ..encoding import Encoding
-from ..encoding_law import Answer, EncodingLaw
-from ..law_verdicts import idle, settled
+from ..cards.verdicts import idle, settled
+from ..documents.verdict_line import Condition
+from ..encoding.base import Encoding
+from ..encoding.conformance import read_elsewhere, require_no_state
+from ..encoding.law import Answer, EncodingLaw
 from ..laws import LAWS
 from ..laws.positions import RUN
 from ..symbolic import namespace as xp
@@ -31,7 +32,6 @@ from ..symbolic.prove import Effort
 from ..symbolic.refute import refute
 from ..symbolic.statement import Statement
 from ..symbolic.terms import free
-from ..verdict_line import Condition
 
 if TYPE_CHECKING:
     from ..programs.prove.hooks import Hook, Hooks

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..documents.verdict_line import Condition
 from ..numeric.devices import chosen
 from ..programs.as_read import is_to_be_read, mask_as_read, with_mask, with_mask_of
 from ..programs.call_forms.choices import checked_under_choices, choices
@@ -43,7 +44,6 @@ from ..programs.finding import Finding
 from ..programs.subject import adapted_as
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import CAUSAL
-from ..verdict_line import Condition
 from .records import FindingRecord, IdentityRecord
 from .request import DTYPES, IN_A_ROW, raised, settings_of
 
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from ..programs.prove import Traced
     from ..programs.subjects import Subject
+    from .beside import Beside
     from .request import CodeRequest
 
 DECLARED_CAUSAL = "attention:causal=true"
@@ -96,11 +97,13 @@ def look(
     thing: Any = None,
     *,
     seconds: float = 0.0,
+    prover: Callable[[Callable[[Tell], None]], Beside] | None = None,
     **how: Any,
 ) -> None:
     """Examine the code by the methods asked for; ``thing`` is the object that was adapted.
 
     ``seconds``: processor time that a law may take if no other process ends it, 0 for no limit;
+    ``prover``: how to prove in a process beside this one, which runs the other methods meanwhile;
     ``how``: what the caller in Python said about the code.
     """
     at = _Look(subject, asked, tell, thing, how, seconds, read=asked.as_read)
@@ -121,7 +124,8 @@ def look(
         "traced": at.traced,
         "longer": partial(at.longer, ran),
     }
-    for method in (*order, *["longer"] * bool(ran)):
+
+    def run(method: str) -> None:
         start, why, fault = perf_counter(), "", None
         at.in_a_row = 0
         try:
@@ -132,7 +136,7 @@ def look(
             why, fault = at.why(error)
             why = why.removeprefix("the code ") if fault is None else why
         if method == "longer" and not why:
-            continue
+            return
         at.tell(
             {
                 "event": "method",
@@ -142,6 +146,23 @@ def look(
                 "traceback": fault.traceback if fault is not None else "",
             }
         )
+
+    def prove(tell: Tell) -> None:
+        at.report = tell
+        run("traced")
+
+    before = order[: order.index("traced")] if "traced" in order and prover is not None else ()
+    # What reads the mask with which the code is proved comes before the fork.
+    beside = [method for method in before if not (method == "identity" and reads)]
+    proving: Beside | None = None
+    for method in (*order, *["longer"] * bool(ran)):
+        if prover is not None and method in beside[:1]:
+            proving = prover(prove)
+        if method == "traced" and proving is not None:
+            for event in proving.events():
+                at.pass_on(event)
+        else:
+            run(method)
 
 
 @dataclass
@@ -164,7 +185,7 @@ class _Look:
     code: Subject = field(init=False)
 
     def tell(self, event: Event) -> None:
-        """Report an event, and keep the verdict if it is a finding.
+        """Report an event.
 
         If the code was supplied with an input, its findings say so.  If a broken law may depend on
         that input, it is undecided.
@@ -179,7 +200,13 @@ class _Look:
                     finding = {**finding, "verdict": "undecided", "witness": None}
                 finding = {**finding, "why": f"{given}{finding['why']}"}
                 event = {**event, "finding": finding}
-            self.verdicts.setdefault(law, set()).add((finding["method"], finding["verdict"]))
+        self.pass_on(event)
+
+    def pass_on(self, event: Event) -> None:
+        """Report an event as it is, and keep the verdict if it is a finding."""
+        if event["event"] == "found":
+            told = event["finding"]
+            self.verdicts.setdefault(told["law"], set()).add((told["method"], told["verdict"]))
         self.report(event)
 
     def begins(self, method: str, law: str = "", **more: str) -> None:
@@ -333,6 +360,12 @@ class _Look:
         exact = [law for law in names if ("exact", "holds") in self.verdicts[law]]
         for one in at_longer(self.code, names, self.draw, begin, method, exact):
             self.found(one)
+        if method == "measured":
+            from .other_inputs import in_other_ways
+
+            left = [law for law in names if _is_run_alone(self.verdicts[law])]
+            for one in in_other_ways(self.code, left, self.draw):
+                self.found(one)
 
     def traced(self) -> None:
         """Prove laws of the graph of operations, which is traced once for all laws."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from ..documents.verdict_line import Condition, clauses, verdict_line
 from ..programs.as_read import IN_ORDER, hides_by_place, mask_as_read
 from ..programs.declarations import Compared, compared_by
 from ..programs.finding import (
@@ -18,7 +19,6 @@ from ..programs.finding import (
 )
 from ..theorems.laws import LAWS as CODE_LAWS
 from ..theorems.laws import Law as CodeLaw
-from ..verdict_line import Condition, clauses, verdict_line
 from .records import (
     RAISED,
     CardLawRecord,

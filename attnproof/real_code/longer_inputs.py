@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..documents.verdict_line import Condition
 from ..programs.as_read import LAWS as OF_MASKS
 from ..programs.calls.counts import has_constant_diagonals
 from ..programs.execution.calling import evaluating, restored_settings
@@ -32,13 +33,14 @@ from ..programs.prove.watch import HINTS, ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import looked_at
-from ..verdict_line import Condition
 from .every_call import SHORT, Call, Numbers, call_of, calls_of, numbers_of
 
 Lengths = Mapping[str, int]
 MAX_VALUES = 4_500_000  # values that one call computes, in about a tenth of a second
 MAX_WORK = 64_000_000  # the same for all laws together
 SIDES = 2  # calls of the code per law; each key that it examines takes one more
+# Laws of state are no formulas; calls of the code, in calls of the lengths at which they are run.
+OF_STATE = {"no-mutation": 4, "evaluation-repeats": 25, "stateless": 80}
 APPENDED = 8  # tokens that laws may append, for which a table needs rows
 MASK_VALUES = 2  # distinct values of a mask: visible and hidden
 # All code is run beyond these: the end of bytes and of exact integers in bfloat16; some rows.
@@ -103,8 +105,9 @@ def at_longer(
     formulas = {law.id: law.formulas for law in laws_of(subject.kind)}
     stored = [*_irregular(subject)]
     left, beside = MAX_WORK, set[str]()
-    for law in laws:
+    for law in sorted(laws, key=OF_STATE.__contains__):
         own = any(one.kind == subject.kind for one in formulas.get(law, ()))
+        own |= law in OF_STATE and not isinstance(subject, Bias | Mask)
         missed, keys = [*known.where, *(stored if law in OF_MASKS else ())], [""]
         reached = dict.fromkeys("Bn", SHORT)
         for one in known.longer:
@@ -158,7 +161,7 @@ def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:
 
 def _cost(subject: Subject, law: str, at: Lengths) -> int:
     """Return roughly how many values a law computes."""
-    return work(subject, at) * (SIDES + len(_keys(subject, law, at)))
+    return work(subject, at) * (OF_STATE.get(law, SIDES) + len(_keys(subject, law, at)))
 
 
 def _not_examined(subject: Subject, law: str, at: Lengths) -> str:
@@ -352,7 +355,8 @@ class _Named:
                     if at[letter] == n:  # it rejects more, and a law may need more
                         no.add(n)
                         if letter == "n" and n - APPENDED >= SHORT:
-                            yield Longer({**at, letter: n - APPENDED}, alike=self.alike)
+                            fewer = {**at, letter: n - APPENDED, "m": APPENDED}
+                            yield Longer(fewer, alike=self.alike)
                     enough = at[letter] > n and work(self.alone.subject, at) <= CHEAP_VALUES
                     break
                 if tried and len(no) < REFUSALS:
@@ -377,4 +381,5 @@ def _of_law(subject: Subject, at: Lengths) -> Lengths:
     if isinstance(subject, Rotary | Additive):
         return {"B": 1, **at}
     whole = isinstance(subject, Attention) and subject.attend is not None
-    return {"B": 1, "r": at["n"] if whole else 1, "m": at["n"], **at}
+    behind = at.get("m", 1)  # tokens that a law appends
+    return {"B": 1, "r": at["n"] if whole else behind, "m": at["n"], **at}

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BeforeValidator, Field, JsonValue, model_validator
 
 from .. import __version__
-from ..evidence import Number, Record
-from ..verdict_line import Condition
+from ..documents.evidence import Number, Record
+from ..documents.verdict_line import Condition
 from .request import number, plain
 
 LawVerdict = Literal[

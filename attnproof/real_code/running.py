@@ -306,17 +306,19 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         _look(asked, tell)
     except BaseException as error:  # noqa: BLE001 (any code may raise anything)
-        fault = fault_of(error)
-        tell(
-            {
-                "event": "refused",
-                "why": raised(error) if fault is None else fault.message,
-                "traceback": fault.traceback if fault is not None else "",
-            }
-        )
+        tell(_refused(error))
     tell({"event": "printed", **printed.told()})
     tell({"event": "ended"})
     os._exit(0)  # the code may have left threads and exit hooks
+
+
+def _refused(error: BaseException) -> dict[str, Any]:
+    fault = fault_of(error)
+    return {
+        "event": "refused",
+        "why": raised(error) if fault is None else fault.message,
+        "traceback": fault.traceback if fault is not None else "",
+    }
 
 
 def _look(asked: CodeRequest, tell: Any) -> None:
@@ -328,6 +330,7 @@ def _look(asked: CodeRequest, tell: Any) -> None:
     from ..programs.execution.running import CodeFault
     from ..programs.no_adapter import NoAdapter
     from ..programs.signatures.signature import SignatureError
+    from .beside import Beside, Tell, is_possible
     from .checking import adapted, look
     from .loading import CannotLoad, load
     from .targets import sources_loaded
@@ -353,7 +356,20 @@ def _look(asked: CodeRequest, tell: Any) -> None:
         why = error.on_command_line if isinstance(error, NoAdapter) else str(error)
         tell({"event": "refused", "why": readable(why)[:MAX_LENGTH]})
         return
-    look(subject, asked, tell, code.thing)
+
+    def prover(prove: Callable[[Tell], None]) -> Beside:
+        def run(tell: Tell) -> None:
+            sys.stdout = printed = counting(1)
+            try:
+                prove(tell)
+                tell({"event": "files", "files": sources_loaded(code.file)})
+            except BaseException as error:  # noqa: BLE001 (any code may raise anything)
+                tell(_refused(error))
+            tell({"event": "printed", **printed.told()})
+
+        return Beside(run)
+
+    look(subject, asked, tell, code.thing, prover=prover if is_possible() else None)
     tell({"event": "files", "files": sources_loaded(code.file)})
 
 

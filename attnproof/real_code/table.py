@@ -9,8 +9,8 @@ from rich.console import Console, ConsoleOptions, Group, OverflowMethod, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from ..document import COLOURS, EMPTY, Line, Part, laid_out, short
-from ..verdict_line import Condition, clauses
+from ..documents.document import COLOURS, EMPTY, Line, Part, laid_out, short
+from ..documents.verdict_line import Condition, clauses
 from .records import CodeRecord, IdentityRecord, LawOfCodeRecord
 from .words import (
     SIGNS,

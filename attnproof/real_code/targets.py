@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pydantic import ValidationError
 
 from ..errors import Interrupted, UsageError, tell_faults
-from ..records import processor
+from ..theorem_runs.records import processor
 from .records import CodeRecord
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ..sweeping.store import Key, Store
+    from ..theorem_runs.store import Key, Store
     from .collecting import Collected
     from .request import CodeRequest
     from .running import Limits, Start
@@ -192,7 +192,7 @@ def _say(text: str) -> None:
 
 
 def _write(done: Sequence[CodeRecord], left: Sequence[str], seconds: float, file: Path) -> None:
-    from ..commands.options import write_json
+    from ..documents.evidence import write_json
     from .records import codes_record
 
     try:
@@ -257,7 +257,7 @@ def sources_loaded(target: str = "") -> dict[str, str]:
 
 def key_of(asked: CodeRequest) -> Key:
     """Return the key of a check: all that it depends on, except the files that it loads."""
-    from ..sweeping.store import Key
+    from ..theorem_runs.store import Key
 
     told = {
         "asked": asked.text(),
@@ -274,7 +274,7 @@ def key_of(asked: CodeRequest) -> Key:
 
 def stored_record(store: Store, key: Key) -> CodeRecord | None:
     """Return the stored record of this code; None if there is none or a file has changed since."""
-    from ..sweeping.store import StoreError
+    from ..theorem_runs.store import StoreError
 
     try:
         stored = store.get(key)
@@ -298,7 +298,7 @@ def store_record(
     ``began``: when the process began, in seconds since the epoch.  A file that was written later
     may not be the version that was loaded, and then nothing is stored.
     """
-    from ..sweeping.store import StoreError
+    from ..theorem_runs.store import StoreError
 
     if not files or any(_written(path) >= began for path in files):
         return False

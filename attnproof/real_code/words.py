@@ -8,11 +8,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
-from .. import document
+from ..documents import document
+from ..documents.verdict_line import Condition, clauses, verdict_line
 from ..errors import FAULT, internal_errors
 from ..programs import as_read
 from ..programs.finding import DIFFERS_FROM_GRAPH
-from ..verdict_line import Condition, clauses, verdict_line
 from .records import (
     CardRecord,
     CodeRecord,

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from ..document import counts
-from ..evidence import Evidence, IllTypedEvidence, RefutedEvidence
-from ..ledger import VERDICTS, Document
-from ..records import (
+from ..documents.document import counts
+from ..documents.evidence import Evidence, IllTypedEvidence, RefutedEvidence
+from ..symbolic.latex import RELATIONS
+from ..theorem_runs.ledger import VERDICTS, Document
+from ..theorem_runs.records import (
     ClaimRecord,
     ControlRecord,
     DecidingRecord,
@@ -18,7 +19,6 @@ from ..records import (
     Results,
     TheoremRecord,
 )
-from ..symbolic.latex import RELATIONS
 from .view import statuses
 
 ERRATA = ("false as written", "true under a stated correction")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from ..evidence import MeasuredEvidence
+from ..documents.evidence import MeasuredEvidence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
 
-from ..card_page import because, counted, faults, reasons
-from ..card_records import (
+from ..cards.page import because, counted, faults, reasons
+from ..cards.records import (
     KERNEL,
     CellRecord,
     CellVerdict,
@@ -20,11 +20,11 @@ from ..card_records import (
     RequirementRecord,
     TableRecord,
 )
-from ..document import counts
-from ..encoding import Encoding
-from ..evidence import Formula, ProvedEvidence, RefutedEvidence, WitnessRecord
+from ..documents.document import counts
+from ..documents.evidence import Formula, ProvedEvidence, RefutedEvidence, WitnessRecord
+from ..documents.verdict_line import clauses
+from ..encoding.base import Encoding
 from ..symbolic.latex.statements import width
-from ..verdict_line import clauses
 from .page import LARGE, encoding_file, environment, rendered, written
 from .plots import Plot, plots
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound
 
-from ..document import SIGNS
-from ..evidence_words import (
+from ..documents.document import SIGNS
+from ..symbolic.latex import NOTATION
+from ..theorem_runs.evidence_words import (
     derivation,
     derived_line,
     exact_lines,
@@ -22,7 +23,6 @@ from ..evidence_words import (
     policy_lines,
     sides_latex,
 )
-from ..symbolic.latex import NOTATION
 from . import view, words
 from .drawing import ratio_bar
 from .words import conclusion, formula_html, inputs
@@ -190,7 +190,6 @@ TEXT_FACES: tuple[Face, ...] = (
     ("STIX Two Text", "normal", 600, "stix-two-text-semibold.woff2"),
 )
 MATH_FACES: tuple[Face, ...] = (("STIX Two Math", "normal", 400, MATH),)
-FACES = (*TEXT_FACES, *MATH_FACES)
 
 # The characters of formulas and running text, as code point ranges.
 _RANGES = (

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from ..document import SIGNS, short
-from ..encoding import Encoding
-from ..scale import Growth, Point, ScaleRecord, growths
+from ..documents.document import SIGNS, short
+from ..encoding.base import Encoding
+from ..sweeping.scale import Growth, Point, ScaleRecord, growths
 from . import drawing
 from .page import rendered, slug, written
 from .rounding import SEED, Line, at, content, reach, rounding, scores

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..encoding import Encoding
-from ..law_names import named
+from ..encoding.base import Encoding
+from ..encoding.names import named
 from ..symbolic.array import as_array
 from ..symbolic.givens import Given
 from ..symbolic.scalars import integer, length_value

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ..card_records import TableRecord
-from ..evidence import DerivedEvidence, Evidence, ExactEvidence, MeasuredEvidence
-from ..judgement import against
-from ..records import (
+from ..cards.records import TableRecord
+from ..documents.evidence import DerivedEvidence, Evidence, ExactEvidence, MeasuredEvidence
+from ..sweeping.scale import CONTROL, reach
+from ..theorem_runs.judgement import against
+from ..theorem_runs.records import (
     ClaimRecord,
     DefinitionRecord,
     OptionsRecord,
@@ -21,8 +22,7 @@ from ..records import (
     Results,
     TheoremRecord,
 )
-from ..scale import CONTROL, reach
-from ..terminal import compared
+from ..theorem_runs.terminal import compared
 from . import view
 from .documents import MENDS, Page, document_pages, ledger
 from .drawing import Tile, drawn_tile, tiles, uses_drawn
@@ -41,7 +41,7 @@ from .page import (
 from .plots import READ, plots_of, render_growths
 
 if TYPE_CHECKING:
-    from ..encoding import Encoding
+    from ..encoding.base import Encoding
     from .plots import Measured, Plot
 
 KERNEL = (60, 30, 10, 0)  # kernel steps of a link that a page shows, fewer while it is too large
@@ -310,6 +310,6 @@ def proof_html(record: ProofRecord) -> str:
 
     Nothing is fetched, and no style leaks out of it.
     """
-    from ..page import against_it
+    from ..theorem_runs.page import against_it
 
     return rendered("proof.html.j2", t=record, against_it=against_it)

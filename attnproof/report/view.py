@@ -10,13 +10,20 @@ from typing import get_args
 
 from markupsafe import Markup, escape
 
-from ..document import short
-from ..evidence import MeasuredEvidence, Number, ProvedEvidence, UseRecord, Verdict
-from ..evidence_words import exact_lines
-from ..records import ControlRecord, GivenRecord, LinkRecord, MeetingRecord, Results, TheoremRecord
+from ..documents.document import short
+from ..documents.evidence import MeasuredEvidence, Number, ProvedEvidence, UseRecord, Verdict
+from ..documents.verdict_line import clauses
 from ..symbolic.latex import RELATIONS, membership, name_latex, sizes_latex
 from ..symbolic.latex.statements import width
-from ..verdict_line import clauses
+from ..theorem_runs.evidence_words import exact_lines
+from ..theorem_runs.records import (
+    ControlRecord,
+    GivenRecord,
+    LinkRecord,
+    MeetingRecord,
+    Results,
+    TheoremRecord,
+)
 from .words import formula_html, greek
 
 Statement = TheoremRecord | ControlRecord

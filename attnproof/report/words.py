@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 from latex2mathml.converter import convert
 from markupsafe import Markup, escape
 
-from ..evidence import WitnessRecord
+from ..documents.evidence import WitnessRecord
 from ..symbolic.givens import GREEK
 from ..symbolic.latex import name_latex
 

@@ -1,1 +1,1 @@
-"""Sweeps over everything that a statement can be measured in, and the store of finished work."""
+"""Sweeps over everything that a statement can be measured in, and errors at scale."""

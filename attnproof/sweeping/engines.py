@@ -16,9 +16,9 @@ from itertools import islice
 from time import perf_counter
 from typing import Any, Literal
 
-from .limits import TIMEOUT_EXIT, given_up
+from ..theorem_runs.limits import TIMEOUT_EXIT, given_up
+from ..theorem_runs.store import Key
 from .records import CellRecord, CellStatus
-from .store import Key
 from .work import Batch, Terms, record_of, work
 
 EngineName = Literal["loky", "threading", "ray"]

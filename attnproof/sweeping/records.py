@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import AwareDatetime, Field
 
-from ..document import Line, Part, bar, headed, short, tally, when
-from ..evidence import MeasuredEvidence, Number, Record
-from ..records import Machine
+from ..documents.document import Line, Part, bar, headed, short, tally, when
+from ..documents.evidence import MeasuredEvidence, Number, Record
+from ..theorem_runs.records import Machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable

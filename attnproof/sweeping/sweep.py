@@ -11,19 +11,19 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Literal, cast
 
 from .. import __version__
-from ..catalogue import Entry
 from ..errors import broken_by
-from ..judgement import opposite
-from ..records import Machine
+from ..theorem_runs.catalogue import Entry
+from ..theorem_runs.judgement import opposite
+from ..theorem_runs.records import Machine
+from ..theorem_runs.run_store import RunStore, statement_digest, store_record, surroundings
+from ..theorem_runs.store import Key, Store
 from .engines import Engine, measured_batches
 from .records import LOST, CellRecord, SweepRecord, UnusableRecord, is_against
-from .run_store import RunStore, statement_digest, store_record, surroundings
-from .store import Key, Store
 from .work import Cell, Claimed, Grid, Measure, Terms, batches, cell_key, cells_of
 
 if TYPE_CHECKING:
-    from ..records import Expected
     from ..symbolic.statement import Statement
+    from ..theorem_runs.records import Expected
 
 Tell = Callable[[CellRecord], None]
 

@@ -19,13 +19,20 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from ..catalogue import Source
-from ..evidence import MeasuredEvidence
+from ..documents.evidence import MeasuredEvidence
 from ..symbolic.faults import fault_of
-from .limits import OutOfTime, limited_memory, limited_time, spent_memory
+from ..theorem_runs.catalogue import Source
+from ..theorem_runs.limits import OutOfTime, limited_memory, limited_time, spent_memory
+from ..theorem_runs.run_store import (
+    SOURCES_CHANGED,
+    attached,
+    code,
+    statement_digest,
+    store_record,
+    surroundings,
+)
+from ..theorem_runs.store import Key
 from .records import LOST, CellRecord, CellStatus
-from .run_store import SOURCES_CHANGED, attached, code, statement_digest, store_record, surroundings
-from .store import Key
 
 if TYPE_CHECKING:
     from ..numeric.check import Measuring

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from attnproof.commands.options import write_json
-from attnproof.document import bar
+from attnproof.documents.document import bar
+from attnproof.documents.evidence import write_json
 from attnproof.numeric.devices import devices
 from benchmarks.markdown import markdown
 from benchmarks.precision.record import document, sheets

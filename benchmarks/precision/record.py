@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field, field_serializer
 
-from attnproof.document import Grid
-from attnproof.evidence import Record
-from attnproof.records import Machine
+from attnproof.documents.document import Grid
+from attnproof.documents.evidence import Record
+from attnproof.theorem_runs.records import Machine
 from benchmarks.markdown import items
 from benchmarks.precision.limits import Break, Collision, Drift, Errors
 

@@ -22,7 +22,7 @@ from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Rotary
-from attnproof.records import Machine
+from attnproof.theorem_runs.records import Machine
 from benchmarks.precision.bound import FORMATS, Format
 from benchmarks.precision.limits import (
     BASES,

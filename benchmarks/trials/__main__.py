@@ -14,8 +14,9 @@ from typing import Any
 
 from rich.console import Console
 
-from attnproof.commands.options import cores, write_json
-from attnproof.document import bar
+from attnproof.commands.options import cores
+from attnproof.documents.document import bar
+from attnproof.documents.evidence import write_json
 from attnproof.numeric.devices import DTYPES, chosen, devices
 from attnproof.numeric.distributions import DISTRIBUTIONS
 from benchmarks.markdown import markdown

@@ -13,10 +13,10 @@ import torch
 from pydantic import AwareDatetime, Field
 
 from attnproof import __version__
-from attnproof.document import Grid
-from attnproof.evidence import Number, Record
+from attnproof.documents.document import Grid
+from attnproof.documents.evidence import Number, Record
 from attnproof.numeric.measurement import POLICIES
-from attnproof.records import Machine
+from attnproof.theorem_runs.records import Machine
 from benchmarks.markdown import items
 from benchmarks.trials.judging import (
     CONFIDENCE,

@@ -20,7 +20,7 @@ from attnproof import __version__
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.records import CodeRecord, CodesRecord, LawOfCodeRecord, LawVerdict
 from attnproof.real_code.request import CodeRequest
-from attnproof.records import Machine
+from attnproof.theorem_runs.records import Machine
 
 Row = dict[str, Any]
 VERDICTS: tuple[str, ...] = get_args(LawVerdict)

@@ -33,7 +33,6 @@ from torch.utils._pytree import tree_flatten, tree_map
 from attnproof.symbolic.statement import Claim, Statement
 
 from ..check import Measuring
-from ..devices import device_label, name_of
 from ..distributions import NORMAL
 from ..hypotheses import Unsatisfiable, number_array
 from ..implementations import DoesNotFit
@@ -196,22 +195,7 @@ def measure_sharded(
 
 
 def _bare(task: Task, says: str, mesh: DeviceMesh, dtype: torch.dtype) -> Measurement:
-    return Measurement(
-        says,
-        f"eager on DTensor, {mesh.size()} processes",
-        device_label(task.device),
-        name_of(dtype),
-        task.sizes,
-        task.seed,
-        "nothing",
-        0.0,
-        0.0,
-        (),
-        0.0,
-        "skipped",
-        "not measured",
-        "",
-    )
+    return task.skipped(says, f"eager on DTensor, {mesh.size()} processes", dtype, "not measured")
 
 
 def _shares(task: Task, mesh: DeviceMesh, dtype: torch.dtype) -> tuple[dict[str, Any], list[str]]:

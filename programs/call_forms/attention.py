@@ -23,12 +23,12 @@ from ..calls.attention import OnHeads, on_heads, takes_mask
 from ..calls.fitting import Fit, alternatives, best, fitting
 from ..calls.masks import is_query_mask, unaffected_queries
 from ..calls.meaning import require_meaning
-from ..calls.roles import MASKS, SIZES, role
+from ..calls.roles import MASKS, SIZES, built_at, role
 from ..calls.token_subjects import attention, layer
 from ..code import Code, DoesNotFit
 from ..loading.names import Parameter, order_in, parameters, role_of
 from ..signatures.grammar import parse
-from ..signatures.signature import Signature
+from ..signatures.signature import Signature, packed_as
 from ..subjects import Attention, Layer
 from .parts import (
     BOUND_NAMES,
@@ -47,6 +47,16 @@ QUERY_KEY_VALUE = ("query", "key", "value")
 CHOICES: dict[str, tuple[str, ...]] = {
     "<q>": ("B H r D", "B r H D", "B r (H D)", "B r D", "H r D", "r B H D", "r B D", "r D"),
     "<one>": ("B H n D", "B n H D", "B n (H D)", "B n D", "H n D", "n B H D", "n B D", "n D"),
+    "<qkv>": (
+        *("B n 3 H D", "B n (3 H D)", "3 B H n D", "3 B n H D", "B 3 H n D", "B n (H 3 D)"),
+        *("B n H (3 D)", "B H n (3 D)", "B n H 3 D", "B (3 H D) n", "B (H 3 D) n"),
+        *("n B 3 H D", "n B (3 H D)", "n B (H 3 D)", "n B H (3 D)", "n 3 H D", "3 H n D"),
+        *("B n (3 D)", "B n 3 D", "3 B n D"),
+    ),
+    "<kv>": (
+        *("B n 2 G D", "B n (2 G D)", "2 B G n D", "B 2 G n D", "B n (G 2 D)", "B n G (2 D)"),
+        *("2 B n G D", "n B 2 G D", "n B G (2 D)", "B n (2 D)", "B n 2 D"),
+    ),
     "<row>": ("B 1 r n", "B r n", "r n", "B H r n", "B 1 1 n", "B n"),
 }
 FORMS = {  # {braces} stand for the names of query, key and value
@@ -54,6 +64,8 @@ FORMS = {  # {braces} stand for the names of query, key and value
     "of heads, one length": "{query}: <one>, {key}: <one>, {value}: <one>",
     "of heads, one of keys": "{query}: <q>, {key}: <k>, {value}: <k>",
 }
+MERGED = re.compile(r"[HG] (\d )?D\)")  # heads and their features in one axis
+PACKED_FORMS = {"qkv": "{qkv}: <qkv> qkv", "kv": "{query}: <q>, {kv}: <kv> kv"}
 
 
 def fit_attention(code: Code) -> Attention:
@@ -67,8 +79,9 @@ def fit_attention(code: Code) -> Attention:
 def _fit_attention(code: Code) -> Attention:
     known = parameters(code.call)
     failed: dict[str, str] = {}
-    if _takes_query_key_value(known) and not _has_parameters(code):
-        found = _heads_fit(code, known, failed)
+    packed = _packed(known)
+    if (packed or _takes_query_key_value(known)) and not _has_parameters(code):
+        found = _heads_fit(code, known, packed, failed)
         if found is not None:
             return found
     try:
@@ -176,18 +189,30 @@ def _named(known: tuple[Parameter, ...], roles: tuple[str, ...]) -> dict[str, st
     return dict(zip(roles, places, strict=False))
 
 
+def _packed(known: tuple[Parameter, ...]) -> dict[str, str]:
+    """Return the parameter of queries, keys and values in one array, or those of ``query, kv``."""
+    first = [one.name for one in known if one.required and not one.is_number][:2]
+    told = [packed_as(name) for name in first]
+    if told[:1] == ["qkv"]:
+        return {"qkv": first[0]}
+    return {"query": first[0], "kv": first[1]} if told == ["", "kv"] else {}
+
+
 def _heads_fit(
-    code: Code, known: tuple[Parameter, ...], failed: dict[str, str]
+    code: Code, known: tuple[Parameter, ...], packed: Mapping[str, str], failed: dict[str, str]
 ) -> Attention | None:
     """Fit attention on heads: first the axes, then the meaning of each mask."""
-    names = _named(known, QUERY_KEY_VALUE)
+    names = packed or _named(known, QUERY_KEY_VALUE)
     masks = [m.name for m in known if takes_mask(m) and m.name not in code.options.arguments]
-    for full, form, counted in product(("", *masks[:1]), FORMS, counts_of(known)):
-        lines = _heads_lines(code, known, names, form, counted=counted)
-        square = form == "of heads, one length"
+    forms = [one for one in PACKED_FORMS if one in packed] or [*FORMS]
+    for full, form, counted in product(("", *masks[:1]), forms, counts_of(known)):
+        lines = (_packed_lines if packed else _heads_lines)(
+            code, known, names, form, counted=counted
+        )
+        square = form in ("of heads, one length", "qkv")
         shown = f", {full}: B 1 {'n' if square else 'r'} n hide" * bool(full)  # if it needs one
         found = fitting(
-            (f"{line}{shown}" for line in lines),
+            (re.sub("(?=;)|$", shown, line, count=1) for line in lines),
             lambda line, full=bool(full): _tried_on_heads(code, line, known, full=full),  # type: ignore[misc]
             code,
             failed,
@@ -232,7 +257,55 @@ def _heads_lines(
             k = q.replace("H ", keys).replace("r", "n")
             line = re.sub(r"\{(\w+)\}: <\w+>", partial(_kinded, names), FORMS[form])
             line = line.replace("<q>", q).replace("<one>", q).replace("<k>", k)
-            yield line.format(**names) + more.replace(": B n positions", ": n positions")
+            line = line.format(**names) + more.replace(": B n positions", ": n positions")
+            yield line + _heads_clause(code, line)
+
+
+def _packed_lines(
+    code: Code, known: tuple[Parameter, ...], names: Mapping[str, str], form: str, *, counted: bool
+) -> Iterator[str]:
+    """Yield the arguments for each order of the axes of packed arrays."""
+    square = form == "qkv"
+    bounded = any(one.required and BOUND_NAMES.fullmatch(one.name) for one in known)
+    queries = [""] if square else ["(B r) H D"] if bounded else CHOICES["<q>"]
+    held = [f"(B n) {'3 H' if square else '2 G'} D"] if bounded else CHOICES[f"<{form}>"]
+    for q, axes in product(queries, held):
+        if q and not _orders_agree(q, axes):
+            continue
+        merged = MERGED.search(axes)
+        own = {one.name: "H" for one in known if one.role == "heads" and merged}
+        more = further_arguments(
+            code, known, {*names.values(), *own}, square=square, counted=counted
+        )
+        more += "".join(f", {name} = {letter}" for name, letter in own.items())
+        line = PACKED_FORMS[form].replace("<q>", q).replace(f"<{form}>", axes).format(**names)
+        line = line.removesuffix(f" {form}") if packed_as(names[form]) == form else line
+        line += more.replace(": B n positions", ": n positions")
+        yield line + _heads_clause(code, line)
+
+
+def _heads_clause(code: Code, line: str) -> str:
+    """Return a clause that builds a module with the heads of the line, if they share an axis."""
+    setting = _heads_setting(code) if MERGED.search(line) else ""
+    return f"; built with {setting} = H" if setting else ""
+
+
+def _heads_setting(code: Code) -> str:
+    """Return the setting of a module's constructor that is its number of heads, if it is open."""
+    if code.module is None or code.options.settings:
+        return ""
+    known = parameters(type(code.module))
+    return next((one.name for one in known if one.role == "heads"), "")
+
+
+def _orders_agree(q: str, packed: str) -> bool:
+    """Whether packed keys and values have the axes of the queries, in their order.
+
+    >>> [_orders_agree("B r H D", axes) for axes in ("B n 2 G D", "B n (2 G D)", "B 2 G n D")]
+    [True, False, False]
+    """
+    keys = " ".join(map(str, parse(f"kv: {packed} -> 1").arrays[0].axes or ()))
+    return keys.replace("G", "H").replace("n", "r") == q
 
 
 def _kinded(names: Mapping[str, str], part: re.Match[str]) -> str:
@@ -245,6 +318,12 @@ def _tried_on_heads(
     code: Code, line: str, known: tuple[Parameter, ...], *, full: bool = False
 ) -> Fit[str]:
     """Return the line with its result and its quality: rows and heads independent, tokens mixed."""
+    line, semicolon, clause = line.partition(";")
+    clause = semicolon + clause
+    call = parse(f"{line} -> 1{clause}")
+    if "H" in call.letters and not any("H" in one.letters for one in call.arrays):
+        raise DoesNotFit(f"called as {line}, it is given a number of heads, and no array has heads")
+    code = _built(code, call)
     q, k, v = _drawn(code, groups="G" in parse(f"{line} -> 1").letters)
     on = OnHeads(code.again(), parse(f"{line} -> 1"), full=full)
     if on.shared:
@@ -256,7 +335,7 @@ def _tried_on_heads(
     if on.square:
         q = torch.cat((q, q), 2)[:, :, : k.shape[2]]
     arrays, lengths = on.arguments(q, k, v)
-    whole = with_result(line, on.program.called(arrays, lengths), lengths)
+    whole = with_result(line, on.program.called(arrays, lengths), lengths) + clause
     on = OnHeads(code.again(), parse(whole), full=full)
     packed = any(role(one) == "bounds" for one in on.signature.arrays)
     require_meaning(on.program.run, arrays, on.signature, lengths, "HG" if packed else "BHG")
@@ -268,13 +347,23 @@ def _tried_on_heads(
     other = v.clone()
     other[1, :, 0] += 1.0
     mixed = bool((out != on.attend(q, k, other))[1, :, 1:].any())
-    heads = any(one.role == "heads" for one in known)
-    return Fit(whole, whole, out, (mixed, on.groups == "G", heads == ("(H D)" in line)))
+    heads = bool(_heads_setting(code)) or any(one.role == "heads" for one in known)
+    return Fit(whole, whole, out, (mixed, on.groups == "G", heads == bool(MERGED.search(line))))
+
+
+def _built(code: Code, call: Signature) -> Code:
+    """Return the code built as the line says."""
+    heads, width = code.options.heads or SIZES["H"], _width(code)
+    return built_at(code, call, H=heads, D=width, E=heads * width)
+
+
+def _width(code: Code) -> int:
+    return code.options.width or code.options.likely.get("width", 0) or SIZES["D"]
 
 
 def _drawn(code: Code, *, groups: bool) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(1)
-    width = code.options.width or code.options.likely.get("width", 0) or SIZES["D"]
+    width = _width(code)
     heads = code.options.heads or SIZES["H"]
 
     def normal(h: int, n: int) -> Tensor:
@@ -294,7 +383,7 @@ def _inputs_of(on: OnHeads) -> tuple[Tensor, Tensor, Tensor]:
 
 def _hides_query(code: Code, call: Signature, _: str) -> bool:
     """Whether the mask of queries is read as written: it hides query 1 and no other."""
-    on = OnHeads(code, call)
+    on = OnHeads(_built(code, call), call)
     q, k, v = _inputs_of(on)
     counts = torch.ones(q.shape[0], q.shape[2], dtype=torch.bool)
     counts[:, 1] = False
@@ -309,7 +398,7 @@ def _mask_effect(code: Code, call: Signature, least: float = float("-inf")) -> s
     """
     newest = call.arguments[-1].name
     on = OnHeads(
-        code,
+        _built(code, call),
         replace(
             call,
             arguments=tuple(

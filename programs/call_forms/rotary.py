@@ -18,9 +18,14 @@ from ..calls.roles import ROTATED
 from ..calls.table_makers import plain_argument
 from ..code import Code
 from ..loading.names import OF_TOKENS, SEVERAL, Parameter, parameters
+from ..signatures.signature import packed_as
 from .parts import BOUND_NAMES
 
 VECTORS = ("B H n D", "B n H D", "n B H D", "B n D", "n H D", "H n D", "n B D", "n D")
+TOGETHER = {  # queries, keys and values, or keys and values, in one array
+    "qkv": ("B n 3 H D", "3 B H n D", "B 3 H n D", "3 B n H D", "n B 3 H D", "B n (3 H D)"),
+    "kv": ("B n 2 H D", "2 B H n D", "B 2 H n D", "2 B n H D", "n B 2 H D", "B n (2 H D)"),
+}
 PACKED = ("(B n) H D", "(B n) D")  # sequences one after another
 ROWS = ("B n", "n", "B 1 n", "B n 1", "1 n", "n 1", "1 1 n", "1 n 1", "n 1 1", "n B", "n B 1")
 COMMON_ROWS = ("B n", "n", "B 1 n", "1 n")
@@ -62,6 +67,10 @@ FORMS = (
         "{cos}: <rows> cos, {sin}: <rows> sin, {positions}: <some> positions",
     ),
     Form(("cos", "sin", "offset"), "{cos}: <rows> cos, {sin}: <rows> sin, {offset} = p"),
+    Form(
+        ("cos", "sin", "offset"),
+        "{cos}: <rows> cos, {sin}: <rows> sin, {offset}: B positions",
+    ),
     Form(("cos", "sin"), "{cos}: <cos> cos, {sin}: <cos> sin"),
     Form(("pair",), "{pair} = (cos: <cos>, sin: <cos>)"),
     Form(("pair",), "{pair}: <cos_sin>"),
@@ -73,6 +82,7 @@ FORMS = (
     Form(("positions",), "{positions}: <at> positions"),
     Form(("positions",), "{positions}: <some> coordinates"),
     Form(("offset",), "{offset} = p"),
+    Form(("offset",), "{offset}: B positions"),
     Form((), ""),
 )
 TABLE_ROLES = ("cos", "sin", "freqs", "pair")  # roles of parameters that take tables
@@ -135,7 +145,7 @@ def lines(
             continue  # some parameter gives the positions; an offset alone may not suffice
         if form.needs == ("offset",) and "positions" in by:
             continue
-        yield from ((form, line) for line in _in_orders(form, vectors[:3], by, more, hinted))
+        yield from ((form, line) for line in _in_orders(code, form, vectors[:3], by, more, hinted))
 
 
 def names_by_role(known: Sequence[Parameter]) -> dict[str, list[str]]:
@@ -152,6 +162,7 @@ def names_by_role(known: Sequence[Parameter]) -> dict[str, list[str]]:
 
 
 def _in_orders(
+    code: Code,
     form: Form,
     vectors: Sequence[Parameter],
     by: Mapping[str, list[str]],
@@ -162,6 +173,8 @@ def _in_orders(
     first = hinted.upper().replace("T", "n")
     orders = sorted(VECTORS, key=lambda x: x.replace(" ", "") != first)
     text = form.text
+    if together := _together(code, vectors[0].name):
+        orders, vectors = list(TOGETHER[together]), vectors[:1]
     if any(" bounds" in told for _, told in more):
         orders, text = list(PACKED), text.replace("<cos>", "<rows>")
     for order, beside in product(orders, expanded(text, CHOICES)):
@@ -170,13 +183,19 @@ def _in_orders(
         for keys in ("G", "H") if len(vectors) > 1 and "H" in order else ("H",):
             said = [
                 f"{one.name}: {order.replace('H', keys) if one.role == 'key' else order}"
-                + ("" if one.role in ROTATED else " tokens")
+                + ("" if one.role in ROTATED or together else " tokens")
                 for one in vectors
             ]
             at = str(order.split().index("n")) if " n" in f" {order}".replace("(B n)", "") else "0"
             own = (told.replace(AXIS, f"{one.name} = {at}") for one, told in more)
             given = filter(None, [without_implied_roles(_with_names(beside, by)), *own])
             yield f"{', '.join([*said, *given])} -> {', '.join(v.name for v in vectors)}"
+
+
+def _together(code: Code, name: str) -> str:
+    """Return the kind of packed array that a vector is, or ""; ``kv`` is one if it is split."""
+    kind = packed_as(name)
+    return kind if kind == "qkv" or re.search(r"unbind|\bk\w*, v\w* = ", code.text) else ""
 
 
 def _with_names(beside: str, by: Mapping[str, list[str]]) -> str:

@@ -64,6 +64,7 @@ MAX_TOKENS = 1024  # of a call with a fixed number of tokens
 ROWS = ("1 n D", "n D", "B n D", "1 n D/2", "n D/2")
 IN_ONE = ("n D/2 cis", "n D/2 2 cos_sin", "n D/2 angles")
 OFFSETS = ("1 (2 n - 1) E", "(2 n - 1) 1 E", "(2 n - 1) E", "n 1 E")
+STARTS = (" = p", ": B positions")  # the position of the first token, or of that of each row
 Part = tuple[str, str]  # an input beside the tokens, and the clause that makes it
 
 
@@ -268,7 +269,7 @@ def _tokens_lines(
         if packed
         else ("n B E",)
         if _tokens_first(code)
-        else (*_of_fixed_length(code), *ORDERS, *rows_of_caches(code))
+        else (*_of_fixed_length(code), *ORDERS, *rows_of_caches(code), *_of_placed_table(code))
     )
     for count in (3, 2, 1) if three else (1, 2) if two else (1,):
         taken = known[:count]
@@ -286,9 +287,11 @@ def _tokens_lines(
                 continue
             more = more.replace("<x>", x)
             yield from dict.fromkeys(
-                given + more.replace(": B n positions", places)
-                for places in (": B n positions", ": n positions")
+                given + re.sub(r" = p\b", start, more.replace(": B n positions", places))
+                for start, places in product(STARTS, (": B n positions", ": n positions"))
             )
+            if "s = (1, n)" in more:  # the sizes of several images
+                yield given + more.replace("s = (1, n)", "s = ((1, n),)")
     yield from _with_context(code, known)
 
 
@@ -307,6 +310,20 @@ def _of_fixed_length(code: Code) -> list[str]:
         and bool((x > 1).any())
     ]
     return [f"B {n} E" for n in dict.fromkeys(found) if MIN_TOKENS < n <= MAX_TOKENS]
+
+
+def _of_placed_table(code: Code) -> list[str]:
+    """Return lines for the numbers of rows of tables of positions, which code may add as a whole.
+
+    It takes no other number of tokens then.
+    """
+    held = code.module.state_dict() if code.module is not None else {}
+    rows = [
+        x.shape[-2]
+        for name, x in held.items()
+        if "pos" in name.rpartition(".")[2] and x.is_floating_point() and x.dim() in (2, 3)
+    ]
+    return [f"B {n} E" for n in dict.fromkeys(rows) if MIN_TOKENS < n <= MAX_TOKENS]
 
 
 def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:

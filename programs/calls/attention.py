@@ -291,14 +291,11 @@ class OnHeads:
         more = keys - queries
         longer = torch.cat((a.new_zeros(rows, heads, more, width), a), 2)
         if seen is not None:
-            whole = seen[:, :, :1].expand(-1, -1, more, -1)
-            seen = torch.cat(
-                (
-                    torch.ones_like(whole) if seen.dtype == torch.bool else torch.zeros_like(whole),
-                    seen,
-                ),
-                2,
-            )
+            first = seen[:, :, :1].expand(-1, -1, more, -1)
+            if any(map(per_query, self.masks[:1])):  # the zeros see every key
+                full = seen.dtype == torch.bool
+                first = torch.ones_like(first) if full else torch.zeros_like(first)
+            seen = torch.cat((first, seen), 2)
         return {name: x[:, :, more:] for name, x in self.call(longer, b, c, seen).items()}
 
     def counting(self, a: Tensor, b: Tensor, c: Tensor, counts: Tensor) -> Tensor:

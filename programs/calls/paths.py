@@ -160,9 +160,10 @@ def _norms(on: OnTokens, width: int) -> bool:
             plain, scaled = on(x), on(4 * x)
     except Exception:  # noqa: BLE001 (the code may take other numbers of tokens alone)
         return True
-    same, further = scaled - plain, scaled - plain - 3 * x
+    moved = scaled - plain
+    residuals = (moved, moved - 3 * x) if moved.shape == x.shape else (moved,)
     near = 100 * NEAR * plain.abs().max()
-    return any(bool(one.abs().max() <= near) for one in (same, further))
+    return any(bool(one.abs().max() <= near) for one in residuals)
 
 
 def _weights(on: OnTokens, width: int) -> frozenset[str] | None:

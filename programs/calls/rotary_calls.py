@@ -17,6 +17,7 @@ from ..signatures.layout import (
     at_offsets,
     at_start,
     in_grid,
+    in_runs,
     labels,
     laid_out,
     read_back,
@@ -43,6 +44,16 @@ HEAD = ("B", "H", "n", "D")
 INDEPENDENT_AXES = "BHGn"  # each vector is rotated independently
 START = "p"  # the letter of the position of the first token
 EXTRA_ROWS = 3  # rows beyond the tokens
+
+
+def of_first_token(one: Argument) -> bool:
+    """Whether an array holds the position of the first token of each row.
+
+    >>> from ..signatures.grammar import parse
+    >>> [of_first_token(a) for a in parse("at: B positions, of: B n positions -> of").arrays]
+    [True, False]
+    """
+    return role(one) == "positions" and {*one.letters} <= {"B"}
 
 
 def flattened_grid(signature: Signature) -> Signature:
@@ -278,7 +289,8 @@ class Rotating:
         if not self.places or self.packed:
             return at_start(lambda xs: call(xs, None), order, self.frame)
         places = ("bt" if self.batched else "t") + "a" * bool(self.axes)
-        return rotating(call, order, places)
+        rotate = rotating(call, order, places)
+        return in_runs(rotate) if any(map(of_first_token, self.places)) else rotate
 
     def given(
         self, xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
@@ -364,11 +376,13 @@ class Rotating:
         values = self.table(held, at) if held and self.table is not None else {}
         for one, kind, rest in self._kinds:
             if kind in PLACES:
-                own_at = positions
+                own_at, own = positions, here
+                if of_first_token(one):
+                    own_at, own = positions[..., 0], here[:-1]
                 if kind == "coordinates":  # an 8-bit format would change them
                     own_at = positions.to(torch.promote_types(like.dtype, torch.float32))
                 coordinates = (str(self.axes),) * bool(self.axes)
-                found[one.name] = laid_out(own_at, (*here, *coordinates), one.axes or (), lengths)
+                found[one.name] = laid_out(own_at, (*own, *coordinates), one.axes or (), lengths)
                 continue
             value = values[one.name]
             if not {*here, whole} & set(one.letters):

@@ -157,12 +157,14 @@ def with_equal_rows(signature: Signature, sizes: Sizes) -> Signature:
 
 
 def _gridded(signature: Signature, sizes: Sizes) -> Signature:
-    """Replace two numbers between rows and features by the sides of a grid of that size alone.
+    """Replace two numbers beside rows and features by the sides of a grid of that size alone.
 
     >>> from ..signatures.grammar import parse
     >>> call, _ = in_letters(parse("x: B 3 5 48 -> B 3 5 16"))
     >>> str(call), call.sizes
     ('x: B h w E -> B h w 16', (('h', 3), ('w', 5), ('E', 48)))
+    >>> str(in_letters(parse("x: B E 6 6 -> B E 6 6"))[0])
+    'x: B E h w -> B E h w'
     """
     mapped = [one for one in signature.arrays if role(one) in ROTATED]
     sides = {side for one in mapped if (side := _sides(one))}
@@ -172,17 +174,26 @@ def _gridded(signature: Signature, sizes: Sizes) -> Signature:
     sizes |= dict(zip("hw", *sides, strict=True))
 
     def changed(one: Argument) -> Argument:
-        axes = one.axes or ()
-        same = _sides(one) in sides
-        return replace(one, axes=(axes[0], _axis("h"), _axis("w"), axes[3])) if same else one
+        axes = list(one.axes or ())
+        if _sides(one) in sides:
+            at = _first_side(one)
+            axes[at : at + 2] = _axis("h"), _axis("w")
+            return replace(one, axes=tuple(axes))
+        return one
 
     return _each(signature, changed)
 
 
 def _sides(one: Argument) -> tuple[int, ...]:
-    """Return the numbers on the second and third of four axes; () if these are letters."""
-    found = tuple(map(_number, (one.axes or ())[1:3]))
+    """Return the numbers beside rows and features on four axes; () if these are letters."""
+    at = _first_side(one)
+    found = tuple(map(_number, (one.axes or ())[at : at + 2]))
     return found if len(one.axes or ()) == 4 and all(n > 1 for n in found) else ()
+
+
+def _first_side(one: Argument) -> int:
+    """Return the place of the rows of a grid: behind the features if these are a letter there."""
+    return 2 if any(axis.letters for axis in (one.axes or ())[1:2]) else 1
 
 
 def _letters(one: Argument, place: int) -> tuple[str, ...]:

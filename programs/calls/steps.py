@@ -77,7 +77,7 @@ def steps_of(on: OnTokens, width: int) -> Steps:
     assert line is not None  # checked by the caller
     line = replace(line, source=on.signature.source)
     own = copy_with_own_state(module) if module is not None and not line.states else None
-    found = Steps(type(on)(on.code, line, continues=True), own)
+    found = Steps(type(on)(on.code, line, continues=True, apart=on.apart), own)
     x = torch.randn(2, 5, width, generator=torch.Generator().manual_seed(5))
     try:
         _, state = found(x[:, :3].contiguous(), None)

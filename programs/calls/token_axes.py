@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..signatures.layout import labels, laid_out
-from ..signatures.signature import Argument, Axis, Signature, SignatureError
+from ..signatures.signature import Argument, Axis, Signature, SignatureError, with_axes
 from .masks import SLOTS, is_mask, is_query_mask, with_letter, with_query_letter
 from .roles import ROTATED, role
 from .spelling import with_equal_rows
@@ -124,13 +124,10 @@ def _changed(
     def other(one: Argument) -> Argument:
         if is_mask(one) and not masks:
             return one
-        value = one.value
-        if isinstance(value, tuple):
-            value = tuple(change(v) if isinstance(v, Axis) else v for v in value)
         return replace(
             one,
             axes=None if one.axes is None else tuple(map(change, one.axes)),
-            value=change(value) if isinstance(value, Axis) else value,
+            value=with_axes(one.value, change),
             parts=tuple(map(other, one.parts)),
         )
 

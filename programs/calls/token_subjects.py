@@ -14,7 +14,6 @@ from ..code import Code
 from ..declarations import DeclaredAttention
 from ..execution.calling import modules_of
 from ..loading.names import sizes_of
-from ..signatures.layout import labels
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Attention, Layer, Subject
 from .attention import default_masks, dropout_of, on_heads, other_masks
@@ -24,8 +23,6 @@ from .roles import (
     TABLES,
     built_at,
     describe_call_error,
-    result_axes,
-    result_names,
     role,
     shared_fields,
 )
@@ -48,8 +45,8 @@ def attention(code: Code, signature: Signature, *, guessed: bool = False) -> Att
 
 def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
     on, width = _called(code, signature)
-    code = on.code
-    if on(torch.zeros(1, 2, width)).shape[-1] != width and not on.pooled:
+    code, embed = on.code, width * on.copies
+    if on(torch.zeros(1, 2, embed)).shape[-1] not in (width, embed) and not on.pooled:
         raise SignatureError(
             f"wanted {width} features back, as many as in the input, got {signature}"
         )
@@ -67,11 +64,11 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         if tables or made or causal
         else None
     )
-    paths, context = other_paths(on, width), on.features_read(width)
+    paths, context = other_paths(on, embed), on.features_read(width)
     counted = bool(on.counted)
     if counted and guessed:  # the guess may be wrong, and the count be ignored
         with suppress(Exception):
-            counted = on.counts(width)
+            counted = on.counts(embed)
     return Attention(
         **_shared(on, width, signature, _on_tokens, guessed),
         layer=on,
@@ -102,8 +99,8 @@ def _shared(
         **shared_fields(code, signature, again, conditions, guessed),
         "given": _supplied(on),
         "only_length": on.only_length,
-        "embed": width,
-        "step": steps_of(on, width) if signature.step is not None else None,
+        "embed": width * on.copies,
+        "step": steps_of(on, width * on.copies) if signature.step is not None else None,
     }
 
 
@@ -118,10 +115,9 @@ def _conditions(on: OnTokens) -> list[str]:
     told += _one_length(on)
     told += [CONSTANT.format(one.name) for one in constants(on.line)]
     told += [f"{one.name} is 0" for one in on.line.arguments if one.lengths == ("p",)]
-    told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
-    back = labels(result_axes(on.line, result_names(on.line, ("out",))[0]))
-    averaged = not {*on.repeated}.isdisjoint(back)
-    told += ["outputs for repeated tokens are averaged with unequal weights"] * averaged
+    told += ["each token is given all rows that come back, joined along the features"] * on.pooled
+    if on.repeated:
+        told.append(f"the {on.copies} rows are joined along the features")
     held = [one for one in on.line.arrays if role(one) in ("lengths", "bounds")]
     return told + [contents_of(one) for one in held]
 
@@ -197,7 +193,7 @@ def _of_width(code: Code, width: int) -> Code:
 
 def _called(code: Code, signature: Signature) -> tuple[OnTokens, int]:
     """Return the call, and the features of a token; masks that it needs show every key."""
-    on = OnTokens(code, signature)
+    on = OnTokens(code, signature, apart=True)
     try:
         return _of_features(on)
     except SignatureError:
@@ -216,7 +212,7 @@ def _of_features(on: OnTokens) -> tuple[OnTokens, int]:
     for width in (apart * width for width in widths_of_tokens(on.code)):
         try:
             made = replace(on, code=built_at(on.code, on.signature, **{on.feature: width}))
-            made(torch.randn(2, 5, width, generator=torch.Generator().manual_seed(0)))
+            made(torch.randn(2, 5, width * made.copies, generator=torch.Generator().manual_seed(0)))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
             failed = failed or f"with {width} features: {describe_call_error(on.code, error)}"
             continue

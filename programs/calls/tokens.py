@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isqrt
+from math import isqrt, prod
 from typing import Any
 
 import torch
@@ -64,6 +64,7 @@ class OnTokens:
     shared: bool = False  # repeated tokens are passed as one tensor, without a copy
     full: bool = False  # optional masks are given, and show every key
     continues: bool = False  # earlier tokens are in the code's cache, and are seen
+    apart: bool = False  # rows of a repeated axis are joined along the features
 
     @cached_property
     def _read(self) -> tuple[Signature, str]:
@@ -120,6 +121,12 @@ class OnTokens:
         return tuple(c for c in self.tokens.letters if c not in "BnhwE")
 
     @cached_property
+    def copies(self) -> int:
+        """The number of rows of the code that are joined along the features of one."""
+        lengths = lengths_of(self.line)
+        return prod(lengths[c] for c in self.repeated) if self.apart else 1
+
+    @cached_property
     def masks(self) -> tuple[Argument, ...]:
         """The masks it takes, except those of a context."""
         ours = [one for one in self.line.arguments if not self._of_context(one)]
@@ -164,8 +171,8 @@ class OnTokens:
     def pooled(self) -> bool:
         """Whether the rows that come back belong to learned queries rather than to tokens.
 
-        Then every token is given the same weighted mean of them, so that their order does not
-        matter.
+        Then every token is given all of them, joined along the features, or their weighted mean, so
+        that their order does not matter.
         """
         axes = result_axes(self.line, result_names(self.line, ("out",))[0])
         return not {"n", "h", "w"} & set(labels(axes)) and len(axes) == len(self.tokens.axes or ())
@@ -304,7 +311,10 @@ class OnTokens:
         if last != self.feature and labels(axes[-1:]) == (last,) and out.ndim:
             lengths[last] = out.shape[-1]
         out = read_back(out, axes, (*beside, *here, last), lengths)
-        for _ in beside:  # the code may treat one of the repeats as it does no other
+        if self.apart and beside:
+            out = out.movedim(tuple(range(len(beside))), tuple(range(-1 - len(beside), -1)))
+            out = out.flatten(-1 - len(beside))
+        for _ in beside if not self.apart else ():  # the code may treat one row as it does no other
             out = _weighted_mean(out)
         if out.numel() % (x.shape[0] * out.shape[-1]):
             raise SignatureError(f"wanted rows B in what is returned, got {self.signature}")
@@ -313,8 +323,9 @@ class OnTokens:
             raise SignatureError(
                 f"wanted one token back for each input token, got {self.signature}"
             )
-        if self.pooled:  # a weighted mean of all rows, for each token
-            out = _weighted_mean(out.transpose(0, 1))[:, None].expand(-1, x.shape[1], -1)
+        if self.pooled:
+            rows = out.flatten(1) if self.apart else _weighted_mean(out.transpose(0, 1))
+            out = rows[:, None].expand(-1, x.shape[1], -1)
         return out[:, : x.shape[1]], found
 
     def _here(self, lengths: Mapping[str, int]) -> tuple[str, ...]:
@@ -336,6 +347,7 @@ class OnTokens:
         if self.whole != TOKENS:
             x = self._as_many(x)
         rows, count, width = x.shape
+        width //= self.copies
         lengths = lengths_of(self.line, B=rows, n=count, r=count, p=past, **{self.feature: width})
         if {"h", "w"} <= set(self.tokens.letters):
             sides = (k for k in range(isqrt(int(count)), 0, -1) if count % k == 0)
@@ -347,10 +359,12 @@ class OnTokens:
                     "of others"
                 )
             lengths |= {"h": high, "w": count // high}
-            x = x.reshape(rows, high, count // high, width)
+            x = x.reshape(rows, high, count // high, -1)
         if beside is not None:
             lengths[self.context] = beside[0].shape[1]
-        here = (*self._here(lengths), self.feature)
+        own = self.repeated if self.apart else ()
+        here = (*self._here(lengths), *own, self.feature)
+        x = x.reshape(*x.shape[:-1], *(lengths[c] for c in own), width) if own else x
         about = keep is not None or beside is not None  # a call about masks
         arrays: dict[str, Any] = {**(supplied or {}), **self._beside(beside, about, lengths, x)}
         for one in self.line.arrays:

@@ -16,11 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnproof.verdict_line import Condition
+from attnproof.documents.verdict_line import Condition
 
 from ..execution.draw import Draw
 from ..execution.response import Watching, leaves
-from ..loading.source_numbers import numbers_of
 from .inputs import (
     LARGE_INPUTS,
     LONG_LENGTHS,
@@ -28,7 +27,7 @@ from .inputs import (
     TOKENS,
     fills_of,
     scaled,
-    source_constants,
+    source_lengths,
 )
 from .measure import NumericComparison, arranged_as, compare_at, drawn_or_none
 from .pair import ProgramPair
@@ -49,7 +48,7 @@ def compare_at_longer(
     The smallest inputs at which they differ are kept in ``found``.
     """
     dtype = getattr(torch, found.formats[0])
-    numbers = [n for n in map(abs, numbers_of(source_constants(both))) if 3 < n < LONGEST]
+    numbers = [n for n in map(abs, source_lengths(both)) if 3 < n < LONGEST]
     with arranged_as(both, dtype):
         left = TOTAL
         some = numbers[:MAX_SOURCE_LENGTHS]

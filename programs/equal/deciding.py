@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Literal
 
-from attnproof.verdict_line import Condition
+from attnproof.documents.verdict_line import Condition
 
 from ...numeric.devices import one_thread
 from ..code import DoesNotFit

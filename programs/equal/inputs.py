@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ..calls.roles import SIZES
 from ..execution.response import OperationNames
-from ..loading.source_numbers import constants_in, names_in, numbers_of
+from ..loading.source_numbers import constants_in, lengths_in, names_in, numbers_of
 from ..signatures.grammar import parse
 from .sides import LENGTH, Shared
 
@@ -227,9 +227,22 @@ def lengths_tried(both: ProgramPair) -> list[dict[str, int]]:
 
 def source_constants(both: ProgramPair) -> list[float]:
     """Return the numbers in the source of either program, and where its short integers overflow."""
-    calls = [side.program.call for side in (both.first, both.second)]
-    wraps = [2.0 ** INTEGER_BITS[name] for name in INTEGER_BITS if name in names_in(calls)]
-    return [*constants_in(calls), *wraps]
+    calls = _calls(both)
+    return [*constants_in(calls), *_wraps(calls)]
+
+
+def source_lengths(both: ProgramPair) -> list[int]:
+    """Return those of these numbers that may be lengths."""
+    calls = _calls(both)
+    return [*lengths_in(calls), *_wraps(calls)]
+
+
+def _calls(both: ProgramPair) -> list[Any]:
+    return [side.program.call for side in (both.first, both.second)]
+
+
+def _wraps(calls: Sequence[Any]) -> list[int]:
+    return [1 << INTEGER_BITS[name] for name in INTEGER_BITS if name in names_in(calls)]
 
 
 def _source_lengths(both: ProgramPair) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -51,26 +51,40 @@ def seeded_call(call: Callable[..., Tensor], *given: Any, copied: bool = True) -
     return result.detach().to("cpu", torch.float64, copy=True)
 
 
-def random_states() -> list[Any]:
+GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
+
+
+def random_states(held: Iterable[Any] = ()) -> list[Any]:
     """Return the states of the global random number generators of Python, numpy and torch.
 
-    Whoever draws numbers changes one of them.
+    Whoever draws numbers changes one of them, or one of the generators ``held`` by the code.
     """
     # to ask cuda otherwise would start it
     known = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     cuda = torch.cuda.get_rng_state_all() if known else ()
     numpy = np.random.get_state()  # noqa: NPY002 (code may draw from it)
-    return [random.getstate(), numpy, torch.get_rng_state(), *cuda]
+    return [random.getstate(), numpy, torch.get_rng_state(), *cuda, *map(_state_of, held)]
 
 
-def drawn_since(before: Sequence[Any]) -> bool:
+def _state_of(one: Any) -> Any:
+    """Return the state of a generator; one that has none, as it asks the system, always changes."""
+    if isinstance(one, random.SystemRandom):
+        return (object(),)
+    if isinstance(one, np.random.Generator):
+        return (repr(one.bit_generator.state),)
+    if isinstance(one, torch.Generator | np.random.RandomState):
+        return one.get_state()
+    return one.getstate()
+
+
+def drawn_since(before: Sequence[Any], held: Iterable[Any] = ()) -> bool:
     """Whether random numbers were drawn since the generators had these states.
 
     >>> before = random_states()
     >>> drawn_since(before), random.random() < 1, drawn_since(before)
     (False, True, True)
     """
-    now = random_states()
+    now = random_states(held)
     return len(now) != len(before) or not all(map(_same_state, now, before))
 
 

@@ -49,6 +49,11 @@ EXACT = ("clone", "cat", "stack", "index", "index_select", "gather", "masked_fil
          "roll", "flip")  # fmt: skip
 GROWING = ("exp", "exp2", "expm1", "cosh", "sinh", "square", "mul", "add", "sub", "sum", "prod",
            "cumsum", "cumprod", "mm", "bmm", "addmm", "baddbmm", "dot", "mv")  # fmt: skip
+# and those that select or move numbers: a selected number still equals the one that was selected
+SELECTING = ("topk", "sort", "kthvalue", "median", "mode", "max", "min", "amax", "amin", "aminmax",
+             "maximum", "minimum", "clamp", "clamp_min", "clamp_max", "cummax", "cummin", "relu",
+             "abs", "neg", "scatter", "index_put", "slice_scatter", "select_scatter",
+             "constant_pad_nd", "tril", "triu", "masked_select", "take")  # fmt: skip
 SUMS = ("mm", "mv", "dot", "sum", "mean", "var", "norm", "softmax", "linear", "conv", "einsum")
 
 
@@ -169,7 +174,7 @@ class Rounding(Watching):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if looking() or not _kind(func)[1]:
+        if looking() or not _kind(func)[1] or _name(func) in SELECTING:
             return result
         for made in _floats(result):
             if made.numel() and not made.is_complex():

@@ -18,6 +18,7 @@ import torch
 
 from attnproof.symbolic.faults import Fault, fault_of
 
+from .. import ORDER
 from ..code import DoesNotFit
 from ..signatures.signature import SignatureError
 from ..subjects import Subject
@@ -28,9 +29,8 @@ class CodeFault(RuntimeError):
 
 
 _ROOT = Path(__file__).parent.parent
-_FOLDERS = (".", "signatures", "execution", "loading", "calls", "call_forms")
 CALLERS = tuple(  # the files that call the code
-    sorted({file for name in _FOLDERS for file in (_ROOT / name).glob("*.py")} - {Path(__file__)})
+    sorted({p for name in (".", *ORDER) for p in (_ROOT / name).glob("*.py")} - {Path(__file__)})
 )
 
 

@@ -8,7 +8,7 @@ rounding, so it is read on floats only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
@@ -441,12 +441,23 @@ def in_training(subject: Attention | Layer, call: Callable[..., Tensor]) -> Call
 
 def set_dropout(subject: Attention | Layer, p: float) -> None:
     """Set the dropout of every module that has it; ``arranged`` restores the old values."""
+    for m, name in _dropouts(subject):
+        setattr(m, name, p)
+
+
+def takes_dropout(subject: Attention | Layer) -> bool:
+    """Whether :func:`set_dropout` changes anything."""
+    return next(_dropouts(subject), None) is not None
+
+
+def _dropouts(subject: Attention | Layer) -> Iterator[tuple[nn.Module, str]]:
+    """Yield the modules that have a dropout, and the name of its attribute."""
     for m in modules_of(subject):
         if isinstance(m, nn.Dropout):
-            m.p = p
+            yield m, "p"
         for name, value in list(m.__dict__.items()):
             if "drop" in name and isinstance(value, float) and 0 <= value < 1:
-                m.__dict__[name] = p
+                yield m, name
 
 
 def without_dropout(

@@ -156,6 +156,9 @@ def _memory_as_nan() -> Iterator[None]:
         torch.use_deterministic_algorithms(before, warn_only=warns)
 
 
+NORMS = (nn.LayerNorm, nn.GroupNorm, nn.modules.batchnorm._NormBase)  # noqa: SLF001
+
+
 def _drawn(module: nn.Module) -> nn.Module:
     """Draw the weights that the constructor left uninitialised, and tables and gates that are zero.
 
@@ -164,10 +167,12 @@ def _drawn(module: nn.Module) -> nn.Module:
     kept.
     """
     generator = torch.Generator().manual_seed(0)
+    factors = {id(m.weight) for m in module.modules() if isinstance(m, NORMS)}
     with torch.no_grad():
         for one in module.parameters():
             plain = type(one) is nn.Parameter and one.is_floating_point() and not one.is_meta
-            whole = plain and (one.dim() > 1 or one.numel() == 1)  # a table, or a gate of all
+            # a table, a gate of all, or the factors of a norm
+            whole = plain and (one.dim() > 1 or one.numel() == 1 or id(one) in factors)
             zero = whole and one.requires_grad and not bool(one.any())
             if zero or (plain and bool(one.isnan().any())):
                 one.copy_(SPREAD * torch.randn(one.shape, generator=generator))

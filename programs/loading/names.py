@@ -22,8 +22,8 @@ ROLES: dict[str, str] = {
     "coords coordinates p m positions_ids input_positions time timestep timesteps "
     "token_positions pos_id seq_pos pos_seq",
     "offset": "offset start start_pos start_index past_length past_key_values_length cache_len "
-    "seqlen_offset position_offset start_position past_len cache_offset past "
-    "past_seen_tokens step",
+    "seqlen_offset seqlen_offsets position_offset start_position start_positions past_len "
+    "cache_offset past past_seen_tokens step",
     "cos": "cos cosine cosines cos_cached freqs_cos rope_cos cos_ cos_emb c",
     "sin": "sin sine sines sin_cached freqs_sin rope_sin sin_ sin_emb s",
     "freqs": "freqs_cis freqs rope_cache freqs_complex angles freq_cis complex_freqs cis theta_cis "

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from ..code import DoesNotFit, Options
@@ -42,6 +43,7 @@ SMALL = {
     "max_position_embeddings": 512,
     "attn_implementation": "eager",
 }
+MAX_PARAMETERS = 2**27  # half a gigabyte in float32
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 PARTS = (
     "text_config",
@@ -120,12 +122,31 @@ def _small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any]) -> A
         for part in _parts(config):
             _completed(part)
             try:
+                if sizes is not SMALL:
+                    _require_small(cls, part)
                 cls(part, **_layer_index(cls))
             except Exception as error:  # noqa: BLE001 (it may be the wrong part of the config)
-                failed = failed or in_a_line(error, 200)
+                large = str(error) if isinstance(error, DoesNotFit) else ""
+                failed = large or failed or in_a_line(error, 200)
                 continue
             return part
     raise DoesNotFit(f"{cls.__name__} could not be built from any {annotation.__name__}: {failed}")
+
+
+def _require_small(cls: Any, config: Any) -> None:
+    """Refuse to build a class of many parameters.  Raises ``DoesNotFit``."""
+    try:
+        with torch.device("meta"):
+            made = cls(config, **_layer_index(cls))
+    except Exception:  # noqa: BLE001 (it may read numbers, which there are none of)
+        return
+    many = sum(x.numel() for x in made.parameters())
+    if many > MAX_PARAMETERS:
+        raise DoesNotFit(
+            f"with the sizes of {type(config).__name__} it has {many / 1e6:.0f} million "
+            "parameters; give small ones, such as --set config.hidden_size=32 "
+            "config.num_attention_heads=4"
+        )
 
 
 def _needs_more(cls: Any) -> bool:
@@ -149,6 +170,9 @@ def _has(annotation: type[Any], name: str) -> bool:
         *getattr(annotation, "attribute_map", {}),
         *inspect.signature(annotation.__init__).parameters,
     }
+    held = getattr(annotation, name, None)
+    if isinstance(held, property) and held.fset is None:
+        return False  # computed from other settings
     return name in names or hasattr(annotation, name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
@@ -70,7 +72,7 @@ class Program:
 
         ``arrays``: the inputs and the states, by name.
         """
-        return self._results(self.called(arrays, lengths))
+        return self._results(self.called(arrays, lengths), lengths)
 
     def called(self, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> Any:
         """Return its result unchanged; a parameter without an array keeps its default."""
@@ -124,8 +126,8 @@ class Program:
         first = takewhile(lambda one: one.kind == one.POSITIONAL_OR_KEYWORD, found)
         return tuple(one.name for one in takewhile(lambda one: one.name in told, first))
 
-    def _results(self, found: Any) -> dict[str, Any]:
-        results = self.signature.results
+    def _results(self, found: Any, lengths: Mapping[str, int]) -> dict[str, Any]:
+        results = self.signature.returned
         if self.signature.mapping:
             try:
                 values = [_field(found, one.name) for one in results]
@@ -145,8 +147,14 @@ class Program:
             values = [found]
             if len(results) > 1:
                 raise SignatureError(f"wanted {len(results)} back, got {_short(found)}")
+        whole = {one.name: one for one in self.signature.arguments}
+        values = [
+            part
+            for one, value in zip(results, values, strict=True)
+            for part in (_unpacked(whole[one.of], value, lengths) if one.of else (value,))
+        ]
         told: dict[str, Any] = {}
-        for k, (one, value) in enumerate(zip(results, values, strict=True)):
+        for k, (one, value) in enumerate(zip(self.signature.results, values, strict=True)):
             if isinstance(one.value, State):
                 told[one.name] = value
             if one.axes is None:
@@ -254,7 +262,8 @@ def _documented(call: Callable[..., Any]) -> Iterable[inspect.Parameter]:
 
 def _value(one: Argument, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> Any:
     if one.parts:
-        return tuple(_value(part, arrays, lengths) for part in one.parts)
+        parts = tuple(_value(part, arrays, lengths) for part in one.parts)
+        return _packed(one, parts, lengths) if one.packed is not None else parts
     if one.axes is not None and any(axis.fold for axis in one.axes):
         x: Tensor = arrays[one.name]
         pairs = zip(one.axes, x.shape, strict=True)
@@ -262,6 +271,38 @@ def _value(one: Argument, arrays: Mapping[str, Any], lengths: Mapping[str, int])
     if one.axes is not None or isinstance(one.value, State):
         return arrays[one.name]
     return one.at(lengths)
+
+
+def _packed(one: Argument, parts: tuple[Tensor, ...], lengths: Mapping[str, int]) -> Tensor:
+    """Return the array that holds the parts of a packed argument."""
+    assert one.packed is not None
+    place, slower = one.packed
+    axes = one.parts[0].axes or ()
+    at = place + sum(bool(axis.fold) for axis in axes[:place])
+    if slower is None:
+        return torch.stack(parts, at)
+    first = math.prod(lengths[c] for c in (axes[place].split or ())[:slower])
+    apart = [x.reshape(*x.shape[:at], first, -1, *x.shape[at + 1 :]) for x in parts]
+    return torch.stack(apart, at + 1).flatten(at, at + 2)
+
+
+def _unpacked(one: Argument, value: Any, lengths: Mapping[str, int]) -> tuple[Tensor, ...]:
+    """Return the parts of a result in the axes of a packed argument."""
+    place, slower = one.packed or (0, None)
+    axes = one.parts[0].axes or ()
+    at, many = place + sum(bool(axis.fold) for axis in axes[:place]), len(one.parts)
+    wanted = [axis.size(lengths) for axis in axes]
+    if slower is None:
+        wanted.insert(place, many)
+    else:
+        wanted[place] *= many
+    if not isinstance(value, Tensor) or list(value.shape) != wanted:
+        raise SignatureError(f"wanted {tuple(wanted)} back, which is {one}, got {_short(value)}")
+    if slower is None:
+        return value.unbind(at)
+    first = math.prod(lengths[c] for c in (axes[place].split or ())[:slower])
+    parts = value.reshape(*wanted[:at], first, many, -1, *wanted[at + 1 :]).unbind(at + 1)
+    return tuple(x.flatten(at, at + 1) for x in parts)
 
 
 def _joined(one: Argument, value: Tensor) -> Tensor:

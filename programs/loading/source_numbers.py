@@ -7,8 +7,9 @@ it names.
 
 from __future__ import annotations
 
+import dis
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from math import isqrt
@@ -18,6 +19,11 @@ from typing import Any
 from .reach import CONTAINERS, DIGITS, FOREIGN, MAX_CHARACTERS, codes_in, is_foreign, reached
 
 MAX_SUMMANDS = 8  # numbers whose pairwise sums are taken
+BOUNDING = frozenset((
+    "min", "max", "clamp", "clamp_", "clamp_min", "clamp_max", "clip", "minimum", "maximum",
+    "where", "lt", "le", "gt", "ge", "eq", "ne", "less", "greater", "arange", "range",
+))  # fmt: skip
+CALLS = ("PRECALL", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "BUILD_TUPLE", "BUILD_LIST")
 DEVICE_TYPES = frozenset(("cuda", "cpu", "mps", "xpu"))
 DEVICE_FLAGS = frozenset(("is_cuda", "is_cpu", "is_mps", "is_xpu"))
 
@@ -57,6 +63,38 @@ def numbers_in(
 def numbers_of(constants: Iterable[float]) -> list[int]:
     """Return the integers among some constants, and the others truncated: n > 64.5 is n > 64."""
     return list(dict.fromkeys(int(n) for n in constants if n == n and abs(n) < 1 << 40))
+
+
+def lengths_in(roots: Iterable[Any]) -> list[int]:
+    """Return the numbers in some code that may be lengths.
+
+    A float may be one only if it is compared, or passed on where something is bounded: not if it is
+    an operand, as in ``10000.0 ** x``, an argument of a logarithm, or a stored base.
+
+    >>> source = "lambda x: 10000.0 ** x if x.shape[0] < 8192.0 else x[:4096]"
+    >>> [n for n in lengths_in([eval(source, {"__name__": "model"})]) if n > 100]
+    [8192, 4096]
+    """
+    roots = list(roots)
+    codes = {code for one in functions_in(roots) for code in codes_in(one.__code__)}
+    passed = {n for code in codes for n in _passed_floats(code)}
+    return numbers_of(n for n in constants_in(roots) if isinstance(n, int) or n in passed)
+
+
+def _passed_floats(code: CodeType) -> Iterator[float]:
+    """Yield the floats in some code that are compared, or passed on where something is bounded."""
+    consumers = ["COMPARE_OP", *(CALLS if BOUNDING & {*code.co_names} else ())]
+    instructions = [*dis.get_instructions(code)]
+    for place, one in enumerate(instructions):
+        if one.opname == "LOAD_CONST" and isinstance(one.argval, float):
+            above = 1  # values on the stack from this one on
+            for later in instructions[place + 1 :]:
+                effect = dis.stack_effect(later.opcode, later.arg)
+                if effect < 0 and above + effect - 1 < 1:
+                    if later.opname in consumers:
+                        yield one.argval
+                    break
+                above += effect
 
 
 def constants_in(

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from attnproof.theorems.laws import LAWS
 
@@ -21,6 +23,7 @@ from ..applicable_laws import declared_of
 from ..declarations import DeclaredAttention
 from ..execution.calling import arranged
 from ..execution.draw import Draw
+from ..execution.finite import NotFinite
 from ..execution.response import Allowance, NotDeterministic, allowance, place_of_largest
 from ..finding import Counterexample
 from ..subjects import Attention, Layer, Subject
@@ -174,6 +177,49 @@ class Scene:
         return allowance(call, *inputs, draw=self.draw, floor=self.floor)
 
 
+class _MixedMasks(TorchFunctionMode):
+    """Notice attention on float64 with a mask of another format.
+
+    On the CPU torch 2.13 reads the memory of a float32 mask as float64, which is no fault of code
+    that makes its masks in float32 and is given float32 by everyone but us.
+    """
+
+    found = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        kwargs = kwargs or {}
+        if getattr(func, "__name__", "") == "scaled_dot_product_attention":
+            query = kwargs.get("query", args[0] if args else None)
+            mask = kwargs.get("attn_mask", args[3] if len(args) > 3 else None)
+            if isinstance(query, Tensor) and isinstance(mask, Tensor):
+                self.found |= mask.dtype not in (torch.bool, query.dtype)
+        return func(*args, **kwargs)
+
+
+def _seen(look: Callable[[Scene], Outcome], scene: Scene, *, only: bool) -> Outcome | None:
+    """Return what a probe sees; None for a fault that mixed formats of masks may explain.
+
+    ``only``: no other format will be run.
+    """
+    fault: NotFinite | None = None
+    try:
+        one = look(scene)
+        if only or (one.witness is None and not one.doubtful):
+            return one
+    except NotFinite as error:
+        if only:
+            raise
+        fault = error
+    with _MixedMasks() as met, suppress(NotFinite):
+        look(scene)
+    if met.found:
+        return None
+    if fault is not None:
+        raise fault
+    return one
+
+
 def in_formats(look: Callable[[Scene], Outcome]) -> ProbeFunction:
     """Run a probe in float64, if the code takes it, and in the format of the draw."""
 
@@ -183,13 +229,16 @@ def in_formats(look: Callable[[Scene], Outcome]) -> ProbeFunction:
         for dtype in dict.fromkeys((torch.float64, draw.dtype)):
             try:
                 with arranged(subject, dtype) as floor:
-                    one = look(Scene(subject, draw.cast(dtype), floor))
+                    scene = Scene(subject, draw.cast(dtype), floor)
+                    one = _seen(look, scene, only=dtype is draw.dtype)
             except NotDeterministic as error:
                 return undecided(str(error))
             except Exception:
                 if dtype is draw.dtype:
                     raise
                 continue  # code that takes a single format is tested in that one
+            if one is None:
+                continue
             if one.witness is not None or one.skipped:
                 return one
             seen.append(one)

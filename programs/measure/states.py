@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import count
+from itertools import count, product
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 
-from ..execution.calling import arranged, drawn_since, evaluating, fresh, random_states, seeded_call
+from ..execution.calling import (
+    GENERATORS,
+    arranged,
+    drawn_since,
+    evaluating,
+    fresh,
+    random_states,
+    seeded_call,
+)
 from ..execution.draw import Draw
 from ..execution.response import differences, gap, place_of_largest
 from ..execution.running import in_a_line
 from ..finding import Counterexample
-from ..identify.calls import set_dropout
+from ..identify.calls import set_dropout, takes_dropout
 from ..loading.program import watching_inputs
+from ..loading.reach import reached
 from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
 from .base import (
     ALL_KINDS,
@@ -131,9 +140,9 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
     """Compare a call, after each of several others, with the same call of a fresh instance."""
     worst, bound, count = 0.0, 0.0, 0
     with evaluating(subject):
-        for way in ways_of(subject):
-            # Caches that grew earlier may stay: these calls are longer than most.
-            small = (2, 4) if not isinstance(subject, Bias | Mask) else (3, 33 + draw.seed % 8)
+        # Caches that grew earlier may stay: these calls are longer than most.
+        plain = (2, 4) if not isinstance(subject, Bias | Mask) else (3, 33 + draw.seed % 8)
+        for way, small in product(ways_of(subject), _sizes(subject, (plain,))):
             target = way.make_inputs(draw, *small, 0)
             made = fresh_instance(subject, draw)
             first, dtype = run_recorded(way.on(made or subject), target, draw.dtype)
@@ -185,7 +194,9 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                         B=small[0],
                         T=small[1],
                     )
-            kept = cached_by_length(subject, way, draw, _earlier(subject, way, draw))
+            kept = None
+            if not subject.run_at:
+                kept = cached_by_length(subject, way, draw, _earlier(subject, way, draw))
             if kept is not None:
                 return kept
     if not count:
@@ -205,7 +216,7 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
     count, plain = 0, ways_of(subject)
     with evaluating(subject):
         for way in (*plain, *under_masks(subject)):
-            for b, t in ((1, 1), (2, 3)):
+            for b, t in _sizes(subject, ((1, 1), (2, 3))):
                 given = way.make_inputs(draw, b, t, 1)
                 before = [x.clone() if isinstance(x, Tensor) else x for x in given]
                 try:
@@ -377,18 +388,22 @@ def _gap(
 
 DROPOUT = 0.3
 CALLS = ((1, 2), (3, 6), (2, 5))  # rows and tokens, small first; a cache may take few rows
+REPEATED = 20  # equal calls that are cheap: code may read a clock, or what no generator here draws
+CHEAP = 1_000_000  # weights, in code whose calls are cheap
 SELDOM = 100  # further calls, to notice a dropout that drops one number in a thousand
 MANY_CALLS = 24  # calls; a single number has the same fate in all of them once in 5000 draws
 
 
 @probe("evaluation-repeats", "layer attention")
 def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
-    """Check that two calls in evaluation agree, with dropout set to 0.3 wherever possible.
+    """Check that equal calls in evaluation agree, with dropout set to 0.3 wherever possible.
+
+    They are 20 if the code has few weights, and 100 if one draws random numbers.
 
     Code may choose its path by its dropout when it is built: a difference with dropout that was set
     later counts only if it also occurs with the dropout it was built with.
     """
-    seen = holds("two calls in evaluation gave the same result")
+    seen = not_asked("there is nothing to call")
     for one in _with_dropout(subject):
         if one is not subject and one.module is None:
             continue  # a function has no evaluation mode
@@ -404,8 +419,8 @@ def _evaluated_twice(one: Any, draw: Draw) -> Outcome:
     if seen.witness is None:
         return seen
     built = _called_twice(one, draw, None)
-    if built.witness is not None:
-        return built
+    if built.witness is not None or not takes_dropout(one):
+        return seen if built.witness is None else built
     return undecided(
         f"with dropout set to {DROPOUT} two calls in evaluation differ, but not with the dropout "
         "that the code was built with, which may decide how it is built; try another with --set"
@@ -414,19 +429,22 @@ def _evaluated_twice(one: Any, draw: Draw) -> Outcome:
 
 def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
     """Compare two calls in evaluation; ``dropout``, if a number, is set before them."""
-    call = _any_call(one, draw)
-    # Code that drops at random uses the global generator, which is seeded here.
+    call, held, least = _any_call(one, draw), _generators(one), SELDOM
+    # Code that drops at random mostly uses the global generator, which is seeded here.
     with arranged(one, draw.dtype), torch.random.fork_rng(devices=[]):
         torch.manual_seed(draw.seed)
         if dropout is not None:
             set_dropout(one, dropout)
-        for b, t in CALLS:
-            before = random_states()
+        for b, t in _sizes(one, CALLS):
+            before = random_states(held)
             first, second = (call(b, t).detach().double().cpu() for _ in range(2))
-            if torch.equal(first, second) and drawn_since(before):
-                # random numbers are drawn, with perhaps rare effects
-                more = (call(b, t).detach().double().cpu() for _ in range(SELDOM))
+            # random numbers that are drawn have perhaps rare effects
+            cheap = not one.run_at and _weights(one) < CHEAP
+            many = SELDOM if drawn_since(before, held) else REPEATED if cheap else 2
+            if torch.equal(first, second):
+                more = (call(b, t).detach().double().cpu() for _ in range(many - 2))
                 second = next((x for x in more if not torch.equal(x, first)), second)
+            least = min(least, many)
             at = {"B": b, "T": t, "dropout": DROPOUT, "seed": draw.seed}
             seen = compare(
                 second,
@@ -437,7 +455,7 @@ def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
                     {**at, "place": list(place)},
                     "the second of two equal calls",
                 ),
-                "two calls in evaluation gave the same result",
+                f"{least} equal calls in evaluation gave the same result",
                 there="the first",
                 B=b,
                 T=t,
@@ -445,6 +463,22 @@ def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
             if seen.witness is not None:
                 break
     return seen
+
+
+def _weights(subject: Subject) -> int:
+    return sum(x.numel() for x in subject.module.parameters()) if subject.module is not None else 0
+
+
+def _generators(subject: Subject) -> list[Any]:
+    """Return the random number generators that the code holds itself."""
+    roots = (subject.module, *(way.call for way in ways_of(subject)))
+    held = (x for one in reached(roots) for x in (one, getattr(one, "__self__", None)))
+    return [x for x in held if isinstance(x, GENERATORS)]
+
+
+def _sizes(subject: Subject, plain: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """Return the rows and tokens of a law's calls: those it is measured at, if any are given."""
+    return [(at.get("B", 1), at["n"]) for at in subject.run_at] or plain
 
 
 def _repeats(output: Tensor, draw: Draw) -> float:

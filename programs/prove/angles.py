@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,6 +24,8 @@ from attnproof.symbolic.givens import Given, real
 MIN_POSITIONS = 4  # positions; columns of other functions could fit fewer
 MAX_ENTRIES = 1 << 25  # entries of a table that is examined
 FORMATS = (torch.float32, torch.float64)
+MAX_BASE = 10**7  # of frequencies that are read as powers of a whole number
+CLOSE = 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,20 @@ class Angles:
         """The frequencies as arbitrary real numbers."""
         return real(len(self.frequencies), says="the frequencies of stored cosines, any numbers")
 
-    def at(self, where: Array, factor: Array | None) -> Array:
-        """Return the rows at these places: the axes of the places, then those of a row."""
+    @property
+    def base(self) -> int | None:
+        """N if the frequencies are N^(−j/L) as closely as the table determines them, else None."""
+        last = self.shape[self.axis] - 1
+        return geometric_base(self.frequencies, 2 * self.error / self.factor / last + CLOSE)
+
+    def at(self, where: Array, factor: Array | None, frequencies: Array | None = None) -> Array:
+        """Return the rows at these places: the axes of the places, then those of a row.
+
+        ``frequencies``: what the frequencies are, if that is known.
+        """
         rest = (*self.shape[: self.axis], *self.shape[self.axis + 1 :])
-        half, frequencies = len(self.sines) // 2, self.given.named(self.name)
+        half = len(self.sines) // 2
+        frequencies = self.given.named(self.name) if frequencies is None else frequencies
         if self._alternates:
             angle = where[..., None] * frequencies
             both = [(xp.sin if sine else xp.cos)(angle) for sine in self.sines[:2]]
@@ -81,6 +93,25 @@ class Angles:
         told = self.sines[:2] * count
         pairs = tuple(k for k in range(count) for _ in range(2))
         return self.sines == told and self.sines[:1] != self.sines[1:2] and self.columns == pairs
+
+
+def geometric_base(values: Sequence[float], error: float) -> int | None:
+    """Return the whole number N for which each value is N^(−j/L) within this error, or None.
+
+    >>> geometric_base((1.0, 0.1, 0.01, 0.001), 1e-9), geometric_base((1.0, 0.1, 0.01), 1e-9)
+    (10000, 1000)
+    >>> geometric_base((1.0, 0.1, 0.02, 0.001), 1e-9) is None
+    True
+    """
+    count = len(values)
+    if count < 2 or not 0 < values[-1] < 1:
+        return None
+    power = values[-1] ** (-count / (count - 1))
+    base = round(power) if power <= MAX_BASE else 0
+    if base < 2:
+        return None
+    close = (abs(w - base ** (-j / count)) <= error for j, w in enumerate(values))
+    return base if all(close) else None
 
 
 def _taken(frequencies: Array, columns: tuple[int, ...]) -> Array:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnproof.verdict_line import Condition
+from attnproof.documents.verdict_line import Condition
 
 from ..calls.supplied_inputs import zeros_to
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject, lengths_in

@@ -30,6 +30,7 @@ from .calls import Call
 from .guards import satisfied
 from .operations import Notes, Unread
 from .operations.reading import NARROW
+from .program import stored_base
 from .statements import Axes, Graph
 
 REPEATS = 4  # how often a call is repeated
@@ -140,6 +141,8 @@ def _wrong(
     }
     tables = {graph.tables[name]: value for name, value in values.items()}
     notes = graph.program.notes
+    for (numerator, divisor), part in notes.quotients.items():
+        sizes[part.data[0]] = length_value(numerator, sizes) // divisor
     tables |= {name: values[table] for name, table in notes.states.items()}
     kept = {id(graph.exported.values[name]): value for name, value in values.items()}
     rows = {told: (kept.get(id(table), table), axis) for told, (table, axis) in notes.rows.items()}
@@ -161,10 +164,11 @@ def _random_tables(graph: Graph) -> dict[str, Tensor]:
 
     Those of a matrix are smaller the wider it is, so that no exponential of a product overflows.
     """
-    generator = torch.Generator().manual_seed(2)
+    generator, recognises = torch.Generator().manual_seed(2), graph.program.notes.recognises
     found: dict[str, Tensor] = {}  # tables that share a name in the statement share numbers
     for name, value in graph.exported.values.items():
-        if value.is_floating_point() and name not in graph.exported.angles:
+        known = name in graph.exported.angles or (recognises and stored_base(value) is not None)
+        if value.is_floating_point() and not known:
             drawn = (torch.rand(value.shape, generator=generator) + 0.5) / _width(value)
             found.setdefault(graph.tables[name], drawn.to(value.dtype))
         else:

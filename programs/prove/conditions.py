@@ -14,14 +14,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import sympy
 import torch
 from torch import Tensor
 from torch.fx import Node
 
+from attnproof.documents.verdict_line import Condition
 from attnproof.symbolic.scalars import number_of
 from attnproof.symbolic.terms import Term
 from attnproof.theorems.laws import Formula
-from attnproof.verdict_line import Condition
 
 from ..execution.response import leaves
 from ..finding import involves_gradients
@@ -31,7 +32,7 @@ from .calls import Call
 from .exporting import Exported
 from .gate import Gate
 from .guards import Binding, letter_equations, printed_conditions, printed_ranges, satisfiable
-from .least_lengths import Bounds, from_one
+from .least_lengths import Bounds, from_one, quotients_of
 from .nodes import nodes_of
 from .operations import Unread
 from .statements import LIKE, Axes, Graph, reorders
@@ -145,6 +146,9 @@ class Conditions:
             )
             for g in graphs.values()
         ]
+        for numerator, divisor, _ in quotients_of(graphs.values()):  # sizes are 1 or more
+            least = sympy.Ge(sympy.Symbol("quotient", integer=True), divisor)
+            used.append(((least,), {}, [(("quotient", rewritten(numerator)),)]))
         if not satisfiable(used):
             raise Unread("no lengths were found at which the law satisfies the guards")
         longest: dict[Term, int] = {}
@@ -157,7 +161,7 @@ class Conditions:
         told |= dict.fromkeys(t for c, r, met in used for t in printed_conditions(c, met, r))
         told |= dict.fromkeys(
             t
-            for g, (_, _, met) in zip(graphs.values(), used, strict=True)
+            for g, (_, _, met) in zip(graphs.values(), used, strict=False)
             for t in _always_equal(g, met)
         )
         told |= dict.fromkeys(letter_equations(self.letters) if "r" in self.letters else ())

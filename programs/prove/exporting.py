@@ -78,6 +78,10 @@ def in_order(inputs: Sequence[Any], place: int | None) -> tuple[Any, ...]:
     return (inputs[1], inputs[0], *inputs[2:]) if place == 1 else tuple(inputs)
 
 
+def _is_float(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.is_floating_point()
+
+
 @dataclass(frozen=True)
 class Exported:
     """A graph: its nodes, the shapes of its inputs, its guards, and the roles of its tensors.
@@ -116,6 +120,13 @@ class Exported:
         """The tables that hold cosines and sines of positions, by name."""
         return angles_of({name: x for name, x in self.values.items() if name not in self.state})
 
+    @cached_property
+    def coarse(self) -> float:
+        """The sum of the relative roundings of its arrays in formats coarser than float32."""
+        held = [node.meta.get("val") for node in self.program.graph.nodes]
+        found = (torch.finfo(x.dtype).eps for x in held if _is_float(x))
+        return sum(eps for eps in found if eps > torch.finfo(torch.float32).eps)
+
     @property
     def stored(self) -> dict[str, Tensor]:
         """The tensors stored in the graph, by the names of their placeholders."""
@@ -142,23 +153,6 @@ class Exported:
         return {str(s): r for s, r in self.program.range_constraints.items()} | {**self.wider}
 
 
-def exported(
-    call: Callable[..., Any],
-    inputs: Sequence[Tensor],
-    lengths: Sequence[Sequence[bool]],
-    modules: Sequence[nn.Module] = (),
-    *,
-    from_one: bool = False,
-) -> Exported:
-    """Return the graph of a call on inputs like these.
-
-    ``lengths`` tells for each axis of each input whether its length is to be symbolic, if the code
-    allows that; ``from_one``: symbolic lengths may be 1, where :func:`traced` permits it.
-    Raises :class:`NotTraced`.
-    """
-    return read(traced(call, inputs, lengths, modules, from_one=from_one))
-
-
 @dataclass(frozen=True)
 class Trace:
     """An exported program, the storages that are trained, and constants written in the code.
@@ -178,14 +172,15 @@ def traced(
     call: Callable[..., Any],
     inputs: Sequence[Tensor],
     lengths: Sequence[Sequence[bool]],
-    modules: Sequence[nn.Module],
+    modules: Sequence[nn.Module] = (),
     *,
     from_one: bool = False,
 ) -> Trace:
-    """Return the trace of a call, for :func:`read`.  Raises ``NotTraced``.
+    """Return the trace of a call on inputs like these, for :func:`read`.  Raises ``NotTraced``.
 
-    A symbolic length is 2 or more; with ``from_one`` it is 1 or more if only comparisons of single
-    lengths can tell a length of 1.
+    ``lengths`` tells for each axis of each input whether its length is to be symbolic, if the code
+    allows that.  A symbolic length is 2 or more; with ``from_one`` it is 1 or more if only
+    comparisons of single lengths can tell a length of 1.
     """
     if from_one:
         follower = UnitLengths()
@@ -357,6 +352,8 @@ def read(trace: Trace, place: int | None = None) -> Exported:
             if spec.kind == InputKind.PARAMETER or spec.persistent
             else program.constants
         )[str(spec.target)]
+        if not isinstance(value, Tensor):
+            raise NotTraced(f"its graph takes an object, of class {type(value).__name__}")
         if spec.kind == InputKind.CONSTANT_TENSOR and storage_of(value) in trace.trained:
             value = nn.Parameter(value, requires_grad=False)
         held = "" if name in trace.literals else holder_of(target, value, spec.kind)

@@ -24,7 +24,7 @@ from types import CodeType, FunctionType
 import torch
 from torch import Tensor, nn
 
-from attnproof.verdict_line import Condition
+from attnproof.documents.verdict_line import Condition
 
 from ..execution.response import OutOfRange
 from ..loading.reach import reached
@@ -305,10 +305,7 @@ def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
     run = _Run(graph, own, *_results(graph, whole=whole), Gate(letters=own))
     letters = list(dict.fromkeys(run.letters.values()))
     with random_flat_weights(_modules(graph)), random_contents(graph.exported.written):
-        if letters:
-            _run_beside(run, letters, seed)
-        else:
-            _differs_at_branches(run, letters, _ExecutedCode(run))
+        _run_beside(run, letters, seed)
     return run.gate
 
 
@@ -320,7 +317,12 @@ def _run_beside(run: _Run, letters: list[str], seed: int) -> None:
         run.size = _size(want)
     if run.is_overwritten(first):
         run.gate.changes = OVERWRITES
-    elif _differs(run, letters, seed) and before is not None:
+        return
+    if letters:
+        differs = _differs(run, letters, seed)
+    else:
+        differs = _differs_at_branches(run, letters, _ExecutedCode(run))
+    if differs and before is not None:
         now = run.code_results(fresh)
         if now is None or not run.agree(now, before):
             run.gate.changes = CHANGES

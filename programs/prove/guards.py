@@ -11,16 +11,17 @@ import operator
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, islice, product
+from itertools import chain, islice, permutations, product
+from math import lcm, prod
 from typing import Any
 
 import sympy
 import torch
 from sympy.core.relational import GreaterThan, LessThan, StrictGreaterThan, StrictLessThan
 from torch.export import ExportedProgram
-from torch.utils._sympy.functions import Max, Min
+from torch.utils._sympy.functions import FloorDiv, Max, Min
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from attnproof.symbolic.array import Array
@@ -33,6 +34,7 @@ EXTREMA = (*MINIMA, sympy.Max, Max)
 BOUNDS = (LessThan, GreaterThan, *STRICT)
 Binding = tuple[tuple[str, Term], ...]
 TRIES, LARGEST, LONGEST = 400, 40, 4096
+MOST_REMAINDERS = 64  # of divided lengths, for which a condition is simplified
 TRIED_LENGTHS = (1, 2, 3, 5)  # lengths at which a condition is tested
 
 
@@ -146,11 +148,13 @@ def printed_conditions(
     """
     found: dict[str, Any] = {}
     within: list[Any] = []
+    least: dict[Any, int] = {}
     for binding in bindings:
         names = {symbol: _symbol(term) for symbol, term in binding}
         for symbol, bounds in (ranges or {}).items():
             if symbol in names:
                 within.append(sympy.Ge(names[symbol], int(bounds.lower)))
+                least.setdefault(names[symbol], int(bounds.lower))
                 if bounds.upper.is_Integer:
                     within.append(sympy.Le(names[symbol], int(bounds.upper)))
         for condition in conditions:
@@ -170,6 +174,7 @@ def printed_conditions(
             text: one
             for text, one in found.items()
             if not any(one == known or _follows(one, known) for known in within)
+            and not _always_holds(one, least)
         }
     )
 
@@ -191,14 +196,79 @@ def _follows(condition: Any, other: Any) -> bool:
     """
     if not isinstance(condition, BOUNDS) or not isinstance(other, BOUNDS) or condition == other:
         return False
-    gap = ((other.lts - other.gts) - (condition.lts - condition.gts)).expand()
+    gap = (other.lts - other.gts) - (condition.lts - condition.gts)
+    beyond = {length: length + 1 for length in gap.free_symbols}  # substitute n + 1, with n ≥ 0
+    strict = isinstance(condition, STRICT) and not isinstance(other, STRICT)
+    return _is_above(gap.subs(beyond, simultaneous=True), strict=strict)
+
+
+def _is_above(gap: Any, *, strict: bool) -> bool:
+    """Whether an expression is at least 0, or more if ``strict``, as no coefficient is negative."""
+    gap = gap.expand()
     if not gap.is_polynomial(*gap.free_symbols):
         return False
-    beyond = {length: length + 1 for length in gap.free_symbols}  # substitute n + 1, with n ≥ 0
-    numbers = gap.subs(beyond, simultaneous=True).expand().as_coefficients_dict()
-    strict = isinstance(condition, STRICT) and not isinstance(other, STRICT)
-    least = numbers.get(sympy.S.One, 0)
-    return all(n.is_number and n >= 0 for n in numbers.values()) and (not strict or least > 0)
+    numbers = gap.as_coefficients_dict()
+    above = all(n.is_number and n >= 0 for n in numbers.values())
+    return above and (not strict or numbers.get(sympy.S.One, 0) > 0)
+
+
+def _always_holds(condition: Any, least: Mapping[Any, int]) -> bool:
+    """Whether a condition on quotients of lengths holds at all lengths from the least on.
+
+    With n = 2k + i the quotient n // 2 is k.  A length of which no least one is known is 1 or more.
+
+    >>> n = sympy.Symbol("n", integer=True, positive=True)
+    >>> half = FloorDiv(n, 2)
+    >>> _always_holds(half <= n, {}), _always_holds(sympy.Ne(half, n), {})
+    (True, True)
+    >>> _always_holds(half >= 1, {}), _always_holds(half >= 1, {n: 2})
+    (False, True)
+    """
+    if condition == sympy.true:
+        return True
+    if not isinstance(condition, (*BOUNDS, sympy.Ne)) or not condition.atoms(FloorDiv):
+        return False
+    for most in condition.atoms(Max, sympy.Max):
+        pairs = permutations(most.args) if len(most.args) == 2 else ()
+        larger = (a for a, b in pairs if _always_holds(sympy.Ge(a, b), least))
+        condition = condition.xreplace({most: next(larger, most)})
+    unequal = isinstance(condition, sympy.Ne)
+    gap = condition.lhs - condition.rhs if unequal else condition.gts - condition.lts
+    signs = (1, -1) if unequal else (1,)
+    strict = isinstance(condition, (*STRICT, sympy.Ne))
+    return any(
+        all(_is_above(sign * here, strict=strict) for here in _by_remainder(gap, least))
+        for sign in signs
+    )
+
+
+def _by_remainder(gap: Any, least: Mapping[Any, int]) -> Iterator[Any]:
+    """Yield an expression for each remainder of the divided lengths, in numbers from 0 on.
+
+    A quotient that is no quotient of a length by a number stays, as do all if there are many cases.
+    """
+    periods: dict[Any, int] = {}
+    for one in gap.atoms(FloorDiv):
+        length, by = one.args
+        if length.is_Symbol and by.is_Integer and by > 0:
+            periods[length] = lcm(periods.get(length, 1), int(by))
+    if prod(periods.values()) > MOST_REMAINDERS:
+        yield gap
+        return
+    others = gap.free_symbols - set(periods)
+    more = {length: sympy.Dummy(integer=True, nonnegative=True) for length in gap.free_symbols}
+    plain = {length: more[length] + least.get(length, 1) for length in others}
+    for remainders in product(*map(range, periods.values())):
+        known = dict(plain)
+        for (length, period), rest in zip(periods.items(), remainders, strict=True):
+            first = max(0, -((rest - least.get(length, 1)) // period))
+            many = more[length] + first
+            known[length] = period * many + rest
+            for one in gap.atoms(FloorDiv):
+                if one.args[0] == length and one.args[1].is_Integer and one.args[1] > 0:
+                    by = int(one.args[1])
+                    known[one] = period // by * many + rest // by
+        yield gap.xreplace(known)
 
 
 def printed_ranges(

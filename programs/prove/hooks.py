@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from attnproof.documents.verdict_line import Condition
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import positions, real
 from attnproof.symbolic.scalars import number_of, size
-from attnproof.verdict_line import Condition
 
 from .calls import SHARED, CodeRaised
 from .statements import Graph

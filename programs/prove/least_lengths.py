@@ -3,6 +3,9 @@
 For code that takes ``x[:, -3:]`` torch.export requires n ≥ 3; for code that takes as many rows from
 the end as there are queries, n ≥ r.  Terms only know that a size is at least 1.  So n is written as
 m + 2, or as r + m − 1, and what is proved for all m ≥ 1 is proved for those lengths.
+
+A quotient ⌊n/2⌋ in one of two programs is a size h of its own, of which 2·h ≤ n is known: with
+n = 2·h + m − 1, what is proved for all h and m is proved for h = ⌊n/2⌋, from n = 2 on.
 """
 
 from __future__ import annotations
@@ -41,7 +44,23 @@ def bounds_of(letters: Axes, graphs: Iterable[Graph]) -> Bounds:
                 whole, _ = never_negative(add(least, num(-1)))
                 if more and whole and not _depends(least, length, found):
                     found[length] = least
+    for numerator, divisor, part in quotients_of(graphs):  # n ≥ k·⌊(n + c)/k⌋ − c
+        (length,) = (one for one in free(numerator) if one.op == "size")
+        least = integer(add(mul(num(divisor), part), length, mul(num(-1), numerator)))
+        if length not in found or number_of(found[length]) is not None:
+            found[length] = least
     return found
+
+
+def quotients_of(graphs: Iterable[Graph]) -> list[tuple[Term, int, Term]]:
+    """Return a, b and the size that stands for ⌊a/b⌋, of all quotients that are used."""
+    told = {
+        (a, b): part
+        for graph in graphs
+        for program in graph.programs
+        for (a, b), part in program.notes.quotients.items()
+    }
+    return [(a, b, part) for (a, b), part in told.items()]
 
 
 def _linear(condition: Any, names: Mapping[str, Term]) -> Iterable[tuple[Term, Term]]:

@@ -18,21 +18,23 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.export.graph_signature import OutputKind
 from torch.fx import Graph, Node
 
+from attnproof.documents.verdict_line import Condition
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import Given, real
 from attnproof.symbolic.scalars import is_truth, num, number_of, size
 from attnproof.symbolic.terms import Term, free
-from attnproof.verdict_line import Condition
 
 from ..execution.response import leaves
+from .angles import FORMATS, geometric_base
 from .exporting import Exported
 from .guards import Binding
 from .nodes import arguments, inner_graph, is_silent, masking_nodes, name_of
 from .operations import READINGS, Notes, Pair, Unread, noted
+from .operations.at_places import powers
 from .operations.reading import KINDS, NARROW, assume, notes, numeric, standing
 from .reached_arrays import results_of
 
@@ -123,6 +125,7 @@ class Program:
         self.met.clear()
         self.notes.readings.clear()
         self.notes.longest.clear()
+        self.notes.quotients.clear()
 
     def _placed(self, node: Node, given: Any, named: Mapping[str, Array]) -> Any:
         kind, value = self.exported.roles[node.name]
@@ -145,6 +148,11 @@ class Program:
         numbers = self.exported.values[table]
         if numbers.is_floating_point() and not bool(numbers.isfinite().all()):
             raise Unread(f"a stored table, {table}, that is not finite everywhere")
+        base = stored_base(numbers) if self.notes.recognises else None
+        if base is not None:
+            count = len(numbers)
+            assume(f"{table} is {base}^(−i/{count}) up to rounding, and keeps its values")
+            return powers(base, count)
         self.notes.stored[named[table].term] = (table, numbers)
         if table in self.exported.angles:
             self.notes.angles[named[table].term] = self.exported.angles[table]
@@ -181,6 +189,8 @@ class Program:
                 "source": getattr(told, "dtype", None),
             }
             args = args[:1]
+        if name in SPLITS:
+            keywords["parts"] = len(node.meta["val"])
         try:
             if self.way in ("folded", "in parts") and not keywords:
                 found = folded(name, args, of_tables=self.way == "in parts")
@@ -271,6 +281,16 @@ def _value(a: Any, known: dict[Node, Any]) -> Any:
     if isinstance(a, list | tuple):
         return [_value(part, known) for part in a]
     return a
+
+
+def stored_base(numbers: Tensor) -> int | None:
+    """Return N if a stored row is N^(−j/L) up to rounding in its format, and is no parameter."""
+    if isinstance(numbers, nn.Parameter) or numbers.ndim != 1 or numbers.dtype not in FORMATS:
+        return None
+    return geometric_base(numbers.tolist(), ROUNDINGS * torch.finfo(numbers.dtype).eps)
+
+
+ROUNDINGS = 2  # in a power: of the exponent and of the result
 
 
 def array_of(value: Any) -> Array:
@@ -387,6 +407,7 @@ def _of_entries(operation: str, args: Sequence[Any]) -> Array | None:
 
 CHOICES = ("aten.where.self", "aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
 # Readings of conversions handle the change of dtype themselves.
+SPLITS = ("aten.split.Tensor", "aten.split.default", "aten.chunk.default")
 CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.device", "aten.to.dtype_layout")
 PLACES = (
     "aten.index.Tensor",

@@ -12,7 +12,7 @@ from attnproof.symbolic.prove import Effort, decide, ranges_of
 from attnproof.theorems.laws import Formula
 
 from ..subjects import Subject
-from .least_lengths import Bounds, bounds_of, from_least
+from .least_lengths import Bounds, bounds_of, from_least, quotients_of
 from .operations import Unread
 from .program import Way
 from .statements import Axes, Graph, composed, forget, stated
@@ -49,10 +49,13 @@ def decided(
         statement = stated(law, graphs, own, subject, way=way)
         short = not bounds and ranges_of(statement, statement.claims.values())[0]
         if short and subject.kind == "pair":  # its graphs are called with these letters only
-            forget(graphs)
             bounds = bounds_of(letters, graphs.values())
             longer = from_least(bounds)
             own = {letter: longer(length) for letter, length in letters.items()}
+            known = {(longer(a), b): part for a, b, part in quotients_of(graphs.values())}
+            forget(graphs)
+            for program in (one for graph in graphs.values() for one in graph.programs):
+                program.notes.quotients |= known
             statement = stated(law, graphs, own, subject, way=way)
         effort = Effort(refuting=False, whole=part * seconds)
         with written_out(longest):

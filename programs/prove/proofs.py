@@ -7,18 +7,18 @@ methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Any
 
+from attnproof.documents.verdict_line import Condition, clauses
 from attnproof.symbolic.budget import OutOfTime, within
 from attnproof.symbolic.faults import Fault
 from attnproof.symbolic.terms import free
 from attnproof.theorems.laws import Formula
-from attnproof.verdict_line import Condition, clauses
 
 from ..applicable_laws import why_not_at_fault
 from ..execution.running import fault_in
@@ -53,6 +53,17 @@ def _combined(findings: Sequence[Finding]) -> Finding:
     worst = min(findings, key=lambda one: WORST_FIRST.index(one.verdict))
     assuming = dict.fromkeys(c for one in findings for c in one.assuming)
     return replace(worst, assuming=tuple(assuming)) if worst.verdict == "holds" else worst
+
+
+def _with_others(at: Sequence[Mapping[str, int]]) -> Iterator[dict[str, int]]:
+    """Yield lengths of which one is as given, and the others are 3.
+
+    >>> list(_with_others([{"T": 77, "S": 2}]))
+    [{'T': 77, 'S': 3}, {'T': 3, 'S': 2}]
+    """
+    for given in at:
+        for kept in given:
+            yield {name: n if name == kept else 3 for name, n in given.items()}
 
 
 def _finding(
@@ -143,7 +154,8 @@ class Proofs:
     def _difference(self, law: Formula, graphs: Mapping[str, Graph]) -> Finding | None:
         """Return a finding if the code was seen to differ from its graph, else None.
 
-        The law is then tested on the code itself, first at the lengths where they differ.
+        The law is then tested on the code itself, first at the lengths where they differ, and where
+        one of them is so: with the other lengths of a first difference, such as 2, it may hold.
         """
         self.run_beside()
         if not set(graphs) <= set(self.graphs):
@@ -157,7 +169,7 @@ class Proofs:
         at_lengths = ", ".join(filter(None, (where and f"at {where}", how)))
         told = f"{at_lengths}{',' * bool(how)} {DIFFERS_FROM_GRAPH}"
         try:
-            seen = witness_of(self._run(law, graphs), at=at)
+            seen = witness_of(self._run(law, graphs), at=[*at, *_with_others(at)])
         except Unread:
             seen = None
         if seen is None:
@@ -175,7 +187,9 @@ class Proofs:
         """Return the law applied to the code itself."""
         calls = {name: graph.call.alone for name, graph in graphs.items()}
         operations = sum(g.exported.operations for g in graphs.values())
-        return Run(law, calls, self.letters, self.subject, operations)
+        rotary = isinstance(self.subject, Rotary)  # tables of angles are rounded where stored
+        coarse = sum(g.exported.coarse for g in graphs.values() if rotary)
+        return Run(law, calls, self.letters, self.subject, operations, coarse)
 
     @property
     def guards(self) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from typing import Any
 
 from torch import Tensor
 
+from attnproof.documents.verdict_line import Condition
 from attnproof.symbolic.scalars import number_of
-from attnproof.verdict_line import Condition
 
 from ..finding import Finding
 from ..subjects import Pair, Rotary, Subject, formulas_of

@@ -40,6 +40,7 @@ class Run:
     letters: Axes
     subject: Subject
     operations: int = 1
+    coarse: float = 0.0  # relative rounding of numbers in formats coarser than float32
 
     @cached_property
     def called(self) -> SimpleNamespace:
@@ -76,7 +77,8 @@ class Run:
             if v.numel() and not self.law.given[name].startswith("permutation")
         ]
         size = max([1.0, *(float(v.double().abs().max()) for v in counted)])
-        allowed = ROUNDING * 16 * max(1, self.operations) * largest * size
+        rounding = ROUNDING * 16 * max(1, self.operations) + self.coarse
+        allowed = rounding * largest * size
         return float(off.max()), allowed, place_of_largest(off)
 
     def breaks(self, values: Mapping[str, Tensor]) -> bool:

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnproof.documents.verdict_line import Condition
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import function
 from attnproof.symbolic.scalars import number_of
-from attnproof.verdict_line import Condition
 
 from .operations.at_places import entries_of
 from .operations.reading import (

@@ -33,8 +33,8 @@ def work_of(graph: Exported) -> Callable[[Mapping[str, int]], int]:
     It is CALL + Σ (OVERHEAD + entries written) over all operations; in matrix products and
     attention, each summed product adds a quarter of an entry.
 
-    >>> from attnproof.programs.prove.exporting import exported
-    >>> twice = exported(lambda x: 2 * x, (torch.ones(2, 3),), ((False, True),))
+    >>> from attnproof.programs.prove.exporting import read, traced
+    >>> twice = read(traced(lambda x: 2 * x, (torch.ones(2, 3),), ((False, True),)))
     >>> work_of(twice)({str(twice.shapes[0][1]): 1000}) - CALL - OVERHEAD
     2000
     """

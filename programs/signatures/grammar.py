@@ -14,6 +14,7 @@ from typing import Any
 
 from .signature import (
     KINDS,
+    PACKED,
     TOKEN,
     Applied,
     Argument,
@@ -23,6 +24,7 @@ from .signature import (
     SignatureError,
     Source,
     State,
+    packed_as,
 )
 
 WANTED = "parts such as x: B n E, an arrow ->, and the result"
@@ -101,7 +103,16 @@ def _call(text: str, whole: str) -> Signature:
     known = {array.name: array for one in arguments for array in one.arrays}
     known |= {one.name: one for one in arguments if isinstance(one.value, State)}
     told = told.strip("{}") if mapping else told
-    results = tuple(_result(part, known, whole) for part in _parts(told, whole))
+    packed = {one.name: one.parts for one in arguments if one.packed is not None}
+    results = tuple(
+        one
+        for part in _parts(told, whole)
+        for one in (
+            [replace(x, kind="", of=part) for x in packed[part]]
+            if part in packed
+            else [_result(part, known, whole)]
+        )
+    )
     if mapping and not all(one.name for one in results):
         raise SignatureError(f"wanted a key for each value, such as {{out: B n E}}, in {whole!r}")
     if not any(one.axes is not None for one in results):
@@ -227,7 +238,7 @@ def _argument(part: str, whole: str) -> Argument:
         raise SignatureError(f"wanted NAME: AXES, or NAME = VALUE, got {part!r} in {whole!r}")
     told = rest[1:].strip()
     if rest[0] == ":":
-        return _array(name[0], told, whole)
+        return _packed(name[0], told, whole) or _array(name[0], told, whole)
     if told.startswith("(") and ":" in told and told.endswith(")"):
         return Argument(name[0], parts=_items(told, whole))
     return Argument(name[0], value=_value(told, whole))
@@ -289,6 +300,38 @@ def _array(name: str, told: str, whole: str) -> Argument:
             f"wanted two kinds, such as keep or add, got {either[0].strip()!r} in {whole!r}"
         )
     return Argument(name, axes, kind, also=either[2] if either else "")
+
+
+def _packed(name: str, told: str, whole: str) -> Argument | None:
+    """Parse queries, keys and values in one array; None if neither kind nor name says that.
+
+    A name without a kind says so if an axis has that length: ``kv: B n E`` is a context.
+    """
+    axes, _, kind = told.rpartition(" ")
+    axes, kind = (axes, kind) if kind in PACKED else (told, "")
+    held = kind or packed_as(name)
+    if not held:
+        return None
+    roles = PACKED[held]
+    numbers = [*re.finditer(rf"(?<![\w/*]){len(roles)}(?![\w/])", axes)]
+    if len(numbers) != 1:
+        if not kind:
+            return None
+        raise SignatureError(
+            f"wanted one axis of {len(roles)} for {', '.join(roles)}, such as {name}: B n "
+            f"{len(roles)} H D or B n ({len(roles)} H D), got {told!r} in {whole!r}"
+        )
+    before, after = axes[: numbers[0].start()], axes[numbers[0].end() :]
+    opened = before.rfind("(") if before.count("(") > before.count(")") else -1
+    at = len(_axes(before[:opened] if opened >= 0 else before, whole)[0])
+    slower = len(before[opened + 1 :].split()) if opened >= 0 else None
+    inner = _array("", f"{before} {after}", whole)
+    return Argument(
+        name,
+        kind=kind,
+        parts=tuple(replace(inner, name=f"{name}_{one}", kind=one) for one in roles),
+        packed=(at, slower),
+    )
 
 
 def _axes(told: str, whole: str) -> tuple[tuple[Axis, ...], str]:

@@ -361,24 +361,45 @@ def at_offsets(
 ) -> Rotates:
     """Adapt f(x, offset) to rotate(x, positions): one call if positions run on, else per token."""
 
-    def start(*xs: Tensor, offset: int) -> tuple[Tensor, ...]:
-        return _ordered(lambda ys: call(ys, offset), order)(*xs)
+    def start(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
+        return _ordered(lambda ys: call(ys, int(positions[0, 0])), order)(*xs)
 
-    def rotate(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
+    return in_runs(start, alike=True)
+
+
+def in_runs(rotate: Rotates, *, alike: bool = False) -> Rotates:
+    """Adapt rotate(x, positions), which reads the first position of each row, to any positions.
+
+    If positions do not run on in each row, each token is a row of its own.  ``alike``: it takes
+    rows of one first position only, so that rows, or such tokens, are in calls of their own.
+    """
+
+    def split(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
+        if torch.compiler.is_exporting():
+            raise TypeError(
+                "the code is given the position of the first token, and other positions take "
+                "several calls: no graph is that of them all"
+            )
+        positions = positions.expand(len(xs[0]), -1)
         rows, tokens = positions.shape
         first = positions[:, :1]
         on = positions == first + torch.arange(tokens, device=positions.device)
-        if bool(on.all()) and bool((first == first[0]).all()):
-            return start(*xs, offset=int(first[0]))
+        if bool(on.all()) and (not alike or bool((first == first[0]).all())):
+            return rotate(*xs, positions=positions)
+        if not alike:
+            alone = (x.transpose(1, 2).flatten(0, 1).unsqueeze(2) for x in xs)
+            found = rotate(*alone, positions=positions.reshape(-1, 1))
+            return tuple(x.reshape(rows, tokens, *x.shape[1::2]).transpose(1, 2) for x in found)
         outs: list[Tensor] = []
         for row in range(rows):
             whole = bool(on[row].all())
             for t in range(1 if whole else tokens):
                 part = slice(t, tokens if whole else t + 1)
-                got = start(*(x[row : row + 1, :, part] for x in xs), offset=int(positions[row, t]))
+                own = (x[row : row + 1, :, part] for x in xs)
+                got = rotate(*own, positions=positions[row : row + 1, part])
                 outs = outs or _empty(xs, got)
                 for out, one in zip(outs, got, strict=True):
                     out[row : row + 1, :, part] = one
         return tuple(outs)
 
-    return rotate
+    return split

@@ -15,8 +15,10 @@ part                                meaning
 ``cos: n D/2``, ``k: B (n + m) D``  a quotient, a sum; ``1`` and other numbers are lengths
 ``rope = (cos: n D, sin: n D)``     a tuple of arrays
 ``seq_len = n``, ``past = (n - r)``  the length itself, a difference of lengths
-``window = (h, w)``                 a tuple of lengths
+``window = (h, w)``                 a tuple of lengths, or of such tuples: ``((h, w),)``
 ``key = query``                     the very array that ``query`` is given
+``qkv: B n 3 H D``                  queries, keys and values in one array; also ``B n (H 3 D)``
+``kv: B n 2 G D``                   keys and values in one array
 ``x: B 5 E``, ``mask: B n 1 r add``  exactly 5 tokens; keys before queries
 ``x: 2 n E``, ``mask: n 64 keep``   exactly 2 rows; keys are the 64 places of a cache
 ``causal = True``                   a value passed on every call
@@ -49,7 +51,7 @@ import ast
 import copy
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -83,12 +85,28 @@ KINDS = {
     "ones": "a mask of integers, 1 where a key is seen and 0 where it is hidden",
     "add": "numbers that are added to the scores",
 }
+PACKED = {"qkv": ("query", "key", "value"), "kv": ("key", "value")}  # kinds in one array
+KINDS |= {
+    "qkv": "queries, keys and values on an axis of 3, which may be a factor of a product",
+    "kv": "keys and values on an axis of 2, which may be a factor of a product",
+}
+_PACKED_NAME = re.compile(r"(?:\w+_)?(qkv|kv)(?:_\w+)?")
 ROWS = {"B", "H", "G"}  # beside these letters a number in a product is an axis of its own
 TOKEN = re.compile(r"\s*([A-Za-z_]\w*'*|\d+|[()+/-])")
 
 
 class SignatureError(ValueError):
     """A call that cannot be read, or does not fit; it says what was wanted and what was found."""
+
+
+def packed_as(name: str) -> str:
+    """Return the kind of packed array that a name says, or "".
+
+    >>> packed_as("mixed_qkv"), packed_as("kv"), packed_as("value")
+    ('qkv', 'kv', '')
+    """
+    found = _PACKED_NAME.fullmatch(name.lower())
+    return found[1] if found else ""
 
 
 @dataclass(frozen=True)
@@ -220,6 +238,9 @@ class Argument:
 
     ``kind`` is one of :data:`KINDS`, or "", and ``also`` an alternative kind.  A value is a
     literal, an :class:`Axis` (a length), a tuple of these, a :class:`State`, or :class:`Same`.
+    ``packed``: the parts are one array, stacked on an axis before the axis of this index of theirs;
+    or within it, if it is a product, behind that many of its factors.  ``of``: of a result, the
+    packed array of which it is a part.
     """
 
     name: str
@@ -228,6 +249,8 @@ class Argument:
     parts: tuple[Argument, ...] = ()
     value: Any = None
     also: str = ""
+    packed: tuple[int, int | None] | None = None
+    of: str = ""
 
     def __hash__(self) -> int:
         return hash(self.text)  # a value may be unhashable
@@ -248,9 +271,7 @@ class Argument:
     @cached_property
     def lengths(self) -> tuple[str, ...]:
         """The letters of its value, without repetition."""
-        held = self.value if isinstance(self.value, tuple) else (self.value,)
-        found = (c for one in held if isinstance(one, Axis) for c in one.letters)
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(c for axis in _axes_in(self.value) for c in axis.letters))
 
     def shape(self, lengths: Mapping[str, int]) -> tuple[int, ...]:
         """Return the shape of the array at these lengths."""
@@ -258,15 +279,15 @@ class Argument:
 
     def at(self, lengths: Mapping[str, int]) -> Any:
         """Return the value at these lengths."""
-        if isinstance(self.value, tuple):
-            return tuple(v.size(lengths) if isinstance(v, Axis) else v for v in self.value)
         if isinstance(self.value, list | dict | set):
             return copy.deepcopy(self.value)  # code may write into it
-        return self.value.size(lengths) if isinstance(self.value, Axis) else self.value
+        return with_axes(self.value, lambda axis: axis.size(lengths))
 
     @cached_property
     def text(self) -> str:
         """The part as it is written."""
+        if self.packed is not None:
+            return f"{self.name}: {' '.join([*self._packed_axes, *filter(None, [self.kind])])}"
         if self.parts:
             return f"{self.name}{' = ' * bool(self.name)}({', '.join(map(str, self.parts))})"
         if self.axes is None:
@@ -277,12 +298,40 @@ class Argument:
         words = [*map(str, self.axes), *([kinds] if kinds else [])]
         return f"{self.name}: {' '.join(words)}"
 
+    @property
+    def _packed_axes(self) -> list[str]:
+        """The axes of the array that holds the parts, as they are written."""
+        assert self.packed is not None
+        at, slower = self.packed
+        axes, many = self.parts[0].axes or (), str(len(self.parts))
+        told = [*map(str, axes)]
+        if slower is None:
+            return [*told[:at], many, *told[at:]]
+        inner = list(axes[at].split or (told[at],))
+        told[at] = f"({' '.join([*inner[:slower], many, *inner[slower:]])})"
+        return told
+
     def __str__(self) -> str:
         return self.text
 
 
+def with_axes(value: Any, change: Callable[[Axis], Any]) -> Any:
+    """Return a value with each length in it changed: itself, or those in a tuple of tuples."""
+    if isinstance(value, tuple):
+        return tuple(with_axes(one, change) for one in value)
+    return change(value) if isinstance(value, Axis) else value
+
+
+def _axes_in(value: Any) -> Iterator[Axis]:
+    """Yield the lengths in a value."""
+    for one in value if isinstance(value, tuple) else ():
+        yield from _axes_in(one)
+    if isinstance(value, Axis):
+        yield value
+
+
 def _told(value: Any) -> str:
-    if isinstance(value, tuple) and any(isinstance(one, Axis) for one in value):
+    if isinstance(value, tuple) and any(_axes_in(value)):
         return f"({', '.join(map(_told, value))}{',' * (len(value) == 1)})"
     if isinstance(value, Axis):
         return str(value)
@@ -359,6 +408,15 @@ class Signature:
         arrays = (one.letters for one in (*self.arrays, *self.results))
         return tuple(dict.fromkeys(c for letters in (*arrays, *lengths) for c in letters))
 
+    @property
+    def returned(self) -> list[Argument]:
+        """The results, of which those that come back in one array are there once."""
+        return [
+            one
+            for k, one in enumerate(self.results)
+            if not one.of or not k or self.results[k - 1].of != one.of
+        ]
+
     def named(self, name: str) -> Argument | None:
         """Return the input array of this name, or None."""
         return next((one for one in self.arrays if one.name == name), None)
@@ -366,12 +424,15 @@ class Signature:
     def __str__(self) -> str:
         known = {one.name: one for one in (*self.arrays, *self.states)}
         back = [
-            one.name
-            if known.get(one.name) is not None and known[one.name].axes == one.axes
-            else "_"
-            if one.axes is None
-            else str(one).removeprefix(": ")
-            for one in self.results
+            one.of
+            or (
+                one.name
+                if known.get(one.name) is not None and known[one.name].axes == one.axes
+                else "_"
+                if one.axes is None
+                else str(one).removeprefix(": ")
+            )
+            for one in self.returned
         ]
         given, told = ", ".join(map(str, self.arguments)), ", ".join(back)
         back_told = f"{{{told}}}" if self.mapping else told

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.card_records import CellRecord, TableRecord
+from attnproof.cards.records import CellRecord, TableRecord
 from attnproof.cli import main
 from benchmarks import false_encodings
 from benchmarks.false_encodings import changed, judged, mutated

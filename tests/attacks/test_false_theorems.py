@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.catalogue import load_catalogue
-from attnproof.checking import Options, check
-from attnproof.records import BrokenFile
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.decision import ClaimDecision, Decision
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.checking import Options, check
+from attnproof.theorem_runs.records import BrokenFile
 from benchmarks import false_statements
 from benchmarks.false_statements import judged, mutated
 

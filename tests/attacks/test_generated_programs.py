@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from attnproof.documents.verdict_line import Condition
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import proofs
 from attnproof.programs.prove.statements import Graph
-from attnproof.verdict_line import Condition
 from benchmarks import false_programs, program_changes, reference_programs
 from benchmarks.false_pairs import Compared, compared, false_pairs
 from benchmarks.false_programs import FAMILIES, broken_at, judged, outside, proofs_alone

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from attnproof import Encoding, Law, equal, for_all, natural
+from attnproof.cards.verdicts import decided
 from attnproof.encodings.additive import (
     BinaryDigits,
     Index,
@@ -21,7 +22,6 @@ from attnproof.encodings.additive import (
 )
 from attnproof.encodings.masks import Nope, NopeCausal
 from attnproof.encodings.powers import BlockPowers, MatrixPowers, PlaneRotation
-from attnproof.law_verdicts import decided
 from attnproof.laws.attention import (
     independent_of_length,
     sees_order,

@@ -14,9 +14,9 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, at_least, hypothesis, natural, positions, real, sizes
+from attnproof.cards.verdicts import decided
 from attnproof.encodings.additive import LearnedTable
 from attnproof.encodings.bias import AlibiByPlace
-from attnproof.law_verdicts import decided
 from attnproof.laws import LAWS
 from attnproof.symbolic import index_below
 from attnproof.symbolic.array import as_array

@@ -11,7 +11,7 @@ from array_api_compat import array_namespace
 from hypothesis import given
 
 from attnproof import Array, Encoding, at_least, card, hypothesis, load_encodings, real, sizes
-from attnproof.conformance import require_read
+from attnproof.encoding.conformance import require_read
 from attnproof.encodings.bias import Alibi
 from attnproof.encodings.rope import Rope
 from attnproof.testing import LawBroken, NotAnEncoding, check_encoding, contents, lengths, positions

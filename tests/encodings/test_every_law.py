@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from attnproof import Encoding
-from attnproof.card_records import CellRecord
-from attnproof.declarations import EXAMPLES
-from attnproof.encoding_law import EncodingLaw, law
-from attnproof.law_verdicts import decided
+from attnproof.cards.records import CellRecord
+from attnproof.cards.registry import load_encodings
+from attnproof.cards.verdicts import decided
+from attnproof.encoding.declarations import EXAMPLES
+from attnproof.encoding.law import EncodingLaw, law
 from attnproof.laws import LAWS
 from attnproof.laws.requirements import REQUIREMENTS, Granted, Requirement, granted
-from attnproof.registry import load_encodings
 from attnproof.symbolic.claim import Claim, equal
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement

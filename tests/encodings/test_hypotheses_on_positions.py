@@ -8,12 +8,12 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, differ, equal, for_all, hypothesis, natural
-from attnproof.applicability import of_tokens, ways
-from attnproof.conformance import require_read
+from attnproof.cards.verdicts import decided
+from attnproof.encoding.applicability import of_tokens, ways
+from attnproof.encoding.conformance import require_read
 from attnproof.encodings.additive import BinaryDigits, LearnedTable, Sinusoidal, number
 from attnproof.encodings.rope import Rope, RopeInterpolated
 from attnproof.encodings.rope_of_coordinates import MRope, RopeAxial
-from attnproof.law_verdicts import decided
 from attnproof.laws.positions import bounded, unique
 from attnproof.laws.scores import relative
 from attnproof.symbolic.budget import OutOfTime, within

@@ -13,8 +13,8 @@ import pytest
 from array_api_compat import array_namespace as of
 
 from attnproof import Encoding, at_least, hypothesis, positive, real
-from attnproof.card_page import reasons
-from attnproof.law_verdicts import decided
+from attnproof.cards.page import reasons
+from attnproof.cards.verdicts import decided
 from attnproof.laws import LAWS
 
 LAW = {law.id: law for law in LAWS}

@@ -8,8 +8,9 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, positive, real
-from attnproof.encoding_law import EncodingLaw
-from attnproof.law_verdicts import decided
+from attnproof.cards.registry import load_encodings
+from attnproof.cards.verdicts import decided
+from attnproof.encoding.law import EncodingLaw
 from attnproof.laws import attention
 from attnproof.laws.attention import (
     acts_on_scores,
@@ -20,7 +21,6 @@ from attnproof.laws.attention import (
     travels_with_tokens,
 )
 from attnproof.laws.scores import relative
-from attnproof.registry import load_encodings
 from attnproof.symbolic.statement import Statement
 
 KINDS = {kind.id(): kind for kind in load_encodings().kinds}

@@ -9,15 +9,15 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, function, hypothesis, positive, real
-from attnproof.encoding_law import EncodingLaw
+from attnproof.cards.registry import load_encodings
+from attnproof.cards.verdicts import decided
+from attnproof.documents.evidence import ProvedEvidence
+from attnproof.encoding.law import EncodingLaw
 from attnproof.encodings.additive import LearnedTable
 from attnproof.encodings.bias import Alibi, T5Buckets
 from attnproof.encodings.masks import Nope, NopeCausal
 from attnproof.encodings.rope import Rope
-from attnproof.evidence import ProvedEvidence
-from attnproof.law_verdicts import decided
 from attnproof.laws import positions
-from attnproof.registry import load_encodings
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.claim import differ
 from attnproof.symbolic.refute import refute

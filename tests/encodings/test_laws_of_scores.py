@@ -8,8 +8,9 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, nonnegative, positions, real
-from attnproof.encoding_law import EncodingLaw
-from attnproof.law_verdicts import decided
+from attnproof.cards.registry import load_encodings
+from attnproof.cards.verdicts import decided
+from attnproof.encoding.law import EncodingLaw
 from attnproof.laws import scores
 from attnproof.laws.scores import (
     even,
@@ -19,7 +20,6 @@ from attnproof.laws.scores import (
     stays_under_envelope,
     tells_before_from_after,
 )
-from attnproof.registry import load_encodings
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement

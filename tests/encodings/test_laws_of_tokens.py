@@ -9,14 +9,14 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, real, sizes
-from attnproof.encoding_law import EncodingLaw
+from attnproof.cards.registry import load_encodings
+from attnproof.cards.verdicts import decided
+from attnproof.encoding.law import EncodingLaw
 from attnproof.encodings.additive import Index
 from attnproof.encodings.bias import Alibi
 from attnproof.encodings.masks import Nope
 from attnproof.encodings.rope import Rope, Xpos
-from attnproof.law_verdicts import decided
 from attnproof.laws import tokens
-from attnproof.registry import load_encodings
 
 LAWS = [law for law in vars(tokens).values() if isinstance(law, EncodingLaw)]
 KINDS = {kind.id(): kind for kind in load_encodings().kinds}

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from attnproof import Encoding, real
-from attnproof.encoding_law import EncodingLaw, law
+from attnproof.cards.verdicts import FORM, SHOWN, decided, measured
+from attnproof.documents.evidence import MeasuredEvidence
+from attnproof.encoding.law import EncodingLaw, law
 from attnproof.encodings.additive import LearnedTable
 from attnproof.encodings.bias import T5Buckets
 from attnproof.encodings.masks import Nope, NopeCausal
 from attnproof.encodings.powers import MatrixPowers, PlaneRotation
 from attnproof.encodings.relative import Shaw
 from attnproof.encodings.rope import Rope, Xpos
-from attnproof.evidence import MeasuredEvidence
-from attnproof.law_verdicts import FORM, SHOWN, decided, measured
 from attnproof.laws.attention import acts_on_scores, independent_of_length, translation
 from attnproof.laws.positions import bounded
 from attnproof.laws.scores import even, relative

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnproof.encoding import Encoding
+from attnproof.cards.verdicts import decided
+from attnproof.encoding.base import Encoding
 from attnproof.encodings.powers import Multiplicative
 from attnproof.encodings.rope import (
     Rope,
@@ -27,7 +28,6 @@ from attnproof.encodings.rope import (
     YarnByIndex,
 )
 from attnproof.encodings.rope_of_coordinates import MRope, RopeAxial, RopeMixed, String
-from attnproof.law_verdicts import decided
 from attnproof.laws.scores import relative
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]

@@ -10,7 +10,7 @@ import pytest
 from array_api_compat import array_namespace as of
 
 from attnproof import Encoding, at_least, hypothesis, real, sizes
-from attnproof.law_verdicts import decided
+from attnproof.cards.verdicts import decided
 from attnproof.laws import LAWS
 from attnproof.symbolic.certified_numbers import Balls, ReadsOutside
 from attnproof.symbolic.claim import Law as Hypothesis

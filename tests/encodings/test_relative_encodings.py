@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from attnproof import Encoding
+from attnproof.cards.verdicts import decided
 from attnproof.encodings.bias import (
     Alibi,
     AlibiKeyBias,
@@ -27,7 +28,6 @@ from attnproof.encodings.bias import (
 )
 from attnproof.encodings.masks import CausalWindow
 from attnproof.encodings.relative import Cope, Shaw, TransformerXL
-from attnproof.law_verdicts import decided
 from attnproof.laws import LAWS
 
 TOKENS, WIDTH, VALUES = 24, 64, 5

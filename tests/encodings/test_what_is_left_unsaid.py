@@ -11,7 +11,7 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, hypothesis, positive, real, sizes
-from attnproof.law_verdicts import decided
+from attnproof.cards.verdicts import decided
 from attnproof.laws import LAWS
 from attnproof.symbolic.array import as_array
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from attnproof.cards import Card
+from attnproof.answers.cards import Card
 from attnproof.cli import main
 from attnproof.numeric.measurement import Measurement
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from attnproof.catalogue import load_catalogue
 from attnproof.numeric.measurement import Measurement
 from attnproof.sweeping.engines import Engine
 from attnproof.sweeping.sweep import Plan, SweepRequest, planned
 from attnproof.sweeping.work import Cell, Grid
 from attnproof.symbolic.statement import Statement
+from attnproof.theorem_runs.catalogue import load_catalogue
 from tests.front.outputs import MEASURED
 
 SOFTMAX = "softmax-commutes-with-permutations"

@@ -13,12 +13,12 @@ from torch import Tensor
 
 import attnproof
 from attnproof import function, index_below, real, sizes
-from attnproof.answers import CheckedCode, ComparedPrograms, IdentifiedCode
-from attnproof.equal_records import EqualRecord
+from attnproof.answers.programs import CheckedCode, ComparedPrograms, IdentifiedCode
 from attnproof.programs.execution.running import CodeFault, limited
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.subjects import Layer
 from attnproof.real_code.asserting import check_code
+from attnproof.real_code.equal_records import EqualRecord
 from attnproof.real_code.records import CodeRecord
 from attnproof.symbolic.claim import Claim
 from tests.front.code_files import Methods, set_methods

@@ -10,14 +10,14 @@ import pytest
 
 import attnproof
 from attnproof import Encoding, EncodingLaw
-from attnproof.card_page import counted, faults, reasons
-from attnproof.card_records import CellRecord, TableRecord
-from attnproof.cards import Card
+from attnproof.answers.cards import Card
+from attnproof.cards.page import counted, faults, reasons
+from attnproof.cards.records import CellRecord, TableRecord
+from attnproof.cards.registry import load_file
 from attnproof.cli import main
+from attnproof.documents.evidence import MeasuredEvidence
 from attnproof.encodings.bias import Alibi
 from attnproof.errors import UsageError
-from attnproof.evidence import MeasuredEvidence
-from attnproof.registry import load_file
 from attnproof.report.encodings import card_html
 from tests.front.encoding_files import LAWS, NOT_EVEN, NOT_MADE, RAISES, write
 from tests.front.outputs import Output, balanced, refused, shown, without_torch
@@ -225,7 +225,7 @@ def test_the_base_class_has_a_card_too() -> None:
 def test_numbers_stand_beside_a_verdict_and_a_failure_to_measure_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    import attnproof.encoding_table as numbers
+    import attnproof.cards.table as numbers
 
     held = MeasuredEvidence(
         says="",

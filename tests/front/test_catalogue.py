@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.catalogue import load_catalogue, theorem_files
 from attnproof.errors import failure
+from attnproof.theorem_runs.catalogue import load_catalogue, theorem_files
 from tests.front.outputs import WriteTheorem
 
 

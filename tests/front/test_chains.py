@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from attnproof import translate
-from attnproof.evidence import Evidence, ProvedEvidence
-from attnproof.records import LinkRecord
+from attnproof.documents.evidence import Evidence, ProvedEvidence
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import Claim, Law, at_least, chain, differ, equal, for_all, iterate
 from attnproof.symbolic.givens import Given, function, natural, positive, real, sizes
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement
+from attnproof.theorem_runs import translate
+from attnproof.theorem_runs.records import LinkRecord
 
 (d,) = sizes("d", "features")
 GIVEN: dict[str, Given] = {

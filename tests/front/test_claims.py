@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from attnproof import runner
-from attnproof.catalogue import load_catalogue
-from attnproof.checking import Options, check
-from attnproof.ledger import load_ledger
-from attnproof.records import ClaimRecord, Results
-from attnproof.runner import run
+from attnproof.theorem_runs import runner
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.checking import Options, check
+from attnproof.theorem_runs.ledger import load_ledger
+from attnproof.theorem_runs.records import ClaimRecord, Results
+from attnproof.theorem_runs.runner import run
 
 if TYPE_CHECKING:
     from tests.front.conftest import House, Numbers

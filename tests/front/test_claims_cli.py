@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attnproof.cli import main
-from attnproof.records import Results
+from attnproof.theorem_runs.records import Results
 from tests.front.outputs import Output, refused
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.catalogue import load_catalogue
-from attnproof.ledger import Ledger, load_ledger
-from attnproof.page import claim_page, page
-from attnproof.records import Results
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.ledger import Ledger, load_ledger
+from attnproof.theorem_runs.page import claim_page, page
+from attnproof.theorem_runs.records import Results
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +24,9 @@ def ledger() -> Ledger:
 RUN = """
 import gc, sys
 from functools import partial
-from attnproof.catalogue import load_catalogue
-from attnproof.ledger import load_ledger
-from attnproof.runner import Options, run
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.ledger import load_ledger
+from attnproof.theorem_runs.runner import Options, run
 from attnproof.symbolic.expressions import deriving
 deriving.derive = partial(deriving.derive, seconds=0.1)  # enough for the first choice of sizes
 gc.set_threshold(100_000, 50, 100)  # terms are kept: to look for garbage takes a tenth of the time

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attnproof import __version__
-from attnproof.catalogue import load_catalogue
 from attnproof.cli import main
 from attnproof.commands.options import Dtype
+from attnproof.documents.evidence import schema_text
 from attnproof.errors import UsageError, require_known
-from attnproof.evidence import schema_text
-from attnproof.records import Results
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.records import Results
 from tests.front.outputs import Output, WriteTheorem
 
 if TYPE_CHECKING:

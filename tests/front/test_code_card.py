@@ -12,8 +12,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.cards.verdicts import settled
 from attnproof.cli import main
-from attnproof.law_verdicts import settled
+from attnproof.documents.verdict_line import Condition
 from attnproof.laws import LAWS
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.prove.hooks import Hooks
@@ -21,7 +22,6 @@ from attnproof.programs.subject import adapted_as
 from attnproof.real_code.card import card_of, encoding_of
 from attnproof.real_code.records import CardLawRecord, CardRecord, CodesRecord
 from attnproof.real_code.words import card_lines
-from attnproof.verdict_line import Condition
 from tests.front.planted import planted
 
 

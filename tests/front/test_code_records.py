@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from torch import Tensor
 
+from attnproof.documents.verdict_line import Condition, verdict_line
 from attnproof.programs.finding import Identity, Part
 from attnproof.programs.subjects import Rotary
 from attnproof.real_code.checking import look
@@ -30,7 +31,6 @@ from attnproof.real_code.words import exit_code, stop_text, unchecked_lines, wit
 from attnproof.testing import check_equivariant
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 from attnproof.theorems.laws import laws_of
-from attnproof.verdict_line import Condition, verdict_line
 from tests.front.code_files import Methods, set_methods
 from tests.front.outputs import conforms
 

@@ -8,8 +8,8 @@ import pytest
 from torch import Tensor, nn
 
 from attnproof.cli import main
+from attnproof.commands.check import _settings
 from attnproof.errors import UsageError
-from attnproof.real_code.commands import _settings
 from attnproof.real_code.records import CodesRecord
 from attnproof.real_code.request import CodeRequest, settings_of
 from attnproof.testing import check_equivariant

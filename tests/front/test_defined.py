@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from attnproof.catalogue import load_catalogue
-from attnproof.definitions_used import definitions
-from attnproof.records import DefinitionRecord
 from attnproof.report.words import mathml
 from attnproof.symbolic.claim import equal, for_all, iterate
 from attnproof.symbolic.definition import DEFINITIONS
 from attnproof.symbolic.givens import real, sizes
 from attnproof.symbolic.statement import Statement
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.definitions_used import definitions
+from attnproof.theorem_runs.records import DefinitionRecord
 from attnproof.theorems.definitions.attention import attention, softmax
 
 n, m = sizes("n m", "tokens")

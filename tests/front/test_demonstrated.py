@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.demonstrations import demonstrate
-from attnproof.ledger import demonstration_files
-from attnproof.records import DemonstrationRecord
+from attnproof.theorem_runs.demonstrations import demonstrate
+from attnproof.theorem_runs.ledger import demonstration_files
+from attnproof.theorem_runs.records import DemonstrationRecord
 from tests.front.outputs import WriteDemonstration
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from attnproof.cli import main
-from attnproof.equal_records import ClassesRecord, EqualRecord
+from attnproof.real_code.equal_records import ClassesRecord, EqualRecord
 from attnproof.testing import NotEqual, assert_equal, check_equal
 from tests.front.outputs import Output, conforms
 

@@ -7,12 +7,18 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
-from attnproof.evidence import ExactEvidence, MeasuredEvidence
-from attnproof.evidence_words import exact_lines, nearest, not_applied, number_lines, policy_lines
-from attnproof.judgement import against
+from attnproof.documents.evidence import ExactEvidence, MeasuredEvidence
 from attnproof.numeric.measurement import Judged
 from attnproof.numeric.residues.exact import ExactCheck
 from attnproof.report.page import environment
+from attnproof.theorem_runs.evidence_words import (
+    exact_lines,
+    nearest,
+    not_applied,
+    number_lines,
+    policy_lines,
+)
+from attnproof.theorem_runs.judgement import against
 from tests.front.outputs import MEASURED
 
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from attnproof.evidence import MeasuredEvidence, Number, Status
-from attnproof.records import Machine
+from attnproof.documents.evidence import MeasuredEvidence, Number, Status
 from attnproof.report.plots import plots_of
-from attnproof.scale import CONTROL, Growth, Point, growth_table, growths, reach
 from attnproof.sweeping.records import CellRecord, CellStatus, SweepRecord
+from attnproof.sweeping.scale import CONTROL, Growth, Point, growth_table, growths, reach
+from attnproof.theorem_runs.records import Machine
 from tests.front.outputs import MEASURED
 
 NAME = "softmax-ignores-a-constant-in-each-row"

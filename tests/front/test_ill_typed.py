@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from attnproof.catalogue import load_catalogue
-from attnproof.checking import Options
 from attnproof.cli import main
-from attnproof.evidence import IllTypedEvidence, MisreadEvidence
-from attnproof.judgement import against, opposite
+from attnproof.documents.evidence import IllTypedEvidence, MisreadEvidence
 from attnproof.numeric.check import measure
 from attnproof.numeric.residues.exact import exact
 from attnproof.numeric.task import parts_of
-from attnproof.records import BrokenFile, Results, TheoremRecord
 from attnproof.report.page import theorem_file
-from attnproof.runner import run
 from attnproof.sweeping.sweep import planned, sweep
 from attnproof.symbolic.comparison import NotRun
 from attnproof.symbolic.gate import Misread
 from attnproof.symbolic.statement import Statement
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.checking import Options
+from attnproof.theorem_runs.judgement import against, opposite
+from attnproof.theorem_runs.records import BrokenFile, Results, TheoremRecord
+from attnproof.theorem_runs.runner import run
 from tests.front.outputs import Output, WriteTheorem
 from tests.front.swept import asked
 from tests.report.reader import read

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from attnproof import runner
-from attnproof.card_records import TableRecord
-from attnproof.catalogue import load_catalogue
-from attnproof.checking import Options
+from attnproof.cards.records import TableRecord
 from attnproof.cli import main
+from attnproof.documents.evidence import InternalErrorEvidence
 from attnproof.errors import exit_code, internal_errors
-from attnproof.evidence import InternalErrorEvidence
-from attnproof.records import Results, TheoremRecord
 from attnproof.symbolic.faults import REPORT
+from attnproof.theorem_runs import runner
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.checking import Options
+from attnproof.theorem_runs.records import Results, TheoremRecord
 from tests.front.encoding_files import write
 from tests.front.outputs import Output, WriteTheorem
 from tests.front.planted import planted
@@ -79,7 +79,9 @@ def test_a_statement_that_code_of_ours_cannot_build_is_no_fault_of_its_file(
     write_theorem: WriteTheorem, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     path = write_theorem("addition_commutes")
-    monkeypatch.setattr("attnproof.translate.statement", planted("attnproof/translate.py"))
+    monkeypatch.setattr(
+        "attnproof.theorem_runs.translate.statement", planted("attnproof/theorem_runs/translate.py")
+    )
     assert main(["run", "mine", "--theorems", str(path), "--no-numeric", "--fresh"]) == 2
     assert told_as_ours(capsys.readouterr().out)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from attnproof.catalogue import load_catalogue
-from attnproof.ledger import BrokenClaim, Ledger, Reference, load_ledger, read
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.ledger import BrokenClaim, Ledger, Reference, load_ledger, read
 
 if TYPE_CHECKING:
     from tests.front.conftest import House

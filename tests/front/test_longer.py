@@ -6,6 +6,7 @@ No graph is made of the code here: a value in a tensor decides a branch.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -156,9 +157,93 @@ def test_what_cannot_be_run_is_said_in_the_line() -> None:
 
 
 def test_a_law_without_a_formula_says_its_limit() -> None:
-    row = asked(placed_when_long, "stateless")
+    row = asked(placed_beyond_reach, "stateless")
     assert row.verdict == "measured"
-    assert "where `k.shape[-2] > 700` is false" in how(row)
+    assert "where `k.shape[-2] > 100000` is false" in how(row)
+
+
+def reversed_if_strided(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return plain(q, k, v if k.is_contiguous() else v.flip(-2))
+
+
+def reversed_if_trained(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return plain(q, k, v.flip(-2) if torch.is_grad_enabled() else v)
+
+
+def reversed_if_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return plain(q, k, v.flip(-2) if k is v else v)
+
+
+def test_ways_of_calling_in_which_code_is_another_function_are_said() -> None:
+    for attend, told in (
+        (reversed_if_strided, "with inputs that are not contiguous"),
+        (reversed_if_trained, "with inputs that require gradients"),
+        (reversed_if_one, "with one parameter, which is not contiguous, for all inputs"),
+    ):
+        row = asked(attend, "order-of-keys")
+        assert row.verdict == "exact"
+        assert f"where no call is made {told}" in how(row)
+    assert "no call" not in how(asked(plain, "order-of-keys"))
+
+
+def writes_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    if k.shape[-2] > 20:
+        v[..., 20, :] = 0
+    return plain(q, k, v)
+
+
+class WritesWhenLong(nn.Module):
+    """Its buffer keeps a call of one token, which others read if they are longer than six."""
+
+    seen: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(1, 1, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[1] == 1:
+            self.seen.copy_(x[:1].detach())
+        return x + self.seen * (x.shape[1] > 9)
+
+
+class DropsWhenLong(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * (random.random() > 0.3) if x.shape[1] > 30 else x
+
+
+def test_laws_of_state_are_run_where_the_code_asks() -> None:
+    assert asked(writes_when_long, "no-mutation").verdict == "broken"
+    assert asked(plain, "no-mutation").verdict == "measured"
+    for kind, law in ((WritesWhenLong, "stateless"), (DropsWhenLong, "evaluation-repeats")):
+        module, heard = kind(), [].append  # type: ignore[var-annotated]
+        code = Layer(name="l", call=module, module=module, make=kind_of(kind), embed=4)
+        (found,) = at_longer(code, [law], Draw(), heard)
+        assert found.verdict == "broken"
+
+
+def kind_of(kind: type[nn.Module]) -> Callable[..., Layer]:
+    def make() -> Layer:
+        module = kind()
+        return Layer(name="l", call=module, module=module, embed=4)
+
+    return make
+
+
+class FullCache(nn.Module):
+    """Causal in a cache of 64 places, but for its last place, which every token reads."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        full = torch.cat((x, x.new_zeros(x.shape[0], 64 - x.shape[1], x.shape[2])), 1)
+        return x.cumsum(1) + full[:, 63:]
+
+
+def test_the_last_place_of_a_cache_is_filled() -> None:
+    module, heard = FullCache(), [].append  # type: ignore[var-annotated]
+    declared = DeclaredAttention(causal=True)
+    code = Attention(name="l", layer=module, module=module, embed=4, declared=declared)
+    (found,) = at_longer(code, ["causal"], Draw(), heard)
+    assert found.verdict == "broken"
 
 
 class Limited(nn.Module):

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from attnproof.cli import main
-from attnproof.commands.options import write_json
+from attnproof.documents.evidence import write_json
 from attnproof.programs.adapting import OtherKind, adapt
 from attnproof.programs.declarations import DeclaredAttention, DeclaredRotary, declares
 from attnproof.programs.no_adapter import NoAdapter
@@ -176,7 +176,7 @@ def test_a_record_that_cannot_be_written_is_told(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("attnproof.commands.options.write_json", full)
+    monkeypatch.setattr("attnproof.documents.evidence.write_json", full)
     out = tmp_path / "found.json"
     assert main(["check", *missing(tmp_path), "--json", str(out)]) == 2
     shown = capsys.readouterr()

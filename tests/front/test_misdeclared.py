@@ -11,10 +11,10 @@ import pytest
 
 import attnproof
 from attnproof import Encoding, at_least, hypothesis, real, sizes
+from attnproof.cards.registry import load_encodings
 from attnproof.cli import main
-from attnproof.conformance import NotAnEncoding, misshapen
+from attnproof.encoding.conformance import NotAnEncoding, misshapen
 from attnproof.encodings.rope import Rope
-from attnproof.registry import load_encodings
 from attnproof.testing import check_encoding
 from tests.front.outputs import Output
 

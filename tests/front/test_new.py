@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import attnproof
+from attnproof.cards.registry import load_file
 from attnproof.cli import main
 from attnproof.commands.encodings import new_encoding
-from attnproof.registry import load_file
 from tests.front.outputs import Output, python, refused
 
 

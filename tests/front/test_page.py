@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from attnproof.catalogue import load_catalogue
 from attnproof.cli import main
-from attnproof.document import Grid, Line, plain_text, show
+from attnproof.documents.document import Grid, Line, plain_text, show
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.steps import flatten
+from attnproof.theorem_runs.catalogue import load_catalogue
 from tests.front.outputs import Output, WriteTheorem
 
 if TYPE_CHECKING:

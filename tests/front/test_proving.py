@@ -30,10 +30,10 @@ from attnproof import (
     sizes,
     theorem,
 )
-from attnproof.proving import Result
-from attnproof.records import ProofRecord
+from attnproof.answers.proving import Result
 from attnproof.symbolic.comparison import NotRun
 from attnproof.symbolic.kernel import Refused
+from attnproof.theorem_runs.records import ProofRecord
 from tests.front.outputs import balanced, conforms
 
 prove: Any = attnproof.prove  # called as no type checker would let it be

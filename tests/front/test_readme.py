@@ -10,14 +10,14 @@ from typing import Any, get_args
 
 import pytest
 
-from attnproof.catalogue import load_catalogue
 from attnproof.cli import main
 from attnproof.commands.options import app
-from attnproof.document import sign
-from attnproof.encoding import Encoding
-from attnproof.evidence import Verdict
-from attnproof.ledger import ClaimVerdict
-from attnproof.records import Results
+from attnproof.documents.document import sign
+from attnproof.documents.evidence import Verdict
+from attnproof.encoding.base import Encoding
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.ledger import ClaimVerdict
+from attnproof.theorem_runs.records import Results
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 from tests.front.outputs import Output, WriteTheorem
 from tests.front.pages import (

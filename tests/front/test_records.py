@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from attnproof import translate
-from attnproof.catalogue import load_catalogue
-from attnproof.checking import Options
-from attnproof.evidence import MeasuredEvidence, schema_text
+from attnproof.documents.evidence import MeasuredEvidence, schema_text
 from attnproof.numeric.measurement import Measurement
-from attnproof.records import Results, SizeRecord
-from attnproof.runner import run
+from attnproof.theorem_runs import translate
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.checking import Options
+from attnproof.theorem_runs.records import Results, SizeRecord
+from attnproof.theorem_runs.runner import run
 from tests.front.outputs import MEASURED, conforms
 
 IDS = [

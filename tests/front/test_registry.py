@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from attnproof import Encoding, load_encodings
+from attnproof.cards.registry import Home, home, in_order, load_file, place, place_words
 from attnproof.cli import main
-from attnproof.registry import Home, home, in_order, load_file, place, place_words
 from tests.front.encoding_files import NOT_MADE, SMALL, write
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.card_records import TableRecord
-from attnproof.catalogue import load_catalogue
-from attnproof.checking import Options
+from attnproof.cards.records import TableRecord
 from attnproof.cli import main
 from attnproof.commands import report as report_command
-from attnproof.records import Results
 from attnproof.report import render_all
 from attnproof.report.page import GROWTHS, theorem_file
-from attnproof.runner import run
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.checking import Options
+from attnproof.theorem_runs.records import Results
+from attnproof.theorem_runs.runner import run
 from tests.front.outputs import Output, refused
 from tests.front.test_growth import swept
 from tests.report.reader import led_to
@@ -44,7 +44,9 @@ def record(results: Results, tmp_path: Path) -> Path:
 def test_pages_are_made_of_a_record_and_nothing_is_run(
     results: Results, record: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("attnproof.checking.check", None)  # nothing may be checked again
+    monkeypatch.setattr(
+        "attnproof.theorem_runs.checking.check", None
+    )  # nothing may be checked again
     assert main(["report", str(record)]) == 0
     first = record.with_name("index.html")
     assert capsys.readouterr().out == f"wrote {first}\n"

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from attnproof import runner
-from attnproof.catalogue import load_catalogue
-from attnproof.checking import Options, check
-from attnproof.records import BrokenFile, Results, TheoremRecord
-from attnproof.runner import run
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.statement import Statement
-from attnproof.terminal import progress
+from attnproof.theorem_runs import runner
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.checking import Options, check
+from attnproof.theorem_runs.records import BrokenFile, Results, TheoremRecord
+from attnproof.theorem_runs.runner import run
+from attnproof.theorem_runs.terminal import progress
 from tests.front.outputs import WriteTheorem
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from attnproof.cli import main
-from attnproof.evidence import schema_text
+from attnproof.documents.evidence import schema_text
 from attnproof.numeric.calibration import store as in_force
 from attnproof.numeric.implementations import scaled_dot_product
-from attnproof.scale import ScaleRecord, growths
 from attnproof.sweeping.records import SweepRecord
+from attnproof.sweeping.scale import ScaleRecord, growths
 
 SMALL = ["--tokens", "256", "--heads", "2", "--device", "cpu"]
 

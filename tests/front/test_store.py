@@ -12,15 +12,14 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof import cli, runner
-from attnproof.catalogue import load_catalogue
-from attnproof.checking import Options, check
-from attnproof.ledger import Ledger, demonstration_files
-from attnproof.records import BrokenFile, Results, TheoremRecord
-from attnproof.runner import run
-from attnproof.sweeping import run_store
-from attnproof.sweeping import store as store_module
-from attnproof.sweeping.run_store import (
+from attnproof import cli
+from attnproof.theorem_runs import run_store, runner
+from attnproof.theorem_runs import store as store_module
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.checking import Options, check
+from attnproof.theorem_runs.ledger import Ledger, demonstration_files
+from attnproof.theorem_runs.records import BrokenFile, Results, TheoremRecord
+from attnproof.theorem_runs.run_store import (
     Code,
     RunStore,
     Writer,
@@ -30,8 +29,16 @@ from attnproof.sweeping.run_store import (
     statement_digest,
     theorem_key,
 )
-from attnproof.sweeping.store import Key, NotAStore, Store, StoreError, default_place, open_store
-from attnproof.terminal import from_store
+from attnproof.theorem_runs.runner import run
+from attnproof.theorem_runs.store import (
+    Key,
+    NotAStore,
+    Store,
+    StoreError,
+    default_place,
+    open_store,
+)
+from attnproof.theorem_runs.terminal import from_store
 from benchmarks.kills import Kills
 from tests.front.outputs import WriteDemonstration, WriteTheorem, python
 
@@ -343,28 +350,28 @@ def test_the_command_resumes_and_says_so(
 def test_what_can_change_a_result_counts_and_nothing_else() -> None:
     names = {path.relative_to(run_store.PACKAGE).as_posix() for path in sources()}
     wanted = {
-        "checking.py",
-        "judgement.py",
-        "translate.py",
+        "theorem_runs/checking.py",
+        "theorem_runs/judgement.py",
+        "theorem_runs/translate.py",
         "symbolic/kernel.py",
         "numeric/run.py",
         "numeric/implementations/eager.py",
         "theorems/definitions/attention.py",
         "numeric/residues/exact.py",
         "sweeping/work.py",
-        "evidence.py",
-        "demonstrations.py",
+        "documents/evidence.py",
+        "theorem_runs/demonstrations.py",
     }
     assert wanted <= names
-    assert not {"cli.py", "terminal.py", "progress.py", "runner.py"} & names
+    assert not {"cli.py", "theorem_runs/terminal.py", "theorem_runs/runner.py"} & names
     assert not {"theorems/softmax.py", "theorems/sinusoidal/shifts.py"} & names
     assert not any("__pycache__" in name for name in names)
 
 
 def test_the_digest_of_a_statement_is_the_same_in_every_process(root: Path) -> None:
     code = (
-        "from attnproof.catalogue import load_catalogue\n"
-        "from attnproof.sweeping.run_store import statement_digest\n"
+        "from attnproof.theorem_runs.catalogue import load_catalogue\n"
+        "from attnproof.theorem_runs.run_store import statement_digest\n"
         "c = load_catalogue().select({names!r})\n"
         "print(*(statement_digest(s) for e in c.entries[::{step}] for s in e.statements))"
     )

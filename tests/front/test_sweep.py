@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 
 from attnproof import cli
-from attnproof.catalogue import load_catalogue
 from attnproof.numeric.check import measure
 from attnproof.numeric.measurement import Judged, Measurement
 from attnproof.sweeping.engines import Engine
-from attnproof.sweeping.limits import OutOfTime, limited_memory, limited_time, spent_memory
 from attnproof.sweeping.records import SweepRecord, sweep_summary
-from attnproof.sweeping.store import Store
 from attnproof.sweeping.sweep import SweepRequest, planned, sweep
 from attnproof.sweeping.work import MAX_BATCH, Cell, Grid, Measure, Shared, batches, scaled
 from attnproof.symbolic.statement import Statement
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.limits import OutOfTime, limited_memory, limited_time, spent_memory
+from attnproof.theorem_runs.store import Store
 from tests.front.outputs import begun, conforms, python
 from tests.front.swept import ATTENTION, SOFTMAX, asked, held, plan_of
 
@@ -330,7 +330,7 @@ def test_memory_that_is_kept_is_not_fetched_again(root: Path) -> None:
     """Twenty arrays of 64 MB, one after the other: each page is fetched once, or twenty times."""
     code = """
 import resource
-from attnproof.sweeping.limits import keep_memory
+from attnproof.theorem_runs.limits import keep_memory
 {}
 for _ in range(20):
     b"x" * 2**26

@@ -16,11 +16,11 @@ from pydantic import ValidationError
 from rich.console import Console
 
 import attnproof
-from attnproof.card_page import table_page
-from attnproof.card_records import CellRecord, TableRecord
-from attnproof.cards import Table
+from attnproof.answers.cards import Table
+from attnproof.cards.page import table_page
+from attnproof.cards.records import CellRecord, TableRecord
+from attnproof.cards.table import Outcome, tabulate
 from attnproof.cli import main
-from attnproof.encoding_table import Outcome, tabulate
 from attnproof.laws import LAWS
 from tests.front.encoding_files import NOT_EVEN, NOT_MADE, RAISES, SMALL, write
 from tests.front.outputs import Output, balanced, begun, conforms, refused, wait_for, without_torch
@@ -135,7 +135,7 @@ def test_processes_find_the_same(small: Table, tmp_path: Path) -> None:
 
 def test_a_class_of_a_session_and_a_law_of_ones_own_reach_the_processes() -> None:
     from attnproof import Encoding, equal
-    from attnproof.encoding_law import law
+    from attnproof.encoding.law import law
     from attnproof.encodings.masks import Nope
 
     class Here(Encoding):

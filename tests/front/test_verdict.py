@@ -8,10 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from attnproof.catalogue import Source
-from attnproof.checking import VACUOUS, Options, check
-from attnproof.claims import Findings, derive
-from attnproof.evidence import (
+from attnproof.documents.evidence import (
     DerivedEvidence,
     MeasuredEvidence,
     RefutedEvidence,
@@ -19,16 +16,19 @@ from attnproof.evidence import (
     UndecidedEvidence,
     Verdict,
 )
-from attnproof.judgement import against, opposite
-from attnproof.ledger import VERDICTS, ClaimEntry, ClaimVerdict
-from attnproof.page import page
-from attnproof.records import Expected, Outcome, TheoremRecord
+from attnproof.documents.verdict_line import Condition, clauses, verdict_line
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import Claim, differ, equal, greater
 from attnproof.symbolic.givens import real
 from attnproof.symbolic.statement import Theorem, theorem
-from attnproof.terminal import conditions
-from attnproof.verdict_line import Condition, clauses, verdict_line
+from attnproof.theorem_runs.catalogue import Source
+from attnproof.theorem_runs.checking import VACUOUS, Options, check
+from attnproof.theorem_runs.claims import Findings, derive
+from attnproof.theorem_runs.judgement import against, opposite
+from attnproof.theorem_runs.ledger import VERDICTS, ClaimEntry, ClaimVerdict
+from attnproof.theorem_runs.page import page
+from attnproof.theorem_runs.records import Expected, Outcome, TheoremRecord
+from attnproof.theorem_runs.terminal import conditions
 from tests.front.outputs import MEASURED
 
 TRUE, MENDED, FALSE, NOT_CHECKABLE, UNDECIDED = VERDICTS

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import attnproof
+from attnproof import programs
 
 STANDARD = set(sys.stdlib_module_names)
 LAYERS = ("symbolic", "numeric", "theorems", "programs")
@@ -23,7 +24,7 @@ ALLOWED = {
     "symbolic": {"attnproof.lazy_names", "sympy", "flint", "numpy", "array_api_compat"},
     "definitions": {"attnproof.symbolic", "array_api_compat"},
     # `equal` of arrays is symbolic's; of programs the front door's, which it loads when asked.
-    "theorems": {"attnproof.symbolic", "attnproof.equality", "array_api_compat"},
+    "theorems": {"attnproof.symbolic", "attnproof.answers.equality", "array_api_compat"},
     "demonstrations": {
         "attnproof.numeric.demonstration",
         "attnproof.theorems.definitions",
@@ -45,7 +46,7 @@ ALLOWED = {
         "attnproof.numeric",
         "attnproof.theorems.definitions",
         "attnproof.theorems.laws",
-        "attnproof.verdict_line",
+        "attnproof.documents.verdict_line",
         "numpy",
         "torch",
         "array_api_compat",
@@ -64,14 +65,27 @@ APART = {
     "equal": set(),  # it asks all methods
 }
 
-# Parts of programs from the first to the last: each imports only parts that stand before it.
+# Parts of programs and of the front door from the first to the last: each imports only parts that
+# stand before it.
 ORDER = (
-    {"aten", "code", "declarations", "finding", "subjects"},
-    {"signatures"},
-    {"execution"},
-    {"loading"},
-    {"calls"},
-    {"call_forms"},
+    {"ORDER", "aten", "code", "declarations", "finding", "subjects"},
+    *({name} for name in programs.ORDER),
+)
+FRONT_ORDER = (
+    {"__version__", "lazy_names", "errors"},
+    {"documents"},
+    {"theorem_runs"},
+    {"encoding"},
+    {"laws"},
+    {"cards"},
+    {"sweeping"},
+    {"real_code"},
+    {"report"},
+    {"answers"},
+    {"testing", "pytest_plugin", "encodings"},  # as users would write them
+    {"commands"},
+    {"cli"},
+    {"__main__"},
 )
 
 
@@ -95,7 +109,10 @@ def imported(text: str, module: str, *, package: bool = False) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         else:
             start = home[: len(home) - node.level + 1] if node.level else []
-            name = ".".join((*start, *(node.module or "").split("."))).rstrip(".")
+            if not node.module:
+                yield from (".".join((*start, alias.name)) for alias in node.names)
+                continue
+            name = ".".join((*start, node.module))
             public = [attnproof._HOME.get(alias.name) for alias in node.names]
             yield from (f"{name}.{other}" if name == FRONT and other else name for other in public)
 
@@ -140,19 +157,19 @@ def crossing(text: str, module: str, *, package: bool = False) -> list[str]:
     return [name for name in names if part_of(name) in APART[part]]
 
 
-def place_of(module: str) -> int:
-    """The place in ``ORDER`` of a module of programs; beyond it for every other part."""
-    part = [*module.split("."), ""][2]
-    return next((k for k, parts in enumerate(ORDER) if part in parts), len(ORDER))
+def place_of(module: str) -> tuple[str, int]:
+    """The folder of a module, and its place in the order of that; beyond it for other parts."""
+    folder = layer_of(module)
+    order = {FRONT: FRONT_ORDER, "programs": ORDER}.get(folder, ())
+    part = [*module.split("."), "", ""][1 if folder == FRONT else 2]
+    return folder, next((k for k, parts in enumerate(order) if part in parts), len(order))
 
 
 def backward(text: str, module: str, *, package: bool = False) -> list[str]:
-    """The imports of a file of programs from parts that stand behind its own."""
-    if part_of(module) is None:
-        return []
-    names = imported(text, module, package=package)
-    own = place_of(module)
-    return [name for name in names if part_of(name) is not None and place_of(name) > own]
+    """The imports of a file of programs or of the front door from parts behind its own."""
+    names = (n for n in imported(text, module, package=package) if n.startswith(f"{FRONT}."))
+    folder, own = place_of(module)
+    return [name for name in names if place_of(name)[0] == folder and place_of(name)[1] > own]
 
 
 def _within(name: str, allowed: set[str]) -> bool:
@@ -160,8 +177,11 @@ def _within(name: str, allowed: set[str]) -> bool:
 
 
 def files(root: Path) -> Iterator[Path]:
+    """The files of the layers, and those of the front door, which holds links to the layers."""
     for layer in LAYERS:
         yield from sorted((root / layer).rglob("*.py"))
+    yield from sorted((root / FRONT).glob("*.py"))
+    yield from sorted(p for p in (root / FRONT).glob("*/*.py") if not p.parent.is_symlink())
 
 
 @pytest.mark.parametrize("refused", [wrong_way, crossing, backward])
@@ -211,10 +231,23 @@ def test_a_crossing_import_is_caught(text: str, module: str, wrong: bool) -> Non
         ("from ..code import Code", "attnproof.programs.signatures.layout", False),
         ("from ..loading.building import code_of", "attnproof.programs.calls.tables", False),
         ("from ..calls.masks import x", "attnproof.programs.measure.base", False),
+        ("from .. import adapting", "attnproof.programs.calls.masks", True),
+        ("from ..theorem_runs import runner", "attnproof.documents.evidence", True),
+        ("from attnproof import check", "attnproof.real_code.table", True),
+        ("def f():\n    from ..answers.cards import x", "attnproof.cards.table", True),
+        ("from .. import __version__", "attnproof.theorem_runs.runner", False),
+        ("from attnproof import Encoding", "attnproof.encodings.rope", False),
+        ("from ..programs.code import Code", "attnproof.real_code.checking", False),
     ],
 )
 def test_an_import_from_behind_is_caught(text: str, module: str, wrong: bool) -> None:
     assert bool(backward(text, module)) == wrong
+
+
+def test_each_part_of_the_front_door_has_a_place(root: Path) -> None:
+    names = {module_of(path, root) for path in files(root) if path.is_relative_to(root / FRONT)}
+    names -= {f"{FRONT}.__init__"}
+    assert {place_of(name)[1] for name in names} == set(range(len(FRONT_ORDER)))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +255,7 @@ def test_an_import_from_behind_is_caught(text: str, module: str, wrong: bool) ->
     [
         ("import torch", "attnproof.symbolic.kernel"),
         ("from ..numeric import check", "attnproof.symbolic.kernel"),
-        ("from attnproof.records import Results", "attnproof.numeric.check"),
+        ("from attnproof.theorem_runs.records import Results", "attnproof.numeric.check"),
         ("from ..theorems.softmax import x", "attnproof.numeric.check"),
         ("from attnproof.numeric.check import measure", "attnproof.theorems.softmax"),
         ("from attnproof import measure", "attnproof.theorems.softmax"),

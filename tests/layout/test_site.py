@@ -76,6 +76,11 @@ def test_every_page_is_reached_and_every_entry_is_a_page(root: Path, generated: 
     assert reached(docs / "index.md") == pages
 
 
+def test_groups_of_public_names_are_modules_that_have_some(generated: ModuleType) -> None:
+    grouped = {module for modules in generated.GROUPS.values() for module in modules}
+    assert grouped <= set(generated.public_names().values())
+
+
 def test_a_page_that_is_not_reached_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     for name in ("a", "b", "more/c", "more/d"):

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from attnproof import __version__
-from attnproof.catalogue import theorem_files
+from attnproof.theorem_runs.catalogue import theorem_files
 
 LAYERS = ("symbolic", "numeric", "theorems", "programs")
 LEGAL = ("LICENSE", "attnproof/report/assets/OFL.txt")
@@ -136,7 +136,7 @@ def test_an_installed_wheel_finds_its_theorems(root: Path, installed: Path, tmp_
         "assert kernel.__file__.startswith(sys.argv[1]), kernel.__file__\n"
         "found = attnproof.load_catalogue()\n"
         "assert not found.broken, found.broken\n"
-        "from attnproof.ledger import load_ledger\n"
+        "from attnproof.theorem_runs.ledger import load_ledger\n"
         "print(len(found.entries), len(load_ledger(found).documents))\n"
     )
     done = subprocess.run(

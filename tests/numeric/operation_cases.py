@@ -160,6 +160,7 @@ CASES: dict[str, list[Case]] = {
                           on(X, 1, -9), on(X, 0, 1), on(BATCH, 1, 0, Symint("n", -1)),
                           on(Of("stored", "9 4"), 0, 0, N)],
     "aten.select.int": [on(X, 1, 2), on(X, -1, -1), on(X, 0, 0)],
+    "aten.unfold.default": [on(X, 1, 2, 1), on(X, 1, 2, 2), on(X, -1, 3, 2), on(X, 0, 2, 1)],
     "aten.unbind.int": [on(X, 1), on(X, -1)],
     "aten.split.Tensor": [on(X, 2, 1), on(X, 3, -1)],
     "aten.split.default": [on(X, 3, 1, code=torch.split)],

@@ -10,15 +10,15 @@ from typing import cast
 import pytest
 
 from attnproof import theorems
-from attnproof.evidence import MeasuredEvidence
-from attnproof.judgement import against, opposite
+from attnproof.documents.evidence import MeasuredEvidence
 from attnproof.numeric.check import measure
 from attnproof.numeric.measurement import Measurement
-from attnproof.records import Expected
 from attnproof.symbolic.array import AxisMismatch
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import positive, real, sizes
 from attnproof.symbolic.statement import Statement, Theorem
+from attnproof.theorem_runs.judgement import against, opposite
+from attnproof.theorem_runs.records import Expected
 from attnproof.theorems.definitions.attention import attention
 
 

@@ -16,7 +16,7 @@ from attnproof.numeric.at_scale.methods import check_at_scale
 from attnproof.numeric.measurement import Measurement
 from attnproof.numeric.sharded import SIDES_DIFFER
 from attnproof.numeric.sharded.attention import processes
-from attnproof.scale import sharded_lines, sharded_record
+from attnproof.sweeping.scale import sharded_lines, sharded_record
 from tests.numeric.shared_out import CASES, CPU, REFUSED, THEOREMS, call
 
 

@@ -16,8 +16,8 @@ from attnproof.programs.no_adapter import CALLED, NoAdapter
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import KINDS, Rotary
 from attnproof.testing import check_bias, check_rotary
+from tests.numeric.one_count_code import alibi
 
-from ..numeric.one_count_code import alibi
 from .adapting_code import half, plain, rotates_as_half
 
 

@@ -1,6 +1,6 @@
 """The table of ATen: a row gives the numbers of its operation in a finite field as well.
 
-On terms each row is compared with torch in test_prove_operations.
+On terms each row is compared with torch in prove/test_operations.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from attnproof.programs.aten import ROWS, row
 from attnproof.programs.exact.residues import Residues, unwrapped
 from attnproof.programs.exact.rules import FROM_TABLE, RULES, ruled
 from attnproof.programs.exact.session import NoMeaning, Pair, Session
-from attnproof.programs.prove.exporting import exported
+from attnproof.programs.prove.exporting import read, traced
 from attnproof.programs.prove.operations import KINDS
 from attnproof.programs.prove.work import MULTIPLY_ADDS_PER_ENTRY, work_of
 from tests.numeric.operation_cases import CASES as OPERATIONS
-from tests.programs.test_prove_operations import Inputs, operation, parts
+from tests.programs.prove.test_operations import Inputs, operation, parts
 
 A = torch.tensor([[3.0, -1.0, 2.0, 4.0], [0.0, 5.0, -2.0, 1.0]])
 B = torch.tensor([[1.0, 2.0, -4.0, 8.0], [2.0, -1.0, 0.5, 4.0]])
@@ -110,7 +110,7 @@ SUMMED: dict[str, tuple[Callable[[Tensor], Tensor], int]] = {
 @pytest.mark.parametrize("name", sorted(SUMMED))
 def test_the_cost_of_an_entry_is_what_is_summed_for_it(name: str) -> None:
     code, summed = SUMMED[name]
-    graph = exported(code, (torch.ones(3, 5),), ((True, False),))
+    graph = read(traced(code, (torch.ones(3, 5),), ((True, False),)))
     rows = str(graph.shapes[0][0])
     work = work_of(graph)
     entries = code(torch.ones(1, 5)).numel()

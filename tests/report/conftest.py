@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from attnproof.evidence import (
+from attnproof.documents.evidence import (
     Formula,
     IllTypedEvidence,
     MeasuredEvidence,
@@ -16,8 +16,8 @@ from attnproof.evidence import (
     UseRecord,
     WitnessRecord,
 )
-from attnproof.ledger import Document
-from attnproof.records import (
+from attnproof.theorem_runs.ledger import Document
+from attnproof.theorem_runs.records import (
     BrokenFile,
     ClaimRecord,
     ControlRecord,

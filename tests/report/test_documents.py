@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.evidence import Formula, RefutedEvidence
-from attnproof.records import Results
+from attnproof.documents.evidence import Formula, RefutedEvidence
 from attnproof.report import render, render_all, render_theorems, write_report
 from attnproof.report.documents import document_pages
 from attnproof.report.page import assets
+from attnproof.theorem_runs.records import Results
 from tests.report.reader import led_to, outside, words
 
 

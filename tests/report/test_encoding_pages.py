@@ -11,8 +11,8 @@ import pytest
 from markupsafe import escape
 
 from attnproof import Encoding, real
-from attnproof.card_records import BrokenEncoding, RequirementRecord, TableRecord
-from attnproof.encoding_table import tabulate
+from attnproof.cards.records import BrokenEncoding, RequirementRecord, TableRecord
+from attnproof.cards.table import tabulate
 from attnproof.encodings.bias import Alibi
 from attnproof.encodings.masks import NopeCausal
 from attnproof.encodings.rope import Rope

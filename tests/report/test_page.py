@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from attnproof.catalogue import load_catalogue
-from attnproof.document import SIGNS
-from attnproof.evidence import DerivedEvidence, Formula
-from attnproof.records import Results, TheoremRecord
+from attnproof.documents.document import SIGNS
+from attnproof.documents.evidence import DerivedEvidence, Formula
 from attnproof.report import (
     MissingAsset,
     ReportError,
@@ -26,6 +24,8 @@ from attnproof.report import page as shared
 from attnproof.report.page import assets
 from attnproof.report.theorems import seen
 from attnproof.report.view import SUBJECTS
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.records import Results, TheoremRecord
 from tests.report.reader import led_to, outside, read, words
 
 

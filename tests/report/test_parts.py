@@ -10,15 +10,15 @@ from xml.etree import ElementTree as ET
 import pytest
 from markupsafe import Markup
 
-from attnproof.catalogue import load_catalogue
-from attnproof.evidence import MeasuredEvidence
-from attnproof.ledger import load_ledger
-from attnproof.records import Results
+from attnproof.documents.evidence import MeasuredEvidence
 from attnproof.report import view, words
 from attnproof.report.drawing import ratio, ratio_bar
-from attnproof.report.page import FACES, MATH, asset, italic, wanted
+from attnproof.report.page import MATH, MATH_FACES, TEXT_FACES, asset, italic, wanted
 from attnproof.report.words import conclusion, inputs, mathml, value_latex
 from attnproof.symbolic.latex import NOTATION, givens_latex, latex, statement_latex
+from attnproof.theorem_runs.catalogue import load_catalogue
+from attnproof.theorem_runs.ledger import load_ledger
+from attnproof.theorem_runs.records import Results
 
 
 def measurements(results: Results) -> dict[str, MeasuredEvidence]:
@@ -160,7 +160,7 @@ def test_no_number_is_written_as_nothing_of_an_array_and_itself() -> None:
 
 def test_the_faces_draw_every_character_of_the_ledger() -> None:
     pytest.importorskip("fontTools")
-    held = set[int]().union(*(glyphs(name) for *_, name in FACES))
+    held = set[int]().union(*(glyphs(name) for *_, name in (*TEXT_FACES, *MATH_FACES)))
     ledger = load_ledger(load_catalogue())
     told = [getattr(c, part) for c in ledger.claims for part in ("says", "place", "correction")]
     told += [document.title for document in ledger.documents]
@@ -190,4 +190,4 @@ def test_the_licence_stands_beside_the_fonts() -> None:
     licence = asset("OFL.txt").decode("utf-8")
     assert "SIL OPEN FONT LICENSE Version 1.1" in licence
     assert "The STIX Fonts Project Authors" in licence
-    assert all(asset(name)[:4] == b"wOF2" for *_, name in FACES)
+    assert all(asset(name)[:4] == b"wOF2" for *_, name in (*TEXT_FACES, *MATH_FACES))

@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from attnproof import Encoding, real
+from attnproof.cards.registry import load_encodings
 from attnproof.encodings.additive import LearnedTable
 from attnproof.encodings.bias import Alibi, T5Buckets
 from attnproof.encodings.masks import NopeCausal
 from attnproof.encodings.powers import MatrixPowers
 from attnproof.encodings.rope import Rope
 from attnproof.encodings.rope_of_coordinates import RopeAxial
-from attnproof.registry import load_encodings
 from attnproof.report import plots, precision
 from attnproof.report import rounding as home
 from attnproof.report.precision import FORMATS, Brain, Single, WideAngles, encoding_in
@@ -56,7 +56,10 @@ def test_neighbours_fall_together_where_the_formats_end() -> None:
 ALIBI = "from attnproof.encodings.bias import Alibi"
 LOADS = (
     ("import attnproof.report, attnproof.report.encodings, attnproof.report.plots", "False False"),
-    (f"{ALIBI}; from attnproof.cards import card; print(card(Alibi, ['even']))", "False False"),
+    (
+        f"{ALIBI}; from attnproof.answers.cards import card; print(card(Alibi, ['even']))",
+        "False False",
+    ),
     (f"{ALIBI}; from attnproof.report.plots import plots; plots(Alibi)", "True True"),
 )
 

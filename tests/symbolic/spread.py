@@ -6,7 +6,7 @@ whole catalogue elsewhere, in the ledger of the documents.
 
 from __future__ import annotations
 
-from attnproof.catalogue import load_catalogue
+from attnproof.theorem_runs.catalogue import load_catalogue
 
 CATALOGUE = {
     entry.id: entry.theorem

@@ -11,9 +11,9 @@ from time import thread_time
 import pytest
 import sympy as sp
 
-from attnproof.encoding_table import cell
+from attnproof.cards.table import cell
+from attnproof.cards.verdicts import LIMIT
 from attnproof.encodings.bias import Alibi
-from attnproof.law_verdicts import LIMIT
 from attnproof.symbolic import budget
 from attnproof.symbolic.budget import (
     Budget,

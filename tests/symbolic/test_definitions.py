@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from array_api_compat import array_namespace
 
-from attnproof.definitions_used import definitions as definitions_of
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.bodies import Code
 from attnproof.symbolic.claim import equal
@@ -19,6 +18,7 @@ from attnproof.symbolic.gate import Misreading, misreading
 from attnproof.symbolic.givens import Given, boolean, function, natural, permutation, real, sizes
 from attnproof.symbolic.latex import latex
 from attnproof.symbolic.statement import Statement
+from attnproof.theorem_runs.definitions_used import definitions as definitions_of
 from attnproof.theorems import definitions
 from attnproof.theorems.definitions.references import attend, rotated
 

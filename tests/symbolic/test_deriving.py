@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import sympy as sp
 
-from attnproof.catalogue import load_catalogue
 from attnproof.symbolic import (
     at_least,
     differ,
@@ -35,6 +34,7 @@ from attnproof.symbolic.expressions.deriving import Derivation, derive, sides
 from attnproof.symbolic.expressions.generators import Generators
 from attnproof.symbolic.expressions.signs import certain_sign
 from attnproof.symbolic.statement import Statement, Theorem
+from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorems.definitions.attention import attention, softmax
 
 n, r = sizes("n r", "tokens")

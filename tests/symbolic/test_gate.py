@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from array_api_compat import array_namespace
 
-from attnproof.catalogue import load_catalogue
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import (
     all_positive,
@@ -45,6 +44,7 @@ from attnproof.symbolic.givens import (
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement, theorem
 from attnproof.symbolic.terms import make
+from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorems.definitions.attention import masked_attention, softmax
 
 n, m = sizes("n m")

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import pytest
 
-from attnproof.catalogue import load_catalogue
 from attnproof.report.words import mathml
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
@@ -38,6 +37,7 @@ from attnproof.symbolic.plain import plain
 from attnproof.symbolic.scalars import entry, index
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, make
+from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorems.definitions.attention import attention, softmax
 
 n, m = sizes("n m", "tokens")

@@ -12,7 +12,6 @@ from functools import cache
 
 import pytest
 
-from attnproof.catalogue import load_catalogue
 from attnproof.symbolic import Array, Claim, Statement, permutation
 from attnproof.symbolic.claim import Link
 from attnproof.symbolic.givens import Given
@@ -20,6 +19,7 @@ from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import ONE, add, mul, num
 from attnproof.symbolic.statement import Theorem
 from attnproof.symbolic.terms import Term, free, make, postorder, substitute
+from attnproof.theorem_runs.catalogue import load_catalogue
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.spread import CATALOGUE
 from tests.symbolic.spread import part as third

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from attnproof import page, translate
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import Claim, at_least, differ, equal
@@ -21,6 +20,7 @@ from attnproof.symbolic.scalars import add, entry, index, mul, size
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.steps import rule_counts
 from attnproof.symbolic.terms import Term, free, postorder
+from attnproof.theorem_runs import page, translate
 
 (n,) = sizes("n")
 GIVEN = {"a": real(n), "b": real(n)}

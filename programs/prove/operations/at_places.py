@@ -23,7 +23,7 @@ from attnproof.symbolic.terms import Term, free, instantiate, make, postorder
 
 from ....numeric.torch_reading import TorchReading
 from ..angles import Angles
-from .reading import Unread, along, assume, constant, moves, notes, standing
+from .reading import Unread, along, as_power, assume, constant, moves, notes, standing
 from .shapes import each_part
 
 NAMED = ("var", "index", "size", "space", "call", "inverse")
@@ -293,10 +293,22 @@ def rows_of(a: Array, axis: int, where: Array, *, inside: bool = False) -> Array
 def _angles(angles: Angles, where: Array) -> Array:
     """Return the cosines and sines that a stored table has for these positions."""
     told = "stored cosines and sines keep their values, and are read as exact ones"
+    factor = None if angles.factor == 1 else constant(angles.factor)
+    base, count = angles.base if notes().recognises else None, len(angles.frequencies)
+    if base is not None:
+        error = 3 * angles.error  # of the fit, and twice that by which the frequencies may be off
+        assume(f"{told}, of frequencies {base}^(−i/{count}) (they are within {error:.1g})")
+        return angles.at(where, factor, powers(base, count))
     assume(f"{told} (they are within {angles.error:.1g})")
     notes().givens[angles.name] = angles.given
     notes().constants[angles.name] = torch.tensor(angles.frequencies, dtype=torch.float64)
-    return angles.at(where, None if angles.factor == 1 else constant(angles.factor))
+    return angles.at(where, factor)
+
+
+def powers(base: int, count: int) -> Array:
+    """Return N^(−j/L) for j = 0, .., L − 1."""
+    root, times = as_power(as_array(base))
+    return as_array(root ** (-times * xp.arange(as_array(count)) / count))
 
 
 def _listed(a: Array, axis: int, where: Array) -> Array | None:

@@ -11,7 +11,16 @@ import torch
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import real
-from attnproof.symbolic.scalars import ONE, integer, is_truth, num, number_of, split_integer
+from attnproof.symbolic.scalars import (
+    ONE,
+    integer,
+    is_truth,
+    num,
+    number_of,
+    size,
+    split_integer,
+)
+from attnproof.symbolic.terms import free
 
 from .reading import (
     NARROW,
@@ -22,6 +31,7 @@ from .reading import (
     length_of,
     moves,
     notes,
+    noting,
     numeric,
     reads,
     sized,
@@ -60,13 +70,56 @@ for _name in ("mul", "add", "sub", "neg"):
 
 @reads("floordiv")
 def quotient(a: Any, b: Any) -> Any:
-    """⌊a/b⌋, if that is a length."""
+    """⌊a/b⌋: exact, or for two programs a size of which only b·⌊a/b⌋ ≤ a is used."""
     if isinstance(a, int) and isinstance(b, int):
         return a // b
     found, rest = split_integer(integer(as_array(a).term), integer(as_array(b).term))
-    if number_of(rest) != 0:
+    if number_of(rest) == 0:
+        return sized(Array(found))
+    pair = noting() and notes().recognises
+    if not pair or not isinstance(b, int) or b < HALVES or isinstance(a, int):
         raise Unread(f"the axis length {a!r} // {b!r}")
-    return sized(Array(found))
+    if coefficient_of_size(a) == -1:  # ⌊−a/b⌋ = −⌈a/b⌉
+        return length_of(-as_array(rounded_up(length_of(-a), b)))
+    return _floor(a, b)
+
+
+def _floor(a: Array, b: int) -> Any:
+    """⌊a/b⌋ of a length a = n + c as a size; of ⌊n/2⌋ and ⌊(n + 1)/2⌋ the second is the rest."""
+    known = notes().quotients
+    numerator = integer(a.term)
+    if (numerator, b) in known:
+        return Array(known[numerator, b])
+    less = length_of(a - 1)
+    if b == HALVES and ((as_array(less).term, b) in known or as_array(less).term.op == "size"):
+        return length_of(less - _floor(less, b))
+    if coefficient_of_size(a) != 1:
+        raise Unread(f"the axis length {a!r} // {b}")
+    return Array(known.setdefault((numerator, b), size(f"⌊{Array(numerator)!r}/{b}⌋")))
+
+
+HALVES = 2
+
+
+def coefficient_of_size(a: Array) -> int:
+    """Return k of a length k·n + c, of one letter n; 0 for other lengths."""
+    letters = [one for one in free(a.term) if one.op == "size"]
+    if len(letters) != 1:
+        return 0
+    whole, rest = split_integer(a.term, letters[0])
+    told = number_of(whole)
+    return int(told) if told is not None and number_of(rest) is not None else 0
+
+
+def rounded_up(a: Any, b: int) -> Any:
+    """⌈a/b⌉."""
+    return quotient(length_of(as_array(a) + (b - 1)), b)
+
+
+@reads("mod")
+def rest_of(a: Any, b: Any) -> Any:
+    """a − b·⌊a/b⌋."""
+    return length_of(as_array(a) - as_array(b) * as_array(quotient(a, b)))
 
 
 reads("sym_float")(as_array)  # a length as a number
@@ -86,7 +139,7 @@ def root(a: Any, b: Any) -> Array:
     return numeric(a) ** (b if b in ROOTS else int(b))
 
 
-@reads("sym_int", "mod", "sym_max", "sym_min", "sym_not")
+@reads("sym_int", "sym_max", "sym_min", "sym_not")
 def refused(*given: Any) -> Any:
     """Arithmetic that leaves the lengths; these operations are not read."""
     raise Unread(f"arithmetic on the lengths {', '.join(map(repr, given))}")

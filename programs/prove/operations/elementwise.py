@@ -14,7 +14,18 @@ from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.scalars import is_truth
 from attnproof.symbolic.terms import Term
 
-from .reading import LOW, Unread, assume, bound, constant, entrywise, notes, numeric, opaque
+from .reading import (
+    LOW,
+    Unread,
+    as_power,
+    assume,
+    bound,
+    constant,
+    entrywise,
+    notes,
+    numeric,
+    opaque,
+)
 
 # a − b·⌊a/b⌋
 entrywise("aten.remainder.Scalar", "aten.remainder.Tensor")(lambda a, b: numeric(a) % numeric(b))
@@ -32,12 +43,18 @@ def sigmoid(x: Any) -> Array:
     return 1 / (1 + xp.exp(-numeric(x)))
 
 
+def logarithm(x: Array) -> Array:
+    """log x, of a power mᵏ of whole numbers as k·log m."""
+    base, times = as_power(x)
+    return as_array(xp.log(base) * times) if times > 1 else xp.log(x)
+
+
 _UNARY: dict[str, Callable[[Array], Array]] = {
     "exp2": lambda x: xp.exp(x * xp.log(as_array(2))),
     "expm1": xp.expm1,
-    "log": xp.log,
+    "log": logarithm,
     "log1p": xp.log1p,
-    "log2": lambda x: xp.log(x) / xp.log(as_array(2)),
+    "log2": lambda x: logarithm(x) / xp.log(as_array(2)),
     "tan": xp.tan,
     "tanh": xp.tanh,
     "sqrt": xp.sqrt,

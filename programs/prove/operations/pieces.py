@@ -8,10 +8,20 @@ from typing import Any
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.divisors import opened
-from attnproof.symbolic.scalars import ZERO, entry, index, integer, is_truth, number_of, subtract
+from attnproof.symbolic.scalars import (
+    ZERO,
+    always_less,
+    entry,
+    index,
+    integer,
+    is_truth,
+    number_of,
+    subtract,
+)
 from attnproof.symbolic.terms import Term
 
 from .at_places import first_entries, note_longest, rows_of, table
+from .creation import rounded_up
 from .reading import Pair, Unread, alike, constant, length_of, moves, notes, numeric, sized, whole
 from .shapes import by_parts, each_part, reshaped, unsqueeze, viewed
 
@@ -94,13 +104,20 @@ def unbind(x: Any, axis: int = 0) -> list[Any]:
 
 
 @moves("aten.split.Tensor", "aten.split.default")
-def split(x: Any, size: Any, axis: int = 0) -> list[Any]:
-    """Parts of equal length along an axis, the last perhaps shorter."""
+def split(x: Any, size: Any, axis: int = 0, *, parts: int = 0) -> list[Any]:
+    """Parts of equal length along an axis, the last perhaps shorter; ``parts`` is their number.
+
+    That is used for a symbolic length: a guard of the trace says that there are as many.
+    """
     if isinstance(size, Sequence):
         return split_with_sizes(x, size, axis)
-    length = whole(Array(x.axes[axis % x.ndim]), "a length that is split")
-    step = whole(size, "the length of a part")
-    return [sliced(x, axis, k, min(k + step, length)) for k in range(0, length, step)]
+    length, step = sized(Array(x.axes[axis % x.ndim])), sized(size)
+    if isinstance(length, int) and isinstance(step, int):
+        return [sliced(x, axis, k, min(k + step, length)) for k in range(0, length, step)]
+    if not notes().recognises or not parts:
+        raise Unread(f"parts of length {step!r} of an axis of length {length!r}")
+    last = length_of(as_array(length) - as_array(step) * (parts - 1))
+    return split_with_sizes(x, [step] * (parts - 1) + [last], axis)
 
 
 @moves("aten.split_with_sizes.default")
@@ -115,10 +132,24 @@ def split_with_sizes(x: Any, sizes: Sequence[Any], axis: int = 0) -> list[Any]:
 
 
 @moves("aten.chunk.default")
-def chunk(x: Any, count: int, axis: int = 0) -> list[Any]:
+def chunk(x: Any, count: int, axis: int = 0, *, parts: int = 0) -> list[Any]:
     """A number of parts along an axis, of equal length except perhaps the last."""
-    length = whole(Array(x.axes[axis % x.ndim]), "a length that is cut")
-    return split(x, -(-length // count), axis)
+    length = sized(Array(x.axes[axis % x.ndim]))
+    step = rounded_up(length, count)
+    return split(x, step, axis, parts=parts)
+
+
+@moves("aten.unfold.default")
+def unfolded(x: Any, axis: int, size: int, step: int) -> Any:
+    """All parts of one size along an axis, each a step after the one before, as a last axis."""
+    axis, length = axis % x.ndim, sized(Array(x.axes[axis % x.ndim]))
+    width, stride = whole(size, "the size of a part"), whole(step, "a step")
+    if not isinstance(length, int) and stride != 1:
+        raise Unread(f"parts at steps of {stride} in an axis of length {length!r}")
+    room = length_of(as_array(length) - width)  # a guard of the graph says that it is not negative
+    end = room if isinstance(room, Array) else room // stride * stride
+    each = [sliced(x, axis, k, length_of(as_array(end) + k + 1), stride) for k in range(width)]
+    return stack(each, -1)
 
 
 @by_parts("aten.flip.default")
@@ -145,8 +176,9 @@ def roll(x: Any, shifts: Sequence[int], axes: Sequence[int] = ()) -> Any:
     if not axes:
         raise Unread("roll of all entries")
     for shift, axis in zip(shifts, axes, strict=True):
-        length = as_array(x.axes[axis % x.ndim])
-        cut = length_of(length - shift) if shift > 0 else -shift
+        length, back = as_array(x.axes[axis % x.ndim]), length_of(-as_array(sized(shift)))
+        forward = always_less(ZERO, as_array(shift).term)
+        cut = length_of(length + back) if forward else back
         x = concatenated([sliced(x, axis, cut, None), sliced(x, axis, 0, cut)], axis)
     return x
 

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 
 import torch
 
+from attnproof.documents.verdict_line import Condition, Kind
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import Given, positive
 from attnproof.symbolic.namespace import astype
 from attnproof.symbolic.scalars import integer, is_truth, number_of
 from attnproof.symbolic.terms import Term
-from attnproof.verdict_line import Condition, Kind
 
 from ... import aten
 from ..angles import Angles
@@ -30,6 +30,9 @@ NARROW = (torch.int8, torch.uint8, torch.int16, torch.uint16)
 # Masks are often filled with numbers this low, or with the least number of a dtype.
 LOW = -1.0e4
 MAX_RADICAND = 1 << 13  # bound on a recognised radicand and on its denominator
+MAX_DIGITS, LONGEST_DECIMAL = 5, 10**13  # of a decimal that is read as written
+MAX_BASE, MAX_DIVISOR = 10**7, 256  # of a number p/q·log N that is recognised
+FULL_PRECISION = 2.0**-51
 
 
 class Unread(Exception):
@@ -56,7 +59,8 @@ class Notes:
     of a stored table at known places are read as entries of that table.  ``undefined``: for each
     comparison with the code, whether the term had NaN where the code gives a number, as where it
     divides by 0 for a query that sees no key.  ``states``: for the numbers that earlier calls left
-    in a table, which are others in each call, the name of that table.
+    in a table, which are others in each call, the name of that table.  ``quotients``: the sizes
+    that stand for ⌊a/b⌋, by a and b.
 
     For the present call, ``ends`` maps the end of each write that is as long as an input to the
     length of its axis, and ``unseen`` has the names in keys and values that no query sees.
@@ -80,6 +84,7 @@ class Notes:
     recognises: bool = False
     undefined: list[bool] = field(default_factory=list)
     states: dict[str, str] = field(default_factory=dict)
+    quotients: dict[tuple[Term, int], Term] = field(default_factory=dict)
     ends: dict[Term, Term] = field(default_factory=dict)
     unseen: set[str] = field(default_factory=set)
 
@@ -197,11 +202,16 @@ def is_plain(value: float | Fraction) -> bool:
 def _named(value: float) -> Array:
     """Return a recognised root, logarithm or multiple of π exactly; any other number symbolically.
 
-    Only if notes recognise numbers; the identification is then a condition of the result.
+    Only if notes recognise numbers; the identification is then a condition of the result.  A short
+    decimal is that decimal: its rounding to float64 is one like that of any operation.
     """
-    known = recognised(value) if notes().recognises else None
-    if known is None:
+    if not notes().recognises:
         return _any_number(value)
+    known = recognised(value)
+    if known is None:
+        decimal = Fraction(repr(value))
+        short = decimal.denominator < LONGEST_DECIMAL and len(str(decimal.numerator)) <= MAX_DIGITS
+        return as_array(decimal) if short else _any_number(value)
     text, made = known
     assume(f"{value!r} is {text}")
     return made
@@ -239,7 +249,59 @@ def recognised(value: float) -> tuple[str, Array] | None:
             top = f"{root}{square.numerator}" if square.numerator > 1 else "1"
             text = top if square.denominator == 1 else f"{top}/{root}{square.denominator}"
             return f"{sign}{text}", found if value > 0 else -found
+    return _logarithm(value)
+
+
+def _logarithm(value: float) -> tuple[str, Array] | None:
+    """Return p/q·log N, or that divided by log 2, for a small p/q and an N that is no power.
+
+    >>> _logarithm(-math.log(10000) / 8)[0], _logarithm(math.log2(500000))[0]
+    ('-1/2·log 10', 'log 500000/log 2')
+    """
+    sign = "-" if value < 0 else ""
+    for told, unit, made in (("", 1.0, as_array(1)), ("/log 2", math.log(2), 1 / _log_of(2))):
+        size = abs(value) * unit
+        for under in range(1, MAX_DIVISOR + 1):
+            if size * under > math.log(MAX_BASE):
+                break
+            number = round(math.exp(size * under))
+            if number > 2 and math.isclose(
+                size * under, math.log(number), rel_tol=FULL_PRECISION, abs_tol=0.0
+            ):
+                root, times = _root_and_exponent(number)
+                factor = Fraction(times, under)
+                text = f"log {root}" if factor == 1 else f"{factor}·log {root}"
+                found = as_array(xp.log(as_array(root)) * factor * made)
+                return f"{sign}{text}{told}", found if value > 0 else -found
     return None
+
+
+def _log_of(number: int) -> Array:
+    """Return log N as k·log m for N = mᵏ, so that logarithms of powers are one term."""
+    root, times = _root_and_exponent(number)
+    return as_array(xp.log(as_array(root)) * times)
+
+
+def _root_and_exponent(number: int) -> tuple[int, int]:
+    """Return the least m with N = mᵏ, and k.
+
+    >>> _root_and_exponent(10000), _root_and_exponent(500000), _root_and_exponent(2)
+    ((10, 4), (500000, 1), (2, 1))
+    """
+    for times in range(number.bit_length(), 1, -1):
+        root = round(number ** (1 / times))
+        if root**times == number:
+            return root, times
+    return number, 1
+
+
+def as_power(base: Array) -> tuple[Array, int]:
+    """Return m and k for a whole number mᵏ in one of two programs; other arrays as they are."""
+    known = number_of(base.term) if noting() and notes().recognises else None
+    if known is None or known.denominator != 1 or not 1 < known <= MAX_BASE:
+        return base, 1
+    root, times = _root_and_exponent(int(known))
+    return as_array(root), times
 
 
 def _rooted(number: Fraction, times: int) -> float:

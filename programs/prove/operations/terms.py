@@ -18,7 +18,18 @@ from attnproof.theorems.definitions.attention import softmax as row_softmax
 from .at_places import leading
 from .creation import offsets
 from .pieces import concatenated, each_repeated
-from .reading import Pair, Unread, assume, bound, constant, length_of, notes, numeric, whole
+from .reading import (
+    Pair,
+    Unread,
+    as_power,
+    assume,
+    bound,
+    constant,
+    length_of,
+    notes,
+    numeric,
+    whole,
+)
 from .reading import alike as of_one_kind
 
 # primitives that keep their names
@@ -86,8 +97,9 @@ def power(a: Any, b: Any) -> Array:
     """A root, or any power of a number whose form shows that it is positive."""
     if literal(b) in (0.5, -0.5):
         return as_array(numeric(a) ** literal(b))
+    base, times = as_power(numeric(a))  # 10000 ** x is 10 ** (4·x)
     try:
-        return as_array(numeric(a) ** numeric(b))
+        return as_array(base ** (numeric(b) * times if times > 1 else numeric(b)))
     except TypeError as error:
         raise Refused(f"a power: {error}") from None
 

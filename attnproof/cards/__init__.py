@@ -1,0 +1,1 @@
+"""Cards: each law of encodings decided for each encoding, recorded and printed."""

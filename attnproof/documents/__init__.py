@@ -1,0 +1,1 @@
+"""What every page and record consists of: parts of pages, evidence, and the line of a verdict."""

@@ -1,0 +1,363 @@
+"""Evidence: the parts of a record that say how a verdict is known.
+
+The models are strict and frozen, refuse unknown fields, and refuse NaN and infinity: an error that
+is not a number is the word ``"non-finite"``, so that it cannot be mistaken for an error that was
+never measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from fractions import Fraction
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
+
+from .document import Shown
+from .verdict_line import Condition
+
+Verdict = Literal["proved", "refuted", "ill-typed", "misread", "undecided", "internal error"]
+Status = Literal["held", "violated", "non-finite", "skipped"]
+Policy = Literal["deterministic", "probabilistic", "residual", "bitwise"]
+
+
+def _word(value: object, info: ValidationInfo) -> object:
+    """Return a number as it was found; one that is not finite becomes that word."""
+    if info.context is FOUND and isinstance(value, float) and not isfinite(value):
+        return "non-finite"
+    return value
+
+
+FOUND: Final = {"found": True}
+Number = Annotated[float | Literal["non-finite"], BeforeValidator(_word)]
+
+
+class Record(BaseModel):
+    """The base of every record."""
+
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True
+    )
+
+    @classmethod
+    def of(cls, found: object, **more: object) -> Self:
+        """Return the record of what was found; each field is read by name, or given in ``more``."""
+        if more:
+            there = (name for name in cls.model_fields if name not in more)
+            found = {name: getattr(found, name) for name in there if hasattr(found, name)} | more
+        return cls.model_validate(found, from_attributes=True, context=FOUND)
+
+    @classmethod
+    def read(cls, told: object) -> Self:
+        """Return the record from plain data, in which lists stand for tuples."""
+        return cls.model_validate(told, strict=False)
+
+
+class ShownRecord(Shown, Record):
+    """A record that displays itself, as Python returns it; its fields are those of the record."""
+
+    @classmethod
+    def showing(cls, record: Record) -> Self:
+        """Return the same record as an instance of this class, which has the same fields."""
+        fields = {name: getattr(record, name) for name in type(record).model_fields}
+        return cls.model_construct(record.model_fields_set, **fields)
+
+    def to_json(self) -> str:
+        """Return the record as JSON."""
+        return self.model_dump_json(indent=1) + "\n"
+
+
+def schema_text(kind: type[BaseModel]) -> str:
+    """Return the JSON schema of a record, as ``attnproof schema`` prints it."""
+    schema = kind.model_json_schema(mode="serialization")
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def write_json(record: BaseModel, file: Path) -> Path:
+    """Write the record as JSON; a reader sees the old file or the new one, never half of it."""
+    text = record.model_dump_json(indent=1) + "\n"
+    if file.exists() and not file.is_file():  # a pipe or a device must not be replaced
+        file.write_text(text, encoding="utf-8")
+        return file
+    partial = file.with_name(f".{file.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(file)
+    return file
+
+
+class Formula(Record):
+    """A formula twice: LaTeX for a page, one line of plain text for a terminal."""
+
+    latex: str
+    text: str
+
+
+class UseRecord(Record):
+    """A fact that a proof rests on: a law or an earlier conclusion, at the values used."""
+
+    formula: Formula
+    source: str = Field(description="The conclusion that it comes from; empty for a hypothesis.")
+
+
+class ProvedEvidence(Record):
+    """The kernel replayed every step, for all sizes."""
+
+    kind: Literal["proved"] = "proved"
+    says: str
+    instance: Formula | None = Field(
+        default=None, description="For an existence statement: the array that satisfies it."
+    )
+    uses: tuple[UseRecord, ...] = ()
+    steps: int = Field(ge=0)
+    rules: dict[str, int]
+    assumptions: tuple[str, ...]
+    readings: tuple[str, ...] = Field(
+        default=(),
+        description="Conditions under which its expressions have their usual meaning, phrases "
+        'that follow "if", '
+        "such as divisors that are not 0; part of the verdict.",
+    )
+    seconds: float = Field(ge=0)
+
+
+class WitnessRecord(Record):
+    """Small inputs for which a claim fails; every number is exact and written as text."""
+
+    sizes: dict[str, int]
+    values: dict[str, str]
+    text: str
+    place: tuple[int, ...]
+    left: str
+    right: str
+    gap: str = Field(description="A certified lower bound on |left - right|.")
+    certified_by: str
+
+
+class RefutedEvidence(Record):
+    """A witness with a certified gap."""
+
+    kind: Literal["refuted"] = "refuted"
+    says: str
+    witness: WitnessRecord
+    seconds: float = Field(ge=0)
+
+
+class IllTypedEvidence(Record):
+    """The shapes do not fit: what is written has no meaning, at any size."""
+
+    kind: Literal["ill-typed"] = "ill-typed"
+    says: str
+    error: str = Field(description="The two axes of different lengths that should be equal.")
+    seconds: float = Field(ge=0)
+
+
+class MisreadEvidence(Record):
+    """The code, run on numpy, differs from its term: nothing is known about either.
+
+    Numbers are text, as numpy prints them.
+    """
+
+    kind: Literal["misread"] = "misread"
+    says: str = Field(
+        description="The conclusion in which they differ; empty for a hypothesis too."
+    )
+    part: str = Field(description="The side, step or hypothesis.")
+    sizes: dict[str, int]
+    values: dict[str, str]
+    place: tuple[int, ...]
+    code: str = Field(description="The value of the code there.")
+    term: str = Field(description="The value of its term there.")
+    text: str = Field(description="The whole of it in one line.")
+    seconds: float = Field(ge=0)
+
+
+class PolicyRecord(Record):
+    """What one policy says about one measurement."""
+
+    policy: Policy
+    status: Status
+    ratio: Number | None = Field(
+        description="The largest ratio of error to bound, or of |z| to its limit; null if skipped."
+    )
+    told: str = Field(description="The entry or direction; if skipped, why it was not applied.")
+
+    @field_validator("ratio", mode="before")
+    @classmethod
+    def _applied(cls, value: object, info: ValidationInfo) -> object:
+        return None if info.data.get("status") == "skipped" else value
+
+
+class MeasuredEvidence(Record):
+    """One implementation, on one device and in one dtype, against the statement."""
+
+    kind: Literal["measured"] = "measured"
+    says: str
+    implementation: str
+    device: str
+    dtype: str
+    sizes: dict[str, int]
+    seed: int
+    sampled: str = Field(description="What was examined, in words.")
+    error: Number | None = Field(
+        description="The difference at the worst entry; null only if skipped."
+    )
+    tolerance: Number | None = Field(description="The rounding bound at that entry.")
+    worst: tuple[int, ...] = Field(
+        description="The entry with the largest ratio of error to tolerance."
+    )
+    seconds: float = Field(ge=0)
+    status: Status
+    reason: str
+    rounding: str = Field(
+        default="",
+        validation_alias=AliasChoices("rounding", "profile"),
+        description="The rounding model of the tolerance, in words.",
+    )
+    distribution: str = Field(
+        default="normal", description="The input distribution that decided the outcome."
+    )
+    distributions: tuple[str, ...] = Field(
+        default=("normal",), description="All input distributions that were tried."
+    )
+    policies: tuple[PolicyRecord, ...] = Field(
+        default=(),
+        validation_alias=AliasChoices("policies", "judged"),
+        description="The outcome of each policy; the measurement is violated if any policy is.",
+    )
+
+    @classmethod
+    def of(cls, found: object, **more: object) -> Self:
+        """Return the record of a measurement; one that was skipped has no error."""
+        one = super().of(found, **more)
+        nothing = {"error": None, "tolerance": None}
+        return one.model_copy(update=nothing) if one.status == "skipped" else one
+
+
+class ExactEvidence(Record):
+    """One conclusion, evaluated without rounding in a tower of finite fields.
+
+    It tests the algorithm and not the arithmetic: order, maxima and rounding have no meaning there.
+    """
+
+    kind: Literal["exact"] = "exact"
+    says: str
+    primes: tuple[int, ...] = Field(
+        description="The primes of the fields: each divides the next minus one. Empty only if "
+        "skipped."
+    )
+    sizes: dict[str, int]
+    seed: int
+    compared: int = Field(ge=0, description="Number of entries that were compared.")
+    undefined: int = Field(
+        ge=0, description="Number of entries left out because a denominator was 0."
+    )
+    worst: tuple[int, ...] = Field(default=(), description="The first entry that differs.")
+    status: Literal["held", "violated", "skipped"]
+    error: str = Field(
+        description="A bound on the probability that a false equation passes; empty if none is "
+        "known."
+    )
+    argument: str = Field(description="Why the bound holds, or why none is known.")
+    reason: str = Field(description="Why it was skipped.")
+    seconds: float = Field(ge=0)
+
+    @field_validator("error", mode="before")
+    @classmethod
+    def _bound(cls, value: object) -> object:
+        return f"≤ {float(value):.1e}" if isinstance(value, Fraction) else value or ""
+
+
+class SidesRecord(Record):
+    """One conclusion at small sizes: both sides as SymPy expressions."""
+
+    says: str
+    relation: str
+    left: Formula
+    right: Formula
+
+
+class DerivedEvidence(Record):
+    """What SymPy derived independently, from the code, at explicit sizes; no term is used."""
+
+    kind: Literal["derived"] = "derived"
+    says: str = ""
+    status: Literal["derived", "refused", "not derived"]
+    why: str = Field(description="Why it was not derived, or where it is known to fail.")
+    sizes: tuple[dict[str, int], ...] = Field(
+        description="The sizes at which every conclusion was derived, or at which one was refused."
+    )
+    cases: int = Field(
+        ge=0,
+        description="Number of choices of permutations, maps, masks, indices and natural numbers.",
+    )
+    all_cases: int = Field(ge=0, description="Number of such choices at these sizes.")
+    natural: bool = Field(description="Whether natural numbers were restricted to 0 to 3.")
+    sides: tuple[SidesRecord, ...] = Field(
+        default=(), description="The conclusions at the first sizes, if they are short."
+    )
+    seconds: float = Field(ge=0)
+
+
+class UndecidedEvidence(Record):
+    """Neither proved nor refuted, or not measured because something failed."""
+
+    kind: Literal["undecided"] = "undecided"
+    says: str
+    why: str
+    seconds: float = Field(ge=0)
+
+
+class InternalErrorEvidence(Record):
+    """Code of attnproof raised: nothing is known from there, and attnproof must be fixed."""
+
+    kind: Literal["internal error"] = "internal error"
+    says: str
+    why: str = Field(description="The side that stopped, the exception, and where it was raised.")
+    traceback: str
+    seconds: float = Field(ge=0)
+
+
+def limits(evidence: Iterable[Evidence], assumed: Iterable[Formula] = ()) -> tuple[Condition, ...]:
+    r"""Return the conditions of a proof: the hypotheses, then what each conclusion needs.
+
+    What all conclusions need appears once; what one needs, with its name.
+
+    >>> x = Formula(latex=r"x \ne 0", text="x ≠ 0")
+    >>> proof = ProvedEvidence(says="", steps=1, rules={}, assumptions=(), readings=("n ≥ m",),
+    ...     seconds=0.0)
+    >>> [one.text for one in limits([proof], [x])]
+    ['x ≠ 0', 'n ≥ m']
+    """
+    proofs = [e for e in evidence if isinstance(e, ProvedEvidence)]
+    found = [Condition(hypothesis.text) for hypothesis in assumed]
+    for proof in proofs:
+        for reading in proof.readings:
+            everywhere = all(reading in other.readings for other in proofs)
+            found.append(Condition(reading, of="" if everywhere else proof.says))
+    return tuple(dict.fromkeys(found))
+
+
+Evidence = Annotated[
+    ProvedEvidence
+    | RefutedEvidence
+    | IllTypedEvidence
+    | MisreadEvidence
+    | MeasuredEvidence
+    | ExactEvidence
+    | DerivedEvidence
+    | UndecidedEvidence
+    | InternalErrorEvidence,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,1 @@
+"""Runs of theorems and claims: found, checked by every method, recorded, stored and printed."""

@@ -1,0 +1,184 @@
+"""Operations in place: read as they stand where they alone have what they write into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.export import export
+from torch.nn.functional import dropout
+
+from attnproof.programs.prove import exporting
+from attnproof.programs.prove.exporting import read, traced
+from attnproof.programs.prove.in_place import written_as_new
+from attnproof.programs.prove.proving import prove
+from attnproof.programs.subjects import Layer
+
+Code = Callable[[Tensor], Tensor]
+HIDDEN = torch.ones(3, 4) > 0
+
+
+class Of(nn.Module):
+    def __init__(self, code: Code) -> None:
+        super().__init__()
+        self.code = [code]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.code[0](x)
+
+
+def kept(x: Tensor) -> Tensor:
+    """What was written into is read again, as it is then."""
+    y = 2 * x
+    z = y.add_(1)
+    return y * z
+
+
+def seen_before(x: Tensor) -> Tensor:
+    y = 2 * x
+    before = y[:, :2]
+    y.add_(1)
+    return before
+
+
+def part(x: Tensor) -> Tensor:
+    y = 2 * x
+    y[:, 0].mul_(3)
+    return y
+
+
+def given(x: Tensor) -> Tensor:
+    return x.clone().detach().add_(x) + x.add_(1)
+
+
+def given_back(x: Tensor) -> Tensor:
+    """In evaluation dropout gives its own input, which is written into."""
+    y = 2 * x
+    z = dropout(y, 0.5, training=False).add_(1)
+    return y * z
+
+
+def as_it_was(x: Tensor) -> Tensor:
+    """What is of this format already is not copied."""
+    y = 2 * x
+    z = y.to(torch.float32).mul_(3)
+    return y + z
+
+
+def in_order(x: Tensor) -> Tensor:
+    """What lies in order already is not copied, but is while it is traced from lengths of 1."""
+    y = 2 * x
+    z = y.contiguous().add_(1)
+    return y * z
+
+
+def viewed(x: Tensor) -> Tensor:
+    y = 2 * x
+    y.view(-1).add_(1)
+    return y
+
+
+def rounded(x: Tensor) -> Tensor:
+    """In half precision, where what is new would be of single precision."""
+    return x.half().mul_(x.cumsum(1)).float()
+
+
+def into_itself(x: Tensor) -> Tensor:
+    y = 2 * x
+    return y.transpose(0, 1).add_(1) + y.transpose(0, 1)
+
+
+@pytest.mark.parametrize("code", [seen_before, part, given_back, as_it_was, viewed, into_itself])
+def test_what_something_else_has_is_not_read_as_new(code: Code) -> None:
+    assert not written_as_new(export(Of(code), (torch.ones(3, 4),)).graph)
+
+
+def test_what_is_given_is_not_read_as_new() -> None:
+    graph = export(Of(lambda x: x.add_(1)), (torch.ones(3, 4),)).graph
+    assert not written_as_new(graph)
+
+
+def test_what_would_be_of_another_format_is_not_read_as_new() -> None:
+    graph = export(Of(rounded), (torch.ones(3, 4),)).graph
+    before = [str(node.target) for node in graph.nodes]
+    assert not written_as_new(graph)
+    assert "aten.mul_.Tensor" in before
+
+
+def filled(x: Tensor) -> Tensor:
+    mask = torch.zeros_like(x).masked_fill_(HIDDEN, float("-inf"))
+    return (x + 1).mul_(2).add_(mask)
+
+
+def scores(x: Tensor) -> Tensor:
+    y = x @ x.mT
+    y *= 0.5
+    y += 1
+    return y.softmax(-1) @ x
+
+
+@pytest.mark.parametrize("code", [filled, scores, kept])
+def test_what_nothing_else_has_is_read_as_new(code: Code) -> None:
+    program = export(Of(code), (torch.ones(3, 4),))
+    assert written_as_new(program.graph)
+    assert not [node for node in program.graph.nodes if str(node.target).endswith("_.Tensor")]
+    program.graph_module.recompile()
+    x = torch.randn(3, 4)
+    assert torch.equal(program.module()(x).nan_to_num(), code(x).nan_to_num())
+
+
+@pytest.mark.parametrize("code", [seen_before, part, as_it_was, in_order, viewed, into_itself])
+def test_what_is_taken_apart_gives_what_the_code_gives(code: Code) -> None:
+    x = torch.randn(3, 4)
+    found = read(traced(code, (x,), [(True, False)], from_one=True))
+    assert torch.equal(found.program.module()(x.clone()), code(x.clone()))
+
+
+class Attends(nn.Module):
+    """Attention whose scores are scaled and hidden in place."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x @ x.mT
+        y *= 0.5
+        return y.softmax(-1) @ x
+
+
+class OfEarlierRows(Attends):
+    """The scores that were scaled are added once more, to those of the first row alone."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x @ x.mT
+        first = y[:1]
+        y *= 1 + first.abs()
+        return y.softmax(-1) @ x
+
+
+def rows_apart(code: Any) -> str:
+    found = prove(Layer(name="l", call=code, embed=4), ("rows-of-batch-apart",)).findings
+    return found[0].verdict
+
+
+def test_rows_are_apart_where_scores_are_scaled_in_place() -> None:
+    assert rows_apart(Attends()) == "holds"
+
+
+def test_rows_that_hang_on_the_first_one_in_place_are_not_apart() -> None:
+    assert rows_apart(OfEarlierRows()) == "broken"
+
+
+@pytest.mark.parametrize("code", [nn.Linear(4, 4), Attends()])
+def test_code_that_asks_nothing_of_one_is_traced_once(
+    code: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count: list[Any] = []
+
+    def counted(*given: Any, **how: Any) -> Any:
+        count.append(given)
+        return export(*given, **how)
+
+    monkeypatch.setattr(exporting, "export", counted)
+    assert rows_apart(code) == "holds"
+    assert len(count) == 1
