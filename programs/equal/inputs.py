@@ -209,7 +209,7 @@ def lengths_tried(both: ProgramPair) -> list[dict[str, int]]:
     if {"H", "G"} <= set(letters):
         found += [{**base, "H": h, "G": g} for h, g in ((6, 2), (4, 4), (4, 1))]
     found += [{**base, c: n} for c in "HDE" for n in (2, 4, 6) if c in letters]
-    named = _source_lengths(both)
+    named = _lengths_near_numbers(both)
     if "H" in letters:
         few = {**base, **dict.fromkeys(tokens, 2)}
         found += [
@@ -245,8 +245,8 @@ def _wraps(calls: Sequence[Any]) -> list[int]:
     return [1 << INTEGER_BITS[name] for name in INTEGER_BITS if name in names_in(calls)]
 
 
-def _source_lengths(both: ProgramPair) -> list[int]:
-    """Return lengths named in the source of either program, and their neighbours."""
+def _lengths_near_numbers(both: ProgramPair) -> list[int]:
+    """Return the numbers in the source of either program, and their neighbours, as lengths."""
     named = dict.fromkeys(n + k for n in numbers_of(source_constants(both)) for k in (-1, 0, 1))
     return [n for n in named if 3 < n <= LONGEST_SOURCE_LENGTH][:MAX_SOURCE_LENGTHS]
 

@@ -283,14 +283,14 @@ def _value(a: Any, known: dict[Node, Any]) -> Any:
     return a
 
 
+ROUNDINGS = 2  # in a power: of the exponent and of the result
+
+
 def stored_base(numbers: Tensor) -> int | None:
     """Return N if a stored row is N^(−j/L) up to rounding in its format, and is no parameter."""
     if isinstance(numbers, nn.Parameter) or numbers.ndim != 1 or numbers.dtype not in FORMATS:
         return None
     return geometric_base(numbers.tolist(), ROUNDINGS * torch.finfo(numbers.dtype).eps)
-
-
-ROUNDINGS = 2  # in a power: of the exponent and of the result
 
 
 def array_of(value: Any) -> Array:
@@ -406,8 +406,8 @@ def _of_entries(operation: str, args: Sequence[Any]) -> Array | None:
 
 
 CHOICES = ("aten.where.self", "aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
-# Readings of conversions handle the change of dtype themselves.
 SPLITS = ("aten.split.Tensor", "aten.split.default", "aten.chunk.default")
+# Readings of conversions handle the change of dtype themselves.
 CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.device", "aten.to.dtype_layout")
 PLACES = (
     "aten.index.Tensor",
