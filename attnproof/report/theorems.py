@@ -202,11 +202,6 @@ def _index(shared: Shared, results: Results) -> str:
     )
 
 
-def render_theorems(results: Results) -> dict[str, str]:
-    """Return the page of each theorem, by the name of its file."""
-    return _theorems(_shared(results), results, {})
-
-
 def _theorems(
     shared: Shared, results: Results, growths: Mapping[str, Sequence[Plot]]
 ) -> dict[str, str]:
