@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from ..programs.prove import Traced
     from ..programs.subjects import Subject
-    from .beside import Beside
+    from .forking import Beside
     from .request import CodeRequest
 
 DECLARED_CAUSAL = "attention:causal=true"

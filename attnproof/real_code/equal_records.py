@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, Field
 
 from .. import __version__
 from ..documents.document import COLOURS, EMPTY, SIGNS, Line, plain_text, short
-from ..documents.evidence import Record
+from ..documents.evidence import Record, Traceback
 from ..documents.verdict_line import Condition, verdict_line
 from .records import Real, SeenRecord
 from .words import witness_lines
@@ -82,9 +82,7 @@ class EqualRecord(Record):
     seed: int
     seconds: float = Field(ge=0)
     again: str = Field(description="The command that reproduces it.")
-    traceback: str = Field(
-        default="", description="Traceback of an error of attnproof itself; otherwise empty."
-    )
+    traceback: Traceback = ""
 
 
 class MemberRecord(Record):

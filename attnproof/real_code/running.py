@@ -330,8 +330,8 @@ def _look(asked: CodeRequest, tell: Any) -> None:
     from ..programs.execution.running import CodeFault
     from ..programs.no_adapter import NoAdapter
     from ..programs.signatures.signature import SignatureError
-    from .beside import Beside, Tell, is_possible
     from .checking import adapted, look
+    from .forking import Beside, Tell, is_possible
     from .loading import CannotLoad, load
     from .targets import sources_loaded
 

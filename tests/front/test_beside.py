@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from attnproof.real_code.beside import Beside, is_possible
 from attnproof.real_code.collecting import Collected
+from attnproof.real_code.forking import Beside, is_possible
 from attnproof.real_code.records import CodeRecord
 from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.running import Child, Limits, Stopped, run

@@ -18,9 +18,8 @@ import pytest
 from attnproof import cli
 from attnproof.numeric.check import measure
 from attnproof.numeric.measurement import Judged, Measurement
-from attnproof.sweeping.engines import Engine
 from attnproof.sweeping.records import SweepRecord, sweep_summary
-from attnproof.sweeping.sweep import SweepRequest, planned, sweep
+from attnproof.sweeping.sweep import Engine, SweepRequest, planned, sweep
 from attnproof.sweeping.work import MAX_BATCH, Cell, Grid, Measure, Shared, batches, scaled
 from attnproof.symbolic.statement import Statement
 from attnproof.theorem_runs.catalogue import load_catalogue
