@@ -361,7 +361,7 @@ class _Look:
         for one in at_longer(self.code, names, self.draw, begin, method, exact):
             self.found(one)
         if method == "measured":
-            from .other_inputs import in_other_ways
+            from .every_call import in_other_ways
 
             left = [law for law in names if _is_run_alone(self.verdicts[law])]
             for one in in_other_ways(self.code, left, self.draw):
