@@ -197,12 +197,16 @@ ROWS, TOKENS = 2, 5
 NEAR = 0.05  # relative to the largest entry: another kernel rounds otherwise, in any format
 
 
-def in_other_ways(subject: Subject, laws: Collection[str], draw: Draw) -> Iterator[Finding]:
-    """Yield findings that laws hold unless a call is made in a way that gives other results."""
-    unlike = list(dict.fromkeys(_unlike(subject, draw))) if laws else []
+def ways_that_differ(subject: Subject, draw: Draw) -> tuple[str, ...]:
+    """Return the ways of calling in which the code gives other results for the same numbers."""
+    return tuple(dict.fromkeys(_unlike(subject, draw)))
+
+
+def holds_unless(ways: Sequence[str], laws: Collection[str], draw: Draw) -> Iterator[Finding]:
+    """Yield findings that laws hold unless a call is made in one of these ways; none for none."""
     told = tuple(
         Condition(f"no call is made {WAY_TEXTS[way]}, which gives other results", "where")
-        for way in unlike[:1]
+        for way in ways[:1]
     )
     why = "it holds for inputs that were given as most are"
     for law in laws if told else ():
@@ -210,7 +214,6 @@ def in_other_ways(subject: Subject, laws: Collection[str], draw: Draw) -> Iterat
 
 
 def _unlike(subject: Subject, draw: Draw) -> Iterator[str]:
-    """Yield the ways of calling in which the code gives other results for the same numbers."""
     with evaluating(subject):
         for call in ways_of(subject):
             given = call.make_inputs(draw, ROWS, TOKENS, 0)

@@ -201,7 +201,11 @@ def run(
             return None, "\n".join(said)
         first, collected.at = (stopped, collected.at), ("", "")
         further = replace(
-            collected.asked, methods=rest, known=collected.known, as_read=collected.as_read
+            collected.asked,
+            methods=rest,
+            known=collected.known,
+            lengthened=tuple(collected.lengthened),
+            as_read=collected.as_read,
         )
         child = Child(further, child.start)
 
