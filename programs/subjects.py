@@ -322,3 +322,8 @@ def formulas_of(subject: Subject) -> tuple[Formula, ...]:
     if isinstance(subject, Pair):
         return subject.formulas
     return tuple(f for law in laws_of(subject.kind) for f in law.formulas if f.kind == subject.kind)
+
+
+def provable(subject: Subject) -> tuple[Formula, ...]:
+    """Return the formulas of which a proof is tried: one weaker than its law does not prove it."""
+    return tuple(f for f in formulas_of(subject) if not f.unsaid and not f.floats)

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from ..programs.as_read import is_to_be_read
 from ..programs.declarations import declares, parse
 from ..programs.subject import adapted_as
+from ..programs.subjects import provable
 from .methods import Event, Methods, Tell
 from .request import settings_of
 
@@ -108,10 +109,8 @@ def look(
 
 def _without_proof(at: Methods, order: Sequence[str]) -> dict[str, Event]:
     """Examine the laws of which no proof is tried to the end; return how exact arithmetic ended."""
-    from ..programs.prove import covered
-
     done: dict[str, Event] = {}
-    at.later = covered(at.masked())
+    at.later = frozenset(formula.id for formula in provable(at.subject))
     if "exact" in order:
         done["exact"] = at.run("exact")
         if done["exact"]["why"]:

@@ -21,7 +21,7 @@ from attnproof.symbolic.scalars import number_of
 from attnproof.theorems.laws import Formula
 
 from ..finding import Finding
-from ..subjects import Pair, Rotary, Subject, formulas_of
+from ..subjects import Pair, Rotary, Subject, provable
 from .calls import Call, calls_of, symbolic
 from .comparison import result_changed, result_of
 from .exporting import Exported, Trace, in_order, read, traced
@@ -85,7 +85,7 @@ def prove(
     made = calls_of(subject)
     with _evaluated(made):
         start = perf_counter()
-        wanted = [f for f in _formulas(subject) if not laws or f.id in laws]
+        wanted = [f for f in provable(subject) if not laws or f.id in laws]
         parts = _parts(subject, made, wanted)
         parts = parts if part is None else parts[part : part + 1]
         first = {c.name: result_of(c.code, c.inputs) for own in parts for c in own}
@@ -120,21 +120,11 @@ def prove(
         )
 
 
-def covered(subject: Subject) -> frozenset[str]:
-    """Return the laws of which a proof is tried."""
-    return frozenset(f.id for f in _formulas(subject))
-
-
 def parts_of(subject: Subject, laws: Collection[str] = ()) -> int:
     """Return how many parts :func:`prove` can be split into, each of which traces its own calls."""
     with torch.random.fork_rng(devices=[]):  # calls have random inputs
         made = calls_of(subject)
-    return len(_parts(subject, made, [f for f in _formulas(subject) if not laws or f.id in laws]))
-
-
-def _formulas(subject: Subject) -> list[Formula]:
-    """Return the formulas of which a proof is tried; one weaker than its law does not prove it."""
-    return [f for f in formulas_of(subject) if not f.unsaid and not f.floats]
+    return len(_parts(subject, made, [f for f in provable(subject) if not laws or f.id in laws]))
 
 
 def _parts(subject: Subject, made: Sequence[Call], wanted: Sequence[Formula]) -> list[list[Call]]:
