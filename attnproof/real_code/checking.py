@@ -21,8 +21,10 @@ method      method, why (why it did not finish; empty if it did), seconds, trace
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..programs.as_read import is_to_be_read
@@ -129,21 +131,24 @@ def _lengthen(at: Methods) -> None:
 
 
 def _proving(at: Methods, prover: Callable[[Callable[[Tell], None]], Beside]) -> list[Beside]:
-    """Start the parts of a proof, each in a process beside this one."""
+    """Start the proof in processes beside this one, at most one for each processor."""
 
-    def prove(part: int, tell: Tell) -> None:
+    def prove(parts: Sequence[int], tell: Tell) -> None:
         at.report = tell
-        tell(at.run("traced", part=part))
+        tell(at.run("traced", parts=parts))
 
-    return [prover(partial(prove, part)) for part in range(at.parts_of(at.laws("traced")))]
+    every = range(at.parts_of(at.laws("traced")))
+    count = min(len(every), len(os.sched_getaffinity(0)))
+    ends = [k * len(every) // count for k in range(count + 1)]
+    return [prover(partial(prove, every[i:j])) for i, j in pairwise(ends)]
 
 
 def _proved(at: Methods, proving: Sequence[Beside]) -> Event:
-    """Pass on what the parts of a proof report, in turn, until one does not finish."""
+    """Pass on what the processes of a proof report, in turn, until one does not finish."""
     end: Event = {}
     seconds = 0.0
-    for part in proving:
-        for event in part.events():
+    for one in proving:
+        for event in one.events():
             if event["event"] == "method":
                 end = event
             else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
@@ -312,14 +312,14 @@ class Methods:
 
         return ways_that_differ(self.code, self.draw)
 
-    def traced(self, part: int | None = None) -> None:
-        """Prove laws of the graphs of operations, in parts that trace their own calls, or one part.
+    def traced(self, parts: Iterable[int] | None = None) -> None:
+        """Prove laws of the graphs of operations, in parts that trace their own calls, or in some.
 
         The first part reports the graph.
         """
         laws = self.laws("traced")
-        for one in range(self.parts_of(laws)) if part is None else (part,):
-            self.proved(laws, one)
+        for part in range(self.parts_of(laws)) if parts is None else parts:
+            self.proved(laws, part)
 
     def parts_of(self, laws: Sequence[str]) -> int:
         """Return how many parts the proof of these laws has, at least one."""
