@@ -170,7 +170,7 @@ def test_a_witness_is_as_small_on_a_slow_machine(clock: Clock) -> None:
 
     small = text()
     assert text(0) != small  # otherwise this would show nothing
-    clock.step = 0.1
+    clock.step = 0.02
     assert text() == small
 
 
