@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from itertools import count, product
 from typing import Any
@@ -53,6 +53,8 @@ from .calls import (
 )
 
 SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
+ELSEWHERE = "a call of the same length from another start"
+Call = tuple[Callable[..., Tensor] | None, Inputs]
 Earlier = Iterator[tuple[str, Callable[[int], Any]]]
 
 
@@ -68,7 +70,7 @@ def fresh_instance(subject: Subject, draw: Draw, **settings: Any) -> Subject | N
 
 def earlier_calls(
     subject: Subject, way: Way, draw: Draw, sizes: tuple[int, int]
-) -> Iterator[tuple[str, list[tuple[Callable[..., Tensor] | None, Inputs]]]]:
+) -> Iterator[tuple[str, list[Call]]]:
     """Yield what may have been called before, in words, and the calls.
 
     None stands for a call of the instance itself.
@@ -76,7 +78,7 @@ def earlier_calls(
     b, t = sizes
     short = _short(draw)
     yield "the same call", [(None, way.make_inputs(draw, b, t, 0))]
-    yield "a call of the same length from another start", [(None, way.make_inputs(draw, b, t, 9))]
+    yield ELSEWHERE, [(None, way.make_inputs(draw, b, t, 9))]
     yield "a longer call", [(None, way.make_inputs(draw, b, 2 * t + 3, 0))]
     yield "a longer call from another start", [(None, way.make_inputs(draw, b, 2 * t + 3, 5))]
     yield "a shorter call", [(None, way.make_inputs(draw, b, max(1, t // 2), 0))]
@@ -108,7 +110,7 @@ def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
     """Yield calls of one length that may leave a table to the next call of that length."""
     short = _short(draw)
     yield f"a call of the same length on data in {short.format}", partial(_called, way, short, 0)
-    yield "a call of the same length from another start", partial(_called, way, draw, 9)
+    yield ELSEWHERE, partial(_called, way, draw, 9)
     for told, other in _others(subject, draw):
         for own in ways_of(other):
             if own.attribute == way.attribute:
@@ -144,27 +146,20 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
         plain = (2, 4) if not isinstance(subject, Bias | Mask) else (3, 33 + draw.seed % 8)
         for way, small in product(ways_of(subject), _sizes(subject, (plain,))):
             target = way.make_inputs(draw, *small, 0)
-            made = fresh_instance(subject, draw)
-            first, dtype = run_recorded(way.on(made or subject), target, draw.dtype)
+            made = None if subject.as_before else fresh_instance(subject, draw)
+            with _as_before(subject):
+                first, dtype = run_recorded(way.on(made or subject), target, draw.dtype)
             coarse = draw.cast(dtype) if isinstance(subject, CAST) else draw
             bound = allowed_difference(subject, coarse, target, first)
-            for told, calls in earlier_calls(subject, way, draw, small):
-                actor = fresh_instance(subject, draw) or subject
-                did = 0
-                for kind, given in calls:
-                    call = way.on(actor) if kind is None else kind
-                    try:
-                        seeded_call(call, *given)
-                        did += 1
-                    except Exception:  # noqa: BLE001 (code may refuse a call)
-                        continue
-                try:
-                    again = seeded_call(way.on(actor), *target)
-                except Exception as error:  # noqa: BLE001 (any code may raise anything)
+            for told, calls, actor in _histories(subject, way, draw, small):
+                with _as_before(subject):
+                    did = _calls_made(way, actor, calls)
+                    again, error = _result_or_error(way.on(actor), target)
+                if again is None:
                     return broken(
                         f"after {told} a call raises an error that it did not raise before",
                         {"before": told, "call": way.attribute, "inputs": witness_inputs(target)},
-                        ("after it", in_a_line(error, 160)),
+                        ("after it", error),
                         ("of a fresh one", f"{tuple(first.shape)}"),
                         float("inf"),
                         bound,
@@ -188,7 +183,10 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                             "place": [int(i) for i in place] if place is not None else [],
                         },
                         (f"after {told}", here),
-                        ("of a fresh one" if made else "the first time", there),
+                        (
+                            "of a fresh one" if made or subject.as_before else "the first time",
+                            there,
+                        ),
                         float(off.max()),
                         bound,
                         B=small[0],
@@ -207,6 +205,43 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
         worst,
         bound,
     )
+
+
+def _as_before(subject: Subject) -> AbstractContextManager[None]:
+    return subject.as_before() if subject.as_before is not None else nullcontext()
+
+
+def _histories(
+    subject: Subject, way: Way, draw: Draw, sizes: tuple[int, int]
+) -> Iterator[tuple[str, list[Call], Subject]]:
+    """Yield what may have been called before, with the instance that is called.
+
+    It is a fresh one, unless this one can be set back to what it was before its first call: a
+    fresh one was called already when it was built.  Then a fresh one is called once.
+    """
+    for told, calls in earlier_calls(subject, way, draw, sizes):
+        if subject.as_before is not None:
+            yield told, calls, subject
+        if subject.as_before is None or told == ELSEWHERE:
+            yield told, calls, fresh_instance(subject, draw) or subject
+
+
+def _calls_made(way: Way, actor: Subject, calls: Sequence[Call]) -> int:
+    """Make earlier calls, and return how many of them the code did not refuse."""
+    did = 0
+    for call, given in calls:
+        with suppress(Exception):
+            seeded_call(call or way.on(actor), *given)
+            did += 1
+    return did
+
+
+def _result_or_error(call: Callable[..., Tensor], given: Inputs) -> tuple[Tensor | None, str]:
+    """Return the result of a call, or None and its error in a line."""
+    try:
+        return seeded_call(call, *given), ""
+    except Exception as error:  # noqa: BLE001 (any code may raise anything)
+        return None, in_a_line(error, 160)
 
 
 @probe("no-mutation", ALL_KINDS)
