@@ -525,46 +525,66 @@ def _repeats(output: Tensor, draw: Draw) -> float:
 
 @probe("training-returns", "layer attention")
 def training_returns(subject: Any, draw: Draw) -> Outcome:
-    """Check that training still drops at random after a call in evaluation."""
+    """Check that training drops at random after a call in evaluation, also if that comes first."""
     found: Outcome = not_asked("random numbers change no call in training: nothing is dropped")
     for one in _with_dropout(subject):
         if one.module is None:
             continue
-        call = _any_call(one, draw)
+        call, before, size = _any_call(one, draw), 0.0, CALLS[0]
         with arranged(one, draw.dtype, train=True), torch.random.fork_rng(devices=[]):
             torch.manual_seed(draw.seed)
-            if found.skipped:
-                set_dropout(one, DROPOUT)
-            one.module.train()
-            before, size = next(
-                ((far, size) for size in CALLS if (far := _varies(call, *size))), (0.0, CALLS[0])
-            )
-            if before == 0:
-                continue
-            one.module.eval()
-            call(*size)
-            one.module.train()
-            still = all(m.training for m in one.module.modules())
-            after = _varies(call, *size)
-        b, t = size
-        if after == 0 or not still:
-            calls = "calls in training, one in evaluation, calls in training"
-            seen = Counterexample(
-                {"B": b, "T": t, "seed": draw.seed, "calls": calls},
-                ("difference of two calls in training, after evaluation", after),
-                ("the same before", before),
-                before,
-                0.0,
-            )
-            return Outcome(
-                "after an evaluation nothing is dropped in training",
-                before,
-                0.0,
-                seen,
-                sizes={"B": b, "T": t},
-            )
-        found = holds("dropout is random again in training after an evaluation", B=b, T=t)
+            # the code was called in evaluation already when its call was guessed
+            for evaluated_first in (False, True) if one.as_before else (False,):
+                with _as_before(one):
+                    if found.skipped:
+                        set_dropout(one, DROPOUT)
+                    one.module.train()
+                    if not evaluated_first:
+                        before, size = next(
+                            ((far, size) for size in CALLS if (far := _varies(call, *size))),
+                            (0.0, CALLS[0]),
+                        )
+                        if before == 0 and not one.module.training:
+                            return _not_dropped(
+                                "a call in training, after which it is in evaluation mode",
+                                before,
+                                before,
+                                size,
+                                draw,
+                            )
+                        if before == 0:
+                            break
+                    one.module.eval()
+                    call(*size)
+                    one.module.train()
+                    still = all(m.training for m in one.module.modules())
+                    after = _varies(call, *size)
+                if after == 0 or not still:
+                    calls = "calls in training, " * (not evaluated_first)
+                    return _not_dropped(
+                        f"{calls}one in evaluation, calls in training", before, after, size, draw
+                    )
+        if before:
+            b, t = size
+            found = holds("dropout is random again in training after an evaluation", B=b, T=t)
     return found
+
+
+def _not_dropped(
+    calls: str, before: float, after: float, size: tuple[int, int], draw: Draw
+) -> Outcome:
+    b, t = size
+    seen = Counterexample(
+        {"B": b, "T": t, "seed": draw.seed, "calls": calls},
+        ("difference of two calls in training, after evaluation", after),
+        ("the same before", before),
+        before,
+        0.0,
+    )
+    why = "after an evaluation nothing is dropped in training"
+    if not before:
+        why = "a call in training puts it into evaluation mode, and nothing is dropped"
+    return Outcome(why, before, 0.0, seen, sizes={"B": b, "T": t})
 
 
 def _varies(call: Callable[[int, int], Tensor], b: int, t: int) -> float:

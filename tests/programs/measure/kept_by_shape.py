@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout
 
 KEPT: dict[Any, Tensor] = {}
 BOX = SimpleNamespace(scale=None)
@@ -158,7 +159,49 @@ class TableOfLength(Up):
         return TABLES[n]
 
 
+class Dropping(Up):
+    """Drops numbers in training."""
+
+    rate = 0.1
+
+    def forward(self, x: Tensor) -> Tensor:
+        return dropout(self.up(x), self.rate, self.training)
+
+
+class DropsUntilEvaluated(Dropping):
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            self.rate = 0.0
+        return super().forward(x)
+
+
+class NoInstanceDrops(Dropping):
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            NoInstanceDrops.rate = 0.0
+        return super().forward(x)
+
+
+class AsFirstCalled(Dropping):
+    chosen: str = ""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.chosen = self.chosen or ("drop" if self.training else "keep")
+        return super().forward(x) if self.chosen == "drop" else self.up(x)
+
+
+class EvaluatesItself(Dropping):
+    ready = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.ready:
+            self.ready = True
+            self.eval()
+        return super().forward(x)
+
+
 InClosure = closed()
+NOT_DROPPING = ("DropsUntilEvaluated", "NoInstanceDrops", "AsFirstCalled", "EvaluatesItself")
 WRONG = (
     "InFile",
     "InDefault",

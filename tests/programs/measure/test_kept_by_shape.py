@@ -45,6 +45,17 @@ def test_a_cache_of_what_its_key_says_is_left_alone(
     assert one.verdict == "holds"
 
 
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [*dict.fromkeys(kept_by_shape.NOT_DROPPING, "broken").items(), ("Dropping", "holds")],
+)
+def test_training_drops_though_the_first_call_was_in_evaluation(
+    name: str, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one,) = examine(adapted_as(built(name, monkeypatch)), [Draw()], ("training-returns",))
+    assert one.verdict == verdict
+
+
 def test_state_is_set_back_and_restored() -> None:
     kept: dict[Any, Tensor] = {}
 
