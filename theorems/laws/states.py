@@ -134,7 +134,7 @@ PULLED = (
 )
 FEW_ROWS = tuple(
     Inputs(lengths={"B": b, "A": a, "n": n, "r": n})
-    for b, a, n in ((1, 1, 1), (1, 1, 3), (2, 3, 4))
+    for b, a, n in ((1, 1, 1), (1, 1, 3), (4, 5, 4))
 )
 
 

@@ -38,6 +38,12 @@ def weighed(x: Tensor) -> Tensor:
     return (scores - scores.amax()).softmax(-1) @ x
 
 
+def hooked(x: Tensor) -> Tensor:
+    if x.requires_grad:
+        x.register_hook(lambda grad: grad + grad.roll(1, 0))  # type: ignore[no-untyped-call]
+    return 2 * x
+
+
 def attend(q: Tensor, k: Tensor, v: Tensor, _: Tensor | None = None) -> Tensor:
     return (q @ k.mT).softmax(-1) @ v
 
@@ -79,6 +85,10 @@ WRONG: dict[str, Callable[[], Subject]] = {
     "of the row before, if there is one": lambda: layer(
         lambda x: x + pulled(torch.cat((0 * x[:1], x[:-1])))
     ),
+    "of the mean of many rows": lambda: layer(
+        lambda x: x + pulled(x.mean(0, keepdim=True)) if x.shape[0] > 6 else x
+    ),
+    "by a hook": lambda: layer(hooked),
     "by its own backward": lambda: layer(Doubled.apply),
     "of values": lambda: attention(lambda q, k, v, m: attend(q, k, v, m) + pulled(v.mean())),
     "of rotated vectors": lambda: rotary(lambda x, p: rotate(x, p) + pulled(x.flip(0))),
