@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import is_
 from types import CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, TypeVar
 
@@ -106,7 +107,7 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, dict):
         return _same([*one], [*other]) and _same([*one.values()], [*other.values()])
     if isinstance(one, list):
-        return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+        return len(one) == len(other) and all(map(is_, one, other))
     return bool(one == other)
 
 
