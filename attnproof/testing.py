@@ -16,12 +16,13 @@ import inspect
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import __version__
 from .cards.records import CellRecord, TableRecord
 from .cards.registry import BUILT_IN
 from .cards.verdicts import decided
+from .encoding.base import Encoding
 from .encoding.conformance import (
     NotAnEncoding,
     require_encoding,
@@ -29,6 +30,7 @@ from .encoding.conformance import (
     require_read,
     require_shapes,
 )
+from .encoding.law import EncodingLaw
 from .laws import LAWS
 from .real_code.asserting import (
     CodeBreaksLaw,
@@ -48,10 +50,6 @@ from .real_code.asserting import (
 from .real_code.equal_records import NotEqual, assert_equal, check_equal
 from .symbolic.comparison import NotRun
 from .symbolic.gate import Misread
-
-if TYPE_CHECKING:
-    from .encoding.base import Encoding
-    from .encoding.law import EncodingLaw
 
 __all__ = [
     "CodeBreaksLaw",

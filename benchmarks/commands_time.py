@@ -19,8 +19,7 @@ from time import perf_counter
 from rich.table import Table
 
 from attnproof.numeric.measurement import Measurement
-from attnproof.sweeping.engines import Engine
-from attnproof.sweeping.sweep import SweepRequest, planned, sweep
+from attnproof.sweeping.sweep import Engine, SweepRequest, planned, sweep
 from attnproof.sweeping.work import Cell, Grid, Shared
 from attnproof.symbolic.statement import Statement
 from attnproof.theorem_runs.catalogue import load_catalogue

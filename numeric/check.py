@@ -170,7 +170,7 @@ class Measuring:
                 begun.append((at, made))
             else:
                 found[at, 0, 0] = made
-        further = _dtypes_of_distributions(wanted)
+        further = {dtype for dtype in wanted if dtype != torch.float64} or set(wanted)
         for (order, dtype), (at, task) in product(enumerate(wanted), begun):
             says, _, able = asked[at]
             task.forget_rows()
@@ -343,11 +343,6 @@ class Measuring:
                 return found_again
         reason = f"held in {REDRAWS} draws: no counterexample was drawn"
         return replace(found, status="skipped", reason=reason)
-
-
-def _dtypes_of_distributions(wanted: Sequence[torch.dtype]) -> set[torch.dtype]:
-    """The dtypes for the other distributions: all but float64, unless it is the only one."""
-    return {dtype for dtype in wanted if dtype != torch.float64} or set(wanted)
 
 
 def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measurement:

@@ -14,7 +14,7 @@ apply.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,11 +155,7 @@ class _Walk:
         if t.op == "where":
             return any(map(self._weights, t.args[1:]))
         parts = t.args if t.op == "mul" else (t,)
-        return any(_exponential(part, self.softmaxes) for part in parts)
-
-
-def _exponential(t: Term, softmaxes: Iterable[Term]) -> bool:
-    return t.op == "exp" and t.args[0] in softmaxes
+        return any(part.op == "exp" and part.args[0] in self.softmaxes for part in parts)
 
 
 def _beside(scores: Term, axis: int) -> Iterator[tuple[Term, int]]:

@@ -81,6 +81,13 @@ def _product(a: Tensor | None, b: Tensor | None, how: Any) -> Tensor | None:
     return None if a is None or b is None else how(a, b)
 
 
+def selects(matrix: Tensor, axis: int) -> bool:
+    """Whether no row (``axis`` -1) or column (-2) of a matrix has several nonzero entries."""
+    if int(matrix.select(-1 if axis == -2 else 0, 0).count_nonzero()) > 1:
+        return False
+    return int(matrix.count_nonzero(axis).max()) <= 1
+
+
 def selection(matrix: Tensor, axis: int) -> tuple[Tensor, Tensor] | None:
     """Return place and value of the only nonzero entry of each row (``axis`` -1) or column (-2).
 
@@ -89,9 +96,7 @@ def selection(matrix: Tensor, axis: int) -> tuple[Tensor, Tensor] | None:
     >>> selection(torch.tensor([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0]]), -1)
     (tensor([1, 0]), tensor([1., 2.]))
     """
-    if int(matrix.select(-1 if axis == -2 else 0, 0).count_nonzero()) > 1:
-        return None
-    if int(matrix.count_nonzero(axis).max()) > 1:
+    if not selects(matrix, axis):
         return None
     places = (matrix != 0).byte().argmax(axis)
     return places, matrix.gather(axis, places.unsqueeze(axis)).squeeze(axis)

@@ -22,6 +22,7 @@ from .loading.building import as_it_is_or_in_float32, code_of, in_float32, makes
 from .loading.constructors import placed
 from .loading.names import parameters
 from .loading.pretrained import class_for, is_config
+from .loading.shared_state import SharedState
 from .no_adapter import NoAdapter, advice_on, suggested_call
 from .signatures.signature import packed_as
 from .subjects import KINDS, Additive, Bias, Rotary, Subject
@@ -181,6 +182,7 @@ def _adapted(
     except Exception as error:
         told = f"it raised {in_a_line(error)}"
         raise NoAdapter(_name(thing, name), place_of(thing), {"building it": told}) from error
+    shared = SharedState.of(thing, code.call)
     called = can_be_called(code.call)
     if not called:
         forms = {one: forms[one] for one in _named(code) if one in BY_METHOD and one in forms}
@@ -194,7 +196,8 @@ def _adapted(
             f"--call 'x: B n E -> B n E; method NAME': it has {own or 'none'}"
         )
         raise NoAdapter(_name(thing, name), place_of(thing), {"building it": told})
-    return as_it_is_or_in_float32(code, lambda one: _first(one, kind, forms))
+    found = as_it_is_or_in_float32(code, lambda one: _first(one, kind, forms))
+    return shared.noted_in(found)
 
 
 def resolved(
@@ -226,7 +229,8 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
         if one not in forms:
             continue
         try:
-            subject = forms[one](code.again())  # a fresh copy for each trial
+            fresh = code.again()  # a fresh copy for each trial
+            subject = SharedState.of(fresh.call).noted_in(forms[one](fresh))
         except CodeFault:
             raise
         except DoesNotFit as error:
@@ -288,8 +292,10 @@ def on_token_ids(
 def _on_words(
     code: Code, kinds: list[str], forms: Mapping[str, Callable[[Code], Subject]]
 ) -> tuple[Subject | None, str]:
+    fresh = code.again()
+    shared = SharedState.of(fresh.call)
     try:
-        made, told, alone = on_vectors(code.again())
+        made, told, alone = on_vectors(fresh)
     except CodeFault:
         raise
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
@@ -297,13 +303,15 @@ def _on_words(
     why = ""
     for one in kinds:
         try:
-            subject = forms[one](made.again())
+            fresh = made.again()
+            subject = SharedState.of(fresh.call).noted_in(forms[one](fresh))
         except DoesNotFit as error:
             why = str(error)
             continue
         conditions = (*subject.conditions, *alone)
         told = "; ".join(filter(None, (told, code.converted)))
-        return replace(subject, adapted=told, line="", others=(), conditions=conditions), ""
+        subject = replace(subject, adapted=told, line="", others=(), conditions=conditions)
+        return shared.noted_in(subject), ""
     return None, why
 
 

@@ -28,8 +28,10 @@ def involves_gradients(law: str, kind: str) -> bool:
 
     >>> involves_gradients("causal", "layer"), involves_gradients("causal", "mask")
     (True, False)
+    >>> involves_gradients("rows-of-batch-apart", "rotary")
+    True
     """
-    return law == "causal" and kind != "mask"
+    return law in ("causal", "rows-of-batch-apart") and kind != "mask"
 
 
 @dataclass(frozen=True)

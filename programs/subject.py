@@ -31,6 +31,7 @@ from .declarations import Declared, sizes_declared
 from .execution.running import CodeFault
 from .loading.building import as_it_is_or_in_float32, code_of
 from .loading.program import Program
+from .loading.shared_state import SharedState
 from .no_adapter import BUILDING, NoAdapter
 from .signatures.grammar import parse
 from .signatures.signature import Signature, SignatureError
@@ -87,6 +88,7 @@ def subject_of(
     except DoesNotFit as error:
         named = name or getattr(thing, "__name__", type(thing).__name__)
         raise NoAdapter(named, place_of(thing), {BUILDING: str(error)}) from error
+    shared = SharedState.of(thing, made.call)
     code = as_described(made, signature)
     told = kind or kind_of(signature, code.name)
     if told not in KINDS:
@@ -95,7 +97,7 @@ def subject_of(
     if [role(one) for one in signature.arrays] == ["ids"]:
         whole, why = on_token_ids(code, kind or None, _FROM_GUESS)
         if whole is not None:
-            return whole
+            return shared.noted_in(whole)
         if not kind and _is_of_words(signature):
             raise SignatureError(
                 f"{code.name} is not a model of ids: {why or 'it has no embedding'}"
@@ -107,7 +109,14 @@ def subject_of(
             f"as in mask = None; got {beside}"
         )
     try:
-        return as_it_is_or_in_float32(code, lambda one: _FROM_SIGNATURE[told](one, signature))
+        return shared.noted_in(
+            as_it_is_or_in_float32(
+                code,
+                lambda one: SharedState.of(one.call).noted_in(
+                    _FROM_SIGNATURE[told](one, signature)
+                ),
+            )
+        )
     except (SignatureError, DoesNotFit, NoAdapter, CodeFault):
         raise
     except Exception as error:

@@ -12,6 +12,7 @@ features of a head, E features of a token.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -47,7 +48,8 @@ class Subject:
     ``beyond``: further numbers of tokens, if known, at which laws of a layer are checked.
     ``only_length``: the only number of tokens that it takes, 0 if it takes several.
     ``converted``: which of its numbers are float32 here and not in use, as a clause; ``stored``:
-    their formats in use.
+    their formats in use.  ``as_before``: a context in which all that the code keeps, in this
+    instance and beside it, as in a dictionary of its file, is as it was before the first call.
     """
 
     kind: ClassVar[str] = ""
@@ -68,6 +70,9 @@ class Subject:
     converted: str = ""
     stored: tuple[str, ...] = ()
     beyond: tuple[int, ...] | None = None
+    as_before: Callable[[], AbstractContextManager[None]] | None = field(
+        default=None, repr=False, compare=False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,3 +327,8 @@ def formulas_of(subject: Subject) -> tuple[Formula, ...]:
     if isinstance(subject, Pair):
         return subject.formulas
     return tuple(f for law in laws_of(subject.kind) for f in law.formulas if f.kind == subject.kind)
+
+
+def provable(subject: Subject) -> tuple[Formula, ...]:
+    """Return the formulas of which a proof is tried: one weaker than its law does not prove it."""
+    return tuple(f for f in formulas_of(subject) if not f.unsaid and not f.floats)

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from math import isnan
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from types import ModuleType
+from typing import Any, NoReturn, Self
 
 from .refusals import ArrayApiOnly, DType, dtype_of, hint, record_request, record_user_request
 from .scalars import (
@@ -36,9 +37,6 @@ from .scalars import (
 )
 from .signs import sign
 from .terms import Term, make
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 
 class AxisMismatch(TypeError):

@@ -25,6 +25,7 @@ from types import FrameType
 TORCH_FOLDER, SYMPY_FOLDER = (f"{os.sep}{name}{os.sep}" for name in ("torch", "sympy"))
 STEPS_PER_SECOND = 10_000  # search steps per second on one core of an ordinary computer
 MAX_SLOWDOWN = 4.0  # the largest factor by which a slow or shared machine may be slower
+SHRINKING = 200  # guesses for making a witness small; theorems, claims and cards need up to 91
 RETRY_SECONDS = 0.01  # seconds until an interruption that would be lost is tried again
 
 

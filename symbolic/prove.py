@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
-from .budget import Budget, OutOfTime, current_budget, within
+from .budget import SHRINKING, Budget, OutOfTime, current_budget, within
 from .claim import Claim, Law
 from .decision import ClaimDecision, Decision, Witness
 from .derivation import Derivation
@@ -104,15 +104,15 @@ BRIEF_SECONDS = 0.1  # seconds for a witness before a second way to a proof is t
 class Effort:
     """Limits of the searches for a proof and for a witness, in seconds of thread time.
 
-    ``limit`` is for a witness once no proof was found, ``shrink`` for making it small, ``prove``
-    for a proof.  With ``glance``, that many guesses at a witness are made before the proof, and
-    8 times as many once the proof has taken ``patience`` seconds.  ``whole`` bounds everything:
-    all conclusions with their proofs and witnesses.
+    ``limit`` is for a witness once no proof was found, ``prove`` for a proof; ``shrinking`` is the
+    number of guesses for making a witness small.  With ``glance``, that many guesses at a witness
+    are made before the proof, and 8 times as many once the proof has taken ``patience`` seconds.
+    ``whole`` bounds everything: all conclusions with their proofs and witnesses.
     """
 
     refuting: bool = True
     limit: float = 5.0
-    shrink: float = 1.0
+    shrinking: int = SHRINKING
     prove: float = inf
     glance: int = 0
     patience: float = 0.3
@@ -351,7 +351,7 @@ def _find_witness(
             statement.assume,
             statement.laws,
             limit_seconds=effort.limit,
-            shrink_seconds=effort.shrink,
+            shrinking=effort.shrinking,
             guesses=guesses,
         )
     except OutOfTime as late:

@@ -25,7 +25,7 @@ def range_message(one: Range) -> str:
     if one.number is NEVER:
         return f"{what}: it is not an integer by its form"
     parts = one.number.args if one.number.op == "add" else (one.number,)
-    less = [_opposite(p) for p in parts if _is_negative(p)]
+    less = [integer(mul(num(-1), p)) for p in parts if _is_negative(p)]
     more = [p for p in parts if not _is_negative(p)]
     left, right = integer(add(*more)), integer(add(*less))
     if always_less(one.number, num(0)):
@@ -59,10 +59,6 @@ def _bounds(t: Term) -> str:
 def _short(t: Term) -> str:
     shown = repr(t)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
-
-
-def _opposite(t: Term) -> Term:
-    return integer(mul(num(-1), t))
 
 
 def _is_negative(t: Term) -> bool:

@@ -24,13 +24,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import product
+from math import inf
 from random import Random
 from typing import Any
 
 import numpy as np
 
 from .admissible import Assumptions, certain, settle, with_bound_variables
-from .budget import Budget, OutOfTime, current_budget, within
+from .budget import SHRINKING, Budget, OutOfTime, current_budget, within
 from .candidates import POOL, Candidate, array_of, draw, outcomes, simpler
 from .certified_numbers import Balls
 from .claim import Claim, Law, equal, name_of
@@ -42,6 +43,7 @@ from .terms import Term, free, postorder
 from .witness_text import witness_of
 
 FARTHEST = 256  # the largest size that is tried if smaller ones are excluded
+LONGEST = 10.0  # seconds for making a witness small, which takes a hundredth of that
 
 
 def refute(
@@ -51,13 +53,14 @@ def refute(
     laws: tuple[Law, ...] = (),
     *,
     limit_seconds: float = 5.0,
-    shrink_seconds: float = 1.0,
+    shrinking: int = SHRINKING,
     guesses: int | None = None,
 ) -> Witness | None:
     """Return a certified witness against the claim, made small, or None if none was found in time.
 
     ``assume`` and ``laws`` are the hypotheses of the statement; a witness satisfies all of them.
-    ``shrink_seconds`` may be spent on making it small.  With ``guesses`` the search is brief: that
+    At most ``shrinking`` guesses are spent on making it small, a number and not a time so that the
+    witness is the same on a busy machine.  With ``guesses`` the search is brief: that
     many guesses at the first sizes at which the givens have values (usually all 1), and a third as
     many at the next.
 
@@ -75,7 +78,7 @@ def refute(
     found = search.first() if guesses is None else search.glance(guesses)
     if found is None:
         return None
-    search.time = Budget(shrink_seconds, current_budget())
+    search.time, search.left = Budget(LONGEST, current_budget()), shrinking
     small = search.smaller_values(search.smaller_sizes(found))
     for failure in (small, found):
         recomputed = search.recomputed(failure, limit_seconds)
@@ -118,7 +121,7 @@ class _Search:
     ) -> None:
         self.claim, self.givens, self.time = claim, givens, Budget(seconds, current_budget())
         self.assume, self.laws = assume, laws
-        self.random = Random(0)
+        self.random, self.left = Random(0), inf  # guesses that may still be made
         parts = [t for pair in assume for t in pair] + list(claim.sides)
         for law in laws:
             bound = {
@@ -138,12 +141,17 @@ class _Search:
         axes = {n for t in (*within, *parts) for n in (t, *t.shape)}
         self.spaces = sorted({str(n.data[0]) for n in axes if n.op == "space"})
 
+    @property
+    def over(self) -> bool:
+        """Whether the time is over, or all guesses are made."""
+        return self.left <= 0 or self.time.over
+
     def first(self) -> Failure | None:
         """Return the first failure, with more and more guesses at each choice of sizes."""
         for turn, tries in enumerate((3, 6, 12, 24, 48, 96, 192, 384)):
             for sizes in _size_vectors(self.least):
                 found = self.at({**sizes, **self.outcomes(sizes, turn)}, tries)
-                if found or self.time.over:
+                if found or self.over:
                     return found
         return None
 
@@ -155,7 +163,7 @@ class _Search:
             if draw(self.givens, sizes, self.random, 1) is None:
                 continue
             found = self.at(sizes, tries.pop(), spread=len(POOL) // 2)
-            if found or not tries or self.time.over:
+            if found or not tries or self.over:
                 return found
         return None
 
@@ -172,16 +180,17 @@ class _Search:
     def at(self, sizes: Mapping[str, int], tries: int, spread: int = 4) -> Failure | None:
         """Return a failure at these sizes among ``tries`` guesses, or None."""
         for k in range(tries):
-            if self.time.over:
+            if self.over:
                 return None
             guess = draw(self.givens, sizes, self.random, min(spread + k, len(POOL)))
             found = self.check(guess) if guess is not None else None
-            if found or guess is None or self.time.over:
+            if found or guess is None or self.over:
                 return found
         return None
 
     def check(self, guess: Candidate, precisions: tuple[int, ...] = PRECISIONS) -> Failure | None:
         """Return the certified failure at a guess changed to satisfy the assumed equations."""
+        self.left -= 1
         try:
             with within(self.time):
                 candidate = settle(guess, self.assume)
@@ -193,13 +202,13 @@ class _Search:
 
     def recomputed(self, failure: Failure, seconds: float) -> Failure | None:
         """Return the failure recomputed with more digits, within ``seconds``, or None."""
-        self.time = Budget(seconds, current_budget())
+        self.time, self.left = Budget(seconds, current_budget()), inf
         return self.check(failure.candidate, PRECISIONS[2:])
 
     def smaller_sizes(self, failure: Failure) -> Failure:
         """Return a failure at smaller sizes; each is lowered as long as a few guesses succeed."""
         lowered = True
-        while lowered and not self.time.over:
+        while lowered and not self.over:
             lowered = False
             for name, n in failure.candidate.sizes.items():
                 for low in range(1, n):
@@ -212,7 +221,7 @@ class _Search:
     def smaller_values(self, failure: Failure) -> Failure:
         """Return a failure with simpler values, replaced one at a time while it stays certified."""
         failure, lowered = self._with_equal_scalars(failure), True
-        while lowered and not self.time.over:
+        while lowered and not self.over:
             lowered = False
             for name, given in self.givens.items():
                 step = self._with_simpler_value(failure, name, given)
@@ -238,7 +247,7 @@ class _Search:
     def _with_simpler_value(self, failure: Failure, name: str, given: Given) -> Failure | None:
         candidate = failure.candidate
         for value in simpler(name, given, candidate.values[name], candidate.sizes):
-            if self.time.over:
+            if self.over:
                 return None
             found = self.check(candidate.with_value(name, value), PRECISIONS[:2])
             if found and _differ(found.candidate.values[name], candidate.values[name]):

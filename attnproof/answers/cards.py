@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
 
 from ..cards.page import card_page, table_page
 from ..cards.records import CellRecord, EncodingRecord, RequirementRecord, TableRecord
@@ -19,13 +20,9 @@ from ..cards.verdicts import LIMIT
 from ..documents.document import Shown
 from ..encoding.base import Encoding
 from ..encoding.conformance import require_shapes
+from ..encoding.law import EncodingLaw
 from ..errors import require_known
 from ..laws import LAWS
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from ..encoding.law import EncodingLaw
 
 Wanted = type[Encoding] | Encoding | Path | str
 

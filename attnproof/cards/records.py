@@ -12,6 +12,7 @@ from ..documents.evidence import (
     ProvedEvidence,
     Record,
     RefutedEvidence,
+    Traceback,
     UndecidedEvidence,
 )
 from ..documents.verdict_line import Condition, verdict_line
@@ -128,10 +129,7 @@ class BrokenEncoding(Record):
 
     name: str
     error: str
-    traceback: str = Field(
-        default="",
-        description="Traceback of an error of attnproof itself; empty if there was none.",
-    )
+    traceback: Traceback = ""
 
 
 class TableRecord(Record):

@@ -86,9 +86,9 @@ def _within(kind: type[Encoding], law: EncodingLaw, limit_seconds: float) -> Cel
     if isinstance(asked, Answer):
         return _answered(kind, law, asked, perf_counter() - start)
     witness = WITNESS * limit_seconds
-    effort = Effort(limit=witness, shrink=0.1, prove=PROOF * limit_seconds, glance=6)
-    proving = replace(effort, refuting=False, shrink=0, prove=witness)
-    brief = replace(proving, shrink=effort.shrink, prove=min(BRIEF, witness))
+    effort = Effort(limit=witness, prove=PROOF * limit_seconds, glance=6)
+    proving = replace(effort, refuting=False, shrinking=0, prove=witness)
+    brief = replace(proving, shrinking=effort.shrinking, prove=min(BRIEF, witness))
     first = settled(law, encoding, (), brief)
     if first.found.verdict == "proved" and not first.in_a_row:  # it may be false elsewhere
         return _cell(kind, law, first)
@@ -159,7 +159,7 @@ def settled(
 
     if not law.places_tokens(type(encoding)):
         return ask(effort)
-    proving = replace(effort, refuting=False, shrink=0)
+    proving = replace(effort, refuting=False, shrinking=0)
     anywhere = ask(proving)
     if anywhere.found.verdict == "proved":
         return anywhere

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -22,9 +23,6 @@ from .options import (
     completed,
     store_in,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SETTING = re.compile(r"[^\W\d][\w.]*=")
 

@@ -162,10 +162,9 @@ def _theorems(
     fresh: bool,
 ) -> int:
     """Measure theorems at these numbers of tokens: a sweep, reported by tokens."""
-    from ..sweeping.engines import Engine
     from ..sweeping.records import sweep_faults, sweep_summary
     from ..sweeping.scale import growth_table, growths
-    from ..sweeping.sweep import SweepRequest
+    from ..sweeping.sweep import Engine, SweepRequest
     from ..sweeping.work import Grid
     from .sweep import run_sweep
 

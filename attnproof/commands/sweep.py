@@ -28,9 +28,8 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..sweeping.engines import Engine
     from ..sweeping.records import SweepRecord
-    from ..sweeping.sweep import SweepRequest
+    from ..sweeping.sweep import Engine, SweepRequest
     from ..theorem_runs.catalogue import Catalogue
 
 MAX_CELLS = 1_000_000  # cells; more is a mistake in the command
@@ -181,7 +180,7 @@ def _distributions(asked: list[str]) -> tuple[str, ...]:
 
 
 def _engine(name: EngineChoice, jobs: int, address: str, *, gpus: bool) -> Engine:
-    from ..sweeping.engines import Engine
+    from ..sweeping.sweep import Engine
 
     if name is EngineChoice.ray:
         try:

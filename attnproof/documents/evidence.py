@@ -41,6 +41,9 @@ def _word(value: object, info: ValidationInfo) -> object:
 
 FOUND: Final = {"found": True}
 Number = Annotated[float | Literal["non-finite"], BeforeValidator(_word)]
+Traceback = Annotated[
+    str, Field(description="Traceback of an error of attnproof itself; empty if there was none.")
+]
 
 
 class Record(BaseModel):

@@ -219,10 +219,6 @@ class YarnByIndex(Yarn):
         return xp.clip((self.last - b) / self.ramp, 0, 1)
 
 
-def _decay(count: int, gamma: float = 0.4) -> Any:
-    return (np.arange(count) / count + gamma) / (1 + gamma)
-
-
 class Xpos(Rope):
     """Pair b rotates by p ω_b; a query is scaled by ζ_b^p and a key by ζ_b^{−p}.
 
@@ -236,7 +232,7 @@ class Xpos(Rope):
         "torchscale, XPOS: scale_base = 512",
     )
     given = {**Rope.given, "rates": real(B, says="the rates λ = ln ζ")}
-    defaults = {**Rope.defaults, "rates": np.log(_decay(32)) / 512}
+    defaults = {**Rope.defaults, "rates": np.log((np.arange(32) / 32 + 0.4) / 1.4) / 512}
 
     def scale(self, p: Any) -> Any:
         """Return exp(p λ_b) for both channels of pair b: (..) -> (.., 2B)."""

@@ -195,7 +195,6 @@ def _witness(law: EncodingLaw, kind: type[Encoding], hooks: Hooks) -> str:
             (*asked.assume, *own),
             (*asked.laws, *least),
             limit_seconds=LIMIT / 4,
-            shrink_seconds=0.1,
         )
         if found is not None and hooks.allows(found.sizes):
             return found.text

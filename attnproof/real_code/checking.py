@@ -14,51 +14,30 @@ card        why (why there is no card; empty if there is one), laws (one or more
 identity    kind, sentence, parts, answers, numbers, remarks
 printed     lines, first (what the code printed; sent last by a separate process)
 files       files (what the code loaded, with digests; sent by a separate process)
+lengthened  laws (which were examined at more tokens)
 method      method, why (why it did not finish; empty if it did), seconds, traceback
 ==========  ====================================================================
 """
 
 from __future__ import annotations
 
-import logging
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+import os
+from collections.abc import Callable, Sequence
 from functools import partial
-from time import perf_counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from ..documents.verdict_line import Condition
-from ..numeric.devices import chosen
-from ..programs.as_read import is_to_be_read, mask_as_read, with_mask, with_mask_of
-from ..programs.call_forms.choices import checked_under_choices, choices
-from ..programs.calls.supplied_inputs import mask_prefix, why_inconclusive
+from ..programs.as_read import is_to_be_read
 from ..programs.declarations import declares, parse
-from ..programs.execution.calling import restored_settings
-from ..programs.execution.draw import Draw
-from ..programs.execution.running import CodeFault, fault_in, limited
-from ..programs.finding import Finding
 from ..programs.subject import adapted_as
-from ..theorems.laws import laws_of
-from ..theorems.laws.masks import CAUSAL
-from .records import FindingRecord, IdentityRecord
-from .request import DTYPES, IN_A_ROW, raised, settings_of
+from ..programs.subjects import provable
+from .methods import Event, Methods, Tell
+from .request import settings_of
 
 if TYPE_CHECKING:
-    from attnproof.symbolic.faults import Fault
-
-    from ..programs.prove import Traced
     from ..programs.subjects import Subject
-    from .beside import Beside
+    from .forking import Beside
     from .request import CodeRequest
-
-DECLARED_CAUSAL = "attention:causal=true"
-PROOF = 1 / 6  # share of a law's limit for its proof; runs and witnesses need time as well
-Event = dict[str, Any]
-Tell = Callable[[Event], None]
 
 
 def adapted(thing: Any, asked: CodeRequest, name: str, file: str, tell: Tell) -> Subject:
@@ -103,347 +82,78 @@ def look(
     """Examine the code by the methods asked for; ``thing`` is the object that was adapted.
 
     ``seconds``: processor time that a law may take if no other process ends it, 0 for no limit;
-    ``prover``: how to prove in a process beside this one, which runs the other methods meanwhile;
+    ``prover``: how to prove in processes beside this one, which runs the other methods meanwhile;
     ``how``: what the caller in Python said about the code.
+
+    Laws of which no proof is tried are examined to the end before the proofs are waited for.
     """
-    at = _Look(subject, asked, tell, thing, how, seconds, read=asked.as_read)
-    for law, method, verdict in asked.known:
-        at.verdicts.setdefault(law, set()).add((method, verdict))
-    whole = {"identity": seconds, "traced": seconds * len(laws_of(subject.kind)), "longer": seconds}
     order, reads = asked.methods, is_to_be_read(subject, asked.laws)
     if "identity" in order and reads:
         order = ("identity", *(method for method in order if method != "identity"))
-    known: set[tuple[str, str]] = set().union(*at.verdicts.values())
-    ran = next(
-        (one for one in ("measured", "exact") if one in order or (one, "holds") in known), ""
-    )
-    methods: dict[str, Callable[[], None]] = {
-        "measured": at.measured,
-        "identity": at.identity,
-        "exact": at.exact,
-        "traced": at.traced,
-        "longer": partial(at.longer, ran),
-    }
-
-    def run(method: str) -> None:
-        start, why, fault = perf_counter(), "", None
-        at.in_a_row = 0
-        try:
-            with _quiet(), restored_settings(), limited(whole.get(method, 0.0)):
-                at.code = with_mask(subject, at.read * reads)
-                methods[method]()
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
-            why, fault = at.why(error)
-            why = why.removeprefix("the code ") if fault is None else why
-        if method == "longer" and not why:
-            return
-        at.tell(
-            {
-                "event": "method",
-                "method": ran if method == "longer" else method,
-                "why": why,
-                "seconds": perf_counter() - start,
-                "traceback": fault.traceback if fault is not None else "",
-            }
-        )
-
-    def prove(tell: Tell) -> None:
-        at.report = tell
-        run("traced")
-
-    before = order[: order.index("traced")] if "traced" in order and prover is not None else ()
+    at = Methods(subject, asked, tell, thing, how, seconds, reads)
+    before = order[: order.index("traced")] if "traced" in order else ()
     # What reads the mask with which the code is proved comes before the fork.
     beside = [method for method in before if not (method == "identity" and reads)]
-    proving: Beside | None = None
-    for method in (*order, *["longer"] * bool(ran)):
+    proving: list[Beside] = []
+    done: dict[str, Event] = {}
+    for method in order:
         if prover is not None and method in beside[:1]:
-            proving = prover(prove)
-        if method == "traced" and proving is not None:
-            for event in proving.events():
+            proving = _proving(at, prover)
+        if method == "traced" and not asked.known:
+            done = _without_proof(at, order)
+        if method not in done or not done[method]["why"]:
+            end = _proved(at, proving) if method == "traced" and proving else at.run(method)
+            spent = done[method]["seconds"] if method in done else 0.0
+            at.tell({**end, "seconds": end["seconds"] + spent})
+    if at.ran:
+        _lengthen(at)
+
+
+def _without_proof(at: Methods, order: Sequence[str]) -> dict[str, Event]:
+    """Examine the laws of which no proof is tried to the end; return how exact arithmetic ended."""
+    done: dict[str, Event] = {}
+    at.later = frozenset(formula.id for formula in provable(at.subject))
+    if "exact" in order:
+        done["exact"] = at.run("exact")
+        if done["exact"]["why"]:
+            at.tell(done["exact"])
+    if at.ran:
+        _lengthen(at)
+    at.later = frozenset()
+    return done
+
+
+def _lengthen(at: Methods) -> None:
+    """Examine laws at more tokens; only a failure is reported."""
+    end = at.run("longer")
+    if end["why"]:
+        at.tell(end)
+
+
+def _proving(at: Methods, prover: Callable[[Callable[[Tell], None]], Beside]) -> list[Beside]:
+    """Start the proof in processes beside this one, at most one for each processor."""
+
+    def prove(parts: Sequence[int], tell: Tell) -> None:
+        at.report = tell
+        tell(at.run("traced", parts=parts))
+
+    every = range(at.parts_of(at.laws("traced")))
+    count = min(len(every), len(os.sched_getaffinity(0)))
+    ends = [k * len(every) // count for k in range(count + 1)]
+    return [prover(partial(prove, every[i:j])) for i, j in pairwise(ends)]
+
+
+def _proved(at: Methods, proving: Sequence[Beside]) -> Event:
+    """Pass on what the processes of a proof report, in turn, until one does not finish."""
+    end: Event = {}
+    seconds = 0.0
+    for one in proving:
+        for event in one.events():
+            if event["event"] == "method":
+                end = event
+            else:
                 at.pass_on(event)
-        else:
-            run(method)
-
-
-@dataclass
-class _Look:
-    """One examination of code: the request, the listener, and the verdicts on each law so far.
-
-    ``code``: the subject as the current method gets it, with the mask that was ``read``.  A method
-    is given up if ``IN_A_ROW`` laws in a row do not finish, as in a separate process.
-    """
-
-    subject: Subject
-    asked: CodeRequest
-    report: Tell
-    thing: Any
-    how: Mapping[str, Any]
-    seconds: float
-    read: str
-    verdicts: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-    in_a_row: int = 0
-    code: Subject = field(init=False)
-
-    def tell(self, event: Event) -> None:
-        """Report an event.
-
-        If the code was supplied with an input, its findings say so.  If a broken law may depend on
-        that input, it is undecided.
-        """
-        if event["event"] == "found":
-            finding = event["finding"]
-            law = finding["law"]
-            if finding["verdict"] != "not asked":
-                given = mask_prefix(self.subject, law)
-                if finding["verdict"] == "broken" and (why := why_inconclusive(self.subject, law)):
-                    given = f"{why}: "
-                    finding = {**finding, "verdict": "undecided", "witness": None}
-                finding = {**finding, "why": f"{given}{finding['why']}"}
-                event = {**event, "finding": finding}
-        self.pass_on(event)
-
-    def pass_on(self, event: Event) -> None:
-        """Report an event as it is, and keep the verdict if it is a finding."""
-        if event["event"] == "found":
-            told = event["finding"]
-            self.verdicts.setdefault(told["law"], set()).add((told["method"], told["verdict"]))
-        self.report(event)
-
-    def begins(self, method: str, law: str = "", **more: str) -> None:
-        """Report that a method begins, with one law or with all."""
-        self.tell({"event": "begins", "method": method, "law": law, **more})
-
-    def found(self, one: Finding) -> None:
-        """Report a finding; one that holds says what was converted."""
-        if self.subject.converted and one.method != "traced" and one.verdict == "holds":
-            where = Condition(self.subject.converted, "where")
-            one = replace(one, assuming=(*one.assuming, where))
-        told = FindingRecord.of(one).model_dump(mode="json")
-        self.tell({"event": "found", "finding": told})
-
-    def why(self, error: BaseException) -> tuple[str, Fault | None]:
-        """Return why a law or a method did not finish, and the fault if it is attnproof's own."""
-        if isinstance(error, CodeFault):
-            return f"it had not ended after {self.seconds:g} s", None
-        fault = fault_in(self.subject, error)
-        return (raised(error) if fault is None else fault.message), fault
-
-    def called(self, line: str) -> Subject:
-        """Return the same code, adapted to another call."""
-        return adapted_as(
-            self.thing,
-            line,
-            kind=self.subject.kind,
-            name=self.subject.name,
-            declared=parse(self.asked.declared) if self.asked.declared else None,
-            **{"settings": settings_of(self.asked.settings), **self.how},
-        )
-
-    @property
-    def draw(self) -> Draw:
-        """The source of inputs, in the first dtype that was asked for."""
-        dtype = getattr(torch, self.asked.dtypes[0])
-        return Draw(self.asked.seed, dtype, str(chosen(self.asked.device)))
-
-    def laws(self, method: str) -> tuple[str, ...]:
-        """Return the laws of this kind of code that this method has not examined yet.
-
-        If a previous process examined some, the others are sorted from cheap to expensive.
-        """
-        from ..programs.measure.inputs import input_size
-
-        known = {law for law, by, _ in self.asked.known if by == method}
-        laws = [
-            law
-            for law in laws_of(self.code.kind)
-            if law.id not in known and (not self.asked.laws or law.id in self.asked.laws)
-        ]
-        if known:
-            laws.sort(key=lambda law: input_size(law, self.code))
-        return tuple(law.id for law in laws)
-
-    def measured(self) -> None:
-        """Run the probes, law by law; a law is undecided if its code leaves by sys.exit.
-
-        Code that was converted to float32 is run in the formats of its weights as well, in which it
-        may take other branches.
-        """
-        from ..programs.measure.base import CAST, FINITE
-        from ..programs.measure.examine import examine
-        from ..programs.measure.inputs import lengths_past_constants
-
-        asked = self.asked
-        if isinstance(self.code, CAST):  # its source is searched once for all laws
-            self.code = replace(self.code, beyond=lengths_past_constants(self.code))
-        formats = (*asked.dtypes, *(one for one in self.subject.stored if one in DTYPES))
-        draws = {name: self.draw.cast(getattr(torch, name)) for name in formats}
-        if asked.laws and FINITE not in asked.laws and not asked.known:
-            # reported first if it is broken, even though it was not asked for
-            with restored_settings():
-                unasked = examine(self.code, draws.values(), (FINITE,))
-            for one in unasked:
-                if one.verdict == "broken":
-                    self.found(one)
-        for law in self.laws("measured"):
-            for name, draw in draws.items():
-                find = partial(examine, draws=(draw,), laws=(law,))
-                self.law(law, "measured", name, draw.device, find)
-
-    def exact(self) -> None:
-        """Run the same code on numbers of a finite field, law by law, unless the law is proved."""
-        from ..programs.exact import exact
-
-        seed = self.asked.seed
-        for law in self.laws("exact"):
-            known = self.verdicts.get(law, set())
-            if ("traced", "holds") in known and {verdict for _, verdict in known} == {"holds"}:
-                why = "it is proved of the same code, and holds where it was measured"
-                self.found(Finding(law, "exact", "not asked", why, seed=seed))
-                continue
-            find = partial(exact, laws=(law,), seed=seed, named=law in self.asked.laws)
-            self.law(law, "exact", "residues", "cpu", find)
-
-    def law(
-        self,
-        law: str,
-        method: str,
-        dtype: str,
-        device: str,
-        find: Callable[[Subject], tuple[Finding, ...]],
-    ) -> None:
-        """Examine one law by one method, also under alternative calls.  Raises ``CodeFault``."""
-        self.begins(method, law)
-        start, code = perf_counter(), self.code
-        if law == CAUSAL.id and law in self.asked.laws and not self.read:
-            code = with_mask(code, DECLARED_CAUSAL)  # who asks for it by name expects it
-        others = None if self.thing is None or self.asked.call else self.called
-
-        def alike(other: Subject) -> tuple[Finding, ...]:
-            return find(with_mask_of(code, other))
-
-        try:
-            # state that the code sets in one law must not reach the next
-            with restored_settings(), limited(self.seconds):
-                found = checked_under_choices(find(code), alike, choices(code, others))
-            self.in_a_row = 0
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
-            why, fault = self.why(error)
-            self.in_a_row += isinstance(error, CodeFault)
-            found = (
-                Finding(
-                    law,
-                    method,
-                    "undecided" if fault is None else "internal error",
-                    why,
-                    seed=self.asked.seed,
-                    dtype=dtype,
-                    device=device,
-                    seconds=perf_counter() - start,
-                    traceback=fault.traceback if fault is not None else "",
-                ),
-            )
-        for one in found:
-            self.found(one)
-        if self.in_a_row == IN_A_ROW:
-            raise CodeFault
-
-    def longer(self, method: str) -> None:
-        """Examine laws that hold without a proof at other lengths that the code compares with.
-
-        ``method``: "measured" if the code may be run in floating point; otherwise the comparisons
-        are only reported as conditions.
-        """
-        from .longer_inputs import at_longer
-
-        names = [law for law, known in self.verdicts.items() if _is_run_alone(known)]
-        begin = partial(self.begins, method, does="being run of more")
-        exact = [law for law in names if ("exact", "holds") in self.verdicts[law]]
-        for one in at_longer(self.code, names, self.draw, begin, method, exact):
-            self.found(one)
-        if method == "measured":
-            from .other_inputs import in_other_ways
-
-            left = [law for law in names if _is_run_alone(self.verdicts[law])]
-            for one in in_other_ways(self.code, left, self.draw):
-                self.found(one)
-
-    def traced(self) -> None:
-        """Prove laws of the graph of operations, which is traced once for all laws."""
-        from ..programs.prove import prove
-
-        self.begins("traced")
-        told: list[Finding] = []
-
-        def heard(one: Finding) -> None:
-            told.append(one)
-            self.found(one)
-
-        begin, seconds = partial(self.begins, "traced"), PROOF * self.asked.limit
-        traced = prove(self.code, self.laws("traced"), heard, begin=begin, seconds=seconds)
-        for one in traced.findings:
-            if one not in told:
-                self.found(one)
-        self.tell(
-            {
-                "event": "traced",
-                "operations": int(traced.operations),
-                "why": str(traced.why),
-                "guards": [str(guard) for guard in traced.guards],
-                "unread": [str(name) for name in traced.unread],
-            }
-        )
-        if self.asked.card:
-            self.card(traced)
-
-    def card(self, traced: Traced) -> None:
-        """Check the laws of encodings on the graph."""
-        self.begins("traced", does="being checked for its card")
-        if traced.hooks is None:
-            why = traced.why or "its graph does not represent it at all lengths"
-            if self.code.kind != "rotary":
-                why = f"it is {self.code.kind} code; only rotary code has a card"
-            self.tell({"event": "card", "why": why, "laws": []})
-            return
-        from .card import card_of
-
-        for law in card_of(traced.hooks):
-            self.tell({"event": "card", "why": "", "laws": [law]})
-
-    def identity(self) -> None:
-        """Identify the code, and remark on what is unusual given what it says of itself."""
-        from ..programs.identify import identify
-        from ..programs.identify.remarks import remarks_on
-
-        self.begins("identity")
-        found = identify(self.code, self.draw)
-        remarks = [asdict(one) for one in remarks_on(self.code, found, self.thing)]
-        told = IdentityRecord.of(found)
-        if found.traceback:
-            told = told.model_copy(update={"why": found.parts[0].evidence})
-        self.tell({"event": "identity", **told.model_dump(mode="json"), "remarks": remarks})
-        self.read = mask_as_read(self.code.kind, found.parts)
-
-
-def _is_run_alone(known: set[tuple[str, str]]) -> bool:
-    """Whether a law holds where it was run, is broken nowhere, and has no proof."""
-    methods = {method for method, verdict in known if verdict == "holds"}
-    return bool(methods) and "traced" not in methods and "broken" not in {v for _, v in known}
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence warnings of the code, and what torch writes about its graphs.
-
-    pytest listens to torch's logger of traces too, and would show it with every failure.
-    """
-    traces = logging.getLogger("torch.__trace")
-    others = [one for one in traces.handlers if not type(one).__module__.startswith("torch.")]
-    for one in others:
-        traces.removeHandler(one)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for one in others:
-            traces.addHandler(one)
+        seconds += end["seconds"]
+        if end["why"]:
+            break
+    return {**end, "seconds": seconds}

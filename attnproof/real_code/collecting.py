@@ -236,6 +236,7 @@ class Collected:
         self.cut: dict[tuple[str, str], str] = {}  # (method, law): why it did not finish
         self.does = "starting"
         self.printed, self.first_printed = 0, ""
+        self.lengthened: list[str] = []
         self.files: dict[str, str] = {}
         self.ended = False
 
@@ -254,7 +255,7 @@ class Collected:
             case "found":
                 self.findings.append(FindingRecord.read(told["finding"]))
             case "traced":
-                self.traced = TracedRecord.read(told)
+                self.traced = self._also(TracedRecord.read(told))
             case "card":
                 before = self.card.laws if self.card is not None else ()
                 laws = (*before, *map(CardLawRecord.read, told["laws"]))
@@ -267,6 +268,8 @@ class Collected:
                     f"{law}: {why}" for (at, law), why in self.cut.items() if at == told["method"]
                 ]
                 self.methods.append(MethodRecord(**{**told, "why": told["why"] or "; ".join(own)}))
+            case "lengthened":
+                self.lengthened += told["laws"]
             case "files":
                 self.files |= told["files"]
             case "printed":
@@ -278,6 +281,13 @@ class Collected:
                 self.ended = True
             case other:
                 raise KeyError(other)
+
+    def _also(self, traced: TracedRecord) -> TracedRecord:
+        """Return what is known of the graph; a further part adds why calls were not read."""
+        if self.traced is None:
+            return traced
+        reasons = [why for one in (self.traced, traced) if one.why for why in one.why.split("; ")]
+        return self.traced.model_copy(update={"why": "; ".join(dict.fromkeys(reasons))})
 
     @property
     def laws(self) -> tuple[CodeLaw, ...]:

@@ -14,8 +14,9 @@ from pydantic import AwareDatetime, Field
 
 from .. import __version__
 from ..documents.document import COLOURS, EMPTY, SIGNS, Line, plain_text, short
-from ..documents.evidence import Record
+from ..documents.evidence import Record, Traceback
 from ..documents.verdict_line import Condition, verdict_line
+from ..symbolic.faults import Fault
 from .records import Real, SeenRecord
 from .words import witness_lines
 
@@ -82,9 +83,7 @@ class EqualRecord(Record):
     seed: int
     seconds: float = Field(ge=0)
     again: str = Field(description="The command that reproduces it.")
-    traceback: str = Field(
-        default="", description="Traceback of an error of attnproof itself; otherwise empty."
-    )
+    traceback: Traceback = ""
 
 
 class MemberRecord(Record):
@@ -111,6 +110,9 @@ class ApartRecord(Record):
     why: str
     counterexample: SeenRecord | None = None
     parted: PartedRecord | None = None
+    traceback: str = Field(
+        default="", description="Traceback of an error of attnproof itself; otherwise empty."
+    )
 
 
 class ClassesRecord(Record):
@@ -144,7 +146,15 @@ def classes_record(found: Classes, seconds: float) -> ClassesRecord:
     )
 
 
-def _apart(first: Operand, second: Operand, found: Verdict | str) -> ApartRecord:
+def _apart(first: Operand, second: Operand, found: Verdict | str | Fault) -> ApartRecord:
+    if isinstance(found, Fault):
+        return ApartRecord(
+            first=first.name,
+            second=second.name,
+            verdict="internal error",
+            why=found.message,
+            traceback=found.traceback,
+        )
     if isinstance(found, str):
         return ApartRecord(
             first=first.name, second=second.name, verdict="not comparable", why=found

@@ -93,15 +93,16 @@ def at_longer(
     begin: Callable[[str], None],
     method: str = "measured",
     exact: Collection[str] = (),
+    known: Places | None = None,
 ) -> Iterator[Finding]:
     """Yield findings at more tokens on laws that hold for few; none if no length is compared.
 
     ``begin`` is called with each law that is run.  With a ``method`` other than "measured" none is
     run, and the findings state what the code compares.  ``exact``: laws that hold over finite
-    fields; their findings state below which of the code's numbers they were run.
+    fields; their findings state below which of the code's numbers they were run.  ``known``: what
+    :func:`lengths_of` returned.
     """
-    with restored_settings():  # state that the code sets in these runs must not reach others
-        known = lengths_of(subject)
+    known = lengths_of(subject) if known is None else known
     formulas = {law.id: law.formulas for law in laws_of(subject.kind)}
     stored = [*_irregular(subject)]
     left, beside = MAX_WORK, set[str]()
@@ -139,6 +140,11 @@ def at_longer(
             if assuming:
                 why = "it holds at lengths at which the comparisons in the code have these outcomes"
                 yield Finding(law, method, "holds", why, dtype=draw.format, assuming=(*assuming,))
+
+
+def affords_all(subject: Subject, laws: Collection[str], known: Places) -> bool:
+    """Whether all these laws can be run at all lengths, so that their order does not matter."""
+    return sum(_cost(subject, law, one.at) for law in laws for one in known.longer) <= MAX_WORK
 
 
 def _longer(found: Finding, longer: Longer) -> Finding:
@@ -204,6 +210,11 @@ def _tables_alike(subject: Subject) -> bool:
 
 def lengths_of(subject: Subject) -> Places:
     """Return where comparisons turn out differently, what no run could reach, and the numbers."""
+    with restored_settings():  # state that the code sets in these runs must not reach others
+        return _lengths_of(subject)
+
+
+def _lengths_of(subject: Subject) -> Places:
     call = call_of(subject)
     if call is None:
         return Places()

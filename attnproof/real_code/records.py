@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BeforeValidator, Field, JsonValue, model_validator
 
 from .. import __version__
-from ..documents.evidence import Number, Record
+from ..documents.evidence import Number, Record, Traceback
 from ..documents.verdict_line import Condition
 from .request import number, plain
 
@@ -66,9 +66,7 @@ class FindingRecord(Record):
     sizes: dict[str, int]
     assuming: tuple[Condition, ...] = Field(description="Conditions of the verdict.")
     seconds: float = Field(ge=0)
-    traceback: str = Field(
-        default="", description="Traceback of an error of attnproof itself; otherwise empty."
-    )
+    traceback: Traceback = ""
 
 
 class LawOfCodeRecord(Record):
@@ -117,9 +115,7 @@ class IdentityRecord(Record):
     answers: tuple[str, ...]
     numbers: dict[str, tuple[Real, ...]]
     why: str = Field("", description="The error of attnproof itself; otherwise empty.")
-    traceback: str = Field(
-        default="", description="Traceback of an error of attnproof itself; otherwise empty."
-    )
+    traceback: Traceback = ""
 
 
 class RemarkRecord(Record):
@@ -158,9 +154,7 @@ class CardLawRecord(Record):
     why: str = Field(description="How the verdict is known, or a certified counterexample.")
     assuming: tuple[Condition, ...]
     seconds: float = Field(ge=0)
-    traceback: str = Field(
-        default="", description="Traceback of an error of attnproof itself; otherwise empty."
-    )
+    traceback: Traceback = ""
 
 
 class CardRecord(Record):
@@ -176,9 +170,7 @@ class MethodRecord(Record):
     method: Method
     why: str
     seconds: float = Field(ge=0)
-    traceback: str = Field(
-        default="", description="Traceback of an error of attnproof itself; otherwise empty."
-    )
+    traceback: Traceback = ""
 
 
 class CodeRecord(Record):
@@ -204,9 +196,7 @@ class CodeRecord(Record):
     card: CardRecord | None = Field(default=None, description="None if not requested.")
     methods: tuple[MethodRecord, ...]
     why: str = Field(description="Why the code cannot be run; empty if it can.")
-    traceback: str = Field(
-        default="", description="Traceback of an error of attnproof itself; otherwise empty."
-    )
+    traceback: Traceback = ""
     stopped: str = Field(description="Where it was stopped, in a paragraph; empty if it completed.")
     unfinished: tuple[str, ...] = Field(description="Laws that were not reached.")
     said: str = Field(description="The end of what the code printed.")

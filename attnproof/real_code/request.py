@@ -125,8 +125,8 @@ class CodeRequest:
     letters, if it was given.  ``strict``: undecided laws do not pass.  ``settings``: arguments of
     its constructor, such as ``hidden_size=64``.  ``card``: also check the laws of encodings on its
     graph.  ``known``: law, method and verdict of each finding of a previous process; no method
-    examines a law twice.  ``as_read``: the mask that the previous process read, in the notation of
-    a declaration.
+    examines a law twice.  ``lengthened``: laws that it examined at more tokens.  ``as_read``: the
+    mask that it read, in the notation of a declaration.
 
     >>> CodeRequest(target="rope.py::rotate", kind="rotary", seed=3).again("norm")
     'attnproof check rope.py::rotate --as rotary --law norm --seed 3'
@@ -146,6 +146,7 @@ class CodeRequest:
     settings: tuple[str, ...] = ()
     card: bool = False
     known: tuple[tuple[str, str, str], ...] = ()
+    lengthened: tuple[str, ...] = ()
     as_read: str = ""
 
     def again(self, law: str, dtype: str = "") -> str:
@@ -182,7 +183,8 @@ class CodeRequest:
     def read(cls, text: str) -> CodeRequest:
         """Return the request that :meth:`text` wrote."""
         told = json.loads(text)
-        lists = {name: tuple(told[name]) for name in ("laws", "dtypes", "methods", "settings")}
+        names = ("laws", "dtypes", "methods", "settings", "lengthened")
+        lists = {name: tuple(told[name]) for name in names}
         known = tuple((law, method, verdict) for law, method, verdict in told["known"])
         return cls(**{**told, **lists, "known": known})
 

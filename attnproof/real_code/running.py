@@ -201,7 +201,11 @@ def run(
             return None, "\n".join(said)
         first, collected.at = (stopped, collected.at), ("", "")
         further = replace(
-            collected.asked, methods=rest, known=collected.known, as_read=collected.as_read
+            collected.asked,
+            methods=rest,
+            known=collected.known,
+            lengthened=tuple(collected.lengthened),
+            as_read=collected.as_read,
         )
         child = Child(further, child.start)
 
@@ -330,8 +334,8 @@ def _look(asked: CodeRequest, tell: Any) -> None:
     from ..programs.execution.running import CodeFault
     from ..programs.no_adapter import NoAdapter
     from ..programs.signatures.signature import SignatureError
-    from .beside import Beside, Tell, is_possible
     from .checking import adapted, look
+    from .forking import Beside, Tell, is_possible
     from .loading import CannotLoad, load
     from .targets import sources_loaded
 

@@ -24,7 +24,7 @@ from ..theorem_runs.records import (
 )
 from ..theorem_runs.terminal import compared
 from . import view
-from .documents import MENDS, Page, document_pages, ledger
+from .documents import MENDS, document_pages, ledger
 from .drawing import Tile, drawn_tile, tiles, uses_drawn
 from .page import (
     DEFINITIONS,
@@ -202,11 +202,6 @@ def _index(shared: Shared, results: Results) -> str:
     )
 
 
-def render_theorems(results: Results) -> dict[str, str]:
-    """Return the page of each theorem, by the name of its file."""
-    return _theorems(_shared(results), results, {})
-
-
 def _theorems(
     shared: Shared, results: Results, growths: Mapping[str, Sequence[Plot]]
 ) -> dict[str, str]:
@@ -272,15 +267,14 @@ def render_all(
     shared = _shared(results, encodings, far)
     return {
         **({GROWTHS: render_growths(far, led=True)} if far else {}),
-        **{document_file(p.document.id): _document(shared, p) for p in document_pages(results)},
+        **{
+            document_file(p.document.id): rendered("document.html.j2", "", **shared, page=p)
+            for p in document_pages(results)
+        },
         **_theorems(shared, results, plots_of(far)),
         DEFINITIONS: _definitions(shared, results),
         "index.html": _index(shared, results),
     }
-
-
-def _document(shared: Shared, page: Page) -> str:
-    return rendered("document.html.j2", "", **shared, page=page)
 
 
 def write_report(

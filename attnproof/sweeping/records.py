@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic import AwareDatetime, Field
 
 from ..documents.document import Line, Part, bar, headed, short, tally, when
-from ..documents.evidence import MeasuredEvidence, Number, Record
+from ..documents.evidence import MeasuredEvidence, Number, Record, Traceback
 from ..theorem_runs.records import Machine
 
 if TYPE_CHECKING:
@@ -51,10 +51,7 @@ class CellRecord(Record):
         "some conclusion held and none was violated."
     )
     reason: str = Field(description="Why it was skipped or lost; otherwise empty.")
-    traceback: str = Field(
-        default="",
-        description="Traceback of an error of attnproof itself; empty if there was none.",
-    )
+    traceback: Traceback = ""
     ratio: Number | None = Field(
         description="The largest ratio of error to bound, or of |z| to its limit; null if there "
         "is none."
@@ -77,10 +74,7 @@ class UnusableRecord(Record):
     control: bool
     why: str
     broken: bool = Field(description="Whether cells were expected for it.")
-    traceback: str = Field(
-        default="",
-        description="Traceback of an error of attnproof itself; empty if there was none.",
-    )
+    traceback: Traceback = ""
 
 
 class SweepRecord(Record):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from .. import __version__
 from ..documents.evidence import (
@@ -23,6 +23,7 @@ from ..documents.evidence import (
 )
 from ..errors import broken_by
 from ..symbolic.array import AxisMismatch
+from ..symbolic.decision import Decision
 from ..symbolic.faults import fault_of
 from ..symbolic.statement import Statement, Theorem
 from . import translate
@@ -38,9 +39,6 @@ from .records import (
     ProofRecord,
     TheoremRecord,
 )
-
-if TYPE_CHECKING:
-    from ..symbolic.decision import Decision
 
 LIMIT = 60.0  # seconds of the thread for a statement: all conclusions, proofs and witnesses
 Scale = Literal["small", "default", "large"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from ..documents.evidence import Formula
 from ..symbolic.array import Array
@@ -11,11 +10,9 @@ from ..symbolic.definition import DEFINITIONS, Definition
 from ..symbolic.givens import Given
 from ..symbolic.latex import latex, unfolded_latex
 from ..symbolic.plain import plain
+from ..symbolic.statement import Statement
 from ..symbolic.terms import Term, instantiate, make, postorder
 from .records import DefinitionRecord
-
-if TYPE_CHECKING:
-    from ..symbolic.statement import Statement
 
 
 def definitions(statements: Iterable[Statement]) -> tuple[DefinitionRecord, ...]:

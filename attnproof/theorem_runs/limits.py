@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -129,3 +130,15 @@ def keep_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_MMAP_MAX, 0)
         mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def keep_worker() -> None:
+    """Let joblib keep this worker when it grows, as it does by design.
+
+    Where psutil is installed, joblib otherwise ends a worker that has grown by 300 MB, which it
+    takes for a leak: terms and freed memory are retained on purpose, and the next worker has to
+    import, and prove or draw, everything again.
+    """
+    from joblib.externals.loky import process_executor
+
+    process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize  # noqa: SLF001 (there is no public setting)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from ..documents.document import WIDTH, bar, bullets, filled, formula, section, sign
 from ..documents.evidence import (
@@ -18,7 +17,9 @@ from ..documents.evidence import (
 )
 from ..documents.verdict_line import Condition, verdict_line
 from ..errors import FAULT, broken_by, exit_code
-from .checking import check
+from ..symbolic.decision import Decision
+from .catalogue import Broken, Catalogue, Source
+from .checking import Options, check
 from .claims import name_of
 from .evidence_words import (
     derivation,
@@ -28,6 +29,7 @@ from .evidence_words import (
     place_of,
     side_lines,
 )
+from .ledger import Ledger
 from .records import (
     BrokenFile,
     ClaimRecord,
@@ -41,16 +43,8 @@ from .records import (
     StepRecord,
     TheoremRecord,
 )
-from .runner import run
+from .runner import Outcome, run
 from .translate import steps
-
-if TYPE_CHECKING:
-    from ..symbolic.decision import Decision
-    from .catalogue import Broken, Catalogue, Source
-    from .checking import Options
-    from .ledger import Ledger
-    from .runner import Outcome
-
 
 ELSEWHERE = (
     "Where a condition of the verdict fails, 1/0 is taken as 0; nothing useful is said there."

@@ -14,7 +14,7 @@ from typing import Final, Literal, Self
 
 from pydantic import AwareDatetime, Field
 
-from ..documents.evidence import Evidence, Formula, Record, Verdict, limits
+from ..documents.evidence import Evidence, Formula, Record, Traceback, Verdict, limits
 from ..documents.verdict_line import Condition
 from .ledger import ClaimVerdict, Document, Kind, Mends, Origin, Role
 
@@ -48,10 +48,7 @@ class DemonstrationRecord(Record):
         description="Whether each printed row agrees, or differs where that is expected."
     )
     why: tuple[str, ...] = Field(description="What contradicts it, one line each.")
-    traceback: str = Field(
-        default="",
-        description="Traceback of an error of attnproof itself; empty if there was none.",
-    )
+    traceback: Traceback = ""
     seconds: float = Field(ge=0)
     stored: AwareDatetime | None = Field(
         default=None,
@@ -253,10 +250,7 @@ class BrokenFile(Record):
 
     file: str
     error: str
-    traceback: str = Field(
-        default="",
-        description="Traceback of an error of attnproof itself; empty if there was none.",
-    )
+    traceback: Traceback = ""
 
 
 def processor() -> str:

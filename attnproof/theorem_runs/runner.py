@@ -20,6 +20,7 @@ from .claims import decide_claims, with_known_conclusions
 from .definitions_used import definitions
 from .demonstrations import demonstrate
 from .ledger import Ledger
+from .limits import keep_memory, keep_worker
 from .records import BrokenFile, DemonstrationRecord, Machine, OptionsRecord, Results, TheoremRecord
 
 if TYPE_CHECKING:
@@ -53,14 +54,13 @@ def _in_worker(
     source: Source, proved: TheoremRecord | None, options: Options, writer: Writer | None
 ) -> tuple[TheoremRecord | BrokenFile, list[str]]:
     """Check one theorem in a worker process, which imports the file itself; return messages too."""
+    keep_worker()
     try:
         entry = Entry(source, source.load())
     except (Exception, SystemExit) as error:  # noqa: BLE001
         return BrokenFile(file=source.label, **broken_by(error, source.path)), []
     if options.numeric:
         import torch
-
-        from .limits import keep_memory
 
         torch.set_num_threads(1)
         keep_memory()
@@ -99,6 +99,7 @@ def workers_loading(jobs: int) -> Iterator[None]:
 
 def _load() -> None:
     """Import what every proof needs."""
+    keep_worker()
     for part in ("symbolic.prove", "symbolic.refute", "symbolic.expressions.deriving"):
         import_module(f"attnproof.{part}")
 

@@ -267,7 +267,7 @@ def _links(decided: ClaimDecision, kernel: int) -> Iterator[LinkRecord]:
     for place, link in enumerate(links):
         opens, reason = _part(claim, place, link)
         record = _link(decided.says, link, opens, reason, kernel)
-        if ordered and place == len(links) - 1 and _zero(link.right):
+        if ordered and place == len(links) - 1 and link.right is ZERO:
             yield record.model_copy(update={"relation": claim.compared})
         elif opens == BUT:
             yield record.model_copy(update=_not_zero(record))
@@ -324,10 +324,6 @@ def _not_zero(link: LinkRecord) -> dict[str, object]:
     head, layers, tail = link.right.latex.partition(r" \quad \text{with }")
     told = Formula(latex=rf"{head} \ne 0{layers}{tail}", text=f"{link.right.text} ≠ 0")
     return {"right": told, "reason": "in a form that shows it is not 0"}
-
-
-def _zero(term: Term) -> bool:
-    return term is ZERO
 
 
 def _meeting(link: LinkProof, place: tuple[Term, ...], value: Term) -> MeetingRecord:

@@ -180,7 +180,7 @@ def _orders_of_kernel(
             summed = summed_by(kernel, 1, 0, dtype, device)
             yield _digits_only(f"{ATTENTION} {name}, digits", summed, dtype, device)
     if torch.finfo(dtype).bits > 16:
-        of = partial(_weights_of, kernel, device)
+        of = partial(weight_of, kernel, 1, device=device)
         yield softmax_record(
             f"{ATTENTION} {name}, {WEIGHTS}", of, dtype, device, SOFTMAX_LENGTHS[:3]
         )
@@ -210,10 +210,6 @@ def _digits_only(
         nearest=nearest,
         sampled="digits alone: no sum of n terms has more than n roundings",
     )
-
-
-def _weights_of(kernel: Kernel, device: torch.device, leaf: int) -> Summed:
-    return weight_of(kernel, 1, leaf, device)
 
 
 def _torch_softmax(leaf: int) -> Summed:

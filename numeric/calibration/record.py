@@ -80,10 +80,6 @@ class Depth(Record):
         """Whether the number of roundings grows about as fast as the number of terms."""
         return self.outer <= 4
 
-    def dominates(self, lengths: Sequence[int], depths: Sequence[int]) -> bool:
-        """Whether no measured depth exceeds the model."""
-        return all(d <= self.terms(k) for k, d in zip(lengths, depths, strict=True))
-
 
 SEQUENTIAL = Depth(inner=0, outer=1)
 

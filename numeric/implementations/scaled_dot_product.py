@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor
@@ -125,12 +126,10 @@ def whole_rows(
     return four_axes(kernel, query, key, value)
 
 
-def leading(*arrays: Tensor) -> torch.Size:
+def leading(*arrays: Tensor) -> Lengths:
     """The axes before tokens and width, broadcast."""
-    shape: torch.Size = torch.broadcast_shapes(  # type: ignore[no-untyped-call]
-        *(x.shape[:-2] for x in arrays)
-    )
-    return shape
+    # that of torch imports all of its symbolic shapes, for most of a second
+    return np.broadcast_shapes(*(x.shape[:-2] for x in arrays))
 
 
 def four_axes(
@@ -145,7 +144,7 @@ def four_axes(
     return kernel(*arrays, *masks).reshape(*lead, query.shape[-2], value.shape[-1])
 
 
-def as_mask(mask: Tensor, query: Tensor, key: Tensor, lead: torch.Size) -> Tensor:
+def as_mask(mask: Tensor, query: Tensor, key: Tensor, lead: Lengths) -> Tensor:
     """A mask or bias of shape (1, heads or 1, r, n); a bias has the dtype of the query."""
     pair = (query.shape[-2], key.shape[-2])
     mask = mask if mask.dtype == torch.bool else mask.to(query.dtype)

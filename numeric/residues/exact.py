@@ -132,7 +132,7 @@ def _one_softmax(
     prime, name = read.arithmetic.prime, V.data[0]
     columns = 1 if factors else values[0].shape[-1]
     share = (
-        Fraction(1 + _product_degree(factors, read), prime)
+        Fraction(1 + sum(sum(read.arithmetic.of(read(factor)).degree) for factor in factors), prime)
         if factors
         else Fraction(1, prime**columns)
     )
@@ -143,11 +143,6 @@ def _one_softmax(
         f"choices of the scores, and then a row that is compared agrees with probability at most "
         f"{said}, as {name} is random and independent of the scores",
     )
-
-
-def _product_degree(factors: tuple[Term, ...], read: ResidueReading) -> int:
-    """The degree of a matrix product, including denominators."""
-    return sum(sum(read.arithmetic.of(read(factor)).degree) for factor in factors)
 
 
 def _pool(read: ResidueReading) -> int:

@@ -90,15 +90,12 @@ def _fit_attention(code: Code) -> Attention:
         if not code.options.likely.get("causal"):
             raise
         # its causal flag may require a mask: then call it without, and still check causality
-        line, more = tokens_line(_undeclared(code), known, failed, keeps=True)
+        line, more = tokens_line(
+            replace(code, options=replace(code.options, likely={})), known, failed, keeps=True
+        )
     if not _speaks_of_attention(code):
         raise DoesNotFit("neither its name nor its source mentions attention or softmax")
     return replace(attention(code, parse(line), guessed=True), others=more)
-
-
-def _undeclared(code: Code) -> Code:
-    """Return the same code without declared sizes or causality."""
-    return replace(code, options=replace(code.options, likely={}))
 
 
 def fit_layer(code: Code) -> Layer:

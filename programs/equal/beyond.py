@@ -52,7 +52,7 @@ def compare_at_longer(
     with arranged_as(both, dtype):
         left = TOTAL
         some = numbers[:MAX_SOURCE_LENGTHS]
-        for work, at in sorted(_affordable(both, some, Draw(seed, dtype)), key=_by_work):
+        for work, at in sorted(_affordable(both, some, Draw(seed, dtype)), key=lambda one: one[0]):
             if work > left:
                 break
             left -= work
@@ -89,10 +89,6 @@ def larger_inputs_condition(
                 told = f"inputs stay far below {fill:g}, which may stand for −∞"
                 return (Condition(f"{told}: for larger ones the two differ"),)
     return ()
-
-
-def _by_work(one: tuple[int, Lengths]) -> int:
-    return one[0]
 
 
 def _letters(both: ProgramPair) -> list[str]:

@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any, Literal
 
 from attnproof.documents.verdict_line import Condition
+from attnproof.symbolic.faults import Fault, fault_of
 
 from ...numeric.devices import one_thread
 from ..code import DoesNotFit
@@ -272,11 +273,12 @@ class Class:
 class Classes:
     """The classes, largest first, and why their first members are not known to be equal.
 
-    ``apart``: two programs, and the verdict, or why they cannot be called on the same arrays.
+    ``apart``: two programs, and the verdict, or why they cannot be called on the same arrays, or
+    the fault of attnproof because of which they were not compared.
     """
 
     found: list[Class]
-    apart: list[tuple[Operand, Operand, Verdict | str]]
+    apart: list[tuple[Operand, Operand, Verdict | str | Fault]]
 
 
 def classes(
@@ -300,7 +302,7 @@ def classes(
     [['a', 'b'], ['c']]
     """
     found: list[Class] = []
-    apart: list[tuple[Operand, Operand, Verdict | str]] = []
+    apart: list[tuple[Operand, Operand, Verdict | str | Fault]] = []
     # A specification adopts the call of the other program, so that it can only be the second.
     specified = [one for one in programs if isinstance(one.thing, str)]
     for one in specified:
@@ -312,7 +314,7 @@ def classes(
             try:
                 verdict = compare(*pair, seed=seed, seconds=seconds)
             except Exception as error:  # noqa: BLE001 (the code may raise anything)
-                apart.append((each.first, program, error_text(error)))
+                apart.append((each.first, program, fault_of(error) or error_text(error)))
                 continue
             if verdict.verdict in EQUAL_VERDICTS:
                 each.others.append((program, verdict))

@@ -186,7 +186,7 @@ def _at_all_lengths(formula: Formula, calls: Calls, subject: Any, lab: Lab) -> I
         try:
             found = _equations(formula, calls, subject, lab, lengths)
         except REFUSALS:
-            many = {*lengths} & _letters(formula)
+            many = {*lengths} & {c for told in formula.given.values() for c in told.split()[1:]}
             if (
                 lab.session.refused is not None
                 or not {"n", "r"} <= many
@@ -197,10 +197,6 @@ def _at_all_lengths(formula: Formula, calls: Calls, subject: Any, lab: Lab) -> I
             found = _equations(formula, calls, subject, lab, {**lengths, "r": lengths["n"]})
         yield from found
         _above_zero(formula, calls, subject, lab, lengths)
-
-
-def _letters(formula: Formula) -> set[str]:
-    return {c for told in formula.given.values() for c in told.split()[1:]}
 
 
 def _equations(

@@ -23,7 +23,8 @@ from ..applicable_laws import declared_of
 from ..calls.masks import changes, mask_visibility, unaffected_queries
 from ..execution.calling import arranged, drawn_since, modules_of, random_states
 from ..execution.draw import Draw
-from ..execution.finite import finite_gradients
+from ..execution.finite import NotFinite, finite_gradients
+from ..execution.running import CodeFault, in_a_line
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject
 from .applicability import channel_order, plain_arguments
 from .weights import read_weights
@@ -64,7 +65,10 @@ def calls_of(subject: Subject, adapter: Adapter) -> SimpleNamespace:
         case Bias():
             found = _bias(subject, adapter)
         case Additive():
-            found = {"added": adapter.call("added", subject.added)}
+            found = {
+                "added": adapter.call("added", subject.added),
+                "added_of_rows": adapter.call("of_rows", row_gradients(subject.added)),
+            }
             if subject.grid is not None:
                 found["gridded"] = adapter.call("gridded", subject.grid)
         case Layer():
@@ -94,6 +98,10 @@ def _rotary(subject: Rotary, adapter: Adapter) -> dict[str, Any]:
     for name in ("all_three", "shift", "convert", "running"):
         if getattr(subject, name) is not None:
             found[name] = adapter.call(name, getattr(subject, name))
+    for name in ("rotate", "running"):
+        if getattr(subject, name) is not None:
+            gradient = row_gradients(getattr(subject, name))
+            found[f"{name}_of_rows"] = adapter.call("of_rows", gradient)
     if subject.evict is not None:
         found["evict"] = _evicting(adapter.call("evict", subject.evict), adapter)
     other = subject.converts_to
@@ -145,7 +153,8 @@ def _token_calls(subject: Attention | Layer, name: str, adapter: Adapter) -> dic
     """A map of tokens with its other paths, its training mode, and its gradients."""
     code, paths = getattr(subject, name), list(subject.paths.values())
     found: dict[str, Any] = {
-        f"{name}_pulled": adapter.call("pulled", gradients(code, "the layer", 1))
+        f"{name}_pulled": adapter.call("pulled", gradients(code, "the layer", 1)),
+        f"{name}_of_rows": adapter.call("of_rows", row_gradients(code)),
     }
     if has_dropout(subject):
         found[f"{name}_trained"] = adapter.call(name, in_training(subject, code))
@@ -258,6 +267,7 @@ def _reading(subject: Attention, attend: Callable[..., Tensor], adapter: Adapter
     found: dict[str, Any] = {
         "shown": adapter.call("shown", visible_keys(attend, anywhere=True)),
         "attend_pulled": adapter.call("pulled", gradients(plain, "the attention", 2)),
+        "attend_of_rows": adapter.call("of_rows", row_gradients(plain)),
     }
     if has_dropout(subject):
         found["attend_trained"] = adapter.call("attend", in_training(subject, plain))
@@ -401,22 +411,51 @@ def gradients(call: Callable[..., Tensor], name: str, axis: int) -> Callable[...
     """
 
     def found(n: int, *given: Tensor) -> Any:
-        inputs = [x.detach().clone().requires_grad_(True) for x in given]
-        with torch.enable_grad():
-            out = call(*inputs).narrow(axis, 0, n)
-            facing = Draw(dtype=out.dtype, device=str(out.device)).normal(*out.shape, salt=77)
-            made: tuple[Any, ...] = torch.autograd.grad(
-                (out * facing).sum(), inputs, allow_unused=True
-            )
-        grads = [
-            torch.zeros_like(x) if grad is None else grad
-            for grad, x in zip(made, inputs, strict=True)
-        ]
-        for grad, x in zip(grads, inputs, strict=True):
+        grads = _gradients(call, axis, n, given)
+        for grad, x in zip(grads, given, strict=True):
             finite_gradients(name, grad, x.detach())
         return grads if len(grads) > 1 else grads[0]
 
     return found
+
+
+def row_gradients(call: Callable[..., Tensor]) -> Callable[..., list[Tensor]]:
+    """Map n and inputs to the gradients of the first n rows of a batch, or of the last -n.
+
+    Raises ``NotAsked`` if there are none, or none that is finite: code need not be differentiable.
+    """
+
+    def found(n: int, *given: Tensor) -> list[Tensor]:
+        try:
+            grads = _gradients(call, 0, n, given)
+        except (CodeFault, NotFinite):
+            raise
+        except Exception as error:
+            raise NotAsked(f"its gradient was not computed: {in_a_line(error, 100)}") from error
+        if not all(bool(grad.isfinite().all()) for grad in grads):
+            raise NotAsked("its gradient is not finite")
+        return grads
+
+    return found
+
+
+def _gradients(
+    call: Callable[..., Tensor], axis: int, n: int, given: Sequence[Tensor]
+) -> list[Tensor]:
+    """Return the gradients of the first n outputs along an axis, or of the last -n.
+
+    They are of the sum along a fixed vector, with respect to each input of floats.
+    """
+    inputs = [x.detach().clone().requires_grad_(x.is_floating_point()) for x in given]
+    moved = [x for x in inputs if x.requires_grad]
+    with torch.enable_grad():
+        out = call(*inputs)
+        out = out.narrow(axis, min(n, 0), abs(n))
+        facing = Draw(dtype=out.dtype, device=str(out.device)).normal(*out.shape, salt=77)
+        made: tuple[Any, ...] = torch.autograd.grad((out * facing).sum(), moved, allow_unused=True)
+    return [
+        torch.zeros_like(x) if grad is None else grad for grad, x in zip(made, moved, strict=True)
+    ]
 
 
 def has_dropout(subject: Attention | Layer) -> bool:

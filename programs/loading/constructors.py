@@ -189,11 +189,7 @@ def construct(cls: Callable[..., Any], given: Mapping[str, Any]) -> Any:
         ours = code.co_filename == __file__ and code is not construct.__code__
         if ours or fault_of(error) is None:
             raise
-        raise DoesNotFit(_raised(cls, error)) from error
-
-
-def _raised(cls: Callable[..., Any], error: Exception) -> str:
-    return f"{getattr(cls, '__name__', cls)} raised {in_a_line(error)}"
+        raise DoesNotFit(f"{getattr(cls, '__name__', cls)} raised {in_a_line(error)}") from error
 
 
 def _unknown(cls: Callable[..., Any], name: str) -> DoesNotFit:

@@ -130,7 +130,10 @@ class Program:
         results = self.signature.returned
         if self.signature.mapping:
             try:
-                values = [_field(found, one.name) for one in results]
+                values = [
+                    found[one.name] if isinstance(found, Mapping) else getattr(found, one.name)
+                    for one in results
+                ]
             except (TypeError, KeyError, IndexError, AttributeError):
                 raise SignatureError(
                     f"wanted a mapping with {', '.join(r.name for r in results)} "
@@ -311,11 +314,6 @@ def _joined(one: Argument, value: Tensor) -> Tensor:
         if axis.fold and place + 1 < value.ndim:
             value = value.flatten(place, place + 1)
     return value
-
-
-def _field(found: Any, name: str) -> Any:
-    """Return a value of a mapping, or an attribute of an object."""
-    return found[name] if isinstance(found, Mapping) else getattr(found, name)
 
 
 def _short(value: Any) -> str:

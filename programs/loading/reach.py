@@ -19,6 +19,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 LIBRARIES = {"torch", "numpy", "sympy", "mpmath", "array_api_compat", "attnproof"}
 FOREIGN = (LIBRARIES | sys.stdlib_module_names) - {"__main__"}
@@ -110,6 +111,8 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
 
 def _parts(one: Any, ran: _ExecutedCode | None) -> Iterator[Any]:
     if isinstance(one, Tensor):
+        if is_lazy(one):
+            return  # it has no shape yet
         yield from one.shape
         if one.numel() <= 64 and not one.is_complex() and one.device.type == "cpu":
             yield from one.detach().flatten().tolist()

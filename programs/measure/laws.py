@@ -230,13 +230,12 @@ def _words(
     if isinstance(comparison.subject, Rotary):
         if comparison.reach is not None and comparison.reach.why:
             words.append(comparison.reach.why)
-        if formulas[0].id in ("composition", "identity-at-zero") and _reordered(comparison):
+        if (
+            formulas[0].id in ("composition", "identity-at-zero")
+            and channel_order(comparison.subject) is not None
+        ):
             words.append(REORDERED)
     return "; ".join(words)
-
-
-def _reordered(comparison: Comparison) -> bool:
-    return channel_order(comparison.subject) is not None
 
 
 def _vanishes(comparison: Comparison, formula: Formula, values: Values) -> Difference | None:

@@ -72,6 +72,8 @@ class Roundings:
 
     def call(self, name: str, code: Callable[..., Any]) -> Callable[..., Any]:
         """Return the call on arrays with their errors."""
+        if name == "of_rows":
+            return lambda n, *given: self._pulled(code, n, given, 0)
         if isinstance(self.subject, Rotary):
             return lambda *given: self._rotary(name, code, given)
         if name == "step":
@@ -81,7 +83,7 @@ class Roundings:
         if name in READ:
             return lambda *given: self._read(code, given)
         if name == "pulled":
-            return lambda n, *given: self._pulled(code, n, given)
+            return lambda n, *given: self._pulled(code, n, given, -2)
         if name == "windowed":
             return lambda sizes: self._of_window(code(sizes), len(sizes))
         if name == "gridded":
@@ -212,22 +214,30 @@ class Roundings:
         found = code(*map(self._given, given))
         return [exact(x) for x in found] if isinstance(found, list) else exact(found)
 
-    def _pulled(self, code: Callable[..., Any], n: int, given: tuple[Any, ...]) -> Any:
-        """Return gradients, with the effect of rounding on those at later tokens as their bound.
+    def _pulled(self, code: Callable[..., Any], n: int, given: tuple[Any, ...], axis: int) -> Any:
+        """Return gradients, with the effect of rounding on those that should be 0 as their bound.
 
-        Where the parts of a gradient cancel, the remaining rounding moves as much as its own size.
-        A key with a weight of exp(-100) has a far smaller gradient, which hardly moves.
+        They are those at later tokens, or at other rows: all but the first n along an axis, or the
+        last if n is negative.  Where the parts of a gradient cancel, the remaining rounding moves
+        as much as its own size.  A key with a weight of exp(-100) has a far smaller gradient, which
+        hardly moves.
         """
         if self.plain:
             return self._read(code, (n, *given))
+        placed = [self._given(x) for x in given]
+        numbers = [k for k, x in enumerate(given) if isinstance(x, Rounded)]
 
-        def later(*moved: Tensor) -> Tensor:
-            found = code(n, *moved)
+        def others(*moved: Tensor) -> Tensor:
+            inputs = list(placed)
+            for k, x in zip(numbers, moved, strict=True):
+                inputs[k] = x
+            found = code(n, *inputs)
             grads = found if isinstance(found, list) else [found]
-            return torch.cat([x[..., n:, :].flatten() for x in grads])
+            kept = [x.narrow(axis, max(n, 0), x.shape[axis] - abs(n)) for x in grads]
+            return torch.cat([x.flatten() for x in kept])
 
-        allowed = self._allowance(later, *map(self._given, given))
-        found = code(n, *map(self._given, given))
+        allowed = self._allowance(others, *(placed[k] for k in numbers))
+        found = code(n, *placed)
         grads = found if isinstance(found, list) else [found]
         radius = torch.tensor(allowed.value)
         made = [_with(x.detach().to("cpu", torch.float64), radius) for x in grads]

@@ -1,10 +1,10 @@
-"""Probes of state, for code of every kind: effects of earlier calls, changed inputs, dropout."""
+"""Probes of state, for code of every kind: effects of earlier calls, and changed inputs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from itertools import count, product
 from typing import Any
@@ -13,29 +13,17 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 
-from ..execution.calling import (
-    GENERATORS,
-    arranged,
-    drawn_since,
-    evaluating,
-    fresh,
-    random_states,
-    seeded_call,
-)
+from ..execution.calling import evaluating, fresh, seeded_call
 from ..execution.draw import Draw
-from ..execution.response import differences, gap, place_of_largest
+from ..execution.response import differences, place_of_largest
 from ..execution.running import in_a_line
-from ..finding import Counterexample
-from ..identify.calls import set_dropout, takes_dropout
 from ..loading.program import watching_inputs
-from ..loading.reach import reached
-from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
+from ..subjects import Additive, Bias, Mask, Rotary, Subject
 from .base import (
     ALL_KINDS,
     CAST,
     Outcome,
     broken,
-    compare,
     formatted,
     holds,
     not_asked,
@@ -53,6 +41,8 @@ from .calls import (
 )
 
 SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
+ELSEWHERE = "a call of the same length from another start"
+Call = tuple[Callable[..., Tensor] | None, Inputs]
 Earlier = Iterator[tuple[str, Callable[[int], Any]]]
 
 
@@ -68,7 +58,7 @@ def fresh_instance(subject: Subject, draw: Draw, **settings: Any) -> Subject | N
 
 def earlier_calls(
     subject: Subject, way: Way, draw: Draw, sizes: tuple[int, int]
-) -> Iterator[tuple[str, list[tuple[Callable[..., Tensor] | None, Inputs]]]]:
+) -> Iterator[tuple[str, list[Call]]]:
     """Yield what may have been called before, in words, and the calls.
 
     None stands for a call of the instance itself.
@@ -76,7 +66,7 @@ def earlier_calls(
     b, t = sizes
     short = _short(draw)
     yield "the same call", [(None, way.make_inputs(draw, b, t, 0))]
-    yield "a call of the same length from another start", [(None, way.make_inputs(draw, b, t, 9))]
+    yield ELSEWHERE, [(None, way.make_inputs(draw, b, t, 9))]
     yield "a longer call", [(None, way.make_inputs(draw, b, 2 * t + 3, 0))]
     yield "a longer call from another start", [(None, way.make_inputs(draw, b, 2 * t + 3, 5))]
     yield "a shorter call", [(None, way.make_inputs(draw, b, max(1, t // 2), 0))]
@@ -108,7 +98,7 @@ def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
     """Yield calls of one length that may leave a table to the next call of that length."""
     short = _short(draw)
     yield f"a call of the same length on data in {short.format}", partial(_called, way, short, 0)
-    yield "a call of the same length from another start", partial(_called, way, draw, 9)
+    yield ELSEWHERE, partial(_called, way, draw, 9)
     for told, other in _others(subject, draw):
         for own in ways_of(other):
             if own.attribute == way.attribute:
@@ -142,58 +132,51 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
     with evaluating(subject):
         # Caches that grew earlier may stay: these calls are longer than most.
         plain = (2, 4) if not isinstance(subject, Bias | Mask) else (3, 33 + draw.seed % 8)
-        for way, small in product(ways_of(subject), _sizes(subject, (plain,))):
+        for way, small in product(ways_of(subject), sizes_run(subject, (plain,))):
             target = way.make_inputs(draw, *small, 0)
-            made = fresh_instance(subject, draw)
-            first, dtype = run_recorded(way.on(made or subject), target, draw.dtype)
+            firsts, dtype, whose = _first_results(subject, way, target, draw)
+            first = firsts[0]
             coarse = draw.cast(dtype) if isinstance(subject, CAST) else draw
             bound = allowed_difference(subject, coarse, target, first)
-            for told, calls in earlier_calls(subject, way, draw, small):
-                actor = fresh_instance(subject, draw) or subject
-                did = 0
-                for kind, given in calls:
-                    call = way.on(actor) if kind is None else kind
-                    try:
-                        seeded_call(call, *given)
-                        did += 1
-                    except Exception:  # noqa: BLE001 (code may refuse a call)
-                        continue
-                try:
-                    again = seeded_call(way.on(actor), *target)
-                except Exception as error:  # noqa: BLE001 (any code may raise anything)
+            for told, calls, actor in _histories(subject, way, draw, small):
+                with as_before(subject):
+                    did = _calls_made(way, actor, calls)
+                    again, error = _result_or_error(way.on(actor), target)
+                if again is None:
                     return broken(
                         f"after {told} a call raises an error that it did not raise before",
                         {"before": told, "call": way.attribute, "inputs": witness_inputs(target)},
-                        ("after it", in_a_line(error, 160)),
-                        ("of a fresh one", f"{tuple(first.shape)}"),
+                        ("after it", error),
+                        (whose, f"{tuple(first.shape)}"),
                         float("inf"),
                         bound,
                     )
                 count += did
-                same_shape = again.shape == first.shape
-                off = differences(again, first) if same_shape else torch.full((1,), torch.inf)
-                worst = max(worst, float(off.max()))
-                if not float(off.max()) <= bound:
-                    place = place_of_largest(off) if same_shape else None
-                    here, there = (
-                        float(x[place]) if place is not None else tuple(x.shape)
-                        for x in (again, first)
-                    )
-                    return broken(
-                        f"a call gives a different result after {told}",
-                        {
-                            "before": told,
-                            "call": way.attribute,
-                            "inputs": witness_inputs(target),
-                            "place": [int(i) for i in place] if place is not None else [],
-                        },
-                        (f"after {told}", here),
-                        ("of a fresh one" if made else "the first time", there),
-                        float(off.max()),
-                        bound,
-                        B=small[0],
-                        T=small[1],
-                    )
+                for one in firsts:
+                    same_shape = again.shape == one.shape
+                    off = differences(again, one) if same_shape else torch.full((1,), torch.inf)
+                    worst = max(worst, float(off.max()))
+                    if not float(off.max()) <= bound:
+                        place = place_of_largest(off) if same_shape else None
+                        here, there = (
+                            float(x[place]) if place is not None else tuple(x.shape)
+                            for x in (again, one)
+                        )
+                        return broken(
+                            f"a call gives a different result after {told}",
+                            {
+                                "before": told,
+                                "call": way.attribute,
+                                "inputs": witness_inputs(target),
+                                "place": [int(i) for i in place] if place is not None else [],
+                            },
+                            (f"after {told}", here),
+                            (whose, there),
+                            float(off.max()),
+                            bound,
+                            B=small[0],
+                            T=small[1],
+                        )
             kept = None
             if not subject.run_at:
                 kept = cached_by_length(subject, way, draw, _earlier(subject, way, draw))
@@ -209,6 +192,66 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
     )
 
 
+def _first_results(
+    subject: Subject, way: Way, target: Inputs, draw: Draw
+) -> tuple[list[Tensor], torch.dtype, str]:
+    """Return what the first call gives, the dtype in which it runs, and whose call it is.
+
+    It is that of a fresh instance, and that of this one set back to what it was before its first
+    call, as far as what it keeps was found.  Raises what the code raises.
+    """
+    made = fresh_instance(subject, draw)
+    found = [] if made is None else [run_recorded(way.on(made), target, draw.dtype)]
+    if made is None or subject.as_before is not None:
+        with suppress(Exception) if found else nullcontext(), as_before(subject):
+            found.append(run_recorded(way.on(subject), target, draw.dtype))
+    whose = "of a fresh one" if made or subject.as_before else "the first time"
+    return [one for one, _ in found], found[0][1], whose
+
+
+def as_before(subject: Subject) -> AbstractContextManager[None]:
+    """Return a context in which all that the code keeps is as it was before the first call."""
+    return subject.as_before() if subject.as_before is not None else nullcontext()
+
+
+def sizes_run(subject: Subject, plain: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """Return the rows and tokens of a law's calls: those it is measured at, if any are given."""
+    return [(at.get("B", 1), at["n"]) for at in subject.run_at] or plain
+
+
+def _histories(
+    subject: Subject, way: Way, draw: Draw, sizes: tuple[int, int]
+) -> Iterator[tuple[str, list[Call], Subject]]:
+    """Yield what may have been called before, with the instance that is called.
+
+    It is a fresh one, unless this one can be set back to what it was before its first call: a
+    fresh one was called already when it was built.  Then a fresh one is called once.
+    """
+    for told, calls in earlier_calls(subject, way, draw, sizes):
+        if subject.as_before is not None:
+            yield told, calls, subject
+        if subject.as_before is None or told == ELSEWHERE:
+            yield told, calls, fresh_instance(subject, draw) or subject
+
+
+def _calls_made(way: Way, actor: Subject, calls: Sequence[Call]) -> int:
+    """Make earlier calls, and return how many of them the code did not refuse."""
+    did = 0
+    for call, given in calls:
+        with suppress(Exception):
+            seeded_call(call or way.on(actor), *given)
+            did += 1
+    return did
+
+
+def _result_or_error(call: Callable[..., Tensor], given: Inputs) -> tuple[Tensor | None, str]:
+    """Return the result of a call, or None and its error in a line."""
+    try:
+        return seeded_call(call, *given), ""
+    except Exception as error:  # noqa: BLE001 (any code may raise anything)
+        return None, in_a_line(error, 160)
+
+
 @probe("no-mutation", ALL_KINDS)
 @formatted
 def no_mutation(subject: Subject, draw: Draw) -> Outcome:
@@ -216,7 +259,7 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
     count, plain = 0, ways_of(subject)
     with evaluating(subject):
         for way in (*plain, *under_masks(subject)):
-            for b, t in _sizes(subject, ((1, 1), (2, 3))):
+            for b, t in sizes_run(subject, ((1, 1), (2, 3))):
                 given = way.make_inputs(draw, b, t, 1)
                 before = [x.clone() if isinstance(x, Tensor) else x for x in given]
                 try:
@@ -384,185 +427,3 @@ def _gap(
     place = place_of_largest(off)
     bound = TWICE * allowed_difference(subject, draw, longer, whole)
     return float(off.max()), bound, given, (float(after[place]), float(first[place]))
-
-
-DROPOUT = 0.3
-CALLS = ((1, 2), (3, 6), (2, 5))  # rows and tokens, small first; a cache may take few rows
-REPEATED = 20  # equal calls that are cheap: code may read a clock, or what no generator here draws
-CHEAP = 1_000_000  # weights, in code whose calls are cheap
-SELDOM = 100  # further calls, to notice a dropout that drops one number in a thousand
-MANY_CALLS = 24  # calls; a single number has the same fate in all of them once in 5000 draws
-
-
-@probe("evaluation-repeats", "layer attention")
-def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
-    """Check that equal calls in evaluation agree, with dropout set to 0.3 wherever possible.
-
-    They are 20 if the code has few weights, and 100 if one draws random numbers.
-
-    Code may choose its path by its dropout when it is built: a difference with dropout that was set
-    later counts only if it also occurs with the dropout it was built with.
-    """
-    seen = not_asked("there is nothing to call")
-    for one in _with_dropout(subject):
-        if one is not subject and one.module is None:
-            continue  # a function has no evaluation mode
-        seen = _evaluated_twice(one, draw)
-        if seen.witness is not None:
-            break
-    return seen
-
-
-def _evaluated_twice(one: Any, draw: Draw) -> Outcome:
-    """Compare two calls; undecided if they differ only with dropout that was set later."""
-    seen = _called_twice(one, draw, DROPOUT)
-    if seen.witness is None:
-        return seen
-    built = _called_twice(one, draw, None)
-    if built.witness is not None or not takes_dropout(one):
-        return seen if built.witness is None else built
-    return undecided(
-        f"with dropout set to {DROPOUT} two calls in evaluation differ, but not with the dropout "
-        "that the code was built with, which may decide how it is built; try another with --set"
-    )
-
-
-def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
-    """Compare two calls in evaluation; ``dropout``, if a number, is set before them."""
-    call, held, least = _any_call(one, draw), _generators(one), SELDOM
-    # Code that drops at random mostly uses the global generator, which is seeded here.
-    with arranged(one, draw.dtype), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(draw.seed)
-        if dropout is not None:
-            set_dropout(one, dropout)
-        for b, t in _sizes(one, CALLS):
-            before = random_states(held)
-            first, second = (call(b, t).detach().double().cpu() for _ in range(2))
-            # random numbers that are drawn have perhaps rare effects
-            cheap = not one.run_at and _weights(one) < CHEAP
-            many = SELDOM if drawn_since(before, held) else REPEATED if cheap else 2
-            if torch.equal(first, second):
-                more = (call(b, t).detach().double().cpu() for _ in range(many - 2))
-                second = next((x for x in more if not torch.equal(x, first)), second)
-            least = min(least, many)
-            at = {"B": b, "T": t, "dropout": DROPOUT, "seed": draw.seed}
-            seen = compare(
-                second,
-                first,
-                _repeats(first, draw),
-                lambda *place, at=at: (
-                    "the second of two equal calls in evaluation gives different numbers",
-                    {**at, "place": list(place)},
-                    "the second of two equal calls",
-                ),
-                f"{least} equal calls in evaluation gave the same result",
-                there="the first",
-                B=b,
-                T=t,
-            )
-            if seen.witness is not None:
-                break
-    return seen
-
-
-def _weights(subject: Subject) -> int:
-    return sum(x.numel() for x in subject.module.parameters()) if subject.module is not None else 0
-
-
-def _generators(subject: Subject) -> list[Any]:
-    """Return the random number generators that the code holds itself."""
-    roots = (subject.module, *(way.call for way in ways_of(subject)))
-    held = (x for one in reached(roots) for x in (one, getattr(one, "__self__", None)))
-    return [x for x in held if isinstance(x, GENERATORS)]
-
-
-def _sizes(subject: Subject, plain: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-    """Return the rows and tokens of a law's calls: those it is measured at, if any are given."""
-    return [(at.get("B", 1), at["n"]) for at in subject.run_at] or plain
-
-
-def _repeats(output: Tensor, draw: Draw) -> float:
-    """Bound the effect of the order of sums: u for as many terms as the output has numbers."""
-    if torch.device(draw.device).type == "cpu":
-        return 0.0
-    return float(output.abs().max()) * torch.finfo(draw.dtype).eps * output[0].numel()
-
-
-@probe("training-returns", "layer attention")
-def training_returns(subject: Any, draw: Draw) -> Outcome:
-    """Check that training still drops at random after a call in evaluation."""
-    found: Outcome = not_asked("random numbers change no call in training: nothing is dropped")
-    for one in _with_dropout(subject):
-        if one.module is None:
-            continue
-        call = _any_call(one, draw)
-        with arranged(one, draw.dtype, train=True), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(draw.seed)
-            if found.skipped:
-                set_dropout(one, DROPOUT)
-            one.module.train()
-            before, size = next(
-                ((far, size) for size in CALLS if (far := _varies(call, *size))), (0.0, CALLS[0])
-            )
-            if before == 0:
-                continue
-            one.module.eval()
-            call(*size)
-            one.module.train()
-            still = all(m.training for m in one.module.modules())
-            after = _varies(call, *size)
-        b, t = size
-        if after == 0 or not still:
-            calls = "calls in training, one in evaluation, calls in training"
-            seen = Counterexample(
-                {"B": b, "T": t, "seed": draw.seed, "calls": calls},
-                ("difference of two calls in training, after evaluation", after),
-                ("the same before", before),
-                before,
-                0.0,
-            )
-            return Outcome(
-                "after an evaluation nothing is dropped in training",
-                before,
-                0.0,
-                seen,
-                sizes={"B": b, "T": t},
-            )
-        found = holds("dropout is random again in training after an evaluation", B=b, T=t)
-    return found
-
-
-def _varies(call: Callable[[int, int], Tensor], b: int, t: int) -> float:
-    """Return how far random numbers move a repeated call; 0 if many calls agree, or none draws."""
-    before = random_states()
-    first = call(b, t)
-    if not drawn_since(before):
-        return 0.0
-    return next((far for _ in range(MANY_CALLS) if (far := gap(call(b, t), first)) > 0), 0.0)
-
-
-def _with_dropout(subject: Any) -> list[Any]:
-    """Return the code, and a fresh instance made with dropout, if possible."""
-    found = [subject]
-    if subject.make is not None:
-        try:
-            made = subject.make(dropout=DROPOUT)
-        except Exception:  # noqa: BLE001 (the maker may lack that argument)
-            made = None
-        if isinstance(made, type(subject)):
-            found.append(made)
-    return found
-
-
-def _any_call(subject: Any, draw: Draw) -> Callable[[int, int], Tensor]:
-    """Return the main call for B rows of T tokens, with the same inputs each time."""
-    tokens = subject.layer if isinstance(subject, Attention) else subject.call
-    if tokens is not None:
-        return lambda b, t: tokens(draw.normal(b, t, subject.embed, salt=t))
-    h, g, d = subject.heads, subject.groups, subject.width or 5
-    return lambda b, t: subject.attend(
-        draw.normal(b, h, t, d, salt=1),
-        draw.normal(b, g, t, d, salt=2),
-        draw.normal(b, g, t, d, salt=3),
-        None,
-    )

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .proving import Traced, prove
+from .proving import Traced, parts_of, prove
 
-__all__ = ["Traced", "prove"]
+__all__ = ["Traced", "parts_of", "prove"]

@@ -13,13 +13,15 @@ from functools import cache, cached_property, partial
 from time import perf_counter
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from attnproof.documents.verdict_line import Condition
 from attnproof.symbolic.scalars import number_of
+from attnproof.theorems.laws import Formula
 
 from ..finding import Finding
-from ..subjects import Pair, Rotary, Subject, formulas_of
+from ..subjects import Pair, Rotary, Subject, provable
 from .calls import Call, calls_of, symbolic
 from .comparison import result_changed, result_of
 from .exporting import Exported, Trace, in_order, read, traced
@@ -71,27 +73,25 @@ def prove(
     seconds: float = SECONDS,
     begin: Callable[[str], None] = lambda _: None,
     fixed: Sequence[str] = FIXED,
+    part: int | None = None,
 ) -> Traced:
     """Trace a program and prove the named laws of its kind (all laws, if none is named).
 
     ``tell`` is called with each finding as soon as it is made, ``begin`` with the name of each law
     before it is tried; ``seconds`` limits the search for one proof; ``fixed`` lists choices of
-    letters whose lengths to fix, of which the first that can be read is used.
+    letters whose lengths to fix, of which the first that can be read is used; ``part``: trace only
+    this one of :func:`parts_of`.
     """
     made = calls_of(subject)
     with _evaluated(made):
         start = perf_counter()
-        # a formula weaker than its law does not prove the law
-        said = [f for f in formulas_of(subject) if not f.unsaid and not f.floats]
-        wanted = [f for f in said if not laws or f.id in laws]
-        names = {name for law in wanted for name in (law.call, *law.others)}
-        names |= {"key"} if isinstance(subject, Rotary) else set()
-        calls = [call for call in made if not names.isdisjoint(call.names)]
-        first = {call.name: result_of(call.code, call.inputs) for call in calls}
-        parts = [[call for call in calls if not call.masked], *([c] for c in calls if c.masked)]
+        wanted = [f for f in provable(subject) if not laws or f.id in laws]
+        parts = _parts(subject, made, wanted)
+        parts = parts if part is None else parts[part : part + 1]
+        first = {c.name: result_of(c.code, c.inputs) for own in parts for c in own}
         groups: list[_Group] = []
         findings: list[Finding] = []
-        for own in [part for part in parts if part] or [[]]:
+        for own in parts or [[]]:
             group = _Group(subject, own, fixed, seconds)
             groups.append(group)
             group.finish(first)
@@ -118,6 +118,22 @@ def prove(
             frozenset(c for c, n in proofs.letters.items() if number_of(n) is None),
             hooks,
         )
+
+
+def parts_of(subject: Subject, laws: Collection[str] = ()) -> int:
+    """Return how many parts :func:`prove` can be split into, each of which traces its own calls."""
+    with torch.random.fork_rng(devices=[]):  # calls have random inputs
+        made = calls_of(subject)
+    return len(_parts(subject, made, [f for f in provable(subject) if not laws or f.id in laws]))
+
+
+def _parts(subject: Subject, made: Sequence[Call], wanted: Sequence[Formula]) -> list[list[Call]]:
+    """Return the calls that these laws make; each call with a mask is a part of its own."""
+    names = {name for law in wanted for name in (law.call, *law.others)}
+    names |= {"key"} if isinstance(subject, Rotary) else set()
+    calls = [call for call in made if not names.isdisjoint(call.names)]
+    parts = [[call for call in calls if not call.masked], *([c] for c in calls if c.masked)]
+    return [part for part in parts if part]
 
 
 class _Group:

@@ -104,6 +104,7 @@ def _exactly(operation: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     return partialmethod(at), partialmethod(at, swap=True)
 
 
+@lru_cache(1 << 14)
 def _times(x: sp.Expr, y: sp.Expr) -> sp.Expr:
     """Return x·y as SymPy does, but without slow checks that do not change the result.
 
@@ -153,10 +154,16 @@ def _inverse(y: sp.Expr) -> sp.Expr:
 
 def _binary(function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     """Return an elementwise operator of arrays of numbers, and its reflected version."""
+    known = lru_cache(1 << 13)(function)  # the cases of a statement share most of their entries
     return (
-        lambda self, other: _numbers(function, self, other),
-        lambda self, other: _numbers(function, other, self),
+        lambda self, other: _numbers(known, self, other),
+        lambda self, other: _numbers(known, other, self),
     )
+
+
+@lru_cache(1 << 13)
+def _total(parts: tuple[sp.Expr, ...]) -> sp.Expr:
+    return sp.Add(*parts)
 
 
 class Length(int):
@@ -436,7 +443,7 @@ def _product(a: Any, b: Any) -> Any:
     parts = np.moveaxis(products, -2, -1)
     sums = np.empty(parts.shape[:-1], dtype=object)
     for place in np.ndindex(*sums.shape):
-        sums[place] = sp.Add(*parts[place])
+        sums[place] = _total(tuple(parts[place]))
     return Expressions(sums[(..., *(slice(None) if a.ndim > 1 else 0 for a in (x, y)))])
 
 

@@ -236,7 +236,7 @@ def derive(statement: Statement, code: Code, seconds: float = 1.0) -> Derivation
     """Derive all conclusions with SymPy; for those it cannot derive, the result says why.
 
     It stops after ``seconds`` of thread time; sizes whose cases were not all reached by then do
-    not count.
+    not count.  As long as no sizes were finished, each choice is given all of these seconds.
     """
     started = thread_time()
     done: list[tuple[dict[str, int], _Outcome]] = []
@@ -245,7 +245,7 @@ def derive(statement: Statement, code: Code, seconds: float = 1.0) -> Derivation
         left = seconds - (thread_time() - started)
         if done and left < 0.1 * seconds:
             break
-        outcome = _at(statement, code, sizes, max(left, 0.4 * seconds))
+        outcome = _at(statement, code, sizes, max(left, 0.4 * seconds if done else seconds))
         if outcome.refused:
             return Derivation(
                 "refused",

@@ -82,6 +82,7 @@ class Generators:
         self._lowered: dict[Any, Any] = {}
         self._rings: dict[tuple[sp.Symbol, ...], Polynomials] = {}
         self._bases: dict[tuple[sp.Symbol, ...], list[PolyElement]] = {}
+        self._known_bases: dict[tuple[Any, ...], list[PolyElement]] = {}
         self._number: dict[sp.Symbol, int] = {}
         self._exponents: list[tuple[sp.Expr, Parts, sp.Expr]] = []
 
@@ -130,7 +131,11 @@ class Generators:
         for symbol, square in self.squares.items():
             if symbol in inside and given:
                 given.append(polynomials.ring.from_expr(symbol**2 - square))
-        return list(groebner(given, polynomials.ring)) if given else []
+        # Relations are assumed and discarded for each conclusion, and few of them are new.
+        key = (polynomials.symbols, *given)
+        if key not in self._known_bases:
+            self._known_bases[key] = list(groebner(given, polynomials.ring)) if given else []
+        return self._known_bases[key]
 
     def assume_nothing(self) -> None:
         """Discard all rules and relations."""

@@ -53,12 +53,13 @@ def _stays(x: Any) -> Any:
 
 def _entrywise(name: str, function: Any, says: str, *, binary: Any = False) -> Any:
     """Return a function of the array API that applies a SymPy function to each entry."""
+    known = lru_cache(1 << 12)(function)
 
     def one(x: Any, /) -> Expressions:
-        return _numbers(function, x)
+        return _numbers(known, x)
 
     def two(x: Any, y: Any, /) -> Expressions:
-        return _numbers(function, x, y)
+        return _numbers(known, x, y)
 
     found: Any = two if binary else one
     found.__name__, found.__doc__ = name, says

@@ -25,6 +25,7 @@ ONCE_PROVED = [
     ("norm.py::rotate", "rotary", "norm", None),
     ("norm.py::rotate_late", "rotary", "norm", None),
     ("gradient.py::attention", "attention:causal", "causal", "not gradients"),
+    ("gradient.py::rows", "layer", "rows-of-batch-apart", None),
     ("composition.py::rotary", "rotary", "composition", None),
     ("branches.py::typed", "layer", "permutation", None),
     ("branches.py::cached", "layer", "permutation", None),

@@ -152,8 +152,9 @@ class Methods:
         tell: Callable[[Finding], None] = print,
         seconds: float = 10.0,
         begin: Callable[[str], None] = print,
+        part: int = 0,
     ) -> FakeTraced:
-        del subject, seconds, begin
+        del subject, seconds, begin, part
         found = tuple(one for law in laws for one in self._of("traced", law))
         for one in found[:-1]:  # the last one is told at the end only
             tell(one)
@@ -182,17 +183,17 @@ class Methods:
 def set_methods(monkeypatch: pytest.MonkeyPatch) -> Methods:
     """Put these methods in place of the real ones."""
     methods = Methods()
-    places: tuple[tuple[str, str, Callable[..., Any]], ...] = (
-        ("measure.examine", "examine", methods.examine),
-        ("exact", "exact", methods.of_fields),
-        ("prove", "prove", methods.prove),
-        ("identify", "identify", methods.identify),
-    )
-    for name, function, value in places:
+    places: dict[str, dict[str, Callable[..., Any]]] = {
+        "measure.examine": {"examine": methods.examine},
+        "exact": {"exact": methods.of_fields},
+        "prove": {"prove": methods.prove, "parts_of": lambda *_: 1},
+        "identify": {"identify": methods.identify},
+    }
+    for name, functions in places.items():
         module = ModuleType(f"attnproof.programs.{name}")
         spec = find_spec(module.__name__)
         assert spec is not None
         module.__path__ = list(spec.submodule_search_locations or ())  # what stands in it stays
-        setattr(module, function, value)
+        vars(module).update(functions)
         monkeypatch.setitem(sys.modules, module.__name__, module)
     return methods

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from attnproof.numeric.measurement import Measurement
-from attnproof.sweeping.engines import Engine
-from attnproof.sweeping.sweep import Plan, SweepRequest, planned
+from attnproof.sweeping.sweep import Engine, Plan, SweepRequest, planned
 from attnproof.sweeping.work import Cell, Grid
 from attnproof.symbolic.statement import Statement
 from attnproof.theorem_runs.catalogue import load_catalogue

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from attnproof.real_code.beside import Beside, is_possible
 from attnproof.real_code.collecting import Collected
+from attnproof.real_code.forking import Beside, is_possible
 from attnproof.real_code.records import CodeRecord
 from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.running import Child, Limits, Stopped, run
@@ -51,9 +51,12 @@ def exits(x, position_ids):
 def sleeps(x, position_ids):
     return rotated(x, position_ids, lambda: time.sleep(1000))
 
+def sign(name):
+    with open(f"{__file__}.{name}", "a") as file:
+        print(os.getpid(), file=file)
+
 def signs(x, position_ids):
-    with open(f"{__file__}.{traced()}", "w") as file:
-        file.write(str(os.getpid()))
+    sign(traced())
     return rotated(x, position_ids)
 
 def speaks(x, position_ids):
@@ -64,7 +67,34 @@ def loads(x, position_ids):
         sys.path.insert(0, os.path.dirname(__file__))
         import loaded_late
     return rotated(x, position_ids, load)
+
+class Masked(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inward = torch.nn.Linear(8, 24)
+
+    def then(self):
+        pass
+
+    def forward(self, x, key_padding_mask=None):
+        q, k, v = self.inward(x).chunk(3, -1)
+        scores = q @ k.mT / 8**0.5
+        if traced():
+            sign("plain" if key_padding_mask is None else "masked")
+        if key_padding_mask is not None:
+            if traced():
+                self.then()
+            scores = scores.masked_fill(key_padding_mask[:, None], float("-inf"))
+        return scores.softmax(-1) @ v
+
+class MaskedCrashes(Masked):
+    def then(self):
+        ctypes.string_at(0)
 """
+LAWS = {
+    "rotary": ("norm", "linear"),
+    "attention": ("permutation", "hidden-keys-do-nothing", "no-mutation"),
+}
 METHODS = ("measured", "identity", "traced", "exact")
 needs_two = pytest.mark.skipif(
     sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2, reason="needs two processors"
@@ -78,7 +108,8 @@ def heard(
     file = folder / "code_under_test.py"
     file.write_text(CODE, encoding="utf-8")
     (folder / "loaded_late.py").write_text("LATE = True\n", encoding="utf-8")
-    asked = CodeRequest(target=f"{file}::{name}", kind="rotary", laws=("norm", "linear"))
+    kind = "attention" if name.startswith("Masked") else "rotary"
+    asked = CodeRequest(target=f"{file}::{name}", kind=kind, laws=LAWS[kind])
     found, at = Collected(asked), []
     stopped, _ = run(
         found,
@@ -99,7 +130,9 @@ def without_seconds(record: CodeRecord) -> Any:
 
 
 @needs_two
-@pytest.mark.parametrize("name", ["plain", "crashes", "exits", "speaks", "loads"])
+@pytest.mark.parametrize(
+    "name", ["plain", "crashes", "exits", "speaks", "loads", "Masked", "MaskedCrashes"]
+)
 def test_the_record_and_the_order_of_events_are_those_of_one_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -142,11 +175,26 @@ def test_one_processor_is_not_shared(
     if one:
         monkeypatch.setenv("ONE", "1")
     heard(tmp_path, "signs")
-    traced, ran = (
-        (tmp_path / f"code_under_test.py.{name}").read_text(encoding="utf-8")
-        for name in (True, False)
-    )
+    traced, ran = (signed(tmp_path, name) for name in ("True", "False"))
     assert (traced == ran) == one
+
+
+@needs_two
+@pytest.mark.parametrize("one", [False, True])
+def test_each_part_of_a_proof_has_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, one: bool
+) -> None:
+    if one:
+        monkeypatch.setenv("ONE", "1")
+    found, _, _ = heard(tmp_path, "Masked")
+    plain, masked = (signed(tmp_path, name) for name in ("plain", "masked"))
+    assert (plain == masked) == one
+    assert {law.verdict for law in found.record(1.0).laws} == {"proved", "measured"}
+
+
+def signed(folder: Path, name: str) -> set[str]:
+    """The processes that signed under a name."""
+    return set((folder / f"code_under_test.py.{name}").read_text(encoding="utf-8").split())
 
 
 def test_nothing_is_forked_beside_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

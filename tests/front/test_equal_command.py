@@ -11,6 +11,7 @@ from attnproof.cli import main
 from attnproof.real_code.equal_records import ClassesRecord, EqualRecord
 from attnproof.testing import NotEqual, assert_equal, check_equal
 from tests.front.outputs import Output, conforms
+from tests.front.planted import planted
 
 CODE = """
 import torch
@@ -137,6 +138,21 @@ def test_code_that_fails_is_a_class_of_its_own(code: Path, capsys: Output) -> No
     said = capsys.readouterr().out
     assert "3 programs in 2 classes" in said
     assert "KeyError" in said
+
+
+def test_an_error_of_ours_is_not_a_difference_of_the_programs(
+    code: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deciding = "attnproof.programs.equal.deciding"
+    monkeypatch.setattr(f"{deciding}.pair_programs", planted("programs/equal/pair.py"))
+    file = code.parent / "classes.json"
+    names = [f"{code}::once", f"{code}::again"]
+    assert main(["classes", *names, "--json", str(file)]) == 2
+    said = capsys.readouterr()
+    assert "internal error of attnproof: KeyError: 'planted'" in " ".join(said.out.split())
+    assert "1 internal error; its traceback is in" in " ".join(said.err.split())
+    (pair,) = ClassesRecord.read(json.loads(file.read_text(encoding="utf-8"))).apart
+    assert "planted" in pair.traceback
 
 
 def test_in_ones_own_tests_it_is_an_assertion() -> None:

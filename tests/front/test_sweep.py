@@ -18,9 +18,8 @@ import pytest
 from attnproof import cli
 from attnproof.numeric.check import measure
 from attnproof.numeric.measurement import Judged, Measurement
-from attnproof.sweeping.engines import Engine
 from attnproof.sweeping.records import SweepRecord, sweep_summary
-from attnproof.sweeping.sweep import SweepRequest, planned, sweep
+from attnproof.sweeping.sweep import Engine, SweepRequest, planned, sweep
 from attnproof.sweeping.work import MAX_BATCH, Cell, Grid, Measure, Shared, batches, scaled
 from attnproof.symbolic.statement import Statement
 from attnproof.theorem_runs.catalogue import load_catalogue
@@ -340,6 +339,30 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
         int(python("-c", code.format(line), cwd=root).stdout) for line in ("", "keep_memory()")
     )
     assert kept < given_back / 4
+
+
+def test_a_worker_that_grows_is_kept(root: Path) -> None:
+    """Two workers of which each grows by 400 MB in its second call: they end then, or go on."""
+    pytest.importorskip("psutil")
+    code = """
+import os, sys, time
+from joblib import Parallel, delayed
+from attnproof.theorem_runs.limits import keep_worker
+
+def grow(call):
+    {}
+    if call:
+        sys.held = b"x" * 400_000_000
+    time.sleep(1.2)
+    return os.getpid()
+
+asked = (delayed(grow)(call) for call in (0, 0, 1, 1, 0, 0))
+print(len(set(Parallel(n_jobs=2, batch_size=1, pre_dispatch=2)(asked))))
+"""
+    ended, kept = (
+        int(python("-c", code.format(line), cwd=root).stdout) for line in ("pass", "keep_worker()")
+    )
+    assert ended > kept == 2
 
 
 def test_a_sweep_that_is_killed_goes_on_where_it_was(

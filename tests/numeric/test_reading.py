@@ -15,7 +15,7 @@ from attnproof.numeric.profile import profile_of
 from attnproof.numeric.sample import distance, draw
 from attnproof.numeric.scale import UnknownScale, scale_named, sizes_of
 from attnproof.numeric.task import drawn
-from attnproof.numeric.torch_reading import BoundReading, TorchReading
+from attnproof.numeric.torch_reading import BoundReading, TorchReading, laid_out
 from attnproof.numeric.walk import Rows, TooLarge
 from attnproof.symbolic.claim import equal, iterate
 from attnproof.symbolic.givens import (
@@ -184,6 +184,27 @@ def test_positions_stay_exact_in_bfloat16() -> None:
     values = reading(torch.bfloat16).values
     assert values["p"].dtype == torch.float32
     assert (values["p"] == reading().values["p"]).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_products_with_a_selection_are_laid_out_to_be_fast_and_change_no_bit(
+    dtype: torch.dtype,
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    dense = torch.randn(256, 256, generator=generator).to(dtype)
+    dense[0, :3] = torch.tensor([-0.0, float("inf"), -1.0])
+    places = torch.randint(256, (256,), generator=generator)  # some of them twice
+    rows = 1.5 * torch.eye(256)[places].to(dtype)
+    columns = rows.mT.contiguous()
+    for left, right in ((dense, columns), (rows, dense)):
+        faster = laid_out(left, right)
+        assert faster.stride() == (1, 256)
+        same = left @ right
+        assert torch.equal(same.isnan(), (faster @ right).isnan())
+        assert torch.equal(same.nan_to_num(), (faster @ right).nan_to_num())
+    for left, right in ((dense, dense), (dense, rows), (columns, dense)):  # order matters
+        assert laid_out(left, right) is left
+    assert laid_out(dense.float(), columns.float()).stride() == (256, 1)
 
 
 def test_sampled_rows_keep_memory_linear() -> None:

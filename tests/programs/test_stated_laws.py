@@ -30,7 +30,7 @@ from attnproof.programs.subjects import (
     Subject,
 )
 from attnproof.theorems.laws import FORMER, LAWS
-from attnproof.theorems.laws.programs import PROGRAMS, Programs
+from tests.programs.programs_of_laws import PROGRAMS, Programs
 
 PROVED = {law.id for law in LAWS for one in law.formulas if not (one.unsaid or one.floats)}
 FULL = DeclaredAttention(causal=False, positions="none")

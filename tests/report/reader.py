@@ -6,6 +6,9 @@ import posixpath
 import re
 from html.parser import HTMLParser
 
+from attnproof.report import render_all
+from attnproof.theorem_runs.records import Results
+
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
 
 
@@ -33,6 +36,12 @@ class Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if "style" not in self.open:
             self.text.append(data)
+
+
+def theorem_pages(results: Results) -> dict[str, str]:
+    """The page of each theorem, by the name of its file."""
+    pages = render_all(results)
+    return {name: page for name, page in pages.items() if name.startswith("theorem/")}
 
 
 def read(page: str) -> Reader:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from attnproof.documents.evidence import Formula, RefutedEvidence
-from attnproof.report import render, render_all, render_theorems, write_report
+from attnproof.report import render, render_all, write_report
 from attnproof.report.documents import document_pages
 from attnproof.report.page import assets
 from attnproof.theorem_runs.records import Results
-from tests.report.reader import led_to, outside, words
+from tests.report.reader import led_to, outside, theorem_pages, words
 
 
 def render_documents(ledger: Results) -> dict[str, str]:
@@ -177,7 +177,7 @@ def test_counts_follow_the_verdicts(ledger: Results) -> None:
 
 
 def test_a_theorem_links_the_claims_it_settles(ledger: Results) -> None:
-    text = render_theorems(ledger)["theorem/one-by-induction.html"]
+    text = theorem_pages(ledger)["theorem/one-by-induction.html"]
     assert 'It settles claims <a href="../document-003.html#G1">G1</a>, Z9' in text
 
 
@@ -196,7 +196,7 @@ def test_a_hostile_ledger_stays_text(ledger: Results) -> None:
 
 
 def test_an_ill_typed_theorem_and_an_induction_on_their_pages(ledger: Results) -> None:
-    pages = render_theorems(ledger)
+    pages = theorem_pages(ledger)
     assert "✗ ill-typed 1" in words(render(ledger))
     told = words(pages["theorem/an-ill-typed-one.html"])
     for piece in ("Why it has no meaning", "equal(Q @ g, Q)", "n is not d."):

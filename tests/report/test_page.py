@@ -16,7 +16,6 @@ from attnproof.report import (
     ReportError,
     render,
     render_all,
-    render_theorems,
     theorems,
     write_report,
 )
@@ -26,14 +25,14 @@ from attnproof.report.theorems import seen
 from attnproof.report.view import SUBJECTS
 from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorem_runs.records import Results, TheoremRecord
-from tests.report.reader import led_to, outside, read, words
+from tests.report.reader import led_to, outside, read, theorem_pages, words
 
 
 def page_of(results: Results, theorem: TheoremRecord | None = None) -> str:
     """The page of a theorem, of the first if none is named."""
     chosen = theorem or results.theorems[0]
     name = re.sub(r"[^0-9A-Za-z_-]", "_", chosen.id)
-    return render_theorems(results)[f"theorem/{name}.html"]
+    return theorem_pages(results)[f"theorem/{name}.html"]
 
 
 def alone(results: Results, **changed: object) -> str:
@@ -88,7 +87,7 @@ def test_every_element_is_closed_and_every_link_leads_somewhere(ledger: Results)
 
 
 def test_a_verdict_is_a_sign_and_a_word(results: Results) -> None:
-    page = "".join([render(results), *render_theorems(results).values()])
+    page = "".join([render(results), *theorem_pages(results).values()])
     for word in ("proved", "refuted", "undecided", "measured", "held", "violated", "skipped"):
         assert f'<span class="sign" aria-hidden="true">{SIGNS[word]}</span> {word}</span>' in page
     assert "! non-finite" in words(page)
@@ -182,7 +181,7 @@ def test_a_page_says_what_the_record_says(results: Results) -> None:
 
 
 def test_every_page_has_its_id_a_permalink_and_the_command(ledger: Results) -> None:
-    pages = render_theorems(ledger)
+    pages = theorem_pages(ledger)
     assert len(pages) == len(ledger.theorems)
     for theorem in ledger.theorems:
         page = pages[f"theorem/{theorem.id}.html"]
@@ -222,7 +221,7 @@ def test_a_page_that_grows_large_shows_fewer_kernel_steps(
 def test_previous_and_next_follow_the_order_of_the_index(ledger: Results) -> None:
     order = re.findall(r'<td><a href="(theorem/[^"]+)"', render(ledger))
     assert len(order) == len(ledger.theorems)
-    pages = render_theorems(ledger)
+    pages = theorem_pages(ledger)
     for before, after in pairwise(order):
         assert f'rel="next" href="../{after}"' in pages[before]
         assert f'rel="prev" href="../{before}"' in pages[after]
@@ -273,7 +272,7 @@ def test_the_index_is_whole_without_the_script(ledger: Results) -> None:
             assert part in words(row)
         assert " hidden" not in row
     assert '<form class="find" hidden' in body  # what would do nothing is not seen
-    for page in render_theorems(ledger).values():
+    for page in theorem_pages(ledger).values():
         for tag, attributes in read(page).elements:
             assert "hidden" not in attributes or tag in ("button", "p"), attributes
             assert "data-copy" not in attributes or "hidden" in attributes

@@ -158,8 +158,24 @@ def test_the_search_for_a_witness_is_part_of_the_limit_around_it(clock: Clock) -
         assert refute(wrong, GIVEN, limit_seconds=1000) is None
 
 
+def test_a_witness_is_as_small_on_a_slow_machine(clock: Clock) -> None:
+    given = {"A": real(n, n), "B": real(n, n)}
+    A, B = (one.named(name) for name, one in given.items())
+    wrong = equal(A @ B, B @ A)
+
+    def text(shrinking: int = budget.SHRINKING) -> str:
+        found = refute(wrong, given, limit_seconds=1000, shrinking=shrinking)
+        assert found is not None
+        return found.text
+
+    small = text()
+    assert text(0) != small  # otherwise this would show nothing
+    clock.step = 0.02
+    assert text() == small
+
+
 def test_what_is_decided_ends_with_the_limit_of_the_whole(clock: Clock) -> None:
-    assert decide(claim(), effort=Effort(shrink=0)).verdict == "refuted"
+    assert decide(claim(), effort=Effort(shrinking=0)).verdict == "refuted"
     clock.step = 0.5
     clock.asked = 0
     decision = decide(claim(), effort=Effort(limit=1e6, whole=10.0))

@@ -25,7 +25,7 @@ GIVEN: dict[str, Given] = {"X": real(N, D), "Y": real(D, N), "a": real(), "b": r
 X, Y, a, b = (given.named(name) for name, given in GIVEN.items())
 TRUE = equal((X @ Y).mT, Y.mT @ X.mT)
 FALSE = equal(xp.exp(a + b), xp.exp(a) + xp.exp(b))
-QUICK = Effort(limit=0.5, shrink=0.1, glance=6)
+QUICK = Effort(limit=0.5, glance=6)
 
 
 def decided(claim: Claim, effort: Effort | None = None) -> Decision:

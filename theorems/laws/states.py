@@ -27,7 +27,8 @@ ROWS_APART = Law(
     "rows-of-batch-apart",
     "rotary attention additive layer",
     "state",
-    "each row of a batch gives the output that it gives alone, even for a single token",
+    "each row of a batch gives the output that it gives alone, even for a single token, and no "
+    "gradient flows from one row to another",
 )
 STATELESS = Law(
     "stateless",
@@ -125,6 +126,53 @@ for _kind, _call in (("attention", "layer"), ("layer", "call"), ("additive", "ad
     ROWS_APART.formula(
         _kind, _call, names=APART, sizes=ROWS, again=_each, x=TOKENS, y="real A n E"
     )(_of_one(_call))
+
+
+PULLED = (
+    ("the gradient of the first rows at the last", "none"),
+    ("the gradient of the last rows at the first", "none"),
+)
+FEW_ROWS = tuple(
+    Inputs(lengths={"B": b, "A": a, "n": n, "r": n})
+    for b, a, n in ((1, 1, 1), (1, 1, 3), (4, 5, 4))
+)
+
+
+def _of_gradients(kind: str, call: str, **given: str) -> None:
+    """Add the law of the gradients of a call; ``given``: one part of a batch, then the other.
+
+    The call ``.._of_rows`` takes n and the inputs, and returns the gradients of the first n rows of
+    the output, or of the last if n is negative, with respect to each input that is no position.
+    """
+    many = len(given) // 2
+
+    def pulled(f: Any, **arrays: Any) -> Sides:
+        """The gradient of the output of some rows with respect to the other rows is 0."""
+        first, last = [*arrays.values()][:many], [*arrays.values()][many:]
+        xp, b, a = array_namespace(first[0]), first[0].shape[0], last[0].shape[0]
+        whole = [xp.concat(pair, axis=0) for pair in zip(first, last, strict=True)]
+        if kind == "rotary" and f.shared:
+            whole[1:] = [first[1][:1]]
+        of_rows = getattr(f, f"{call}_of_rows")
+        sides = [
+            side
+            for before, after, x, y in zip(
+                of_rows(b, *whole), of_rows(-a, *whole), first, last, strict=False
+            )
+            for side in ((before[b:], 0 * y), (after[:b], 0 * x))
+        ]
+        return [here for here, _ in sides], [there for _, there in sides]
+
+    ROWS_APART.formula(
+        kind, f"{call}_of_rows", names=PULLED, inputs=FEW_ROWS, floats=True, **given
+    )(pulled)
+
+
+_of_gradients("rotary", "rotate", x=VECTORS, p="position B n", y="real A H n D", o="position A n")
+_of_gradients("rotary", "running", x=VECTORS, y="real A H n D")
+_of_gradients("attention", "attend", **QKV, q2="real A H r D", k2="real A G n D", v2="real A G n D")
+for _kind, _call in (("attention", "layer"), ("layer", "call"), ("additive", "added")):
+    _of_gradients(_kind, _call, x=TOKENS, y="real A n E")
 
 
 PIECES, SINGLE = 8, 32  # number of pieces if there are many tokens; tokens at each end fed singly

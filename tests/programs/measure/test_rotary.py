@@ -20,7 +20,7 @@ from attnproof.programs.measure.rotary_casting import cast
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
 from attnproof.theorems.laws import laws_of
-from attnproof.theorems.laws.programs import PROGRAMS
+from tests.programs.programs_of_laws import PROGRAMS
 
 from .rotary_code import (
     RIGHT,

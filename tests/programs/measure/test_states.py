@@ -19,8 +19,8 @@ from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.calls import ways_of
+from attnproof.programs.measure.dropout import REPEATED
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.measure.states import REPEATED
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Subject
 from attnproof.theorems.laws import LAWS

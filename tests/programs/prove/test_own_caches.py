@@ -122,7 +122,16 @@ class Forgets(Caching):
         return self.cache_k[:rows, :end], self.cache_v[:rows, :end]
 
 
-class InList(Caching):
+class Summing(Caching):
+    """Sums of what is kept, which are traced in a fraction of the time of attention."""
+
+    def forward(self, x: Tensor, start_pos: int, mask: Tensor | None) -> Tensor:  # noqa: ARG002
+        k = x.view(*x.shape[:2], 2, -1)
+        keys, values = self.read(k, 2 * k, start_pos)
+        return x + (keys.sum(1) + values.sum(1)).flatten(1)[:, None]
+
+
+class InList(Summing):
     """The caches are in a list."""
 
     def prepare(self) -> None:
@@ -135,7 +144,7 @@ class InList(Caching):
         return self.caches[0][:rows, :end], self.caches[1][:rows, :end]
 
 
-class InObject(Caching):
+class InObject(Summing):
     """The caches are in an object."""
 
     def prepare(self) -> None:
@@ -183,7 +192,7 @@ class TwoNames(Caching):
         return self.same[:rows, :end], v
 
 
-class Counts(Buffers):
+class Counts(Summing, Buffers):
     """Its calls are counted in whole numbers."""
 
     calls: Tensor

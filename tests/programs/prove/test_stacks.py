@@ -92,6 +92,10 @@ class Block(nn.Module):
         return second(x + self.mlp(x))  # type: ignore[no-any-return]
 
 
+def bare(seen: Seen | None = past, **more: Any) -> Block:
+    return Block(seen, bare=True, **more)
+
+
 Between = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -162,7 +166,7 @@ TRUE: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: Stack(Block(), Block(), context=lambda _, x: x),
         "causal",
     ),
-    "equivariant": (lambda: Stack(Block(every), Block(every)), "permutation"),
+    "equivariant": (lambda: Stack(bare(every), bare(every)), "permutation"),
     "rows apart": (lambda: Stack(Block(), Block()), "rows-of-batch-apart"),
     "encoder": (
         lambda: nn.TransformerEncoder(
@@ -186,8 +190,8 @@ def test_conditions_of_a_later_layer_are_told(in_parts: list[bool]) -> None:
         return y / y.pow(2).mean(-1, keepdim=True)
 
     table = torch.ones(64, 64).tril().bool()
-    short = Block(lambda i, j, n: table[:n, :n] & (i >= 0) & (j >= 0))
-    found = found_of(Stack(Block(), short, layer1=divided), "causal")
+    short = bare(lambda i, j, n: table[:n, :n] & (i >= 0) & (j >= 0))
+    found = found_of(Stack(bare(), short, layer1=divided), "causal")
     assert found.verdict == "holds"
     assert in_parts[0]  # and what runs beyond the table is another program
     told = [condition.text for condition in found.assuming]
@@ -210,10 +214,6 @@ def test_a_layer_that_differs_is_proved_by_itself(parts: list[Any]) -> None:
     assert len(parts) == 4
 
 
-def bare(seen: Seen | None = past, **more: Any) -> Block:
-    return Block(seen, bare=True, **more)
-
-
 def mean_of_tokens(y: Tensor, _: Tensor) -> Tensor:
     return y + y.mean(1, keepdim=True)
 
@@ -228,7 +228,7 @@ def places(y: Tensor, _: Tensor) -> Tensor:
 
 FALSE: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "layer 2 sees the next token": (lambda: Stack(Block(), Block(next_too)), "causal"),
-    "layer 1 sees the next token": (lambda: Stack(Block(next_too), Block()), "causal"),
+    "layer 1 sees the next token": (lambda: Stack(bare(next_too), bare()), "causal"),
     "layer 3 of 4 sees all": (
         lambda: Stack(Block(), Block(), Block(every), Block()),
         "causal",
@@ -248,7 +248,7 @@ FALSE: dict[str, tuple[Callable[[], nn.Module], str]] = {
         "causal",
     ),
     "a bypass around one layer": (
-        lambda: Stack(bare(), bare(), bare(), layer2=lambda y, x: y + x.roll(-1, 1)),
+        lambda: Stack(bare(None), bare(None), layer1=lambda y, x: y + x.roll(-1, 1)),
         "causal",
     ),
     "a context reversed": (

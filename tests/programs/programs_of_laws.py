@@ -12,7 +12,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .references import (
+from tests.programs.small_programs import (
     added_after,
     after_eviction,
     aligned_attend,

@@ -1,0 +1,232 @@
+"""What code keeps from call to call, as it was before the first call.
+
+A fresh instance does not show what an earlier call left in a dictionary of the file, in a default
+argument, in an attribute of a class, in a closure or in a cached function: the instance finds it
+there as well, and it was called itself when its call was guessed.  So these places are noted before
+any call, and can be set back meanwhile, as if the code ran in a fresh process.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections import deque
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import is_
+from types import CellType, FunctionType, ModuleType, SimpleNamespace
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..execution.state import LARGE
+from ..subjects import Subject
+from .building import CACHED_FUNCTION
+from .reach import FOREIGN, codes_in, is_foreign, reached
+
+MISSING = object()
+PLAIN = (SimpleNamespace, Namespace)  # of Python's own classes, those that users keep things in
+S = TypeVar("S", bound=Subject)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Something that a call can change: how its content is read, and how it is set."""
+
+    read: Callable[[], Any]
+    write: Callable[[Any], object]
+
+
+@dataclass(frozen=True)
+class SharedState:
+    """The places that calls of some code can change, and what they held."""
+
+    places: tuple[_Place, ...]
+    held: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, *things: Any) -> SharedState:
+        """Note what is reached from functions, classes and objects."""
+        found = [*reached(things)]
+        weights = {
+            id(x)
+            for one in found
+            if isinstance(one, nn.Module)
+            for held in (one._parameters, one._buffers)  # noqa: SLF001
+            for x in (held, *held.values())
+        }
+        places = [place for one in found if id(one) not in weights for place in _places(one)]
+        places += [
+            _Place(partial(_named, space, names), partial(_renamed, space, names))
+            for space, names in _names_used(found)
+        ]
+        return cls(tuple(places), tuple(place.read() for place in places))
+
+    @contextmanager
+    def as_before(self) -> Iterator[None]:
+        """Set every place back to what it held when it was noted; restore it afterwards.
+
+        What functions cached is forgotten, both times.
+        """
+        now = self._write(self.held)
+        try:
+            yield
+        finally:
+            self._write(now)
+
+    def noted_in(self, subject: S) -> S:
+        """Return the subject with this state, set back last, beside what was noted of it before."""
+        inner = subject.as_before
+
+        @contextmanager
+        def both() -> Iterator[None]:
+            with inner() if inner is not None else nullcontext(), self.as_before():
+                yield
+
+        return replace(subject, as_before=both)
+
+    def _write(self, contents: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Set every place that holds something else, and return what the places held."""
+        before = tuple(place.read() for place in self.places)
+        for place, wanted, found in zip(self.places, contents, before, strict=True):
+            if not _same(wanted, found):
+                with suppress(Exception):  # an object may refuse to be changed
+                    place.write(wanted)
+        return before
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two contents of a place are the same objects, or the same numbers."""
+    if isinstance(one, Tensor):
+        return one.shape == other.shape and one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, np.ndarray):
+        return bool(np.array_equal(one, other))
+    if isinstance(one, dict):
+        return _same([*one], [*other]) and _same([*one.values()], [*other.values()])
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(is_, one, other))
+    return bool(one == other)
+
+
+def _places(one: Any) -> Iterator[_Place]:
+    """Yield the places of an object that a call may change."""
+    match one:
+        case Tensor() if type(one) is Tensor and one.layout == torch.strided:
+            if not one.is_meta and not one.is_quantized and one.nbytes <= LARGE:
+                yield _Place(one.detach().clone, partial(_overwritten, one))
+        case np.ndarray():
+            yield _Place(one.copy, partial(np.copyto, one))
+        case MutableMapping() if "__builtins__" not in one and "__name__" not in one:
+            yield _Place(partial(dict, one), partial(_refilled, one))
+        case list() | deque():
+            yield _Place(partial(list, one), partial(_refilled, one))
+        case set():
+            yield _Place(one.copy, partial(_refilled, one))
+        case FunctionType():
+            for cell in one.__closure__ or ():
+                yield _Place(partial(_content, cell), partial(_filled, cell))
+        case nn.Module():
+            yield _Place(partial(_buffers, one), partial(_set_buffers, one))
+            yield _Place(partial(dict, vars(one)), partial(_refilled, vars(one)))
+        case _:
+            yield from _of_other_objects(one)
+
+
+def _of_other_objects(one: Any) -> Iterator[_Place]:
+    """Yield the places of a class, a cached function, or an object of a class of the user."""
+    if isinstance(one, CACHED_FUNCTION):
+        if not is_foreign(one):
+            yield _Place(lambda: one.cache_info().currsize, lambda _: one.cache_clear())
+    elif isinstance(one, type):
+        if not is_foreign(one):
+            yield _Place(partial(_attributes, one), partial(_set_attributes, one))
+    elif isinstance(one, PLAIN) or not (isinstance(one, ModuleType) or is_foreign(type(one))):
+        held = getattr(one, "__dict__", None)
+        if isinstance(held, dict):
+            yield _Place(partial(dict, held), partial(_refilled, held))
+
+
+def _refilled(one: Any, content: Any) -> None:
+    one.clear()
+    (one.extend if isinstance(one, list | deque) else one.update)(content)
+
+
+def _buffers(module: nn.Module) -> dict[str, Tensor | None]:
+    """Return copies of the buffers of a module, which may be cast, unless they are large."""
+    held = module._buffers  # noqa: SLF001
+    small = {name: x for name, x in held.items() if x is None or x.nbytes <= LARGE}
+    return {name: None if x is None else x.detach().clone() for name, x in small.items()}
+
+
+def _set_buffers(module: nn.Module, wanted: dict[str, Tensor | None]) -> None:
+    held = module._buffers  # noqa: SLF001
+    for name, numbers in wanted.items():
+        now = held.get(name)
+        if numbers is not None and now is not None and now.shape == numbers.shape:
+            held[name] = numbers.to(now.dtype)
+        elif name in held:
+            held[name] = numbers
+
+
+def _overwritten(one: Tensor, numbers: Tensor) -> None:
+    with torch.no_grad():
+        one.copy_(numbers)
+
+
+def _content(cell: CellType) -> list[Any]:
+    """Return the content of a closure's cell in a list, which is empty if the cell is."""
+    try:
+        return [cell.cell_contents]
+    except ValueError:
+        return []
+
+
+def _filled(cell: CellType, content: list[Any]) -> None:
+    if content:
+        cell.cell_contents = content[0]
+    else:
+        del cell.cell_contents
+
+
+def _attributes(one: type) -> dict[str, Any]:
+    return {name: held for name, held in vars(one).items() if not name.startswith("__")}
+
+
+def _set_attributes(one: type, wanted: dict[str, Any]) -> None:
+    now = _attributes(one)
+    for name in now.keys() - wanted.keys():
+        delattr(one, name)
+    for name, held in wanted.items():
+        if now.get(name, MISSING) is not held:
+            setattr(one, name, held)
+
+
+def _names_used(found: list[Any]) -> list[tuple[dict[str, Any], frozenset[str]]]:
+    """Return the files of functions, as their global names, and which of these names they use."""
+    used: dict[int, tuple[dict[str, Any], set[str]]] = {}
+    for one in found:
+        if not isinstance(one, FunctionType) or is_foreign(one):
+            continue
+        names = {name for code in codes_in(one.__code__) for name in code.co_names}
+        modules = [held for name in names if _is_own(held := one.__globals__.get(name))]
+        for space in (one.__globals__, *map(vars, modules)):
+            used.setdefault(id(space), (space, set()))[1].update(names)
+    return [(space, frozenset(names)) for space, names in used.values()]
+
+
+def _is_own(held: Any) -> bool:
+    """Whether it is a module of the user, and of no library that is known."""
+    return isinstance(held, ModuleType) and held.__name__.split(".")[0] not in FOREIGN
+
+
+def _named(space: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    return {name: space[name] for name in names if name in space}
+
+
+def _renamed(space: dict[str, Any], names: frozenset[str], wanted: dict[str, Any]) -> None:
+    for name in names - wanted.keys():
+        space.pop(name, None)
+    space.update(wanted)

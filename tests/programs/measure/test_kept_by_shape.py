@@ -1,0 +1,69 @@
+"""What a call leaves for later calls is found, though fresh instances find it there as well."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.loading.shared_state import SharedState
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.subject import adapted_as
+from tests.programs.measure import kept_by_shape
+
+
+def built(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a class of a file of its own, as in a fresh process."""
+    spec = spec_from_file_location(f"kept_for_{name}", kept_by_shape.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    made = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, made)
+    spec.loader.exec_module(made)
+    return getattr(made, name)
+
+
+@pytest.mark.parametrize("call", ["", "x: B n E -> B n E"], ids=["guessed", "given"])
+@pytest.mark.parametrize("name", kept_by_shape.WRONG)
+def test_what_is_kept_of_the_first_input_is_found(
+    name: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one,) = examine(adapted_as(built(name, monkeypatch), call), [Draw()], ("stateless",))
+    assert one.verdict == "broken"
+
+
+@pytest.mark.parametrize("name", kept_by_shape.RIGHT)
+def test_a_cache_of_what_its_key_says_is_left_alone(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one,) = examine(adapted_as(built(name, monkeypatch)), [Draw()], ("stateless",))
+    assert one.verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [*dict.fromkeys(kept_by_shape.NOT_DROPPING, "broken").items(), ("Dropping", "holds")],
+)
+def test_training_drops_though_the_first_call_was_in_evaluation(
+    name: str, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one,) = examine(adapted_as(built(name, monkeypatch)), [Draw()], ("training-returns",))
+    assert one.verdict == verdict
+
+
+def test_state_is_set_back_and_restored() -> None:
+    kept: dict[Any, Tensor] = {}
+
+    def first(x: Tensor) -> Tensor:
+        return kept.setdefault(x.shape, x)
+
+    state, one, other = SharedState.of(first), torch.zeros(2), torch.ones(2)
+    assert first(one) is one
+    with state.as_before():
+        assert first(other) is other
+    assert first(other) is one
