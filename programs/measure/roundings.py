@@ -9,7 +9,7 @@ tables and biases from their entries.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -47,6 +47,14 @@ def exact(x: Tensor) -> Rounded:
 
 class PieceRefused(Exception):
     """The code refused a piece after accepting the ones before."""
+
+
+def _placed(inputs: Sequence[Any], numbers: Sequence[int], moved: Sequence[Tensor]) -> list[Any]:
+    """Return the inputs with others at the places of those that are numbers."""
+    placed = list(inputs)
+    for k, x in zip(numbers, moved, strict=True):
+        placed[k] = x
+    return placed
 
 
 @dataclass
@@ -174,10 +182,7 @@ class Roundings:
         numbers = [n for n, x in enumerate(given) if isinstance(x, Rounded)]
 
         def call(*moved: Tensor) -> Tensor:
-            placed = list(inputs)
-            for n, x in zip(numbers, moved, strict=True):
-                placed[n] = x
-            found: Tensor = code(*placed)
+            found: Tensor = code(*_placed(inputs, numbers, moved))
             return found
 
         if self.plain:
@@ -224,20 +229,17 @@ class Roundings:
         """
         if self.plain:
             return self._read(code, (n, *given))
-        placed = [self._given(x) for x in given]
+        inputs = [self._given(x) for x in given]
         numbers = [k for k, x in enumerate(given) if isinstance(x, Rounded)]
 
         def others(*moved: Tensor) -> Tensor:
-            inputs = list(placed)
-            for k, x in zip(numbers, moved, strict=True):
-                inputs[k] = x
-            found = code(n, *inputs)
+            found = code(n, *_placed(inputs, numbers, moved))
             grads = found if isinstance(found, list) else [found]
             kept = [x.narrow(axis, max(n, 0), x.shape[axis] - abs(n)) for x in grads]
             return torch.cat([x.flatten() for x in kept])
 
-        allowed = self._allowance(others, *(placed[k] for k in numbers))
-        found = code(n, *placed)
+        allowed = self._allowance(others, *(inputs[k] for k in numbers))
+        found = code(n, *inputs)
         grads = found if isinstance(found, list) else [found]
         radius = torch.tensor(allowed.value)
         made = [_with(x.detach().to("cpu", torch.float64), radius) for x in grads]

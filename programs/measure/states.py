@@ -152,31 +152,31 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                         bound,
                     )
                 count += did
-                for one in firsts:
-                    same_shape = again.shape == one.shape
-                    off = differences(again, one) if same_shape else torch.full((1,), torch.inf)
-                    worst = max(worst, float(off.max()))
-                    if not float(off.max()) <= bound:
-                        place = place_of_largest(off) if same_shape else None
-                        here, there = (
-                            float(x[place]) if place is not None else tuple(x.shape)
-                            for x in (again, one)
-                        )
-                        return broken(
-                            f"a call gives a different result after {told}",
-                            {
-                                "before": told,
-                                "call": way.attribute,
-                                "inputs": witness_inputs(target),
-                                "place": [int(i) for i in place] if place is not None else [],
-                            },
-                            (f"after {told}", here),
-                            (whose, there),
-                            float(off.max()),
-                            bound,
-                            B=small[0],
-                            T=small[1],
-                        )
+                offs = [(one, _off(again, one)) for one in firsts]
+                worst = max(worst, *(float(off.max()) for _, off in offs))
+                beyond = [pair for pair in offs if not float(pair[1].max()) <= bound]
+                if beyond:
+                    one, off = beyond[0]
+                    place = place_of_largest(off) if again.shape == one.shape else None
+                    here, there = (
+                        float(x[place]) if place is not None else tuple(x.shape)
+                        for x in (again, one)
+                    )
+                    return broken(
+                        f"a call gives a different result after {told}",
+                        {
+                            "before": told,
+                            "call": way.attribute,
+                            "inputs": witness_inputs(target),
+                            "place": [int(i) for i in place] if place is not None else [],
+                        },
+                        (f"after {told}", here),
+                        (whose, there),
+                        float(off.max()),
+                        bound,
+                        B=small[0],
+                        T=small[1],
+                    )
             kept = None
             if not subject.run_at:
                 kept = cached_by_length(subject, way, draw, _earlier(subject, way, draw))
@@ -207,6 +207,12 @@ def _first_results(
             found.append(run_recorded(way.on(subject), target, draw.dtype))
     whose = "of a fresh one" if made or subject.as_before else "the first time"
     return [one for one, _ in found], found[0][1], whose
+
+
+def _off(again: Tensor, first: Tensor) -> Tensor:
+    """Return how far two results differ, infinitely if in shape."""
+    same = again.shape == first.shape
+    return differences(again, first) if same else torch.full((1,), torch.inf)
 
 
 def as_before(subject: Subject) -> AbstractContextManager[None]:

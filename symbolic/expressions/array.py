@@ -154,7 +154,8 @@ def _inverse(y: sp.Expr) -> sp.Expr:
 
 def _binary(function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     """Return an elementwise operator of arrays of numbers, and its reflected version."""
-    known = lru_cache(1 << 13)(function)  # the cases of a statement share most of their entries
+    # the cases of a statement share most of their entries; True is not 1
+    known = lru_cache(1 << 13, typed=True)(function)
     return (
         lambda self, other: _numbers(known, self, other),
         lambda self, other: _numbers(known, other, self),

@@ -53,7 +53,7 @@ def _stays(x: Any) -> Any:
 
 def _entrywise(name: str, function: Any, says: str, *, binary: Any = False) -> Any:
     """Return a function of the array API that applies a SymPy function to each entry."""
-    known = lru_cache(1 << 12)(function)
+    known = lru_cache(1 << 12, typed=True)(function)
 
     def one(x: Any, /) -> Expressions:
         return _numbers(known, x)
