@@ -41,6 +41,14 @@ class InFile(Up):
         return KEPT.setdefault(x.shape, size(x))
 
 
+class FirstOfAll(Up):
+    """Only the first call of all differs: afterwards a fresh instance is like any other."""
+
+    def scale(self, _: Tensor) -> Tensor:
+        BOX.called = getattr(BOX, "called", 0) + 1
+        return torch.tensor(2.0 if BOX.called == 1 else 1.0)
+
+
 class InDefault(Up):
     def scale(self, x: Tensor, kept: dict[Any, Tensor] = {}) -> Tensor:  # noqa: B006
         return kept.setdefault(x.shape, size(x))
@@ -204,6 +212,7 @@ InClosure = closed()
 NOT_DROPPING = ("DropsUntilEvaluated", "NoInstanceDrops", "AsFirstCalled", "EvaluatesItself")
 WRONG = (
     "InFile",
+    "FirstOfAll",
     "InDefault",
     "InClass",
     "AsClassAttribute",
