@@ -24,16 +24,14 @@ from ..programs.calls.counts import has_constant_diagonals
 from ..programs.execution.calling import evaluating, restored_settings
 from ..programs.execution.draw import Draw
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
-from ..programs.loading.source_numbers import is_own
 from ..programs.measure.examine import examine
 from ..programs.prove.branches import OpenComparison, Search
-from ..programs.prove.executed_code import Executed
-from ..programs.prove.instrumentation import instrument
+from ..programs.prove.met_numbers import FEW, MetNumbers
 from ..programs.prove.watch import HINTS, ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import looked_at
-from .every_call import SHORT, Call, Numbers, call_of, calls_of, numbers_of
+from .every_call import NUMBERS, SHORT, Call, call_of, calls_of
 
 Lengths = Mapping[str, int]
 MAX_VALUES = 4_500_000  # values that one call computes, in about a tenth of a second
@@ -218,26 +216,25 @@ def _lengths_of(subject: Subject) -> Places:
     call = call_of(subject)
     if call is None:
         return Places()
-    ran, watch, given = Executed(is_own), Watch(), Numbers()
+    roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
+    met = MetNumbers(roots)
+    watch = met.watch
     with evaluating(subject), torch.no_grad():
-        with given:
-            _takes(ran.recording(call), {"B": 2, "n": 5, "r": 5})
         scores = isinstance(subject, Bias | Mask)
         letters = ["n"] if scores else ["B", "n"]
         scores |= isinstance(subject, Attention) and subject.attend is not None
-        if scores and _takes(call, {"B": 2, "n": 5, "r": 3}):
+        if scores and _takes(met.ran.recording(call), {"B": 2, "n": 5, "r": 3}):
             letters.append("r")
-        roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
-        instrument(ran.functions(roots), watch)
+        met.run(call, [dict.fromkeys(letters, n) for n in (FEW, FEW + 2)])
         alone = _Alone(subject, call)
         search = Search(alone, watch, letters, ("plain",))
         search.where_outcomes_change()
         found = [*_cheapest_changes(watch, alone), *_of_tables(subject)]
-        sizes = {n for one in _parameters(subject) for n in one.shape} - given.found
-        heard, known = _Alone(subject, ran.recording(call)), -1
-        while len(ran.codes) > known:  # more tokens may lead to other code
-            known = len(ran.codes)
-            asked = numbers_of([*roots, *ran.functions(roots)], ran.codes, given.found)
+        sizes = {n for one in _parameters(subject) for n in one.shape} - met.passed
+        heard, known = _Alone(subject, met.ran.recording(call)), -1
+        while len(met.ran.codes) > known:  # more tokens may lead to other code
+            known = len(met.ran.codes)
+            asked = sorted(n for n in met.numbers() if n in NUMBERS)
             named = _Named(heard, asked, _tables_alike(subject), sizes)
             beyond = [one for letter in letters if letter in "Bn" for one in named.along(letter)]
         found += beyond

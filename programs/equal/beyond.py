@@ -21,19 +21,19 @@ from attnproof.documents.verdict_line import Condition
 from ..execution.draw import Draw
 from ..execution.response import Watching, leaves
 from .inputs import (
+    FEATURES,
     LARGE_INPUTS,
     LONG_LENGTHS,
     MAX_SOURCE_LENGTHS,
     TOKENS,
     fills_of,
+    lengths_met,
     scaled,
-    source_lengths,
 )
 from .measure import NumericComparison, arranged_as, compare_at, drawn_or_none
 from .pair import ProgramPair
 
 LONGEST = 1 << 17  # number of the source that may be a length
-FEATURES = "DEFCPVd"  # letters of lengths that code often fixes
 WORK, TOTAL = 110_000_000, 150_000_000  # entries that one call, and all calls, may compute
 TOGETHER = 4  # multiply-adds in the time of writing one entry
 MEASURED = (LONG_LENGTHS[-1] // 2, LONG_LENGTHS[-1])  # lengths from which work is extrapolated
@@ -48,7 +48,7 @@ def compare_at_longer(
     The smallest inputs at which they differ are kept in ``found``.
     """
     dtype = getattr(torch, found.formats[0])
-    numbers = [n for n in map(abs, source_lengths(both)) if 3 < n < LONGEST]
+    numbers = [n for n in map(abs, lengths_met(both)) if 3 < n < LONGEST]
     with arranged_as(both, dtype):
         left = TOTAL
         some = numbers[:MAX_SOURCE_LENGTHS]
