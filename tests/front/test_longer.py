@@ -92,6 +92,19 @@ def leaks_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scores(q, k).masked_fill(torch.ones(r, n).triu(first).bool(), -math.inf).softmax(-1) @ v
 
 
+def paged(*pages: int) -> Attend:
+    """Keys are masked at the places that a table of pages of 20 gives them."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        size, table = math.comb(6, 3), torch.tensor(pages)
+        r, n = q.shape[-2], k.shape[-2]
+        place = table[torch.arange(n) // size] * size + torch.arange(n) % size
+        hidden = torch.ones(r, n).triu(n - r + 1).bool()[:, place]
+        return scores(q, k).masked_fill(hidden, -math.inf).softmax(-1) @ v
+
+    return attend
+
+
 def asked(
     attend: Attend,
     law: str,
@@ -129,6 +142,14 @@ def test_a_fault_of_many_tokens_breaks_the_law(attend: Attend, law: str) -> None
 def test_a_mask_that_leaks_from_a_length_on_is_not_causal() -> None:
     assert asked(leaks_when_long, "causal", causal=True).verdict == "broken"
     assert asked(hides_later, "causal", causal=True).verdict == "exact"
+
+
+def test_pages_are_as_many_tokens_as_there_are_pages_of_their_size() -> None:
+    """The end of the table is no number of the source, and the leak lies far before it."""
+    assert asked(paged(*range(12)), "causal", causal=True).verdict == "exact"
+    row = asked(paged(*range(9), 8, 10, 11), "causal", causal=True)
+    assert row.verdict == "broken"
+    assert "of 232 tokens" in row.why
 
 
 def test_what_code_sets_at_more_tokens_is_set_in_no_other_run() -> None:
