@@ -3,8 +3,8 @@
 Laws are run with few tokens.  Code that compares its lengths (``if n > 1000``) may behave
 differently with more.  Its comparisons are watched, and the laws are run where one turns out
 differently (:mod:`attnproof.programs.prove.branches`); with more tokens, or rows, than the largest
-number in its source or among the arguments of its operations (``k[:, -32:]``); and with as many
-tokens as a stored square table has rows.  The verdict line states what would be too much work, and
+number that the code meets (:mod:`attnproof.programs.prove.met_numbers`); and with as many tokens as
+a stored square table has rows.  The verdict line states what would be too much work, and
 which keys and entries of a stored mask were not examined.
 """
 

@@ -1,4 +1,4 @@
-"""Compare two programs beyond the numbers in their source: at more tokens, and at larger values.
+"""Compare two programs beyond the numbers that they meet: at more tokens, and at larger values.
 
 A proof covers all lengths that its line admits.  Without one, a table that ends at 4096, a window
 or a block of 1024 keys, or a branch on a length is met only at more tokens.  Such lengths are run
@@ -43,7 +43,7 @@ Lengths = dict[str, int]
 def compare_at_longer(
     both: ProgramPair, seed: int, found: NumericComparison
 ) -> tuple[Condition, ...]:
-    """Compare both beyond each number in their source; return below which numbers they were not.
+    """Compare both beyond each number that they meet; return below which numbers they were not.
 
     The smallest inputs at which they differ are kept in ``found``.
     """
