@@ -31,6 +31,15 @@ DIVIDING = ("floor_divide", "div", "divide", "remainder", "fmod")
 DIVIDING_BY_SIGN = ("__floordiv__", "__mod__", "__rshift__")
 LOOKING_UP = ("__getitem__", "index_select", "gather", "take", "embedding")
 MAX_PRODUCTS = 64
+CASTS = ("to", "type", "type_as", "half", "bfloat16", "char", "short", "byte", "arange")
+# The largest whole number up to which all are exact in a format.
+EXACT_UP_TO = {
+    torch.float16: 1 << 11,
+    torch.bfloat16: 1 << 8,
+    torch.int8: (1 << 7) - 1,
+    torch.uint8: (1 << 8) - 1,
+    torch.int16: (1 << 15) - 1,
+}
 
 
 class Passed(TorchFunctionMode):
@@ -65,7 +74,11 @@ class Passed(TorchFunctionMode):
         if name.strip("_") in DIVIDING or name in DIVIDING_BY_SIGN:
             powers = name == "__rshift__"
             self.divisors.update(1 << n if powers else n for n in _whole(args, floats=False))
-        return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        if name in CASTS and isinstance(result, Tensor) and result.dtype in EXACT_UP_TO:
+            whole = not (isinstance(args[0], Tensor) and args[0].is_floating_point())
+            self.found += [EXACT_UP_TO[result.dtype]] * whole  # a position is rounded beyond it
+        return result
 
 
 def _whole(one: Any, *, floats: bool) -> Iterator[int]:

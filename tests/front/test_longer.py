@@ -105,6 +105,15 @@ def paged(*pages: int) -> Attend:
     return attend
 
 
+def placed_in(dtype: torch.dtype) -> Attend:
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        place = torch.arange(k.shape[-2]).to(dtype)
+        hidden = place > place[-q.shape[-2] :, None]
+        return scores(q, k).masked_fill(hidden, -math.inf).softmax(-1) @ v
+
+    return attend
+
+
 def asked(
     attend: Attend,
     law: str,
@@ -150,6 +159,17 @@ def test_pages_are_as_many_tokens_as_there_are_pages_of_their_size() -> None:
     row = asked(paged(*range(9), 8, 10, 11), "causal", causal=True)
     assert row.verdict == "broken"
     assert "of 232 tokens" in row.why
+
+
+def test_positions_in_a_short_format_are_passed_where_they_are_rounded() -> None:
+    """257 is 256 in bfloat16, which rounds no score; 2049 is 2048 in float16."""
+    row = asked(placed_in(torch.bfloat16), "causal", causal=True)
+    assert row.verdict == "broken"
+    assert "of 259 tokens, token 256 changes" in row.why
+    told = asked(placed_in(torch.float16), "causal", causal=True).assuming
+    assert [str(one.text) for one in told] == ["n ≤ 2047"]
+    exact = asked(placed_in(torch.int32), "causal", causal=True)
+    assert (exact.verdict, exact.assuming) == ("exact", ())
 
 
 def test_what_code_sets_at_more_tokens_is_set_in_no_other_run() -> None:
