@@ -36,6 +36,7 @@ from .every_call import NUMBERS, SHORT, Call, call_of, calls_of
 Lengths = Mapping[str, int]
 MAX_VALUES = 4_500_000  # values that one call computes, in about a tenth of a second
 MAX_WORK = 64_000_000  # the same for all laws together
+CALL_VALUES = 10_000  # values that are computed in the time of a call of few tokens
 SIDES = 2  # calls of the code per law; each key that it examines takes one more
 # Laws of state are no formulas; calls of the code, in calls of the lengths at which they are run.
 OF_STATE = {"no-mutation": 4, "evaluation-repeats": 25, "stateless": 80}
@@ -165,7 +166,11 @@ def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:
 
 def _cost(subject: Subject, law: str, at: Lengths) -> int:
     """Return roughly how many values a law computes."""
-    return work(subject, at) * (OF_STATE.get(law, SIDES) + len(_keys(subject, law, at)))
+    alone = 0
+    if isinstance(subject, Rotary) and law == "composition" and subject.counts:
+        # Sums of positions do not follow one another: each token may take a call of its own.
+        alone = SIDES * CALL_VALUES * at["n"] * (subject.running is None)
+    return work(subject, at) * (OF_STATE.get(law, SIDES) + len(_keys(subject, law, at))) + alone
 
 
 def _not_examined(subject: Subject, law: str, at: Lengths) -> str:

@@ -19,6 +19,7 @@ from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.execution.calling import restored_settings
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
@@ -345,6 +346,31 @@ def test_code_is_run_almost_to_the_end_of_its_table() -> None:
         code = Attention(name="r", layer=module, module=module, embed=4, declared=declared)
         at = [one.at for one in lengths_of(code).longer if 300 < one.at["n"] < 400]
         (found,) = examine(replace(code, run_at=(*at,)), laws=["causal"])
+        assert found.verdict == verdict
+
+
+class CountsOn(nn.Module):
+    """Rotary code that counts positions; with ``fault`` tokens or more, not beyond 100."""
+
+    def __init__(self, fault: int = 1 << 20) -> None:
+        super().__init__()
+        self.fault = fault
+
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+        at = torch.arange(x.shape[2]) + offset
+        at = at if x.shape[2] < self.fault else at.clamp(max=100)
+        angles = torch.outer(at.to(x.dtype), 10000.0 ** (-torch.arange(0, 1, 0.25)))
+        a, b = x.chunk(2, -1)
+        return torch.cat(
+            (a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), -1
+        )
+
+
+@pytest.mark.parametrize("line", ["x: B H n 8, offset = p -> x", "x: B H n 8 -> x"])
+def test_code_that_counts_positions_is_run_of_many_tokens_in_one_call(line: str) -> None:
+    for fault, verdict in ((200, "broken"), (1 << 20, "holds")):
+        code = adapted_as(CountsOn(fault), line, kind="rotary")
+        (found,) = examine(replace(code, run_at=({"B": 1, "n": 259},)), laws=["relative"])
         assert found.verdict == verdict
 
 
