@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import count, product
 from typing import Any
@@ -121,7 +122,8 @@ def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
             except Exception:  # noqa: BLE001 (code may refuse settings)
                 continue
             others.append((f"another instance with {name} {value}", made))
-    return [(told, other) for told, other in others if other is not None]
+    at = subject.run_at
+    return [(told, replace(other, run_at=at)) for told, other in others if other is not None]
 
 
 @probe("stateless", ALL_KINDS)

@@ -374,6 +374,21 @@ def test_code_that_counts_positions_is_run_of_many_tokens_in_one_call(line: str)
         assert found.verdict == verdict
 
 
+def test_many_rows_of_code_that_counts_positions_are_one_call() -> None:
+    class Counts(CountsOn):
+        calls = 0
+
+        def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+            Counts.calls += 1
+            return super().forward(x, offset)
+
+    code = adapted_as(Counts, "x: B H n 8, offset = p -> x", kind="rotary")
+    Counts.calls = 0
+    (found,) = examine(replace(code, run_at=({"B": 300, "n": 5},)), laws=["stateless"])
+    assert found.verdict == "holds"
+    assert Counts.calls < 100
+
+
 class Stored(nn.Module):
     """Causal attention as most people write it: the rows of a mask that it stores."""
 
