@@ -19,6 +19,7 @@ from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.execution.calling import restored_settings
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.measure.states import others_of
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.real_code.checking import look
@@ -372,6 +373,19 @@ def test_code_that_counts_positions_is_run_of_many_tokens_in_one_call(line: str)
         code = adapted_as(CountsOn(fault), line, kind="rotary")
         (found,) = examine(replace(code, run_at=({"B": 1, "n": 259},)), laws=["relative"])
         assert found.verdict == verdict
+
+
+def halves(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
+    angles = positions[:, None] * base ** (-torch.arange(0, 1, 2 / x.shape[-1]))
+    a, b = x.chunk(2, -1)
+    return torch.cat((a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), -1)
+
+
+def test_other_instances_are_called_at_the_same_lengths() -> None:
+    code = adapted_as(halves, "x: B H n 8, positions: n positions -> x", kind="rotary")
+    made = others_of(replace(code, run_at=({"B": 300, "n": 5},)), Draw())
+    assert len(made) > 1
+    assert {other.run_at[0]["B"] for _, other in made} == {300}
 
 
 def test_many_rows_of_code_that_counts_positions_are_one_call() -> None:
