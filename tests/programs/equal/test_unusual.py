@@ -356,6 +356,7 @@ class Paged(nn.Module):
     def __init__(self, pages: list[int]) -> None:
         super().__init__()
         self.size = 23
+        self.pages: Tensor
         self.register_buffer("pages", torch.tensor(pages))
 
     def forward(self, x: Tensor) -> Tensor:
