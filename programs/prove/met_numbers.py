@@ -154,7 +154,7 @@ class MetNumbers:
 
 def _without_lengths(passed: Sequence[Sequence[int]], lengths: Sequence[int]) -> Iterator[int]:
     """Yield what is passed in every run, and b of what goes as a n + b; all, if not in order."""
-    first, *_, last = passed
+    first, last = passed[0], passed[-1]
     if len(passed) == 1 or len(first) != len(last):
         yield from map(abs, (*first, *last))
     else:

@@ -486,7 +486,7 @@ def test_keys_that_a_stored_mask_hides_in_some_rows_are_missed() -> None:
 
 
 ONE_ENTRY = (
-    (slice(150, 151), slice(240, 241), 1.0),  # a later token is seen
+    (slice(170, 171), slice(172, 173), 1.0),  # a later token is seen, between two that are cut
     (slice(240, 241), slice(150, 151), 0.0),  # an earlier one is not
 )
 NOT_LOOKED_AT = f"the entries of the stored mask bias, {ROWS} by {ROWS}, that were not examined"
