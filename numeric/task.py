@@ -23,7 +23,7 @@ from .hypotheses import Unsatisfiable
 from .implementations import Implementation
 from .implementations.eager import SOFTMAX_BOUND
 from .measurement import Measurement
-from .policies.residual import Perturbed
+from .policies.directions import Perturbed
 from .policies.weights import with_spread
 from .profile import Profile
 from .residues.lengths import unselected, work

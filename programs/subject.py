@@ -10,7 +10,8 @@ from typing import Any
 from .adapting import PARTS, WORDS, adapt, on_token_ids, require_settings, resolved
 from .call_forms import attention as attention_forms
 from .call_forms import rotary_fitting
-from .call_forms.counts import fit_additive, fit_bias, fit_mask
+from .call_forms.additive import fit_additive
+from .call_forms.counts import fit_bias, fit_mask
 from .calls.additive import additive
 from .calls.counts import bias, fixed_size, mask, surplus_tokens
 from .calls.roles import (

@@ -97,7 +97,7 @@ class Rotary(Subject):
     ``any_width``: all channels rotate, however many there are; ``width`` is the number used.
     ``single``: the letters among B and H whose axes the code lacks: it is called separately for
     each row, or head.  ``shared``: all rows have the same positions, which may be given once, as
-    (1, T).
+    (1, T).  ``counts``: it counts the positions of a call itself, from the first one or 0.
     """
 
     kind: ClassVar[str] = "rotary"
@@ -126,6 +126,7 @@ class Rotary(Subject):
     any_width: bool = False
     single: str = ""
     shared: bool = False
+    counts: bool = False
 
     @property
     def rotate_key(self) -> Callable[[Tensor, Tensor], Tensor]:

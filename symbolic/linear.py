@@ -1,7 +1,7 @@
 """Linear forms for comparing sums: like monomials collected, products not expanded.
 
-Also helpers that write the steps to a sign.  Nothing here is trusted; ``signs.py`` searches for
-signs.
+Also helpers that write the steps to a sign.  Nothing here is trusted; ``signs.py`` and
+``bounding.py`` search for signs.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ Monomial = tuple[Term, ...]
 Linear = dict[Monomial, Fraction]
 MAX_REPEATED_FACTORS = 6
 KIND = {1: "nonnegative", 2: "positive"}
+Found = tuple[int, Steps]  # a sign, 2 for > 0, 1 for >= 0, 0 for neither; and the steps to it
+NEITHER: Found = (0, ())
 
 
 def joined(*parts: Steps) -> Steps:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from .linear import Steps, collected, joined, step, times
+from .linear import NEITHER, Found, Steps, collected, joined, step, times
 from .ranges import NEVER, Range, parts, ranges
 from .rules.base import NOTHING, Assumption, Facts
 from .scalars import add, always_less, integer, mul, num, number_of, subtract
-from .signs import NEITHER, Found, find_sign, signs_after
+from .signs import find_sign, signs_after
 from .terms import Term, free
 
 SIGNS = ("positive", "nonnegative")

@@ -2,8 +2,8 @@
 
 Nothing here is trusted.  A search returns the sign found (2: > 0; 1: >= 0; 0: neither) and the
 steps after which the kernel can read it off the form of the number.  In a sum, negative terms are
-bounded by positive ones that are at least as large (``linear.py`` has the form in which sums are
-compared).
+bounded by positive ones that are at least as large (``bounding.py``, for sums in the form of
+``linear.py``).
 """
 
 from __future__ import annotations
@@ -11,45 +11,39 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cache
-from itertools import product
 
+from .bounding import Search, by_bounding, gap, lower_bound
 from .budget import check_time
 from .derivation import SignStep
 from .linear import (
     KIND,
-    Monomial,
+    NEITHER,
+    Found,
     Steps,
     as_term,
     collected,
-    common_factors,
     joined,
     minus,
     multiples,
-    order,
     step,
     times,
 )
 from .rules.base import NOTHING, Assumption, Facts
-from .rules.inequalities import LEAST, known_after
+from .rules.inequalities import known_after
 from .rules.polynomials import same_polynomial
 from .rules.signs import BY_FORM, BY_KIND, CARRIED, Sign, Signs, with_squares
 from .scalars import (
     ONE,
     ZERO,
-    add,
     always_less,
     is_integer,
     is_truth,
-    mul,
     num,
     number_of,
-    power,
     subtract,
 )
 from .terms import Opened, Term, free, instantiate, make, opened, postorder, substitute
 
-Found = tuple[int, Steps]
-NEITHER: Found = (0, ())
 MAX_INDICATORS = 3
 
 
@@ -150,6 +144,10 @@ def find_nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, Steps]:
     return BY_FORM.nonzero(t)[0], ()
 
 
+def _search(facts: Facts) -> Search:
+    return lambda t: find_sign(t, facts)
+
+
 def _by_form(t: Term, _: Facts) -> Found:
     return BY_FORM.sign(t)[0], ()
 
@@ -190,7 +188,7 @@ def _log(t: Term, facts: Facts) -> Found:
     (x,) = t.args
     if not x.finite or x.shape:
         return NEITHER
-    certain, steps = _gap(ONE, x, facts)
+    certain, steps = gap(ONE, x, _search(facts))
     return (certain, (*steps, step(certain, t, "rising", "log", ONE, x))) if certain else NEITHER
 
 
@@ -250,12 +248,12 @@ def _add(t: Term, facts: Facts) -> Found:
         return max(signs), joined(*(steps for _, steps in parts))
     if t.shape or not t.finite:
         return NEITHER
-    low, strict, rest, steps = _lower_bound(t, facts)
+    low, strict, rest, steps = lower_bound(t, _search(facts))
     if low is not None and low >= 0:
         certain = 2 if low > 0 or strict else 1
         found: Found = certain, joined(steps, (step(certain, t, "total", num(low), *rest),))
     else:
-        found = _by_bounding(t, facts)
+        found = by_bounding(t, _search(facts))
     if not found[0]:
         return _by_cases(t, facts)
     return found if found[0] == 2 else max(found, _strictly_positive(t, facts), key=lambda s: s[0])
@@ -398,268 +396,3 @@ def _positive_fact(up: Term, told: Term) -> FactsAndSteps:
         whole = minus(up, ONE)
         return [("nonnegative", whole)], (step(1, whole, "whole", told),)
     return [("positive", up)], (step(2, up, "total", told),)
-
-
-# Lower bounds
-
-
-LowerBound = tuple[Fraction | None, bool, list[Term], Steps]
-NO_BOUND: LowerBound = (None, False, [], ())
-
-
-def _lower_bound(t: Term, facts: Facts) -> LowerBound:
-    """Return a literal lower bound of t or None, and whether t is certainly above it.
-
-    Then follow the difference, as a list of numbers >= 0 that add up to it, and the steps that
-    show their signs.
-    """
-    if t.op == "add":
-        lows = [_lower_bound(arg, facts) for arg in t.args]
-        if any(low is None for low, *_ in lows):
-            return NO_BOUND
-        total = sum((low for low, *_ in lows if low is not None), Fraction())
-        rest = [x for _, _, rest, _ in lows for x in rest]
-        return total, any(one[1] for one in lows), rest, joined(*(one[3] for one in lows))
-    scale, inner = _scaled(t)
-    literal = number_of(inner)
-    if literal is not None:
-        return scale * literal, False, [], ()
-    if inner.op in ("cos", "sin", "tanh", "indicator") and inner.finite:
-        if inner.op == "indicator" and scale >= 0:
-            return Fraction(), False, [t], ()
-        other = add(ONE, inner) if scale > 0 else subtract(ONE, inner)
-        how = step(1, other, "bounded", inner)
-        return -abs(scale), False, [times(num(abs(scale)), other)], (how,)
-    if scale < 0 and inner.finite and not inner.shape:
-        certain, other, steps = _at_most_one(inner, facts)
-        if certain:
-            return scale, certain == 2, [times(num(-scale), other)], steps
-    if t.op == "maximum":
-        return _lower_bound_of_maximum(t, facts)
-    if t.op == "exp":
-        certain, steps = _gap(ZERO, t.args[0], facts)
-        if certain:
-            more = subtract(t, ONE)
-            last = step(certain, more, "rising", "exp", ZERO, t.args[0])
-            return Fraction(1), certain == 2, [more], (*steps, last)
-        return Fraction(), t.args[0].finite, [t], ()
-    if t.op == "size":
-        more = subtract(t, ONE)
-        return Fraction(1), False, [more], (step(1, more, "ranges"),)
-    certain, steps = find_sign(t, facts)
-    return (Fraction(), certain == 2, [t], steps) if certain else NO_BOUND
-
-
-def _lower_bound_of_maximum(t: Term, facts: Facts) -> LowerBound:
-    """Return the best lower bound among those of the maximum's arguments."""
-    best, more = NO_BOUND, t
-    for x in t.args:
-        found = _lower_bound(x, facts)
-        if found[0] is not None and (best[0] is None or found[:2] > best[:2]):
-            best, more = found, x
-    low, strict, rest, steps = best
-    if low is None:
-        return NO_BOUND
-    gap = subtract(t, more)
-    return low, strict, [gap, *rest], (*steps, step(1, gap, "largest", t, more))
-
-
-def _at_most_one(t: Term, facts: Facts) -> tuple[int, Term, Steps]:
-    """Return 1 if t = exp(x) or 1/x^k is <= 1, 2 if it is < 1, else 0; with 1 − t and the steps."""
-    other = subtract(ONE, t)
-    if t.op == "exp" and t.args[0].finite:
-        certain, steps = _gap(t.args[0], ZERO, facts)
-        if certain:
-            return certain, other, (*steps, step(certain, other, "rising", "exp", t.args[0], ZERO))
-    if t.op == "power" and t.data < 0:
-        (x,) = t.args
-        certain, steps = _gap(ONE, x, facts)
-        if certain:
-            room = subtract(ONE, power(x, -1))  # 1 − 1/x^k = Σ_{m<k} (1 − 1/x)/x^m
-            first = step(certain, room, "rising", "power", ONE, x)
-            if t.data == -1:
-                return certain, other, (*steps, first)
-            above = step(2, x, "total", ONE, subtract(x, ONE))
-            parts = [times(room, power(x, -m)) if m else room for m in range(-t.data)]
-            last = step(certain, other, "total", *parts)
-            return certain, other, (*steps, first, above, last)
-    return 0, other, ()
-
-
-def _scaled(t: Term) -> tuple[Fraction, Term]:
-    """Return (c, x) for c·x with a literal c; (1, t) for any other number."""
-    scale = number_of(t.args[0]) if t.op == "mul" and len(t.args) == 2 else None
-    return (Fraction(1), t) if scale is None else (scale, t.args[1])
-
-
-# Negative terms of a sum bounded by positive ones
-
-
-def _by_bounding(t: Term, facts: Facts) -> Found:
-    """Find the sign of a sum by bounding each negative term by positive ones at least as large."""
-    linear = collected(t)
-    available = {m: c for m, c in linear.items() if c > 0}
-    parts, steps = list[Term](), list[Steps]()
-    for small in sorted((m for m, c in linear.items() if c < 0), key=order):
-        missing = -linear[small]
-        for large in sorted(available, key=lambda m: (-len(common_factors(small, m)[0]), order(m))):
-            amount = min(missing, available[large])
-            by = _no_larger(small, large, facts) if amount else None
-            if by is not None:
-                missing, available[large] = missing - amount, available[large] - amount
-                parts += [times(num(amount), piece) for piece in by[0]]
-                steps.append(by[1])
-        if missing:
-            return NEITHER
-    rest = [(c, mul(*m)) for m, c in available.items() if c]
-    found = [find_sign(x, facts) for _, x in rest]
-    if not all(certain for certain, _ in found):
-        return NEITHER
-    certain = max((s for s, _ in found), default=1)
-    parts += [times(num(c), x) for c, x in rest]
-    last = step(certain, t, "total", *parts)
-    return certain, joined(*steps, *(more for _, more in found), (last,))
-
-
-Less = tuple[list[Term], Steps]
-
-
-def _no_larger(small: Monomial, large: Monomial, facts: Facts) -> Less | None:
-    """Return large − small, of two products, as numbers >= 0 that add up to it, or None.
-
-    The common factors must be >= 0.  Of the others, either at most one in each product is left,
-    and these are compared with each other or with 1; or all left in ``small`` are >= 0, each is at
-    most one in ``large`` or at most 1, and what remains in ``large`` is at least 1.
-    """
-    both, left, right = common_factors(small, large)
-    common = mul(*both)
-    certain, steps = find_sign(common, facts)
-    if not certain:
-        return None
-    known = [steps]
-    alone = len(left) <= 1 and len(right) <= 1
-    pairs: list[tuple[Term, Term]] = []
-    for x in tuple(left):
-        if not alone:
-            certain, more = find_sign(x, facts)
-            if not certain:
-                return None
-            known.append(more)
-        for y in right:
-            by = _below(x, y, facts)
-            if by is not None:
-                left.remove(x)
-                right.remove(y)
-                pairs.append((x, y))
-                known.append(by)
-                break
-    for x, y in (*((x, ONE) for x in left), *((ONE, y) for y in right)):
-        least = 1 if x is ONE else -1
-        low, _, rest, more = _lower_bound(y if x is ONE else mul(num(-1), x), facts)
-        if low is None or low < least:
-            return None
-        pairs.append((x, y))
-        known += [more, (step(1, subtract(y, x), "total", num(low - least), *rest),)]
-    if alone:  # y − x = (y − 1) + (1 − x)
-        return [times(common, subtract(y, x)) for x, y in pairs], joined(*known)
-    pieces: list[Term] = []
-    for chosen in product((False, True), repeat=len(pairs)):
-        if any(chosen):  # Π (x + e) − Π x is the sum over all choices of an e or the x
-            each = zip(chosen, pairs, strict=True)
-            pieces.append(times(common, *(subtract(y, x) if e else x for e, (x, y) in each)))
-    return pieces, joined(*known)
-
-
-def _below(small: Term, large: Term, facts: Facts) -> Steps | None:
-    """Return the steps to f(x) <= f(y) for two terms with the same function f, or None."""
-    if small.op != large.op:
-        return None
-    if small.op in ("exp", "tanh", "log", "sqrt"):
-        return _rising(small.op, small.args[0], large.args[0], subtract(large, small), facts)
-    if small.op == "power" and small.data == large.data == -1:
-        return _rising("power", large.args[0], small.args[0], subtract(large, small), facts)
-    if small.op == "maximum":
-        return _maximum_at_most(small, large, facts)
-    if small.op == "sum" and small.args[0] is large.args[0]:
-        return _sum_at_most(small, large, facts)
-    if small.op == "indicator":
-        return _implies(small, large, facts)
-    return None
-
-
-def _rising(f: str, x: Term, y: Term, t: Term, facts: Facts) -> Steps | None:
-    least = LEAST[f]
-    first, steps = find_sign(x, facts) if least else NEITHER
-    certain, more = _gap(x, y, facts) if first >= least else NEITHER
-    return joined(steps, more, (step(1, t, "rising", f, x, y),)) if certain else None
-
-
-def _gap(x: Term, y: Term, facts: Facts) -> Found:
-    """Find the sign of y − x, with steps to the form that the kernel checks."""
-    if not (x.finite and y.finite) or x.shape:
-        return NEITHER
-    form, whole = minus(y, x), subtract(y, x)
-    certain, steps = find_sign(form, facts)
-    if not certain or form is whole:
-        return certain, steps
-    return certain, (*steps, step(certain, whole, "total", form))
-
-
-def _maximum_at_most(small: Term, large: Term, facts: Facts) -> Steps | None:
-    """max(x, ..) <= max(y, ..) if each x is at most some y."""
-    if small.op == "maximum":
-        if not small.finite or any(not x.finite for x in small.args):
-            return None
-        parts = [_maximum_at_most(x, large, facts) for x in small.args]
-        known = [steps for steps in parts if steps is not None]
-        last = step(1, subtract(large, small), "least", small, large)
-        return joined(*known, (last,)) if len(known) == len(parts) else None
-    return _at_most_maximum(small, large, facts)
-
-
-def _at_most_maximum(x: Term, large: Term, facts: Facts) -> Steps | None:
-    """Return the steps to x <= max(y, ..) if x is at most some y, or None."""
-    if large.op != "maximum":
-        certain, steps = _gap(x, large, facts)
-        return steps if certain else None
-    for y in large.args:
-        below = _at_most_maximum(x, y, facts) if y.finite else None
-        if below is not None:
-            up, whole = subtract(large, y), subtract(large, x)
-            last = (step(1, up, "largest", large, y), step(1, whole, "total", up, subtract(y, x)))
-            return joined(below, last)
-    return None
-
-
-def _sum_at_most(small: Term, large: Term, facts: Facts) -> Steps | None:
-    """Σ_j f(j) <= Σ_j g(j) if every f(j) is at most g(j)."""
-    whole = make("sum", (small.args[0], subtract(large.args[1], small.args[1])))
-    j = opened(small.args[0], whole)
-    certain, steps = _gap(instantiate(small.args[1], j), instantiate(large.args[1], j), facts)
-    if not certain or not (small.finite and large.finite):
-        return None
-    every = step(1, whole, "every", j, steps)
-    return every, step(1, subtract(large, small), "linear", large, small)
-
-
-def _implies(first: Term, then: Term, facts: Facts) -> Steps | None:
-    """[a <= b] <= [c <= d] if d − c is at least b − a; the same for <, and from < to <=."""
-    strict = {"less": 1, "less_equal": 0}
-    one, other = first.args[0], then.args[0]
-    if one.op not in strict or other.op not in strict or not (first.finite and then.finite):
-        return None
-    (a, b), (c, d) = one.args, other.args
-    slack = add(d, mul(num(-1), c), a, mul(num(-1), b))
-    form = as_term(collected(slack))
-    certain, steps = find_sign(form, facts)
-    if not certain or certain <= strict[other.op] - strict[one.op]:
-        return None
-    t = subtract(then, first)
-    above, below = (substitute(t, first, value) for value in (ONE, ZERO))
-    if then not in above.args:  # one occurs in the other
-        return None
-    against = step(2, ZERO, "total", subtract(b, a), subtract(c, d), slack)
-    both = step(1, substitute(above, then, ONE), "total")
-    holds = step(1, above, "cases", then, (both,), (against,))
-    last = step(1, t, "cases", first, (holds,), (step(1, below, "total", then),))
-    return joined(steps, (step(certain, slack, "total", form), last))

@@ -1,4 +1,4 @@
-"""Every call of some code on arrays of given lengths, in other ways too, and the numbers in it.
+"""Every call of some code on arrays of given lengths, and in other ways too.
 
 A law uses one call of some code, which may have others: with a mask, with a cache, or along another
 path to the same result.
@@ -11,20 +11,17 @@ in which the code is another function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from types import CodeType
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from ..documents.verdict_line import Condition
 from ..programs.execution.calling import evaluating
 from ..programs.execution.draw import Draw
 from ..programs.finding import Finding
-from ..programs.loading.source_numbers import numbers_in
 from ..programs.measure.calls import Way, ways_of
 from ..programs.prove.call_variants import WAY_TEXTS, call_in, inputs_for
 from ..programs.prove.lengths import LONGEST
@@ -34,58 +31,8 @@ Lengths = Mapping[str, int]
 Call = Callable[[Lengths], Any]
 SHORT = 7  # tokens that laws are run with anyway
 NUMBERS = range(SHORT, LONGEST)  # candidates for a number of tokens
-# These take sizes of axes, which are not positions in them; inputs are drawn here by randn.
-OF_SHAPES = ("view", "reshape", "expand", "unflatten", "layer_norm", "rms_norm", "randn")
 MAIN = ("attend", "layer", "call", "rotate", "added", "bias", "mask")
 FIRST = 3  # a first position other than 0
-
-
-class Numbers(TorchFunctionMode):
-    """Record the whole numbers passed to operations beside arrays, such as the start of a slice.
-
-    >>> with Numbers() as seen:
-    ...     _ = torch.arange(3)[-2 * 20 :].clamp(max=50)
-    >>> sorted(seen.found)
-    [3, 40, 50]
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[int] = set()
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        del types
-        kwargs = kwargs or {}
-        if getattr(func, "__name__", "") not in OF_SHAPES:
-            self.found.update(_whole(args), _whole(kwargs))
-        return func(*args, **kwargs)
-
-
-def _whole(one: Any) -> Iterator[int]:
-    if isinstance(one, Mapping):
-        yield from _whole(tuple(one.values()))
-    elif isinstance(one, tuple | list):
-        for each in one:
-            yield from _whole(each)
-    elif isinstance(one, slice):
-        yield from _whole((one.start, one.stop, one.step))
-    elif isinstance(one, Tensor):
-        if one.dim() == 0 and one.device.type == "cpu" and not one.is_complex():
-            yield from _whole(one.detach().item())
-    elif isinstance(one, int | float) and not isinstance(one, bool) and abs(one) < LONGEST:
-        yield abs(int(one))  # n > 64.5 gives 64
-
-
-def numbers_of(
-    roots: Sequence[Any], codes: Collection[CodeType], given: Iterable[int] = ()
-) -> list[int]:
-    """Return, in order, the numbers of some code that may be numbers of tokens.
-
-    They occur in the code objects that ran, in what these hold, or were ``given`` to operations;
-    numbers parsed from a text are among the latter.
-    """
-    found = {abs(n) for n in numbers_in(roots, texts=False, ran=codes)}
-    return sorted(n for n in found.union(given) if n in NUMBERS)
 
 
 def calls_of(subject: Any) -> tuple[Any, ...]:

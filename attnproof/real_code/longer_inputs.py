@@ -3,8 +3,8 @@
 Laws are run with few tokens.  Code that compares its lengths (``if n > 1000``) may behave
 differently with more.  Its comparisons are watched, and the laws are run where one turns out
 differently (:mod:`attnproof.programs.prove.branches`); with more tokens, or rows, than the largest
-number in its source or among the arguments of its operations (``k[:, -32:]``); and with as many
-tokens as a stored square table has rows.  The verdict line states what would be too much work, and
+number that the code meets (:mod:`attnproof.programs.prove.met_numbers`); and with as many tokens as
+a stored square table has rows.  The verdict line states what would be too much work, and
 which keys and entries of a stored mask were not examined.
 """
 
@@ -24,20 +24,19 @@ from ..programs.calls.counts import has_constant_diagonals
 from ..programs.execution.calling import evaluating, restored_settings
 from ..programs.execution.draw import Draw
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
-from ..programs.loading.source_numbers import is_own
 from ..programs.measure.examine import examine
 from ..programs.prove.branches import OpenComparison, Search
-from ..programs.prove.executed_code import Executed
-from ..programs.prove.instrumentation import instrument
+from ..programs.prove.met_numbers import FEW, MetNumbers
 from ..programs.prove.watch import HINTS, ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import looked_at
-from .every_call import SHORT, Call, Numbers, call_of, calls_of, numbers_of
+from .every_call import NUMBERS, SHORT, Call, call_of, calls_of
 
 Lengths = Mapping[str, int]
 MAX_VALUES = 4_500_000  # values that one call computes, in about a tenth of a second
 MAX_WORK = 64_000_000  # the same for all laws together
+CALL_VALUES = 10_000  # values that are computed in the time of a call of few tokens
 SIDES = 2  # calls of the code per law; each key that it examines takes one more
 # Laws of state are no formulas; calls of the code, in calls of the lengths at which they are run.
 OF_STATE = {"no-mutation": 4, "evaluation-repeats": 25, "stateless": 80}
@@ -167,7 +166,11 @@ def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:
 
 def _cost(subject: Subject, law: str, at: Lengths) -> int:
     """Return roughly how many values a law computes."""
-    return work(subject, at) * (OF_STATE.get(law, SIDES) + len(_keys(subject, law, at)))
+    alone = 0
+    if isinstance(subject, Rotary) and law == "composition" and subject.counts:
+        # Sums of positions do not follow one another: each token may take a call of its own.
+        alone = SIDES * CALL_VALUES * at["n"] * (subject.running is None)
+    return work(subject, at) * (OF_STATE.get(law, SIDES) + len(_keys(subject, law, at))) + alone
 
 
 def _not_examined(subject: Subject, law: str, at: Lengths) -> str:
@@ -218,26 +221,25 @@ def _lengths_of(subject: Subject) -> Places:
     call = call_of(subject)
     if call is None:
         return Places()
-    ran, watch, given = Executed(is_own), Watch(), Numbers()
+    roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
+    met = MetNumbers(roots)
+    watch = met.watch
     with evaluating(subject), torch.no_grad():
-        with given:
-            _takes(ran.recording(call), {"B": 2, "n": 5, "r": 5})
         scores = isinstance(subject, Bias | Mask)
         letters = ["n"] if scores else ["B", "n"]
         scores |= isinstance(subject, Attention) and subject.attend is not None
-        if scores and _takes(call, {"B": 2, "n": 5, "r": 3}):
+        if scores and _takes(met.ran.recording(call), {"B": 2, "n": 5, "r": 3}):
             letters.append("r")
-        roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
-        instrument(ran.functions(roots), watch)
+        met.run(call, [dict.fromkeys(letters, n) for n in (FEW, FEW + 2)])
         alone = _Alone(subject, call)
         search = Search(alone, watch, letters, ("plain",))
         search.where_outcomes_change()
         found = [*_cheapest_changes(watch, alone), *_of_tables(subject)]
-        sizes = {n for one in _parameters(subject) for n in one.shape} - given.found
-        heard, known = _Alone(subject, ran.recording(call)), -1
-        while len(ran.codes) > known:  # more tokens may lead to other code
-            known = len(ran.codes)
-            asked = numbers_of([*roots, *ran.functions(roots)], ran.codes, given.found)
+        sizes = {n for one in _parameters(subject) for n in one.shape} - met.passed
+        heard, known = _Alone(subject, met.ran.recording(call)), -1
+        while len(met.ran.codes) > known:  # more tokens may lead to other code
+            known = len(met.ran.codes)
+            asked = sorted(n for n in met.numbers() if n in NUMBERS)
             named = _Named(heard, asked, _tables_alike(subject), sizes)
             beyond = [one for letter in letters if letter in "Bn" for one in named.along(letter)]
         found += beyond

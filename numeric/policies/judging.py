@@ -43,7 +43,8 @@ from ..profile import FULL_BLOCK, Profile
 from ..rounded import Rounded
 from ..spread import LAMBDA
 from ..walk import Where
-from .residual import CallErrors, SideErrors, Strongest, errors_of_side, strongest_test
+from .directions import errors_of_side
+from .residual import CallErrors, SideErrors, Strongest, strongest_test
 
 if TYPE_CHECKING:
     from ..task import Task

@@ -254,6 +254,7 @@ def as_rotary(way: Rotating) -> Rotary:
         heads=2 if "H" in way.vectors[0].letters else 1,
         single=way.single,
         shared=way.shared,
+        counts=way.counts,
         grouped=grouped,
         axes=way.axes,
         most=way.most,

@@ -158,6 +158,11 @@ class Rotating:
         """Whether it is given no positions, so that each sequence starts at 0."""
         return self.packed or (not self.places and not self.offset and not self.grid)
 
+    @property
+    def counts(self) -> bool:
+        """Whether it counts the positions of a call itself, from the first one or 0."""
+        return self.starts or self.offset or any(map(of_first_token, self.places))
+
     @cached_property
     def packed(self) -> bool:
         """Whether sequences are packed into one axis, each starting at position 0."""

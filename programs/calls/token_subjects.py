@@ -31,7 +31,8 @@ from .spelling import ROWS as EQUAL_ROWS
 from .steps import steps_of
 from .supplied_inputs import CONSTANT, constants, contents_of, image_layout, zeros_to
 from .token_axes import ROWS, TOKENS
-from .tokens import ENCODED, MADE, OnTokens, widths_of_tokens
+from .token_lines import ENCODED, MADE
+from .tokens import OnTokens, widths_of_tokens
 
 TokenMap = Callable[..., Tensor]
 MASK_OF_CONTEXT = re.compile(r"(encoder|context|memory|cross)\w*mask")

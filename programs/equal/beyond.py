@@ -1,4 +1,4 @@
-"""Compare two programs beyond the numbers in their source: at more tokens, and at larger values.
+"""Compare two programs beyond the numbers that they meet: at more tokens, and at larger values.
 
 A proof covers all lengths that its line admits.  Without one, a table that ends at 4096, a window
 or a block of 1024 keys, or a branch on a length is met only at more tokens.  Such lengths are run
@@ -21,19 +21,19 @@ from attnproof.documents.verdict_line import Condition
 from ..execution.draw import Draw
 from ..execution.response import Watching, leaves
 from .inputs import (
+    FEATURES,
     LARGE_INPUTS,
     LONG_LENGTHS,
     MAX_SOURCE_LENGTHS,
     TOKENS,
     fills_of,
+    lengths_met,
     scaled,
-    source_lengths,
 )
 from .measure import NumericComparison, arranged_as, compare_at, drawn_or_none
 from .pair import ProgramPair
 
 LONGEST = 1 << 17  # number of the source that may be a length
-FEATURES = "DEFCPVd"  # letters of lengths that code often fixes
 WORK, TOTAL = 110_000_000, 150_000_000  # entries that one call, and all calls, may compute
 TOGETHER = 4  # multiply-adds in the time of writing one entry
 MEASURED = (LONG_LENGTHS[-1] // 2, LONG_LENGTHS[-1])  # lengths from which work is extrapolated
@@ -43,12 +43,12 @@ Lengths = dict[str, int]
 def compare_at_longer(
     both: ProgramPair, seed: int, found: NumericComparison
 ) -> tuple[Condition, ...]:
-    """Compare both beyond each number in their source; return below which numbers they were not.
+    """Compare both beyond each number that they meet; return below which numbers they were not.
 
     The smallest inputs at which they differ are kept in ``found``.
     """
     dtype = getattr(torch, found.formats[0])
-    numbers = [n for n in map(abs, source_lengths(both)) if 3 < n < LONGEST]
+    numbers = [n for n in map(abs, lengths_met(both)) if 3 < n < LONGEST]
     with arranged_as(both, dtype):
         left = TOTAL
         some = numbers[:MAX_SOURCE_LENGTHS]

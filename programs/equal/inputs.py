@@ -19,7 +19,8 @@ from torch import Tensor
 
 from ..calls.roles import SIZES
 from ..execution.response import OperationNames
-from ..loading.source_numbers import constants_in, lengths_in, names_in, numbers_of
+from ..loading.source_numbers import constants_in, names_in, numbers_of
+from ..prove.met_numbers import FEW, MetNumbers
 from ..signatures.grammar import parse
 from .sides import LENGTH, Shared
 
@@ -181,6 +182,7 @@ MAX_SOURCE_HEADS = 64  # lengths from the source up to this are also tried as nu
 MAX_SOURCE_NUMBERS = 8  # number of numbers from the source that are tried as inputs
 LARGEST_INPUT = 1e30
 TOKENS = "nrm"
+FEATURES = "DEFCPVd"  # letters of lengths that code often fixes
 INTEGER_KINDS = ("positions", "ids", "index")
 BINARY_MASKS = ("keep", "ones", "hide")  # masks that are not added
 FILL_RANGE = (1e3, 1e6)  # fills that hide keys as long as no score is as large
@@ -231,10 +233,24 @@ def source_constants(both: ProgramPair) -> list[float]:
     return [*constants_in(calls), *_wraps(calls)]
 
 
-def source_lengths(both: ProgramPair) -> list[int]:
-    """Return those of these numbers that may be lengths."""
+def lengths_met(both: ProgramPair) -> list[int]:
+    """Return the numbers that may be lengths: in the source of either program, and met by it."""
     calls = _calls(both)
-    return [*lengths_in(calls), *_wraps(calls)]
+    letters = [c for c in both.lengths if any(c in one.letters for one in both.inputs)]
+    free = [c for c in letters if c not in FEATURES and c not in "HG"]
+    found: dict[int, None] = {}
+    for side, code in zip(("first", "second"), calls, strict=True):
+
+        def call(at: Mapping[str, int], side: str = side) -> None:
+            with torch.no_grad():
+                both.results_of_copies(side, drawn(both.inputs, {**both.lengths, **at}, 0))
+
+        met = MetNumbers([code])
+        met.run(call, [dict.fromkeys(free, n) for n in (FEW, FEW + 2)])
+        if not met.ran.codes:  # it accepts none of these
+            met.run(call, [{}])
+        found |= dict.fromkeys(met.numbers())
+    return [*found, *_wraps(calls)]
 
 
 def _calls(both: ProgramPair) -> list[Any]:

@@ -16,7 +16,8 @@ from ...numeric.residues.residue import Degree
 from ..execution.draw import counting
 from ..execution.rotary_matrices import MADE, require_shape_of
 from ..identify.applicability import no_formula
-from ..identify.calls import REFUSALS, Adapter, NotAsked, calls_of
+from ..identify.calls import REFUSALS, Adapter, calls_of
+from ..identify.derived_calls import NotAsked
 from ..subjects import (
     Additive,
     Attention,

@@ -140,20 +140,27 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class Recorder(Watching):
-    """Counts roundings and terms, and keeps the coarsest unit of all operands and results."""
+    """Counts roundings and terms, and keeps the coarsest unit of all operands and results.
+
+    Positions in bfloat16 that are only compared, as in a mask, round no number.
+    """
 
     supports_higher_order_operators = True  # flex_attention is one, and counts as one operation
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.unit, self.roundings, self.terms = 0.0, 0, 0
+        self.roundings, self.terms = 0, 0
+        self._any = self._computed = 0.0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if looking():
             return result
         read, made = _floats((args, kwargs or {})), _floats(result)
-        self.unit = max([self.unit, *(unit_of(t.dtype) for t in (*read, *made))])
+        coarsest = max((unit_of(t.dtype) for t in (*read, *made)), default=0.0)
+        self._any = max(self._any, coarsest)
+        if read and made and not getattr(func, "is_view", False):
+            self._computed = max(self._computed, coarsest)
         if made:
             fused, rounds, sums = _kind(func)
             if rounds:
@@ -161,6 +168,11 @@ class Recorder(Watching):
             if sums:
                 self.terms += max((max(t.shape, default=1) for t in read), default=1)
         return result
+
+    @property
+    def unit(self) -> float:
+        """The coarsest unit of the operations that compute floats from floats, else of all."""
+        return self._computed or self._any
 
 
 class Rounding(Watching):

@@ -65,8 +65,10 @@ def numbers_of(constants: Iterable[float]) -> list[int]:
     return list(dict.fromkeys(int(n) for n in constants if n == n and abs(n) < 1 << 40))
 
 
-def lengths_in(roots: Iterable[Any]) -> list[int]:
-    """Return the numbers in some code that may be lengths.
+def lengths_in(
+    roots: Iterable[Any], *, texts: bool = True, ran: Collection[CodeType] | None = None
+) -> list[int]:
+    """Return the numbers in some code that may be lengths; ``texts`` and ``ran`` as above.
 
     A float may be one only if it is compared, or passed on where something is bounded: not if it is
     an operand, as in ``10000.0 ** x``, an argument of a logarithm, or a stored base.
@@ -76,9 +78,10 @@ def lengths_in(roots: Iterable[Any]) -> list[int]:
     [8192, 4096]
     """
     roots = list(roots)
-    codes = {code for one in functions_in(roots) for code in codes_in(one.__code__)}
+    codes = {code for one in functions_in(roots, ran=ran) for code in codes_in(one.__code__)}
     passed = {n for code in codes for n in _passed_floats(code)}
-    return numbers_of(n for n in constants_in(roots) if isinstance(n, int) or n in passed)
+    found = constants_in(roots, texts=texts, ran=ran)
+    return numbers_of(n for n in found if isinstance(n, int) or n in passed)
 
 
 def _passed_floats(code: CodeType) -> Iterator[float]:

@@ -12,7 +12,7 @@ from ..execution.calling import GENERATORS, arranged, drawn_since, random_states
 from ..execution.draw import Draw
 from ..execution.response import gap
 from ..finding import Counterexample
-from ..identify.calls import set_dropout, takes_dropout
+from ..identify.derived_calls import set_dropout, takes_dropout
 from ..loading.reach import reached
 from ..subjects import Attention, Subject
 from .base import Outcome, compare, holds, not_asked, probe, undecided

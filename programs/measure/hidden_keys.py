@@ -27,6 +27,7 @@ DRAWS = 8  # directions of a token; in about half of them its score with itself 
 COUNT = 3  # tokens
 MANY, FEW = 40, 12  # tokens, each of which is tried as the last that is seen, or the last ENDS
 ENDS, SLOW = 4, 0.25  # seconds of the first calls
+SCORES = 10_000_000  # that are computed with tokens in the middle as the last that is seen
 TWICE = 2.0  # both sides are rounded
 READ = 0.5  # of the weight falls on hidden keys
 ROUNDED = 16  # units in the last place of an output
@@ -115,8 +116,10 @@ def _behind_each_token(scene: Scene) -> Outcome | None:
         except REFUSALS:  # it may not take so many
             continue
         few = bool(asked) or thread_time() - before > SLOW
-        ends = range(max(1, many - ENDS), many)
-        for n in ends if few else sorted({*range(1, many, -(-many // MANY)), *ends}):
+        heads = int(getattr(one, "heads", 1))
+        tried = SCORES // (heads * many**2) if asked else 0 if few else MANY
+        middle = range(1, many, -(-many // tried)) if tried else ()
+        for n in sorted({*middle, *range(max(1, many - ENDS), many)}):
             moved = [
                 torch.cat((x.narrow(axis, 0, n), y.narrow(axis, n, many - n)), axis)
                 for x, y in zip(given, others, strict=True)

@@ -21,7 +21,7 @@ from ...numeric.rounded import Rounded
 from ..applicable_laws import declared_of
 from ..execution.draw import Draw, counting
 from ..execution.rotary_matrices import matrices, norms_of, point, rounding_for
-from ..identify.calls import NotAsked
+from ..identify.derived_calls import NotAsked
 from ..loading.source_numbers import numbers_in
 from ..subjects import Attention, Layer, Rotary, Subject, lengths_of_code
 from .roundings import exact
@@ -240,7 +240,14 @@ def _positions(
         moved = torch.tensor([by * (axis is None or axis == k) for k in range(axes)])
         return moved.to(whole)
     if offsets is None:
-        drawn = torch.randint(0, 24, shape, generator=comparison.draw.generator(salt + 70)).double()
+        generator = comparison.draw.generator(salt + 70)
+        if subject.run_at and getattr(subject, "counts", False) and len(shape) > 1:
+            # Others would take many calls, none of which has so many tokens or rows.
+            free = max(1, min(24, subject.most - shape[1]))
+            first = torch.randint(0, free, (), generator=generator)
+            drawn = (first + torch.arange(shape[1])).double().expand(shape)
+        else:
+            drawn = torch.randint(0, 24, shape, generator=generator).double()
     else:
         rows = offsets if isinstance(offsets[0], tuple) else (offsets,)
         one = torch.tensor([list(row) for row in rows], dtype=torch.float64)

@@ -21,7 +21,8 @@ from ..execution.draw import Draw
 from ..execution.response import NotDeterministic, place_of_largest
 from ..execution.rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
 from ..identify.applicability import channel_order, no_formula, why_not_a_fault
-from ..identify.calls import REFUSALS, NotAsked
+from ..identify.calls import REFUSALS
+from ..identify.derived_calls import NotAsked
 from ..identify.weights import weights_are
 from ..subjects import Additive, Attention, Layer, Rotary
 from .additive import TOO_FAST, is_fast, table_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import count, product
 from typing import Any
@@ -77,7 +78,7 @@ def earlier_calls(
         queries, keys = way.make_inputs(draw, b, t, 0)
         yield "a call with fewer queries and as many keys", [(None, (max(1, queries // 2), keys))]
         yield "a call with as many queries as keys", [(None, (keys, keys))]
-    for told, other in _others(subject, draw):
+    for told, other in others_of(subject, draw):
         own = next((w for w in ways_of(other) if w.attribute == way.attribute), None)
         if own is not None:
             same = (own.call, own.make_inputs(draw, b, t, 0))
@@ -99,7 +100,7 @@ def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
     short = _short(draw)
     yield f"a call of the same length on data in {short.format}", partial(_called, way, short, 0)
     yield ELSEWHERE, partial(_called, way, draw, 9)
-    for told, other in _others(subject, draw):
+    for told, other in others_of(subject, draw):
         for own in ways_of(other):
             if own.attribute == way.attribute:
                 yield f"{told}, of the same length", partial(_called, own, draw, 0)
@@ -109,7 +110,7 @@ def _called(way: Way, draw: Draw, start: int, length: int) -> Tensor:
     return seeded_call(way.call, *way.make_inputs(draw, 1, length, start))
 
 
-def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
+def others_of(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
     """Return another instance, and those that can be built with one setting changed."""
     others = [("another instance", fresh_instance(subject, draw))]
     for name, settings in SETTINGS.items():
@@ -121,7 +122,8 @@ def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
             except Exception:  # noqa: BLE001 (code may refuse settings)
                 continue
             others.append((f"another instance with {name} {value}", made))
-    return [(told, other) for told, other in others if other is not None]
+    at = subject.run_at
+    return [(told, replace(other, run_at=at)) for told, other in others if other is not None]
 
 
 @probe("stateless", ALL_KINDS)

@@ -68,8 +68,10 @@ class _Marking(ast.NodeTransformer):
         self.called: set[int] = set()  # functions, by id
         self.discarded: set[int] = set()  # expressions that are statements, by id
 
-    def _site(self, node: ast.AST, sign: str, targets: tuple[Any, ...] = ()) -> int:
-        self.sites.append(Site(sign, shortened(ast.unparse(node)), targets))
+    def _site(
+        self, node: ast.AST, sign: str, targets: tuple[Any, ...] = (), *, whole: bool = False
+    ) -> int:
+        self.sites.append(Site(sign, shortened(ast.unparse(node)), targets, whole))
         return len(self.sites) - 1
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
@@ -134,18 +136,33 @@ class _Marking(ast.NodeTransformer):
             self.generic_visit(node)
             node.right = recorded(site, 0, node.right)
             return node
-        site = self._site(node, "//")
+        site = self._site(node, "//", whole=isinstance(node.op, ast.FloorDiv | ast.Mod))
         self.generic_visit(node)
         node.left, node.right = recorded(site, 0, node.left), recorded(site, 1, node.right)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        plain = isinstance(node.slice, ast.Constant | ast.Slice | ast.Tuple)
+        if isinstance(node.slice, ast.Slice):
+            return self._recorded_slice(node, node.slice)
+        plain = isinstance(node.slice, ast.Constant | ast.Tuple)
         if not isinstance(node.ctx, ast.Load) or plain:
             return self.generic_visit(node)
         site = self._site(node, "item")
         self.generic_visit(node)
         node.value, node.slice = recorded(site, 0, node.value), recorded(site, 1, node.slice)
+        return node
+
+    def _recorded_slice(self, node: ast.Subscript, cut: ast.Slice) -> ast.AST:
+        """Return a slice that records where it starts and ends, if that is computed."""
+        computed = [one for one in (cut.lower, cut.upper) if one is not None and _names(one)]
+        if not computed or not isinstance(node.ctx, ast.Load):
+            return self.generic_visit(node)
+        site = self._site(node, "slice")
+        self.generic_visit(node)
+        node.value = recorded(site, 0, node.value)
+        cut.lower, cut.upper = (
+            recorded(site, 1, one) if one is not None else None for one in (cut.lower, cut.upper)
+        )
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -263,6 +280,10 @@ class _Marking(ast.NodeTransformer):
         if site is not None:
             node.subject = recorded(site, 0, node.subject)
         return node
+
+
+def _names(node: ast.expr) -> bool:
+    return any(isinstance(one, ast.Name) for one in ast.walk(node))
 
 
 Key = tuple[str, int, tuple[str, ...], tuple[str, ...]]

@@ -23,6 +23,7 @@ MAX_NUMBERS = 8  # numbers of a side that are recorded
 MAX_CHARACTERS = 200  # characters of a text that are searched for numbers
 VISITS, LAST = 3, -1  # visits of a place kept per run, and the key of the last visit
 MAX_ENTRIES = 32  # entries of a container that are compared
+FEW = 7  # a run of so many tokens at most shows which numbers do not depend on them
 # Queries of kind that also concern tensors.
 TENSOR_KIND_QUERIES = ("hasattr", "getattr", "vars", "type", "dir")
 KIND_ATTRIBUTES = ("__class__", "__dict__")
@@ -33,11 +34,15 @@ HINTS = ("//", "item", "min")
 
 @dataclass(frozen=True)
 class Site:
-    """A place where code compares two numbers: the operator and the source text."""
+    """A place where code compares two numbers: the operator and the source text.
+
+    ``whole``: it is a division of whole numbers.
+    """
 
     sign: str
     text: str
     targets: tuple[Any, ...] = ()
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,8 @@ class Watch:
     or None for a tensor.  ``tried``: how often each ``try`` was entered, and caught an error.
     ``empty``: what was looked up in empty containers.  ``blocks``: the texts of blocks that were
     reached, and of expressions whose values were recorded, by place; ``reached``: the places of
-    each run.
+    each run.  ``bounds``: where slices of lists and texts start and end in runs with few tokens;
+    ``looked_up``: the lengths of lists that are read there.
     """
 
     functions: list[tuple[FunctionType, CodeType, CodeType]] = field(default_factory=list)
@@ -73,6 +79,8 @@ class Watch:
     empty: dict[int, set[Numbers]] = field(default_factory=dict)
     blocks: dict[Place, str] = field(default_factory=dict)
     reached: list[tuple[Lengths, dict[Place, None]]] = field(default_factory=list)
+    bounds: set[int] = field(default_factory=set)
+    looked_up: set[int] = field(default_factory=set)
     _left_sides: dict[int, Any] = field(default_factory=dict)
     _from: dict[int, list[Any]] = field(default_factory=dict)
     _before: dict[int, list[Any]] = field(default_factory=dict)
@@ -156,6 +164,9 @@ class Watch:
         if self.sites[site].sign == "asks":
             self._record_query(site, place, value)
             return
+        if self.sites[site].sign == "slice":
+            self._record_slice(site, place, value)
+            return
         if place == -1:
             self._record_truth(site, value)
             return
@@ -209,6 +220,16 @@ class Watch:
             elif any(key[0] == site for key in self.sides):
                 self._add(site, (), (), True)
 
+    def _record_slice(self, site: int, place: int, value: Any) -> None:
+        """Record where a slice of a list or text (place 0) starts and ends."""
+        if place == 0:
+            self._left_sides[site] = self._is_short() and not isinstance(value, Tensor)
+        elif self._left_sides.get(site) and isinstance(value, int):
+            self.bounds.add(abs(value))
+
+    def _is_short(self) -> bool:
+        return self._run is not None and max(self._run[0].values(), default=0) <= FEW
+
     def _record_truth(self, site: int, value: Any) -> None:
         """Record that a value is tested for truth."""
         if isinstance(value, list | dict | set | deque):
@@ -226,10 +247,11 @@ class Watch:
     def _record_sides(self, site: int, left: Any, right: Any) -> None:
         sign = self.sites[site].sign
         if sign == "is":
-            if isinstance(left, Tensor) or isinstance(right, Tensor):
-                self._add(site, (), (), left is right)
+            self._record_identity(site, left, right)
             return
         if sign in ("get", "item"):  # the container comes first
+            if isinstance(left, list | tuple) and isinstance(right, int) and self._is_short():
+                self.looked_up.add(len(left))
             left, right = right, left
         if sign in ("in", "not in", "get", "item", "case"):
             if isinstance(right, Tensor | str | bytes):
@@ -250,6 +272,10 @@ class Watch:
         if len(a) != len(b):
             return
         self._add(site, a, b, OUTCOMES[sign](left, right))
+
+    def _record_identity(self, site: int, left: Any, right: Any) -> None:
+        if isinstance(left, Tensor) or isinstance(right, Tensor):
+            self._add(site, (), (), left is right)
 
     def _add(self, site: int, left: Numbers, right: Numbers, answer: Any, entry: int = 0) -> None:
         assert self._run is not None

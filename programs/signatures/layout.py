@@ -6,8 +6,9 @@ Also adapters for rotary code: other orders of axes, and tokens at arbitrary pos
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -359,7 +360,7 @@ def in_grid(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str
 def at_offsets(
     call: Callable[[tuple[Tensor, ...], int], tuple[Tensor, ...]], order: str
 ) -> Rotates:
-    """Adapt f(x, offset) to rotate(x, positions): one call if positions run on, else per token."""
+    """Adapt f(x, offset) to rotate(x, positions): one call for each run of positions."""
 
     def start(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
         return _ordered(lambda ys: call(ys, int(positions[0, 0])), order)(*xs)
@@ -371,7 +372,8 @@ def in_runs(rotate: Rotates, *, alike: bool = False) -> Rotates:
     """Adapt rotate(x, positions), which reads the first position of each row, to any positions.
 
     If positions do not run on in each row, each token is a row of its own.  ``alike``: it takes
-    rows of one first position only, so that rows, or such tokens, are in calls of their own.
+    rows of one first position only, so that each run of positions is a call of its own, whose rows
+    are all places where it is found.
     """
 
     def split(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
@@ -391,15 +393,26 @@ def in_runs(rotate: Rotates, *, alike: bool = False) -> Rotates:
             found = rotate(*alone, positions=positions.reshape(-1, 1))
             return tuple(x.reshape(rows, tokens, *x.shape[1::2]).transpose(1, 2) for x in found)
         outs: list[Tensor] = []
-        for row in range(rows):
-            whole = bool(on[row].all())
-            for t in range(1 if whole else tokens):
-                part = slice(t, tokens if whole else t + 1)
-                own = (x[row : row + 1, :, part] for x in xs)
-                got = rotate(*own, positions=positions[row : row + 1, part])
-                outs = outs or _empty(xs, got)
-                for out, one in zip(outs, got, strict=True):
-                    out[row : row + 1, :, part] = one
+        for row, token in _runs(plain_positions(positions)):
+            parts = (x[row, :, token].movedim(2, 1) for x in xs)
+            got = rotate(*parts, positions=positions[row, token])
+            outs = outs or _empty(xs, got)
+            for out, one in zip(outs, got, strict=True):
+                out[row, :, token] = one.movedim(1, 2)
         return tuple(outs)
 
     return split
+
+
+def _runs(positions: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the row (R, 1) and token (R, n) of each run of n positions that R places have."""
+    tokens = positions.shape[1]
+    jumps = positions[:, 1:] != positions[:, :-1] + 1
+    found: dict[tuple[float, int], list[tuple[int, int]]] = {}
+    for row, (jump, at) in enumerate(zip(jumps, positions.tolist(), strict=True)):
+        starts = [0, *(jump.nonzero().flatten() + 1).tolist(), tokens]
+        for start, end in pairwise(starts):
+            found.setdefault((at[start], end - start), []).append((row, start))
+    for (_, many), places in found.items():
+        row, start = torch.tensor(places, device=positions.device).T
+        yield row[:, None], start[:, None] + torch.arange(many, device=positions.device)

@@ -1,4 +1,4 @@
-"""Conditions and entries in the normal form: indicators, equations of indices, minus infinity."""
+"""Conditions in the normal form: indicators, comparisons, choices, minus infinity."""
 
 from __future__ import annotations
 
@@ -12,270 +12,23 @@ from ..scalars import (
     ONE,
     ZERO,
     add,
-    entry,
     index_range,
     is_integer,
     is_truth,
     mul,
     num,
-    number_of,
     split_integer,
 )
 from ..signs import find_sign
-from ..terms import Opened, Term, bind, free, instantiate, make, postorder, substitute
+from ..terms import Term, make, postorder
 from . import derived
-from .equations import chain, inside, occurs, opened_index, operations, reverse, rewrite, under
+from .entries import entry_
+from .equations import chain, inside, occurs, operations, reverse, rewrite
+from .permutations import settled
 from .polynomial import Polynomial, expand, sign_facts, to_term
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser
-
-
-# Equations of indices, [σ(a) = τ(b)], solved for one index or brought to one form
-
-Word = tuple[Term, ...]
-
-
-def words_on(t: Term, j: Term) -> list[Word]:
-    """Return the words of maps applied to the occurrences of an index, outermost map first.
-
-    A word is () if no map is applied.  A shared part of t is visited once.
-    """
-    found: list[Word] = []
-    seen: set[tuple[Term, Word]] = set()
-
-    def visit(x: Term, above: Word) -> None:
-        if (x, above) in seen:
-            return
-        seen.add((x, above))
-        if x is j:
-            found.append(above)
-        elif x.op == "entry" and len(x.args) == 2 and is_permutation(x.args[0]):
-            visit(x.args[1], (*above, x.args[0]))
-        else:
-            for arg in x.args:
-                if j in free(arg):
-                    visit(arg, ())
-
-    visit(t, ())
-    return found
-
-
-def is_permutation(t: Term) -> bool:
-    """Whether an index map is a given permutation or the inverse of one."""
-    base = t.args[0] if t.op == "inverse" else t
-    return base.op == "var" and base.data[1] == "permutation"
-
-
-def inverse_of(sigma: Term) -> Term:
-    """Return the inverse of an index map; for an inverse, the map itself."""
-    return sigma.args[0] if sigma.op == "inverse" else make("inverse", (sigma,), shape=sigma.shape)
-
-
-def strip_word(t: Term, j: Term, sigma: Term) -> Term:
-    """Return t with σ(j) replaced by j, if j occurs only in this form."""
-    holder = make("index", j.args, "»")
-    return substitute(substitute(t, entry(sigma, j), holder), holder, j)
-
-
-def common_word(touching: list[Term], j: Term) -> Term | None:
-    """Return the inverse of the map applied innermost to every occurrence of the index, or None."""
-    words = [w for f in touching for w in words_on(f, j)]
-    innermost = {w[-1] if w else None for w in words}
-    if len(innermost) == 1:
-        (sigma,) = innermost
-        return None if sigma is None else inverse_of(sigma)
-    return None
-
-
-def _gate(a: Term, b: Term) -> Term:
-    return make("indicator", (make("equal", (a, b)),))
-
-
-def _is_given_permutation(array: Term) -> bool:
-    return array.op == "var" and array.data[1] == "permutation"
-
-
-def _peeled(gate: Term) -> Derivation | None:
-    """Derive [σ(a) = b] = [a = σ⁻¹(b)] or [σ⁻¹(a) = b] = [a = σ(b)], or return None."""
-    x, y = gate.args[0].args
-    if x.op != "entry" or len(x.args) != 2:
-        return None
-    array, a = x.args
-    try:
-        if _is_given_permutation(array):
-            return derived.solved_permutation(gate)
-        if array.op == "inverse" and _is_given_permutation(array.args[0]):
-            back = derived.solved_permutation(_gate(entry(array.args[0], y), a))
-            if back.right is _gate(y, x):
-                turned = rewrite("comparison", gate, y, x)
-                step = chain(turned, reverse(back))
-                return chain(step, rewrite("comparison", step.right, a, entry(array.args[0], y)))
-    except Refused:
-        pass
-    return None
-
-
-def solved(gate: Term, j: Term) -> Derivation | None:
-    """Solve an equation of indices for j, as [j = a] with a free of j, or return None."""
-    if gate.op != "indicator" or gate.args[0].op != "equal":
-        return None
-    x, y = gate.args[0].args
-    for side, other in ((x, y), (y, x)):
-        if j in free(other) or j not in free(side):
-            continue
-        step: Derivation = Reflexive(gate)
-        if side is not x:
-            step = rewrite("comparison", gate, side, other)
-        while step.right.args[0].args[0] is not j:
-            further = _peeled(step.right)
-            if further is None:
-                break
-            step = chain(step, further)
-        else:
-            return step
-    return None
-
-
-def _base(t: Term) -> Term:
-    """Return the index to which a word of permutations is applied."""
-    while t.op == "entry" and len(t.args) == 2:
-        array = t.args[0].args[0] if t.args[0].op == "inverse" else t.args[0]
-        if not _is_given_permutation(array):
-            break
-        t = t.args[1]
-    return t
-
-
-def settled(gate: Term) -> Derivation:
-    """Solve [v(a) = w(b)], with words v, w of permutations, for the index with the smaller key."""
-    x, y = gate.args[0].args
-    a, b = _base(x), _base(y)
-    if a is b or (a is x and b is y) or "index" not in (a.op, b.op):
-        return Reflexive(gate)
-    first, other = (a, y) if a.key < b.key else (b, x)
-    if first.op != "index" or first in free(other):
-        return Reflexive(gate)
-    step = solved(gate, first)
-    return Reflexive(gate) if step is None else step
-
-
-# Entries of arrays in the normal form, and arrays as arguments of functions
-
-
-def entry_(norm: Normaliser, t: Term) -> Derivation:
-    """Normalise an entry: unfold it if the array is computed; other entries are atoms."""
-    array = t.args[0]
-    first = inside(t, [(k, norm(at)) for k, at in enumerate(t.args) if k])
-    u = first.right
-    if array.op not in ("var", "inverse", "iterate", "call") or (
-        array.op == "call" and array.data[1]
-    ):
-        try:
-            return chain(first, norm.at("entry", u))
-        except Refused:
-            return first
-    if array.op == "call":
-        first = chain(first, inside(u, [(0, norm.arguments(array))]))
-        first = chain(first, equivariance(norm, first.right))
-        return chain(first, norm.hypothesis(first.right))
-    if array.op == "iterate":
-        first = chain(first, inside(u, [(0, stack(norm, array))]))
-        layers = first.right.args[0]
-        if _has_last(layers.args[0]):
-            last = inside(first.right, [(0, rewrite("layer", layers))])
-            return norm.then(chain(first, last))
-        u = first.right
-    if u.args[1].op == "entry":
-        try:
-            return chain(first, norm.at("permutation", u))
-        except Refused:
-            pass
-    return chain(first, norm.hypothesis(first.right))
-
-
-def stack(norm: Normaliser, t: Term) -> Derivation:
-    """Normalise a stack of layers: unfold the last layer of a number if the depth shows one."""
-    first = inside(t, [(0, _depth(norm, t.args[0]))])
-    u = first.right
-    if not u.shape and _has_last(u.args[0]):
-        return chain(first, norm.at("layer", u))
-    if u.shape:
-        return first
-    layer = opened_index(u, u.args[0])
-    state = make("var", (), (Opened((u, "•state")), "real"))
-    inner = under(u, (layer, state), norm(instantiate(u.args[2], layer, state)))
-    first = chain(first, inner)
-    return chain(first, norm.hypothesis(first.right))
-
-
-def _depth(norm: Normaliser, t: Term) -> Derivation:
-    """Bring a depth into sorted form, after normalising entries of maps such as σ(σ⁻¹(j))."""
-    parts = enumerate(t.args if t.op in ("add", "mul") else ())
-    mapped = (
-        norm(t)
-        if t.op == "entry"
-        else inside(t, [(k, norm(part)) for k, part in parts if part.op == "entry"])
-    )
-    return chain(mapped, derived.sorted_integer(mapped.right))
-
-
-def equivariance(norm: Normaliser, t: Term) -> Derivation:
-    """Derive f(X[σ]) = f(X)[σ] for a function given as equivariant."""
-    f = t.args[0]
-    traits = f.data[2] if f.op == "call" else ()
-    if "equivariant" not in traits or f.args[0].op != "tabulate":
-        return Reflexive(t)
-    table = f.args[0]
-    row = opened_index(table, table.args[0])
-    body = instantiate(table.args[1], row)
-    words = words_on(body, row)
-    if not words or any(not word for word in words):
-        return Reflexive(t)
-    sigma = words[0][-1]
-    if sigma.op not in ("var", "inverse") or any(word[-1] is not sigma for word in words):
-        return Reflexive(t)
-    plain_body = strip_word(body, row, sigma)
-    moved = make("tabulate", (table.args[0], bind(plain_body, row)), shape=table.shape)
-    return norm.then(rewrite("equivariance", t, sigma, moved))
-
-
-def call(norm: Normaliser, t: Term) -> Derivation:
-    """Normalise a number that is the value of an uninterpreted function."""
-    first = norm.arguments(t)
-    return chain(first, norm.hypothesis(first.right))
-
-
-def array(norm: Normaliser, t: Term) -> Derivation:
-    """Normalise an array, as argument of a function, to the table of its entries."""
-    if t.op == "call" and not t.data[1]:
-        first = norm.arguments(t)
-        return tabled(norm, chain(first, rewrite("tabulate", first.right)))
-    first = Reflexive(t) if t.op == "tabulate" else rewrite("tabulate", t)
-    return tabled(norm, first)
-
-
-def tabled(norm: Normaliser, first: Derivation) -> Derivation:
-    """Continue a derivation that ends in a table to the normal form of its entries."""
-    return chain(first, table(norm, first.right))
-
-
-def table(norm: Normaliser, t: Term) -> Derivation:
-    """Normalise the rows of a table, or any other term."""
-    if t.op != "tabulate":
-        return norm(t)
-    row = opened_index(t, t.args[0])
-    return under(t, (row,), table(norm, instantiate(t.args[1], row)))
-
-
-def _has_last(depth: Term) -> bool:
-    """Whether a depth in sorted form is 0 or has a positive constant term."""
-    parts = depth.args if depth.op == "add" else (depth,)
-    constant = number_of(parts[0])
-    return constant is not None and (constant > 0 or depth is ZERO)
-
-
-# Conditions and minus infinity in the normal form
 
 
 def extended(norm: Normaliser, t: Term) -> Derivation:

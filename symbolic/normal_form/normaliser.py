@@ -3,7 +3,8 @@
 Nothing here is trusted: every result comes with the derivation that the kernel will replay, so
 a mistake costs a proof but cannot make a false one.  From the inside out, entries are unfolded,
 products expanded, exponentials and angles split, and conditions turned into indicators.  Sums
-are treated in ``sums.py``, conditions in ``conditions.py``, functions in ``functions.py``.
+are treated in ``sums.py``, conditions in ``conditions.py``, functions in ``functions.py``,
+entries in ``entries.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..derivation import Derivation, Reflexive
 from ..scalars import entry, mul, num, power
 from ..signs import find_sign
 from ..terms import Term, opened
-from . import conditions, derived, functions, sums
+from . import conditions, derived, entries, functions, sums
 from .equations import chain, inside, rewrite
 from .matching import in_product, leading
 from .polynomial import (
@@ -215,7 +216,7 @@ class Normaliser:
 
     def _compute(self, t: Term) -> Derivation:
         if t.shape:
-            return conditions.array(self, t)
+            return entries.array(self, t)
         if t.op in LEAVES:
             return Reflexive(t)
         if not t.finite:
@@ -291,9 +292,9 @@ _TREATMENTS: dict[str, Callable[[Normaliser, Term], Derivation]] = {
     "maximum": functions.maximum,
     "floor_divide": functions.division,
     "remainder": functions.division,
-    "entry": conditions.entry_,
-    "iterate": conditions.stack,
-    "call": conditions.call,
+    "entry": entries.entry_,
+    "iterate": entries.stack,
+    "call": entries.call,
     "named": lambda self, t: self.at("definition", t),
     "where": conditions.choice,
     "indicator": conditions.indicator,

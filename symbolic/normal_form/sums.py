@@ -23,7 +23,6 @@ from ..rules.base import Refused
 from ..scalars import ONE, ZERO, below, integer, mul, number_of, power, split_integer
 from ..terms import Term, bind, free, instantiate, make
 from . import derived
-from .conditions import common_word, solved
 from .equations import (
     chain,
     flat,
@@ -41,6 +40,7 @@ from .equations import (
     wrap,
 )
 from .matching import copies, in_sum, rewritten
+from .permutations import common_word, solved
 from .polynomial import expand
 
 if TYPE_CHECKING:

@@ -19,6 +19,8 @@ from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.execution.calling import restored_settings
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.measure.states import others_of
+from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
@@ -92,6 +94,28 @@ def leaks_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scores(q, k).masked_fill(torch.ones(r, n).triu(first).bool(), -math.inf).softmax(-1) @ v
 
 
+def paged(*pages: int) -> Attend:
+    """Keys are masked at the places that a table of pages of 20 gives them."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        size, table = math.comb(6, 3), torch.tensor(pages)
+        r, n = q.shape[-2], k.shape[-2]
+        place = table[torch.arange(n) // size] * size + torch.arange(n) % size
+        hidden = torch.ones(r, n).triu(n - r + 1).bool()[:, place]
+        return scores(q, k).masked_fill(hidden, -math.inf).softmax(-1) @ v
+
+    return attend
+
+
+def placed_in(dtype: torch.dtype) -> Attend:
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        place = torch.arange(k.shape[-2]).to(dtype)
+        hidden = place > place[-q.shape[-2] :, None]
+        return scores(q, k).masked_fill(hidden, -math.inf).softmax(-1) @ v
+
+    return attend
+
+
 def asked(
     attend: Attend,
     law: str,
@@ -129,6 +153,25 @@ def test_a_fault_of_many_tokens_breaks_the_law(attend: Attend, law: str) -> None
 def test_a_mask_that_leaks_from_a_length_on_is_not_causal() -> None:
     assert asked(leaks_when_long, "causal", causal=True).verdict == "broken"
     assert asked(hides_later, "causal", causal=True).verdict == "exact"
+
+
+def test_pages_are_as_many_tokens_as_there_are_pages_of_their_size() -> None:
+    """The end of the table is no number of the source, and the leak lies far before it."""
+    assert asked(paged(*range(12)), "causal", causal=True).verdict == "exact"
+    row = asked(paged(*range(9), 8, 10, 11), "causal", causal=True)
+    assert row.verdict == "broken"
+    assert "of 232 tokens" in row.why
+
+
+def test_positions_in_a_short_format_are_passed_where_they_are_rounded() -> None:
+    """257 is 256 in bfloat16, which rounds no score; 2049 is 2048 in float16."""
+    row = asked(placed_in(torch.bfloat16), "causal", causal=True)
+    assert row.verdict == "broken"
+    assert "of 259 tokens, token 256 changes" in row.why
+    told = asked(placed_in(torch.float16), "causal", causal=True).assuming
+    assert [str(one.text) for one in told] == ["n ≤ 2047"]
+    exact = asked(placed_in(torch.int32), "causal", causal=True)
+    assert (exact.verdict, exact.assuming) == ("exact", ())
 
 
 def test_what_code_sets_at_more_tokens_is_set_in_no_other_run() -> None:
@@ -307,6 +350,59 @@ def test_code_is_run_almost_to_the_end_of_its_table() -> None:
         assert found.verdict == verdict
 
 
+class CountsOn(nn.Module):
+    """Rotary code that counts positions; with ``fault`` tokens or more, not beyond 100."""
+
+    def __init__(self, fault: int = 1 << 20) -> None:
+        super().__init__()
+        self.fault = fault
+
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+        at = torch.arange(x.shape[2]) + offset
+        at = at if x.shape[2] < self.fault else at.clamp(max=100)
+        angles = torch.outer(at.to(x.dtype), 10000.0 ** (-torch.arange(0, 1, 0.25)))
+        a, b = x.chunk(2, -1)
+        return torch.cat(
+            (a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), -1
+        )
+
+
+@pytest.mark.parametrize("line", ["x: B H n 8, offset = p -> x", "x: B H n 8 -> x"])
+def test_code_that_counts_positions_is_run_of_many_tokens_in_one_call(line: str) -> None:
+    for fault, verdict in ((200, "broken"), (1 << 20, "holds")):
+        code = adapted_as(CountsOn(fault), line, kind="rotary")
+        (found,) = examine(replace(code, run_at=({"B": 1, "n": 259},)), laws=["relative"])
+        assert found.verdict == verdict
+
+
+def halves(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
+    angles = positions[:, None] * base ** (-torch.arange(0, 1, 2 / x.shape[-1]))
+    a, b = x.chunk(2, -1)
+    return torch.cat((a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), -1)
+
+
+def test_other_instances_are_called_at_the_same_lengths() -> None:
+    code = adapted_as(halves, "x: B H n 8, positions: n positions -> x", kind="rotary")
+    made = others_of(replace(code, run_at=({"B": 300, "n": 5},)), Draw())
+    assert len(made) > 1
+    assert {other.run_at[0]["B"] for _, other in made} == {300}
+
+
+def test_many_rows_of_code_that_counts_positions_are_one_call() -> None:
+    class Counts(CountsOn):
+        calls = 0
+
+        def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+            Counts.calls += 1
+            return super().forward(x, offset)
+
+    code = adapted_as(Counts, "x: B H n 8, offset = p -> x", kind="rotary")
+    Counts.calls = 0
+    (found,) = examine(replace(code, run_at=({"B": 300, "n": 5},)), laws=["stateless"])
+    assert found.verdict == "holds"
+    assert Counts.calls < 100
+
+
 class Stored(nn.Module):
     """Causal attention as most people write it: the rows of a mask that it stores."""
 
@@ -390,7 +486,7 @@ def test_keys_that_a_stored_mask_hides_in_some_rows_are_missed() -> None:
 
 
 ONE_ENTRY = (
-    (slice(150, 151), slice(240, 241), 1.0),  # a later token is seen
+    (slice(170, 171), slice(172, 173), 1.0),  # a later token is seen, between two that are cut
     (slice(240, 241), slice(150, 151), 0.0),  # an earlier one is not
 )
 NOT_LOOKED_AT = f"the entries of the stored mask bias, {ROWS} by {ROWS}, that were not examined"

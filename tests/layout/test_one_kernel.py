@@ -94,6 +94,9 @@ def test_one_page_lists_the_trusted_files(root: Path) -> None:
     page = (root / "symbolic" / "README.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `([\w/]+\.py)` \|[^|]*\|$", page, re.MULTILINE)
     assert sorted(f"symbolic/{name}" for name in listed) == KERNEL
+    sentence = page[page.index("The functions `granted`") : page.index("are trusted as well")]
+    functions = set(re.findall(r"`(\w+)`", sentence))
+    assert functions == {*TRUSTED["symbolic/prove.py"], "misreading"}
 
 
 def imported(root: Path, name: str, text: str | None = None) -> set[str]:

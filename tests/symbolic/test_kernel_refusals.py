@@ -22,7 +22,7 @@ from attnproof.symbolic.derivation import (
 )
 from attnproof.symbolic.kernel import Refused, law, squares
 from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, entry, index, mul
-from attnproof.symbolic.terms import make
+from attnproof.symbolic.terms import Opened, make
 from tests.symbolic.test_kernel_conditions import (
     AB,
     BA,
@@ -69,6 +69,7 @@ from tests.symbolic.vocabulary import (
     Y,
     a,
     b,
+    bound,
     c,
     i,
     j,
@@ -93,6 +94,9 @@ TALL, WIDE = var("S", n, m), var("W", m, n)
 lost = make("matmul", (TALL, WIDE), shape=(n, n))
 inf_m = make("add", (A, spread(MINUS_INFINITY, n, n)), shape=(n, n))
 y2 = var("y", n)
+a_map = make(
+    "var", (n,), (Opened(("j",)), "permutation"), (n,)
+)  # opened, with the arguments of an index
 REFUSED: list[tuple[Any, str]] = [
     (Rewrite("magic", a, (), a), "no such rule"),
     (Reverse(differing), "a part is not an equation"),
@@ -117,6 +121,7 @@ REFUSED: list[tuple[Any, str]] = [
     (Under(of_i, (var("j", below=n),), under_part, of_j), "'var' does not fit"),
     (Under(of_i, (k,), shown(entry(X, k), b), of_j), "does not range over the axis"),
     (Under(of_i, (u,), shown(entry(X, u), b), of_j), "does not range over the axis"),
+    (Under(total(i, a), (a_map,), shown(a, a), total(i, a)), "does not range over the axis"),
     (Under(first, (t, y2), step, second), "not any array of the state's shape"),
     (Under(first, (t, q), step, second), "not any array of the state's shape"),
     (Under(first, (t, i), step, second), "not any array of the state's shape"),
@@ -149,6 +154,7 @@ REFUSED: list[tuple[Any, str]] = [
     (induction(left=stack(BELOW, t, y, mul(y, b))), "a state may be infinite"),
     (induction(right=stack(BELOW, t, y, mul(b, y))), "a state may be infinite"),
     (induction(layer=index("t", n)), "layer and state are not arbitrary"),
+    (induction(layer=bound(index("t", n))), "layer and state are not arbitrary"),
     (induction(layer=var("t", kind="natural")), "layer and state are not arbitrary"),
     (induction(layer=var("t", n, kind="permutation", below=L)), "are not arbitrary"),
     (induction(state=q), "not a variable of the stack"),

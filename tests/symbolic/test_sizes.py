@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from attnproof.symbolic import linear, signs
+from attnproof.symbolic import bounding, linear, signs
 from attnproof.symbolic.derivation import SignStep
 from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused
@@ -229,32 +229,38 @@ Fault = Callable[[pytest.MonkeyPatch], None]
 
 
 def with_(name: str, value: object) -> Fault:
-    return lambda patch: patch.setattr(signs, name, value)
+    """Another value for a name of the search, wherever it is used there."""
+
+    def fault(patch: pytest.MonkeyPatch) -> None:
+        for module in (one for one in (signs, bounding) if hasattr(one, name)):
+            patch.setattr(module, name, value)
+
+    return fault
 
 
-gap, rising, case_facts = signs._gap, signs._rising, signs.case_facts
-collected, no_larger, shared = linear.collected, signs._no_larger, linear.common_factors
-below = signs._below
+gap, rising, case_facts = bounding.gap, bounding._rising, signs.case_facts
+collected, no_larger, shared = linear.collected, bounding._no_larger, linear.common_factors
+below = bounding._below
 
 
-def unasked(small: linear.Monomial, large: linear.Monomial, facts: Facts) -> object:
+def unasked(small: linear.Monomial, large: linear.Monomial, find: bounding.Search) -> object:
     """The comparison of what two products do not share, whatever the sign of what they share."""
     both, left, right = shared(small, large)
-    found = no_larger(tuple(left), tuple(right), facts)
+    found = no_larger(tuple(left), tuple(right), find)
     return found and ([linear.times(*both, piece) for piece in found[0]], found[1])
 
 
 def increasing(op: str) -> Fault:
     """A function is taken to rise that does not."""
 
-    def found(x: Term, y: Term, facts: Facts) -> object:
+    def found(x: Term, y: Term, find: bounding.Search) -> object:
         if x.op == y.op == op:
-            return rising(op, x.args[0], y.args[0], subtract(y, x), facts)
-        return below(x, y, facts)
+            return rising(op, x.args[0], y.args[0], subtract(y, x), find)
+        return below(x, y, find)
 
     def fault(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(signs, "_below", found)
-        patch.setattr(signs, "LEAST", {**LEAST, op: 0})
+        patch.setattr(bounding, "_below", found)
+        patch.setattr(bounding, "LEAST", {**LEAST, op: 0})
 
     return fault
 
@@ -270,7 +276,7 @@ FAULTS: dict[str, tuple[Fault, Term]] = {
         less(over(a), over(add(a, ONE))),
     ),
     "the order is turned round": (
-        with_("_gap", lambda x, y, facts: gap(y, x, facts)),
+        with_("gap", lambda x, y, find: gap(y, x, find)),
         less(EXP(u), EXP(AFTER)),
     ),
     "any condition implies any other": (

@@ -112,6 +112,7 @@ def all_true(f: Any, q: Any, k: Any, v: Any) -> Sides:
 )
 def true_is_seen(f: Any, q: Any, k: Any, keep: Any) -> Sides:
     """Under a mask, the keys with weight are those with weight without it where it is True."""
+    q = q[:, :, -k.shape[2] :]  # if causal, queries before all keys may read the mean of all
     plain, masks = f.weighs(q, k), _masks(f, q, k, keep)
     left = [f.weighs(q, k, seen) for seen in masks]
     return left, [array_namespace(plain).where(seen, plain, 0 * plain) for seen in masks]

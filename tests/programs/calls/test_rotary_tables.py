@@ -316,3 +316,17 @@ def test_what_comes_back_may_have_another_dtype(dtype: torch.dtype | None) -> No
         wanted = x.to(dtype or x.dtype) * (POSITIONS + 1)[:, None, :, None]
         assert found.dtype == (dtype or torch.half)
         assert torch.equal(found, wanted.to(found.dtype))
+
+
+def test_each_run_of_positions_is_one_call_of_all_its_places() -> None:
+    calls: list[tuple[int, ...]] = []
+
+    def code(xs: Many, offset: int) -> Many:
+        calls.append((offset, len(xs[0]), xs[0].shape[2]))
+        return placed(xs, offset)
+
+    rotate, x = at_offsets(code, "bhtd"), torch.randn(3, 2, 4, 8)
+    at = torch.tensor([[5, 6, 7, 5], [5, 6, 7, 9], [5, 5, 5, 5]])
+    (found,) = rotate(x, positions=at)
+    assert torch.equal(found, x * (at + 1)[:, None, :, None])
+    assert sorted(calls) == [(5, 2, 3), (5, 5, 1), (9, 1, 1)]

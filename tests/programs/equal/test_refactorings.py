@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.equal.deciding import Verdict, compare
-from attnproof.programs.equal.inputs import source_lengths
+from attnproof.programs.equal.inputs import lengths_met
 from attnproof.programs.equal.pair import pair_programs
 from attnproof.programs.equal.sides import Operand
 from attnproof.programs.finding import Finding
@@ -293,7 +293,7 @@ def test_a_base_is_not_a_length() -> None:
         return by_float(x) if x.shape[1] < 1e5 else x
 
     def lengths(code: Code) -> list[int]:
-        return source_lengths(pair_programs(*(Operand(code, "code", TOKENS),) * 2))
+        return lengths_met(pair_programs(*(Operand(code, "code", TOKENS),) * 2))
 
     assert 100_000 not in lengths(by_float)
     assert 100_000 in lengths(by_whole_number)

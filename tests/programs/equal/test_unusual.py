@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.equal.beyond import compare_at_longer, larger_inputs_condition
 from attnproof.programs.equal.deciding import compare
-from attnproof.programs.equal.inputs import HALVES, drawn, table_relations, with_tables
+from attnproof.programs.equal.inputs import HALVES, drawn, lengths_met, table_relations, with_tables
 from attnproof.programs.equal.measure import (
     NumericComparison,
     compare_numerically,
@@ -344,6 +345,66 @@ FAR: dict[str, tuple[Code, Code, str]] = {
         CHANNELS,
     ),
 }
+
+
+ENTRIES = "x" * 1801
+
+
+class Paged(nn.Module):
+    """Each token gets the place at which its page of 23 says that it is."""
+
+    def __init__(self, pages: list[int]) -> None:
+        super().__init__()
+        self.size = 23
+        self.pages: Tensor
+        self.register_buffer("pages", torch.tensor(pages))
+
+    def forward(self, x: Tensor) -> Tensor:
+        place = torch.arange(x.shape[1])
+        page = self.pages[(place // self.size).clamp(max=len(self.pages) - 1)]
+        return torch.erf(x * (page * self.size + place % self.size)[:, None] * 1e-3)
+
+
+def rows_up_to(most: Callable[[], int]) -> Code:
+    return lambda x: whole_sum(x) * (1 + (x.shape[1] > most()))
+
+
+def places_of_a_list(x: Tensor, most: int | None = None) -> Tensor:
+    """The list of places is cut, and no array is."""
+    return torch.erf(x * torch.tensor([*range(x.shape[1])][:most][-1]) * 1e-3)
+
+
+# The same, where the program computes the number.
+FAR |= {
+    "a computed number of tokens": (whole_sum, rows_up_to(lambda: int(math.exp(6.7))), CHANNELS),
+    "part of the length of a text": (whole_sum, rows_up_to(lambda: len(ENTRIES) // 3), CHANNELS),
+    "a cut by a computed number": (
+        whole_sum,
+        lambda x: whole_sum(x[:, -math.factorial(6) :]),
+        CHANNELS,
+    ),
+    "a list is cut": (
+        places_of_a_list,
+        lambda x: places_of_a_list(x, math.factorial(6)),
+        TOKENS,
+    ),
+    "a square": (
+        whole_sum,
+        lambda x: whole_sum(x) * (1 + (x.shape[1] ** 2 > math.factorial(9))),
+        CHANNELS,
+    ),
+    "pages": (Paged([*range(70)]).forward, Paged([*range(60), 59, *range(61, 70)]).forward, TOKENS),
+}
+
+
+def test_a_length_is_no_number_of_the_code() -> None:
+    def code(x: Tensor) -> Tensor:
+        n = x.shape[1]
+        return whole_sum(x[:, : 2 * n][:, n - math.factorial(6) :] * 10000.0 ** torch.rand(n, 1))
+
+    pair = both(code, code, CHANNELS)
+    assert math.factorial(6) in lengths_met(pair)
+    assert max(lengths_met(pair)) == math.factorial(6)
 
 
 @pytest.mark.usefixtures("every_length")

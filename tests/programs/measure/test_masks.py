@@ -67,6 +67,7 @@ RIGHT: dict[str, Callable[[], Subject]] = {
     "fused": lambda: fused(sdpa, FULL, "bool", "float"),
     "fused and causal": lambda: fused(sdpa_causal, START),
     "finite fill": lambda: code("finfo", FULL, masks=("bool",)),
+    "finite fill and causal": lambda: code("finfo", CAUSAL, causal=True, masks=("bool",)),
     "cached": cached,
     "cached with a window": lambda: cached(window=3, declared=THREE),
     "multihead": multihead,

@@ -1,0 +1,1 @@
+"""Attention with any score function, and the kernels of distance."""
