@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -67,13 +68,15 @@ def checked(target: str, flags: str, seconds: int) -> Row:
 
 
 def without_folders(found: Row, path: str) -> Row:
-    """Return a row with file paths relative to the import path.
+    """Return a row with file paths relative to the import path and to Python's own library.
 
     >>> without_folders({"why": "/some/place/code.py, /lib/site-packages/x.py"}, "/some/place")
     {'why': 'code.py, x.py'}
+    >>> without_folders({"why": f"{inspect.__file__}:9"}, "")
+    {'why': 'inspect.py:9'}
     """
     text = re.sub(r"/[^\s\"]*/site-packages/", "", json.dumps(found))
-    for folder in filter(None, path.split(os.pathsep)):
+    for folder in filter(None, (*path.split(os.pathsep), str(Path(inspect.__file__).parent))):
         text = text.replace(json.dumps(f"{folder}/")[1:-1], "")
     told: Row = json.loads(text)
     return told

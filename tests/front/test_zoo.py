@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from benchmarks.zoo import called, judging
 from benchmarks.zoo.__main__ import main, overview_of, run
 from benchmarks.zoo.judging import JUDGEMENTS, Judged, judgements
 from benchmarks.zoo.pages import page
-from benchmarks.zoo.results import checked, read, write
+from benchmarks.zoo.results import checked, read, without_folders, write
 from benchmarks.zoo.subjects import Library, by_source, libraries
 
 CODE = """
@@ -194,6 +196,15 @@ def test_every_page_is_written_from_the_results_beside_it() -> None:
     for name, library in libraries().items():
         made = page(*read(folder / f"{name}.json"), judgements(), library.uncalled)
         assert (folder / f"{name}.md").read_text(encoding="utf-8") == made
+
+
+def test_results_name_no_folder_of_the_machine_they_were_made_on() -> None:
+    stopped = f"it had not ended, at {inspect.__file__}:2062, called from {pytest.__file__}:1"
+    told = without_folders({"why": stopped}, "")["why"]
+    assert told == "it had not ended, at inspect.py:2062, called from pytest/__init__.py:1"
+    absolute = re.compile(r"(?<![\w./])/(?:root|home|usr|opt|tmp|Users)/")
+    for file in (Path(judging.__file__).parents[2] / "docs/zoo").iterdir():
+        assert not absolute.search(file.read_text(encoding="utf-8")), file
 
 
 def test_an_unknown_judgement_is_refused_with_those_there_are(tmp_path: Path) -> None:
