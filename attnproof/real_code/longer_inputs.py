@@ -26,8 +26,8 @@ from ..programs.execution.draw import Draw
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
 from ..programs.measure.examine import examine
 from ..programs.prove.branches import OpenComparison, Search
-from ..programs.prove.met_numbers import FEW, MetNumbers
-from ..programs.prove.watch import HINTS, ComparedSides, Watch
+from ..programs.prove.met_numbers import MetNumbers
+from ..programs.prove.watch import FEW, HINTS, ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import looked_at
@@ -166,11 +166,12 @@ def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:
 
 def _cost(subject: Subject, law: str, at: Lengths) -> int:
     """Return roughly how many values a law computes."""
-    alone = 0
-    if isinstance(subject, Rotary) and law == "composition" and subject.counts:
+    whole = work(subject, at) * (OF_STATE.get(law, SIDES) + len(_keys(subject, law, at)))
+    counts = isinstance(subject, Rotary) and subject.counts and subject.running is None
+    if law == "composition" and counts:
         # Sums of positions do not follow one another: each token may take a call of its own.
-        alone = SIDES * CALL_VALUES * at["n"] * (subject.running is None)
-    return work(subject, at) * (OF_STATE.get(law, SIDES) + len(_keys(subject, law, at))) + alone
+        whole += SIDES * CALL_VALUES * at["n"]
+    return whole
 
 
 def _not_examined(subject: Subject, law: str, at: Lengths) -> str:
@@ -230,7 +231,7 @@ def _lengths_of(subject: Subject) -> Places:
         scores |= isinstance(subject, Attention) and subject.attend is not None
         if scores and _takes(met.ran.recording(call), {"B": 2, "n": 5, "r": 3}):
             letters.append("r")
-        met.run(call, [dict.fromkeys(letters, n) for n in (FEW, FEW + 2)])
+        met.run(call, [dict.fromkeys(letters, n) for n in FEW])
         alone = _Alone(subject, call)
         search = Search(alone, watch, letters, ("plain",))
         search.where_outcomes_change()

@@ -21,7 +21,6 @@ from attnproof.documents.verdict_line import Condition
 from ..execution.draw import Draw
 from ..execution.response import Watching, leaves
 from .inputs import (
-    FEATURES,
     LARGE_INPUTS,
     LONG_LENGTHS,
     MAX_SOURCE_LENGTHS,
@@ -34,6 +33,7 @@ from .measure import NumericComparison, arranged_as, compare_at, drawn_or_none
 from .pair import ProgramPair
 
 LONGEST = 1 << 17  # number of the source that may be a length
+FEATURES = "DEFCPVd"  # letters of lengths that code often fixes
 WORK, TOTAL = 110_000_000, 150_000_000  # entries that one call, and all calls, may compute
 TOGETHER = 4  # multiply-adds in the time of writing one entry
 MEASURED = (LONG_LENGTHS[-1] // 2, LONG_LENGTHS[-1])  # lengths from which work is extrapolated
@@ -48,7 +48,7 @@ def compare_at_longer(
     The smallest inputs at which they differ are kept in ``found``.
     """
     dtype = getattr(torch, found.formats[0])
-    numbers = [n for n in map(abs, lengths_met(both)) if 3 < n < LONGEST]
+    numbers = [n for n in map(abs, lengths_met(both, _letters(both))) if 3 < n < LONGEST]
     with arranged_as(both, dtype):
         left = TOTAL
         some = numbers[:MAX_SOURCE_LENGTHS]
@@ -102,11 +102,11 @@ def _affordable(
 ) -> Iterator[tuple[int, Lengths]]:
     """Yield lengths beyond these numbers with their work: of all tokens, then of each letter.
 
-    A block is forgotten only if there are three.
+    A block is forgotten only if there are three, and may be only if the third is full.
     """
     letters = _letters(both)
     tokens = tuple(c for c in letters if c in TOKENS)
-    asked = sorted({m for n in numbers for m in (n, n + 1, 2 * n + 1)})
+    asked = sorted({m for n in numbers for m in (n, n + 1, 2 * n + 1, 3 * n)})
     features = {c: n for c, n in both.lengths.items() if c in FEATURES}
     heads = {c: n for c, n in both.lengths.items() if c in "HG"}
     for own in dict.fromkeys(filter(None, (tokens, *((c,) for c in letters)))):

@@ -28,8 +28,8 @@ from ..prove.gate import OVERWRITES
 from ..prove.proving import Traced
 from ..signatures.signature import SignatureError
 from ..subjects import Pair
-from .beyond import compare_at_longer, larger_inputs_condition
-from .inputs import FEATURES, UNRELATED, table_relations
+from .beyond import FEATURES, compare_at_longer, larger_inputs_condition
+from .inputs import UNRELATED, table_relations
 from .matching import Divergence, divergence
 from .measure import NumericComparison, compare_numerically, edge_case_remarks
 from .pair import ProgramPair, pair_programs, worst

@@ -20,7 +20,8 @@ from torch import Tensor
 from ..calls.roles import SIZES
 from ..execution.response import OperationNames
 from ..loading.source_numbers import constants_in, names_in, numbers_of
-from ..prove.met_numbers import FEW, MetNumbers
+from ..prove.met_numbers import MetNumbers
+from ..prove.watch import FEW
 from ..signatures.grammar import parse
 from .sides import LENGTH, Shared
 
@@ -182,7 +183,6 @@ MAX_SOURCE_HEADS = 64  # lengths from the source up to this are also tried as nu
 MAX_SOURCE_NUMBERS = 8  # number of numbers from the source that are tried as inputs
 LARGEST_INPUT = 1e30
 TOKENS = "nrm"
-FEATURES = "DEFCPVd"  # letters of lengths that code often fixes
 INTEGER_KINDS = ("positions", "ids", "index")
 BINARY_MASKS = ("keep", "ones", "hide")  # masks that are not added
 FILL_RANGE = (1e3, 1e6)  # fills that hide keys as long as no score is as large
@@ -233,11 +233,12 @@ def source_constants(both: ProgramPair) -> list[float]:
     return [*constants_in(calls), *_wraps(calls)]
 
 
-def lengths_met(both: ProgramPair) -> list[int]:
-    """Return the numbers that may be lengths: in the source of either program, and met by it."""
+def lengths_met(both: ProgramPair, letters: Sequence[str]) -> list[int]:
+    """Return the numbers that may be lengths: in the source of either program, and met by it.
+
+    Both run with few tokens, along the axes of these ``letters``.
+    """
     calls = _calls(both)
-    letters = [c for c in both.lengths if any(c in one.letters for one in both.inputs)]
-    free = [c for c in letters if c not in FEATURES and c not in "HG"]
     found: dict[int, None] = {}
     for side, code in zip(("first", "second"), calls, strict=True):
 
@@ -246,7 +247,7 @@ def lengths_met(both: ProgramPair) -> list[int]:
                 both.results_of_copies(side, drawn(both.inputs, {**both.lengths, **at}, 0))
 
         met = MetNumbers([code])
-        met.run(call, [dict.fromkeys(free, n) for n in (FEW, FEW + 2)])
+        met.run(call, [dict.fromkeys(letters, n) for n in FEW])
         if not met.ran.codes:  # it accepts none of these
             met.run(call, [{}])
         found |= dict.fromkeys(met.numbers())

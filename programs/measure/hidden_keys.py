@@ -115,9 +115,9 @@ def _behind_each_token(scene: Scene) -> Outcome | None:
             whole = scene.allow(call, *given)
         except REFUSALS:  # it may not take so many
             continue
-        few = bool(asked) or thread_time() - before > SLOW
-        heads = int(getattr(one, "heads", 1))
-        tried = SCORES // (heads * many**2) if asked else 0 if few else MANY
+        tried = 0 if thread_time() - before > SLOW else MANY
+        if asked:
+            tried = SCORES // (int(getattr(one, "heads", 1)) * many**2)
         middle = range(1, many, -(-many // tried)) if tried else ()
         for n in sorted({*middle, *range(max(1, many - ENDS), many)}):
             moved = [

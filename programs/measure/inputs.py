@@ -241,7 +241,7 @@ def _positions(
         return moved.to(whole)
     if offsets is None:
         generator = comparison.draw.generator(salt + 70)
-        if subject.run_at and getattr(subject, "counts", False) and len(shape) > 1:
+        if isinstance(subject, Rotary) and subject.counts and subject.run_at and len(shape) > 1:
             # Others would take many calls, none of which has so many tokens or rows.
             free = max(1, min(24, subject.most - shape[1]))
             first = torch.randint(0, free, (), generator=generator)

@@ -23,7 +23,6 @@ from .instrumentation import instrument
 from .watch import ComparedSides, Watch
 
 Lengths = Mapping[str, int]
-FEW = 5  # tokens, and rows, with which code meets its numbers
 MOST = 1 << 20  # larger numbers are no lengths
 # These take sizes of axes, which are not positions in them; inputs are drawn by randn.
 OF_SHAPES = ("view", "reshape", "expand", "unflatten", "layer_norm", "rms_norm", "randn")

@@ -23,7 +23,7 @@ MAX_NUMBERS = 8  # numbers of a side that are recorded
 MAX_CHARACTERS = 200  # characters of a text that are searched for numbers
 VISITS, LAST = 3, -1  # visits of a place kept per run, and the key of the last visit
 MAX_ENTRIES = 32  # entries of a container that are compared
-FEW = 7  # a run of so many tokens at most shows which numbers do not depend on them
+FEW = (5, 7)  # tokens, and rows, with which code meets numbers that do not depend on them
 # Queries of kind that also concern tensors.
 TENSOR_KIND_QUERIES = ("hasattr", "getattr", "vars", "type", "dir")
 KIND_ATTRIBUTES = ("__class__", "__dict__")
@@ -228,7 +228,7 @@ class Watch:
             self.bounds.add(abs(value))
 
     def _is_short(self) -> bool:
-        return self._run is not None and max(self._run[0].values(), default=0) <= FEW
+        return self._run is not None and max(self._run[0].values(), default=0) <= max(FEW)
 
     def _record_truth(self, site: int, value: Any) -> None:
         """Record that a value is tested for truth."""

@@ -322,6 +322,12 @@ def sums_of(blocks: int) -> Code:
     return summed
 
 
+def sums_without_a_full_third(x: Tensor) -> Tensor:
+    """The sums of blocks of 512 tokens, of which a full third one is forgotten."""
+    parts = [one for k, one in enumerate(x.split(512, 1)) if k != 2 or one.shape[1] < 512]
+    return torch.sin(sum((part.sum(1) for part in parts), torch.zeros(())))
+
+
 def whole_sum(x: Tensor) -> Tensor:
     return torch.sin(x.sum(1))
 
@@ -333,6 +339,7 @@ FAR: dict[str, tuple[Code, Code, str]] = {
     "a table begins again": (times(torch.arange), times(lambda n: torch.arange(n) % 65536), TOKENS),
     "tokens are cut": (whole_sum, lambda x: whole_sum(x[:, -8192:]), CHANNELS),
     "the third block": (whole_sum, sums_of(2), CHANNELS),
+    "a full third block": (whole_sum, sums_without_a_full_third, CHANNELS),
     "a long row": (whole_sum, lambda x: whole_sum(x) * (1 + (x.shape[1] == 2048)), CHANNELS),
     "rows longer than a number": (
         mean,
