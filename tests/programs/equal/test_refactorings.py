@@ -293,7 +293,7 @@ def test_a_base_is_not_a_length() -> None:
         return by_float(x) if x.shape[1] < 1e5 else x
 
     def lengths(code: Code) -> list[int]:
-        return lengths_met(pair_programs(*(Operand(code, "code", TOKENS),) * 2))
+        return lengths_met(pair_programs(*(Operand(code, "code", TOKENS),) * 2), "Bn")
 
     assert 100_000 not in lengths(by_float)
     assert 100_000 in lengths(by_whole_number)
