@@ -135,7 +135,11 @@ def with_limits(way: Rotating) -> Rotating:
 
 
 def depends_on_length(way: Rotating) -> bool:
-    """Whether a result depends on the number of tokens, as with a scale that has a midpoint."""
+    """Whether a result depends on the number of tokens, as with a scale that has a midpoint.
+
+    A fresh copy of the code is asked: one that was called may have kept what it computed.
+    """
+    way = replace(way, code=way.code.again())
     heads = way.code.options.heads or 1
     x = torch.randn(1, heads, 8, way.width, generator=torch.Generator().manual_seed(2))
     at = torch.arange(8)[None]

@@ -169,10 +169,13 @@ class Recorder(Watching):
                 self.terms += max((max(t.shape, default=1) for t in read), default=1)
         return result
 
-    @property
-    def unit(self) -> float:
-        """The coarsest unit of the operations that compute floats from floats, else of all."""
-        return self._computed or self._any
+    def unit(self, output: Any) -> float:
+        """Return the coarsest unit of the output, and of operations that compute it from floats.
+
+        Where there are none of these, as in code outside torch, it is that of all operations.
+        """
+        made = (unit_of(x.dtype) for x in _floats(output))
+        return max((self._computed or self._any, *made))
 
 
 class Rounding(Watching):
@@ -292,7 +295,7 @@ def allowance(
     given = [one.clone() for one in inputs]  # the code may write into them
     with recorder:
         output = call(*given)
-    unit = max(recorder.unit, floor, *(unit_of(i.dtype) for i in inputs))
+    unit = max(recorder.unit(output), floor, *(unit_of(i.dtype) for i in inputs))
     sums = min(unit, unit_of(torch.float32))
     roundings, terms = recorder.roundings, recorder.terms
     if not terms and roundings <= 1:

@@ -296,7 +296,7 @@ def rounding_for(subject: Rotary, draw: Draw) -> Rounding:
     unit = unit_roundoff(draw.dtype)
     for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
         with Recorder() as recorder:
-            rotate_at(subject, call, x, [point(subject, subject.first)], draw)
-        unit = max(unit, recorder.unit)
+            output = rotate_at(subject, call, x, [point(subject, subject.first)], draw)
+        unit = max(unit, recorder.unit(output))
     short = (one for one in SHORT if unit_roundoff(one) == unit)
     return rounding_of(next(short, draw.dtype))

@@ -96,8 +96,8 @@ def _unit(code: Attention, draw: Draw) -> float:
     assert attend is not None  # checked by the caller
     q, k = drawn(code, draw, 3, 3, 13)
     with Recorder() as recorder:
-        attend(q, k, k, None)
-    unit: float = max(recorder.unit, unit_roundoff(draw.dtype))
+        output = attend(q, k, k, None)
+    unit: float = max(recorder.unit(output), unit_roundoff(draw.dtype))
     return unit
 
 

@@ -194,7 +194,7 @@ def run_recorded(
     recorder = Recorder()
     with recorder:
         result = seeded_call(call, *given)
-    unit = max(recorder.unit, unit_of(dtype))
+    unit = max(recorder.unit(result), unit_of(dtype))
     known = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
     return result, next((one for one in known if unit_of(one) == unit), dtype)
 
