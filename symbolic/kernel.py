@@ -269,7 +269,7 @@ def _cases(d: Cases, follow: Follow) -> Proof:
 
 def _induction(d: Induction, follow: Follow) -> Proof:
     """A = C[B] and F(t, C[y]) = C[G(t, y)] for all t, y give iterate(A, F) = C[iterate(B, G)]."""
-    left, inner = d.left, _filled(d.context, d.hole, d.right)
+    left, inner = d.left, formed(d.inner)
     stacks = left.op == inner.op == "iterate" and left.args[0] is inner.args[0]
     need(stacks, "not two stacks of one depth", left, inner)
     base, step = follow(d.base), follow(d.step)
@@ -290,18 +290,6 @@ def _induction(d: Induction, follow: Follow) -> Proof:
     then = then and step.left is instantiate(body, t, context(y))
     need(then, "not the step", step.left, step.right)
     return _equal(left, context(inner), base, step)
-
-
-def _filled(context: Term, hole: Term, whole: Term) -> Term:
-    """Return the subterm of ``whole`` that stands where ``context`` has its hole."""
-    if context is hole:
-        return whole
-    alike = context.op == whole.op and len(context.args) == len(whole.args)
-    need(alike, "the right side does not have the form of the context", context, whole)
-    for a, b in zip(context.args, whole.args, strict=True):
-        if hole in free(a):
-            return _filled(a, hole, b)
-    raise Refused("the context has no hole")
 
 
 def _witness(d: Witness, follow: Follow) -> Proof:

@@ -182,6 +182,16 @@ def test_induction_needs_an_arbitrary_layer_and_state() -> None:
         replay(Induction(whole, deeper, hole, hole, t, y, Reflexive(X), Reflexive(body)))
 
 
+def test_the_inner_stack_of_an_induction_is_a_stack_even_if_its_context_ignores_it() -> None:
+    y, t, hole = bound(var("y", n)), bound(index("t", L)), var("h", n)
+    left = stack(X, t, y, y)
+    constant = Induction(left, left, X, hole, t, y, Reflexive(X), Reflexive(X))
+    assert (constant.right, replay(constant).right) == (X, X)
+    for inner in (make("iterate", (L, X, X, X), shape=(n,)), make("iterate", left.args, shape=())):
+        with pytest.raises(Refused, match="term: 'iterate' does not fit"):
+            replay(Induction(left, inner, X, hole, t, y, Reflexive(X), Reflexive(X)))
+
+
 @pytest.mark.parametrize("hole", [n, num(3), i, var("h"), var("h", m), spread(ZERO, n)])
 def test_the_hole_of_an_induction_has_the_shape_of_the_stack(hole: Term) -> None:
     y, t = bound(var("y", n)), bound(index("t", L))

@@ -102,7 +102,7 @@ natural_step = shown(mul(next_u, ONE), next_u, AT_U)
 def induction(**other: Any) -> Induction:
     fields = {
         "left": first,
-        "right": second,
+        "inner": second,
         "context": x0,
         "hole": x0,
         "layer": t,
@@ -184,7 +184,6 @@ SOUND: list[tuple[Any, str, Term, Term, set[Assumption]]] = [
     ),
     (
         induction(
-            right=add(a, mul(second, b)),
             context=deep,
             base=shown(a, substitute(deep, x0, a)),
             step=shown(mul(substitute(deep, x0, y), b), substitute(deep, x0, mul(b, y))),
