@@ -16,9 +16,7 @@ which the arithmetic rules refuse.  Ill-formed terms are refused wherever they o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from functools import cache
 from itertools import pairwise, product
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -131,8 +129,9 @@ def replay(d: Derivation) -> Proof:
         if proof is None:
             with Refusing("replay"):
                 need(type(part) in _REPLAY, f"not a derivation: {type(part).__name__}")
-            with Refusing(_words(type(part).__name__)):
-                proof = known[id(part)] = _REPLAY[type(part)](part, follow)
+            rule = _REPLAY[type(part)]
+            with Refusing(rule.__name__[1:].replace("_", " ")):
+                proof = known[id(part)] = rule(part, follow)
                 for side in (formed(proof.left), formed(proof.right)):
                     need(not side.loose, "an index is bound outside the term", side)
                 same = proof.left is part.left and proof.right is part.right
@@ -140,12 +139,6 @@ def replay(d: Derivation) -> Proof:
         return proof
 
     return follow(d)
-
-
-@cache
-def _words(name: str) -> str:
-    """Return a class name as words: SumOfSquares as "sum of squares"."""
-    return re.sub("(?<!^)(?=[A-Z])", " ", name).lower()
 
 
 def _equal(

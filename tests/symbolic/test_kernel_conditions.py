@@ -79,8 +79,9 @@ def shown(left: Term, right: Term, *assumes: Assumption, relation: str = "=") ->
 
 
 def followed(d: Any) -> Proof:
-    with Refusing(kernel._words(type(d).__name__)):
-        proof: Proof = kernel._REPLAY[type(d)](d, lambda part: part)
+    rule = kernel._REPLAY[type(d)]
+    with Refusing(rule.__name__[1:].replace("_", " ")):
+        proof: Proof = rule(d, lambda part: part)
     return proof
 
 
