@@ -97,7 +97,6 @@ HOLDS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("known angle", unary("sin", ZERO), ()),
     ("sin² + cos² = 1", power(unary("sin", a), 2), ()),
     ("root", power(unary("sqrt", q), 2), ()),
-    ("absolute value", unary("abs", mul(q, EXP)), ()),
     (
         "ordered absolute value",
         mul(up_to(i, j), unary("abs", add(i, minus(j))), a),
@@ -181,7 +180,6 @@ HOLDS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("divide", make("floor_divide", (ZERO, q)), ()),
     ("divide", make("remainder", (ZERO, EXP)), ()),
     ("delta", total(j, mul(same(j, inside), entry(X, j))), ()),
-    ("absolute value", unary("abs", add(u, i)), ()),
     ("root", power(unary("sqrt", power(a, 2)), 2), ()),
     ("root of a square", unary("sqrt", power(a, 2)), (unary("abs", a),)),
     (

@@ -18,6 +18,7 @@ from attnproof.symbolic.derivation import (
 )
 from attnproof.symbolic.derive import assumed
 from attnproof.symbolic.kernel import Refused, replay
+from attnproof.symbolic.normal_form.derived import absolute_value
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num, unary
 from attnproof.symbolic.terms import Term, make
@@ -266,6 +267,6 @@ def test_an_index_below_n_minus_1_does_not_show_that_n_is_2() -> None:
     whole = inside(add(gap, z), [(0, plain)])
     split = reverse(chain(whole, rewrite("ring", whole.right, less)))
     opened = inside(unary("abs", less), [(0, split)])
-    positive = rewrite("absolute value", opened.right)
+    positive = absolute_value(opened.right)
     with pytest.raises(Refused, match="may have no value"):
         replay(chain(opened, positive, reverse(split)))

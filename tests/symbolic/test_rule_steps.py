@@ -163,9 +163,6 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
         (),
         "not of finite numbers",
     ),
-    ("absolute value", power(unary("abs", a), 2), (), "not |x|"),
-    ("absolute value", unary("abs", MINUS_INFINITY), (), "not |x|"),
-    ("absolute value", make("abs", (P,), shape=(n,)), (), "not |x|"),
     (
         "root of a square",
         make("sqrt", (make("power", (X,), 2, (n,)),), shape=(n,)),
@@ -348,7 +345,6 @@ EXACT: list[tuple[str, Term, Arguments, Term]] = [
     ),
     ("equals for equals", mul(a, same(i, j), entry(X, i)), (i, j), mul(same(i, j), a, entry(X, j))),
     ("equals for equals", mul(same(i, j), entry(X, j)), (j, i), mul(same(i, j), entry(X, i))),
-    ("absolute value", unary("abs", mul(n, q)), (), mul(n, q)),
     *(
         ("known angle", unary(op, mul(turns, make("pi"))), (), value)
         for turns, values in ((ZERO, (ONE, ZERO)), (HALF, (ZERO, ONE)), (ONE, (num(-1), ZERO)))
