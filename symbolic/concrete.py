@@ -272,6 +272,6 @@ def length_value(length: Term, sizes: Mapping[str, int]) -> int:
         values = (length_value(part, sizes) for part in length.args)
         return sum(values) if length.op == "add" else prod(values)
     value = number_of(length)
-    if value is None:
-        value = sizes[length.data if length.op == "index" else length.data[0]]
-    return int(value)
+    if value is not None:
+        return int(value)
+    return int(sizes[length.data if length.op == "index" else length.data[0]])
