@@ -231,12 +231,10 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
     causal = any(is_square(one) for one in on.masks)
     positions = "absolute" if "encoding" in made else "relative" if tables or made else None
+    own = bool(getattr(code.module, "is_causal", False)) or None
     declared = (
-        DeclaredAttention(
-            causal=causal or bool(getattr(code.module, "is_causal", False)) or None,
-            positions=positions,
-        )
-        if tables or made or causal
+        DeclaredAttention(causal=own, positions=positions)
+        if tables or made or (causal and own)
         else None
     )
     paths, context = other_paths(on, embed), on.features_read(width)
@@ -261,6 +259,8 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         hiding=masked_paths(on, paths) if on.padding or counted else {},
         positional="encoding" in made or on.absolute,
         declared=declared,
+        # the code may hide more than the mask made here, as by a window
+        as_read=DeclaredAttention(causal=True) if causal and not own else None,
     )
 
 
