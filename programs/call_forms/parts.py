@@ -129,7 +129,7 @@ def _unnamed(one: Parameter) -> str:
         )
     raise DoesNotFit(
         f"it needs {one.name!r}, and its name does not say what that is; "
-        f"give arguments={{{one.name!r}: ..}}, or the whole --call"
+        f"give arguments={{{one.name!r}: ..}}"
     )
 
 

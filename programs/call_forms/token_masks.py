@@ -132,8 +132,8 @@ def _with_rows(code: Code, line: str, name: str, embed: int) -> str:
         keep = torch.ones(2, n, dtype=torch.bool)
         keep[:, 1] = False
         with suppress(Exception):  # the code may not take such a mask, or so many tokens
-            found = (OnTokens(code.again(), parse(told))(x, keep) for told in (line, wide))
-            if not torch.allclose(*found, rtol=1e-3, atol=1e-4, equal_nan=True):
+            one, other = (OnTokens(code.again(), parse(told))(x, keep) for told in (line, wide))
+            if not torch.allclose(one, other, rtol=1e-3, atol=1e-4, equal_nan=True):
                 return wide
     return line
 
