@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from attnproof.programs.as_read import is_to_be_read, mask_as_read, with_mask
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.subject import adapted_as, subject_of
 from attnproof.programs.subjects import Attention, Subject
 
@@ -54,7 +55,8 @@ def read(code: Subject) -> Attention:
 def test_code_that_is_given_a_causal_mask_is_held_to_its_own_window() -> None:
     line = "hidden_states: B n E, mask: B n n add -> B n E"
     code = read(subject_of(BandAttention(), line, kind="attention"))
-    assert code.as_read is not None and (code.as_read.causal, code.as_read.window) == (True, 3)
+    assert code.as_read is not None
+    assert (code.as_read.causal, code.as_read.window) == (True, 3)
     laws = ("causal", "past-is-used", "window-as-declared")
     assert [f.verdict for f in examine(code, laws=laws)] == ["holds"] * 3
 
@@ -82,6 +84,19 @@ def test_slopes_are_those_that_were_published() -> None:
     assert "slopes as published for 4 heads" in found
 
 
+def of_a_window(q: Tensor, k: Tensor, v: Tensor, window_size: int) -> Tensor:
+    at = torch.arange(q.shape[2])
+    far = (at[:, None] - at).abs() >= window_size
+    return (q @ k.mT).masked_fill(far, float("-inf")).softmax(-1) @ v
+
+
+def test_the_size_of_a_window_is_a_number_to_be_given_and_not_that_of_an_image() -> None:
+    with pytest.raises(NoAdapter) as refused:
+        adapted_as(of_a_window, kind="attention")
+    assert "it needs 'window_size', and nothing says with which value" in str(refused.value)
+    assert "window_size = 3 -> B H" in refused.value.on_command_line
+
+
 def test_numbers_for_each_head_whose_name_does_not_say_what_they_are_are_asked_for() -> None:
-    with pytest.raises(Exception, match=r"it needs 'strengths'.*; give arguments="):
+    with pytest.raises(NoAdapter, match=r"it needs 'strengths'.*; give arguments="):
         adapted_as(times_all, kind="attention")

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredBias
 from attnproof.programs.finding import Finding
-
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subject import adapted_as
