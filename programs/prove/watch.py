@@ -133,6 +133,15 @@ class Watch:
             elif came[CAUGHT] == came[TRY]:
                 yield f"`{self.sites[site].text}` catches something, as in every run"
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a call is watched now."""
+        return self._run is not None
+
+    def compare(self, site: int, left: float, right: float, answer: Any, entry: int) -> None:
+        """Record two numbers that something other than the source compares while it runs."""
+        self._add(site, (left,), (right,), answer, entry)
+
     def write(self, site: int, place: int, value: Any) -> Any:
         """Record a value on one side of a comparison, and return it."""
         if self._run is not None and not self._writes:
@@ -297,6 +306,7 @@ OUTCOMES: dict[str, Callable[[Any, Any], Any]] = {
     ">=": lambda a, b: a >= b,
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
+    "range": lambda a, b: a > b,
     "min": lambda a, b: a < b,
     "//": lambda a, b: a >= b,
 }
