@@ -255,7 +255,7 @@ def _lengths_of(subject: Subject) -> Places:
     longer = sorted(kept.values(), key=lambda one: work(subject, one.at))
     exactly = (n for n in met.numbers() if n in asked and n >= SHORT)
     longer += _cheap(subject, exactly, {one.at["n"] for one in longer if one.at.get("B", 1) == 1})
-    return Places(longer, search.length_conditions(), named.left)
+    return Places(longer, [*search.length_conditions(), *met.conditions()], named.left)
 
 
 def _cheap(subject: Subject, numbers: Iterable[int], known: Collection[int]) -> Iterator[Longer]:

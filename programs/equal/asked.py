@@ -20,13 +20,13 @@ from attnproof.documents.verdict_line import Condition
 
 from ..execution.draw import Draw
 from ..prove.branches import Search
-from ..prove.call_variants import WAY_TEXTS
+from ..prove.call_variants import ALL_WAYS, WAY_TEXTS, inputs_for
+from ..prove.executed_code import counts_calls
 from .inputs import Meeting
-from .measure import NumericComparison, compare_at, drawn_or_none, run_in
+from .measure import NumericComparison, batch_axes, compare_at, drawn_or_none, run_in
 from .pair import ProgramPair
 
 Lengths = Mapping[str, int]
-WAYS = ("plain", "trained")  # code may compare only where gradients are wanted
 HEADS, FEATURES = "HG", "DEFCPVd"  # letters of lengths that code often fixes
 
 
@@ -46,6 +46,8 @@ def compare_where_asked(
     asks: dict[str, None] = {}
     letters = [c for c in both.lengths if any(c in one.letters for one in both.inputs)]
     for one in programs:
+        call = partial(_Watched(both, one, draw, found, work, most).call, {}, "plain")
+        asks |= dict.fromkeys(counts_calls(one.met.ran.codes, one.met.roots, call))
         for group in (FEATURES, HEADS, ""):
             own = [c for c in letters if (c in group if group else c not in FEATURES + HEADS)]
             run = _Watched(both, one, draw, found, work, most, in_groups={*HEADS} <= {*own})
@@ -53,11 +55,13 @@ def compare_where_asked(
             if not free:
                 continue
             one.met.watch.sides.clear()  # of runs along other axes
-            search = Search(run, one.met.watch, free, WAYS, free)
+            # code may compare only in inference mode, or where gradients are wanted
+            search = Search(run, one.met.watch, free, ALL_WAYS, free, in_all=False)
             search.where_outcomes_change()
             if found.counterexample is not None:
                 return ()
             asks |= dict.fromkeys(search.length_conditions())
+        asks |= dict.fromkeys(one.met.conditions())
     return tuple(Condition(told, "where") for told in asks)
 
 
@@ -101,6 +105,8 @@ class _Watched:
         whole = self._whole(at)
         self.left -= self.work(whole)
         values = drawn_or_none(self.both, whole, self.draw)
+        if values and way != "plain":
+            values = inputs_for(way, values, batch_axes(self.both))
         compare_at(self.both, whole, values, self.draw, self.found, way=way)
         if self.found.counterexample is not None:
             self.found.how = WAY_TEXTS.get(way, "")

@@ -171,6 +171,7 @@ def _decide(both: ProgramPair, comparison: NumericComparison, options: _Options)
         return _different(both, comparison)
     below += larger_inputs_condition(both, options.seed, comparison)
     upto, formats = f"lengths up to {comparison.longest}", " and ".join(comparison.formats)
+    formats += " in evaluation" * bool(both.modules)
     options.begin("finite fields")
     (field,) = exact(subject, seed=options.seed)
     if field.verdict == "broken":

@@ -127,6 +127,7 @@ class MetNumbers:
 
     def __post_init__(self) -> None:
         self._tensors = LengthsInTensors(self.watch)
+        self._unseen: tuple[str, ...] = ()
 
     def watched(self, call: Callable[..., T]) -> Callable[..., T]:
         """Return the same call, which also records lengths in tensors while the watch runs."""
@@ -145,10 +146,15 @@ class MetNumbers:
         lengths = [next(iter(at.values()), 0) for at in few]
         self.passed |= set(_without_lengths(passed, lengths))
         instrument(self.ran.functions(self.roots), self.watch)
+        self._unseen = tuple(dict.fromkeys(self.watch.unseen(self.ran.codes)))
         watched = self.watched(call)
         for at in few:
             with self.watch.run(at, "plain"), suppress(Exception):
                 watched(at)
+
+    def conditions(self) -> list[str]:
+        """Return what was the same in every run, except outcomes of comparisons."""
+        return [*self._unseen, *self.watch.caught()]
 
     def numbers(self) -> list[int]:
         """Return the numbers that may be lengths, those that a run met first."""
