@@ -15,6 +15,7 @@ from torch import Tensor
 
 from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.sides import Operand
+from attnproof.real_code.words import how
 
 from .test_longer import Attend, asked, scores
 
@@ -77,6 +78,42 @@ def test_a_number_of_tokens_in_a_tensor_that_is_too_large_to_be_run_is_told() ->
     assert row.verdict == "exact"
     told = [str(one.text) for one in row.assuming]
     assert told == ["`tokens(k) == 100_001` is false, as it was in every run"]
+
+
+def caught(n: int) -> bool:
+    try:
+        return [True][number() - n]
+    except IndexError:
+        return False
+
+
+one_of_two, other_of_two = lambda n: n == number(), lambda n: n == -number()
+TOLD: dict[str, tuple[Callable[[int], bool], str]] = {
+    "bits": (lambda n: n.bit_count() == 9, "`n.bit_count() == 9` is false"),
+    "a hash": (lambda n: hash((n, 3)) == hash((number(), 3)), "`hash((n, 3)) == hash("),
+    "an error": (caught, "`except IndexError` catches something"),
+    "two lambdas of one line": (one_of_two, "comparisons in `<lambda>`, whose source was not f"),
+}
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_what_no_length_is_solved_for_stands_on_the_line(form: str) -> None:
+    opened, told = TOLD[form]
+    row = asked(attention(lambda _, k: opened(k.shape[-2])), "causal", causal=True)
+    assert row.verdict == "exact"
+    assert any(str(one.text).startswith(told) for one in row.assuming)
+    assert told in how(row)
+
+
+def test_programs_that_count_their_calls_are_the_same_as_long_as_that_has_no_effect() -> None:
+    calls: list[int] = []
+
+    def counted(_: Tensor, k: Tensor) -> int:
+        calls.append(len(k))
+        return len(calls) > 10**6
+
+    told = [str(one.text) for one in compared(counted).assuming]
+    assert "state that the code keeps between calls has no effect, as in every run" in told
 
 
 def compared(opened: Callable[[Tensor, Tensor], Any]) -> Verdict:
