@@ -244,6 +244,10 @@ def as_rotary(way: Rotating) -> Rotary:
     found |= {"values_rotate": _values_rotate(way)} if len(way.vectors) > 2 else {}
     found |= {"running": None} if way.frame else {}
     found |= {"key": keyed} if way.line.keys else {}
+    from_zero = way.given_first and len(way.vectors) == 1 and not way.line.keys and not way.axes
+    if from_zero:  # other positions take several calls, which have no single graph
+        made = _rotated_by(way.calls(from_zero=True), 1, starts=True)
+        found |= {"running": made["running"]}
     here = way.table is not None and way.signature.source is None
     return Rotary(
         **shared_fields(
@@ -268,6 +272,7 @@ def as_rotary(way: Rotating) -> Rotary:
             **({"values": "; ".join(alike)} if alike else {}),
             **({"angles": way.table_words} if here else {}),
             **({"keys": ", ".join(map(str, way.line.keys))} if way.line.keys else {}),
+            **({"running": "the first token is at position 0"} if from_zero else {}),
         },
     )
 
