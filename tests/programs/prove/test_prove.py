@@ -416,3 +416,16 @@ def test_code_given_its_first_position_is_proved_from_0(code: Any, line: str) ->
         assert "the first token is at position 0" in [told.text for told in one.assuming]
     broken = {one.law for one in examine(subject, laws=["norm"]) if one.verdict == "broken"}
     assert broken == ({"norm"} if code is late else set())
+
+
+def test_an_empty_list_is_left_out_of_a_concatenation() -> None:
+    def continued(x: Tensor) -> Tensor:
+        return torch.cat((torch.tensor([]), x), 1) - x.mean(1, keepdim=True)
+
+    def beside_one(x: Tensor) -> Tensor:
+        return torch.cat((x[:, :1], x[:, 1:] * 2, torch.tensor([])), 1)
+
+    found = prove(Layer(name="continued", call=continued, embed=16), ["permutation"])
+    assert verdicts(found) == {"permutation": "holds"}
+    found = prove(Layer(name="beside_one", call=beside_one, embed=16), ["permutation"])
+    assert verdicts(found) == {"permutation": "broken"}
