@@ -44,7 +44,7 @@ from .calls import (
 SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
 ELSEWHERE = "a call of the same length from another start"
 Call = tuple[Callable[..., Tensor] | None, Inputs]
-Earlier = Iterator[tuple[str, Callable[[int], Any]]]
+Earlier = Iterator[tuple[str, Callable[[int], Any], int]]  # in words, the call, its least length
 
 
 def fresh_instance(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
@@ -98,12 +98,14 @@ def _short(draw: Draw) -> Draw:
 def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
     """Yield calls of one length that may leave a table to the next call of that length."""
     short = _short(draw)
-    yield f"a call of the same length on data in {short.format}", partial(_called, way, short, 0)
-    yield ELSEWHERE, partial(_called, way, draw, 9)
+    told = f"a call of the same length on data in {short.format}"
+    yield told, partial(_called, way, short, 0), FIRST
+    yield told, partial(_called, way, short, 0), ROUNDED
+    yield ELSEWHERE, partial(_called, way, draw, 9), FIRST
     for told, other in others_of(subject, draw):
         for own in ways_of(other):
             if own.attribute == way.attribute:
-                yield f"{told}, of the same length", partial(_called, own, draw, 0)
+                yield f"{told}, of the same length", partial(_called, own, draw, 0), FIRST
 
 
 def _called(way: Way, draw: Draw, start: int, length: int) -> Tensor:
@@ -347,6 +349,7 @@ def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
 
 
 FIRST, SPAN = 71, 400  # lengths that no other probe uses
+ROUNDED = 257 + FIRST  # from here on, the last positions are rounded in bfloat16
 _LENGTHS = count(FIRST, 2)
 TWICE = 2.0  # both sides are rounded, each with its own table
 
@@ -364,16 +367,18 @@ def cached_by_length(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -
     if axis is None or not isinstance(subject, Rotary | Additive) or subject.most < FIRST + SPAN:
         return None
 
-    def apart(call: Callable[[int], Any]) -> bool:
-        off, bound, _, _ = _gap(way, draw, axis, subject, call)
+    def apart(call: Callable[[int], Any], least: int = FIRST) -> bool:
+        off, bound, _, _ = _gap(way, draw, axis, subject, call, least)
         return not off <= bound
 
     if any(apart(_nothing) for _ in range(2)):
         return None
-    for told, call in (*_of_functions(subject, way, draw), *earlier):
+    for told, call, least in (*_of_functions(subject, way, draw), *earlier):
+        if least != FIRST and (subject.most < least + SPAN or apart(_nothing, least)):
+            continue
         # at a single length, tables may change on purpose, as for a longer context
-        if apart(call) and apart(call):
-            off, bound, given, sides = _gap(way, draw, axis, subject, call)
+        if apart(call, least) and apart(call, least):
+            off, bound, given, sides = _gap(way, draw, axis, subject, call, least)
             raises = isinstance(sides[0], str)
             return broken(
                 f"after {told} a call raises an error that it did not raise before"
@@ -408,15 +413,15 @@ def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
             way.call(*(x.to("meta") for x in way.make_inputs(draw, 1, n, 0)))
 
     if way.make_inputs(draw, 1, 1, 0)[0].shape[-1] >= 4:
-        yield "a call of the same length on fewer channels", narrow
-    yield "a call of the same length on another device (meta)", meta
+        yield "a call of the same length on fewer channels", narrow, FIRST
+    yield "a call of the same length on another device (meta)", meta, FIRST
 
 
 def _gap(
-    way: Way, draw: Draw, axis: int, subject: Subject, before: Callable[[int], Any]
+    way: Way, draw: Draw, axis: int, subject: Subject, before: Callable[[int], Any], least: int
 ) -> tuple[float, float, Inputs, tuple[float | str, float | str]]:
     """Return how far a call, after another, is from the start of a longer one, and the details."""
-    n = FIRST + (next(_LENGTHS) - FIRST) % (SPAN - 2)
+    n = least + (next(_LENGTHS) - FIRST) % (SPAN - 2)
     longer = way.make_inputs(draw, 1, n + 1, 0)
     given = tuple(x.narrow(axis if k == 0 else 1, 0, n).contiguous() for k, x in enumerate(longer))
     try:
