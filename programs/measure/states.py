@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -44,7 +44,7 @@ from .calls import (
 SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
 ELSEWHERE = "a call of the same length from another start"
 Call = tuple[Callable[..., Tensor] | None, Inputs]
-Earlier = Iterator[tuple[str, Callable[[int], Any], int]]  # in words, the call, its least length
+Earlier = Iterable[tuple[str, Callable[[int], Any]]]
 
 
 def fresh_instance(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
@@ -97,15 +97,29 @@ def _short(draw: Draw) -> Draw:
 
 def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
     """Yield calls of one length that may leave a table to the next call of that length."""
-    short = _short(draw)
-    told = f"a call of the same length on data in {short.format}"
-    yield told, partial(_called, way, short, 0), FIRST
-    yield told, partial(_called, way, short, 0), ROUNDED
-    yield ELSEWHERE, partial(_called, way, draw, 9), FIRST
+    yield _on_short_data(way, draw)
+    yield ELSEWHERE, partial(_called, way, draw, 9)
     for told, other in others_of(subject, draw):
         for own in ways_of(other):
             if own.attribute == way.attribute:
-                yield f"{told}, of the same length", partial(_called, own, draw, 0), FIRST
+                yield f"{told}, of the same length", partial(_called, own, draw, 0)
+
+
+def _on_short_data(way: Way, draw: Draw) -> tuple[str, Callable[[int], Any]]:
+    short = _short(draw)
+    return (
+        f"a call of the same length on data in {short.format}",
+        partial(_called, way, short, 0),
+    )
+
+
+def _rounded_earlier(subject: Subject, way: Way, draw: Draw) -> Outcome | None:
+    """Return what a call on short data leaves where it rounds positions, in code never called."""
+    made = fresh_instance(subject, draw)
+    if made is None:
+        return None
+    own = replace(way, call=way.on(made))
+    return cached_by_length(made, own, draw, [_on_short_data(own, draw)], ROUNDED)
 
 
 def _called(way: Way, draw: Draw, start: int, length: int) -> Tensor:
@@ -184,6 +198,7 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
             kept = None
             if not subject.run_at:
                 kept = cached_by_length(subject, way, draw, _earlier(subject, way, draw))
+                kept = kept or _rounded_earlier(subject, way, draw)
             if kept is not None:
                 return kept
     if not count:
@@ -356,7 +371,9 @@ _LENGTHS = count(FIRST, 2)
 TWICE = 2.0  # both sides are rounded, each with its own table
 
 
-def cached_by_length(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -> Outcome | None:
+def cached_by_length(
+    subject: Subject, way: Way, draw: Draw, earlier: Earlier, least: int = FIRST
+) -> Outcome | None:
     """Return a broken outcome if a call of a new length differs after another call of that length.
 
     A table shared by all instances, cached under an incomplete key, is invisible in a fresh
@@ -366,20 +383,18 @@ def cached_by_length(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -
     without an earlier call.
     """
     axis = {"rotate": 2, "key": 2, "added": 1}.get(way.attribute)
-    if axis is None or not isinstance(subject, Rotary | Additive) or subject.most < FIRST + SPAN:
+    if axis is None or not isinstance(subject, Rotary | Additive) or subject.most < least + SPAN:
         return None
 
-    def apart(call: Callable[[int], Any], least: int = FIRST) -> bool:
+    def apart(call: Callable[[int], Any]) -> bool:
         off, bound, _, _ = _gap(way, draw, axis, subject, call, least)
         return not off <= bound
 
     if any(apart(_nothing) for _ in range(2)):
         return None
-    for told, call, least in (*_of_functions(subject, way, draw), *earlier):
-        if least != FIRST and (subject.most < least + SPAN or apart(_nothing, least)):
-            continue
+    for told, call in (*_of_functions(subject, way, draw), *earlier):
         # at a single length, tables may change on purpose, as for a longer context
-        if apart(call, least) and apart(call, least):
+        if apart(call) and apart(call):
             off, bound, given, sides = _gap(way, draw, axis, subject, call, least)
             raises = isinstance(sides[0], str)
             return broken(
@@ -415,8 +430,8 @@ def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
             way.call(*(x.to("meta") for x in way.make_inputs(draw, 1, n, 0)))
 
     if way.make_inputs(draw, 1, 1, 0)[0].shape[-1] >= 4:
-        yield "a call of the same length on fewer channels", narrow, FIRST
-    yield "a call of the same length on another device (meta)", meta, FIRST
+        yield "a call of the same length on fewer channels", narrow
+    yield "a call of the same length on another device (meta)", meta
 
 
 def _gap(
