@@ -105,10 +105,10 @@ def raised_by_attnproof(error: BaseException) -> bool:
     >>> raised_by_attnproof(ValueError("never raised"))
     False
     """
-    *_, last = (None, *_frames(error.__traceback__))
-    if last is None or _owner(last.tb_frame.f_code.co_filename, frozenset()) != ATTNPROOF:
+    frames = list(_frames(error.__traceback__))
+    if not frames or _owner(frames[-1].tb_frame.f_code.co_filename, frozenset()) != ATTNPROOF:
         return False
-    return _raised_explicitly(last)
+    return _raised_explicitly(frames[-1])
 
 
 def traceback_of(error: BaseException) -> str:

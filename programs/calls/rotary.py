@@ -243,8 +243,8 @@ def as_rotary(way: Rotating) -> Rotary:
     found = _rotated_by(way.calls(), len(way.vectors), starts=way.starts)
     found |= {"values_rotate": _values_rotate(way)} if len(way.vectors) > 2 else {}
     if way.frame:
-        own = _rotated_by(replace(way, frame=0).calls(), len(way.vectors), starts=True)
-        found |= {"running": None, "by_length": own["running"]}
+        plain = _rotated_by(replace(way, frame=0).calls(), len(way.vectors), starts=True)
+        found |= {"running": None, "by_length": plain["running"]}
     found |= {"key": keyed} if way.line.keys else {}
     from_zero = way.given_first and len(way.vectors) == 1 and not way.line.keys and not way.axes
     if from_zero:  # other positions take several calls, which have no single graph

@@ -276,7 +276,7 @@ def test_what_is_tried_while_it_is_built_leaves_no_table(code: Any, verdict: str
     assert examine(made, (Draw(),), ("stateless",))[0].verdict == verdict
 
 
-class KeptAngles:
+class OfFirstDtype:
     """Rotary code that keeps angles, of positions in ``dtype`` or in that of the first vectors."""
 
     def __init__(self, dtype: torch.dtype | None) -> None:
@@ -294,7 +294,7 @@ class KeptAngles:
 
 @pytest.mark.parametrize(("dtype", "verdict"), [(None, "broken"), (torch.float32, "holds")])
 def test_positions_rounded_beyond_256_are_not_left_to_later_calls(dtype: Any, verdict: str) -> None:
-    subject = adapted_as(lambda: KeptAngles(dtype), "x: B H n 8 -> x", kind="rotary")
+    subject = adapted_as(lambda: OfFirstDtype(dtype), "x: B H n 8 -> x", kind="rotary")
     (found,) = examine(subject, (Draw(0),), ("stateless",))
     assert found.verdict == verdict
     assert ("on data in bfloat16" in found.why) == (verdict == "broken")

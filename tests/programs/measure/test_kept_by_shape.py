@@ -82,7 +82,8 @@ def test_a_mapping_that_makes_its_entries_is_put_back_as_it_was() -> None:
 
     def call(x: Tensor) -> Tensor:
         known["gelu"] = torch.nn.GELU
-        return known["relu"](x) + known["gelu"](x)
+        found: Tensor = known["relu"](x) + known["gelu"](x)
+        return found
 
     state = SharedState.of(call)
     call(torch.ones(2))
