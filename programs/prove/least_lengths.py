@@ -58,16 +58,18 @@ def bounds_of(letters: Axes, graphs: Iterable[Graph]) -> Bounds:
 def upper_bounds(graphs: Iterable[Graph]) -> tuple[Law, ...]:
     """Return as hypotheses that the lengths of all calls made are no longer than was traced.
 
-    The lengths are printed with what is proved (``Conditions.lengths``).
+    They are noted, and so printed with what is proved (``Conditions.lengths``), even if the graph
+    is found to be valid beyond.
     """
-    found: dict[tuple[Term, int], None] = {}
+    found: dict[Term, int] = {}
     for graph in graphs:
-        most = {s: r.upper for s, r in graph.exported.ranges.items() if r.upper.is_Integer}
+        most = {s: int(r.upper) for s, r in graph.exported.ranges.items() if r.upper.is_Integer}
         for program in graph.programs:
             for symbol, length in (pair for binding in program.met for pair in binding):
                 if symbol in most and number_of(length) is None:
-                    found[length, int(most[symbol])] = None
-    return tuple(Law(Claim(">=", num(most), length)) for length, most in found)
+                    found[length] = min(most[symbol], found.get(length, most[symbol]))
+                    program.notes.longest[length] = found[length]
+    return tuple(Law(Claim(">=", num(most), length)) for length, most in found.items())
 
 
 def quotients_of(graphs: Iterable[Graph]) -> list[tuple[Term, int, Term]]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.value_ranges import ValueRanges
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Finding
-from attnproof.programs.prove import prove
+from attnproof.programs.prove import prove, proving
+from attnproof.programs.prove.statements import Graph
 from attnproof.programs.subjects import Attention
 
 CAUSAL = DeclaredAttention(causal=True)
@@ -52,3 +57,16 @@ def test_it_is_proved_up_to_the_length_of_the_table(law: str, lengths: str) -> N
 
 def test_numbers_that_depend_on_the_last_token_are_not_proved_causal() -> None:
     assert finding(FromTheEnd(reverse=False), "causal").verdict == "broken"
+
+
+def test_an_assumed_length_is_printed_even_if_the_graph_is_valid_beyond(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def everywhere(graph: Graph, *_: object, **__: object) -> Graph:
+        ranges = {s: ValueRanges(r.lower, int_oo) for s, r in graph.exported.ranges.items()}
+        return replace(graph, exported=replace(graph.exported, wider=ranges, conditions=()))
+
+    monkeypatch.setattr(proving, "widened", everywhere)
+    found = finding(FromTheEnd(), "causal")
+    assert found.verdict == "holds", found.why
+    assert "S′ + T ≤ 64" in [c.text for c in found.assuming]
