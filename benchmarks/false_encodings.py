@@ -34,9 +34,9 @@ from attnproof.laws import LAWS
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.bodies import Code
 from attnproof.symbolic.candidates import draw
-from attnproof.symbolic.concrete import Reading, concrete_claim
+from attnproof.symbolic.concrete import Reading, concrete_claim, length_value
 from attnproof.symbolic.givens import Given
-from attnproof.symbolic.scalars import integer, length_value
+from attnproof.symbolic.scalars import integer
 from attnproof.symbolic.terms import free
 from benchmarks.code_mutants import Mutant, mutants
 from benchmarks.false_statements import fails, floats, obeyed, variables

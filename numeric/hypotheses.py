@@ -20,9 +20,10 @@ import torch
 from torch import Tensor
 
 from attnproof.symbolic.claim import Claim
+from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.derive import Contraction, contraction
 from attnproof.symbolic.givens import NUMBERS, SIGNED
-from attnproof.symbolic.scalars import length_value, number_of
+from attnproof.symbolic.scalars import number_of
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
 

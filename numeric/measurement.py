@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from attnproof.symbolic.scalars import length_value
+from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.terms import Term
 
 from .implementations import Implementation

@@ -13,8 +13,8 @@ import torch
 from array_api_compat import array_namespace
 from torch import Tensor
 
+from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.givens import Given
-from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free
 

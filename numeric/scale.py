@@ -9,8 +9,8 @@ from itertools import count
 from math import prod
 from typing import Any
 
+from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.derive import contraction
-from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
 

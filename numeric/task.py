@@ -12,8 +12,8 @@ import torch
 
 from attnproof.symbolic.admissible import with_bound_variables
 from attnproof.symbolic.claim import Claim
+from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.gate import require_read
-from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
 

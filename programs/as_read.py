@@ -70,7 +70,7 @@ def mask_as_read(kind: str, parts: Iterable[Read]) -> str:
     'attention:causal=true,alignment=end'
     """
     parts = tuple(parts)
-    known = {part.name: part.value for part in parts if part.certain}
+    known = {part.name: part.value for part in parts if part.certain or _has_own_window(part)}
     told = mask_declared(known, sides=kind == "mask")
     rules = (part.value for part in parts if part.name == "mask")
     if kind != "mask" and any(map(_hides_later_keys, rules)):  # with equally many queries and keys
@@ -80,6 +80,14 @@ def mask_as_read(kind: str, parts: Iterable[Read]) -> str:
     stands = known.get("alignment")
     word = "mask" if kind == "mask" else "attention"
     return declaration(word, told | ({"alignment": stands} if stands else {}))
+
+
+def _has_own_window(part: Read) -> bool:
+    """Whether code that is given a causal mask shows a window of earlier keys only."""
+    match part.value:
+        case {"rule": "window", "before": int(), "after": 0, "given": str()}:
+            return part.name == "mask"
+    return False
 
 
 def _hides_later_keys(mask: Any) -> bool:

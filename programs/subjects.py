@@ -90,7 +90,8 @@ class Rotary(Subject):
     they claim to have.  ``grid``: rows, columns -> positions (rows·columns, 2), the row and column
     of each place, row-major.  ``convert``: projections of queries and keys (E_out, E_in) each,
     heads -> the same for code of the layout of ``converts_to``, itself a Rotary.  ``running``: x
-    (B, H, T, D) at the positions 0..T-1, for code that takes no positions.  ``beside``: x, what is
+    (B, H, T, D) at the positions 0..T-1, for code that takes no positions.  ``by_length``: the same
+    for code whose results depend on T, which ``rotate`` keeps fixed.  ``beside``: x, what is
     rotated in the same call, positions, and 0 or 1 -> x rotated as a query or as a key, if one call
     rotates both.  ``pair``: x, y, positions -> x rotated as a query and y as a key, if one call
     rotates just these two.  ``grouped``: keys rotated beside queries may have fewer heads.
@@ -120,6 +121,7 @@ class Rotary(Subject):
     convert: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor]] | None = None
     converts_to: Rotary | None = None
     running: Callable[[Tensor], Tensor] | None = None
+    by_length: Callable[[Tensor], Tensor] | None = None
     beside: Callable[[Tensor, Tensor, Tensor, int], Tensor] | None = None
     pair: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]] | None = None
     grouped: bool = False

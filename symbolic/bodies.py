@@ -22,11 +22,11 @@ from typing import Any
 from . import namespace
 from .array import Array
 from .budget import OutOfTime
-from .concrete import ConcreteClaim, Draw, Reading, concrete_claim
+from .concrete import ConcreteClaim, Draw, Reading, concrete_claim, length_value
 from .definition import Definition
 from .givens import Given
 from .refusals import calls_type, state_fingerprint
-from .scalars import is_count, length_value, num
+from .scalars import is_count, num
 from .terms import Term, free
 
 _CACHED = type(cache(len))  # what functools.cache makes of a function

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from .concrete import length_value
 from .givens import NUMBERS, Given
-from .scalars import length_value
 
 # Random numbers of mean 0 and covariance 1 on a few equally likely outcomes, exactly
 

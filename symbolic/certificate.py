@@ -32,7 +32,7 @@ from .statement import Statement, Theorem, meaning, require_names
 from .steps import flatten
 from .terms import Opened, Term, make
 
-FORMAT = "attnproof certificate 3"
+FORMAT = "attnproof certificate 4"
 PROOFS: tuple[type, ...] = get_args(Derivation)
 STEP_KINDS = {kind.__name__: kind for kind in (*PROOFS, SignStep)}
 RECORDS = {kind.__name__: kind for kind in (Given, Claim, Law, Instance, Link)}

@@ -13,10 +13,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import wraps
+from math import prod
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from .refusals import checked_call
 from .scalars import number_of
+from .terms import Term
 
 if TYPE_CHECKING:
     from .givens import Given
@@ -259,3 +261,17 @@ def lengths(given: Given, spaces: Mapping[str, int] | None = None) -> tuple[int,
         else:
             found.append(int(value))
     return tuple(found)
+
+
+def length_value(length: Term, sizes: Mapping[str, int]) -> int:
+    """Return the value of an axis length at given sizes.
+
+    Raises ``KeyError`` with the name of the first size that has no value.
+    """
+    if length.op in ("add", "mul"):
+        values = (length_value(part, sizes) for part in length.args)
+        return sum(values) if length.op == "add" else prod(values)
+    value = number_of(length)
+    if value is not None:
+        return int(value)
+    return int(sizes[length.data if length.op == "index" else length.data[0]])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .scalars import ZERO
-from .terms import Term
+from .terms import Term, substitute
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +108,23 @@ class Cases:
 
 @dataclass(frozen=True, slots=True)
 class Induction:
-    """``iterate(L, A, F) = context[iterate(L, B, G)]`` from a base case and a step."""
+    """``left = context[inner]`` for two stacks of layers, from a base case and a step.
+
+    ``context[x]`` is ``context`` with ``hole`` replaced by x.
+    """
 
     left: Term
-    right: Term
+    inner: Term
     context: Term
     hole: Term
     layer: Term
     state: Term
     base: Derivation
     step: Derivation
+
+    @property
+    def right(self) -> Term:
+        return substitute(self.context, self.hole, self.inner)
 
 
 class _OfPart:

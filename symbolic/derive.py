@@ -305,7 +305,7 @@ def by_induction(left: Term, right: Term, prove: Prove) -> Derivation:
         instantiate(stack.args[2], layer, substitute(context, hole, state)),
         substitute(context, hole, instantiate(inner.args[2], layer, state)),
     )
-    proof = Induction(stack, other.right, context, hole, layer, state, base, step)
+    proof = Induction(stack, inner, context, hole, layer, state, base, step)
     return chain(unfolded, proof, reverse(other))
 
 

@@ -19,8 +19,9 @@ from math import prod
 from typing import Any
 
 from .budget import check_time
+from .concrete import length_value
 from .meaning import ELEMENTWISE, NoMeaning, entry_of
-from .scalars import ONE, length_value
+from .scalars import ONE
 from .terms import Term, free, instantiate, make, postorder
 
 # Bound variables that take one value after another: tables and stacks of layers

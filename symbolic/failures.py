@@ -290,11 +290,15 @@ def _out_of_order(claim: Claim, candidate: Candidate) -> Failure | None:
 
 
 def _equal(claim: Claim, candidate: Candidate) -> Failure | None:
-    """Return a failure at the first entry if all entries of both sides are rational and equal."""
+    """Return a failure at the first entry if all entries of both sides are rational and equal.
+
+    Arrays without entries are equal as well, but there is no entry to show.
+    """
     left, right = (np.frompyfunc(_rational, 1, 1)(side) for side in _sides(claim, candidate))
     left, right = np.asarray(left, dtype=object), np.asarray(right, dtype=object)
     pairs = zip(left.ravel(), right.ravel(), strict=True)
-    if not all(isinstance(x, fmpq) and isinstance(y, fmpq) and x == y for x, y in pairs):
+    exact = all(isinstance(x, fmpq) and isinstance(y, fmpq) and x == y for x, y in pairs)
+    if not (left.size and exact):
         return None
     place = next(np.ndindex(*left.shape))
     return Failure(candidate, place, left[place], right[place], Fraction(0))

@@ -99,6 +99,18 @@ def fault_of(
     return Fault(told + (f" ({'; '.join(where)})" if where else ""), traceback_of(error))
 
 
+def raised_by_attnproof(error: BaseException) -> bool:
+    """Whether attnproof raised an exception deliberately, and no code that it called.
+
+    >>> raised_by_attnproof(ValueError("never raised"))
+    False
+    """
+    frames = list(_frames(error.__traceback__))
+    if not frames or _owner(frames[-1].tb_frame.f_code.co_filename, frozenset()) != ATTNPROOF:
+        return False
+    return _raised_explicitly(frames[-1])
+
+
 def traceback_of(error: BaseException) -> str:
     """Return the traceback as Python prints it; only the end if it is long."""
     told = "".join(traceback.format_exception(error))

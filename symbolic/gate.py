@@ -36,10 +36,10 @@ from .comparison import (
     input_text,
     sides,
 )
-from .concrete import ConcreteClaim
+from .concrete import ConcreteClaim, length_value
 from .givens import Given
 from .reading import open_ranges
-from .scalars import is_count, length_value
+from .scalars import is_count
 from .terms import Term, free, postorder
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn
 
 from .array import Array, as_array, broadcast_shapes, broadcast_to
-from .concrete import by_reading
+from .concrete import by_reading, length_value
 from .refusals import demand
-from .scalars import integer, length_value, size
+from .scalars import integer, size
 from .terms import Opened, Term, make
 
 NUMBERS = ("real", "angle", "position", "frequency", "positive", "nonnegative")

@@ -16,9 +16,7 @@ which the arithmetic rules refuse.  Ill-formed terms are refused wherever they o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from functools import cache
 from itertools import pairwise, product
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -131,8 +129,9 @@ def replay(d: Derivation) -> Proof:
         if proof is None:
             with Refusing("replay"):
                 need(type(part) in _REPLAY, f"not a derivation: {type(part).__name__}")
-            with Refusing(_words(type(part).__name__)):
-                proof = known[id(part)] = _REPLAY[type(part)](part, follow)
+            rule = _REPLAY[type(part)]
+            with Refusing(rule.__name__[1:].replace("_", " ")):
+                proof = known[id(part)] = rule(part, follow)
                 for side in (formed(proof.left), formed(proof.right)):
                     need(not side.loose, "an index is bound outside the term", side)
                 same = proof.left is part.left and proof.right is part.right
@@ -140,12 +139,6 @@ def replay(d: Derivation) -> Proof:
         return proof
 
     return follow(d)
-
-
-@cache
-def _words(name: str) -> str:
-    """Return a class name as words: SumOfSquares as "sum of squares"."""
-    return re.sub("(?<!^)(?=[A-Z])", " ", name).lower()
 
 
 def _equal(
@@ -269,7 +262,7 @@ def _cases(d: Cases, follow: Follow) -> Proof:
 
 def _induction(d: Induction, follow: Follow) -> Proof:
     """A = C[B] and F(t, C[y]) = C[G(t, y)] for all t, y give iterate(A, F) = C[iterate(B, G)]."""
-    left, inner = d.left, _filled(d.context, d.hole, d.right)
+    left, inner = d.left, formed(d.inner)
     stacks = left.op == inner.op == "iterate" and left.args[0] is inner.args[0]
     need(stacks, "not two stacks of one depth", left, inner)
     base, step = follow(d.base), follow(d.step)
@@ -290,18 +283,6 @@ def _induction(d: Induction, follow: Follow) -> Proof:
     then = then and step.left is instantiate(body, t, context(y))
     need(then, "not the step", step.left, step.right)
     return _equal(left, context(inner), base, step)
-
-
-def _filled(context: Term, hole: Term, whole: Term) -> Term:
-    """Return the subterm of ``whole`` that stands where ``context`` has its hole."""
-    if context is hole:
-        return whole
-    alike = context.op == whole.op and len(context.args) == len(whole.args)
-    need(alike, "the right side does not have the form of the context", context, whole)
-    for a, b in zip(context.args, whole.args, strict=True):
-        if hole in free(a):
-            return _filled(a, hole, b)
-    raise Refused("the context has no hole")
 
 
 def _witness(d: Witness, follow: Follow) -> Proof:

@@ -11,7 +11,7 @@ from .claim import Claim, Instance, Law
 from .givens import Given
 from .latex.arrays import power_base
 from .latex.statements import at_values, shortened
-from .scalars import add, integer, mul, num
+from .scalars import add, integer, mul, num, number_of, subtract
 from .terms import BINDERS, Term, free, instantiate, make
 
 _INFIX = {"equal": " = ", "less": " < ", "less_equal": " ≤ ", "and": " and ", "or": " or "}
@@ -55,7 +55,8 @@ def _text(t: Term, level: int) -> str:
         return f"({text})" if level > 1 else text
     name = t.data[0] if t.op in ("call", "named") else t.op
     args = t.args[1:] if t.op == "named" else t.args
-    return f"{name}({', '.join(_text(a, 0) for a in args)})" if args else str(name)
+    shown = _whole if t.op in ("call", "named") else _text
+    return f"{name}({', '.join(shown(a, 0) for a in args)})" if args else str(name)
 
 
 def _sum(t: Term, level: int) -> str:
@@ -78,8 +79,8 @@ def _counts(t: Term) -> bool:
 def _matmul(t: Term, level: int) -> str:
     """A matrix product, left-associative, so that a product on the right gets parentheses."""
     left, right = t.args
-    first = _text(left, 1 if left.op == "matmul" else _closed(left))
-    text = f"{first} @ {_text(right, _closed(right))}"
+    first = _whole(left, 1 if left.op == "matmul" else _closed(left))
+    text = f"{first} @ {_whole(right, _closed(right))}"
     return f"({text})" if level > 1 else text
 
 
@@ -115,7 +116,9 @@ def _reduced(t: Term, _: int) -> str:
     length = x.shape[t.data]
     if length.op == "space":
         return f"E_{_text(length, 3)}[{_text(x, 0)}]"
-    return f"sum({_text(x, 0)}, axis={t.data})"
+    source = x.args[0] if x.op == "broadcast" else x
+    longer = source.ndim < x.ndim - t.data or source.shape[t.data - x.ndim] is not length
+    return f"sum({_in_shape('broadcast_to', x) if longer else _text(x, 0)}, axis={t.data})"
 
 
 def _stack(t: Term, level: int) -> str:
@@ -155,8 +158,25 @@ def _remainder(t: Term, level: int) -> str:
 
 
 def _permuted(t: Term, _: int) -> str:
-    swapped = t.data[-2:] == (len(t.data) - 1, len(t.data) - 2)
-    return f"{_text(t.args[0], 3)}ᵀ" if swapped else f"permute({_text(t.args[0], 0)})"
+    swapped = t.data == (*range(t.ndim - 2), t.ndim - 1, t.ndim - 2)
+    return f"{_text(t.args[0], 3)}ᵀ" if swapped else f"permute({_text(t.args[0], 0)}, {t.data})"
+
+
+def _joined(t: Term, _: int) -> str:
+    """Parts joined along an axis, which is named unless it is the first."""
+    where = f", axis={t.data}" if t.data else ""
+    return f"{t.op}({', '.join(_text(a, 0) for a in t.args)}{where})"
+
+
+def _in_shape(name: str, t: Term) -> str:
+    lengths = ", ".join(_text(n, 0) for n in t.shape)
+    return f"{name}({_text(t.args[0], 0)}, ({lengths}{',' * (t.ndim == 1)}))"
+
+
+def _whole(t: Term, level: int) -> str:
+    """The text of an argument whose shape counts: a repeated number is written with its shape."""
+    repeated = t.op == "broadcast" and not _literal(t).ndim
+    return _in_shape("broadcast_to", t) if repeated else _text(t, level)
 
 
 def _with_new_axis(t: Term) -> str:
@@ -166,9 +186,12 @@ def _with_new_axis(t: Term) -> str:
 def _span(t: Term) -> str:
     axis, step = t.data
     start = _text(t.args[1], 0)
-    stop = _text(integer(add(t.args[1], mul(num(step), t.shape[axis]))), 0)
-    whole = f"{start if start != '0' else ''}:{stop}"
-    return whole if step == 1 else f"{start}::{step}"
+    end = integer(add(t.args[1], mul(num(step), t.shape[axis])))
+    whole = f"{start if start != '0' else ''}:{_text(end, 0)}"
+    if step == 1:
+        return whole
+    beyond = number_of(integer(subtract(end, t.args[0].shape[axis])))
+    return f"{start}::{step}" if beyond is not None and 0 <= beyond < step else f"{whole}:{step}"
 
 
 _FORMS: dict[str, Callable[[Term, int], str]] = {
@@ -189,6 +212,9 @@ _FORMS: dict[str, Callable[[Term, int], str]] = {
     "inverse": lambda t, _: f"{_text(t.args[0], 3)}⁻¹",
     "matmul": _matmul,
     "permute": _permuted,
+    "stack": _joined,
+    "concat": _joined,
+    "reshape": lambda t, _: _in_shape("reshape", t),
     "gather": lambda t, _: f"{_text(t.args[0], 3)}[{':, ' * t.data}{_text(t.args[1], 0)}]",
     "broadcast": lambda t, level: _text(t.args[0], level),
     "new axis": lambda t, _: f"{_text(t.args[0], 3)}[{_with_new_axis(t)}]",

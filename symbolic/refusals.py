@@ -428,6 +428,7 @@ REFUSED = {
         "a symbolic array cannot be changed: write xp.where(xp.arange(n) == i, value, x) for "
         "x[i] = value, and xp.concat for a slice"
     ),
+    ("__sizeof__",): "a symbolic array has no bytes: write x.size for the number of entries",
     ("__divmod__", "__rdivmod__"): "divmod of symbolic arrays: write x // y and x % y",
     ("__lshift__", "__rlshift__", "__rshift__", "__rrshift__"): (
         "shifts of symbolic arrays: write x * 2 ** k and x // 2 ** k"

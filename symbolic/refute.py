@@ -35,10 +35,10 @@ from .budget import SHRINKING, Budget, OutOfTime, current_budget, within
 from .candidates import POOL, Candidate, array_of, draw, outcomes, simpler
 from .certified_numbers import Balls
 from .claim import Claim, Law, equal, name_of
+from .concrete import length_value
 from .decision import Witness
 from .failures import PRECISIONS, Failure, failure_of
 from .givens import NUMBERS, Given
-from .scalars import length_value
 from .terms import Term, free, postorder
 from .witness_text import witness_of
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cache, lru_cache
-from math import prod
 from typing import Any, TypeVar
 
 from .terms import Term, make, postorder
@@ -299,15 +298,3 @@ def is_whole(t: Term) -> bool:
         inside = zip(t.args[1:], t.args[0].shape, strict=False)
         return is_whole(t.args[0]) and all(below(i, length) for i, length in inside)
     return t.op in CARRIES and is_whole(t.args[0])
-
-
-def length_value(length: Term, sizes: dict[str, int]) -> int:
-    """Return the value of an axis length at given sizes.
-
-    Raises ``KeyError`` with the name of the first size that has no value.
-    """
-    total = 0
-    for monomial, coefficient in _expand(length).items():
-        names = (t.data if t.op == "index" else t.data[0] for t in monomial)
-        total += coefficient * int(prod(sizes[name] for name in names))
-    return total

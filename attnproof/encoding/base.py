@@ -30,8 +30,9 @@ from array_api_compat import array_namespace
 
 from ..symbolic.array import as_array
 from ..symbolic.claim import Law
+from ..symbolic.concrete import length_value
 from ..symbolic.givens import Given, positions, real, sizes
-from ..symbolic.scalars import integer, length_value
+from ..symbolic.scalars import integer
 from ..symbolic.terms import free
 from ..theorems.definitions.attention import softmax
 from .declarations import misdeclared, unwritten

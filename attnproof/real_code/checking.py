@@ -24,6 +24,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +140,8 @@ def _proving(at: Methods, prover: Callable[[Callable[[Tell], None]], Beside]) ->
 
     every = range(at.parts_of(at.laws("traced")))
     count = min(len(every), len(os.sched_getaffinity(0)))
+    if count > 1:
+        import_module("torch.export._trace")  # once, not in each of them
     ends = [k * len(every) // count for k in range(count + 1)]
     return [prover(partial(prove, every[i:j])) for i, j in pairwise(ends)]
 

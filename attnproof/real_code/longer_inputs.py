@@ -3,14 +3,14 @@
 Laws are run with few tokens.  Code that compares its lengths (``if n > 1000``) may behave
 differently with more.  Its comparisons are watched, and the laws are run where one turns out
 differently (:mod:`attnproof.programs.prove.branches`); with more tokens, or rows, than the largest
-number that the code meets (:mod:`attnproof.programs.prove.met_numbers`); and with as many tokens as
-a stored square table has rows.  The verdict line states what would be too much work, and
-which keys and entries of a stored mask were not examined.
+number that the code meets (:mod:`attnproof.programs.prove.met_numbers`), and exactly as many as the
+first of these; and with as many tokens as a stored square table has rows.  The verdict line states
+what would be too much work, and which keys and entries of a stored mask were not examined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -46,6 +46,7 @@ MASK_VALUES = 2  # distinct values of a mask: visible and hidden
 ALWAYS = {"n": 256, "B": 32}
 MIDDLE = 130  # tokens that are cheap, if more are too expensive for a law
 CHEAP_VALUES = MAX_VALUES // 3  # values that every law can afford; the limit for many rows
+EXACT_VALUES = MAX_VALUES // 3  # values computed at the numbers themselves, for each law
 TOKENS_PER_ROW = 5  # tokens per row, if there are many rows
 TOKENS = 4  # vectors computed from each token
 REFUSALS = 8  # at most so many numbers are dropped because the code rejects them
@@ -232,7 +233,7 @@ def _lengths_of(subject: Subject) -> Places:
         if scores and _takes(met.ran.recording(call), {"B": 2, "n": 5, "r": 3}):
             letters.append("r")
         met.run(call, [dict.fromkeys(letters, n) for n in FEW])
-        alone = _Alone(subject, call)
+        alone = _Alone(subject, met.watched(call))
         search = Search(alone, watch, letters, ("plain",))
         search.where_outcomes_change()
         found = [*_cheapest_changes(watch, alone), *_of_tables(subject)]
@@ -252,7 +253,22 @@ def _lengths_of(subject: Subject) -> Places:
         if max(one.at.values()) >= SHORT
     }
     longer = sorted(kept.values(), key=lambda one: work(subject, one.at))
-    return Places(longer, search.length_conditions(), named.left)
+    exactly = (n for n in met.numbers() if n in asked and n >= SHORT)
+    longer += _cheap(subject, exactly, {one.at["n"] for one in longer if one.at.get("B", 1) == 1})
+    return Places(longer, [*search.length_conditions(), *met.conditions()], named.left)
+
+
+def _cheap(subject: Subject, numbers: Iterable[int], known: Collection[int]) -> Iterator[Longer]:
+    """Yield as many tokens as the first of these numbers, while that is cheap.
+
+    Code may ask for one number in ways that no comparison shows: by a hash, or in a text.
+    """
+    left = EXACT_VALUES
+    for at in (_of_law(subject, {"n": n}) for n in numbers if n not in known):
+        left -= work(subject, at)
+        if left < 0:
+            return
+        yield Longer(at, alike=True)
 
 
 @dataclass

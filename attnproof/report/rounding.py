@@ -20,8 +20,9 @@ import numpy as np
 from ..encoding.base import Encoding
 from ..encoding.names import named
 from ..symbolic.array import as_array
+from ..symbolic.concrete import length_value
 from ..symbolic.givens import Given
-from ..symbolic.scalars import integer, length_value
+from ..symbolic.scalars import integer
 from ..symbolic.terms import Term, free
 from .precision import FORMATS, Rounded, encoding_in, wide_kind
 

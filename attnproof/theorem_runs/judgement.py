@@ -99,7 +99,7 @@ def _of_false(evidence: Iterable[Evidence]) -> list[str]:
 
 def _derived_false(evidence: Iterable[Evidence]) -> list[str]:
     return [
-        f"SymPy contradicts it: {e.why}"
+        f"SymPy contradicts the statement: {e.why}"
         for e in evidence
         if isinstance(e, DerivedEvidence) and e.status == "refused"
     ]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from attnproof.symbolic.scalars import length_value
+from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.statement import Claim
 from attnproof.symbolic.terms import Term
 

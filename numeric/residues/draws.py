@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.givens import Given
-from attnproof.symbolic.scalars import length_value
 
 from ..walk import TooLarge
 from .residue import Degree, FieldArithmetic, NoResidue, Residue, common

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
+from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.evaluate import Source, sources
-from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Claim, Statement
 from attnproof.symbolic.terms import Term, free, postorder
 

@@ -24,6 +24,7 @@ from ..calls.fitting import Fit, alternatives, best, fitting
 from ..calls.masks import is_query_mask, unaffected_queries
 from ..calls.meaning import require_meaning
 from ..calls.roles import MASKS, SIZES, built_at, role
+from ..calls.supplied_inputs import SLOPES
 from ..calls.token_subjects import attention, layer
 from ..code import Code, DoesNotFit
 from ..loading.names import Parameter, order_in, parameters, role_of
@@ -64,6 +65,7 @@ FORMS = {  # {braces} stand for the names of query, key and value
     "of heads, one length": "{query}: <one>, {key}: <one>, {value}: <one>",
     "of heads, one of keys": "{query}: <q>, {key}: <k>, {value}: <k>",
 }
+PER_HEAD = re.compile(rf"{SLOPES.pattern}|(attn_|attention_)?sinks?|s_aux")
 MERGED = re.compile(r"[HG] (\d )?D\)")  # heads and their features in one axis
 PACKED_FORMS = {"qkv": "{qkv}: <qkv> qkv", "kv": "{query}: <q>, {kv}: <kv> kv"}
 
@@ -237,14 +239,17 @@ def _heads_lines(
         return  # bounds of their own go with a number of queries of their own
     axes = CHOICES["<one>" if square else "<q>"]
     axes = ("(B n) H D" if square else "(B r) H D",) if packed else axes
+    per_head = [p.name for p in known if p.required and PER_HEAD.fullmatch(p.name)]
     hinted = order_in(code.text).upper().replace("T", "r")
     order = sorted(axes, key=lambda x: x.replace(" ", "").replace("n", "r") != hinted)
     for q in order:
         own = {one.name: "H" for one in known if one.role == "heads" and "(H D)" in q}
-        more = further_arguments(
-            code, known, set(names.values()) | set(own), square=square, counted=counted
-        )
+        if per_head and "H" not in q:
+            continue
+        taken = {*names.values(), *own, *per_head}
+        more = further_arguments(code, known, taken, square=square, counted=counted)
         more += "".join(f", {name} = {letter}" for name, letter in own.items())
+        more += "".join(f", {name}: H constant" for name in per_head)
         if any(one.name == "enable_gqa" for one in known) and "enable_gqa" not in more:
             more += ", enable_gqa = True"
         shared = form == "of heads, one of keys"

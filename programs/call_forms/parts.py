@@ -93,7 +93,7 @@ def further_arguments(
             kind = "mask" if takes_mask(one) else one.role
             if one.name in CACHE_NAMES:
                 kind = "mask"  # it is given None
-            image = _image_size_or_condition(one.name, {p.name for p in known})
+            image = _image_size_or_condition(one, {p.name for p in known})
             if image:
                 said.append(image)
                 continue
@@ -127,10 +127,8 @@ def _unnamed(one: Parameter) -> str:
             f"it needs {one.name!r}, a whole number, and its name does not say which; "
             f"write {one.name} = 1, or the right value, in the whole --call"
         )
-    raise DoesNotFit(
-        f"it needs {one.name!r}, and its name does not say what that is; "
-        f"give arguments={{{one.name!r}: ..}}, or the whole --call"
-    )
+    what = "nothing says with which value" if one.role else "its name does not say what that is"
+    raise DoesNotFit(f"it needs {one.name!r}, and {what}; give arguments={{{one.name!r}: ..}}")
 
 
 def counts_of(known: tuple[Parameter, ...]) -> tuple[bool, ...]:
@@ -138,15 +136,16 @@ def counts_of(known: tuple[Parameter, ...]) -> tuple[bool, ...]:
     return (False, True) if any(one.is_capacity and one.required for one in known) else (False,)
 
 
-def _image_size_or_condition(name: str, names: set[str]) -> str:
+def _image_size_or_condition(one: Parameter, names: set[str]) -> str:
     """Return the argument for the size of an image, or for a conditioning vector; else "".
 
     The image is one row of tokens.
     """
+    name = one.name
     for sides in SIDES:
         if name in sides and set(sides) <= names:
             return f"{name} = {'1n'[sides.index(name)]}"
-    if IMAGE_SIZE_NAMES.fullmatch(name):
+    if IMAGE_SIZE_NAMES.fullmatch(name) and not one.is_number:
         return f"{name} = (1, n)"
     return f"{name}: B E constant" if CONDITION_NAMES.fullmatch(name) else ""
 

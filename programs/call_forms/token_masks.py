@@ -18,6 +18,7 @@ from ..calls.token_axes import token_axis, with_one_length
 from ..calls.tokens import OnTokens
 from ..code import Code, DoesNotFit
 from ..loading.names import Parameter
+from ..loading.source_numbers import lengths_in
 from ..signatures.grammar import parse
 from ..signatures.signature import Signature
 from .parts import (
@@ -36,6 +37,8 @@ ARRAY = (Tensor, "Tensor", "torch.Tensor")  # annotations
 USUAL = re.compile(r": (B n|n B|n) E")
 PADDING = ("B n", "B 1 1 n", "B 1 n", "B r n")
 CAUSAL = ("B 1 n n", "n n", "B n n")
+WITH_ROWS = {"B 1 1 n": "B 1 r n", "B 1 n": "B r n"}  # the same mask with its axis of queries
+FEW, MANY, MAX_NUMBERS = 6, 1100, 4  # tokens at which it is compared, and how many numbers of code
 
 
 def with_possible_masks(
@@ -98,7 +101,7 @@ def masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> s
                     trial = inserted(line, f"{one.name}: {axes} {kind}")
                     if hides_later_tokens(code, trial, embed):
                         return trial
-        line = with_mask(code, line, one.name, PADDING, marks)
+        line = _with_rows(code, with_mask(code, line, one.name, PADDING, marks), one.name, embed)
         if forced is not None and parse(line).named(one.name) is None:
             raise DoesNotFit(
                 f"it requires {one.name!r}, whose meaning is not known; "
@@ -109,6 +112,30 @@ def masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> s
     names, counts = [one.name for one in taken], partial(_counts, embed=embed)
     line = with_query_masks(code, line, names, letter, counts, more)
     return _with_lengths(code, line, known, embed)
+
+
+def _with_rows(code: Code, line: str, name: str, embed: int) -> str:
+    """Return the line with an axis of queries in the mask, if the code depends on it.
+
+    Code that cuts a band from its mask, or looks up a row, gives other outputs for the same mask
+    without that axis.  It is run at a few tokens and above the numbers in it.
+    """
+    mask = parse(line).named(name)
+    narrow = "" if mask is None else str(mask).partition(": ")[2].rpartition(" ")[0]
+    if mask is None or narrow not in WITH_ROWS:
+        return line
+    wide = line.replace(str(mask), str(mask).replace(narrow, WITH_ROWS[narrow]))
+    held = [code.module if code.module is not None else code.call]
+    beyond = [n + 2 for n in lengths_in(held) if FEW < n < MANY][:MAX_NUMBERS]
+    for n in (FEW, *beyond):
+        x = torch.randn(2, n, embed, generator=torch.Generator().manual_seed(6))
+        keep = torch.ones(2, n, dtype=torch.bool)
+        keep[:, 1] = False
+        with suppress(Exception):  # the code may not take such a mask, or so many tokens
+            one, other = (OnTokens(code.again(), parse(told))(x, keep) for told in (line, wide))
+            if not torch.allclose(one, other, rtol=1e-3, atol=1e-4, equal_nan=True):
+                return wide
+    return line
 
 
 def _with_lengths(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> str:

@@ -35,11 +35,12 @@ from ..loading.names import INDEX, Parameter, order_in, parameters
 from ..loading.pretrained import sections_of
 from ..loading.program import Program
 from ..signatures.grammar import parse
-from .parts import BOUND_NAMES, counts_of, further_arguments, with_result
+from .parts import BOUND_NAMES, CACHE_NAMES, counts_of, further_arguments, with_result
 from .steps import MIN_TOKENS, rows_of_caches, stepped
 from .token_masks import masked, with_possible_masks
 
 QKV = ("query", "key", "value")
+STREAMS = ("", *QKV, "tokens")  # roles of what may be tokens
 CONTEXTS = re.compile(
     r"context|memory|cond(itioning)?|source|latents|(x_|inputs?_)?kv|image_embeds|"
     r"(enc|encoder|cross|key_value|kv)_(out|outputs?|inputs?|states|hidden_states|embeds)"
@@ -61,7 +62,10 @@ ORDERS = (
 INDEPENDENT_SIDES = {"B h w E": ("B V n E", "B n V E")}
 SHAPE_ERROR = "mat1 and mat2 shapes cannot be multiplied"  # tokens are not as wide as a matrix
 MAX_TOKENS = 1024  # of a call with a fixed number of tokens
-ROWS = ("1 n D", "n D", "B n D", "1 n D/2", "n D/2")
+ROWS = (
+    *("1 n D", "n D", "B n D", "1 n D/2", "n D/2"),
+    *("1 n 1 D", "n 1 D", "1 n 1 D/2", "n 1 D/2"),  # beside heads behind the tokens
+)
 IN_ONE = ("n D/2 cis", "n D/2 2 cos_sin", "n D/2 angles")
 OFFSETS = ("1 (2 n - 1) E", "(2 n - 1) 1 E", "(2 n - 1) E", "n 1 E")
 STARTS = (" = p", ": B positions")  # the position of the first token, or of that of each row
@@ -253,7 +257,10 @@ def _tokens_lines(
 ) -> Iterator[str]:
     roles = [one.role for one in known[:3]]
     needed = [one for one in known if one.required and not one.is_number]
-    three = roles == [*QKV] or len(needed) == 3
+    three = roles == [*QKV] or (
+        len(needed) == 3
+        and all(one.role in STREAMS and one.name not in CACHE_NAMES for one in needed)
+    )
     second = known[1] if len(known) > 1 else None
     two = (
         second is not None

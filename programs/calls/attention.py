@@ -42,7 +42,7 @@ from .roles import (
     shared_fields,
 )
 from .rotary_calls import Rotating, ways_of
-from .supplied_inputs import CONSTANT, CONTENTS, constant, constants, contents_of
+from .supplied_inputs import CONTENTS, constant, constants, contents_of, words_of_constant
 
 
 @dataclass(frozen=True)
@@ -390,7 +390,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     told = ["it takes one length: fewer queries are put in the last places"] if on.square else []
     held = [one.name for one in signature.arrays if role(one) == "bounds"]
     told += [CONTENTS["bounds"].format(name) for name in held]
-    told += [CONSTANT.format(one.name) for one in constants(signature)]
+    told += [words_of_constant(one) for one in constants(signature)]
     told += [f"{one.name} count from 0" for one in signature.arrays if role(one) in PLACES]
     if on.way is not None and signature.source is None and on.way.table_words:
         told.append(f"with {on.way.table_words}")

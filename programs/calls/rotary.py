@@ -242,8 +242,14 @@ def as_rotary(way: Rotating) -> Rotary:
     notes = [*way.notes, *(CONTENTS["bounds"].format(name) for name in held)]
     found = _rotated_by(way.calls(), len(way.vectors), starts=way.starts)
     found |= {"values_rotate": _values_rotate(way)} if len(way.vectors) > 2 else {}
-    found |= {"running": None} if way.frame else {}
+    if way.frame:
+        plain = _rotated_by(replace(way, frame=0).calls(), len(way.vectors), starts=True)
+        found |= {"running": None, "by_length": plain["running"]}
     found |= {"key": keyed} if way.line.keys else {}
+    from_zero = way.given_first and len(way.vectors) == 1 and not way.line.keys and not way.axes
+    if from_zero:  # other positions take several calls, which have no single graph
+        made = _rotated_by(way.calls(from_zero=True), 1, starts=True)
+        found |= {"running": made["running"]}
     here = way.table is not None and way.signature.source is None
     return Rotary(
         **shared_fields(
@@ -268,6 +274,7 @@ def as_rotary(way: Rotating) -> Rotary:
             **({"values": "; ".join(alike)} if alike else {}),
             **({"angles": way.table_words} if here else {}),
             **({"keys": ", ".join(map(str, way.line.keys))} if way.line.keys else {}),
+            **({"running": "the first token is at position 0"} if from_zero else {}),
         },
     )
 

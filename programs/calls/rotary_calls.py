@@ -154,6 +154,11 @@ class Rotating:
         return any(START in one.lengths for one in self.signature.arguments)
 
     @property
+    def given_first(self) -> bool:
+        """Whether it is given the position of the first token, as a number or an array."""
+        return self.offset or any(map(of_first_token, self.places))
+
+    @property
     def starts(self) -> bool:
         """Whether it is given no positions, so that each sequence starts at 0."""
         return self.packed or (not self.places and not self.offset and not self.grid)
@@ -161,7 +166,7 @@ class Rotating:
     @property
     def counts(self) -> bool:
         """Whether it counts the positions of a call itself, from the first one or 0."""
-        return self.starts or self.offset or any(map(of_first_token, self.places))
+        return self.starts or self.given_first
 
     @cached_property
     def packed(self) -> bool:
@@ -255,10 +260,13 @@ class Rotating:
         """Whether each row of a batch has its own positions."""
         return any("B" in one.letters for one in self.places)
 
-    def calls(self, *, keys: bool = False) -> Callable[..., tuple[Tensor, ...]]:
+    def calls(
+        self, *, keys: bool = False, from_zero: bool = False
+    ) -> Callable[..., tuple[Tensor, ...]]:
         """Return the call on several tensors (B, H, T, D), with ``positions=`` (B, T[, axes]).
 
-        ``keys``: with the arguments for keys.
+        ``keys``: with the arguments for keys.  ``from_zero``: code that is given the first
+        position is given 0 in a single call.
         """
         own = {one.name for one in self.signature.keys}
         given = tuple(one for one in self.signature.arguments if one.name not in own)
@@ -289,13 +297,13 @@ class Rotating:
 
         if self.grid:
             return in_grid(lambda xs: call(xs, None), order)
-        if self.offset:
+        if self.offset and not from_zero:
             return at_offsets(lambda xs, start: call(xs, None, start), order)
-        if not self.places or self.packed:
+        if self.offset or not self.places or self.packed:
             return at_start(lambda xs: call(xs, None), order, self.frame)
         places = ("bt" if self.batched else "t") + "a" * bool(self.axes)
         rotate = rotating(call, order, places)
-        return in_runs(rotate) if any(map(of_first_token, self.places)) else rotate
+        return in_runs(rotate) if self.given_first and not from_zero else rotate
 
     def given(
         self, xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0

@@ -7,11 +7,14 @@ the code.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import torch
 from torch import Tensor
+
+from attnproof.theorems.definitions.positions import published_slopes
 
 from ..signatures.signature import Argument, Signature
 from ..subjects import Subject
@@ -30,6 +33,8 @@ CONTENTS = {
     "add": ALL_KEYS,
 }
 CONSTANT = "{} is the same for each row, token and pair"
+SLOPES = re.compile(r"(alibi_)?slopes")
+PUBLISHED = "{} are as published for ALiBi"
 GOLDEN = (5**0.5 - 1) / 2  # its multiples modulo 1 are distinct and fill the unit interval
 ZERO, ONE = "all of {} are 0", "all of {} are 1"
 
@@ -91,9 +96,21 @@ def constants(signature: Signature) -> list[Argument]:
     return [one for one in signature.arrays if role(one) == "constant"]
 
 
+def _is_slopes(one: Argument) -> bool:
+    """Whether an array holds a slope for each head, by its name."""
+    return bool(SLOPES.fullmatch(one.name)) and len(one.axes or ()) == 1
+
+
+def words_of_constant(one: Argument) -> str:
+    """State what an array holds that is made here and is the same for all tokens."""
+    return (PUBLISHED if _is_slopes(one) else CONSTANT).format(one.name)
+
+
 def constant(one: Argument, letters: str, lengths: Mapping[str, int], like: Tensor) -> Tensor:
     """Return an array that differs only along numbered axes and those of these letters."""
     shape = one.shape(lengths)
+    if _is_slopes(one):
+        return like.new_tensor(published_slopes(shape[0]))
     own = zip(shape, one.axes or (), strict=True)
     return spread([n if {*axis.letters} <= {*letters} else 1 for n, axis in own], like).expand(
         shape

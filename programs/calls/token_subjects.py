@@ -29,7 +29,7 @@ from .masks import is_mask, is_square
 from .roles import ROTATED, TABLES, built_at, describe_call_error, role, shared_fields
 from .spelling import ROWS as EQUAL_ROWS
 from .steps import steps_of
-from .supplied_inputs import CONSTANT, constants, contents_of, image_layout, zeros_to
+from .supplied_inputs import constants, contents_of, image_layout, words_of_constant, zeros_to
 from .token_axes import ROWS, TOKENS
 from .token_lines import ENCODED, MADE
 from .tokens import OnTokens, widths_of_tokens
@@ -231,12 +231,10 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
     causal = any(is_square(one) for one in on.masks)
     positions = "absolute" if "encoding" in made else "relative" if tables or made else None
+    own = bool(getattr(code.module, "is_causal", False)) or None
     declared = (
-        DeclaredAttention(
-            causal=causal or bool(getattr(code.module, "is_causal", False)) or None,
-            positions=positions,
-        )
-        if tables or made or causal
+        DeclaredAttention(causal=own, positions=positions)
+        if tables or made or (causal and own)
         else None
     )
     paths, context = other_paths(on, embed), on.features_read(width)
@@ -261,6 +259,8 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         hiding=masked_paths(on, paths) if on.padding or counted else {},
         positional="encoding" in made or on.absolute,
         declared=declared,
+        # the code may hide more than the mask made here, as by a window
+        as_read=DeclaredAttention(causal=True) if causal and not own else None,
     )
 
 
@@ -288,7 +288,7 @@ def _conditions(on: OnTokens) -> list[str]:
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
     told += [f"with a sinusoidal table of {ENCODED[one]} made here" for one in dict.fromkeys(made)]
     told += _one_length(on)
-    told += [CONSTANT.format(one.name) for one in constants(on.line)]
+    told += [words_of_constant(one) for one in constants(on.line)]
     told += [f"{one.name} is 0" for one in on.line.arguments if one.lengths == ("p",)]
     told += ["each token is given all rows that come back, joined along the features"] * on.pooled
     if on.repeated:

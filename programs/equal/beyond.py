@@ -10,7 +10,8 @@ other runs; if the two differ there, that is a condition too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from attnproof.documents.verdict_line import Condition
 
 from ..execution.draw import Draw
 from ..execution.response import Watching, leaves
+from .asked import FEATURES, HEADS, compare_where_asked
 from .inputs import (
     LARGE_INPUTS,
     LONG_LENGTHS,
@@ -27,13 +29,13 @@ from .inputs import (
     TOKENS,
     fills_of,
     lengths_met,
+    meetings,
     scaled,
 )
 from .measure import NumericComparison, arranged_as, compare_at, drawn_or_none
 from .pair import ProgramPair
 
 LONGEST = 1 << 17  # number of the source that may be a length
-FEATURES = "DEFCPVd"  # letters of lengths that code often fixes
 WORK, TOTAL = 110_000_000, 150_000_000  # entries that one call, and all calls, may compute
 TOGETHER = 4  # multiply-adds in the time of writing one entry
 MEASURED = (LONG_LENGTHS[-1] // 2, LONG_LENGTHS[-1])  # lengths from which work is extrapolated
@@ -48,7 +50,8 @@ def compare_at_longer(
     The smallest inputs at which they differ are kept in ``found``.
     """
     dtype = getattr(torch, found.formats[0])
-    numbers = [n for n in map(abs, lengths_met(both, _letters(both))) if 3 < n < LONGEST]
+    programs = meetings(both, _letters(both))
+    numbers = [n for n in map(abs, lengths_met(both, programs)) if 3 < n < LONGEST]
     with arranged_as(both, dtype):
         left = TOTAL
         some = numbers[:MAX_SOURCE_LENGTHS]
@@ -63,11 +66,16 @@ def compare_at_longer(
                     break
             if found.counterexample is not None:
                 return ()
+        costs = _Work(both, Draw(seed, dtype))
+        asks = compare_where_asked(both, programs, costs.draw, found, costs.of, WORK)
+    if found.counterexample is not None:
+        return ()
     least = {
         c: min((n for n in numbers if n >= found.reached.get(c, 0)), default=0)
         for c in _letters(both)
     }
-    return tuple(Condition(f"{c} ≤ {n - 1}", "for") for c, n in least.items() if n)
+    below = (Condition(f"{c} ≤ {n - 1}", "for") for c, n in least.items() if n)
+    return (*below, *asks)
 
 
 def larger_inputs_condition(
@@ -94,7 +102,7 @@ def larger_inputs_condition(
 def _letters(both: ProgramPair) -> list[str]:
     """Return the letters that stand for many tokens, rows, or lengths of no known kind."""
     found = [c for c in both.lengths if any(c in one.letters for one in both.inputs)]
-    return [c for c in found if c not in FEATURES and c not in "HG"]
+    return [c for c in found if c not in FEATURES and c not in HEADS]
 
 
 def _affordable(
@@ -108,7 +116,7 @@ def _affordable(
     tokens = tuple(c for c in letters if c in TOKENS)
     asked = sorted({m for n in numbers for m in (n, n + 1, 2 * n + 1, 3 * n)})
     features = {c: n for c, n in both.lengths.items() if c in FEATURES}
-    heads = {c: n for c, n in both.lengths.items() if c in "HG"}
+    heads = {c: n for c, n in both.lengths.items() if c in HEADS}
     for own in dict.fromkeys(filter(None, (tokens, *((c,) for c in letters)))):
         run = MEASURED[-1] if own == tokens else both.lengths[own[0]]  # so far
         beyond = [n for n in asked if n > run]
@@ -120,6 +128,26 @@ def _affordable(
             yield from fits
             if len(fits) == len(beyond):
                 break
+
+
+@dataclass
+class _Work:
+    """What a call at some lengths computes, in entries, extrapolated from shorter ones."""
+
+    both: ProgramPair
+    draw: Draw
+    _known: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def of(self, at: Mapping[str, int]) -> int:
+        """Return it; more than is affordable if the call fails at shorter lengths."""
+        key, most = tuple(at.values()), max(at.values(), default=0)
+        if most <= MEASURED[-1]:
+            return sum(key)
+        if key not in self._known:
+            short = [{c: min(n, few) for c, n in at.items()} for few in MEASURED]
+            work = [_work(self.both, one, self.draw) for one in short]
+            self._known[key] = _extrapolated(work, most) if all(work) else WORK + 1
+        return self._known[key]
 
 
 def _extrapolated(work: Sequence[int], n: int) -> int:

@@ -28,7 +28,8 @@ from ..prove.gate import OVERWRITES
 from ..prove.proving import Traced
 from ..signatures.signature import SignatureError
 from ..subjects import Pair
-from .beyond import FEATURES, compare_at_longer, larger_inputs_condition
+from .asked import FEATURES, HEADS
+from .beyond import compare_at_longer, larger_inputs_condition
 from .inputs import UNRELATED, table_relations
 from .matching import Divergence, divergence
 from .measure import NumericComparison, compare_numerically, edge_case_remarks
@@ -169,15 +170,15 @@ def _decide(both: ProgramPair, comparison: NumericComparison, options: _Options)
     if comparison.counterexample is not None:
         return _different(both, comparison)
     below += larger_inputs_condition(both, options.seed, comparison)
-    upto = f"lengths up to {comparison.longest}"
+    upto, formats = f"lengths up to {comparison.longest}", " and ".join(comparison.formats)
+    formats += " in evaluation" * bool(both.modules)
     options.begin("finite fields")
     (field,) = exact(subject, seed=options.seed)
     if field.verdict == "broken":
         return Verdict(both, "counterexample", field.why, counterexample=field.witness, **more)
     if field.verdict == "holds":
-        told = f"{field.why}; the same in floating point at {upto}; not proved: {why}"
+        told = f"{field.why}; the same in {formats} at {upto}; not proved: {why}"
         return Verdict(both, "exact", told, (*below, *_conditions(both)), **more)
-    formats = " and ".join(comparison.formats)
     rounding = f"up to rounding{CANCELLATION if comparison.cancels else ''}"
     calls = f"the same in {comparison.tried} calls"
     told = f"{calls}, at {upto}, in {formats}, {rounding}; not proved: {why}"
@@ -220,7 +221,7 @@ def fixed_letter_choices(both: ProgramPair) -> Sequence[str]:
     """Return choices of letters to fix: none, features, heads as well, rows as well."""
     letters = [c for one in both.inputs for c in one.letters if c.isalpha()]
     features = "".join(c for c in dict.fromkeys(letters) if c in FEATURES)
-    heads = "".join(c for c in dict.fromkeys(letters) if c in "HG")
+    heads = "".join(c for c in dict.fromkeys(letters) if c in HEADS)
     rows = "B" * ("B" in letters)
     return tuple(dict.fromkeys(("", features, features + heads, features + heads + rows)))
 

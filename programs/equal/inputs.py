@@ -233,25 +233,37 @@ def source_constants(both: ProgramPair) -> list[float]:
     return [*constants_in(calls), *_wraps(calls)]
 
 
-def lengths_met(both: ProgramPair, letters: Sequence[str]) -> list[int]:
-    """Return the numbers that may be lengths: in the source of either program, and met by it.
+@dataclass(frozen=True)
+class Meeting:
+    """One program of a pair, and the numbers that it met when it was run at ``at``."""
 
-    Both run with few tokens, along the axes of these ``letters``.
-    """
-    calls = _calls(both)
-    found: dict[int, None] = {}
-    for side, code in zip(("first", "second"), calls, strict=True):
+    side: str
+    met: MetNumbers
+    at: Mapping[str, int]
+
+
+def meetings(both: ProgramPair, letters: Sequence[str]) -> list[Meeting]:
+    """Run both with few tokens, along the axes of these letters; return what each program meets."""
+    found = []
+    for side, code in zip(("first", "second"), _calls(both), strict=True):
 
         def call(at: Mapping[str, int], side: str = side) -> None:
             with torch.no_grad():
                 both.results_of_copies(side, drawn(both.inputs, {**both.lengths, **at}, 0))
 
-        met = MetNumbers([code])
+        met, few = MetNumbers([code]), dict.fromkeys(letters, FEW[0])
         met.run(call, [dict.fromkeys(letters, n) for n in FEW])
         if not met.ran.codes:  # it accepts none of these
             met.run(call, [{}])
-        found |= dict.fromkeys(met.numbers())
-    return [*found, *_wraps(calls)]
+            few = {}
+        found.append(Meeting(side, met, {**both.lengths, **few}))
+    return found
+
+
+def lengths_met(both: ProgramPair, programs: Sequence[Meeting]) -> list[int]:
+    """Return the numbers that may be lengths: in the source of either program, and met by it."""
+    found = dict.fromkeys(n for one in programs for n in one.met.numbers())
+    return [*found, *_wraps(_calls(both))]
 
 
 def _calls(both: ProgramPair) -> list[Any]:

@@ -29,11 +29,11 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.theorems.definitions import references
+from attnproof.theorems.definitions.positions import published_slopes
 
 from ..calls.roles import role
 from ..declarations import DeclaredBias, DeclaredRotary, fields_of, require_sound
 from ..declarations import parse as parse_declared
-from ..identify.offsets import published_slopes
 from ..identify.scalings import attention_factor
 from ..measure.rotary_reading import ladders_of
 from ..signatures.grammar import parse

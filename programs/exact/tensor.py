@@ -300,7 +300,15 @@ def _wrapped(session: Session, numbers: Any, carried: Any, name: str, source: in
         if source == POSITION and numbers.is_floating_point() and name not in INDEXING:
             return Duck(numbers, as_numbers(numbers), session, source)
         return numbers
-    return Duck(numbers, reconciled(carried, numbers, name), session, source)
+    carried = reconciled(carried, numbers, name)
+    if not _overlaps(numbers):  # code may write to each entry
+        carried = carried.moved(lambda v: v.contiguous() if _overlaps(v) else v)
+    return Duck(numbers, carried, session, source)
+
+
+def _overlaps(x: Tensor) -> bool:
+    """Whether several entries share memory, as after expand."""
+    return any(n > 1 and stride == 0 for n, stride in zip(x.shape, x.stride(), strict=True))
 
 
 def _in_place(

@@ -11,12 +11,13 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from attnproof.theorems.definitions.positions import published_slopes
 from attnproof.theorems.definitions.references import t5_bucket
 
 from ..execution.draw import Draw
 from ..finding import Identity, Part, format_number
 from ..subjects import Bias
-from .offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of
+from .offsets import ByOffset, by_offset, heads_of, slopes_of
 
 NEAR_KEYS, FAR_KEYS = 40, 600  # enough for slopes; enough for the last bucket of T5
 

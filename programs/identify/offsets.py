@@ -119,20 +119,3 @@ def slopes_of(found: ByOffset) -> tuple[Tensor, float] | None:
     if float((past - line).abs().max()) > 2 * found.tol:
         return None
     return slope, 2 * found.tol / (n - 1)
-
-
-def published_slopes(heads: int) -> list[float]:
-    """The slopes of ALiBi for any number of heads (Press, Smith and Lewis 2022, and their code).
-
-    For a power of two these are 2^(−8/H), 2^(−16/H), .., 2^(−8); otherwise those of the next lower
-    power of two, followed by every other slope of the next higher.
-
-    >>> [round(s, 4) for s in published_slopes(6)]
-    [0.25, 0.0625, 0.0156, 0.0039, 0.5, 0.125]
-    """
-    if heads < 1:
-        raise ValueError(f"slopes are of at least one head; got {heads}")
-    lower = 1 << (heads.bit_length() - 1)
-    first = [2.0 ** (-8 * (h + 1) / lower) for h in range(lower)]
-    more = [2.0 ** (-8 * (h + 1) / (2 * lower)) for h in range(0, 2 * lower, 2)]
-    return first + more[: heads - lower]

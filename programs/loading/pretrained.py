@@ -110,9 +110,12 @@ def _quiet() -> Iterator[None]:
 def _small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any]) -> Any:
     rotary = "rotary" in getattr(cls, "__name__", "").lower()
     failed = ""
+    names = getattr(annotation, "attribute_map", {})  # num_hidden_layers may be set as n_layer
+    own = {names.get(name, name) for name in told}
     for sizes in ({}, SMALL) if rotary else (SMALL, {}):
         try:
-            small = {k: v for k, v in sizes.items() if _has(annotation, k)}
+            left = (k for k in sizes if names.get(k, k) not in own and _has(annotation, k))
+            small = {k: sizes[k] for k in left}
             config = annotation(**{**small, **told})
             if inspect.isroutine(cls) or _needs_more(cls):
                 return config

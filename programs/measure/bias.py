@@ -13,12 +13,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from attnproof.theorems.definitions.positions import published_slopes
 from attnproof.theorems.definitions.references import t5_bucket
 
 from ...numeric.devices import unit_roundoff
 from ..execution.draw import Draw
 from ..identify.bias import coordinates, offsets_in, shared_entries
-from ..identify.offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of
+from ..identify.offsets import ByOffset, by_offset, heads_of, slopes_of
 from ..subjects import Bias
 from .base import Outcome, broken, compare, holds, probe, undecided
 

@@ -87,6 +87,8 @@ def _rotary(subject: Rotary) -> list[Way]:
     found = [Way("rotate", subject.rotate, given)]
     if subject.key is not None:
         found.append(Way("key", subject.key, given))
+    if subject.by_length is not None:
+        found.append(Way("by_length", subject.by_length, lambda *of: given(*of)[:1]))
     return found
 
 
@@ -176,7 +178,8 @@ def allowed_difference(subject: Subject, draw: Draw, given: Inputs, result: Tens
     rounding = rounding_of(draw.dtype)
     match subject:
         case Rotary():
-            place = float(given[1].abs().max()) * max(1, subject.axes)
+            far = float(given[1].abs().max()) if given[1:] else float(given[0].shape[2])
+            place = far * max(1, subject.axes)
             return 2 * size * (2 * rounding.rotating + 4 * STEPS * rounding.angle_unit * place)
         case Bias() | Mask():
             numbers = [n for x in given for n in (x if isinstance(x, tuple) else (x,))]

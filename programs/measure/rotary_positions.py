@@ -246,9 +246,9 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
         gone = (length < ZERO_NORM).flatten(1).any(1)
         both = both / torch.where(length < ZERO_NORM, 1.0, length)
         steps = (both[n:] - both[:n]).norm(dim=-1).flatten(1).amax(1)
-        known = ~(gone[n:] | gone[:n])
+        known = ~(gone[n:] | gone[:n]) & steps.isfinite()
         if not bool(known[0]):
-            return undecided(f"vectors rotated at {places[0]} are 0")
+            return undecided(f"vectors rotated at {places[0]} are 0 or not finite")
         default = float(steps[0])
         for i in known.nonzero().flatten().tolist():
             p, step = places[i], float(steps[i])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -44,7 +44,7 @@ from .calls import (
 SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
 ELSEWHERE = "a call of the same length from another start"
 Call = tuple[Callable[..., Tensor] | None, Inputs]
-Earlier = Iterator[tuple[str, Callable[[int], Any]]]
+Earlier = Iterable[tuple[str, Callable[[int], Any]]]
 
 
 def fresh_instance(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
@@ -97,13 +97,29 @@ def _short(draw: Draw) -> Draw:
 
 def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
     """Yield calls of one length that may leave a table to the next call of that length."""
-    short = _short(draw)
-    yield f"a call of the same length on data in {short.format}", partial(_called, way, short, 0)
+    yield _on_short_data(way, draw)
     yield ELSEWHERE, partial(_called, way, draw, 9)
     for told, other in others_of(subject, draw):
         for own in ways_of(other):
             if own.attribute == way.attribute:
                 yield f"{told}, of the same length", partial(_called, own, draw, 0)
+
+
+def _on_short_data(way: Way, draw: Draw) -> tuple[str, Callable[[int], Any]]:
+    short = _short(draw)
+    return (
+        f"a call of the same length on data in {short.format}",
+        partial(_called, way, short, 0),
+    )
+
+
+def _rounded_earlier(subject: Subject, way: Way, draw: Draw) -> Outcome | None:
+    """Return what a call on short data leaves where it rounds positions, in code never called."""
+    made = fresh_instance(subject, draw)
+    if made is None:
+        return None
+    own = replace(way, call=way.on(made))
+    return cached_by_length(made, own, draw, [_on_short_data(own, draw)], ROUNDED)
 
 
 def _called(way: Way, draw: Draw, start: int, length: int) -> Tensor:
@@ -182,6 +198,7 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
             kept = None
             if not subject.run_at:
                 kept = cached_by_length(subject, way, draw, _earlier(subject, way, draw))
+                kept = kept or _rounded_earlier(subject, way, draw)
             if kept is not None:
                 return kept
     if not count:
@@ -204,7 +221,7 @@ def _first_results(
     """
     made = fresh_instance(subject, draw)
     found = [] if made is None else [run_recorded(way.on(made), target, draw.dtype)]
-    if made is None or subject.as_before is not None:
+    if made is None or (subject.as_before is not None and way.attribute != "by_length"):
         with suppress(Exception) if found else nullcontext(), as_before(subject):
             found.append(run_recorded(way.on(subject), target, draw.dtype))
     whose = "of a fresh one" if made or subject.as_before else "the first time"
@@ -235,10 +252,12 @@ def _histories(
     It is a fresh one, unless this one can be set back to what it was before its first call: a
     fresh one was called already when it was built.  Then a fresh one is called once.
     """
+    # what it kept in calls of a fixed length is not all put back
+    again = subject.as_before is not None and way.attribute != "by_length"
     for told, calls in earlier_calls(subject, way, draw, sizes):
-        if subject.as_before is not None:
+        if again:
             yield told, calls, subject
-        if subject.as_before is None or told == ELSEWHERE:
+        if not again or told == ELSEWHERE:
             yield told, calls, fresh_instance(subject, draw) or subject
 
 
@@ -347,11 +366,14 @@ def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
 
 
 FIRST, SPAN = 71, 400  # lengths that no other probe uses
+ROUNDED = 257 + FIRST  # from here on, the last positions are rounded in bfloat16
 _LENGTHS = count(FIRST, 2)
 TWICE = 2.0  # both sides are rounded, each with its own table
 
 
-def cached_by_length(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -> Outcome | None:
+def cached_by_length(
+    subject: Subject, way: Way, draw: Draw, earlier: Earlier, least: int = FIRST
+) -> Outcome | None:
     """Return a broken outcome if a call of a new length differs after another call of that length.
 
     A table shared by all instances, cached under an incomplete key, is invisible in a fresh
@@ -361,11 +383,11 @@ def cached_by_length(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -
     without an earlier call.
     """
     axis = {"rotate": 2, "key": 2, "added": 1}.get(way.attribute)
-    if axis is None or not isinstance(subject, Rotary | Additive) or subject.most < FIRST + SPAN:
+    if axis is None or not isinstance(subject, Rotary | Additive) or subject.most < least + SPAN:
         return None
 
     def apart(call: Callable[[int], Any]) -> bool:
-        off, bound, _, _ = _gap(way, draw, axis, subject, call)
+        off, bound, _, _ = _gap(way, draw, axis, subject, call, least)
         return not off <= bound
 
     if any(apart(_nothing) for _ in range(2)):
@@ -373,7 +395,7 @@ def cached_by_length(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -
     for told, call in (*_of_functions(subject, way, draw), *earlier):
         # at a single length, tables may change on purpose, as for a longer context
         if apart(call) and apart(call):
-            off, bound, given, sides = _gap(way, draw, axis, subject, call)
+            off, bound, given, sides = _gap(way, draw, axis, subject, call, least)
             raises = isinstance(sides[0], str)
             return broken(
                 f"after {told} a call raises an error that it did not raise before"
@@ -413,10 +435,10 @@ def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
 
 
 def _gap(
-    way: Way, draw: Draw, axis: int, subject: Subject, before: Callable[[int], Any]
+    way: Way, draw: Draw, axis: int, subject: Subject, before: Callable[[int], Any], least: int
 ) -> tuple[float, float, Inputs, tuple[float | str, float | str]]:
     """Return how far a call, after another, is from the start of a longer one, and the details."""
-    n = FIRST + (next(_LENGTHS) - FIRST) % (SPAN - 2)
+    n = least + (next(_LENGTHS) - FIRST) % (SPAN - 2)
     longer = way.make_inputs(draw, 1, n + 1, 0)
     given = tuple(x.narrow(axis if k == 0 else 1, 0, n).contiguous() for k, x in enumerate(longer))
     try:

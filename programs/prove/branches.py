@@ -354,7 +354,8 @@ class Runs(Protocol):
 class Search:
     """The search for lengths at which comparisons in some code have another outcome.
 
-    ``from_one``: letters of lengths for which the claim includes 1.
+    ``from_one``: letters of lengths for which the claim includes 1.  ``in_all``: lengths are run in
+    each way in which the comparison was made, instead of the first of these.
     """
 
     run: Runs
@@ -362,6 +363,7 @@ class Search:
     letters: list[str]
     ways: Sequence[str]
     from_one: Sequence[str] = ()
+    in_all: bool = True
     drawn: Random = field(default_factory=lambda: Random(0))
     _begun: float = 0.0
     _earlier_polynomials: list[Polynomial] = field(default_factory=list)
@@ -387,7 +389,8 @@ class Search:
         for _ in range(ROUNDS):
             tried = len(self._tried)
             for one in self._open():
-                yield from ((at, way) for at in self._lengths_of_change(one) for way in one.ways)
+                ways = one.ways if self.in_all else one.ways[:1]
+                yield from ((at, way) for at in self._lengths_of_change(one) for way in ways)
             yield from lengths_of_outcomes(self.watch)
             if len(self._tried) == tried:
                 break
@@ -406,8 +409,22 @@ class Search:
 
     def length_conditions(self) -> list[str]:
         """Return those of comparisons that involve lengths alone, not values in tensors."""
-        known = [one for one in self._open() if parts_of(one)]
+        known = [one for one in self._open() if parts_of(one) or self._repeats(one)]
         return list(dict.fromkeys(untested_conditions(known, self._is_closed)))
+
+    def _repeats(self, open_: OpenComparison) -> bool:
+        """Whether a comparison meets the same numbers again at its last lengths, on other inputs.
+
+        The bits of a length are not a polynomial in it, and depend on nothing else.
+        """
+        last = open_.sides[-1]
+        if not last.left or open_.site.sign in HINTS:
+            return False
+        for _ in range(SPARE):
+            self._run_watched(last.at, last.way)
+        met = self.watch.sides.get(open_.place, ())
+        same = [one for one in met if (one.at, one.way) == (last.at, last.way)]
+        return len(same) > 1 and len({(one.left, one.right) for one in same}) == 1
 
     def _is_closed(self, at: Lengths) -> bool:
         short = any(n < (1 if letter in self.from_one else 2) for letter, n in at.items())

@@ -198,7 +198,7 @@ def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
     ``padded``: the call also receives a padding mask.
     """
     given = subject.given
-    told = [*given.get("values", "").split("; "), given.get("image", "")]
+    told = [*given.get("values", "").split("; "), given.get("image", ""), given.get("running", "")]
     known = given.get("mask", "")
     told += [
         one

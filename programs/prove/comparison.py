@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.export.graph_signature import OutputKind
 
 from attnproof.symbolic.array import Array
+from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.givens import boolean, positions, real
-from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.terms import Term
 
 from ...numeric.torch_reading import TorchReading

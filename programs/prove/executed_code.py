@@ -5,13 +5,13 @@ from __future__ import annotations
 import dis
 import gc
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
 from ..loading.reach import codes_in
-from ..loading.source_numbers import functions_in
+from ..loading.source_numbers import functions_in, state_of
 
 T = TypeVar("T")
 # Functions and methods that add to a container or an object.
@@ -43,6 +43,19 @@ def stores(code: CodeType) -> bool:
         one.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "STORE_DEREF")
         for one in dis.get_instructions(code)
     )
+
+
+def counts_calls(
+    codes: Iterable[CodeType], roots: Sequence[Any], call: Callable[[], Any]
+) -> Iterator[str]:
+    """Yield that state kept from call to call changes nothing, if equal calls alter it."""
+    if not any(map(stores, codes)):
+        return
+    call()
+    before = state_of(roots)
+    call()
+    if state_of(roots) != before:
+        yield "state that the code keeps between calls has no effect, as in every run"
 
 
 @dataclass

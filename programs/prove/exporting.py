@@ -18,6 +18,7 @@ from torch.export.graph_signature import InputKind
 from torch.fx import Node
 from torch.fx import config as graphs
 
+from attnproof.symbolic.faults import raised_by_attnproof
 from attnproof.symbolic.givens import Given
 
 from ..loading.source_numbers import functions_in, is_own
@@ -31,6 +32,7 @@ from .nodes import is_silent, live, nodes_of, unread_of
 from .reached_arrays import (
     NOT_A_BUFFER,
     NotTraced,
+    Refused,
     as_buffers,
     modules_in,
     not_a_buffer,
@@ -234,10 +236,14 @@ def _traced(
             raise NotTraced(
                 "a condition on several lengths, or a slice that may end early, tells a length of 1"
             )
+    except NotTraced:
+        raise
     except Exception as error:  # noqa: BLE001 (export passes on errors of the code)
         if NOT_A_BUFFER in str(error):
-            raise NotTraced(not_a_buffer(written)) from None
-        raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
+            raise Refused(not_a_buffer(written)) from None
+        if raised_by_attnproof(error):  # by what adapts the code to a call
+            raise NotTraced(_short(error)) from None
+        raise Refused(f"{type(error).__name__}: {_short(error)}") from None
     trained = frozenset(storages_of_trained(call, inputs))
     blocks = TracedBlocks(frozenset(watch.blocks)) if known else None
     return Trace(program, trained, literals, follower is not None, blocks)

@@ -19,7 +19,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from time import process_time
-from types import CodeType, FunctionType
+from types import FunctionType
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ from attnproof.documents.verdict_line import Condition
 
 from ..execution.response import OutOfRange
 from ..loading.reach import reached
-from ..loading.source_numbers import cached_functions, constants_in, is_own, numbers_of, state_of
+from ..loading.source_numbers import cached_functions, constants_in, is_own, numbers_of
 from .blocks import PLACE_PARTS, Place, TracedBlocks, not_traced
 from .branches import Search
 from .call_variants import (
@@ -41,7 +41,7 @@ from .call_variants import (
 )
 from .comparison import CHANGES, all_results_function, result_function
 from .environment import environment_conditions, torchscript_conditions
-from .executed_code import Executed, stores
+from .executed_code import Executed, counts_calls
 from .guards import satisfied
 from .instrumentation import instrument
 from .lengths import Lengths, every, named, pairs, small
@@ -462,19 +462,15 @@ def _differs_at_branches(run: _Run, letters: list[str], ran: _ExecutedCode) -> b
         run.gate.differs_at.append(_shrunk(run, lengths, way))
         run.gate.how = WAY_TEXTS.get(way, "")
         return True
-    unseen = (
-        f"comparisons in `{name}`, whose source was not found, turn out as in every run"
-        for name in watch.unseen(codes)
-    )
     told = (
         *search.conditions(),
         *watch.conditions(),
         *ran.executed.conditions(),
         *_untraced(run, watch),
-        *unseen,
+        *watch.unseen(codes),
         *environment_conditions(codes),
         *torchscript_conditions(reached((*run.graph.call.roots, *ran.functions), codes)),
-        *_counts_calls(run, codes, at),
+        *counts_calls(codes, run.graph.call.roots, lambda: run.code_results(run.inputs(at, 0))),
     )
     run.gate.where = [Condition(one, "where") for one in told]
     return False
@@ -500,18 +496,6 @@ def _untraced(run: _Run, watch: Watch) -> Iterator[str]:
         if len(place) == PLACE_PARTS:
             told = f"code that ran untraced, such as `{watch.blocks[place]}`, has"
         yield f"{told} no effect, as in every run"
-
-
-def _counts_calls(run: _Run, codes: Iterable[CodeType], at: Lengths) -> Iterator[str]:
-    """Yield that state kept from call to call changes nothing, if equal calls alter it."""
-    if not any(map(stores, codes)):
-        return
-    roots, given = run.graph.call.roots, run.inputs(at, 0)
-    run.code_results(given)
-    before = state_of(roots)
-    run.code_results(given)
-    if state_of(roots) != before:
-        yield "state that the code keeps between calls has no effect, as in every run"
 
 
 def _memory() -> int:

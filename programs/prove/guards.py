@@ -25,7 +25,8 @@ from torch.utils._sympy.functions import FloorDiv, Max, Min
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from attnproof.symbolic.array import Array
-from attnproof.symbolic.scalars import length_value, number_of
+from attnproof.symbolic.concrete import length_value
+from attnproof.symbolic.scalars import number_of
 from attnproof.symbolic.terms import Term, free
 
 STRICT = (StrictLessThan, StrictGreaterThan)

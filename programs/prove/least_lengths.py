@@ -4,6 +4,8 @@ For code that takes ``x[:, -3:]`` torch.export requires n ≥ 3; for code that t
 the end as there are queries, n ≥ r.  Terms only know that a size is at least 1.  So n is written as
 m + 2, or as r + m − 1, and what is proved for all m ≥ 1 is proved for those lengths.
 
+An upper bound, as n ≤ 64 of a stored table of 64 rows, is a hypothesis of the statement.
+
 A quotient ⌊n/2⌋ in one of two programs is a size h of its own, of which 2·h ≤ n is known: with
 n = 2·h + m − 1, what is proved for all h and m is proved for h = ⌊n/2⌋, from n = 2 on.
 """
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sympy.core.relational import GreaterThan, LessThan, StrictGreaterThan, StrictLessThan
 
+from attnproof.symbolic.claim import Claim, Law
 from attnproof.symbolic.reading import never_negative
 from attnproof.symbolic.scalars import ONE, add, integer, mul, num, number_of, size
 from attnproof.symbolic.terms import Term, free, substitute
@@ -50,6 +53,23 @@ def bounds_of(letters: Axes, graphs: Iterable[Graph]) -> Bounds:
         if length not in found or number_of(found[length]) is not None:
             found[length] = least
     return found
+
+
+def upper_bounds(graphs: Iterable[Graph]) -> tuple[Law, ...]:
+    """Return as hypotheses that the lengths of all calls made are no longer than was traced.
+
+    They are noted, and so printed with what is proved (``Conditions.lengths``), even if the graph
+    is found to be valid beyond.
+    """
+    found: dict[Term, int] = {}
+    for graph in graphs:
+        most = {s: int(r.upper) for s, r in graph.exported.ranges.items() if r.upper.is_Integer}
+        for program in graph.programs:
+            for symbol, length in (pair for binding in program.met for pair in binding):
+                if symbol in most and number_of(length) is None:
+                    found[length] = min(most[symbol], found.get(length, most[symbol]))
+                    program.notes.longest[length] = found[length]
+    return tuple(Law(Claim(">=", num(most), length)) for length, most in found.items())
 
 
 def quotients_of(graphs: Iterable[Graph]) -> list[tuple[Term, int, Term]]:

@@ -3,7 +3,8 @@
 ``self.window * 2``, ``len(self.table) // 3`` and ``int(math.exp(6))`` stand nowhere in the source.
 They are met while the code runs with few tokens: on the other side of a length in a comparison or
 a division, at the start or the end of a slice, and among the arguments of operations.  A table of
-pages that is read at ``position // size`` ends at the size of a page times the number of pages.
+pages that is read at ``position // size`` ends at the size of a page times the number of pages, and
+``n % 64 == 9`` holds of 73, not of 9 alone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,8 +21,10 @@ from torch.overrides import TorchFunctionMode
 from ..loading.source_numbers import BOUNDING, is_own, lengths_in
 from .executed_code import Executed
 from .instrumentation import instrument
+from .lengths_in_tensors import LengthsInTensors
 from .watch import ComparedSides, Watch
 
+T = TypeVar("T")
 Lengths = Mapping[str, int]
 MOST = 1 << 20  # larger numbers are no lengths
 # These take sizes of axes, which are not positions in them; inputs are drawn by randn.
@@ -122,6 +125,14 @@ class MetNumbers:
     divisors: set[int] = field(default_factory=set)
     looked_up: list[set[int]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._tensors = LengthsInTensors(self.watch)
+        self._unseen: tuple[str, ...] = ()
+
+    def watched(self, call: Callable[..., T]) -> Callable[..., T]:
+        """Return the same call, which also records lengths in tensors while the watch runs."""
+        return self._tensors.watching(call)
+
     def run(self, call: Callable[[Lengths], Any], few: Iterable[Lengths]) -> None:
         """Run the code at these lengths, once to see what runs and once to see what it compares."""
         few, passed = [*few], []
@@ -135,9 +146,15 @@ class MetNumbers:
         lengths = [next(iter(at.values()), 0) for at in few]
         self.passed |= set(_without_lengths(passed, lengths))
         instrument(self.ran.functions(self.roots), self.watch)
+        self._unseen = tuple(dict.fromkeys(self.watch.unseen(self.ran.codes)))
+        watched = self.watched(call)
         for at in few:
             with self.watch.run(at, "plain"), suppress(Exception):
-                call(at)
+                watched(at)
+
+    def conditions(self) -> list[str]:
+        """Return what was the same in every run, except outcomes of comparisons."""
+        return [*self._unseen, *self.watch.caught()]
 
     def numbers(self) -> list[int]:
         """Return the numbers that may be lengths, those that a run met first."""
@@ -147,7 +164,9 @@ class MetNumbers:
         ends = set.intersection(*self.looked_up) if self.looked_up else set()
         ends |= self.watch.looked_up
         pages = sorted({d * n for d in divisors if d > 1 for n in ends})[:MAX_PRODUCTS]
-        met = {*self.passed, *ends, *_compared(self.watch), *self.watch.bounds}
+        compared = {*_compared(self.watch)}
+        again = sorted({d + n for d in divisors for n in compared if n < d})[:MAX_PRODUCTS]
+        met = {*self.passed, *ends, *compared, *again, *self.watch.bounds}
         return [n for n in dict.fromkeys((*sorted(met), *pages, *source)) if 0 < n < MOST]
 
 

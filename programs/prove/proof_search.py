@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from attnproof.symbolic.composition import NotComposed, decide_composition
 from attnproof.symbolic.decision import Decision
@@ -12,7 +12,7 @@ from attnproof.symbolic.prove import Effort, decide, ranges_of
 from attnproof.theorems.laws import Formula
 
 from ..subjects import Subject
-from .least_lengths import Bounds, bounds_of, from_least, quotients_of
+from .least_lengths import Bounds, bounds_of, from_least, quotients_of, upper_bounds
 from .operations import Unread
 from .program import Way
 from .statements import Axes, Graph, composed, forget, stated
@@ -57,6 +57,8 @@ def decided(
             for program in (one for graph in graphs.values() for one in graph.programs):
                 program.notes.quotients |= known
             statement = stated(law, graphs, own, subject, way=way)
+        if short:
+            statement = replace(statement, laws=upper_bounds(graphs.values()))
         effort = Effort(refuting=False, whole=part * seconds)
         with written_out(longest):
             decided = decide(statement, effort=effort)

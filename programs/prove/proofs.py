@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
+from textwrap import shorten
 from time import perf_counter
 from typing import Any
 
@@ -460,5 +461,5 @@ class Proofs:
         tables = sorted({name for g in graphs.values() for name in g.program.notes.rows})
         if tables:
             return "no proof: to the graph, the rows of a stored table are arbitrary numbers"
-        short = " ".join(why.split(":\n", maxsplit=1)[0].split())
-        return f"no proof was found: {short[:160]}"
+        first = why.split(":\n", maxsplit=1)[0].split("; ", maxsplit=1)[0]  # without the advice
+        return f"no proof was found: {shorten(first, 160, placeholder=' ...')}"

@@ -38,7 +38,7 @@ from .widening import widened
 FIXED = ("", "B", "GH")
 SECONDS = 10.0
 # What was traced, or why it was not; with the code, so that no other has its id.
-_Traces = dict[Any, tuple[Callable[..., Any], Trace | str]]
+_Traces = dict[Any, tuple[Callable[..., Any], Trace | NotTraced]]
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class _Reading:
             try:
                 graph = _exported(call, fixed, traces, from_one=True)
             except NotTraced as error:
-                self.reasons.append(f"torch.export refuses `{call.name}`: {error}")
+                self.reasons.append(error.told(call.name))
                 continue
             missing = unread_of(graph.nodes)
             self.missing |= dict.fromkeys(missing)
@@ -264,13 +264,13 @@ def _exported(call: Call, fixed: str, traces: _Traces, *, from_one: bool) -> Exp
         given, free = in_order(given, place), in_order(free, place)
     key = (id(code), free, *((x.shape, x.dtype) for x in given), from_one)
     if key not in traces:
-        found: Trace | str
+        found: Trace | NotTraced
         try:
             found = traced(code, given, free, call.modules, from_one=from_one)
         except NotTraced as error:
-            found = str(error)
+            found = error.with_traceback(None)
         traces[key] = (code, found)
     _, found = traces[key]
-    if isinstance(found, str):
-        raise NotTraced(found)
+    if isinstance(found, NotTraced):
+        raise type(found)(*found.args)
     return read(found, place)

@@ -24,7 +24,23 @@ NOT_A_BUFFER = "is mutated in the forward method"  # torch's own words
 
 
 class NotTraced(Exception):
-    """Code that torch.export refuses; the text is its reason, shortened."""
+    """A call without a graph, for a reason of attnproof, which is the text."""
+
+    def told(self, name: str) -> str:
+        """Say which call has no graph, and who refuses it.
+
+        >>> NotTraced("its graph takes an object").told("rotate")
+        '`rotate` has no graph: its graph takes an object'
+        """
+        return f"`{name}` has no graph: {self}"
+
+
+class Refused(NotTraced):
+    """A call that torch.export refuses; the text is its reason, shortened."""
+
+    def told(self, name: str) -> str:
+        """Say which call torch.export refuses, and why."""
+        return f"torch.export refuses `{name}`: {self}"
 
 
 def versions_of(modules: Iterable[nn.Module]) -> list[tuple[HeldArray, int]]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from attnproof.symbolic.scalars import length_value
+from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.terms import Term, free
 from attnproof.theorems.laws import Formula
 

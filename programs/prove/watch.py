@@ -67,7 +67,7 @@ class Watch:
     ``empty``: what was looked up in empty containers.  ``blocks``: the texts of blocks that were
     reached, and of expressions whose values were recorded, by place; ``reached``: the places of
     each run.  ``bounds``: where slices of lists and texts start and end in runs with few tokens;
-    ``looked_up``: the lengths of lists that are read there.
+    ``looked_up``: the lengths of lists that are read or cut there.
     """
 
     functions: list[tuple[FunctionType, CodeType, CodeType]] = field(default_factory=list)
@@ -89,10 +89,15 @@ class Watch:
     _run: tuple[Lengths, str] | None = None
     _writes: bool = False
 
-    def unseen(self, codes: Iterable[CodeType]) -> list[str]:
-        """Return the names of codes that make comparisons which are not recorded."""
+    def unseen(self, codes: Iterable[CodeType]) -> Iterator[str]:
+        """Yield that comparisons which are not recorded turn out as in every run."""
         seen = {inner for _, plain, _ in self.functions for inner in codes_in(plain)}
-        return [code.co_qualname for code in codes if code not in seen and compares(code)]
+        for code in codes:
+            if code not in seen and compares(code):
+                name = code.co_qualname
+                yield (
+                    f"comparisons in `{name}`, whose source was not found, turn out as in every run"
+                )
 
     @contextmanager
     def run(self, at: Lengths, way: str) -> Iterator[None]:
@@ -127,11 +132,24 @@ class Watch:
         for site, looked_for in self.empty.items():
             if len(looked_for) > 1 and site not in somewhere:
                 yield f"`{self.sites[site].text}` finds nothing, as in every run"
+        yield from self.caught()
+
+    def caught(self) -> Iterator[str]:
+        """Yield whether an ``except`` caught an error, if it did so in every run or in none."""
         for site, came in self.tried.items():
             if not came[CAUGHT]:
                 yield f"`{self.sites[site].text}` catches nothing, as in every run"
             elif came[CAUGHT] == came[TRY]:
                 yield f"`{self.sites[site].text}` catches something, as in every run"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a call is watched now."""
+        return self._run is not None
+
+    def compare(self, site: int, left: float, right: float, answer: Any, entry: int) -> None:
+        """Record two numbers that something other than the source compares while it runs."""
+        self._add(site, (left,), (right,), answer, entry)
 
     def write(self, site: int, place: int, value: Any) -> Any:
         """Record a value on one side of a comparison, and return it."""
@@ -224,6 +242,8 @@ class Watch:
         """Record where a slice of a list or text (place 0) starts and ends."""
         if place == 0:
             self._left_sides[site] = self._is_short() and not isinstance(value, Tensor)
+            if self._left_sides[site] and isinstance(value, Sized):
+                self.looked_up |= {len(value) - 1, len(value)}
         elif self._left_sides.get(site) and isinstance(value, int):
             self.bounds.add(abs(value))
 
@@ -297,6 +317,7 @@ OUTCOMES: dict[str, Callable[[Any, Any], Any]] = {
     ">=": lambda a, b: a >= b,
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
+    "range": lambda a, b: a > b,
     "min": lambda a, b: a < b,
     "//": lambda a, b: a >= b,
 }
@@ -317,7 +338,7 @@ def numbers_of(value: Any) -> Numbers | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return (float(value),) if abs(value) < 1 << 60 else None
+        return (float(value),) if abs(value) < 1 << 64 else None  # as a hash
     if isinstance(value, str):
         found = tuple(map(float, DIGITS.findall(value[:MAX_CHARACTERS])))
         return found[:MAX_NUMBERS] if found else None

@@ -313,7 +313,8 @@ def at_start(
         running = torch.arange(tokens, device=positions.device).expand(rows, tokens)
         if least and torch.compiler.is_exporting():
             raise TypeError(
-                "the graph of one token in a long call is not that of any call of the code"
+                "its results depend on the number of tokens, so that it is called with "
+                f"{least} at a time, of which no graph is read"
             )
         if torch.compiler.is_exporting() or (torch.equal(positions, running) and not least):
             return plain(*xs)
@@ -349,6 +350,8 @@ def in_grid(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str
     """
 
     def rotate(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
+        if torch.compiler.is_exporting():
+            raise TypeError("the code is given a grid, whose size depends on the positions")
         at = plain_positions(positions).long()
         side = int(at.max()) + 1
         flat = at[..., 0] * side + at[..., 1]
@@ -379,8 +382,8 @@ def in_runs(rotate: Rotates, *, alike: bool = False) -> Rotates:
     def split(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
         if torch.compiler.is_exporting():
             raise TypeError(
-                "the code is given the position of the first token, and other positions take "
-                "several calls: no graph is that of them all"
+                "the code is given the position of the first token; other positions take several "
+                "calls, which have no single graph"
             )
         positions = positions.expand(len(xs[0]), -1)
         rows, tokens = positions.shape

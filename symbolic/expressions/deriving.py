@@ -22,9 +22,9 @@ import sympy as sp
 
 from ..bodies import Code, given_at
 from ..budget import OutOfTime, check_time, interrupted_after, within
-from ..concrete import ConcreteClaim, lengths
+from ..concrete import ConcreteClaim, length_value, lengths
 from ..givens import Given
-from ..scalars import length_value, number_of
+from ..scalars import number_of
 from ..terms import free
 from .array import Expressions, Length, as_expressions, label, symbols
 from .generators import Generators

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..definition import DEFINITIONS
-from ..scalars import ONE, ZERO, add, entry, integer, mul, num
+from ..scalars import ONE, ZERO, add, entry, integer, mul, num, number_of, subtract
 from ..terms import Term, free, instantiate, make
 from .numbers import ExpectationPrinter
 from .opening import constant, core, folded, letter_of, names_of, needs_entries, opened
@@ -151,7 +151,7 @@ class BlockPrinter(StackPrinter):
         axis: Any = t.data
         between = " & " if axis == t.ndim - 1 and t.ndim > 1 else r" \\ "
         if t.ndim > 2 and axis < t.ndim - 2:
-            return self.applied(r"\operatorname{concat}", t.args)
+            return self.applied(rf"\operatorname{{concat}}_{{{axis}}}", t.args)
         return _block(between.join(self(a) for a in t.args))
 
     def op_stack(self, t: Term) -> Piece:
@@ -163,9 +163,12 @@ class BlockPrinter(StackPrinter):
             if axis == t.ndim - 1:
                 cells = [list(row) for row in zip(*cells, strict=True)]
             return _block(r" \\ ".join(" & ".join(row) for row in cells))
-        if t.ndim > 1 and axis == t.ndim - 1:
+        if t.ndim > 2:
+            return self.applied(rf"\operatorname{{stack}}_{{{axis}}}", t.args)
+        if axis:
             return _block(" & ".join(self(a) for a in t.args))
-        return _block(r" \\ ".join(self(a) for a in t.args))
+        rows = (rf"{self(a, ATOM)}^{{\top}}" if a.ndim else self(a) for a in t.args)
+        return _block(r" \\ ".join(rows))
 
 
 def _block(cells: str) -> Piece:
@@ -184,7 +187,8 @@ class Printer(BlockPrinter):
         known = DEFINITIONS.get(name)
         if known is not None and "#" in known.latex:
             return self._written(known.latex, t.args[1:])
-        return self.applied(known.latex if known else name_latex(name), t.args[1:])
+        shown = ", ".join(self.factor(a).text for a in t.args[1:])
+        return Piece((known.latex if known else name_latex(name)) + bracket(shown))
 
     def _written(self, form: str, args: Sequence[Term]) -> Piece:
         r"""Print a definition with its own notation: #1 \cdot #2, #1^{*}, \left|{#1}\right|."""
@@ -214,7 +218,8 @@ class Printer(BlockPrinter):
 
     def factor(self, t: Term) -> Piece:
         """Return a factor of a matrix product; one with equal entries is printed with its shape."""
-        return self.repeated(t) if t.ndim and constant(t) else self.piece(t)
+        many = any(n is not ONE for n in t.shape)
+        return self.repeated(t) if many and constant(t) else self.piece(t)
 
     def op_permute(self, t: Term) -> Piece:
         order: Any = t.data
@@ -269,7 +274,8 @@ class Printer(BlockPrinter):
         start = t.args[1]
         end = integer(add(start, mul(num(step), t.shape[axis])))
         array, inner = t.args[0], core(t.args[0])
-        whole = step != 1 or end is array.shape[axis]
+        beyond = number_of(integer(subtract(end, array.shape[axis])))
+        whole = beyond is not None and 0 <= beyond < step
         span = f"{self(start)}:" + ("" if whole else self(end)) + (f":{step}" if step != 1 else "")
         added = array.ndim - inner.ndim  # unprinted leading axes, added by broadcasting
         unseen = added if axis >= added and array.shape[added:] == inner.shape else 0

@@ -6,6 +6,7 @@ together, the second one is printed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -79,6 +80,8 @@ class NumberPrinter(BasePrinter):
         for place, arg in enumerate(args):
             part = self.repeated(arg) if matrix and constant(arg) else self.piece(arg)
             shown = wrap(part, SUM, last=place == len(args) - 1)
+            if core(arg).op == "remainder":  # x + (y mod 3) is not (x + y) mod 3
+                shown = bracket(part.text)
             if not text:
                 text, minus = shown, shown.startswith("-")
             elif shown.startswith("-"):
@@ -121,6 +124,9 @@ class NumberPrinter(BasePrinter):
         alone = len(above) + len(whole) == 1
         parts = [self.piece(a) for a in above]
         level = SUM if alone and (below or size.denominator != 1) else FACTOR
+        if len(arrays) > 1:  # (X Y) ⊙ Z is not X (Y ⊙ Z)
+            parts[-len(arrays) :] = [Piece(wrap(p, TIGHT)) for p in parts[-len(arrays) :]]
+        parts = [*map(_argument_closed, parts, parts[1:]), *parts[-1:]]
         factors = [wrap(p, level, last=k == len(parts) - 1) for k, p in enumerate(parts)]
         dots = [a.op == "matmul" and not a.ndim for a in above]
         if len(dots) > 1 and (sum(dots) > 1 or not dots[-1]):  # (p·p)(q·q), not p (p·q) q
@@ -134,7 +140,8 @@ class NumberPrinter(BasePrinter):
         if not under:
             text = joined(whole + factors) or "1"
             opens = any(p.open for p in parts)
-            return Piece(sign + text, SUM if sign else FACTOR, bool(sign), opens)
+            looser = sign or len(arrays) > 1
+            return Piece(sign + text, SUM if looser else FACTOR, bool(sign), opens)
         top = joined(whole + factors)
         if any(p.open for p in parts) or len(top) > 70 or r"\begin" in top:
             spread = [wrap(p, FACTOR, last=k == len(parts) - 1) for k, p in enumerate(parts)]
@@ -183,7 +190,19 @@ class NumberPrinter(BasePrinter):
         return Piece(rf"\left\lfloor {self(mul(a, make('power', (b,), -1)))} \right\rfloor")
 
     def op_remainder(self, t: Term) -> Piece:
-        return Piece(rf"{self(t.args[0], FACTOR)} \bmod {self(t.args[1], FACTOR)}", SUM)
+        dividend = self(t.args[0], FACTOR, last=False)
+        return Piece(rf"{dividend} \bmod {self(t.args[1], FACTOR)}", SUM)
+
+
+_BARE = re.compile(r"(?P<function>\\(?:cos|sin|log|tanh)(?:\^\{\d+\})?) (?P<argument>.*)")
+
+
+def _argument_closed(factor: Piece, after: Piece) -> Piece:
+    """Return a factor, its argument in brackets if the next factor would be read as part of it."""
+    bare = _BARE.fullmatch(factor.text)
+    if bare is None or after.text.startswith(tuple(_FUNCTIONS.values())):
+        return factor
+    return Piece(f"{bare['function']}({bare['argument']})", factor.level)
 
 
 def _factors(t: Term) -> Iterator[Term]:

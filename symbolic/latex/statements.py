@@ -380,6 +380,8 @@ NOTATION: tuple[tuple[str, str], ...] = (
     (r"A \odot B", "the product entry by entry"),
     (r"A \ne B", "for arrays: they differ in some entry"),
     (r"x_{0::2}", "the entries 0, 2, 4, … of the last axis"),
+    (r"\operatorname{stack}_{0}(A, B)", "A and B joined along a new axis, here the first"),
+    (r"\operatorname{concat}_{0}(A, B)", "A and B joined along an axis, here the first"),
     (r"\operatorname{interleave}(A, B)", "the columns of A and B in turn, A first"),
     (r"\operatorname{reshape}_{n \times m}", "the same entries, row after row, in new axes"),
     (r"F_{t}", "layer t of a stack"),

@@ -182,7 +182,11 @@ def _of_whole(t: Term, gap: Polynomial) -> Derivation:
     moved = {m: c for m, c in gap.items() if m} | {(): gap.get((), Fraction(0)) + step}
     high = {m: c for m, c in moved.items() if c > 0}
     low = {m: -c for m, c in moved.items() if c < 0}
-    return rewrite("whole comparison" if step else "comparison", t, to_term(high), to_term(low))
+    a, b = to_term(high), to_term(low)
+    if step and not strict:
+        below = make("indicator", (make("less", (a, b)),))
+        return reverse(rewrite("whole comparison", below, *t.args[0].args))
+    return rewrite("whole comparison" if step else "comparison", t, a, b)
 
 
 def _radices(x: Term, y: Term) -> list[Term]:

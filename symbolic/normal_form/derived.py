@@ -79,6 +79,17 @@ def root_power(t: Term) -> Derivation:
     return chain(step, inside(square, [(0, rewrite("root", square.args[0]))]))
 
 
+def absolute_value(t: Term) -> Derivation:
+    """|x| = x for x >= 0, as [0 <= x]·|x| with [0 <= x] = 1."""
+    (x,) = t.args
+    holds = rewrite("decide", indicator("less_equal", ZERO, x))
+    once = mul(holds.right, t)
+    step = chain(rewrite("ring", t, once), inside(once, [(0, reverse(holds))]))
+    step = chain(step, rewrite("ordered absolute value", step.right, t))
+    step = chain(step, inside(step.right, [(0, holds)]))
+    return chain(step, rewrite("ring", step.right, x))
+
+
 def absolute_square(t: Term) -> Derivation:
     """|x|² = x², as (√(x²))²."""
     (x,) = t.args[0].args

@@ -229,7 +229,7 @@ def absolute(norm: Normaliser, t: Term) -> Derivation:
     u = first.right
     x = u.args[0]
     if find_sign(x, sign_facts())[0]:
-        return chain(first, rewrite("absolute value", u))
+        return chain(first, derived.absolute_value(u))
     opposite = norm(mul(num(-1), x)).right
     if opposite.key < x.key:
         first = chain(first, derived.mirrored_absolute(x, opposite))

@@ -31,7 +31,6 @@ RULES: dict[str, Callable[..., Result]] = {
     "sin² + cos² = 1": functions.pythagoras,
     "root": functions.root,
     "root of a square": functions.root_of_square,
-    "absolute value": functions.absolute,
     "ordered absolute value": functions.ordered_absolute,
     "maximum": functions.maximum,
     "maximum as a choice": functions.maximum_as_choice,

@@ -102,16 +102,12 @@ def comparison(t: Term, a: Term, b: Term) -> Result:
 
 
 def whole(t: Term, a: Term, b: Term) -> Result:
-    """[x < y] = [a <= b] if b − a = y − x − 1, [x <= y] = [a < b] if b − a = y − x + 1.
-
-    Here x and y are integers.
-    """
-    op, x, y = compared(t, *ORDERS)
+    """[x < y] = [a <= b] if b − a = y − x − 1 and x and y are integers."""
+    _, x, y = compared(t, "less")
     need(is_integer(x) and is_integer(y), "not of integers", x, y)
-    other, step = ("less_equal", -1) if op == "less" else ("less", 1)
-    apart = same_polynomial(add(subtract(y, x), num(step)), subtract(b, a))
+    apart = same_polynomial(add(subtract(y, x), num(-1)), subtract(b, a))
     need(apart, "the differences do not differ by 1", t, a, b)
-    return indicator(other, a, b), NOTHING
+    return indicator("less_equal", a, b), NOTHING
 
 
 def decide(t: Term, *, signs: Signs = BY_FORM) -> Result:

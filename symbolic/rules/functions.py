@@ -101,14 +101,6 @@ def root_of_square(t: Term, target: Term) -> Result:
     return target, NOTHING
 
 
-def absolute(t: Term, *, signs: Signs = BY_FORM) -> Result:
-    """|x| = x for x >= 0."""
-    need(t.op == "abs" and t.finite and not t.shape, "not |x| of a finite number", t)
-    certain, used = signs.sign(t.args[0])
-    need(certain, "x is not known to be >= 0", t)
-    return t.args[0], used
-
-
 def ordered_absolute(t: Term, distance: Term) -> Result:
     """[a <= b]·f(|b − a|) = [a <= b]·f(b − a), at every occurrence of ``distance`` = |b − a|."""
     good = t.op == "mul" and t.finite and distance.op == "abs" and not distance.loose

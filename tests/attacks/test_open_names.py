@@ -144,8 +144,8 @@ def test_a_certificate_holds_what_is_open_in_its_steps_and_replays() -> None:
     opened = [term for term in told["terms"] if isinstance(term[2], dict) and "opened" in term[2]]
     assert opened
     assert Certificate.read(told).replay().verdict == "proved"
-    assert told["format"] == "attnproof certificate 3"
-    with pytest.raises(Refused, match="wanted 'attnproof certificate 3'"):
+    assert told["format"] == "attnproof certificate 4"
+    with pytest.raises(Refused, match="wanted 'attnproof certificate 4'"):
         Certificate.read({**told, "format": "attnproof certificate 2"})
 
 

@@ -311,9 +311,9 @@ def sees_all_of_many(T: int, S: int) -> Tensor:
 
 layer = Limited()
 CODE: tuple[tuple[Subject, list[int]], ...] = (
-    (Layer(name="l", call=layer, module=layer, embed=4), [401, 504, 512, 515]),
+    (Layer(name="l", call=layer, module=layer, embed=4), [401, 504, 512, 515, 400]),
     (Rotary(name="r", rotate=turned, width=4), [150, 259]),
-    (Mask(name="m", mask=sees_all_of_many), [223, 259]),
+    (Mask(name="m", mask=sees_all_of_many), [223, 259, 222, 20]),
     (Bias(name="b", bias=lambda T, S: torch.zeros(1, T, S), heads=1), [259]),
 )
 

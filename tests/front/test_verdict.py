@@ -266,7 +266,10 @@ CROSSING = ({"n": 2, "d": 2}, {"n": 3, "d": 1})
 
 def test_what_sympy_contradicts_is_told_first_although_it_is_proved() -> None:
     found = (measured("violated"), derived("refused", *CROSSING))
-    assert against("proved", "proved", found)[0] == "SymPy contradicts it: it fails at x = 1"
+    assert (
+        against("proved", "proved", found)[0]
+        == "SymPy contradicts the statement: it fails at x = 1"
+    )
     assert not against("proved", "proved", (derived("not derived"),))
     assert not against("proved", "proved", (derived("derived", *CROSSING),))
 

@@ -88,9 +88,6 @@ NUMBERS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("sin² + cos² = 1", power(unary("cos", a), 2), ()),
     ("root", power(unary("sqrt", a), 2), ()),
     ("root", power(unary("sqrt", q), 3), ()),
-    ("absolute value", unary("abs", a), ()),
-    ("absolute value", unary("abs", minus(q)), ()),
-    ("absolute value", unary("abs", add(i, minus(j))), ()),
     (
         "ordered absolute value",
         mul(up_to(i, k), unary("abs", add(i, minus(j)))),

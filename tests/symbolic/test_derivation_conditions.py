@@ -128,7 +128,7 @@ SOUND: list[Derivation] = [
     ),
     Induction(
         outer,
-        mul(TWO, within),
+        within,
         mul(TWO, x0),
         x0,
         ADD,

@@ -11,6 +11,7 @@ from attnproof.symbolic.derivation import Derivation
 from attnproof.symbolic.kernel import Refused, close, replay
 from attnproof.symbolic.normal_form.derived import (
     absolute_square,
+    absolute_value,
     condition_power,
     logarithm,
     mirrored_absolute,
@@ -39,6 +40,7 @@ from tests.symbolic.rule_cases import EXP, MASK
 from tests.symbolic.rule_refusals import BELOW_MINUS_INFINITY, OUT, C
 from tests.symbolic.vocabulary import (
     TWO,
+    P,
     X,
     a,
     b,
@@ -94,6 +96,9 @@ HOLDS: list[tuple[Derived, tuple[Any, ...], Term, Term]] = [
     (logarithm, (t := unary("log", mul(q, power(n, -2), EXP)), LOGS), t, LOGS),
     (logarithm, (t := unary("log", power(q, 3)), y := mul(num(3), unary("log", q))), t, y),
     (root_power, (ROOT_I,), ROOT_I, power(i, -1)),
+    (absolute_value, (unary("abs", mul(q, EXP)),), unary("abs", mul(q, EXP)), mul(q, EXP)),
+    (absolute_value, (unary("abs", mul(q, n)),), unary("abs", mul(q, n)), mul(q, n)),
+    (absolute_value, (unary("abs", add(i, n)),), unary("abs", add(i, n)), add(i, n)),
     (absolute_square, (t := power(unary("abs", GAP), 2),), t, power(GAP, 2)),
     (mirrored_absolute, (GAP, y := add(b, minus(a))), unary("abs", GAP), unary("abs", y)),
     (mirrored_maximum, (t := largest(a, b),), t, mirrored(a, b)),
@@ -140,6 +145,12 @@ REFUSED: list[tuple[Derived, tuple[Any, ...]]] = [
     (logarithm, (unary("log", add(n, q)), add(unary("log", n), unary("log", q)))),
     (logarithm, (unary("log", MINUS_INFINITY), ZERO)),
     (root_power, (power(unary("sqrt", a), -2),)),
+    (absolute_value, (unary("abs", a),)),
+    (absolute_value, (unary("abs", mul(num(-1), q)),)),
+    (absolute_value, (unary("abs", add(i, mul(num(-1), j))),)),
+    (absolute_value, (power(unary("abs", q), 2),)),
+    (absolute_value, (unary("abs", MINUS_INFINITY),)),
+    (absolute_value, (make("abs", (P,), shape=(n,)),)),
     (absolute_square, (power(unary("abs", a), 3),)),
     (absolute_square, (power(unary("abs", BELOW_MINUS_INFINITY), 2),)),
     (mirrored_absolute, (a, b)),

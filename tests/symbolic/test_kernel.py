@@ -18,6 +18,7 @@ from attnproof.symbolic.derivation import (
 )
 from attnproof.symbolic.derive import assumed
 from attnproof.symbolic.kernel import Refused, replay
+from attnproof.symbolic.normal_form.derived import absolute_value
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num, unary
 from attnproof.symbolic.terms import Term, make
@@ -182,6 +183,16 @@ def test_induction_needs_an_arbitrary_layer_and_state() -> None:
         replay(Induction(whole, deeper, hole, hole, t, y, Reflexive(X), Reflexive(body)))
 
 
+def test_the_inner_stack_of_an_induction_is_a_stack_even_if_its_context_ignores_it() -> None:
+    y, t, hole = bound(var("y", n)), bound(index("t", L)), var("h", n)
+    left = stack(X, t, y, y)
+    constant = Induction(left, left, X, hole, t, y, Reflexive(X), Reflexive(X))
+    assert (constant.right, replay(constant).right) == (X, X)
+    for inner in (make("iterate", (L, X, X, X), shape=(n,)), make("iterate", left.args, shape=())):
+        with pytest.raises(Refused, match="term: 'iterate' does not fit"):
+            replay(Induction(left, inner, X, hole, t, y, Reflexive(X), Reflexive(X)))
+
+
 @pytest.mark.parametrize("hole", [n, num(3), i, var("h"), var("h", m), spread(ZERO, n)])
 def test_the_hole_of_an_induction_has_the_shape_of_the_stack(hole: Term) -> None:
     y, t = bound(var("y", n)), bound(index("t", L))
@@ -256,6 +267,6 @@ def test_an_index_below_n_minus_1_does_not_show_that_n_is_2() -> None:
     whole = inside(add(gap, z), [(0, plain)])
     split = reverse(chain(whole, rewrite("ring", whole.right, less)))
     opened = inside(unary("abs", less), [(0, split)])
-    positive = rewrite("absolute value", opened.right)
+    positive = absolute_value(opened.right)
     with pytest.raises(Refused, match="may have no value"):
         replay(chain(opened, positive, reverse(split)))

@@ -79,8 +79,9 @@ def shown(left: Term, right: Term, *assumes: Assumption, relation: str = "=") ->
 
 
 def followed(d: Any) -> Proof:
-    with Refusing(kernel._words(type(d).__name__)):
-        proof: Proof = kernel._REPLAY[type(d)](d, lambda part: part)
+    rule = kernel._REPLAY[type(d)]
+    with Refusing(rule.__name__[1:].replace("_", " ")):
+        proof: Proof = rule(d, lambda part: part)
     return proof
 
 
@@ -102,7 +103,7 @@ natural_step = shown(mul(next_u, ONE), next_u, AT_U)
 def induction(**other: Any) -> Induction:
     fields = {
         "left": first,
-        "right": second,
+        "inner": second,
         "context": x0,
         "hole": x0,
         "layer": t,
@@ -184,7 +185,6 @@ SOUND: list[tuple[Any, str, Term, Term, set[Assumption]]] = [
     ),
     (
         induction(
-            right=add(a, mul(second, b)),
             context=deep,
             base=shown(a, substitute(deep, x0, a)),
             step=shown(mul(substitute(deep, x0, y), b), substitute(deep, x0, mul(b, y))),

@@ -28,6 +28,7 @@ from attnproof.symbolic.givens import (
     index_below,
     natural,
     nonnegative,
+    permutation,
     probability_space,
     real,
     sizes,
@@ -47,6 +48,7 @@ from attnproof.symbolic.latex import (
 from attnproof.symbolic.plain import plain, plain_claim, plain_fact, plain_law
 from attnproof.symbolic.scalars import index
 from attnproof.symbolic.statement import Statement
+from attnproof.theorems.definitions.attention import softmax
 from attnproof.theorems.definitions.complex import conjugate, product, unit
 
 (n,) = sizes("n", "tokens")
@@ -72,7 +74,8 @@ def mean(a: Array) -> Array:
     return xp.sum(a, axis=0)
 
 
-ARRAYS: dict[str, tuple[Any, str, str | None]] = {
+p, u, T = permutation(d).named("p"), real(4 * n).named("u"), real(n, n, d).named("T")
+ARRAYS: dict[str, tuple[Any, str | None, str | None]] = {
     "power": (power(M, m), "M^{m}", "M^m"),
     "power of a sum": (power(M, m + k) @ x, r"M^{m + k}\,x", "M^(m + k) @ x"),
     "next power": (power(M, m + 1), "M^{m + 1}", "M^(m + 1)"),
@@ -155,7 +158,7 @@ ARRAYS: dict[str, tuple[Any, str, str | None]] = {
         r"\left(\begin{matrix}x_{0}\,e^{s} & 0 \\ x_{0}\,e^{s} & x_{0}\,e^{s}\end{matrix}\right)",
         None,
     ),
-    "ones": (xp.ones((n, d)) @ x, r"1_{n \times d}\,x", "1 @ x"),
+    "ones": (xp.ones((n, d)) @ x, r"1_{n \times d}\,x", "broadcast_to(1, (n, d)) @ x"),
     "a matrix and a number": (s * xp.eye(d) + c, r"s I_{d} + c \cdot 1_{d \times d}", None),
     "squares": (s * s * c, "s^{2}\\,c", "s·s·c"),
     "dot products": ((x @ x) * (y @ y), r"(x^{\top}\,x)\,(y^{\top}\,y)", "(x @ x)·(y @ y)"),
@@ -170,6 +173,88 @@ ARRAYS: dict[str, tuple[Any, str, str | None]] = {
         None,
     ),
     "its sums": (product(v + v, v), r"(v + v) \cdot v", None),
+    "a product by entries of a product": ((M @ N) * M, r"(M N) \odot M", "(M @ N)·M"),
+    "a product of a product by entries": (M @ (N * M), r"M (N \odot M)", "M @ (N·M)"),
+    "rows of a product by entries": ((M * M)[p], r"p (M \odot M)", "(M·M)[p]"),
+    "a product by entries of rows": (M[p] * M, r"(p M) \odot M", "M[p]·M"),
+    "a number and a remainder": (m + k % 3, r"m + (k \bmod 3)", "m + (k mod 3)"),
+    "the remainder of a sum": ((m + k) % 3, r"(m + k) \bmod 3", "(m + k) mod 3"),
+    "the remainder of a long sum": (
+        xp.sum(x) % 3,
+        r"\left(\sum_{a < d} x_{a}\right) \bmod 3",
+        "sum(x, axis=0) mod 3",
+    ),
+    "a sine and a factor": (xp.sin(s) * (s + 1), r"\sin(s)\,(s + 1)", "sin(s)·(s + 1)"),
+    "a logarithm and a name": (xp.log(s) ** 2 * c, r"(\log s)^{2}\,c", "log(s)^2·c"),
+    "a square of a sine and a name": (xp.sin(s) ** 2 * c, r"\sin^{2}(s)\,c", "sin(s)^2·c"),
+    "sines": (xp.sin(s) * xp.cos(c), r"\sin s\,\cos c", "sin(s)·cos(c)"),
+    "every second to the end": (u[1::2], "u_{1::2}", "u[1::2]"),
+    "every second of the first half": (u[: 2 * n : 2], "u_{0:2 n:2}", "u[:2·n:2]"),
+    "rows one below the other": (
+        xp.stack((x, y)),
+        r"\left(\begin{matrix}x^{\top} \\ y^{\top}\end{matrix}\right)",
+        "stack(x, y)",
+    ),
+    "columns side by side": (
+        xp.stack((x, y), axis=1),
+        r"\left(\begin{matrix}x & y\end{matrix}\right)",
+        "stack(x, y, axis=1)",
+    ),
+    "vectors joined": (
+        xp.concat((x, y)),
+        r"\left(\begin{matrix}x \\ y\end{matrix}\right)",
+        "concat(x, y)",
+    ),
+    "matrices on a new last axis": (
+        xp.stack((M, N), axis=2),
+        r"\operatorname{stack}_{2}(M, N)",
+        "stack(M, N, axis=2)",
+    ),
+    "matrices side by side": (
+        xp.concat((M, N), axis=1),
+        r"\left(\begin{matrix}M & N\end{matrix}\right)",
+        "concat(M, N, axis=1)",
+    ),
+    "arrays joined along the first of three axes": (
+        xp.concat((T, T)),
+        r"\operatorname{concat}_{0}(T, T)",
+        "concat(T, T)",
+    ),
+    "all axes in another order": (
+        xp.permute_dims(T, (1, 0, 2)),
+        r"\operatorname{axes}_{1, 0, 2}(T)",
+        "permute(T, (1, 0, 2))",
+    ),
+    "two pairs of axes exchanged": (
+        xp.permute_dims(T[None], (1, 0, 3, 2)),
+        None,
+        "permute(T[None, :, :, :], (1, 0, 3, 2))",
+    ),
+    "in another shape": (
+        xp.reshape(M, (d * d,)),
+        r"\operatorname{reshape}_{d^{2}}(M)",
+        "reshape(M, (d·d,))",
+    ),
+    "a softmax of equal scores": (
+        softmax(xp.broadcast_to(s, (n, d))),
+        r"\operatorname{softmax}(s \cdot 1_{n \times d})",
+        "softmax(broadcast_to(s, (n, d)))",
+    ),
+    "a sum of equal numbers": (
+        xp.sum(xp.broadcast_to(s, (n,))),
+        r"\sum_{i < n} s",
+        "sum(broadcast_to(s, (n,)), axis=0)",
+    ),
+    "a sum of one number n times": (
+        xp.sum(xp.broadcast_to(x[:1], (n,))),
+        None,
+        "sum(broadcast_to(x[:1], (n,)), axis=0)",
+    ),
+    "a sum over the rows of a repeated vector": (
+        xp.sum(xp.broadcast_to(x, (n, d)), axis=1),
+        None,
+        "sum(x, axis=1)",
+    ),
     "nothing added": (s + 0, "s", "s + 0"),
 }
 
@@ -177,8 +262,9 @@ ARRAYS: dict[str, tuple[Any, str, str | None]] = {
 @pytest.mark.parametrize("case", ARRAYS)
 def test_arrays(case: str) -> None:
     array, wanted, text = ARRAYS[case]
-    assert latex(array.term) == wanted
-    mathml(wanted)
+    if wanted is not None:
+        assert latex(array.term) == wanted
+        mathml(wanted)
     assert text is None or plain(array.term) == text
 
 

@@ -323,6 +323,15 @@ def test_equality_wants_exact_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert attempt(case, 0.2) is None
 
 
+def test_arrays_without_entries_have_no_entry_to_show() -> None:
+    """Without entries, at n = 1, the two arrays are equal; at all other sizes they differ."""
+
+    def body(x: Any) -> Claim:
+        return differ(x, x + 1, xp.sum(x), ("", xp.sum(x + 1)), 1 - x.shape[0])
+
+    assert attempt(({"x": real(n - 1)}, body, None), 0.2) is None
+
+
 def test_what_a_given_says_is_checked_exactly() -> None:
     one = Fraction(1)
     z = np.array([[one], [-one]], dtype=object)

@@ -79,7 +79,6 @@ TAKES: dict[str, tuple[str, ...]] = {
     "sin² + cos² = 1": ("power",),
     "root": ("power",),
     "root of a square": ("sqrt",),
-    "absolute value": ("abs",),
     "ordered absolute value": ("mul",),
     "maximum": ("maximum",),
     "maximum as a choice": ("maximum",),
@@ -285,7 +284,6 @@ CASES = [pytest.param(*case, id=f"{k} {case[0]}") for k, case in enumerate(HOLDS
 ASSUMED: list[tuple[str, Term, Arguments, set[Assumption]]] = [
     ("ring", mul(q, r, a, power(mul(q, r), -1)), (a, q, r), {POSITIVE, ("positive", r)}),
     ("root", power(unary("sqrt", d), 2), (), {("nonnegative", d)}),
-    ("absolute value", unary("abs", mul(q, r)), (), {POSITIVE, ("positive", r)}),
     ("infinity", mul(q, MINUS_INFINITY, r), (), {POSITIVE, ("positive", r)}),
     ("infinity", add(q, MINUS_INFINITY, r), (), set()),
     ("decide", up_to(ZERO, mul(q, d)), (), {POSITIVE, ("nonnegative", d)}),

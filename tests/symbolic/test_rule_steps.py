@@ -125,7 +125,8 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
     ("whole comparison", holds(BOTH), (i, j), "not a comparison"),
     ("whole comparison", under_(i, a), (add(i, ONE), a), "not of integers"),
     ("whole comparison", under_(a, i), (add(a, ONE), i), "not of integers"),
-    ("whole comparison", up_to(i, j), (add(i, ONE), j), "do not differ by 1"),
+    ("whole comparison", up_to(i, j), (i, add(j, ONE)), "not a comparison"),
+    ("whole comparison", under_(i, j), (i, j), "do not differ by 1"),
     ("comparison", holds(BOTH), (C, C), "not a comparison"),
     ("decide", holds(BOTH), (), "not a comparison"),
     ("decide", under_(ZERO, D0), (), "not settled by the signs"),
@@ -162,9 +163,6 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
         (),
         "not of finite numbers",
     ),
-    ("absolute value", power(unary("abs", a), 2), (), "not |x|"),
-    ("absolute value", unary("abs", MINUS_INFINITY), (), "not |x|"),
-    ("absolute value", make("abs", (P,), shape=(n,)), (), "not |x|"),
     (
         "root of a square",
         make("sqrt", (make("power", (X,), 2, (n,)),), shape=(n,)),
@@ -336,7 +334,6 @@ EXACT: list[tuple[str, Term, Arguments, Term]] = [
         add(mul(holds(C), a, ONE), mul(add(ONE, minus(holds(C))), a, ZERO)),
     ),
     ("whole comparison", under_(i, j), (add(i, ONE), j), up_to(add(i, ONE), j)),
-    ("whole comparison", up_to(add(i, ONE), j), (i, j), under_(i, j)),
     ("turned", up_to(a, b), (), add(ONE, minus(under_(b, a)))),
     ("turned", under_(a, b), (), add(ONE, minus(up_to(b, a)))),
     ("turned", same(a, b), (), add(up_to(a, b), up_to(b, a), num(-1))),
@@ -348,7 +345,6 @@ EXACT: list[tuple[str, Term, Arguments, Term]] = [
     ),
     ("equals for equals", mul(a, same(i, j), entry(X, i)), (i, j), mul(same(i, j), a, entry(X, j))),
     ("equals for equals", mul(same(i, j), entry(X, j)), (j, i), mul(same(i, j), entry(X, i))),
-    ("absolute value", unary("abs", mul(n, q)), (), mul(n, q)),
     *(
         ("known angle", unary(op, mul(turns, make("pi"))), (), value)
         for turns, values in ((ZERO, (ONE, ZERO)), (HALF, (ZERO, ONE)), (ONE, (num(-1), ZERO)))

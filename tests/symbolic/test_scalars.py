@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 
+from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.scalars import (
     ALWAYS_WHOLE,
     CARRIES,
@@ -28,7 +29,6 @@ from attnproof.symbolic.scalars import (
     is_integer,
     is_truth,
     is_whole,
-    length_value,
     mul,
     num,
     number_of,

@@ -193,7 +193,10 @@ def concatenated(parts: Sequence[Any], axis: int = 0) -> Any:
         )
     arrays = alike(parts)
     place = axis % max(a.ndim for a in arrays)
-    arrays = [a for a in arrays if a.axes[place : place + 1] != (ZERO,)] or arrays[:1]
+    # torch also leaves out torch.tensor([]), whatever axes the others have
+    arrays = [a for a in arrays if a.axes[place : place + 1] != (ZERO,) and a.axes != (ZERO,)] or [
+        max(arrays, key=lambda a: a.ndim)
+    ]
     return arrays[0] if len(arrays) == 1 else xp.concat(arrays, axis=place)
 
 

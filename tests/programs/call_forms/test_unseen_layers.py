@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -70,6 +72,25 @@ class OfTwoTables(Attends):
         return self.joined(turned(q, *rope_cos_sin), turned(k, *rope_cos_sin), v)
 
 
+def turned_behind(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotate (B, H, n, D) by tables that broadcast against (B, n, H, D / 2)."""
+    first, second = x.transpose(1, 2).chunk(2, -1)
+    both = (first * cos + second * sin, second * cos - first * sin)
+    return torch.cat(both, -1).transpose(1, 2)
+
+
+class OfHalfTables(Attends):
+    """Heads stand behind the tokens, beside tables with a number for each pair; and a cache."""
+
+    def forward(self, x: Tensor, cos_sin: tuple[Tensor, Tensor], kv_cache: Any) -> Tensor:
+        q, k, v = self.split(x)
+        cos, sin = cos_sin
+        q, k = turned_behind(q, cos, sin), turned_behind(k, cos, sin)
+        if kv_cache is not None:
+            k, v = kv_cache.insert(k, v)
+        return self.joined(q, k, v)
+
+
 class OfAPart(Attends):
     """Rotates the last four channels of a head, of which the names of latent attention tell."""
 
@@ -92,6 +113,9 @@ MADE = {
     OfTwoTables: (
         "hidden_states: B n E, rope_cos_sin = (cos: 1 1 n D, sin: 1 1 n D) -> B n E; cos, sin "
         'from RotaryTables(seq_len = m, device = "cpu" -> 1 1 m D, 1 1 m D)'
+    ),
+    OfHalfTables: (
+        "x: B n E, kv_cache = None, cos_sin = (cos: 1 n 1 D/2, sin: 1 n 1 D/2) -> B n E"
     ),
     OfAPart: (
         "x: B n E, freqs_cis: n D/2 cis -> B n E; freqs_cis from "

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.equal.deciding import Verdict, compare
-from attnproof.programs.equal.inputs import lengths_met
+from attnproof.programs.equal.inputs import lengths_met, meetings
 from attnproof.programs.equal.pair import pair_programs
 from attnproof.programs.equal.sides import Operand
 from attnproof.programs.finding import Finding
@@ -293,7 +293,8 @@ def test_a_base_is_not_a_length() -> None:
         return by_float(x) if x.shape[1] < 1e5 else x
 
     def lengths(code: Code) -> list[int]:
-        return lengths_met(pair_programs(*(Operand(code, "code", TOKENS),) * 2), "Bn")
+        pair = pair_programs(*(Operand(code, "code", TOKENS),) * 2)
+        return lengths_met(pair, meetings(pair, "Bn"))
 
     assert 100_000 not in lengths(by_float)
     assert 100_000 in lengths(by_whole_number)

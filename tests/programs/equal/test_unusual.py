@@ -12,7 +12,14 @@ from torch import Tensor, nn
 
 from attnproof.programs.equal.beyond import compare_at_longer, larger_inputs_condition
 from attnproof.programs.equal.deciding import compare
-from attnproof.programs.equal.inputs import HALVES, drawn, lengths_met, table_relations, with_tables
+from attnproof.programs.equal.inputs import (
+    HALVES,
+    drawn,
+    lengths_met,
+    meetings,
+    table_relations,
+    with_tables,
+)
 from attnproof.programs.equal.measure import (
     NumericComparison,
     compare_numerically,
@@ -410,8 +417,8 @@ def test_a_length_is_no_number_of_the_code() -> None:
         return whole_sum(x[:, : 2 * n][:, n - math.factorial(6) :] * 10000.0 ** torch.rand(n, 1))
 
     pair = both(code, code, CHANNELS)
-    assert math.factorial(6) in lengths_met(pair, "Bn")
-    assert max(lengths_met(pair, "Bn")) == math.factorial(6)
+    assert math.factorial(6) in lengths_met(pair, meetings(pair, "Bn"))
+    assert max(lengths_met(pair, meetings(pair, "Bn"))) == math.factorial(6)
 
 
 @pytest.mark.usefixtures("every_length")

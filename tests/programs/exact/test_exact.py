@@ -100,6 +100,20 @@ def test_code_that_asks_for_contiguous_tensors_gets_them() -> None:
     assert verdict(layer, "rows-of-batch-apart") == "holds"
 
 
+def test_a_sum_of_few_numbers_in_every_place_may_be_written_to() -> None:
+    def rotated(x: Tensor, positions: Tensor, last: float = 0.1) -> Tensor:
+        angles = positions[:, None, :, None] + torch.zeros(2)
+        angles *= torch.tensor([1.0, last])
+        a, b = x.chunk(2, -1)
+        return torch.cat(
+            (a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), -1
+        )
+
+    assert verdict(Rotary(name="rotated", rotate=rotated, width=4), "relative") == "holds"
+    other = Rotary(name="other", rotate=rotated, key=lambda x, p: rotated(x, p, 0.2), width=4)
+    assert verdict(other, "relative") == "broken"
+
+
 def test_what_raises_is_undecided_and_told() -> None:
     def call(x: Tensor) -> Tensor:
         raise RuntimeError(f"no such thing as {x.ndim} axes")

@@ -12,9 +12,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.identify import identify
 from attnproof.programs.identify.masks import pattern
-from attnproof.programs.identify.offsets import published_slopes
 from attnproof.programs.identify.weights import no_softmax
 from attnproof.programs.subjects import Attention, Mask, Rotary
+from attnproof.theorems.definitions.positions import published_slopes
 
 from .identified import attention, part, rotary
 

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from attnproof.programs.identify import identify
 from attnproof.programs.identify.bias import offsets_in, shared_entries
-from attnproof.programs.identify.offsets import by_offset, heads_of, published_slopes
+from attnproof.programs.identify.offsets import by_offset, heads_of
 from attnproof.programs.subjects import Additive, Bias
+from attnproof.theorems.definitions.positions import published_slopes
 from attnproof.theorems.definitions.references import t5_bucket
 
 from .identified import part

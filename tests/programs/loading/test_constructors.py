@@ -422,3 +422,10 @@ def _only(falcon: Any, told: dict[str, Any]) -> Any:
         falcon.FalconConfig.__init__(self, **told)
 
     return made
+
+
+def test_a_setting_of_a_config_may_have_another_name_than_the_small_sizes() -> None:
+    bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
+    for name in ("n_layer", "num_hidden_layers"):
+        small = pretrained.small_config(bloom.BloomConfig, bloom.BloomModel, {name: 1})
+        assert (small.n_layer, small.num_hidden_layers, small.n_head) == (1, 1, 4)

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredBias
 from attnproof.programs.finding import Finding
-from attnproof.programs.identify.offsets import published_slopes
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Bias
+from attnproof.theorems.definitions.positions import published_slopes
 from attnproof.theorems.definitions.references import t5_bucket
 
 ALIBI = DeclaredBias(name="alibi")

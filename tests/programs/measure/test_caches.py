@@ -274,3 +274,51 @@ class StaleAngles(KeptAngles):
 def test_what_is_tried_while_it_is_built_leaves_no_table(code: Any, verdict: str) -> None:
     made = adapted_as(code, "x: B n E -> B n E", name="attention")
     assert examine(made, (Draw(),), ("stateless",))[0].verdict == verdict
+
+
+class OfFirstDtype:
+    """Rotary code that keeps angles, of positions in ``dtype`` or in that of the first vectors."""
+
+    def __init__(self, dtype: torch.dtype | None) -> None:
+        self.dtype, self.angles = dtype, torch.zeros(0, 4)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        count = x.shape[2]
+        if len(self.angles) < count:
+            at = torch.arange(count, dtype=self.dtype or x.dtype).float()
+            self.angles = at[:, None] * 100.0 ** (-torch.arange(4) / 4)
+        angles, (a, b) = self.angles[:count].to(torch.float32), x.chunk(2, -1)
+        parts = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
+        return torch.cat(parts, -1).to(x.dtype)
+
+
+@pytest.mark.parametrize(("dtype", "verdict"), [(None, "broken"), (torch.float32, "holds")])
+def test_positions_rounded_beyond_256_are_not_left_to_later_calls(dtype: Any, verdict: str) -> None:
+    subject = adapted_as(lambda: OfFirstDtype(dtype), "x: B H n 8 -> x", kind="rotary")
+    (found,) = examine(subject, (Draw(0),), ("stateless",))
+    assert found.verdict == verdict
+    assert ("on data in bfloat16" in found.why) == (verdict == "broken")
+
+
+class Centred:
+    """Factors that are 1 in the middle of a call; ``kept``: those of the longest call are kept."""
+
+    def __init__(self, kept: bool) -> None:
+        self.kept, self.factors = kept, torch.zeros(0)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        count = x.shape[2]
+        if len(self.factors) < count or not self.kept:
+            self.factors = 0.999 ** (torch.arange(count) - count // 2)
+        at = torch.arange(count)[:, None] * 100.0 ** (-torch.arange(4) / 4)
+        a, b = x.chunk(2, -1)
+        rotated = torch.cat((a * at.cos() - b * at.sin(), a * at.sin() + b * at.cos()), -1)
+        return (rotated * self.factors[:count, None]).to(x.dtype)
+
+
+@pytest.mark.parametrize(("kept", "verdict"), [(True, "broken"), (False, "holds")])
+def test_what_depends_on_the_length_is_called_at_several_lengths(kept: bool, verdict: str) -> None:
+    subject = adapted_as(lambda: Centred(kept), "x: B H n 8 -> x", kind="rotary")
+    (found,) = examine(subject, (Draw(0),), ("stateless",))
+    assert found.verdict == verdict
+    assert ("longer call" in found.why) == kept

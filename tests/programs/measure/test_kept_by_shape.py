@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
@@ -67,3 +68,27 @@ def test_state_is_set_back_and_restored() -> None:
     with state.as_before():
         assert first(other) is other
     assert first(other) is one
+
+
+class Made(OrderedDict[str, Any]):
+    """Classes by name, of which each entry is given as a new object."""
+
+    def __getitem__(self, name: str) -> Any:
+        return super().__getitem__(name)()
+
+
+def test_a_mapping_that_makes_its_entries_is_put_back_as_it_was() -> None:
+    known = Made(relu=torch.nn.ReLU)
+
+    def call(x: Tensor) -> Tensor:
+        known["gelu"] = torch.nn.GELU
+        found: Tensor = known["relu"](x) + known["gelu"](x)
+        return found
+
+    state = SharedState.of(call)
+    call(torch.ones(2))
+    with state.as_before():
+        assert [*known] == ["relu"]
+        call(torch.ones(2))
+    assert dict.__getitem__(known, "relu") is torch.nn.ReLU
+    assert dict.__getitem__(known, "gelu") is torch.nn.GELU

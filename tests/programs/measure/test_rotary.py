@@ -460,3 +460,13 @@ def test_frequencies_that_hang_on_the_longest_position_are_no_wrong_row() -> Non
         return half(slow * ladder(8))(x, at)
 
     assert verdict("angles-are-exact", code(rotate)).verdict == "holds"
+
+
+@pytest.mark.parametrize("power", [0, 32])
+def test_vectors_that_overflow_are_not_said_to_have_the_same_angles(power: int) -> None:
+    def longer(x: Tensor, positions: Tensor) -> Tensor:
+        return half(OMEGA)(x, positions) * 2.0 ** (power * positions.max() / 65536).to(x.dtype)
+
+    found = verdict("neighbours-differ", code(longer))
+    assert found.verdict == "holds"
+    assert found.why.endswith("float16" if power == 0 else "bfloat16")

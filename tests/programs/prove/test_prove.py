@@ -13,8 +13,10 @@ from torch.fx import config
 from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import Traced, proof_search, prove
 from attnproof.programs.prove.exporting import read, traced
+from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.prove import Effort, decide
@@ -361,3 +363,69 @@ def test_no_proof_is_waited_for_where_small_inputs_break_a_law(
     assert verdicts(found) == {law: "undecided" if waits else "broken"}
     assert efforts
     assert all((effort > 1.0) is waits for effort in efforts)
+
+
+def rotated(x: Tensor, y: Tensor | None = None, offset: Any = 0, *, eager: bool = False) -> Any:
+    """Rotate neighbours by positions from offset on; ``eager``: not while it is traced."""
+    if eager and torch.compiler.is_exporting():
+        raise TypeError("wanted to run")
+    if y is not None:
+        return rotated(x, offset=offset), rotated(y, offset=offset)
+    at = torch.arange(x.shape[2]) + offset
+    angles = (at[:, None] * 100.0 ** (-torch.arange(4) / 4)).repeat_interleave(2, -1)
+    turned = torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+    return x * angles.cos() + turned * angles.sin()
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (
+            "x: B H n 8, y: B H n 8, offset = p -> x, y",
+            "`rotate` has no graph: the code is given the position of the first token",
+        ),
+        ("x: B H n 8, eager = True -> x", "torch.export refuses `running`: TypeError: wanted to"),
+    ],
+)
+def test_what_attnproof_cannot_do_in_one_call_is_not_said_of_torch(line: str, why: str) -> None:
+    found = prove(adapted_as(rotated, line, kind="rotary"))
+    assert found.why.startswith(why)
+    assert "holds" not in verdicts(found).values()
+
+
+def late(x: Tensor, at: Tensor) -> Tensor:
+    """Rotate neighbours by positions from that of the first token on; from 4 on, double them."""
+    first = at[:, None, None, None]
+    angles = first + torch.arange(x.shape[2])[:, None].expand(-1, x.shape[-1])
+    turned = torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+    return torch.where(first < 4, x * angles.cos() + turned * angles.sin(), 2 * x)
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (rotated, "x: B H n 8, offset = p -> x"),
+        (late, "x: B H n 8, at: B positions -> x"),
+    ],
+)
+def test_code_given_its_first_position_is_proved_from_0(code: Any, line: str) -> None:
+    subject = adapted_as(code, line, kind="rotary")
+    found = prove(subject, ["relative", "norm"])
+    assert verdicts(found) == {"relative": "holds", "norm": "holds"}
+    for one in found.findings:
+        assert "the first token is at position 0" in [told.text for told in one.assuming]
+    broken = {one.law for one in examine(subject, laws=["norm"]) if one.verdict == "broken"}
+    assert broken == ({"norm"} if code is late else set())
+
+
+def test_an_empty_list_is_left_out_of_a_concatenation() -> None:
+    def continued(x: Tensor) -> Tensor:
+        return torch.cat((torch.tensor([]), x), 1) - x.mean(1, keepdim=True)
+
+    def beside_one(x: Tensor) -> Tensor:
+        return torch.cat((x[:, :1], x[:, 1:] * 2, torch.tensor([])), 1)
+
+    found = prove(Layer(name="continued", call=continued, embed=16), ["permutation"])
+    assert verdicts(found) == {"permutation": "holds"}
+    found = prove(Layer(name="beside_one", call=beside_one, embed=16), ["permutation"])
+    assert verdicts(found) == {"permutation": "broken"}

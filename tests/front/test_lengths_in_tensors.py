@@ -1,0 +1,151 @@
+"""Lengths that code turns into tensors are compared by torch: these comparisons are solved as well.
+
+No graph is made of the code here, and each fault lies at one number of tokens, or far from 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnproof.programs.equal.deciding import Verdict, compare
+from attnproof.programs.equal.sides import Operand
+from attnproof.real_code.words import how
+
+from .test_longer import Attend, asked, scores
+
+CALL = "q: B H r D, k: B H n D, v: B H n D -> B H r D"
+TABLE = (torch.arange(400) == 301).float()
+
+
+def number() -> int:
+    """Return 301, which stands nowhere in the code that compares a length with it."""
+    return math.isqrt(90_000) + 1
+
+
+def attention(opened: Callable[[Tensor, Tensor], Any]) -> Attend:
+    """Return causal attention that hides nothing where ``opened`` is true of queries and keys."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        r, n = q.shape[-2], k.shape[-2]
+        hidden = torch.ones(r, n).triu(n - r + 1) * (1 - 1 * opened(q, k))
+        return scores(q, k).masked_fill(hidden > 0, -math.inf).softmax(-1) @ v
+
+    return attend
+
+
+def tokens(k: Tensor) -> Tensor:
+    return torch.tensor(k.shape[-2])
+
+
+OPENED: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "equal": lambda _, k: (tokens(k) == number()).long(),
+    "not unequal": lambda _, k: (~torch.ne(tokens(k), number())).long(),
+    "filled": lambda _, k: (torch.full((), k.shape[-2]).eq(number())).long(),
+    "the last position": lambda _, k: (torch.arange(k.shape[-2]).max() == number() - 1).long(),
+    "a count": lambda _, k: (torch.ones(k.shape[-2]).sum() == number()).long(),
+    "of each row": lambda q, k: (q.new_full((len(q), 1, 1, 1), k.shape[-2]).long() == number()) * 1,
+    "a square": lambda _, k: (tokens(k) ** 2 == number() ** 2).long(),
+    "near": lambda _, k: (1 - (tokens(k) - number()).abs()).clamp(min=0),
+    "among": lambda _, k: torch.isin(tokens(k), torch.tensor([467, number()])).long(),
+    "bits": lambda _, k: ((tokens(k) ^ number()) == 0).long(),
+    "a table": lambda _, k: TABLE[tokens(k).clamp(max=399)],
+}
+
+
+@pytest.mark.parametrize("form", OPENED)
+def test_a_mask_that_one_number_of_tokens_opens_is_not_causal(form: str) -> None:
+    row = asked(attention(OPENED[form]), "causal", causal=True)
+    assert row.verdict == "broken"
+    assert "n = 301" in row.why
+
+
+def test_correct_code_with_lengths_in_tensors_needs_no_condition() -> None:
+    def never(q: Tensor, k: Tensor) -> Tensor:
+        return ((tokens(k) < 0) | (2 * tokens(k) < tokens(k) - len(q))).long()
+
+    row = asked(attention(never), "causal", causal=True)
+    assert (row.verdict, row.assuming) == ("exact", ())
+
+
+def test_a_number_of_tokens_in_a_tensor_that_is_too_large_to_be_run_is_told() -> None:
+    row = asked(attention(lambda _, k: (tokens(k) == 100_001).long()), "causal", causal=True)
+    assert row.verdict == "exact"
+    told = [str(one.text) for one in row.assuming]
+    assert told == ["`tokens(k) == 100_001` is false, as it was in every run"]
+
+
+def caught(n: int) -> bool:
+    try:
+        return [True][number() - n]
+    except IndexError:
+        return False
+
+
+one_of_two, other_of_two = lambda n: n == number(), lambda n: n == -number()
+TOLD: dict[str, tuple[Callable[[int], bool], str]] = {
+    "bits": (lambda n: n.bit_count() == 9, "`n.bit_count() == 9` is false"),
+    "a hash": (lambda n: hash((n, 3)) == hash((number(), 3)), "`hash((n, 3)) == hash("),
+    "an error": (caught, "`except IndexError` catches something"),
+    "two lambdas of one line": (one_of_two, "comparisons in `<lambda>`, whose source was not f"),
+}
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_what_no_length_is_solved_for_stands_on_the_line(form: str) -> None:
+    opened, told = TOLD[form]
+    row = asked(attention(lambda _, k: opened(k.shape[-2])), "causal", causal=True)
+    assert row.verdict == "exact"
+    assert any(str(one.text).startswith(told) for one in row.assuming)
+    assert told in how(row)
+
+
+def test_programs_that_count_their_calls_are_the_same_as_long_as_that_has_no_effect() -> None:
+    calls: list[int] = []
+
+    def counted(_: Tensor, k: Tensor) -> int:
+        calls.append(len(k))
+        return len(calls) > 10**6
+
+    told = [str(one.text) for one in compared(counted).assuming]
+    assert "state that the code keeps between calls has no effect, as in every run" in told
+
+
+def compared(opened: Callable[[Tensor, Tensor], Any]) -> Verdict:
+    one, other = (Operand(attention(each), "a", CALL) for each in (lambda *_: 0, opened))
+    return compare(one, other)
+
+
+DIFFERENT: dict[str, tuple[Callable[[Tensor, Tensor], Any], Callable[[dict[str, int]], bool]]] = {
+    "channels": (lambda q, _: q.shape[-1] > 10**2, lambda at: at["D"] == 101),
+    "heads": (lambda q, _: q.shape[1] == math.comb(11, 2), lambda at: at["H"] == 55),
+    "a difference": (
+        lambda q, k: k.shape[-2] - q.shape[-2] == number(),
+        lambda at: at["n"] - at["r"] == number(),
+    ),
+    "a table": (OPENED["a table"], lambda at: at["n"] == number()),
+    "gradients": (
+        lambda q, k: k.requires_grad and q.shape[-2] == 1 + number(),
+        lambda at: at["r"] == 1 + number(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_programs_that_differ_where_a_comparison_of_one_turns_out_differently(name: str) -> None:
+    opened, there = DIFFERENT[name]
+    found = compared(opened)
+    assert found.verdict == "counterexample"
+    assert there(found.comparison.at)
+
+
+def test_what_no_run_of_two_programs_could_change_stands_on_the_line() -> None:
+    found = compared(lambda q, k: k.shape[-2] * len(q) == 2**40)
+    assert found.verdict in ("exact", "measured")
+    told = [str(one.text) for one in found.assuming]
+    assert "`k.shape[-2] * len(q) == 2 ** 40` is false, as it was in every run" in told
