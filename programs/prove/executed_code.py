@@ -14,6 +14,8 @@ from ..loading.reach import codes_in
 from ..loading.source_numbers import functions_in, state_of
 
 T = TypeVar("T")
+MAX_NUMBERS, FEW_ENTRIES = 4096, 8  # of one run, and of a tuple
+SIZED = (tuple, list, str, bytes)
 # Functions and methods that add to a container or an object.
 ADDING = frozenset(("append", "appendleft", "add", "extend", "insert", "update", "setattr"))
 # Functions of torch that tell whether code is being traced.
@@ -60,10 +62,15 @@ def counts_calls(
 
 @dataclass
 class Executed:
-    """The code objects that calls run, with their globals, in modules that ``is_own`` accepts."""
+    """The code objects that calls run, with their globals, in modules that ``is_own`` accepts.
+
+    ``numbers``: the integers that their functions return or hold when they return, and the lengths
+    of lists and texts, in order; None if they are not wanted.
+    """
 
     is_own: Callable[[Mapping[str, Any]], bool]
     codes: dict[CodeType, Mapping[str, Any]] = field(default_factory=dict)
+    numbers: list[int] | None = None
     tracing_queries: dict[str, None] = field(default_factory=dict)
     _others: set[CodeType] = field(default_factory=set)
 
@@ -80,8 +87,12 @@ class Executed:
 
         return run
 
-    def _profile(self, frame: FrameType, event: str, _: Any) -> None:
+    def _profile(self, frame: FrameType, event: str, result: Any) -> None:
         code = frame.f_code
+        if event == "return" and self.numbers is not None and code in self.codes:
+            if len(self.numbers) < MAX_NUMBERS:
+                self.numbers += _integers_in((result, *frame.f_locals.values()))
+            return
         if event != "call" or code in self._others or code in self.codes:
             return
         if code.co_qualname.startswith(GUARD):
@@ -114,6 +125,18 @@ class Executed:
         for one in functions_in(called):
             if self.is_own(one.__globals__):
                 self.codes.setdefault(one.__code__, one.__globals__)
+
+
+def _integers_in(values: Iterable[Any]) -> Iterator[int]:
+    """Yield the integers among some values, also in tuples, and the lengths of lists and texts."""
+    for one in values:
+        if type(one) is int:
+            yield one
+        elif type(one) in SIZED:
+            yield len(one)
+            yield from (
+                (n for n in one[:FEW_ENTRIES] if type(n) is int) if type(one) is tuple else ()
+            )
 
 
 def functions_of(codes: Collection[CodeType], known: Iterable[FunctionType]) -> list[FunctionType]:

@@ -2,9 +2,9 @@
 
 ``self.window * 2``, ``len(self.table) // 3`` and ``int(math.exp(6))`` stand nowhere in the source.
 They are met while the code runs with few tokens: on the other side of a length in a comparison or
-a division, at the start or the end of a slice, and among the arguments of operations.  A table of
-pages that is read at ``position // size`` ends at the size of a page times the number of pages, and
-``n % 64 == 9`` holds of 73, not of 9 alone.
+a division, at the start or the end of a slice, among the arguments of operations, and among what
+functions return or hold.  A table of pages that is read at ``position // size`` ends at the size of
+a page times the number of pages, and ``n % 64 == 9`` holds of 73, not of 9 alone.
 """
 
 from __future__ import annotations
@@ -135,16 +135,18 @@ class MetNumbers:
 
     def run(self, call: Callable[[Lengths], Any], few: Iterable[Lengths]) -> None:
         """Run the code at these lengths, once to see what runs and once to see what it compares."""
-        few, passed = [*few], []
+        few, passed, held = [*few], [], []
         for at in few:
-            operations = Passed()
+            operations, self.ran.numbers = Passed(), []
             with operations, suppress(Exception):  # code may raise anything
                 self.ran.recording(call)(at)
             self.divisors |= operations.divisors
             passed.append(operations.found)
+            held.append(self.ran.numbers)
             self.looked_up.append(operations.looked_up)
         lengths = [next(iter(at.values()), 0) for at in few]
-        self.passed |= set(_without_lengths(passed, lengths))
+        self.ran.numbers = None
+        self.passed |= {*_without_lengths(passed, lengths), *_without_lengths(held, lengths)}
         instrument(self.ran.functions(self.roots), self.watch)
         self._unseen = tuple(dict.fromkeys(self.watch.unseen(self.ran.codes)))
         watched = self.watched(call)

@@ -6,6 +6,7 @@ No graph is made of the code here, and each fault lies at one number of tokens, 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +56,12 @@ OPENED: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "among": lambda _, k: torch.isin(tokens(k), torch.tensor([467, number()])).long(),
     "bits": lambda _, k: ((tokens(k) ^ number()) == 0).long(),
     "a table": lambda _, k: TABLE[tokens(k).clamp(max=399)],
+    # no comparison of the source, nor of torch: the number is one that a function returns
+    "an operator": lambda _, k: operator.eq(k.shape[-2], number()),
+    "a method": lambda _, k: k.shape[-2].__eq__(number()) is True,
+    "quotient and remainder": lambda _, k: divmod(k.shape[-2], 43) == (number() // 43, 0),
+    "lists": lambda _, k: [0] * k.shape[-2] == [0] * number(),
+    "the bits of a number": lambda _, k: (k.shape[-2] ^ number()).bit_length() == 0,
 }
 
 
