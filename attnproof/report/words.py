@@ -171,6 +171,9 @@ _ATTRIBUTES = frozenset((
     "stretchy", "width",
 ))  # fmt: skip
 _BIG = ("∑", "∏")
+_SCRIPTS = ("msub", "msup", "msubsup")
+_SYMBOLS = ("mi", "mn", "mfrac", "msqrt", "mroot")
+_ROWS = ("math", "mrow", "mstyle", "mtd", "msqrt")
 _CLOSING = (")", "]", "}", "|", "!")
 
 
@@ -190,8 +193,9 @@ def _balanced(latex: str) -> bool:
 
 def _opens(element: ET.Element) -> bool:
     """Whether a minus after it is a sign and not a difference."""
-    name = element.tag.rpartition("}")[2]
-    return name == "mspace" or (name == "mo" and (element.text or "") not in _CLOSING)
+    return _tag(element) == "mspace" or (
+        _tag(element) == "mo" and (element.text or "") not in _CLOSING
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -219,11 +223,40 @@ def mathml(latex: str, display: bool = False, large: bool = False) -> str:
         if "\\" in (element.text or "") or "&" in (element.text or ""):
             raise BadFormula(f"{element.text} was not understood")
         _dress(element)
+        if tag in _ROWS:
+            _space_names(element)
     root.set("alttext", latex)
     root.set("display", "block" if display else "inline")
     if large:
         root.set("displaystyle", "true")
     return ET.tostring(root, encoding="unicode")
+
+
+def _tag(element: ET.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _base(element: ET.Element) -> ET.Element:
+    """Return what powers and indices are attached to."""
+    return element[0] if _tag(element) in _SCRIPTS and len(element) else element
+
+
+def _is_name(element: ET.Element) -> bool:
+    """Whether it is a name of several letters, such as sin."""
+    text = element.text or ""
+    return _tag(element) in ("mi", "mo") and len(text) > 1 and text.isalpha() and text != "mod"
+
+
+def _space_names(row: ET.Element) -> None:
+    """Put the thin space of TeX between a name and a symbol beside it: sin a, and 2 sin a."""
+    found = [_base(child) for child in row]
+    for place in range(len(found) - 1, 0, -1):
+        both = found[place - 1 : place + 1]
+        names = [_is_name(one) for one in both]
+        if any(names) and all(
+            named or _tag(one) in _SYMBOLS for named, one in zip(names, both, strict=True)
+        ):
+            row.insert(place, ET.Element("mspace", width="0.1667em"))
 
 
 def _dress(element: ET.Element) -> None:

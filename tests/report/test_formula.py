@@ -39,6 +39,22 @@ def test_a_name_has_no_space_of_an_operator() -> None:
     assert '<mi mathvariant="normal">O</mi>' in mathml(r"\operatorname{O}(n)")
 
 
+@pytest.mark.parametrize(
+    ("latex", "spaces"),
+    [
+        (r"\sin a", 1),
+        (r"2 \sin^2 x_i", 2),
+        (r"\operatorname{softmax}\left(x\right)", 0),
+        (r"\sin \frac{a}{2}", 1),
+        (r"\frac{\sin}{a} + ab", 0),
+    ],
+)
+def test_a_name_stands_apart_from_a_symbol_and_not_from_its_brackets(
+    latex: str, spaces: int
+) -> None:
+    assert mathml(latex).count("<mspace") == spaces
+
+
 def test_limits_stand_under_a_sum() -> None:
     assert "<munder><mo>∑</mo>" in mathml(r"\sum_{j < n} a_{j}")
 
