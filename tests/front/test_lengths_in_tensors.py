@@ -89,15 +89,16 @@ def test_a_number_of_tokens_in_a_tensor_that_is_too_large_to_be_run_is_told() ->
 
 def caught(n: int) -> bool:
     try:
-        return [True][number() - n]
+        return [True][math.isqrt(90_000) + 1 - n]
     except IndexError:
         return False
 
 
-one_of_two, other_of_two = lambda n: n == number(), lambda n: n == -number()
+# Numbers that no function returns or holds, unlike that of number().
+one_of_two, other_of_two = lambda n: n == math.isqrt(90_000) + 1, lambda n: n < 0
 TOLD: dict[str, tuple[Callable[[int], bool], str]] = {
     "bits": (lambda n: n.bit_count() == 9, "`n.bit_count() == 9` is false"),
-    "a hash": (lambda n: hash((n, 3)) == hash((number(), 3)), "`hash((n, 3)) == hash("),
+    "a hash": (lambda n: hash((n, 3)) == hash((math.isqrt(90_000) + 1, 3)), "`hash((n, 3)) == "),
     "an error": (caught, "`except IndexError` catches something"),
     "two lambdas of one line": (one_of_two, "comparisons in `<lambda>`, whose source was not f"),
 }
