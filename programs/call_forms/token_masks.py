@@ -121,7 +121,7 @@ def _with_rows(code: Code, line: str, name: str, embed: int) -> str:
     without that axis.  It is run at a few tokens and above the numbers in it.
     """
     mask = parse(line).named(name)
-    narrow = "" if mask is None else str(mask).partition(": ")[2].rpartition(" ")[0]
+    narrow = "" if mask is None else " ".join(map(str, mask.axes or ()))
     if mask is None or narrow not in WITH_ROWS:
         return line
     wide = line.replace(str(mask), str(mask).replace(narrow, WITH_ROWS[narrow]))

@@ -39,6 +39,20 @@ def test_the_mask_of_code_that_cuts_a_band_from_it_has_an_axis_of_queries() -> N
     assert not [f.law for f in examine(code) if f.verdict == "broken"]
 
 
+class EitherMask(BandAttention):
+    """The same for a mask that is added, or that is True where a key is seen."""
+
+    def forward(self, hidden_states: Tensor, mask: Tensor) -> Tensor:
+        if mask.dtype == torch.bool:
+            mask = torch.zeros_like(mask, dtype=hidden_states.dtype).masked_fill(~mask, -1e30)
+        return super().forward(hidden_states, mask)
+
+
+def test_so_has_a_mask_of_either_kind() -> None:
+    code = adapted_as(EitherMask, kind="attention")
+    assert code.line == "hidden_states: B n E, mask: B r n keep or add -> B n E"
+
+
 def test_a_band_that_begins_beyond_a_few_tokens_is_seen() -> None:
     code = adapted_as(BandAttention, kind="attention", settings={"window": 19})
     assert "mask: B r n add" in code.line
