@@ -134,9 +134,8 @@ def _integers_in(values: Iterable[Any]) -> Iterator[int]:
             yield one
         elif type(one) in SIZED:
             yield len(one)
-            yield from (
-                (n for n in one[:FEW_ENTRIES] if type(n) is int) if type(one) is tuple else ()
-            )
+        if type(one) is tuple:
+            yield from (n for n in one[:FEW_ENTRIES] if type(n) is int)
 
 
 def functions_of(codes: Collection[CodeType], known: Iterable[FunctionType]) -> list[FunctionType]:

@@ -44,6 +44,21 @@ def tokens(k: Tensor) -> Tensor:
     return torch.tensor(k.shape[-2])
 
 
+def held(n: int) -> bool:
+    wanted = math.isqrt(90_000) + 1
+    return operator.eq(n, wanted)
+
+
+def held_in_a_tuple(n: int) -> bool:
+    wanted = (math.isqrt(90_000) + 1, 2)
+    return (n, 2).__eq__(wanted) is True
+
+
+def held_as_a_list(n: int) -> bool:
+    wanted = [0] * (math.isqrt(90_000) + 1)
+    return [0].__mul__(n).__eq__(wanted) is True
+
+
 OPENED: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "equal": lambda _, k: (tokens(k) == number()).long(),
     "not unequal": lambda _, k: (~torch.ne(tokens(k), number())).long(),
@@ -61,6 +76,9 @@ OPENED: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "a method": lambda _, k: k.shape[-2].__eq__(number()) is True,
     "quotient and remainder": lambda _, k: divmod(k.shape[-2], 43) == (number() // 43, 0),
     "lists": lambda _, k: [0] * k.shape[-2] == [0] * number(),
+    "a local": lambda _, k: held(k.shape[-2]),
+    "a tuple": lambda _, k: held_in_a_tuple(k.shape[-2]),
+    "the length of a list": lambda _, k: held_as_a_list(k.shape[-2]),
     "the bits of a number": lambda _, k: (k.shape[-2] ^ number()).bit_length() == 0,
 }
 
