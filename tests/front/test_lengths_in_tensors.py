@@ -46,7 +46,7 @@ def tokens(k: Tensor) -> Tensor:
 
 def held(n: int) -> bool:
     wanted = math.isqrt(90_000) + 1
-    return operator.eq(n, wanted)
+    return operator.eq(n, wanted) is True
 
 
 def held_in_a_tuple(n: int) -> bool:
