@@ -140,11 +140,15 @@ LOW = (torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True)
 class Scene:
-    """Code, a draw in the current format, and the unit roundoff of the tables the code keeps."""
+    """Code, a draw in the current format, and the unit roundoff of the tables the code keeps.
+
+    ``shrinks``: a counterexample is made as small as possible.
+    """
 
     subject: Any  # Attention or Layer: probes use the fields of their kind
     draw: Draw
     floor: float = 0.0
+    shrinks: bool = True
 
     @property
     def declared(self) -> DeclaredAttention:
@@ -204,20 +208,21 @@ def _seen(look: Callable[[Scene], Outcome], scene: Scene, *, only: bool) -> Outc
     """
     fault: NotFinite | None = None
     try:
-        one = look(scene)
-        if only or (one.witness is None and not one.doubtful):
-            return one
+        first = look(replace(scene, shrinks=only))  # it is run again
+        if only or (first.witness is None and not first.doubtful):
+            return first
     except NotFinite as error:
         if only:
             raise
         fault = error
+    again: Outcome | None = None
     with _MixedMasks() as met, suppress(NotFinite):
-        look(scene)
+        again = look(scene)
     if met.found:
         return None
     if fault is not None:
         raise fault
-    return one
+    return first if again is None or first.witness is None or again.witness is None else again
 
 
 def in_formats(look: Callable[[Scene], Outcome]) -> ProbeFunction:
