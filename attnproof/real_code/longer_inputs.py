@@ -40,6 +40,8 @@ CALL_VALUES = 10_000  # values that are computed in the time of a call of few to
 SIDES = 2  # calls of the code per law; each key that it examines takes one more
 # Laws of state are no formulas; calls of the code, in calls of the lengths at which they are run.
 OF_STATE = {"no-mutation": 4, "evaluation-repeats": 25, "stateless": 80}
+# Products of all pairs of tokens, each with its bound, that a law makes of a table.
+OF_PAIRS = {"products-of-offset": 12}
 APPENDED = 8  # tokens that laws may append, for which a table needs rows
 MASK_VALUES = 2  # distinct values of a mask: visible and hidden
 # All code is run beyond these: the end of bytes and of exact integers in bfloat16; some rows.
@@ -168,6 +170,7 @@ def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:
 def _cost(subject: Subject, law: str, at: Lengths) -> int:
     """Return roughly how many values a law computes."""
     whole = work(subject, at) * (OF_STATE.get(law, SIDES) + len(_keys(subject, law, at)))
+    whole += OF_PAIRS.get(law, 0) * at["n"] ** 2
     counts = isinstance(subject, Rotary) and subject.counts and subject.running is None
     if law == "composition" and counts:
         # Sums of positions do not follow one another: each token may take a call of its own.
