@@ -415,3 +415,47 @@ def test_its_steps_are_parts_of_its_own_as_well() -> None:
     assert code.step is not None
     (found,) = examine(code, laws=("step-by-step",))
     assert found.verdict == "holds"
+
+
+class Latents(Attends):
+    """Latents that read other tokens, and themselves too if ``own``."""
+
+    def __init__(self, dim: int = 16, heads: int = 2, *, own: bool = False) -> None:
+        super().__init__(dim, heads)
+        self.own = own
+
+    def forward(self, x: Tensor, latents: Tensor) -> Tensor:
+        read = torch.cat((x, latents), 1) if self.own else x
+        q, (_, k, v) = self.split(latents)[0], self.split(read)
+        return scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
+class OfLatents(Attends):
+    """Queries that read latents, which stand first."""
+
+    def forward(self, latents: Tensor, queries: Tensor) -> Tensor:
+        q, (_, k, v) = self.split(queries)[0], self.split(latents)
+        return scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
+class AddedLatents(Attends):
+    """Latents that are added to tokens, one to each."""
+
+    def forward(self, x: Tensor, latents: Tensor) -> Tensor:
+        q, k, v = self.split(x + latents)
+        return scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (Latents, "x: B n E tokens, latents: B r E tokens -> B r E"),
+        (lambda: Latents(own=True), "x: B n E tokens, latents: B r E tokens -> B r E"),
+        (OfLatents, "queries: B r E, latents: B n E tokens -> B r E"),
+        (AddedLatents, "x: B n E, latents: B n E tokens -> B n E"),
+    ],
+)
+def test_latents_are_as_many_as_they_like(code: Any, line: str) -> None:
+    made = code() if not isinstance(code, type) else code
+    found = adapted_as(made, kind="attention")
+    assert found.line.replace(" tokens", "") == line.replace(" tokens", "")
