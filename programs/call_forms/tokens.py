@@ -42,7 +42,7 @@ from .token_masks import masked, with_possible_masks
 QKV = ("query", "key", "value")
 STREAMS = ("", *QKV, "tokens")  # roles of what may be tokens
 CONTEXTS = re.compile(
-    r"context|memory|cond(itioning)?|source|latents|(x_|inputs?_)?kv|image_embeds|"
+    r"context|memory|cond(itioning)?|source|latents|(x_|inputs?_)?kv|kv_x|image_embeds|"
     r"(enc|encoder|cross|key_value|kv)_(out|outputs?|inputs?|states|hidden_states|embeds)"
 )  # names of tokens of another kind
 LATENTS = re.compile(r"(\w+_)?latents?(_tokens|_array)?")  # vectors that read other tokens
@@ -138,8 +138,8 @@ def _fits(
             parts = [part for part in _parts(code, known, embed) if not _is_given(part, text)]
             for part, mask in product(parts, masks):
                 line, why = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
-                if SHAPE_ERROR in why:
-                    break  # for every part beside the tokens
+                if SHAPE_ERROR in why and not part[0].endswith(" offsets"):
+                    break  # for every part beside the tokens, unless it may be the part itself
                 if line and (rows := _of_rows(code, line, text, embed)) != text:
                     line, _ = _tried(code, spare, f"{rows}{mask}", part, embed, {}, keeps=keeps)
                 alike = bool(line) and _rows_agree(code, line, embed)
