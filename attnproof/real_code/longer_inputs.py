@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from ..programs.execution.draw import Draw
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
 from ..programs.measure.examine import examine
 from ..programs.prove.branches import OpenComparison, Search
+from ..programs.prove.executed_code import counts_calls
 from ..programs.prove.met_numbers import MetNumbers
 from ..programs.prove.watch import FEW, HINTS, ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
@@ -248,6 +250,7 @@ def _lengths_of(subject: Subject) -> Places:
             named = _Named(heard, asked, _tables_alike(subject), sizes)
             beyond = [one for letter in letters if letter in "Bn" for one in named.along(letter)]
         found += beyond
+        counted = [*counts_calls(met.ran.codes, roots, partial(_takes, call, {"B": 2, "n": 5}))]
         ends = (subject.only_length - 1, subject.only_length)  # laws may append a token
         found += [Longer({"n": n}) for n in ends if n > 0 and _takes(call, {"B": 1, "n": n})]
     kept = {
@@ -258,7 +261,8 @@ def _lengths_of(subject: Subject) -> Places:
     longer = sorted(kept.values(), key=lambda one: work(subject, one.at))
     exactly = (n for n in met.numbers() if n in asked and n >= SHORT)
     longer += _cheap(subject, exactly, {one.at["n"] for one in longer if one.at.get("B", 1) == 1})
-    return Places(longer, [*search.length_conditions(), *met.conditions()], named.left)
+    told = [*search.length_conditions(), *met.conditions(), *counted]
+    return Places(longer, told, named.left)
 
 
 def _cheap(subject: Subject, numbers: Iterable[int], known: Collection[int]) -> Iterator[Longer]:
