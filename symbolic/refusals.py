@@ -215,6 +215,16 @@ def record_user_request(what: str) -> None:
         record_request(what)
 
 
+def refuse_truth_of_a_claim(_: object) -> bool:
+    """Refuse an author's ``and``, ``or`` or ``if`` of claims, which would drop one of them."""
+    if _is_user_code(sys._getframe(1).f_code.co_filename):  # noqa: SLF001 (as in record_user_request)
+        raise TypeError(
+            "a claim is neither true nor false before it is proved, so no `and`, `or`, `not` or "
+            "`if`: return a dict of all claims, {'first': equal(..), 'second': equal(..)}"
+        )
+    return True
+
+
 @contextmanager
 def arrays_only(who: str, *roots: Any) -> Iterator[None]:
     """Refuse code that asks an array for anything but arrays, or changes reachable state.
