@@ -275,7 +275,8 @@ POOL = (
     Fraction(5),
 )
 NATURALS = (0, 1, 2, 3, 4, 6)
-SMALLEST, FARTHEST = max(*POOL, *NATURALS), 10**9  # constants near which values are tried
+SMALLEST = max(*POOL, *map(Fraction, NATURALS))  # values near constants beyond this are tried
+FARTHEST = 10**9  # and below this
 BESIDE = (0, 1, -1)
 
 

@@ -149,6 +149,8 @@ def test_programs_that_count_their_calls_are_the_same_as_long_as_that_has_no_eff
 class Counting(nn.Module):
     """Attention that a count of its calls would change, which is kept in a buffer."""
 
+    calls: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("calls", torch.zeros(()))
