@@ -207,9 +207,9 @@ def _set_buffers(module: nn.Module, wanted: dict[str, Tensor | None]) -> None:
     for name, numbers in wanted.items():
         now = held.get(name)
         if numbers is not None and now is not None and now.shape == numbers.shape:
-            held[name] = numbers.to(now.dtype)
+            held[name] = numbers.to(now.dtype, copy=True)  # calls may write to it
         elif name in held:
-            held[name] = numbers
+            held[name] = numbers if numbers is None else numbers.clone()
 
 
 def _overwritten(one: Tensor, numbers: Tensor) -> None:
