@@ -138,6 +138,9 @@ class Encoding(metaclass=_Kind):
     reach: ClassVar[int] = 0  # number of positions with the defaults; 0: unlimited
     given: ClassVar[Mapping[str, Given]] = {}
     defaults: ClassVar[Mapping[str, Any]] = {}
+    fixed: ClassVar[frozenset[str]] = (
+        frozenset()
+    )  # parameters with numbers, where a card gives some
     obeys: ClassVar[tuple[str, ...]] = ()  # laws its author claims, for attnproof.testing
 
     def __init_subclass__(cls) -> None:

@@ -293,16 +293,16 @@ def _require_same_made(kind: type[Encoding], values: Mapping[str, Any]) -> None:
 
     Laws are about one made without them; plots, measurements and users give them.
     """
-    every = []
-    for made in (kind(), kind(**{name: values[name] for name in kind.declared()})):
+    every, given = [], {name: values[name] for name in kind.declared() if name not in kind.fixed}
+    for made in (kind(), kind(**given)):
         with fresh_numbering():
             every.append(dict(_results(made, *(values[name] for name in "QKVup"))))
-    without, given = every
+    without, others = every
     for name, one in without.items():
-        if as_array(one).term is not as_array(given[name]).term:
+        if as_array(one).term is not as_array(others[name]).term:
             raise TypeError(
                 f"{kind.__name__}.{name} depends on how the encoding was made: without parameters "
-                f"it is {as_array(one).term!r}, and with them {as_array(given[name]).term!r}; use "
+                f"it is {as_array(one).term!r}, and with them {as_array(others[name]).term!r}; use "
                 "the parameters themselves, as in self.slope"
             )
 
