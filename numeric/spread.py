@@ -41,7 +41,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from .rounded import Rounded
+    from .bounded_array import BoundedArray
 
 MOST_EQUAL = 8  # equal numbers of an array whose roundings still count as independent
 COUNTED_IN_FULL = 1 << 13  # entries up to which equal numbers are counted in the whole array
@@ -156,7 +156,7 @@ def radius_of(parts: Sequence[Part]) -> Tensor | None:
 
 
 def linear(
-    shape: torch.Size, terms: Sequence[tuple[Rounded, Tensor | None]]
+    shape: torch.Size, terms: Sequence[tuple[BoundedArray, Tensor | None]]
 ) -> tuple[list[Part], Tensor | None]:
     """The errors of Σ c·x entry by entry; errors repeated by broadcasting are shared."""
     kept: list[Part] = []
@@ -189,7 +189,7 @@ def _joined(kept: list[Part], new: Part, shared: Tensor | None) -> Tensor | None
     return shared
 
 
-def sources(x: Rounded) -> frozenset[int]:
+def sources(x: BoundedArray) -> frozenset[int]:
     """The arrays of roundings that occur in the parts of an array."""
     return frozenset[int]().union(*(part.sources for part in x.parts))
 

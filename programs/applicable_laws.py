@@ -263,6 +263,8 @@ def _first_above(subject: Rotary) -> str:
 
 
 def _step(subject: Subject) -> str:
+    if isinstance(subject, Rotary):
+        return "" if subject.last is not None else "it takes as many queries as keys"
     ahead = declared_of(subject).causal is False
     return f"{NOT_CAUSAL}: the past would have to see the future" if ahead else ""
 

@@ -94,7 +94,9 @@ class Rotary(Subject):
     for code whose results depend on T, which ``rotate`` keeps fixed.  ``beside``: x, what is
     rotated in the same call, positions, and 0 or 1 -> x rotated as a query or as a key, if one call
     rotates both.  ``pair``: x, y, positions -> x rotated as a query and y as a key, if one call
-    rotates just these two.  ``grouped``: keys rotated beside queries may have fewer heads.
+    rotates just these two.  ``last``: queries of the last tokens and the keys of all, the first at
+    position 0 -> both rotated, if one call takes fewer queries than keys.  ``grouped``: keys
+    rotated beside queries may have fewer heads.
     ``any_width``: all channels rotate, however many there are; ``width`` is the number used.
     ``single``: the letters among B and H whose axes the code lacks: it is called separately for
     each row, or head.  ``shared``: all rows have the same positions, which may be given once, as
@@ -124,6 +126,7 @@ class Rotary(Subject):
     by_length: Callable[[Tensor], Tensor] | None = None
     beside: Callable[[Tensor, Tensor, Tensor, int], Tensor] | None = None
     pair: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]] | None = None
+    last: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] | None = None
     grouped: bool = False
     any_width: bool = False
     single: str = ""

@@ -296,7 +296,7 @@ class _Linker:
         self.relinked[id(thing)] = new  # before its methods: super() in them means this class
         for name, value in own.items():
             if self.links.symbolic(value):
-                setattr(new, name, self(value))
+                type.__setattr__(new, name, self(value))  # a metaclass may watch for changes
         return new
 
     @linked.register

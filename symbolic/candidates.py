@@ -15,17 +15,18 @@ Random numbers of mean 0 and covariance 1 are an array z of N outcomes by n numb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import permutations, product
+from math import prod
 from random import Random
 from typing import Any
 
 import numpy as np
 
 from .concrete import length_value
-from .givens import NUMBERS, Given
+from .givens import NUMBERS, SIGNED, Given
 
 # Random numbers of mean 0 and covariance 1 on a few equally likely outcomes, exactly
 
@@ -274,6 +275,9 @@ POOL = (
     Fraction(5),
 )
 NATURALS = (0, 1, 2, 3, 4, 6)
+SMALLEST = max(*POOL, *map(Fraction, NATURALS))  # values near constants beyond this are tried
+FARTHEST = 10**9  # and below this
+BESIDE = (0, 1, -1)
 
 
 def pool_of(kind: str) -> list[Fraction]:
@@ -303,14 +307,43 @@ def array_of(shape: tuple[int, ...], entries: list[Any], kind: Any = object) -> 
 
 
 def draw(
-    givens: Mapping[str, Given], sizes: Mapping[str, int], random: Random, spread: int
+    givens: Mapping[str, Given],
+    sizes: Mapping[str, int],
+    random: Random,
+    spread: int,
+    near: Sequence[Fraction] = (),
 ) -> Candidate | None:
     """Return a candidate at these sizes with entries from the first ``spread`` numbers of the pool.
 
+    About half of the single numbers and of the positions are from ``near``, if there are any.
     None if some given has no value at these sizes (three different indices below two).
     """
-    values = {name: _drawn(name, given, sizes, random, spread) for name, given in givens.items()}
+    values = {}
+    for name, given in givens.items():
+        value = _near(given, sizes, random, near) if near else None
+        values[name] = _drawn(name, given, sizes, random, spread) if value is None else value
     return None if None in [v for v in values.values() if v is None] else Candidate(sizes, values)
+
+
+def places_near(constants: Iterable[Fraction]) -> list[Fraction]:
+    """Return the numbers beside constants at which a claim may change, and multiples of them."""
+    parts = {k for c in constants for k in (abs(c), Fraction(c.denominator))}
+    own = sorted(c for c in parts if SMALLEST < c < FARTHEST)
+    return [sign * k * c + step for c in own for sign in (1, -1) for k in (1, 2) for step in BESIDE]
+
+
+def _near(given: Given, sizes: Mapping[str, int], random: Random, near: Sequence[Fraction]) -> Any:
+    """Return some of these numbers as a value of the given, or None."""
+    if given.kind not in (*NUMBERS, "natural") or random.random() < 0.5:
+        return None
+    if given.kind in ("natural", *SIGNED):
+        near = [x for x in near if x > 0 and (given.kind != "natural" or x.denominator == 1)]
+    if given.kind == "natural":
+        return int(random.choice(near)) if near else None
+    if given.shape and given.kind != "position":
+        return None
+    shape, _ = given.shape_and_range(sizes)
+    return array_of(shape, [random.choice(near) for _ in range(prod(shape))])
 
 
 def _drawn(name: str, given: Given, sizes: Mapping[str, int], random: Random, spread: int) -> Any:

@@ -31,7 +31,7 @@ from typing import Any
 from .array import Array, AxisMismatch, as_array, broadcast_shapes, broadcast_to
 from .concrete import by_reading
 from .givens import Given
-from .refusals import demand
+from .refusals import demand, refuse_truth_of_a_claim
 from .scalars import integer, is_truth
 from .terms import Opened, Term, bind, free, instantiate, make, opened, postorder, substitute
 
@@ -69,6 +69,8 @@ class Claim:
     on: Term | None = None
     using: tuple[Instance, ...] = ()
     inner: str = "="
+
+    __bool__ = refuse_truth_of_a_claim
 
     @property
     def compared(self) -> str:
@@ -331,6 +333,8 @@ class Law:
     """A claim for all values of some variables: a hypothesis, or a conclusion to use later."""
 
     claim: Claim
+
+    __bool__ = refuse_truth_of_a_claim
 
     def at(self, /, **values: Any) -> Instance:
         """Return the law at these values of its variables; a variable not named stands for itself.

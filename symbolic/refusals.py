@@ -29,7 +29,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from dis import get_instructions
 from functools import cache
 from inspect import signature
@@ -46,14 +45,35 @@ from .terms import Term, make
 # The dtypes of symbolic arrays: real numbers, whole numbers, truth values
 
 
-@dataclass(frozen=True)
 class DType:
-    """A dtype with its name in the array API: ``float64``, ``int64`` or ``bool``."""
+    """A dtype with its name in the array API: ``float64``, ``int64`` or ``bool``.
 
-    name: str
+    Code that asks which dtype an array has may do something else on integers, on which a law that
+    is about real numbers says nothing; it may pass a dtype on.
+    """
+
+    __slots__ = ("form",)
+
+    def __init__(self, form: str) -> None:
+        self.form = form
+
+    @property
+    def name(self) -> str:
+        """Its name in the array API."""
+        record_user_request("the name of a dtype")
+        return self.form
+
+    def __eq__(self, other: object) -> bool:
+        record_user_request("whether two dtypes are equal")
+        return self is other or (isinstance(other, DType) and self.form == other.form)
+
+    def __hash__(self) -> int:
+        record_user_request("the hash of a dtype, which dicts and sets use")
+        return hash(self.form)
 
     def __repr__(self) -> str:
-        return self.name
+        record_user_request("the text of a dtype (str, repr, format, print)")
+        return self.form
 
 
 KINDS = {
@@ -86,7 +106,7 @@ def kind_of(dtype: Any) -> str:
 
     Raises ``TypeError`` for any other dtype, since terms neither round nor overflow.
     """
-    shown = dtype.name if isinstance(dtype, DType) else getattr(dtype, "__name__", str(dtype))
+    shown = dtype.form if isinstance(dtype, DType) else getattr(dtype, "__name__", str(dtype))
     kind = KINDS.get(str(shown).removeprefix("torch."))
     if kind is None:
         raise TypeError(
@@ -195,6 +215,16 @@ def record_user_request(what: str) -> None:
         record_request(what)
 
 
+def refuse_truth_of_a_claim(_: object) -> bool:
+    """Refuse an author's ``and``, ``or`` or ``if`` of claims, which would drop one of them."""
+    if _is_user_code(sys._getframe(1).f_code.co_filename):  # noqa: SLF001 (as in record_user_request)
+        raise TypeError(
+            "a claim is neither true nor false before it is proved, so no `and`, `or`, `not` or "
+            "`if`: return a dict of all claims, {'first': equal(..), 'second': equal(..)}"
+        )
+    return True
+
+
 @contextmanager
 def arrays_only(who: str, *roots: Any) -> Iterator[None]:
     """Refuse code that asks an array for anything but arrays, or changes reachable state.
@@ -237,7 +267,7 @@ def state_fingerprint(thing: Any, parts: tuple[Any, ...]) -> tuple[object, ...]:
     with catch_warnings(), suppress(Exception):
         simplefilter("ignore")
         return (pickle.dumps(thing),)
-    return ()
+    return (object(),) if isinstance(thing, Iterator) else ()  # a generator: it may have moved on
 
 
 def calls_type(thing: FunctionType) -> bool:

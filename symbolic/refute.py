@@ -32,17 +32,20 @@ import numpy as np
 
 from .admissible import Assumptions, certain, settle, with_bound_variables
 from .budget import SHRINKING, Budget, OutOfTime, current_budget, within
-from .candidates import POOL, Candidate, array_of, draw, outcomes, simpler
+from .candidates import POOL, Candidate, array_of, draw, outcomes, places_near, simpler
 from .certified_numbers import Balls
 from .claim import Claim, Law, equal, name_of
 from .concrete import length_value
 from .decision import Witness
 from .failures import PRECISIONS, Failure, failure_of
 from .givens import NUMBERS, Given
+from .scalars import number_of
 from .terms import Term, free, postorder
 from .witness_text import witness_of
 
 FARTHEST = 256  # the largest size that is tried if smaller ones are excluded
+NEAR_CONSTANTS = 4  # turns before values near the constants of the claim are tried
+GUESSES_NEAR = 100
 LONGEST = 10.0  # seconds for making a witness small, which takes a hundredth of that
 
 
@@ -135,6 +138,8 @@ class _Search:
         found = frozenset[Term]().union(*(free(t) for t in parts))
         parts += [t for law in laws for t in law.claim.sides]
         within = {t for part in parts for t in postorder(part)}
+        numbers = (number_of(t) for t in within if t.op == "num")
+        self.near = places_near(Fraction(n) for n in numbers if n is not None)
         self.used = {name_of(t) for t in found if t.op in ("var", "index")}
         self.used |= {t.data[0] for t in within if t.op == "call"}
         self.least = _least_sizes(sorted({t.data[0] for t in found if t.op == "size"}), laws)
@@ -149,10 +154,23 @@ class _Search:
     def first(self) -> Failure | None:
         """Return the first failure, with more and more guesses at each choice of sizes."""
         for turn, tries in enumerate((3, 6, 12, 24, 48, 96, 192, 384)):
+            if turn == NEAR_CONSTANTS and (found := self.near_constants()):
+                return found
             for sizes in _size_vectors(self.least):
                 found = self.at({**sizes, **self.outcomes(sizes, turn)}, tries)
                 if found or self.over:
                     return found
+        return None
+
+    def near_constants(self) -> Failure | None:
+        """Return the first failure among guesses near the constants of the claim, if it has any."""
+        sizes = next(iter(_size_vectors(self.least)))
+        sizes, random = {**sizes, **self.outcomes(sizes, 0)}, Random(1)
+        for _ in range(GUESSES_NEAR if self.near else 0):
+            guess = draw(self.givens, sizes, random, 4, self.near)
+            found = self.check(guess) if guess is not None else None
+            if found or guess is None or self.over:
+                return found
         return None
 
     def glance(self, guesses: int) -> Failure | None:

@@ -207,5 +207,6 @@ def _with(made: Encoding) -> type[Encoding]:
         "__module__": kind.__module__,
         "__doc__": kind.__doc__,
         "title": f"{kind.title or kind.__name__} with {told}",
+        "fixed": frozenset(values),
     }
     return type(kind.__name__, (kind,), body)

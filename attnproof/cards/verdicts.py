@@ -407,6 +407,8 @@ def _judged(
     said += f"; measuring failed: {failed}" if failed else ""
     if cell.verdict == "undecided" and held and not said:
         dtypes = ", ".join(dict.fromkeys(part.dtype for part in held))
-        why = f"held within the rounding bound in {dtypes}; not proved: {cell.why}"
+        most = max((n for part in held for n in part.sizes.values()), default=1)
+        where = f"at random inputs of sizes up to {most}"
+        why = f"held within the rounding bound in {dtypes}, {where}; not proved: {cell.why}"
         return {"verdict": "measured", "why": why, "evidence": evidence}
     return {"why": cell.why + said, "evidence": evidence}

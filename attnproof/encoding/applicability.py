@@ -13,7 +13,7 @@ itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache, partial, wraps
+from functools import partial, wraps
 from inspect import signature
 from itertools import combinations
 from typing import Any
@@ -25,7 +25,7 @@ from ..symbolic.prove import decide
 from ..symbolic.refute import find_example
 from ..symbolic.statement import Statement
 from ..theorems.laws.law import by_offset
-from .base import Encoding
+from .base import Encoding, remembered
 from .law import Answer, EncodingLaw, letters, stated
 from .names import c, r
 
@@ -41,10 +41,10 @@ def of_pairs(kind: type[Encoding]) -> str:
     """Return why a law about the score of one query with one key does not apply; "" if it does."""
     if kind.together:
         return TOGETHER
-    return "" if alone(kind) else OPEN  # type: ignore[arg-type]  # classes hash by identity
+    return "" if alone(kind) else OPEN
 
 
-@cache
+@remembered
 def alone(kind: type[Encoding]) -> bool:
     """Whether the score of a pair is proved to be the same among any other tokens."""
     return _proved(stated(_among_others, kind(), ANYWHERE))
@@ -66,10 +66,10 @@ def _among_others(e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, column:
 
 def of_tokens(kind: type[Encoding]) -> str:
     """Return why a law about what becomes of one token does not apply; "" if it does."""
-    return "" if _by_itself(kind) else OPEN_ROWS  # type: ignore[arg-type]
+    return "" if _by_itself(kind) else OPEN_ROWS
 
 
-@cache
+@remembered
 def _by_itself(kind: type[Encoding]) -> bool:
     """Whether a token is proved to become the same among any others as it does alone."""
     if not kind.acts("add", "rotate", "query", "key"):
@@ -120,12 +120,12 @@ ANYWHERE = {"row": any_row, "column": any_column}
 def of_pairs_by_offset(kind: type[Encoding]) -> str:
     """Like ``of_pairs``, for the law of offsets; adds what is proved of all tokens together."""
     why = of_pairs(kind)
-    if why and moves_together(kind):  # type: ignore[arg-type]  # classes hash by identity
+    if why and moves_together(kind):
         return why + MOVED
     return why
 
 
-@cache
+@remembered
 def moves_together(kind: type[Encoding]) -> bool:
     """Whether all scores are proved to stay the same if all positions move by the same shift."""
     return _proved(stated(_all_moved, kind(), {}))
@@ -185,10 +185,10 @@ def obeyed(encoding: Encoding, under: tuple[str, ...], law: EncodingLaw | None =
         return _has_instance(stated(_nothing_of(law), encoding, law.given, under))
     if encoding.parameters:
         return _obeyed(encoding, under)
-    return _of_kind(type(encoding), under)  # type: ignore[arg-type]  # classes hash by identity
+    return _of_kind(type(encoding), under)
 
 
-@lru_cache(maxsize=1024)
+@remembered
 def _of_kind(kind: type[Encoding], under: tuple[str, ...]) -> bool:
     return _obeyed(kind(), under)
 

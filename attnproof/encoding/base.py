@@ -20,10 +20,10 @@ method                       acts on
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -37,15 +37,41 @@ from ..symbolic.terms import free
 from ..theorems.definitions.attention import softmax
 from .declarations import misdeclared, unwritten
 
+Found = TypeVar("Found", bound=Callable[..., Any])
 (WIDTH,) = sizes("d", "features")
 HOOKS = ("add", "rotate", "query", "key", "relate", "bias", "sees", "value", "scores")
+REMEMBERED: list[Any] = []  # caches of what was found about classes
 FINAL = frozenset([
     "acts", "attention", "code", "declared", "defines", "encode", "encode_query", "hypotheses",
     "id", "mark", "marks", "of_length", "plain", "score", "strengths", "weights", "with_defaults",
 ])  # fmt: skip
 
 
-@cache
+def remembered(find: Found) -> Found:
+    """Find something about a class once, until an attribute of it changes (``_Kind``)."""
+    once = cache(find)
+    REMEMBERED.append(once)
+    return cast("Found", once)
+
+
+class _Kind(type):
+    """The class of encodings: what was found about them is forgotten when one of them changes."""
+
+    def __setattr__(cls, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        _forget()
+
+    def __delattr__(cls, name: str) -> None:
+        super().__delattr__(name)
+        _forget()
+
+
+def _forget() -> None:
+    for once in REMEMBERED:
+        once.cache_clear()
+
+
+@remembered
 def _used(kind: type[Encoding]) -> frozenset[str]:
     """Return the hooks that an encoding writes, except those that its own ``scores`` do not call.
 
@@ -81,7 +107,7 @@ def id_of(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
 
 
-class Encoding:
+class Encoding(metaclass=_Kind):
     """A position encoding; subclass it and write the methods where it acts.
 
     ``given`` declares the parameters, which become attributes of an instance.  An instance made
@@ -112,6 +138,9 @@ class Encoding:
     reach: ClassVar[int] = 0  # number of positions with the defaults; 0: unlimited
     given: ClassVar[Mapping[str, Given]] = {}
     defaults: ClassVar[Mapping[str, Any]] = {}
+    fixed: ClassVar[frozenset[str]] = (
+        frozenset()
+    )  # parameters with numbers, where a card gives some
     obeys: ClassVar[tuple[str, ...]] = ()  # laws its author claims, for attnproof.testing
 
     def __init_subclass__(cls) -> None:
@@ -191,7 +220,7 @@ class Encoding:
 
         A hook that its own ``scores`` do not call has no effect on them.
         """
-        used = _used(cls)  # type: ignore[arg-type]  # classes hash by identity
+        used = _used(cls)
         return bool(used.intersection(hooks) if hooks else used)
 
     @classmethod

@@ -59,7 +59,7 @@ def made(
     that other tokens do not matter.  Otherwise everything is taken as a whole, as are custom
     scores: the bound then holds for any number of tokens.
     """
-    if not alone(type(e)):  # type: ignore[arg-type]
+    if not alone(type(e)):
         yield OF_CONTENTS[1], e.scores(Q, K, u, p), None
         if e.acts("add"):
             yield OF_CONTENTS[3], e.add(p), None
@@ -120,11 +120,12 @@ def proved_bound(e: Encoding, under: Sequence[str] = ()) -> tuple[list[str], Cou
     told: list[str] = []
     used: Counter[str] = Counter()
     every, formed = _symbolic(e), by_form(e)
-    for k, (says, _, _) in enumerate(every):
+    for k, (says, numbers, token) in enumerate(every):
         if k in formed and says in OF_CONTENTS:
             told.append(f"{says}: {FORMED}")
             continue
-        ways = (False, True) if e.defines("bound") else (False,)
+        several = token is None and as_array(numbers).ndim > 0
+        ways = (False, True) if e.defines("bound") and several else (False,)
         for C, together in product(map(as_array, bounds), ways):
 
             def body(
@@ -235,7 +236,7 @@ def grown(e: Encoding) -> tuple[str, Counter[str]] | None:
     For c equal tokens it is f(1) + (c − 1) (f(2) − f(1)) for every c, which the kernel proves; and
     f(2) is not f(1), which ball arithmetic shows.  So it exceeds every C.
     """
-    if alone(type(e)):  # type: ignore[arg-type]
+    if alone(type(e)):
         return None
     tokens, told = as_array(c), [says for says, _, token in _symbolic(e) if token is None]
     for k, entry, content, spread in product(range(len(told)), (0, -1), ONE_TOKEN, (False, True)):

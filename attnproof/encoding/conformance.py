@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from ..symbolic.array import Array, AxisMismatch, as_array, broadcast_shapes
 from ..symbolic.bodies import Code
-from ..symbolic.claim import Law, equal
+from ..symbolic.claim import Law, equal, fresh_numbering
 from ..symbolic.gate import Misread
 from ..symbolic.givens import natural, positions, real
 from ..symbolic.namespace import arange
@@ -25,7 +25,7 @@ from ..symbolic.plain import plain
 from ..symbolic.refusals import arrays_only
 from ..symbolic.statement import Statement
 from ..symbolic.terms import Term, free
-from .base import FINAL, Encoding
+from .base import FINAL, Encoding, remembered
 from .names import c, e, named, r
 
 Shape = tuple[Term, ...]
@@ -146,10 +146,10 @@ def require_no_state(encoding: Encoding) -> None:
     if encoding.parameters:
         _require(encoding)
     else:
-        _of_kind(type(encoding))  # type: ignore[arg-type]  # classes hash by identity
+        _of_kind(type(encoding))
 
 
-@lru_cache(maxsize=1024)
+@remembered
 def _of_kind(kind: type[Encoding]) -> None:
     _require(kind())
 
@@ -232,7 +232,7 @@ def require_read(kind: type[Encoding]) -> None:
     """
     if kind in _READ:
         return
-    found = hooks_of(kind).misreading  # type: ignore[arg-type]  # classes hash by identity
+    found = hooks_of(kind).misreading
     if found is not None:
         side, text = "left side", found.text  # both sides are what the method gives
         told = text.removeprefix(side) if text.startswith(side) else f": {text}"
@@ -244,7 +244,7 @@ def read_elsewhere(kind: type[Encoding]) -> None:
     _READ.add(kind)
 
 
-@lru_cache(maxsize=1024)
+@remembered
 def hooks_of(kind: type[Encoding]) -> Statement:
     """Return what each method of an encoding gives, as a statement for the gate: value = value.
 
@@ -269,8 +269,10 @@ def hooks_of(kind: type[Encoding]) -> Statement:
                 said[f"{name}, hypothesis {k + 1}"] = equal(*one) if isinstance(one, tuple) else one
         return said
 
+    symbols = {name: own.named(name) for name, own in givens.items()}
     with arrays_only(kind.__name__, kind):
-        said = body(**{name: own.named(name) for name, own in givens.items()})
+        said = body(**symbols)
+        _require_same_made(kind, symbols)
     code = Code(body, arguments=tuple(givens))
     claims = {name: one.claim if isinstance(one, Law) else one for name, one in said.items()}
     for name, claim in claims.items():
@@ -284,6 +286,25 @@ def hooks_of(kind: type[Encoding]) -> Statement:
                 "may only use the parameters and the names that it takes"
             )
     return Statement(givens, claims, code=code)
+
+
+def _require_same_made(kind: type[Encoding], values: Mapping[str, Any]) -> None:
+    """Refuse an encoding that is another one where it is made with values of its parameters.
+
+    Laws are about one made without them; plots, measurements and users give them.
+    """
+    every, given = [], {name: values[name] for name in kind.declared() if name not in kind.fixed}
+    for made in (kind(), kind(**given)):
+        with fresh_numbering():
+            every.append(dict(_results(made, *(values[name] for name in "QKVup"))))
+    without, others = every
+    for name, one in without.items():
+        if as_array(one).term is not as_array(others[name]).term:
+            raise TypeError(
+                f"{kind.__name__}.{name} depends on how the encoding was made: without parameters "
+                f"it is {as_array(one).term!r}, and with them {as_array(others[name]).term!r}; use "
+                "the parameters themselves, as in self.slope"
+            )
 
 
 def _letters(kind: type[Encoding], hypothesis: str) -> tuple[str, ...]:

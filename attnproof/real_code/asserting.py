@@ -134,12 +134,15 @@ def assert_code(
 ) -> CodeRecord:
     """Return the record if no law is broken and no declaration unchecked.
 
-    Undecided laws pass, unless ``strict``.
+    Undecided laws pass, unless ``strict``.  What is declared is compared only if the laws that
+    compare it are asked: if ``laws`` leaves one of them out, this fails too.
 
     Raises :class:`CodeBreaksLaw` (an ``AssertionError``) with the law, the witness, seed, dtype,
     the bound, and a line that reproduces it; also if no law was asked, if a law that was named was
     not, or if the code cannot be run.
     """
+    from .words import left_uncompared
+
     __tracebackhide__ = True  # pytest shows the line of the test
     named = known_laws(laws, kind)
     record = check_code(kind, code, named, strict=strict, **more)
@@ -159,6 +162,8 @@ def assert_code(
         if named_only or open_:
             told = f"{record.name}: {law.law} is {law.verdict}: {law.why}"
             raise CodeBreaksLaw(f"{told}\nagain: {law.again}", record)
+    if told := left_uncompared(record):
+        raise CodeBreaksLaw(f"{record.name}: {told}; name it in laws, or name none", record)
     return record
 
 
@@ -192,9 +197,10 @@ def check_equivariant(code: Any, laws: Iterable[str] = ("permutation",), **more:
 def assert_equivariant(
     code: Any, laws: Iterable[str] = ("permutation",), **more: Any
 ) -> CodeRecord:
-    """Fail unless permuting the tokens permutes the outputs."""
+    """Fail unless permuting the tokens permutes the outputs; further laws may be named."""
     __tracebackhide__ = True
-    return assert_code("layer", code, laws, **more)
+    named = (laws,) if isinstance(laws, str) else laws
+    return assert_code("layer", code, dict.fromkeys(("permutation", *named)), **more)
 
 
 def _broken(record: CodeRecord, law: LawOfCodeRecord) -> str:

@@ -15,7 +15,7 @@ from pydantic import AwareDatetime, Field
 from .. import __version__
 from ..documents.document import COLOURS, EMPTY, SIGNS, Line, plain_text, short
 from ..documents.evidence import Record, Traceback
-from ..documents.verdict_line import Condition, verdict_line
+from ..documents.verdict_line import Condition, clauses, verdict_line
 from ..symbolic.faults import Fault
 from .records import Real, SeenRecord
 from .words import witness_lines
@@ -168,7 +168,8 @@ def line_of(found: Verdict) -> str:
     """Return the line of a verdict, with every condition."""
     if found.verdict == "proved":
         return verdict_line("proved", found.assuming, how=found.why)
-    return f"{found.verdict}: {found.why}"
+    how, but, why_not = found.why.partition("; not proved: ")
+    return f"{found.verdict}: {', '.join((how, *clauses(found.assuming)))}{but}{why_not}"
 
 
 def equal_record(found: Verdict, targets: tuple[str, str], again: str, seed: int) -> EqualRecord:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from ..programs.execution.draw import Draw
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
 from ..programs.measure.examine import examine
 from ..programs.prove.branches import OpenComparison, Search
+from ..programs.prove.executed_code import counts_calls
 from ..programs.prove.met_numbers import MetNumbers
 from ..programs.prove.watch import FEW, HINTS, ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
@@ -40,6 +42,8 @@ CALL_VALUES = 10_000  # values that are computed in the time of a call of few to
 SIDES = 2  # calls of the code per law; each key that it examines takes one more
 # Laws of state are no formulas; calls of the code, in calls of the lengths at which they are run.
 OF_STATE = {"no-mutation": 4, "evaluation-repeats": 25, "stateless": 80}
+# Products of all pairs of tokens, each with its bound, that a law makes of a table.
+OF_PAIRS = {"products-of-offset": 12}
 APPENDED = 8  # tokens that laws may append, for which a table needs rows
 MASK_VALUES = 2  # distinct values of a mask: visible and hidden
 # All code is run beyond these: the end of bytes and of exact integers in bfloat16; some rows.
@@ -168,6 +172,7 @@ def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:
 def _cost(subject: Subject, law: str, at: Lengths) -> int:
     """Return roughly how many values a law computes."""
     whole = work(subject, at) * (OF_STATE.get(law, SIDES) + len(_keys(subject, law, at)))
+    whole += OF_PAIRS.get(law, 0) * at["n"] ** 2
     counts = isinstance(subject, Rotary) and subject.counts and subject.running is None
     if law == "composition" and counts:
         # Sums of positions do not follow one another: each token may take a call of its own.
@@ -245,6 +250,7 @@ def _lengths_of(subject: Subject) -> Places:
             named = _Named(heard, asked, _tables_alike(subject), sizes)
             beyond = [one for letter in letters if letter in "Bn" for one in named.along(letter)]
         found += beyond
+        counted = [*counts_calls(met.ran.codes, roots, partial(_takes, call, {"B": 2, "n": 5}))]
         ends = (subject.only_length - 1, subject.only_length)  # laws may append a token
         found += [Longer({"n": n}) for n in ends if n > 0 and _takes(call, {"B": 1, "n": n})]
     kept = {
@@ -255,7 +261,8 @@ def _lengths_of(subject: Subject) -> Places:
     longer = sorted(kept.values(), key=lambda one: work(subject, one.at))
     exactly = (n for n in met.numbers() if n in asked and n >= SHORT)
     longer += _cheap(subject, exactly, {one.at["n"] for one in longer if one.at.get("B", 1) == 1})
-    return Places(longer, [*search.length_conditions(), *met.conditions()], named.left)
+    told = [*search.length_conditions(), *met.conditions(), *counted]
+    return Places(longer, told, named.left)
 
 
 def _cheap(subject: Subject, numbers: Iterable[int], known: Collection[int]) -> Iterator[Longer]:

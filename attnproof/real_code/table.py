@@ -19,6 +19,7 @@ from .words import (
     counted,
     declaring,
     how,
+    left_uncompared,
     outcome_text,
     part_text,
     printed_text,
@@ -197,6 +198,8 @@ def _alike(
 def _below(record: CodeRecord, *, verbose: bool) -> Iterator[Line]:
     """Yield the laws not reached or not asked, what the code is, and notes."""
     yield from (_line(line, "dim") for line in unchecked_lines(record, verbose=verbose))
+    if told := left_uncompared(record):
+        yield _line(f"? {told}", "yellow")
     if record.identity is not None:
         yield EMPTY
         yield _line(f"it is: {record.identity.sentence}", "bold")

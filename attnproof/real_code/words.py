@@ -12,6 +12,7 @@ from ..documents import document
 from ..documents.verdict_line import Condition, clauses, verdict_line
 from ..errors import FAULT, internal_errors
 from ..programs import as_read
+from ..programs.declarations import compared_by
 from ..programs.finding import DIFFERS_FROM_GRAPH
 from .records import (
     CardRecord,
@@ -182,6 +183,18 @@ def unchecked_lines(record: CodeRecord, *, verbose: bool = True) -> Iterator[str
         yield f"– {', '.join(laws)}: {why}"
     if record.unfinished:
         yield f"? not reached: {', '.join(record.unfinished)}"
+
+
+def left_uncompared(record: CodeRecord) -> str:
+    """Say what is declared and compared by none of the laws that were named."""
+    left: dict[str, list[str]] = {}
+    for declared, by in compared_by(record.declared, record.kind).items():
+        if record.named and by.law not in record.named:
+            left.setdefault(by.law, []).append(declared)
+    told = "; ".join(
+        f"{', '.join(each)}, for which {law} was not asked" for law, each in left.items()
+    )
+    return f"declared, and not checked: {told}" if told else ""
 
 
 WAITS = {"rotary": ("frequencies-as-declared",), "additive": ("frequencies-as-declared",)}

@@ -28,7 +28,7 @@ from ..calls.meaning import require_meaning
 from ..calls.roles import ROTATED, SIZES, describe_call_error, role
 from ..calls.table_makers import sources
 from ..calls.tables import code_named
-from ..calls.token_axes import TOKENS, token_axis, with_one_length
+from ..calls.token_axes import TOKENS, mapped, token_axis, with_one_length
 from ..calls.tokens import OnTokens, widths_of_tokens
 from ..code import Code, DoesNotFit, common_prefix
 from ..loading.names import INDEX, Parameter, order_in, parameters
@@ -42,9 +42,10 @@ from .token_masks import masked, with_possible_masks
 QKV = ("query", "key", "value")
 STREAMS = ("", *QKV, "tokens")  # roles of what may be tokens
 CONTEXTS = re.compile(
-    r"context|memory|cond(itioning)?|source|latents|(x_|inputs?_)?kv|image_embeds|"
+    r"context|memory|cond(itioning)?|source|latents|(x_|inputs?_)?kv|kv_x|image_embeds|"
     r"(enc|encoder|cross|key_value|kv)_(out|outputs?|inputs?|states|hidden_states|embeds)"
 )  # names of tokens of another kind
+LATENTS = re.compile(r"(\w+_)?latents?(_tokens|_array)?")  # vectors that read other tokens
 ORDERS = (
     "B n E",
     "n B E",
@@ -137,12 +138,12 @@ def _fits(
             parts = [part for part in _parts(code, known, embed) if not _is_given(part, text)]
             for part, mask in product(parts, masks):
                 line, why = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
-                if SHAPE_ERROR in why:
-                    break  # for every part beside the tokens
+                if SHAPE_ERROR in why and not part[0].endswith(" offsets"):
+                    break  # for every part beside the tokens, unless it may be the part itself
                 if line and (rows := _of_rows(code, line, text, embed)) != text:
                     line, _ = _tried(code, spare, f"{rows}{mask}", part, embed, {}, keeps=keeps)
                 alike = bool(line) and _rows_agree(code, line, embed)
-                if alike and (not keeps or _mixes(code, line, embed)):
+                if alike and (not keeps or _reads_as_named(line) or _mixes(code, line, embed)):
                     whole = True
                     yield stepped(code, masked(code, line, known, embed), known, embed), embed
                 # unequal rows are a fault of code with rows first, else a sign of wrong axes
@@ -173,6 +174,11 @@ def _texts(code: Code, known: tuple[Parameter, ...], failed: dict[str, str]) -> 
 def _reads_context(line: str) -> bool:
     """Whether tokens read a context, which explains that they do not read one another."""
     return bool(with_one_length(parse(line))[1])
+
+
+def _reads_as_named(line: str) -> bool:
+    """Whether latents read other tokens, or are read: then none need read its own kind."""
+    return _reads_context(line) and any(LATENTS.fullmatch(a.name) for a in parse(line).arrays)
 
 
 def _of_rows(code: Code, line: str, text: str, embed: int) -> str:
@@ -278,6 +284,7 @@ def _tokens_lines(
         if _tokens_first(code)
         else (*_of_fixed_length(code), *ORDERS, *rows_of_caches(code), *_of_placed_table(code))
     )
+    yield from _with_latents(code, known)
     for count in (3, 2, 1) if three else (1, 2) if two else (1,):
         taken = known[:count]
         # queries and keys passed separately are not images, and their other axes are heads
@@ -334,23 +341,42 @@ def _of_placed_table(code: Code) -> list[str]:
 
 
 def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:
-    """Yield lines of tokens and a context of another length, with the widths of linear maps.
+    """Yield lines of tokens and a context of another length.
 
     None if no parameter that follows the first is named like one.
     """
     context = next((one for one in known[1:4] if CONTEXTS.fullmatch(one.name)), None)
-    if context is None:
-        return
+    if context is not None:
+        yield from _reading(code, known, known[0], context)
+
+
+def _with_latents(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:
+    """Yield lines of latents that read other tokens, as in Perceiver, then of the reverse.
+
+    None if neither of the first two parameters is named like latents.
+    """
+    pair = [one for one in known[:2] if one.required and one.role in STREAMS]
+    latents = [one for one in pair if LATENTS.fullmatch(one.name)]
+    if len(pair) == 2 and len(latents) == 1:
+        one, other = sorted(pair, key=lambda one: (one.role != "query", one not in latents))
+        yield from _reading(code, known, one, other)
+        yield from _reading(code, known, other, one)
+
+
+def _reading(
+    code: Code, known: tuple[Parameter, ...], tokens: Parameter, context: Parameter
+) -> Iterator[str]:
+    """Yield lines of tokens that read others, as wide as they are or as a linear map expects."""
     wide = {
         m.in_features for m in getattr(code.module, "modules", tuple)() if isinstance(m, nn.Linear)
     }
-    tokens = known[0]
     try:
         more = further_arguments(code, known, {tokens.name, context.name}, square=True)
     except DoesNotFit:
         return
     for features in ("E", *map(str, sorted(wide))):
-        given = f"{tokens.name}: B r E tokens, {context.name}: B n {features} tokens"
+        of = {tokens.name: "B r E", context.name: f"B n {features}"}
+        given = ", ".join(f"{p.name}: {of[p.name]} tokens" for p in known if p.name in of)
         yield given + more.replace("<x>", "B r E")
 
 
@@ -378,6 +404,10 @@ def _on_tokens(code: Code, spare: Code, text: str, part: Part, embed: int, *, ke
     x = _drawn(on, 3, 11, embed, seed=2)
     arrays, lengths = on.given(x)
     whole = with_result(text, on.program.called(arrays, lengths), lengths, pooled=True) + made
+    told = parse(whole)
+    read = any("r" in one.letters for one in told.arrays if mapped(one))
+    if read and not any("r" in one.letters for one in told.results):
+        raise DoesNotFit("wanted as many tokens as read the others, got another number")
     on = OnTokens(code.again(), parse(whole))
     out = on(x)
     for rows, count in ((2, 7), (3, 10)):

@@ -246,6 +246,7 @@ def as_rotary(way: Rotating) -> Rotary:
         plain = _rotated_by(replace(way, frame=0).calls(), len(way.vectors), starts=True)
         found |= {"running": None, "by_length": plain["running"]}
     found |= {"key": keyed} if way.line.keys else {}
+    found |= {"last": way.last} if way.takes_last else {}
     from_zero = way.given_first and len(way.vectors) == 1 and not way.line.keys and not way.axes
     if from_zero:  # other positions take several calls, which have no single graph
         made = _rotated_by(way.calls(from_zero=True), 1, starts=True)

@@ -305,6 +305,45 @@ class Rotating:
         rotate = rotating(call, order, places)
         return in_runs(rotate) if self.given_first and not from_zero else rotate
 
+    @cached_property
+    def takes_last(self) -> bool:
+        """Whether the line has fewer queries than keys, and no positions of queries.
+
+        The queries are then those of the last tokens, as in decoding with cached keys.
+        """
+        told = [one for one in self.line.arrays if one.name in {v.name for v in self.vectors}]
+        alone = self.line.then is None and self.line.source is None and not self.line.keys
+        return (
+            alone
+            and not (self.grid or self.given_first or self.packed or self.axes or self.single)
+            and [{"r", "n"} & {*one.letters} for one in told] == [{"r"}, {"n"}]
+            and not any("r" in one.letters for one in self.line.arrays if one not in told)
+        )
+
+    def last(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """Return queries (B, H, r, D) of the last tokens and keys (B, G, n, D), both rotated."""
+        line = _by_token(self.line)
+        rows, heads, few, width = q.shape
+        known = {"B": rows, "H": heads, "r": few, "n": k.shape[2], "D": width}
+        lengths = {**lengths_of(line, **known), "G": k.shape[1]}
+        queries, keys = (one for one in line.arrays if role(one) in ROTATED and "D" in one.letters)
+        axes = (tuple("BHrD"), tuple("BGnD" if "G" in keys.letters else "BHnD"))
+        arrays: dict[str, Any] = {
+            one.name: laid_out(x, own, one.axes or (), lengths)
+            for one, x, own in zip((queries, keys), (q, k), axes, strict=True)
+        }
+        at = torch.arange(k.shape[2], device=k.device)
+        at = at.expand(rows, -1) if self.batched else at
+        arrays |= self.position_inputs(at, lengths, k)
+        arrays |= {one.name: self.other_input(one, lengths, k) for one in self._left}
+        found = runner(self.rotates, line)(arrays, lengths)
+        names = result_names(line, [queries.name, keys.name])
+        first, second = (
+            read_back(found[name], result_axes(line, name), own, lengths)
+            for name, own in zip(names, axes, strict=True)
+        )
+        return first, second
+
     def given(
         self, xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
     ) -> tuple[dict[str, Any], dict[str, int]]:

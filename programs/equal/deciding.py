@@ -30,6 +30,7 @@ from ..signatures.signature import SignatureError
 from ..subjects import Pair
 from .asked import FEATURES, HEADS
 from .beyond import compare_at_longer, larger_inputs_condition
+from .effects import on_copies
 from .inputs import UNRELATED, table_relations
 from .matching import Divergence, divergence
 from .measure import NumericComparison, compare_numerically, edge_case_remarks
@@ -106,10 +107,11 @@ def compare(
     with one_thread(), restored_settings():
         begin("run")
         both, comparison = _with_tables(both, seed)
+        both, written = on_copies(both)
         found = _decide(both, comparison, _Options(seed, seconds, begin))
     # preferably of float32
     kinds = next(filter(None, reversed(comparison.dtype_remarks.values())), "")
-    remarks = [*both.notes, comparison.raises, kinds, comparison.overflows]
+    remarks = [*both.notes, comparison.raises, kinds, comparison.overflows, written]
     if found.verdict != "counterexample":
         remarks += edge_case_remarks(both)
     return replace(
@@ -237,6 +239,8 @@ def _conditions(both: ProgramPair, *, proved: bool = False) -> tuple[Condition, 
     if any(one.numel() for module in both.modules for one in module.buffers()):
         told = "stored tables that now hold the same numbers always do"
         found.append(Condition(told, "where"))
+    if both.first.copies or both.second.copies:
+        found.append(Condition("no two inputs share memory", "where"))
     return (*found, *(Condition(told, "where") for told in both.converted))
 
 

@@ -129,6 +129,7 @@ class Side:
     ``bindings``: the name of an argument -> the shared array that it is, or an expression for it.
     ``lengths``: lengths of letters that no shared array has.  ``weights``: names of its parameters,
     or of arguments, to expressions in the parameters of ``source``, a module of the other program.
+    ``copies``: it is given copies of the arrays, since it writes into them.
     """
 
     program: Program
@@ -141,9 +142,11 @@ class Side:
     results: tuple[str, ...]
     weights: Mapping[str, Expression] = field(default_factory=dict)
     source: nn.Module | None = None
+    copies: bool = False
 
     def run(self, values: Sequence[Tensor]) -> list[Tensor]:
         """Return the results for the shared arrays, in order, each in the axes of its line."""
+        values = [x.clone() for x in values] if self.copies else values
         given = dict(zip((one.name for one in self.shared), values, strict=True))
         sizes = self._sizes(given)
         arrays = {name: made(given, sizes) for name, made in self._makers}

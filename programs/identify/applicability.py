@@ -146,8 +146,8 @@ def _evicts_nothing(subject: Any, draw: Draw) -> str:
 
 def _sees_ahead(subject: Any, draw: Draw) -> str:
     """Return why code without a declared mask cannot be fed in pieces, or "" if it can."""
-    layer = subject.call if isinstance(subject, Layer) else subject.layer
-    if layer is None:
+    layer = subject.call if isinstance(subject, Layer) else getattr(subject, "layer", None)
+    if layer is None:  # rotary code rotates each token alone
         return ""
     x = draw.normal(1, 3, subject.embed, salt=7)
     other = torch.cat((x[:, :2], draw.normal(1, 1, subject.embed, salt=8)), 1)

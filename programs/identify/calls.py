@@ -99,7 +99,7 @@ def _rotary(subject: Rotary, adapter: Adapter) -> dict[str, Any]:
     found["key_in_order"] = _in_order(subject, adapter, True)
     if subject.axes:
         found["one_axis"] = _along_one_axis(found["rotate"])
-    for name in ("all_three", "shift", "convert", "running"):
+    for name in ("all_three", "shift", "convert", "running", "last"):
         if getattr(subject, name) is not None:
             found[name] = adapter.call(name, getattr(subject, name))
     for name in ("rotate", "running"):

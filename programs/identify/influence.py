@@ -4,6 +4,11 @@ The use of positions is tested in float64: the change of the last output under a
 other tokens is compared with what rounding explains, first at the given weights, then at larger
 ones, since the small weights of a fresh model hide the effect.  If no effect is found, that is all
 that is reported.
+
+A token that is not read may still change an output by rounding: the matrix product of an expert
+rounds differently when another token joins its batch.  Such a change shrinks with the unit of the
+format, and what a token really adds does not: a change as small as rounding is made in float64
+again, and is no influence if the roundings of float64 alone explain it.
 """
 
 from __future__ import annotations
@@ -20,7 +25,8 @@ from torch import Tensor
 from ..calls.masks import changes
 from ..execution.calling import arranged, drawn_since, evaluating, random_states
 from ..execution.draw import Draw
-from ..execution.response import NotDeterministic, Watching, allowance
+from ..execution.float64 import WithFloat64
+from ..execution.response import NotDeterministic, Watching, allowance, unit_of
 from ..finding import Identity, Part, format_number
 from ..subjects import Attention, Layer
 from .masks import Pattern, pattern
@@ -105,7 +111,26 @@ def _mask_pattern(code: Attention, draw: Draw, tokens: int) -> Pattern:
     assert code.layer is not None  # checked by the caller
     x = draw.normal(1, tokens, code.embed, salt=31)
     other = x + draw.normal(code.embed, salt=32) * 4
-    return pattern(changes(code.layer, x, other, range(tokens)) > 0)
+    found = changes(code.layer, x, other, range(tokens))
+    seen = found > 0
+    small = seen & (found <= _of_roundings(code.layer, x, draw))
+    if bool(small.any()):
+        with suppress(Exception), arranged(code, torch.float64), WithFloat64():
+            # code of one dtype may refuse; its influences then stay as they were seen
+            x, other = x.double(), other.double()
+            allowed = _of_roundings(code.layer, x, draw.cast(torch.float64))
+            seen &= ~small | (changes(code.layer, x, other, range(tokens)) > allowed)
+    return pattern(seen)
+
+
+def _of_roundings(call: Callable[[Tensor], Tensor], x: Tensor, draw: Draw) -> float:
+    """How far the roundings of a call may move its result if each has the unit of the draw.
+
+    Code that rounds some numbers more coarsely is allowed no more, and neither is code that
+    enlarges what was rounded: a smaller bound leaves more influences as they were seen.
+    """
+    plain = allowance(call, x, draw=draw, moved=0)
+    return plain.value * min(1.0, unit_of(draw.dtype) / plain.unit)
 
 
 def _front_padding(code: Attention, draw: Draw) -> Iterator[Part]:

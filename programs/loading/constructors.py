@@ -53,8 +53,10 @@ VALUES_BY_NAME: dict[str, Any] = {
     r"(\w+_)?heads": HEADS,
     INDEX.pattern: 0,
     r"(\w+_)?kernel(_size)?": 3,
-    r"(dim|d|head|emb)_?(keys?|values?|heads?|qk|kq|k|v)"
-    r"|[qkv]{1,3}_dim|(key|value)_(dim|channels)": 8,
+    r"(dim|d|head|emb)_?(keys?|values?|heads?|qk|kq|[qkv])"
+    r"|[qkv]{1,3}_dim|(key|value)_(dim|channels)|c_hidden": 8,
+    r"c_([qkvmzsx]|in|out)": SIZES["embed"],
+    r"(gamma|decay)(_(rate|factor))?": 0.9,
     r"\w*drop\w*": 0.0,
     r"(\w+_)?(ffn|mlp|feed_?forward|intermediate|inner|d_ff|ff)(_?(embed_)?(dim|size|features|mult))?"
     r"|hidden(_features)?|dim_(ff|mlp)": 32,

@@ -12,12 +12,12 @@ from typing import Any
 from ..code import DoesNotFit, source_of
 
 ROLES: dict[str, str] = {
-    "query": "q query queries xq query_layer query_states q_ qs target",
+    "query": "q query queries xq query_layer query_states q_ qs target q_x",
     "key": "k key keys xk key_layer key_states k_ ks",
     "value": "v value values xv value_layer value_states v_ vs",
     "tokens": "x t tensor inputs input hidden_states hidden_state tokens emb embeddings src xs x_ "
     "y input_tensor inputs_embeds input_embeds token_embedding token_embeddings qk "
-    "features inp seq vec input_features key_values kv ys",
+    "features inp seq vec input_features key_values kv ys kv_x",
     "positions": "pos position positions position_ids pos_ids input_pos ids position_id indices "
     "coords coordinates p m positions_ids input_positions time timestep timesteps "
     "token_positions pos_id seq_pos pos_seq",
@@ -30,7 +30,7 @@ ROLES: dict[str, str] = {
     "rotary_freqs pos_cis rotations phases rope cache freq",
     "pair": "position_embeddings cos_sin rope_emb rotary rotary_emb rotary_pos_emb sincos "
     "position_embedding sin_cos pos_emb sinu_pos sinusoidal_pos pos_embs pos_embed "
-    "rel_pos_emb rel_pos_embs",
+    "rel_pos_emb rel_pos_embs r",
     "encoding": "query_pe key_pe q_pe k_pe query_pos key_pos q_pos k_pos pos_enc "
     "positional_encoding",
     "rotated": "rope_n_elem rotary_dim rotary_ndims rot_dim rope_dim d_rope qk_rope_dim "
@@ -45,7 +45,8 @@ ROLES: dict[str, str] = {
     "keys": "key_length k_len kv_len src_len kv_seq_len num_keys n_keys tk key_len klen lk j seq_k "
     "k_length total_len kv_length nk s_len t_k len_k "
     "seq_len_k src_seq_len max_seqlen_k max_seqlen_kv max_seq_len_k",
-    "heads": "heads num_heads n_heads n_head h nheads nhead num_attention_heads n_h head_num",
+    "heads": "heads num_heads n_heads n_head h nheads nhead num_attention_heads n_h head_num "
+    "no_heads",
     "groups": "kv_heads num_kv_heads n_kv_heads num_key_value_heads groups n_kv_head",
     "width": "head_dim d d_head rotary_dim n_elem dim_head d_k hd head_size head_width width dh "
     "rot_dim rope_dim headdim d_rope rotary_ndims rope_n_elem",

@@ -11,9 +11,9 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from operator import is_
 from types import CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, TypeVar
@@ -28,16 +28,36 @@ from .building import CACHED_FUNCTION
 from .reach import FOREIGN, codes_in, is_foreign, reached
 
 MISSING = object()
+SHOWN = (dict, OrderedDict, list, deque)  # these, but not their subclasses, hide nothing
 PLAIN = (SimpleNamespace, Namespace)  # of Python's own classes, those that users keep things in
 S = TypeVar("S", bound=Subject)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Something that a call can change: how its content is read, and how it is set."""
+    """What a call can change of an object: how its content is read, and how it is set.
 
+    ``names``: the only entries of a dictionary that count, if not all do.
+    """
+
+    of: Any
     read: Callable[[], Any]
     write: Callable[[Any], object]
+    names: frozenset[str] | None = None
+
+    @property
+    def key(self) -> tuple[int, frozenset[str] | None]:
+        """What no other place has, as long as this one lives."""
+        return id(self.of), self.names
+
+    @cached_property
+    def shown(self) -> bool:
+        """Whether the object can be compared with its content, without a copy."""
+        return self.names is None and type(self.of) in SHOWN
+
+    def content(self, wanted: Any) -> Any:
+        """Return its content; this is ``wanted`` itself if that holds the same objects."""
+        return wanted if self.shown and _same(wanted, self.of) else self.read()
 
 
 @dataclass(frozen=True)
@@ -60,7 +80,7 @@ class SharedState:
         }
         places = [place for one in found if id(one) not in weights for place in _places(one)]
         places += [
-            _Place(partial(_named, space, names), partial(_renamed, space, names))
+            _Place(space, partial(_named, space, names), partial(_renamed, space, names), names)
             for space, names in _names_used(found)
         ]
         return cls(tuple(places), tuple(place.read() for place in places))
@@ -79,20 +99,25 @@ class SharedState:
 
     def noted_in(self, subject: S) -> S:
         """Return the subject with this state, set back last, beside what was noted of it before."""
-        inner = subject.as_before
+        noted = getattr(subject.as_before, "__self__", None)
+        state = self.after(noted) if isinstance(noted, SharedState) else self
+        return replace(subject, as_before=state.as_before)
 
-        @contextmanager
-        def both() -> Iterator[None]:
-            with inner() if inner is not None else nullcontext(), self.as_before():
-                yield
-
-        return replace(subject, as_before=both)
+    def after(self, noted: SharedState) -> SharedState:
+        """Return both states as one, which sets each place back once, last those noted here."""
+        own = {place.key for place in self.places}
+        both = zip(noted.places, noted.held, strict=True)
+        left = [(place, held) for place, held in both if place.key not in own]
+        return SharedState(
+            (*(place for place, _ in left), *self.places), (*(held for _, held in left), *self.held)
+        )
 
     def _write(self, contents: tuple[Any, ...]) -> tuple[Any, ...]:
         """Set every place that holds something else, and return what the places held."""
-        before = tuple(place.read() for place in self.places)
+        both = zip(self.places, contents, strict=True)
+        before = tuple(place.content(wanted) for place, wanted in both)
         for place, wanted, found in zip(self.places, contents, before, strict=True):
-            if not _same(wanted, found):
+            if found is not wanted and not _same(wanted, found):
                 with suppress(Exception):  # an object may refuse to be changed
                     place.write(wanted)
         return before
@@ -120,21 +145,21 @@ def _places(one: Any) -> Iterator[_Place]:
     match one:
         case Tensor() if type(one) is Tensor and one.layout == torch.strided:
             if not one.is_meta and not one.is_quantized and one.nbytes <= LARGE:
-                yield _Place(one.detach().clone, partial(_overwritten, one))
+                yield _Place(one, one.detach().clone, partial(_overwritten, one))
         case np.ndarray():
-            yield _Place(one.copy, partial(np.copyto, one))
+            yield _Place(one, one.copy, partial(np.copyto, one))
         case MutableMapping() if "__builtins__" not in one and "__name__" not in one:
-            yield _Place(partial(_entries, one), partial(_refilled, one))
+            yield _Place(one, partial(_entries, one), partial(_refilled, one))
         case list() | deque():
-            yield _Place(partial(list, one), partial(_refilled, one))
+            yield _Place(one, partial(list, one), partial(_refilled, one))
         case set():
-            yield _Place(one.copy, partial(_refilled, one))
+            yield _Place(one, one.copy, partial(_refilled, one))
         case FunctionType():
             for cell in one.__closure__ or ():
-                yield _Place(partial(_content, cell), partial(_filled, cell))
+                yield _Place(cell, partial(_content, cell), partial(_filled, cell))
         case nn.Module():
-            yield _Place(partial(_buffers, one), partial(_set_buffers, one))
-            yield _Place(partial(dict, vars(one)), partial(_refilled, vars(one)))
+            yield _Place(one, partial(_buffers, one), partial(_set_buffers, one))
+            yield _of_attributes(vars(one))
         case _:
             yield from _of_other_objects(one)
 
@@ -143,14 +168,18 @@ def _of_other_objects(one: Any) -> Iterator[_Place]:
     """Yield the places of a class, a cached function, or an object of a class of the user."""
     if isinstance(one, CACHED_FUNCTION):
         if not is_foreign(one):
-            yield _Place(lambda: one.cache_info().currsize, lambda _: one.cache_clear())
+            yield _Place(one, lambda: one.cache_info().currsize, lambda _: one.cache_clear())
     elif isinstance(one, type):
         if not is_foreign(one):
-            yield _Place(partial(_attributes, one), partial(_set_attributes, one))
+            yield _Place(one, partial(_attributes, one), partial(_set_attributes, one))
     elif isinstance(one, PLAIN) or not (isinstance(one, ModuleType) or is_foreign(type(one))):
         held = getattr(one, "__dict__", None)
         if isinstance(held, dict):
-            yield _Place(partial(dict, held), partial(_refilled, held))
+            yield _of_attributes(held)
+
+
+def _of_attributes(held: dict[str, Any]) -> _Place:
+    return _Place(held, partial(dict, held), partial(_refilled, held))
 
 
 def _entries(one: MutableMapping[Any, Any]) -> dict[Any, Any]:
@@ -178,9 +207,9 @@ def _set_buffers(module: nn.Module, wanted: dict[str, Tensor | None]) -> None:
     for name, numbers in wanted.items():
         now = held.get(name)
         if numbers is not None and now is not None and now.shape == numbers.shape:
-            held[name] = numbers.to(now.dtype)
+            held[name] = numbers.to(now.dtype, copy=True)  # calls may write to it
         elif name in held:
-            held[name] = numbers
+            held[name] = numbers if numbers is None else numbers.clone()
 
 
 def _overwritten(one: Tensor, numbers: Tensor) -> None:

@@ -11,9 +11,9 @@ import dis
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, count
 from math import isqrt
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, GeneratorType
 from typing import Any
 
 from .reach import CONTAINERS, DIGITS, FOREIGN, MAX_CHARACTERS, codes_in, is_foreign, reached
@@ -159,18 +159,28 @@ def functions_in(
 
 
 def state_of(roots: Iterable[Any]) -> list[Any]:
-    """Return the numbers and texts that functions and modules hold, and the sizes of containers.
+    """Return what functions and modules hold that calls may change.
+
+    That is numbers and texts, those of small arrays too, the sizes of containers, and how far an
+    iterator got.
 
     >>> code = eval("lambda: kept.append(1)", {"kept": [], "__name__": "model"})
     >>> before, _ = state_of([code]), code()
     >>> before == state_of([code])
     False
     """
-    return [
-        one if isinstance(one, int | float | str | bytes) else len(one)
-        for one in reached(roots)
-        if isinstance(one, (int, float, str, bytes, *CONTAINERS))
-    ]
+    return [told for one in reached(roots) for told in _state(one)]
+
+
+def _state(one: Any) -> Iterator[Any]:
+    if isinstance(one, int | float | str | bytes):
+        yield one
+    elif isinstance(one, CONTAINERS):
+        yield len(one)
+    elif isinstance(one, GeneratorType):
+        yield repr(one.gi_frame.f_locals) if one.gi_frame else ""
+    elif isinstance(one, count):
+        yield repr(one)
 
 
 def cached_functions(roots: Iterable[Any]) -> list[FunctionType]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
@@ -24,6 +24,7 @@ from ..declarations import DeclaredAttention
 from ..execution.calling import arranged
 from ..execution.draw import Draw
 from ..execution.finite import NotFinite
+from ..execution.float64 import WithFloat64
 from ..execution.response import Allowance, NotDeterministic, allowance, place_of_largest
 from ..finding import Counterexample
 from ..subjects import Attention, Layer, Subject
@@ -140,11 +141,15 @@ LOW = (torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True)
 class Scene:
-    """Code, a draw in the current format, and the unit roundoff of the tables the code keeps."""
+    """Code, a draw in the current format, and the unit roundoff of the tables the code keeps.
+
+    ``shrinks``: a counterexample is made as small as possible.
+    """
 
     subject: Any  # Attention or Layer: probes use the fields of their kind
     draw: Draw
     floor: float = 0.0
+    shrinks: bool = True
 
     @property
     def declared(self) -> DeclaredAttention:
@@ -204,20 +209,21 @@ def _seen(look: Callable[[Scene], Outcome], scene: Scene, *, only: bool) -> Outc
     """
     fault: NotFinite | None = None
     try:
-        one = look(scene)
-        if only or (one.witness is None and not one.doubtful):
-            return one
+        first = look(replace(scene, shrinks=only))  # it is run again
+        if only or (first.witness is None and not first.doubtful):
+            return first
     except NotFinite as error:
         if only:
             raise
         fault = error
+    again: Outcome | None = None
     with _MixedMasks() as met, suppress(NotFinite):
-        look(scene)
+        again = look(scene)
     if met.found:
         return None
     if fault is not None:
         raise fault
-    return one
+    return first if again is None or first.witness is None or again.witness is None else again
 
 
 def in_formats(look: Callable[[Scene], Outcome]) -> ProbeFunction:
@@ -226,9 +232,14 @@ def in_formats(look: Callable[[Scene], Outcome]) -> ProbeFunction:
     @wraps(look)
     def looked(subject: Any, draw: Draw) -> Outcome:
         seen: list[Outcome] = []
-        for dtype in dict.fromkeys((torch.float64, draw.dtype)):
+        own = (draw.dtype, nullcontext)
+        fine = [(torch.float64, mode) for mode in (nullcontext, WithFloat64)]
+        taken: torch.dtype | None = None
+        for dtype, mode in (own,) if draw.dtype is torch.float64 else (*fine, own):
+            if dtype is taken:
+                continue  # it takes float64 as it is
             try:
-                with arranged(subject, dtype) as floor:
+                with arranged(subject, dtype) as floor, mode():
                     scene = Scene(subject, draw.cast(dtype), floor)
                     one = _seen(look, scene, only=dtype is draw.dtype)
             except NotDeterministic as error:
@@ -237,6 +248,7 @@ def in_formats(look: Callable[[Scene], Outcome]) -> ProbeFunction:
                 if dtype is draw.dtype:
                     raise
                 continue  # code that takes a single format is tested in that one
+            taken = dtype
             if one is None:
                 continue
             if one.witness is not None or one.skipped:

@@ -95,9 +95,11 @@ class _Progress:
     letters: dict[str, int] = field(default_factory=dict)
 
 
-def _measured(law: str, subject: Any, draw: Draw, floor: float = 0.0) -> Outcome:
+def _measured(
+    law: str, subject: Any, draw: Draw, floor: float = 0.0, *, shrinks: bool = True
+) -> Outcome:
     """Evaluate every formula of the law at its inputs, from small to large."""
-    comparison = Comparison(subject, draw, Roundings(subject, draw, floor))
+    comparison = Comparison(subject, draw, Roundings(subject, draw, floor), shrinks=shrinks)
     if isinstance(subject, Rotary):
         comparison = replace(comparison, reach=reach_of(subject, draw))
     formulas = [f for one in LAWS if one.id == law for f in one.formulas if f.kind == subject.kind]
@@ -254,7 +256,7 @@ def _vanishes(comparison: Comparison, formula: Formula, values: Values) -> Diffe
 def _register(law: str, kinds: str) -> None:
     @in_formats
     def formatted(scene: Scene) -> Outcome:
-        return _measured(law, scene.subject, scene.draw, scene.floor)
+        return _measured(law, scene.subject, scene.draw, scene.floor, shrinks=scene.shrinks)
 
     def look(subject: Any, draw: Draw) -> Outcome:
         if isinstance(subject, Attention | Layer):

@@ -134,6 +134,8 @@ class Roundings:
         far = self._far(name, given)
         if name == "all_three":
             made = code(*(x.clone() for x in inputs[:3]), inputs[3])
+        elif name == "last":
+            made = code(*(x.clone() for x in inputs))
         else:
             made = (seeded_call(code, *inputs),)
         found = []
@@ -151,13 +153,15 @@ class Roundings:
             made_of = _with(out, radius + grow * off)
             self.lengths[id(made_of)] = made_of, radius + grow * off
             found.append(made_of)
-        return found if name == "all_three" else found[0]
+        return found if name in ("all_three", "last") else found[0]
 
     def _far(self, name: str, given: tuple[Any, ...]) -> Tensor:
         """Return how far vectors are rotated: the sum of the coordinates of each position."""
         at = given[-1]
         if name == "shift":
             far = torch.tensor(abs(float(at)) * max(1, self.subject.axes))
+        elif name == "last":
+            far = torch.tensor(float(at.shape[2]))  # of the last key
         elif name == "running":
             far = torch.arange(given[0].shape[2], dtype=torch.float64)[:, None]
         else:

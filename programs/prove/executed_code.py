@@ -16,8 +16,8 @@ from ..loading.source_numbers import functions_in, state_of
 T = TypeVar("T")
 MAX_NUMBERS, FEW_ENTRIES = 4096, 8  # of one run, and of a tuple
 SIZED = (tuple, list, str, bytes)
-# Functions and methods that add to a container or an object.
-ADDING = frozenset(("append", "appendleft", "add", "extend", "insert", "update", "setattr"))
+# Functions and methods that add to a container or an object, or take from an iterator.
+ADDING = frozenset(("append", "appendleft", "add", "extend", "insert", "update", "setattr", "next"))
 # Functions of torch that tell whether code is being traced.
 TRACING_QUERIES = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_fx_tracing")
 # What torch writes to tell whether what it compiled can be used again.
@@ -40,10 +40,18 @@ def stores(code: CodeType) -> bool:
 
     >>> stores((lambda x: x.append(1)).__code__), stores((lambda x: x + 1).__code__)
     (True, False)
+    >>> stores((lambda x: x.add_(1)).__code__), stores((lambda x: next(x)).__code__)
+    (True, True)
     """
-    return not ADDING.isdisjoint(code.co_names) or any(
-        one.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "STORE_DEREF")
-        for one in dis.get_instructions(code)
+    in_place = (name.endswith("_") and not name.endswith("__") for name in code.co_names)
+    return (
+        not ADDING.isdisjoint(code.co_names)
+        or any(in_place)
+        or any(
+            one.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "STORE_DEREF")
+            or (one.opname == "BINARY_OP" and one.argrepr.endswith("="))  # x += 1
+            for one in dis.get_instructions(code)
+        )
     )
 
 

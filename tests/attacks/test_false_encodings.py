@@ -20,6 +20,9 @@ ONCE_PROVED = [
     ("caught_refusal", "relative"),
     ("counted_calls", "relative"),
     ("class_of_positions", "relative"),
+    ("made_with_values", "relative"),
+    ("dtype_of_positions", "relative"),
+    ("generator", "relative"),
 ]
 
 

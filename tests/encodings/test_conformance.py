@@ -171,6 +171,27 @@ def test_what_is_misread_at_some_parameters_and_positions_alone(kind: type[Encod
     assert told.count("is misread") == 1
 
 
+def test_a_class_that_changes_is_read_anew() -> None:
+    class Changed(Alibi):
+        pass
+
+    def of_numbers(self: Any, m: Any, n: Any) -> Any:
+        return self.slope * (m - n if "Array" in type(m).__name__ else m)
+
+    def scaled(self: Any, x: Any, p: Any) -> Any:
+        del self
+        return x * p[..., None]
+
+    assert check_encoding(Changed, ["relative"]).cells[0].verdict == "proved"
+    assert not Changed.acts("rotate")
+    Changed.rotate = scaled  # type: ignore[method-assign]
+    assert Changed.acts("rotate")
+    del Changed.rotate
+    Changed.bias = of_numbers  # type: ignore[method-assign]
+    with pytest.raises(NotAnEncoding, match="asks for the class of an array"):
+        check_encoding(Changed, ["relative"])
+
+
 def test_a_hypothesis_is_read_too() -> None:
     with pytest.raises(NotAnEncoding, match=r"falls, hypothesis 1 is misread: right side"):
         check_encoding(OtherHypothesis)

@@ -315,7 +315,7 @@ ROWS: list[tuple[str, str, type[Encoding], str]] = [
     ),
     ("key-can-be-moved", "without knowing where it was", rotated(lambda p: 1 + p * p), WITNESS),
     ("key-can-be-moved", "it moves at all", rotated(lambda p: 1 + p, "query"), IDLE),
-    ("unique", "however large", added(lambda p: p % 1000), OPEN),
+    ("unique", "however large", added(lambda p: p % 1000), WITNESS),
     ("unique", "in every coordinate", added(lambda p: p[..., 0], axes=2), WITNESS),
     (
         "unique",

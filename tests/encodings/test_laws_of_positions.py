@@ -45,6 +45,13 @@ class Deaf(Waves):
         return xp.sin(i) - xp.sin(j) + 1
 
 
+class BelowItsBound(Alibi):
+    """A bias of single numbers that exceeds the bound that its author names."""
+
+    def bound(self) -> Any:
+        return 1
+
+
 class Parity(Encoding):
     """The same vector at all positions, told apart by what is 1."""
 
@@ -156,6 +163,7 @@ def test_there_are_five() -> None:
         (TooQuiet, positions.bounded, "proved", "by its form"),
         (Alibi, positions.bounded, "refuted", "more than C for every C"),
         (Growing, positions.bounded, "refuted", "slope = 1"),
+        (BelowItsBound, positions.bounded, "refuted", "slope = 1"),
         (WrongBeyond, positions.bounded, "undecided", "neither a bound nor"),
         (T5Buckets, positions.bounded, "proved", "the bias: by its form"),
         (Unknown, positions.bounded, "refuted", "f = t ↦ t"),

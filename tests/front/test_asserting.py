@@ -244,3 +244,20 @@ def test_a_former_id_of_a_law_is_taken_for_the_present_one_and_said_so() -> None
         record = assert_rotary(rope, ["inputs-stay"])
     assert [law.law for law in record.asked] == ["no-mutation"]
     assert [warning.filename for warning in told] == [__file__]  # where the old id is written
+
+
+def test_what_is_declared_is_compared_even_if_other_laws_are_named() -> None:
+    wrong = "rope:base=500000,layout=half"
+    with pytest.raises(CodeBreaksLaw, match="base=500000, for which frequencies-as-declared was"):
+        assert_rotary(rope, ["relative"], declared=wrong, methods=["measured"])
+    right = ["relative", "frequencies-as-declared", "layout-as-declared"]
+    with pytest.raises(CodeBreaksLaw, match="frequencies-as-declared: "):
+        assert_rotary(rope, right, declared=wrong, methods=["measured"])
+    right_base = "rope:base=10000,layout=half"
+    assert_rotary(rope, right, declared=right_base, methods=["measured", "identity"])
+
+
+@pytest.mark.parametrize("laws", [[], ["finite"], "finite"])
+def test_permutation_is_asked_whatever_else_is(laws: Any) -> None:
+    with pytest.raises(CodeBreaksLaw, match="permutation"):
+        assert_equivariant(lambda x: x.cumsum(1), laws, call="x: B n D -> B n D")

@@ -5,6 +5,7 @@ No graph is made of the code here, and each fault lies at one number of tokens, 
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable
@@ -12,10 +13,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.sides import Operand
+from attnproof.real_code.equal_records import line_of
 from attnproof.real_code.words import how
 
 from .test_longer import Attend, asked, scores
@@ -59,6 +61,7 @@ def held_as_a_list(n: int) -> bool:
     return [0].__mul__(n).__eq__(wanted) is True
 
 
+COUNTED = "state that the code keeps between calls has no effect, as in every run"
 OPENED: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "equal": lambda _, k: (tokens(k) == number()).long(),
     "not unequal": lambda _, k: (~torch.ne(tokens(k), number())).long(),
@@ -138,8 +141,33 @@ def test_programs_that_count_their_calls_are_the_same_as_long_as_that_has_no_eff
         calls.append(len(k))
         return len(calls) > 10**6
 
-    told = [str(one.text) for one in compared(counted).assuming]
-    assert "state that the code keeps between calls has no effect, as in every run" in told
+    found = compared(counted)
+    assert COUNTED in [str(one.text) for one in found.assuming]
+    assert f"where {COUNTED}" in line_of(found).partition("; not proved: ")[0]
+
+
+class Counting(nn.Module):
+    """Attention that a count of its calls would change, which is kept in a buffer."""
+
+    calls: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        self.calls.add_(1)
+        return attention(lambda *_: int(self.calls > 10**6))(q, k, v)
+
+
+def test_code_that_counts_its_calls_obeys_as_long_as_that_has_no_effect() -> None:
+    calls = itertools.count()
+    by_iterator = attention(lambda *_: next(calls) > 10**6)
+    for code in (by_iterator, Counting()):
+        row = asked(code, "causal", causal=True)
+        assert row.verdict == "exact"
+        assert COUNTED in [str(one.text) for one in row.assuming]
+        assert COUNTED in how(row)
 
 
 def compared(opened: Callable[[Tensor, Tensor], Any]) -> Verdict:

@@ -37,6 +37,7 @@ from tests.programs.small_programs import (
     heads_mixed,
     in_groups,
     inverted_mask,
+    last_rotated,
     last_tokens,
     less_mean_of_rows,
     longer_by_place,
@@ -373,6 +374,17 @@ PROGRAMS = (
         {"call": past_tokens},
         one_at_a_time=partial(fed, kept=1),
         the_same_outputs_as_all_at_once=fed_anew,
+    ),
+    _of(
+        "step-by-step",
+        "rotary last",
+        last_rotated,
+        ROTATES,
+        tokens_fed_one_at_a_time=partial(last_rotated, first=0),
+        the_same_scores=lambda q, k: (
+            last_rotated(q, k)[0] * (1.0 * q.shape[2]),
+            last_rotated(q, k)[1],
+        ),
     ),
     _of(
         "documents-apart",

@@ -278,6 +278,13 @@ def rotated_at_place(x: Any, power: int = 1) -> Any:
     return rotated(x, array_namespace(x).arange(x.shape[2])[None] ** power + 0 * x[:, 0, :, 0])
 
 
+def last_rotated(q: Any, k: Any, *, first: int | None = None) -> tuple[Any, Any]:
+    """Rotate keys at their places, and queries at the last of these, or from place ``first``."""
+    start = k.shape[2] - q.shape[2] if first is None else first
+    at = (array_namespace(q).arange(q.shape[2]) + start)[None] + 0 * q[:, 0, :, 0]
+    return rotated(q, at), rotated_at_place(k)
+
+
 def all_at(x: Any, s: Any) -> Any:
     """Rotate every token by s positions."""
     xp = array_namespace(x)

@@ -27,6 +27,7 @@ from attnproof.symbolic.givens import (
     index_below,
     index_map,
     injection,
+    natural,
     orthogonal,
     permutation,
     positions,
@@ -334,3 +335,19 @@ def test_a_mask_without_keys_has_no_row_that_sees_one() -> None:
     found = draw({"m": boolean(n, n - 1)}, {"n": 1}, Random(0), 3)
     assert found is not None
     assert found.values["m"].shape == (1, 0)
+
+
+FAR: dict[str, Callable[..., Claim]] = {
+    "a threshold": lambda x, i: equal(xp.where(x > 20011, 2 * x, x), x + 0 * i),
+    "a table that ends": lambda x, i: equal(xp.minimum(i, 20011 + 0 * i), i + 0 * x),
+    "a remainder": lambda x, i: equal(i % 1009 + x, i + x),
+    "two thresholds": lambda x, i: equal(xp.where((x > 3001) & (i > 500), 1, 0), 0 * x),
+    "a whole number": lambda x, i: equal(xp.floor(i / 997), 0 * x),
+}
+
+
+@pytest.mark.parametrize("name", list(FAR))
+def test_a_statement_that_fails_far_out_is_refuted_near_its_constants(name: str) -> None:
+    given = {"x": positions(), "i": natural()}
+    claim = FAR[name](*(own.named(k) for k, own in given.items()))
+    assert refute(claim, given, limit_seconds=20.0) is not None

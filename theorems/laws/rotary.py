@@ -65,6 +65,7 @@ MOVED = (
     Inputs(units=True, at={"m": (0.5,), "p": (0.25,), "s": 1}),
     Inputs(at={"m": (9, 0, 4), "p": (2, 2, 7, 1), "s": 3}, lengths={"B": 2}),
 )
+MANY = 64  # queries, whose products with all keys fit in the memory of their vectors
 LADDER = (0, 1, 2, 3, 7, 40, 255, 1857, 4095)
 TWICE = (((0, 1), (1, 1)), ((1, 3), (2, 5)), ((20, 100), (37, 157)), ((1000, 4000), (1049, 4097)))
 OWN_IDS = (
@@ -347,8 +348,15 @@ def follows_its_ids(f: Any, x: Any, p: Any, o: Any, sigma: Any, rho: Any) -> Sid
     z="real B H r D",
 )
 def running_relative(f: Any, q: Any, k: Any, z: Any) -> Sides:
-    """Queries and keys have the same products r tokens later as at the start."""
-    return _later(f, q, z) @ _later(f, k, z).mT, f.running(q) @ f.running(k).mT
+    """Queries and keys have the same products r tokens later as at the start.
+
+    If R(i + r)ᵀ R(j + r) = R(i)ᵀ R(j) for one i and all j, then R(j + r) = A R(j) with AᵀA = I, and
+    so it is for all i: of many queries, the first ones are enough.
+    """
+    n, later, here = q.shape[2], _later(f, q, z), f.running(q)
+    if isinstance(n, int) and n > MANY:
+        later, here = later[:, :, :MANY], here[:, :, :MANY]
+    return later @ _later(f, k, z).mT, here @ f.running(k).mT
 
 
 def same_norm_later(f: Any, x: Any, z: Any, **_: Any) -> Sides:

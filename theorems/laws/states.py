@@ -37,9 +37,12 @@ STATELESS = Law(
     "the result of a call does not depend on earlier calls, on this instance or another",
 )
 _law = partial(Law, kinds="attention layer", group="state")
-STEP_BY_STEP = _law(
+STEP_BY_STEP = Law(
     "step-by-step",
-    says="tokens fed one at a time, or in chunks, give the same outputs as all at once",
+    "rotary attention layer",
+    "state",
+    "tokens fed one at a time, or in chunks, give the same outputs as all at once, and their "
+    "queries, rotated beside the keys of all tokens, the same scores",
 )
 PADDING = Law(
     "padding-does-nothing",
@@ -211,6 +214,27 @@ def _fed(f: Any, xp: Any, x: Any, cuts: Any) -> Any:
         part, state = f.step(x[:, start:end], state)
         parts.append(part)
     return xp.concat(parts, axis=1)
+
+
+@STEP_BY_STEP.formula(
+    "rotary",
+    "last",
+    names=(("scores of the last queries, with all keys", "their scores among all queries"),),
+    q="real B H m D",
+    k="real B H m D",
+    q2="real B H r D",
+    k2="real B H r D",
+    inputs=tuple(
+        Inputs(lengths={"B": b, "m": m, "r": r})
+        for b, m, r in ((1, 1, 1), (1, 2, 1), (2, 3, 2), (3, 1, 5), (1, 30, 3))
+    ),
+)
+def last_queries(f: Any, q: Any, k: Any, q2: Any, k2: Any) -> Sides:
+    """last(q2, k ++ k2) gives the scores of the last queries in last(q ++ q2, k ++ k2)."""
+    xp, m = array_namespace(q), q.shape[2]
+    keys = xp.concat((k, k2), axis=2)
+    few, many = f.last(q2, keys), f.last(xp.concat((q, q2), axis=2), keys)
+    return few[0] @ few[1].mT, (many[0] @ many[1].mT)[:, :, m:]
 
 
 ALONE = (("the padded rows", "the same alone"),)

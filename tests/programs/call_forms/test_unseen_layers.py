@@ -415,3 +415,120 @@ def test_its_steps_are_parts_of_its_own_as_well() -> None:
     assert code.step is not None
     (found,) = examine(code, laws=("step-by-step",))
     assert found.verdict == "holds"
+
+
+class Latents(Attends):
+    """Latents that read other tokens, and themselves too if ``own``."""
+
+    def __init__(self, dim: int = 16, heads: int = 2, *, own: bool = False) -> None:
+        super().__init__(dim, heads)
+        self.own = own
+
+    def forward(self, x: Tensor, latents: Tensor) -> Tensor:
+        read = torch.cat((x, latents), 1) if self.own else x
+        q, (_, k, v) = self.split(latents)[0], self.split(read)
+        return scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
+class OfLatents(Attends):
+    """Queries that read latents, which stand first."""
+
+    def forward(self, latents: Tensor, queries: Tensor) -> Tensor:
+        q, (_, k, v) = self.split(queries)[0], self.split(latents)
+        return scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
+class AddedLatents(Attends):
+    """Latents that are added to tokens, one to each."""
+
+    def forward(self, x: Tensor, latents: Tensor) -> Tensor:
+        q, k, v = self.split(x + latents)
+        return scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (Latents, "x: B n E tokens, latents: B r E tokens -> B r E"),
+        (lambda: Latents(own=True), "x: B n E tokens, latents: B r E tokens -> B r E"),
+        (OfLatents, "queries: B r E, latents: B n E tokens -> B r E"),
+        (AddedLatents, "x: B n E, latents: B n E tokens -> B n E"),
+    ],
+)
+def test_latents_are_as_many_as_they_like(code: Any, line: str) -> None:
+    made = code() if not isinstance(code, type) else code
+    found = adapted_as(made, kind="attention")
+    assert found.line.replace(" tokens", "") == line.replace(" tokens", "")
+
+
+class SetAttention(nn.Module):
+    """Widths of queries, keys and values by capital letters, as in Set Transformer."""
+
+    def __init__(self, dim_Q: int, dim_K: int, dim_V: int) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(n, dim_V) for n in (dim_Q, dim_K, dim_K))
+
+    def forward(self, Q: Tensor, K: Tensor) -> Tensor:
+        return self.q(Q) + (self.q(Q) @ self.k(K).mT).softmax(-1) @ self.v(K)  # type: ignore[no-any-return]
+
+
+class PairAttention(nn.Module):
+    """Numbers of channels and heads as AlphaFold names them."""
+
+    def __init__(self, c_q: int, c_k: int, c_v: int, c_hidden: int, no_heads: int) -> None:
+        super().__init__()
+        self.heads, wide = no_heads, c_hidden * no_heads
+        self.q, self.k, self.v = (nn.Linear(n, wide) for n in (c_q, c_k, c_v))
+        self.out = nn.Linear(wide, c_q)
+
+    def forward(self, q_x: Tensor, kv_x: Tensor) -> Tensor:
+        each = ((self.q, q_x), (self.k, kv_x), (self.v, kv_x))
+        q, k, v = (f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for f, x in each)
+        found: Tensor = self.out(scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+        return found
+
+
+class DecayingAttention(nn.Module):
+    """Retention, which forgets by a factor that has no default."""
+
+    def __init__(self, hidden_size: int, gamma) -> None:  # type: ignore[no-untyped-def]
+        super().__init__()
+        self.gamma, self.qkv = gamma, nn.Linear(hidden_size, 3 * hidden_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        (q, k, v), at = self.qkv(x).chunk(3, -1), torch.arange(x.shape[1])
+        apart = at[:, None] - at
+        seen: Tensor = (q @ k.mT * self.gamma**apart * (apart >= 0)) @ v
+        return seen
+
+
+class OffsetsAttention(nn.Module):
+    """Keys made of encodings of the offsets, tokens first, as in Transformer-XL."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.qkv, self.of_offsets = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
+
+    def forward(self, w: Tensor, r: Tensor) -> Tensor:
+        q, k, v = self.qkv(w).chunk(3, -1)
+        added = torch.einsum("ibd,jd->ijb", q, self.of_offsets(r.flatten(0, 1)))
+        padded = torch.cat((torch.zeros_like(added[:, :1]), added), 1)
+        shifted = padded.view(added.shape[1] + 1, *added.shape[::2])[1:].view_as(added)
+        scores = torch.einsum("ibd,jbd->ijb", q, k) + shifted
+        return torch.einsum("ijb,jbd->ibd", scores.softmax(1), v)
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (SetAttention, "Q: B n E, K: B n E -> B n E"),
+        (PairAttention, "q_x: B n E, kv_x: B n E -> B n E"),
+        (DecayingAttention, "x: B n E -> B n E"),
+        (OffsetsAttention, "w: n B E, r: n 1 E offsets -> n B E"),
+    ],
+)
+def test_names_of_papers_are_understood(code: Any, line: str) -> None:
+    torch.manual_seed(0)
+    found = adapted_as(code)
+    assert found.kind == "attention"
+    assert found.line.replace(" tokens", "") == line

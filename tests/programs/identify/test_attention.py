@@ -15,6 +15,7 @@ from attnproof.programs.identify.masks import pattern
 from attnproof.programs.identify.weights import no_softmax
 from attnproof.programs.subjects import Attention, Mask, Rotary
 from attnproof.theorems.definitions.positions import published_slopes
+from tests.programs.measure.attention_code import Experts
 
 from .identified import attention, part, rotary
 
@@ -202,6 +203,36 @@ def test_layers_that_take_tokens_only() -> None:
         Attention(name="x", embed=16, heads=4, layer=lambda x: plain(x + place[: x.shape[1]]))
     )
     assert part(found, "positions of tokens").value is True
+
+
+@pytest.mark.parametrize(
+    ("leak", "words"),
+    [(0.0, "causal"), (1e-6, "no mask"), (1e-9, "no mask"), (1e-12, "no mask")],
+)
+def test_rounding_is_no_influence_and_a_small_leak_is(leak: float, words: str) -> None:
+    def layer(x: Tensor) -> Tensor:
+        total = x.sum(1, keepdim=True)
+        return (x.cumsum(1) + total) - total + leak * total
+
+    found = identify(Attention(name="x", embed=8, heads=1, layer=layer))
+    assert part(found, "mask").words == words
+
+
+def test_what_only_float32_computes_keeps_the_influences_that_were_seen() -> None:
+    def layer(x: Tensor) -> Tensor:
+        assert x.dtype == torch.float32
+        total = x.sum(1, keepdim=True)
+        return (x.cumsum(1) + total) - total
+
+    found = identify(Attention(name="x", embed=8, heads=1, layer=layer))
+    assert part(found, "mask").value["ahead"]
+
+
+@pytest.mark.parametrize(("leak", "words"), [(0.0, "causal"), (1e-7, "no mask")])
+def test_a_product_of_grouped_rows_is_run_in_float64(leak: float, words: str) -> None:
+    made = Experts(leak)
+    found = identify(Attention(name="x", embed=32, heads=1, layer=made, module=made))
+    assert part(found, "mask").words == words
 
 
 @pytest.mark.parametrize(

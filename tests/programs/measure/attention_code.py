@@ -45,6 +45,24 @@ def quiet(subject: Subject, dtype: torch.dtype, laws: tuple[str, ...]) -> None:
         assert one.verdict in ("holds", "not asked"), (one.law, one.why)
 
 
+class Experts(nn.Module):
+    """A causal sum that rounds, then the expert of each token, by one product of all rows."""
+
+    def __init__(self, leak: float) -> None:
+        super().__init__()
+        drawn = torch.randn(2, 32, 32, generator=torch.Generator().manual_seed(1))
+        self.experts, self.leak = nn.Parameter(drawn), leak
+
+    def forward(self, x: Tensor) -> Tensor:
+        total = x.sum(1, keepdim=True)
+        x = (x.cumsum(1) + total) - total + self.leak * total
+        rows = x.flatten(0, 1)
+        order = torch.sort((rows[:, 0] > 0).int(), stable=True)
+        ends = torch.stack(((order.values == 0).sum(), torch.tensor(len(rows)))).int()
+        found = torch._grouped_mm(rows[order.indices], self.experts, offs=ends)
+        return found[order.indices.argsort()].reshape(x.shape)
+
+
 def eager(  # noqa: C901
     q: Tensor,
     k: Tensor,

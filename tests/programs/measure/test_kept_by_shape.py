@@ -70,6 +70,49 @@ def test_state_is_set_back_and_restored() -> None:
     assert first(other) is one
 
 
+def test_of_two_notes_of_one_place_the_later_is_set_back_beside_what_only_one_has() -> None:
+    table: dict[str, int] = {}
+    lengths: list[int] = []
+
+    def short(n: int) -> None:
+        table["n"] = n
+
+    def long(n: int) -> None:
+        short(n)
+        lengths.append(n)
+
+    earlier = SharedState.of(long)
+    short(1)
+    state = SharedState.of(short).after(earlier)
+    long(2)
+    with state.as_before():
+        assert (table, lengths) == ({"n": 1}, [])
+        long(3)
+    assert (table, lengths) == ({"n": 2}, [2])
+
+
+class Counting(torch.nn.Module):
+    """Counts its calls in a buffer, which is written in place."""
+
+    calls: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return x + self.calls
+
+
+def test_a_buffer_that_is_written_in_place_is_set_back_every_time() -> None:
+    module = Counting()
+    state = SharedState.of(module)
+    for _ in range(2):
+        with state.as_before():
+            assert module(torch.zeros(1)) == 1
+
+
 class Made(OrderedDict[str, Any]):
     """Classes by name, of which each entry is given as a new object."""
 

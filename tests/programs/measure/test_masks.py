@@ -26,6 +26,7 @@ from .attention_code import (
     CAUSAL,
     FULL,
     THREE,
+    Experts,
     any_layer,
     cached,
     code,
@@ -446,3 +447,12 @@ def test_a_mask_that_is_heeded_by_few_heads_alone_is_refused() -> None:
     for law in ("hidden-keys-do-nothing", "true-means-visible"):
         (seen,) = examine(fused(attend, FULL, "bool"), laws=[law])
         assert seen.verdict == "broken"
+
+
+def test_a_leak_hidden_by_float32_is_found_in_experts_whose_product_has_no_float64() -> None:
+    def of(leak: float) -> Attention:
+        made = Experts(leak)
+        return Attention(name="x", embed=32, heads=1, layer=made, module=made, declared=CAUSAL)
+
+    assert found(of(0.0), "causal").verdict == "holds"
+    refused(of(1e-9), "causal")
