@@ -163,7 +163,7 @@ def assert_code(
             told = f"{record.name}: {law.law} is {law.verdict}: {law.why}"
             raise CodeBreaksLaw(f"{told}\nagain: {law.again}", record)
     if told := left_uncompared(record):
-        raise CodeBreaksLaw(f"{record.name}: {told}; name it in laws, or name none", record)
+        raise CodeBreaksLaw(f"{record.name}: {told}; name every such law, or none", record)
     return record
 
 

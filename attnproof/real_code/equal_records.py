@@ -240,7 +240,8 @@ def page(record: EqualRecord) -> Iterator[Line]:
         yield from (Line(f"  {line}", hang=2) for line in witness_lines(record.counterexample))
     if record.parted is not None:
         yield EMPTY
-        yield Line("  they differ from here:")
+        what = "they differ" if record.counterexample is not None else "their steps differ"
+        yield Line(f"  {what} from here:")
         yield from _parted(record.parted)
     yield from (Line(f"  remark: {remark}", "yellow", 2) for remark in record.remarks)
     yield EMPTY

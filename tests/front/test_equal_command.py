@@ -30,6 +30,14 @@ def wrong(q, k, v):
     return torch.softmax(scores, -1) @ v
 
 
+def first(x):
+    return x.topk(1, dim=-1).values
+
+
+def sorted_first(x):
+    return x.sort(dim=-1, descending=True).values[..., :1]
+
+
 def many(a1, a2, a3, a4, a5):
     return a1 @ a2 + a3
 
@@ -75,6 +83,15 @@ def test_a_counterexample_says_where_the_two_part_and_how_to_see_it(
     again = told.split("again: attnproof ", 1)[1].splitlines()[0]
     assert "--seed 3" in again
     assert LINE in again
+
+
+def test_where_nothing_differs_only_the_steps_are_said_to(code: Path, capsys: Output) -> None:
+    line = "x: B n E -> B n F"
+    assert main(["equal", f"{code}::first", f"{code}::sorted_first", "--call", line]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "≈ measured: the same function" in told
+    assert "their steps differ from here: first topk at" in told
+    assert "they differ" not in told
 
 
 def test_a_specification_is_taken_and_strict_wants_a_proof(code: Path, capsys: Output) -> None:
