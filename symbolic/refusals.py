@@ -10,8 +10,9 @@ do another on numbers, at sizes and values that are never tried; code that count
 behave differently later.  So a body is refused if it asked for such a thing or changed its
 environment, whatever it returned.
 
-Not detected are questions that involve no method of an array, such as ``xp is numpy`` or, in code
-that knows the class, ``isinstance(x, Array)``.
+Not detected are questions that involve no method of an array, such as ``xp is numpy``,
+``xp.__name__``, ``hasattr(x, "term")``, ``x.device is None``, the time of day, how often a cache
+was used, or, in code that knows the class, ``isinstance(x, Array)``.
 
 A Python error raised inside attnproof, for a number instead of a function or for one argument too
 many, would look like a fault of attnproof (``faults``).  So arguments are checked where they are
