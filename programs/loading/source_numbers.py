@@ -8,10 +8,13 @@ it names.
 from __future__ import annotations
 
 import dis
+import pickle
 import sys
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from itertools import combinations, count
+from itertools import combinations
 from math import isqrt
 from types import CodeType, FunctionType, GeneratorType
 from typing import Any
@@ -177,10 +180,18 @@ def _state(one: Any) -> Iterator[Any]:
         yield one
     elif isinstance(one, CONTAINERS):
         yield len(one)
-    elif isinstance(one, GeneratorType):
-        yield repr(one.gi_frame.f_locals) if one.gi_frame else ""
-    elif isinstance(one, count):
-        yield repr(one)
+    elif isinstance(one, Iterator):
+        yield _progress(one)
+
+
+def _progress(one: Iterator[Any]) -> str | bytes:
+    """Return how far an iterator got: what a generator holds, or the pickle of another."""
+    if isinstance(one, GeneratorType):
+        return repr(one.gi_frame.f_locals) if one.gi_frame else ""
+    with warnings.catch_warnings(), suppress(Exception):  # of an iterator without a pickle
+        warnings.simplefilter("ignore")  # Python 3.12 warns that iterators will have none
+        return pickle.dumps(one)
+    return ""
 
 
 def cached_functions(roots: Iterable[Any]) -> list[FunctionType]:

@@ -232,10 +232,12 @@ def in_formats(look: Callable[[Scene], Outcome]) -> ProbeFunction:
     @wraps(look)
     def looked(subject: Any, draw: Draw) -> Outcome:
         seen: list[Outcome] = []
-        own = (draw.dtype, nullcontext)
-        fine = [(torch.float64, mode) for mode in (nullcontext, WithFloat64)]
         taken: torch.dtype | None = None
-        for dtype, mode in (own,) if draw.dtype is torch.float64 else (*fine, own):
+        for dtype, mode in (
+            (torch.float64, nullcontext),
+            (torch.float64, WithFloat64),
+            (draw.dtype, nullcontext),
+        ):
             if dtype is taken:
                 continue  # it takes float64 as it is
             try:

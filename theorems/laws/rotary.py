@@ -65,7 +65,7 @@ MOVED = (
     Inputs(units=True, at={"m": (0.5,), "p": (0.25,), "s": 1}),
     Inputs(at={"m": (9, 0, 4), "p": (2, 2, 7, 1), "s": 3}, lengths={"B": 2}),
 )
-MANY = 64  # queries, whose products with all keys fit in the memory of their vectors
+MANY = 64  # as many queries as a head often has channels: products then take no more memory
 LADDER = (0, 1, 2, 3, 7, 40, 255, 1857, 4095)
 TWICE = (((0, 1), (1, 1)), ((1, 3), (2, 5)), ((20, 100), (37, 157)), ((1000, 4000), (1049, 4097)))
 OWN_IDS = (

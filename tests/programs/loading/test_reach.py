@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.loading.source_numbers import is_own, numbers_in
+from attnproof.programs.loading.source_numbers import is_own, numbers_in, state_of
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.executed_code import Executed
 from attnproof.programs.subjects import Layer
@@ -187,3 +188,23 @@ def test_code_that_runs_at_some_lengths_alone_is_heard_and_its_numbers_are_tried
     (found,) = prove(subject, ("permutation",), seconds=3.0).findings
     assert found.verdict == "broken"
     assert found.sizes["n"] == 3 * 1789
+
+
+ITERATORS: dict[str, Callable[[], Iterator[int]]] = {
+    "a list": lambda: iter([1, 2, 3]),
+    "a range": lambda: iter(range(5)),
+    "a dictionary": lambda: iter({1: 2, 3: 4}),
+    "a cycle": lambda: itertools.cycle([1, 2, 3]),
+    "a count": lambda: itertools.count(3),
+    "a chain": lambda: itertools.chain([1, 2], [3]),
+    "a generator": lambda: (n for n in range(4)),
+}
+
+
+@pytest.mark.parametrize("made", ITERATORS.values(), ids=ITERATORS)
+def test_how_far_an_iterator_got_is_state(made: Callable[[], Iterator[int]]) -> None:
+    code = eval("lambda: next(kept)", {"kept": made(), "__name__": "model"})
+    before = state_of([code])
+    assert before == state_of([code])
+    code()
+    assert before != state_of([code])
