@@ -186,6 +186,9 @@ class Printer(BlockPrinter):
         (name,) = t.data
         known = DEFINITIONS.get(name)
         if known is not None and "#" in known.latex:
+            holes = {int(found["number"]) for found in _HOLE.finditer(known.latex)}
+            if max(holes) >= len(t.args):  # a plain number is no argument of the term
+                return self.piece(t.args[0])
             return self._written(known.latex, t.args[1:])
         shown = ", ".join(self.factor(a).text for a in t.args[1:])
         return Piece((known.latex if known else name_latex(name)) + bracket(shown))

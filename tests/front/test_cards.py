@@ -16,7 +16,7 @@ from attnproof.cards.records import CellRecord, TableRecord
 from attnproof.cards.registry import load_file
 from attnproof.cli import main
 from attnproof.documents.evidence import MeasuredEvidence
-from attnproof.encodings.bias import Alibi
+from attnproof.encodings.bias import Alibi, KerplePower
 from attnproof.errors import UsageError
 from attnproof.report.encodings import card_html
 from tests.front.encoding_files import LAWS, NOT_EVEN, NOT_MADE, RAISES, write
@@ -86,6 +86,12 @@ def test_a_class_an_instance_an_id_and_a_file_are_the_same_encoding(tmp_path: Pa
         assert attnproof.card(one, ["even"]).encoding.id == "alibi"
     for other in (own, own(), str(tmp_path / "nearer.py"), tmp_path / "nearer.py"):
         assert attnproof.card(other, ["even"]).encoding.id == "nearer"
+
+
+def test_a_definition_of_a_plain_number_is_printed_by_its_meaning() -> None:
+    """Its notation, x^y, has a place for what is no argument of the term."""
+    card = attnproof.card(KerplePower(r_2=2), ["relative"])
+    assert card.cell("relative").verdict == "proved"
 
 
 def test_an_instance_with_numbers_is_asked_about_with_these_numbers() -> None:
