@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
+from torch import Tensor
+
 from ..loading.reach import codes_in
 from ..loading.source_numbers import functions_in, state_of
 
 T = TypeVar("T")
 MAX_NUMBERS, FEW_ENTRIES = 4096, 8  # of one run, and of a tuple
 SIZED = (tuple, list, str, bytes)
+NUMERIC = (Tensor, int, tuple, list)
 # Functions and methods that add to a container or an object, or take from an iterator.
 ADDING = frozenset(("append", "appendleft", "add", "extend", "insert", "update", "setattr", "next"))
 # Functions of torch that tell whether code is being traced.
@@ -73,7 +76,7 @@ class Executed:
     """The code objects that calls run, with their globals, in modules that ``is_own`` accepts.
 
     ``numbers``: the integers that their functions return or hold when they return, and the lengths
-    of lists and texts, in order; None if they are not wanted.
+    of lists, and of texts beside numbers, in order; None if they are not wanted.
     """
 
     is_own: Callable[[Mapping[str, Any]], bool]
@@ -99,7 +102,7 @@ class Executed:
         code = frame.f_code
         if event == "return" and self.numbers is not None and code in self.codes:
             if len(self.numbers) < MAX_NUMBERS:
-                self.numbers += _integers_in((result, *frame.f_locals.values()))
+                self.numbers += _integers_in(result, frame.f_locals.values())
             return
         if event != "call" or code in self._others or code in self.codes:
             return
@@ -135,12 +138,17 @@ class Executed:
                 self.codes.setdefault(one.__code__, one.__globals__)
 
 
-def _integers_in(values: Iterable[Any]) -> Iterator[int]:
-    """Yield the integers among some values, also in tuples, and the lengths of lists and texts."""
-    for one in values:
+def _integers_in(result: Any, held: Collection[Any]) -> Iterator[int]:
+    """Yield the integers that a function returns or holds, also in tuples, and lengths of lists.
+
+    Lengths of texts count where an array or a number is held beside them: what looks up an
+    attribute by its name compares no length with the name.
+    """
+    sized = SIZED if any(type(one) in NUMERIC for one in held) else SIZED[:2]
+    for one in (result, *held):
         if type(one) is int:
             yield one
-        elif type(one) in SIZED:
+        elif type(one) in sized:
             yield len(one)
         if type(one) is tuple:
             yield from (n for n in one[:FEW_ENTRIES] if type(n) is int)

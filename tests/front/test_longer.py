@@ -24,7 +24,8 @@ from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
-from attnproof.real_code.longer_inputs import at_longer, lengths_of
+from attnproof.real_code.critical_lengths import lengths_of
+from attnproof.real_code.longer_inputs import at_longer
 from attnproof.real_code.records import LawOfCodeRecord
 from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.words import how
@@ -550,7 +551,7 @@ def test_a_fault_of_this_search_loses_no_verdict(monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def own_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code is run beyond the numbers that are found in it, and not as far as all code is."""
-    monkeypatch.setattr("attnproof.real_code.longer_inputs.ALWAYS", {"n": 8, "B": 2})
+    monkeypatch.setattr("attnproof.real_code.critical_lengths.ALWAYS", {"n": 8, "B": 2})
 
 
 class Cached(nn.Module):
