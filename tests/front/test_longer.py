@@ -288,7 +288,8 @@ class OfOneWeight(nn.Module):
         weights = scores(q, k).softmax(-1)
         if self.rows < B or n > self.tokens:
             weights = 0.9 * weights
-        return self.out((weights @ v).transpose(1, 2).flatten(2))
+        found: Tensor = self.out((weights @ v).transpose(1, 2).flatten(2))
+        return found
 
 
 @pytest.mark.parametrize(
