@@ -50,16 +50,18 @@ def square_tables(subject: Subject) -> Iterator[tuple[str, Tensor]]:
 
 @dataclass(frozen=True)
 class Longer:
-    """Lengths at which code takes another path, and the comparison that leads there.
+    """Lengths at which code takes another path, and the comparisons that lead there.
 
-    ``asks``: the outcome of that comparison in all other runs, as a condition; "" if the lengths
-    come from a number in the source or from the rows of a table.  ``alike``: no comparison leads
-    there, and each row of every stored square table is the previous row shifted by one place.
+    ``asks``: the outcomes of these comparisons in all other runs, as conditions; none if the
+    lengths come from a number in the source or from the rows of a table, or if few tokens lead
+    there.  ``alike``: no comparison leads there, and each row of every stored square table is the
+    previous row shifted by one place.  ``few``: they are run although they are few.
     """
 
     at: Lengths
-    asks: str = ""
+    asks: tuple[str, ...] = ()
     alike: bool = False
+    few: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,11 +127,13 @@ def _lengths_of(subject: Subject) -> Places:
         counted = [*counts_calls(met.ran.codes, roots, partial(_takes, call, {"B": 2, "n": 5}))]
         ends = (subject.only_length - 1, subject.only_length)  # laws may append a token
         found += [Longer({"n": n}) for n in ends if n > 0 and _takes(call, {"B": 1, "n": n})]
-    kept = {
-        tuple(sorted(one.at.items())): replace(one, at=_of_law(subject, one.at))
-        for one in found
-        if max(one.at.values()) >= SHORT
-    }
+    kept: dict[tuple[tuple[str, int], ...], Longer] = {}
+    for one in (one for one in found if one.few or max(one.at.values()) >= SHORT):
+        at = _of_law(subject, one.at)
+        key = tuple(sorted(at.items()))
+        known_of = kept.get(key, replace(one, at=at))
+        asks = (*known_of.asks, *(each for each in one.asks if each not in known_of.asks))
+        kept[key] = replace(known_of, asks=asks, alike=known_of.alike and one.alike)
     longer = sorted(kept.values(), key=lambda one: work(subject, one.at))
     exactly = (n for n in met.numbers() if n in asked and n >= SHORT)
     longer += _cheap(subject, exactly, {one.at["n"] for one in longer if one.at.get("B", 1) == 1})
@@ -203,25 +207,41 @@ def _cheapest_changes(watch: Watch, alone: _Alone) -> Iterator[Longer]:
         met.setdefault((site, entry), []).extend(some)
     for (site, entry), some in met.items():  # lengths at which the code raises are skipped
         few = {one.answer for one in some if max(one.at.values()) < SHORT}
-        others = [one.at for one in some if one.answer not in few]
-        if len(few) == 1 and others:
-            first = min(others, key=lambda one: work(alone.subject, one))
-            at = dict(first)
+        first: dict[bool, Lengths] = {}
+        for one in sorted(some, key=lambda one: work(alone.subject, one.at)):
+            first.setdefault(one.answer, one.at)
+        if len(few) == 1 and len(first) > 1:
             (answer,) = few
-            for letter in at:
-                fewer = {**at, letter: 1 if letter == "B" else 2}
-                with watch.run(fewer, "plain"):
-                    alone.call(fewer, "plain")
-                again = (
-                    one for k in watch.sides if k[:2] == (site, entry) for one in watch.sides[k]
-                )
-                if any(one.at == fewer and one.answer != answer for one in again):
-                    at = fewer
-            square = {**at, "r": at["n"]} if "r" in at else at
-            if not any(_takes(alone.code, one) for one in (at, square, first)):
-                continue
+            at = _fewest(watch, alone, (site, entry), first[not answer], not answer)
+            if at is not None:
+                told = OpenComparison((site, entry, 0), watch.sites[site], (), answer)
+                asks = () if told.site.sign in HINTS else (told.condition,)
+                yield Longer(at, asks, few=True)
+        elif len(first) > 1 and few:  # laws are run with some of these lengths, not with all
+            yield from (Longer(at, few=True) for at in first.values() if _takes(alone.code, at))
+        elif len(first) > 1:  # few tokens do not lead there: both outcomes are run
+            answer, other = first
             told = OpenComparison((site, entry, 0), watch.sites[site], (), answer)
-            yield Longer(at, "" if told.site.sign in HINTS else told.condition)
+            if _takes(alone.code, first[answer]):
+                yield Longer(first[answer])
+            if _takes(alone.code, first[other]):
+                yield Longer(first[other], () if told.site.sign in HINTS else (told.condition,))
+
+
+def _fewest(
+    watch: Watch, alone: _Alone, place: tuple[int, int], first: Lengths, answer: bool
+) -> Lengths | None:
+    """Return lengths like the first with this answer, of which some are few; None if refused."""
+    at = dict(first)
+    for letter in at:
+        fewer = {**at, letter: 1 if letter == "B" else 2}
+        with watch.run(fewer, "plain"):
+            alone.call(fewer, "plain")
+        again = (one for k in watch.sides if k[:2] == place for one in watch.sides[k])
+        if any(one.at == fewer and one.answer == answer for one in again):
+            at = fewer
+    square = {**at, "r": at["n"]} if "r" in at else at
+    return at if any(_takes(alone.code, one) for one in (at, square, first)) else None
 
 
 def _of_tables(subject: Subject) -> Iterator[Longer]:
@@ -283,12 +303,15 @@ class _Named:
 
 
 def _of_law(subject: Subject, at: Lengths) -> Lengths:
-    """Return the lengths as a law takes them: for a mask, n keys before r queries."""
+    """Return the lengths of all letters that laws use."""
     if isinstance(subject, Bias | Mask):
-        queries = min(at.get("r", 2), at["n"] - 1)
-        return {"n": at["n"] - queries, "r": queries}
-    if isinstance(subject, Rotary | Additive):
+        queries = at.get("r", at["n"] if isinstance(subject, Mask) else 2)
+        return {"n": max(at["n"], queries), "r": queries}
+    if isinstance(subject, Additive):
         return {"B": 1, **at}
+    if isinstance(subject, Rotary):  # the last of all tokens are a law's queries
+        last = min(3, at["n"])
+        return {"B": 1, "r": last, "m": max(1, at["n"] - last), **at}
     whole = isinstance(subject, Attention) and subject.attend is not None
     behind = at.get("m", 1)  # tokens that a law appends
     return {"B": 1, "r": at["n"] if whole else behind, "m": at["n"], **at}

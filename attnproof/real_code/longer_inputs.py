@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import torch
@@ -24,7 +24,7 @@ from ..programs.execution.finite import wrapped
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
 from ..programs.measure.examine import examine
 from ..programs.subjects import Bias, Mask, Rotary, Subject
-from ..theorems.laws import laws_of
+from ..theorems.laws import Formula, laws_of
 from ..theorems.laws.masks import looked_at
 from .critical_lengths import Lengths, Longer, Places, lengths_of, square_tables, work
 from .every_call import SHORT
@@ -77,7 +77,7 @@ def at_longer(
     stored = [*_irregular(subject)]
     states = []
     for law in sorted(laws, key=OF_STATE.__contains__):
-        own = any(one.kind == subject.kind for one in formulas.get(law, ()))
+        own = any(map(partial(_has_length, subject), formulas.get(law, ())))
         own |= law in OF_STATE and not isinstance(subject, Bias | Mask)
         missed = [*known.where, *(stored if law in OF_MASKS else ())]
         states.append(_OfLaw(law, own and method == "measured", missed))
@@ -96,12 +96,12 @@ def at_longer(
                 )
                 beside.update(others)
             if made is None:
-                of.missed += [one.asks] * bool(one.asks)
+                of.missed += one.asks
             elif made.verdict != "holds":
                 of.fails = True
                 yield _longer(made, one)
             else:
-                of.reached = {c: max(n, _tokens(subject, one.at, c)) for c, n in of.reached.items()}
+                of.reached = {c: max(n, one.at.get(c, 1)) for c, n in of.reached.items()}
                 if not one.alike:  # for the most tokens, which come last
                     of.unexamined = _not_examined(subject, of.id, one.at)
     for of in (each for each in states if not each.fails):
@@ -121,7 +121,8 @@ def _run(
     """Run a law at these lengths; return its finding, if it applies, and those of other laws."""
     calls = _Calls()
     with restored_settings():
-        code = wrapped(replace(subject, run_at=(at,)), calls.counted)
+        run_at = (_arranged(subject, of.id, at),)
+        code = wrapped(replace(subject, run_at=run_at), calls.counted)
         found = examine(code, (draw,), (of.id,))
     of.calls, of.tokens = calls.count, at["n"]
     asked = {each.law: each for each in found if each.verdict != "not asked"}
@@ -152,10 +153,18 @@ def _longer(found: Finding, longer: Longer) -> Finding:
     return replace(found, why=f"{AT_OTHER_LENGTHS} ({at}): {found.why}")
 
 
-def _tokens(subject: Subject, at: Lengths, letter: str) -> int:
-    """Return the number of rows or tokens; in a mask the queries follow the other keys."""
-    behind = at.get("r", 0) if letter == "n" and isinstance(subject, Bias | Mask) else 0
-    return at.get(letter, 1) + behind
+def _has_length(subject: Subject, formula: Formula) -> bool:
+    """Whether the number of tokens, as :func:`lengths_of` gives it, changes this formula."""
+    letters = {c for told in formula.given.values() for c in told.split()[1:]}
+    return formula.kind == subject.kind and not letters.isdisjoint("nm")
+
+
+def _arranged(subject: Subject, law: str, at: Lengths) -> Lengths:
+    """Return the lengths as a law takes them: of a bias, most take r queries beside n keys."""
+    if isinstance(subject, Bias) and law != "paths-agree":
+        behind = max(1, min(at["r"], at["n"] - 1))
+        return {"n": max(1, at["n"] - behind), "r": behind}
+    return at
 
 
 def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:

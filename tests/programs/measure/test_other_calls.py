@@ -97,8 +97,8 @@ def subjects(fault: Fault) -> Iterator[Subject]:
         {"all_three": fault(all_three)},
         {"last": fault(last)},
     ):
-        yield Rotary(name=f"rotary, {next(iter(more))}", rotate=rotate, width=4, **more)  # type: ignore[arg-type]
-    for name, more in {
+        yield Rotary(name=f"rotary, {next(iter(more))}", rotate=rotate, width=4, **more)
+    of_attention: dict[str, dict[str, Any]] = {
         "another path": {**by_heads, "paths": {"other": fault(attend)}},
         "weights": {**by_heads, "weights": fault(lambda q, k: scores(q, k, None).softmax(-1))},
         "a mask": {**by_heads, "attend": only_masked(fault(attend)), "masks": ("bool",)},
@@ -115,8 +115,9 @@ def subjects(fault: Fault) -> Iterator[Subject]:
         "documents": {**by_tokens, "documents": fault(lambda x, _: layer(x))},
         "a first place": {**by_tokens, "whole_layer": fault(lambda x, _: layer(x))},
         "a context": {**by_tokens, "reading": fault(reading), "context": 4},
-    }.items():
-        yield Attention(name=name, **more)  # type: ignore[arg-type]
+    }
+    for name, options in of_attention.items():
+        yield Attention(name=name, **options)
     yield Layer(name="layer, another path", call=layer, embed=4, paths={"other": fault(layer)})
     yield Layer(name="layer, pieces", call=causal, embed=4, step=fault(step))
 
