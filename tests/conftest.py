@@ -180,12 +180,17 @@ def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
 
 
 PART, SECONDS = 40, 0.2
-LONGER = ("MAX_VALUES", "CHEAP_VALUES", "MAX_WORK")
+LONGER = (
+    ("longer_inputs", "MAX_WORK", 3),
+    ("critical_lengths", "MAX_VALUES", PART),
+    ("critical_lengths", "CHEAP_VALUES", PART),
+)
 FEWER = (
     "from importlib import import_module; gates = import_module('attnproof.programs.prove.gate'); "
     f"gates.WORK = {{name: work // {PART} for name, work in gates.WORK.items()}}; "
-    f"gates.SECONDS = {SECONDS}; longer = import_module('attnproof.real_code.longer_inputs'); "
-    f"[setattr(longer, name, getattr(longer, name) // {PART}) for name in {LONGER}]; serve()"
+    f"gates.SECONDS = {SECONDS}; "
+    "own = lambda name: import_module('attnproof.real_code.' + name); "
+    f"[setattr(own(m), name, getattr(own(m), name) // part) for m, name, part in {LONGER}]; serve()"
 )
 
 
@@ -239,12 +244,12 @@ def spawned(monkeypatch: pytest.MonkeyPatch) -> None:
 def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code is run at fewer lengths, in tests that are not about that.
 
-    Beside its graph, and beyond its numbers, with a fortieth of the work; beside other code at
-    every third length.
+    Beside its graph, and beyond its numbers, in calls with a fortieth of the work; beside other
+    code at every third length.
     """
-    longer = import_module("attnproof.real_code.longer_inputs")
-    for name in LONGER:
-        monkeypatch.setattr(longer, name, getattr(longer, name) // PART)
+    for module, name, part in LONGER:
+        own = import_module(f"attnproof.real_code.{module}")
+        monkeypatch.setattr(own, name, getattr(own, name) // part)
     gates = import_module("attnproof.programs.prove.gate")  # its function has its name
     monkeypatch.setattr(gates, "WORK", {name: work // PART for name, work in gates.WORK.items()})
     monkeypatch.setattr(gates, "SECONDS", SECONDS)

@@ -23,6 +23,7 @@ from ..programs.execution.calling import evaluating
 from ..programs.execution.draw import Draw
 from ..programs.finding import Finding
 from ..programs.measure.calls import Way, ways_of
+from ..programs.measure.other_calls import other_ways
 from ..programs.prove.call_variants import WAY_TEXTS, call_in, inputs_for
 from ..programs.prove.lengths import LONGEST
 from ..programs.subjects import Additive, Attention, Layer, Rotary, Subject
@@ -101,8 +102,9 @@ def _others(
     if isinstance(subject, Rotary):
         x, places = given
         yield lambda: subject.rotate_key(x, places)
-        if (running := subject.running) is not None:
-            yield lambda: running(x)
+        ways = other_ways(subject)
+        draw, rows, n = Draw(dtype=x.dtype), at.get("B", 1), at["n"]
+        yield from (lambda way=way: way.call(*way.make_inputs(draw, rows, n, 0)) for way in ways)
     if isinstance(subject, Attention):
         yield from _of_attention(subject, given, tokens, drawn)
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from ..programs.prove import Traced
     from ..programs.subjects import Subject
-    from .longer_inputs import Places
+    from .critical_lengths import Places
     from .request import CodeRequest
 
 DECLARED_CAUSAL = "attention:causal=true"
@@ -273,17 +273,14 @@ class Methods:
         """Examine laws that hold without a proof at other lengths that the code compares with.
 
         If the code may not be run in floating point, comparisons are only reported as conditions.
-        If laws are left for later, none is run unless all can be, so that the order is irrelevant.
         """
-        from .longer_inputs import affords_all, at_longer
+        from .longer_inputs import at_longer
 
         names = [
             law
             for law, known in self.verdicts.items()
             if _is_run_alone(known) and law not in self.lengthened
         ]
-        if self.later and not affords_all(self.code, names, self.places):
-            return
         names = [law for law in names if law not in self.later]
         begin = partial(self.begins, self.ran, does="being run of more")
         exact = [law for law in names if ("exact", "holds") in self.verdicts[law]]
@@ -301,7 +298,7 @@ class Methods:
     @cached_property
     def places(self) -> Places:
         """The lengths at which the code takes other paths."""
-        from .longer_inputs import lengths_of
+        from .critical_lengths import lengths_of
 
         return lengths_of(self.code)
 

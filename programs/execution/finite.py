@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import torch
@@ -85,20 +85,23 @@ def watching(subject: S, met: list[str] | None = None) -> S:
     ...     print(seen)
     call gives inf at [0, 0, 0] (2 of 2 numbers are not finite)
     """
+    return wrapped(subject, partial(_watched, met=met))
+
+
+def wrapped(subject: S, wrap: Callable[[str, Callable[..., Any], Subject], Any]) -> S:
+    """Return the same code, and instances it makes, with each call replaced by its ``wrap``."""
     made: dict[str, Any] = {}
     known: dict[int, Any] = {}
     for field in fields(subject):
         value = getattr(subject, field.name)
         if field.name in ("paths", "hiding"):
             main = _main(subject) if field.name == "paths" else "hide"
-            made[field.name] = {
-                path: _watched(main, call, subject, met) for path, call in value.items()
-            }
+            made[field.name] = {path: wrap(main, call, subject) for path, call in value.items()}
         elif field.name == "make" and value is not None:
-            made["make"] = _making(value, met)
+            made["make"] = _making(value, wrap)
         elif callable(value) and field.name not in UNWATCHED:
             if id(value) not in known:  # a function under two names is wrapped once
-                known[id(value)] = _watched(field.name, value, subject, met)
+                known[id(value)] = wrap(field.name, value, subject)
             made[field.name] = known[id(value)]
     return replace(subject, **made)
 
@@ -109,17 +112,19 @@ def _main(subject: Subject) -> str:
     return next((name for name in names if getattr(subject, name, None) is not None), "call")
 
 
-def _making(make: Callable[..., Any], met: list[str] | None) -> Callable[..., Any]:
+def _making(
+    make: Callable[..., Any], wrap: Callable[[str, Callable[..., Any], Subject], Any]
+) -> Callable[..., Any]:
     @wraps(make)
     def made(*given: Any, **settings: Any) -> Any:
         built = make(*given, **settings)
-        return watching(built, met) if isinstance(built, Subject) else built
+        return wrapped(built, wrap) if isinstance(built, Subject) else built
 
     return made
 
 
 def _watched(
-    name: str, call: Callable[..., Any], subject: Subject, met: list[str] | None
+    name: str, call: Callable[..., Any], subject: Subject, *, met: list[str] | None
 ) -> Callable[..., Any]:
     @wraps(call)
     def watched(*given: Any, **named: Any) -> Any:

@@ -52,17 +52,22 @@ def reached_tokens(layer: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
     """Map tokens x and y to 1 where an output changes if one token of x becomes that of y: (T, T).
 
     If places are given, only those tokens are replaced, and only the last output is compared (T,),
-    unless ``every`` is set.
+    unless ``every`` is set.  ``wanted`` (T, T): the search ends once these changes are found.
     """
 
     def found(
-        x: Tensor, y: Tensor, keys: Sequence[int] | None = None, every: bool = False
+        x: Tensor,
+        y: Tensor,
+        keys: Sequence[int] | None = None,
+        every: bool = False,
+        wanted: Tensor | None = None,
     ) -> Tensor:
         places = list(range(x.shape[1])) if keys is None else list(keys)
         seen = torch.zeros(x.shape[1], len(places), dtype=torch.bool)
+        enough = torch.ones_like(seen) if wanted is None else wanted[:, places].to(seen)
         for scale in SCALES:
             seen |= changes(layer, scale * x, scale * y, places)[:, places] > 0
-            if bool(seen.all()):
+            if bool((seen | ~enough).all()):
                 break
         if keys is None:
             return seen.double()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,23 +20,25 @@ from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from .base import ALL_KINDS, FINITE, Outcome, formatted, holds, probe
 
 Inputs = tuple[Any, ...]
-FORM_WORDS = {"bool": "truth values", "float": "numbers"}
 
 
 @dataclass(frozen=True)
 class Way:
     """One way to call code: ``make_inputs`` makes them for a draw, B rows, T tokens, and a start.
 
-    ``attribute`` is the field of the subject.
+    ``attribute`` is the field of the subject, or says in words what is called if ``take`` returns
+    the call of a subject.
     """
 
     attribute: str
     call: Callable[..., Tensor]
     make_inputs: Callable[[Draw, int, int, int], Inputs]
+    take: Callable[[Any], Callable[..., Tensor]] | None = None
 
     def on(self, other: Subject) -> Callable[..., Tensor]:
         """Return the same call of another instance."""
-        made: Callable[..., Tensor] = getattr(other, self.attribute)
+        made: Callable[..., Tensor]
+        made = getattr(other, self.attribute) if self.take is None else self.take(other)
         return made
 
 
@@ -60,13 +61,14 @@ def ways_of(subject: Subject) -> list[Way]:
         case Mask():
             return [Way("mask", subject.mask, lambda _, b, t, s: (t, t + b + s))]
         case Additive():
-            return [Way("added", subject.added, _tokens(subject.width, subject.most))]
+            return [Way("added", subject.added, tokens_of(subject.width, subject.most))]
         case Layer():
-            return [Way("call", subject.call, _tokens(subject.embed))]
+            return [Way("call", subject.call, tokens_of(subject.embed))]
     return []
 
 
-def _tokens(width: int, most: int = 1 << 30) -> Callable[[Draw, int, int, int], Inputs]:
+def tokens_of(width: int, most: int = 1 << 30) -> Callable[[Draw, int, int, int], Inputs]:
+    """Return what makes tokens (B, T, E), with at most so many in a row."""
     return lambda draw, b, t, start: (draw.normal(b, min(t, most), width, salt=start),)
 
 
@@ -104,66 +106,8 @@ def _attention(subject: Attention) -> list[Way]:
 
         found.append(Way("attend", subject.attend, three))
     if subject.layer is not None:
-        found.append(Way("layer", subject.layer, _tokens(subject.embed)))
+        found.append(Way("layer", subject.layer, tokens_of(subject.embed)))
     return found
-
-
-def under_masks(subject: Subject) -> list[Way]:
-    """Return the calls of attention code with a mask of each form that it takes, or with padding.
-
-    Code may change an input only if there is a mask, such as keys that are filled where hidden.
-    """
-    if not isinstance(subject, Attention):
-        return []
-    found = [
-        Way(f"attend with a mask of {FORM_WORDS[form]}", subject.attend, _masked(way, form))
-        for way in _attention(subject)
-        if way.attribute == "attend"
-        for form in subject.masks
-        if subject.attend is not None
-    ]
-    if subject.hide is not None:
-
-        def padded(draw: Draw, b: int, t: int, start: int) -> Inputs:
-            x = draw.normal(b, t, subject.embed, salt=start)
-            return x, _first_counts(x, t)
-
-        found.append(Way("hide", subject.hide, padded))
-    if subject.counting is not None:
-
-        def counting(draw: Draw, b: int, t: int, start: int) -> Inputs:
-            (way,) = (way for way in _attention(subject) if way.attribute == "attend")
-            q, k, v, _ = way.make_inputs(draw, b, t, start)
-            return q, k, v, _first_counts(q, t)
-
-        found.append(Way("counting", subject.counting, counting))
-    if subject.reading is not None:
-
-        def reading(draw: Draw, b: int, t: int, start: int) -> Inputs:
-            x = draw.normal(b, t, subject.embed, salt=start)
-            context = draw.normal(b, t, subject.context, salt=start + 50)
-            return x, context, _first_counts(x, t)
-
-        found.append(Way("reading", subject.reading, reading))
-    return found
-
-
-def _first_counts(like: Tensor, tokens: int) -> Tensor:
-    """Return truth values (B, T): in the last row only the first token counts."""
-    counts = torch.ones(like.shape[0], tokens, dtype=torch.bool, device=like.device)
-    counts[-1, 1:] = False
-    return counts
-
-
-def _masked(way: Way, form: str) -> Callable[[Draw, int, int, int], Inputs]:
-    def given(draw: Draw, b: int, t: int, start: int) -> Inputs:
-        q, k, v, _ = way.make_inputs(draw, b, t, start)
-        seen = torch.ones(b, 1, t, t, dtype=torch.bool, device=q.device)
-        seen[..., 1:] = False  # every query sees the first key
-        numbers = torch.zeros(seen.shape, dtype=q.dtype, device=q.device)
-        return q, k, v, seen if form == "bool" else numbers.masked_fill(~seen, -math.inf)
-
-    return given
 
 
 def allowed_difference(subject: Subject, draw: Draw, given: Inputs, result: Tensor) -> float:
@@ -174,11 +118,14 @@ def allowed_difference(subject: Subject, draw: Draw, given: Inputs, result: Tens
     """
     size = float(result.abs().nan_to_num(posinf=0, neginf=0).max()) if result.numel() else 0.0
     tensors = [x for x in given if isinstance(x, Tensor) and x.is_floating_point()]
-    size = max([size, *(float(x.abs().max()) for x in tensors if x.numel())])
+    finite = (x.abs().nan_to_num(nan=0, posinf=0) for x in tensors if x.numel())
+    size = max([size, *(float(x.max()) for x in finite)])
     rounding = rounding_of(draw.dtype)
     match subject:
         case Rotary():
-            far = float(given[1].abs().max()) if given[1:] else float(given[0].shape[2])
+            last = given[-1]  # the positions, if it takes any, or the length of a shift
+            far = float(torch.as_tensor(last).abs().max()) if given[1:] else 0.0
+            far = max(far, *(float(x.shape[2]) for x in tensors if x.dim() == 4))
             place = far * max(1, subject.axes)
             return 2 * size * (2 * rounding.rotating + 4 * STEPS * rounding.angle_unit * place)
         case Bias() | Mask():

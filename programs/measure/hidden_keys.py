@@ -75,7 +75,7 @@ def read_through(scene: Scene, mask: Tensor | None = None) -> str:
     return "" if scene.tokens is None else _by_tokens(scene, scene.tokens)
 
 
-@further_probe("causal", "attention", "layer")
+@further_probe("causal", "attention", "layer", any_length=True)
 def of_later_tokens(scene: Scene) -> Outcome:
     """Note if later tokens are hidden by a finite number; undecided if the format hides faults.
 

@@ -59,22 +59,27 @@ def for_layers(law: str) -> Callable[[SceneProbe], SceneProbe]:
     return wrap
 
 
-FURTHER_PROBES: dict[tuple[str, str], SceneProbe] = {}
+FURTHER_PROBES: dict[tuple[str, str], tuple[SceneProbe, bool]] = {}
 
 
-def further_probe(law: str, *kinds: str) -> Callable[[SceneProbe], SceneProbe]:
-    """Register a further probe of a law, run if its formulas hold."""
+def further_probe(
+    law: str, *kinds: str, any_length: bool = False
+) -> Callable[[SceneProbe], SceneProbe]:
+    """Register a further probe of a law, run if its formulas hold.
+
+    ``any_length``: it is also run at the lengths that are given for the law.
+    """
 
     def wrap(look: SceneProbe) -> SceneProbe:
-        FURTHER_PROBES.update(((law, kind), look) for kind in kinds)
+        FURTHER_PROBES.update(((law, kind), (look, any_length)) for kind in kinds)
         return look
 
     return wrap
 
 
 def _run_further(law: str, subject: Any, draw: Draw, floor: float, seen: Outcome) -> Outcome:
-    look = FURTHER_PROBES.get((law, subject.kind))
-    if look is None:
+    look, any_length = FURTHER_PROBES.get((law, subject.kind), (None, False))
+    if look is None or (subject.run_at and not any_length):
         return seen
     found = look(Scene(subject, draw, floor))
     if found.witness is not None or found.doubtful:

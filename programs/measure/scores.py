@@ -264,19 +264,23 @@ def on_a_line(scene: Scene) -> Outcome:
             "the output for a single token does not depend on the token: its values cannot be read"
         )
     rows, off = [d.double().flatten(), (x - y).double().flatten()], allowed
-    many = _most(lambda n: call(x.expand(-1, n, -1)), one.embed + 2)
+    at = next(iter(one.run_at), None)
+    batch, many = (1, 0) if at is None else (at.get("B", 1), at["n"])
+    many = many or _most(lambda n: call(x.expand(-1, n, -1)), one.embed + 2)
     _, _, passed = torch.linalg.svd(torch.stack(rows), full_matrices=False)
     if _outside(target, passed) <= FAR:  # in the span whatever the weights are
         return undecided(
             "the output for a single token is a multiple of it: its values "
             "cannot be told from a residual"
         )
-    for turn in range(2 * -(-(one.embed + 2) // many)):
-        for base, through in ((first, x), (second, y)):
-            a = 2 * scene.draw.normal(1, many, 1, salt=10 + turn)
-            seen = scene.allow(lambda a, x=through: call(x + a * d), a)
-            rows += list((seen.output - base).double()[0])
-            off = max(off, seen() + allowed)
+    for base, through in ((first, x), (second, y)):
+        for turn in range(2 * -(-(one.embed + 2) // (batch * many))):
+            a = 2 * scene.draw.normal(batch, many, 1, salt=10 + turn)
+            if turn == 0:  # the others are as large
+                seen = scene.allow(lambda a, x=through: call(x + a * d), a)
+                off = max(off, seen() + allowed)
+            output = call(through + a * d) if turn else seen.output
+            rows += list((output - base).double().flatten(0, 1))
     span = torch.stack(rows)
     _, values, directions = torch.linalg.svd(span, full_matrices=False)
     # changing every entry by `off` moves a singular value by at most the Frobenius norm of this
@@ -287,7 +291,7 @@ def on_a_line(scene: Scene) -> Outcome:
     if _outside(target, directions[values > bound]) > FAR:
         return holds(
             "tokens on a line gave outputs along it: the weights add up to one",
-            B=1,
+            B=batch,
             T=many,
             E=one.embed,
         )
@@ -299,12 +303,12 @@ def on_a_line(scene: Scene) -> Outcome:
     why = "tokens on a line gave outputs off it: the weights do not add up to one"
     return broken(
         why,
-        {"B": 1, "T": many, "E": one.embed, "seed": scene.draw.seed},
+        {"B": batch, "T": many, "E": one.embed, "seed": scene.draw.seed},
         ("share of f(x) − f(y), for x and y alone, outside the directions of the outputs", rest),
         ("the least such share where weights add up to one", FAR),
         FAR - rest,
         near,
-        B=1,
+        B=batch,
         T=many,
         E=one.embed,
     )

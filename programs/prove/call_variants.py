@@ -141,8 +141,11 @@ def _stored(x: Tensor) -> int:
 
 
 def in_other_layout(x: Tensor) -> Tensor:
-    """Return the same numbers in another memory layout."""
-    return x.transpose(0, -1).contiguous().transpose(0, -1) if x.ndim > 1 else x
+    """Return a copy of the numbers in another memory layout, if they have more than one axis."""
+    if x.ndim < 2:
+        return x.clone()
+    turned = x.transpose(0, -1)
+    return turned.clone(memory_format=torch.contiguous_format).transpose(0, -1)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,6 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.export.graph_signature import OutputKind
+from torch.fx import Graph as FxGraph
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
 
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.concrete import length_value
@@ -27,12 +31,14 @@ from ...numeric.torch_reading import TorchReading
 from ..subjects import lengths_in
 from .call_variants import in_other_layout, random_contents
 from .calls import Call
+from .exporting import WRITES_NOTHING
 from .guards import satisfied
 from .operations import Notes, Unread
 from .operations.reading import NARROW
 from .program import stored_base
 from .statements import Axes, Graph
 
+COPY = torch.ops.aten.clone.default
 REPEATS = 4  # how often a call is repeated
 CHANGES = "a later call of the code returns another result for the same input"
 REPEAT_TOLERANCE = 1e-4  # tolerance: the same numbers may be summed in another order
@@ -180,16 +186,21 @@ def _width(table: Tensor) -> float:
     return math.sqrt(table.shape[-1]) if table.dim() > 1 and table.shape[-1] else 1.0
 
 
-def result_function(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., Tensor]:
-    """Return the graph as a function, with these numbers in its tables."""
-    every, place = all_results_function(graph, tables), graph.exported.place or 0
+def result_function(
+    graph: Graph, tables: Mapping[str, Tensor], *, often: bool = False
+) -> Callable[..., Tensor]:
+    """Return the graph as a function, with these numbers in its tables; ``often`` as below."""
+    every, place = all_results_function(graph, tables, often=often), graph.exported.place or 0
     return lambda *inputs: every(*graph.exported.in_graph_order(inputs))[place]
 
 
 def all_results_function(
-    graph: Graph, tables: Mapping[str, Tensor]
+    graph: Graph, tables: Mapping[str, Tensor], *, often: bool = False
 ) -> Callable[..., tuple[Tensor, ...]]:
-    """Return a function for all outputs of the graph; it takes inputs in the graph's order."""
+    """Return a function for all outputs of the graph; it takes inputs in the graph's order.
+
+    ``often``: it is called so often that leaving out copies saves time.
+    """
     program, roles = graph.exported.program, graph.exported.roles
     stored: Mapping[str, Tensor] = program.state_dict | program.constants
     told = [(roles[spec.arg.name], spec) for spec in program.graph_signature.input_specs]
@@ -206,15 +217,47 @@ def all_results_function(
 
     fixed = [stored_value(kind, name, spec) for (kind, name), spec in told]
     kinds = [kept.kind for kept in program.graph_signature.output_specs]
+    call = without_copies(program.graph_module) if often else program.graph_module
 
     def run(*inputs: Tensor) -> tuple[Tensor, ...]:
         given = iter(x.clone() for x in inputs)
-        found = program.graph_module(*(next(given) if one is None else one for one in fixed))
+        found = call(*(next(given) if one is None else one for one in fixed))
         return tuple(
             x for x, kind in zip(found, kinds, strict=True) if kind == OutputKind.USER_OUTPUT
         )
 
     return run
+
+
+def without_copies(module: GraphModule) -> Callable[..., Sequence[Tensor]]:
+    """Return a graph without its copies of arrays, as nothing in it writes to one.
+
+    A trace from lengths of 1 on copies the arguments of many operations.  Operations that refuse
+    the layout of what is not copied raise; the graph is then run as it is, here and from then on.
+    The results are copied, since code may write to arrays that are stored in the graph.
+    """
+    targets = [node.target for node in module.graph.nodes if node.op == "call_function"]
+    schemas = [getattr(one, "_schema", None) for one in targets if one not in WRITES_NOTHING]
+    if COPY not in targets or any(one.is_mutable for one in schemas if one is not None):
+        return module
+    lean, known = FxGraph(), dict[Node, Node]()
+    for node in module.graph.nodes:
+        if node.op == "output":
+            lean.output(map_arg(node.args[0], known.__getitem__))
+        else:
+            copied = node.target is COPY
+            known[node] = known[node.args[0]] if copied else lean.node_copy(node, known.__getitem__)
+    calls = [GraphModule(module, lean)]
+
+    def call(*inputs: Any) -> Sequence[Tensor]:
+        for one in calls:
+            with suppress(Exception):
+                return [x.clone() for x in one(*inputs)]
+        found: Sequence[Tensor] = module(*inputs)
+        calls.clear()
+        return found
+
+    return call
 
 
 def _with_gradients(code: Callable[..., Tensor], *, trained: bool = False) -> Callable[..., Tensor]:

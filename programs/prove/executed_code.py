@@ -6,9 +6,12 @@ import dis
 import gc
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
+
+from torch import Tensor
 
 from ..loading.reach import codes_in
 from ..loading.source_numbers import functions_in, state_of
@@ -16,6 +19,9 @@ from ..loading.source_numbers import functions_in, state_of
 T = TypeVar("T")
 MAX_NUMBERS, FEW_ENTRIES = 4096, 8  # of one run, and of a tuple
 SIZED = (tuple, list, str, bytes)
+NUMERIC = (Tensor, int, tuple, list)
+WRAPPING = ("__wrapped__", "__func__", "fget")  # what a decorated function or method holds
+MAX_WRAPPED = 8  # decorators of one function
 # Functions and methods that add to a container or an object, or take from an iterator.
 ADDING = frozenset(("append", "appendleft", "add", "extend", "insert", "update", "setattr", "next"))
 # Functions of torch that tell whether code is being traced.
@@ -73,7 +79,7 @@ class Executed:
     """The code objects that calls run, with their globals, in modules that ``is_own`` accepts.
 
     ``numbers``: the integers that their functions return or hold when they return, and the lengths
-    of lists and texts, in order; None if they are not wanted.
+    of lists, and of texts beside numbers, in order; None if they are not wanted.
     """
 
     is_own: Callable[[Mapping[str, Any]], bool]
@@ -99,7 +105,7 @@ class Executed:
         code = frame.f_code
         if event == "return" and self.numbers is not None and code in self.codes:
             if len(self.numbers) < MAX_NUMBERS:
-                self.numbers += _integers_in((result, *frame.f_locals.values()))
+                self.numbers += _integers_in(result, frame.f_locals.values())
             return
         if event != "call" or code in self._others or code in self.codes:
             return
@@ -135,26 +141,58 @@ class Executed:
                 self.codes.setdefault(one.__code__, one.__globals__)
 
 
-def _integers_in(values: Iterable[Any]) -> Iterator[int]:
-    """Yield the integers among some values, also in tuples, and the lengths of lists and texts."""
-    for one in values:
+def _integers_in(result: Any, held: Collection[Any]) -> Iterator[int]:
+    """Yield the integers that a function returns or holds, also in tuples, and lengths of lists.
+
+    Lengths of texts count where an array or a number is held beside them: what looks up an
+    attribute by its name compares no length with the name.
+    """
+    sized = SIZED if any(type(one) in NUMERIC for one in held) else SIZED[:2]
+    for one in (result, *held):
         if type(one) is int:
             yield one
-        elif type(one) in SIZED:
+        elif type(one) in sized:
             yield len(one)
         if type(one) is tuple:
             yield from (n for n in one[:FEW_ENTRIES] if type(n) is int)
 
 
-def functions_of(codes: Collection[CodeType], known: Iterable[FunctionType]) -> list[FunctionType]:
-    """Return the functions with these code objects: known ones, else searched for in memory."""
+def functions_of(
+    codes: Mapping[CodeType, Mapping[str, Any]], known: Iterable[FunctionType]
+) -> list[FunctionType]:
+    """Return the functions with these code objects, of which the globals are given.
+
+    Those that are known come first, then those that the globals name, or that wrap one of these;
+    only the others are searched for in memory, which is slow.
+    """
     found = {id(one): one for one in known if one.__code__ in codes}
-    have = {inner for one in found.values() for inner in codes_in(one.__code__)}
-    missing = [code for code in codes if code not in have]
+    if missing := _missing(codes, found.values()):
+        named = (one for code in missing for one in _named(code, codes[code]))
+        found |= {id(one): one for one in named if one.__code__ in missing}
+        missing = _missing(missing, found.values())
     if missing:
         holders = _holders_of(missing)
         found |= {id(one): one for one in holders if isinstance(one, FunctionType)}
     return list(found.values())
+
+
+def _missing(codes: Iterable[CodeType], found: Iterable[FunctionType]) -> list[CodeType]:
+    """Return the code objects that no function has, nor contains."""
+    have = {inner for one in found for inner in codes_in(one.__code__)}
+    return [code for code in codes if code not in have]
+
+
+def _named(code: CodeType, names: Mapping[str, Any]) -> Iterator[FunctionType]:
+    """Yield the function to which the qualified name of a code object leads, and what it wraps."""
+    first, *more = code.co_qualname.split(".")
+    one = names.get(first)
+    for name in more:
+        one = vars(one).get(name) if isinstance(one, type) else None
+    for _ in range(MAX_WRAPPED):
+        if isinstance(one, FunctionType):
+            yield one
+        with suppress(Exception):  # it may be a lazy proxy
+            one = next((x for name in WRAPPING if (x := getattr(one, name, None))), None)
 
 
 def _holders_of(codes: Collection[CodeType]) -> list[Any]:

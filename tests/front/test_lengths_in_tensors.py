@@ -23,12 +23,12 @@ from attnproof.real_code.words import how
 from .test_longer import Attend, asked, scores
 
 CALL = "q: B H r D, k: B H n D, v: B H n D -> B H r D"
-TABLE = (torch.arange(400) == 301).float()
+TABLE = (torch.arange(400) == 57).float()
 
 
 def number() -> int:
-    """Return 301, which stands nowhere in the code that compares a length with it."""
-    return math.isqrt(90_000) + 1
+    """Return 57, which stands nowhere in the code that compares a length with it."""
+    return math.isqrt(90_000) % 81
 
 
 def attention(opened: Callable[[Tensor, Tensor], Any]) -> Attend:
@@ -47,17 +47,17 @@ def tokens(k: Tensor) -> Tensor:
 
 
 def held(n: int) -> bool:
-    wanted = math.isqrt(90_000) + 1
+    wanted = math.isqrt(90_000) % 81
     return operator.eq(n, wanted) is True
 
 
 def held_in_a_tuple(n: int) -> bool:
-    wanted = (math.isqrt(90_000) + 1, 2)
+    wanted = (math.isqrt(90_000) % 81, 2)
     return (n, 2).__eq__(wanted) is True
 
 
 def held_as_a_list(n: int) -> bool:
-    wanted = [0] * (math.isqrt(90_000) + 1)
+    wanted = [0] * (math.isqrt(90_000) % 81)
     return [0].__mul__(n).__eq__(wanted) is True
 
 
@@ -71,13 +71,13 @@ OPENED: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "of each row": lambda q, k: (q.new_full((len(q), 1, 1, 1), k.shape[-2]).long() == number()) * 1,
     "a square": lambda _, k: (tokens(k) ** 2 == number() ** 2).long(),
     "near": lambda _, k: (1 - (tokens(k) - number()).abs()).clamp(min=0),
-    "among": lambda _, k: torch.isin(tokens(k), torch.tensor([467, number()])).long(),
+    "among": lambda _, k: torch.isin(tokens(k), torch.tensor([83, number()])).long(),
     "bits": lambda _, k: ((tokens(k) ^ number()) == 0).long(),
     "a table": lambda _, k: TABLE[tokens(k).clamp(max=399)],
     # no comparison of the source, nor of torch: the number is one that a function returns
     "an operator": lambda _, k: operator.eq(k.shape[-2], number()),
     "a method": lambda _, k: k.shape[-2].__eq__(number()) is True,
-    "quotient and remainder": lambda _, k: divmod(k.shape[-2], 43) == (number() // 43, 0),
+    "quotient and remainder": lambda _, k: divmod(k.shape[-2], 19) == (number() // 19, 0),
     "lists": lambda _, k: [0] * k.shape[-2] == [0] * number(),
     "a local": lambda _, k: held(k.shape[-2]),
     "a tuple": lambda _, k: held_in_a_tuple(k.shape[-2]),
@@ -90,7 +90,7 @@ OPENED: dict[str, Callable[[Tensor, Tensor], Any]] = {
 def test_a_mask_that_one_number_of_tokens_opens_is_not_causal(form: str) -> None:
     row = asked(attention(OPENED[form]), "causal", causal=True)
     assert row.verdict == "broken"
-    assert "n = 301" in row.why
+    assert "n = 57" in row.why
 
 
 def test_correct_code_with_lengths_in_tensors_needs_no_condition() -> None:

@@ -9,7 +9,6 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -22,9 +21,11 @@ from attnproof.programs.measure.examine import examine
 from attnproof.programs.measure.states import others_of
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Rotary, Subject
+from attnproof.real_code import longer_inputs
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
-from attnproof.real_code.longer_inputs import at_longer, lengths_of
+from attnproof.real_code.critical_lengths import lengths_of
+from attnproof.real_code.longer_inputs import at_longer
 from attnproof.real_code.records import LawOfCodeRecord
 from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.words import how
@@ -273,6 +274,58 @@ def kind_of(kind: type[nn.Module]) -> Callable[..., Layer]:
     return make
 
 
+class OfOneWeight(nn.Module):
+    """Attention of two heads whose weights add up to less than one from a number on, or to one."""
+
+    def __init__(self, rows: int = 100_000, tokens: int = 100_000) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
+        self.rows, self.tokens = rows, tokens
+
+    def forward(self, x: Tensor) -> Tensor:
+        B, n, _ = x.shape
+        q, k, v = self.qkv(x).view(B, n, 3, 2, 4).permute(2, 0, 3, 1, 4)
+        weights = scores(q, k).softmax(-1)
+        if self.rows < B or n > self.tokens:
+            weights = 0.9 * weights
+        found: Tensor = self.out((weights @ v).transpose(1, 2).flatten(2))
+        return found
+
+
+@pytest.mark.parametrize(
+    ("module", "verdict", "told"),
+    [
+        (OfOneWeight(tokens=100), "broken", "n = 101): tokens on a line"),
+        (OfOneWeight(rows=20), "broken", "(B = 21, "),
+        (OfOneWeight(tokens=100_000), "measured", "`n > self.tokens` is false, as it"),
+    ],
+)
+def test_weights_of_a_layer_are_added_up_where_the_code_asks(
+    module: nn.Module, verdict: str, told: str
+) -> None:
+    record = check_attention(module, ["rows-sum-to-one"], methods=["measured"])
+    row = record.law("rows-sum-to-one")
+    assert row.verdict == verdict
+    assert told in row.why
+
+
+def test_all_laws_are_run_at_one_length_before_the_next() -> None:
+    laws, begun = ["permutation", "order-of-keys"], list[str]()
+    code = Attention(name="a", attend=lambda q, k, v, _: plain(q, k, v), heads=2, groups=2, width=4)
+    assert [*at_longer(code, laws, Draw(), begun.append)] == []
+    assert len(begun) > 2
+    assert begun == laws * (len(begun) // 2)
+
+
+def test_what_a_law_costs_is_counted_in_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    laws, begun = ["permutation", "order-of-keys"], list[str]()
+    code = Attention(name="a", attend=lambda q, k, v, _: plain(q, k, v), heads=2, groups=2, width=4)
+    # four calls of few tokens: a law that was not run yet is taken to need two, and needs more
+    monkeypatch.setattr(longer_inputs, "MAX_WORK", 4 * longer_inputs.CALL_VALUES)
+    assert [*at_longer(code, laws, Draw(), begun.append)] == []
+    assert begun == laws[:1]
+
+
 class FullCache(nn.Module):
     """Causal in a cache of 64 places, but for its last place, which every token reads."""
 
@@ -321,8 +374,7 @@ CODE: tuple[tuple[Subject, list[int]], ...] = (
 @pytest.mark.parametrize(("code", "many"), CODE, ids=["layer", "rotary", "mask", "bias"])
 def test_each_kind_of_code_is_asked_for_its_lengths(code: Subject, many: list[int]) -> None:
     known = lengths_of(code)
-    behind = [one.at["r"] if isinstance(code, Mask | Bias) else 0 for one in known.longer]
-    told = [one.at["n"] + r for one, r in zip(known.longer, behind, strict=True)]
+    told = [one.at["n"] for one in known.longer]
     assert [n for n in told if n > 5] == many
     assert not known.where
 
@@ -403,119 +455,6 @@ def test_many_rows_of_code_that_counts_positions_are_one_call() -> None:
     assert Counts.calls < 100
 
 
-class Stored(nn.Module):
-    """Causal attention as most people write it: the rows of a mask that it stores."""
-
-    bias: Tensor
-
-    def __init__(self, mask: Tensor) -> None:
-        super().__init__()
-        self.all, self.out, self.heads = nn.Linear(8, 24), nn.Linear(8, 8), 2
-        self.register_buffer("bias", mask)
-
-    def forward(self, x: Tensor) -> Tensor:
-        B, T, C = x.shape
-        q, k, v = (
-            y.view(B, T, self.heads, C // self.heads).transpose(1, 2)
-            for y in self.all(x).split(C, dim=2)
-        )
-        seen = self.bias[:, :, :T, :T] if self.bias.ndim == 4 else self.bias[:T, :T]
-        found = (q @ k.mT / math.sqrt(k.shape[-1])).masked_fill(seen == 0, -math.inf)
-        made: Tensor = self.out((found.softmax(-1) @ v).transpose(1, 2).reshape(B, T, C))
-        return made
-
-
-ROWS = 320  # more than all code is run with
-
-
-def stored(*faults: tuple[slice, slice, float]) -> Tensor:
-    mask = torch.ones(ROWS, ROWS).tril()
-    for rows, columns, value in faults:
-        mask[rows, columns] = value
-    return mask
-
-
-RIGHT = (stored().view(1, 1, ROWS, ROWS), stored(), stored().bool())
-
-
-def past_is_used(module: nn.Module) -> LawOfCodeRecord:
-    record = check_attention(
-        module, ["past-is-used"], declared="attention:causal", methods=["measured"]
-    )
-    return record.law("past-is-used")
-
-
-@pytest.mark.parametrize("mask", RIGHT, ids=["of rows and heads", "plain", "truth values"])
-def test_a_large_stored_mask_is_proved_of_its_lengths(mask: Tensor) -> None:
-    law = check_attention(Stored(mask), ["causal"]).law("causal")
-    assert law.verdict == "proved"
-    assert f"T + T′ ≤ {ROWS}" in [one.text for one in law.assuming]
-
-
-def test_a_large_stored_mask_takes_few_long_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    many: list[int] = []
-
-    def softmax(self: Tensor, dim: int) -> Tensor:
-        many.append(self.shape[dim])
-        return torch.softmax(self, dim)
-
-    monkeypatch.setattr(Tensor, "softmax", softmax)
-    assert past_is_used(Stored(RIGHT[0])).verdict == "measured"
-    assert 0 < many.count(ROWS) < ROWS // 2  # two for each key would be twice as many
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [(slice(280, 281), slice(300, 301), 1.0), (slice(160, None), slice(None), 1.0)],
-    ids=["one entry", "from a row on"],
-)
-def test_a_stored_mask_with_a_fault_is_not_proved(fault: tuple[slice, slice, float]) -> None:
-    law = check_attention(Stored(stored(fault)), ["causal"], methods=["traced"]).law("causal")
-    assert law.verdict not in ("proved", "exact", "measured")
-
-
-def test_a_stored_mask_that_is_open_from_a_row_on_is_broken() -> None:
-    open_, run = Stored(stored((slice(160, None), slice(None), 1.0))), ["exact", "measured"]
-    record = check_attention(open_, ["causal"], declared="attention:causal", methods=run)
-    assert record.law("causal").verdict == "broken"
-
-
-def test_keys_that_a_stored_mask_hides_in_some_rows_are_missed() -> None:
-    code = Stored(stored((slice(24, 64), slice(0, 16), 0.0)))
-    assert past_is_used(code).verdict == "broken"
-
-
-ONE_ENTRY = (
-    (slice(170, 171), slice(172, 173), 1.0),  # a later token is seen, between two that are cut
-    (slice(240, 241), slice(150, 151), 0.0),  # an earlier one is not
-)
-NOT_LOOKED_AT = f"the entries of the stored mask bias, {ROWS} by {ROWS}, that were not examined"
-
-
-@pytest.mark.parametrize("fault", ONE_ENTRY)
-def test_one_entry_of_a_stored_mask_that_was_not_looked_at_is_told(
-    fault: tuple[slice, slice, float],
-) -> None:
-    laws, methods = ["causal", "past-is-used"], ["exact", "measured"]
-    code = Stored(stored(fault))
-    record = check_attention(code, laws, declared="attention:causal", methods=methods)
-    for law in laws:
-        row = record.law(law)
-        assert row.verdict in ("exact", "measured")
-        assert NOT_LOOKED_AT in row.why
-        assert NOT_LOOKED_AT in how(row)
-    assert (
-        f"the {ROWS - 10} of {ROWS} keys that were not examined" in record.law("past-is-used").why
-    )
-
-
-def test_a_stored_mask_whose_rows_are_alike_needs_no_such_condition() -> None:
-    laws, methods = ["causal", "past-is-used"], ["exact", "measured"]
-    record = check_attention(Stored(RIGHT[1]), laws, declared="attention:causal", methods=methods)
-    assert [record.law(law).verdict for law in laws] == ["exact", "measured"]
-    assert not any("not examined" in record.law(law).why for law in laws)
-
-
 def forgets_one_key_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     found = scores(q, k)
     if k.shape[-2] > 700:
@@ -542,136 +481,3 @@ def test_a_fault_of_this_search_loses_no_verdict(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("attnproof.real_code.longer_inputs.lengths_of", fails)
     assert asked(plain, "permutation").verdict == "exact"
-
-
-# numbers that no comparison asks for: of the source, of what the code keeps, of its operations
-
-
-@pytest.fixture
-def own_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Code is run beyond the numbers that are found in it, and not as far as all code is."""
-    monkeypatch.setattr("attnproof.real_code.longer_inputs.ALWAYS", {"n": 8, "B": 2})
-
-
-class Cached(nn.Module):
-    """Causal attention of two heads that returns its keys and values, with a fault in these."""
-
-    limit: Tensor
-    table: Tensor
-
-    def __init__(self, fault: Callable[[Cached, Tensor], Tensor]) -> None:
-        super().__init__()
-        self.qkv, self.fault, self.window = nn.Linear(16, 48), fault, 48
-        self.register_buffer("limit", torch.tensor([45]))
-        self.register_buffer("table", torch.zeros(56, 2))
-
-    def forward(self, x: Tensor, past: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Any]:
-        q, k, v = self.qkv(x).view(*x.shape[:2], 3, 2, -1).permute(2, 0, 3, 1, 4)
-        if past is not None:
-            before = self.fault(self, past[1])
-            k, v = torch.cat((past[0][:, :, -before.shape[2] :], k), 2), torch.cat((before, v), 2)
-        seen = torch.ones(q.shape[2], k.shape[2]).tril(k.shape[2] - q.shape[2]).bool()
-        out = torch.nn.functional.scaled_dot_product_attention(q, k, v, seen)
-        return out.transpose(1, 2).flatten(2), (k, v)
-
-
-def unharmed(_: Cached, v: Tensor) -> Tensor:
-    return v
-
-
-def cut(_: Cached, v: Tensor) -> Tensor:
-    return v[:, :, -32:]
-
-
-def cut_by_power(_: Cached, v: Tensor) -> Tensor:
-    return v.narrow(2, max(0, v.shape[2] - 2**6), min(2**6, v.shape[2]))
-
-
-def cut_as_kept(code: Cached, v: Tensor) -> Tensor:
-    return v[:, :, max(0, v.shape[2] - code.window) :]
-
-
-def cut_as_table(code: Cached, v: Tensor) -> Tensor:
-    return v[:, :, -code.table.shape[0] :]
-
-
-def cut_in_list(code: Cached, v: Tensor) -> Tensor:
-    return torch.stack([*v.unbind(2)][-code.window :], 2)
-
-
-def cut_by_product(code: Cached, v: Tensor) -> Tensor:
-    return torch.stack([*v.unbind(2)][-3 * code.window :], 2)
-
-
-def ring(_: Cached, v: Tensor) -> Tensor:
-    return v[:, :, torch.arange(v.shape[2]) % 36]
-
-
-def zero_behind(code: Cached, v: Tensor) -> Tensor:
-    return torch.where(torch.arange(v.shape[2])[:, None] < code.limit, v, 0)
-
-
-def other_from_50(_: Cached, v: Tensor) -> Tensor:
-    return v.flip(2) if v.shape[2] >= 50 else v
-
-
-def first_row_of_40(_: Cached, v: Tensor) -> Tensor:
-    return v[:1].expand_as(v) if len(v) >= 40 else v
-
-
-def rows_behind_33(_: Cached, v: Tensor) -> Tensor:
-    return torch.cat((v[:33], v[33:].flip(0)))
-
-
-def none_from_40(_: Cached, v: Tensor) -> Tensor:
-    return v * (math.nan if v.shape[2] >= 40 else 1.0)
-
-
-def cut_beyond_reach(_: Cached, v: Tensor) -> Tensor:
-    return v[:, :, -3000:]
-
-
-def in_steps(fault: Callable[[Cached, Tensor], Tensor], *methods: str) -> LawOfCodeRecord:
-    line = "x: B n E -> B n E, _; step: x: B n E, past -> B n E, past"
-    record = check_attention(
-        Cached(fault), ["step-by-step"], call=line, methods=methods or ("exact", "measured")
-    )
-    return record.law("step-by-step")
-
-
-@pytest.mark.usefixtures("own_numbers")
-@pytest.mark.parametrize(
-    "fault",
-    [
-        *(cut, cut_by_power, cut_as_kept, cut_as_table, cut_in_list, ring),
-        *(zero_behind, other_from_50, first_row_of_40, rows_behind_33),
-    ],
-)
-def test_a_cache_that_fails_from_a_number_on_is_never_exact(fault: Any) -> None:
-    row = in_steps(fault)
-    assert row.verdict == "broken"
-    assert "at lengths that the code asks about" in row.why
-
-
-def test_a_number_that_is_not_found_is_passed_as_all_code_is_run_beyond_it() -> None:
-    assert in_steps(cut_by_product).verdict == "broken"
-
-
-@pytest.mark.usefixtures("own_numbers")
-def test_a_cache_that_is_nan_from_a_number_on_is_never_exact() -> None:
-    row = in_steps(none_from_40)
-    assert row.verdict == "undecided"
-    assert "NaN" in row.why
-
-
-def test_a_number_beyond_what_was_run_stands_on_the_line() -> None:
-    row = in_steps(cut_beyond_reach)
-    assert (row.verdict, [one.text for one in row.assuming]) == ("exact", ["n ≤ 2999"])
-    assert "for n ≤ 2999" in how(row)
-    row = in_steps(unharmed)
-    assert (row.verdict, row.assuming) == ("exact", ())
-
-
-def test_finite_fields_alone_say_below_which_numbers_they_are() -> None:
-    assert "n ≤ 31" in [one.text for one in in_steps(cut, "exact").assuming]
-    assert "B ≤ 32" in [one.text for one in in_steps(rows_behind_33, "exact").assuming]

@@ -227,11 +227,17 @@ def _attention_visibility(
     )
 
 
-def _layer_visibility(f: Any, x: Any, y: Any, keys: Keys = None, *, every: bool = False) -> Sides:
-    """Return the same for a layer: a token is visible if changing it from x to y has an effect."""
-    return _with_declared_visibility(
-        f, f.reached(x, y, keys, every), (x.shape[1], x.shape[1]), keys, every
-    )
+def _layer_visibility(
+    f: Any, x: Any, y: Any, keys: Keys = None, *, every: bool = False, past: bool = False
+) -> Sides:
+    """Return the same for a layer: a token is visible if changing it from x to y has an effect.
+
+    ``past``: whether others than the declared tokens are visible does not matter.
+    """
+    sizes = (x.shape[1], x.shape[1])
+    wanted = _declared_visibility(f, array_namespace(x), *sizes) if past else None
+    visible = f.reached(x, y, keys, every, wanted)
+    return _with_declared_visibility(f, visible, sizes, keys, every)
 
 
 def _with_declared_visibility(
@@ -280,14 +286,14 @@ def causal_mask(f: Any, x: Any, y: Any) -> Sides:
     return visible, xp.where(past, 1, 0 * visible) * visible
 
 
-def _past(seen: Any, axis: int | None = None) -> Any:
+def _past(seen: Any, axis: int | None = None, **how: bool) -> Any:
     """Return the law for ``seen``; with ``axis`` (of keys), at some keys if there are many."""
 
     def past(f: Any, **given: Any) -> Sides:
         """Every key that is declared visible is visible."""
         many = 0 if axis is None else [*given.values()][-1].shape[axis]
         some = {"keys": looked_at(many), "every": True} if many > FAR else {}
-        visible, declared = seen(f, **given, **some)
+        visible, declared = seen(f, **given, **some, **how)
         return declared * visible, declared
 
     return past
@@ -326,7 +332,7 @@ for _kind, _call, _read, _given in PAIRS:
             *(Inputs(lengths={"r": n, "n": n}) for n in (2, 3, 6, 33)),
             *(FEWER_QUERIES[1:3] if "q" in _given else ()),
         ),
-    )(_past(_read, 2 if "q" in _given else 1))
+    )(_past(_read, 2) if "q" in _given else _past(_read, 1, past=True))
 
 
 WINDOW.formula("mask", "masked", of_sizes=True, x="real n", y="real n", names=SEEN, inputs=SQUARES)(

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
 from attnproof.programs.loading.source_numbers import functions_in
-from attnproof.programs.prove import prove
+from attnproof.programs.prove import executed_code, prove
 from attnproof.programs.prove.branches import OpenComparison, fitted, lengths_of_change
 from attnproof.programs.prove.executed_code import Executed, functions_of
 from attnproof.programs.prove.instrumentation import instrument
@@ -440,7 +440,30 @@ def test_functions_that_the_collector_leaves_alone_are_found() -> None:
 
     gc.freeze()
     try:
-        assert functions_of([compares.__code__], []) == [compares]
+        assert functions_of({compares.__code__: {}}, []) == [compares]
         assert gc.get_freeze_count()
     finally:
         gc.unfreeze()
+
+
+def wrapping(inner: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(inner)
+    def outer(*given: Any) -> Any:
+        return inner(*given)
+
+    return outer
+
+
+@wrapping
+def decorated(n: int) -> bool:
+    return n > 3
+
+
+def test_functions_that_globals_name_are_not_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = Executed(lambda names: names is globals())
+    ran.recording(decorated)(3)
+    ran.recording(Derived(3).wide)(5)
+    monkeypatch.setattr(executed_code, "_holders_of", lambda _: [])
+    found = {one.__name__ for one in functions_of(ran.codes, [])}
+    assert found >= {"decorated", "wide"}
+    assert decorated.__wrapped__ in functions_of(ran.codes, [])  # type: ignore[attr-defined]

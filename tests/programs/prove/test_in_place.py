@@ -9,9 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.export import export
+from torch.fx import GraphModule
 from torch.nn.functional import dropout
 
-from attnproof.programs.prove import exporting
+from attnproof.programs.prove import comparison, exporting
+from attnproof.programs.prove.comparison import without_copies
 from attnproof.programs.prove.exporting import read, traced
 from attnproof.programs.prove.in_place import written_as_new
 from attnproof.programs.prove.proving import prove
@@ -182,3 +184,52 @@ def test_code_that_asks_nothing_of_one_is_traced_once(
     monkeypatch.setattr(exporting, "export", counted)
     assert rows_apart(code) == "holds"
     assert len(count) == 1
+
+
+# --- copies that a graph is run without
+
+
+class Copying(nn.Module):
+    """Copies before an operation that needs no copy, and before one that does if ``views``."""
+
+    def __init__(self, *, views: bool = False, writes: bool = False) -> None:
+        super().__init__()
+        self.views, self.writes = views, writes
+        self.register_buffer("kept", torch.ones(3, 2))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x.transpose(0, 1).clone(memory_format=torch.contiguous_format)
+        if self.writes:
+            y.add_(1)
+        kept: Any = self.kept
+        return (y.view(-1) if self.views else y @ y.clone().transpose(0, 1)), kept.clone()
+
+
+def module_of(code: Copying) -> Any:
+    return export(code, (torch.ones(2, 3),)).graph_module
+
+
+def test_a_graph_is_run_without_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, kept = torch.randn(2, 3), torch.ones(3, 2)
+    module, made = module_of(Copying()), []
+
+    def noted(*given: Any) -> Any:
+        made.append(GraphModule(*given))
+        return made[-1]
+
+    monkeypatch.setattr(comparison, "GraphModule", noted)
+    lean = without_copies(module)
+    assert not any(node.target is comparison.COPY for node in made[0].graph.nodes)
+    found, table = lean(kept, x)
+    assert torch.equal(found, module(kept, x)[0])
+    kept.zero_()  # as code may write to what it keeps
+    assert torch.equal(table, torch.ones(3, 2))
+
+
+def test_copies_that_an_operation_or_a_write_needs_are_made() -> None:
+    x, kept = torch.randn(2, 3), torch.ones(3, 2)
+    viewing, writing = module_of(Copying(views=True)), module_of(Copying(writes=True))
+    assert torch.equal(without_copies(viewing)(kept, x)[0], viewing(kept, x)[0])
+    before = x.clone()
+    assert without_copies(writing) is writing
+    assert torch.equal(x, before)

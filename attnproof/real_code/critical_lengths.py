@@ -1,0 +1,317 @@
+"""Lengths at which code may behave differently: those that it compares, and the numbers it meets.
+
+Code that compares its lengths (``if n > 1000``) may take another path with more tokens than laws
+are run with.  Its comparisons are watched, and the lengths are those where one turns out
+differently (:mod:`attnproof.programs.prove.branches`); more tokens, or rows, than the largest
+number that the code meets (:mod:`attnproof.programs.prove.met_numbers`), and exactly as many as the
+first of these; and as many tokens as a stored square table has rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..documents.verdict_line import Condition
+from ..programs.calls.counts import has_constant_diagonals
+from ..programs.execution.calling import evaluating, restored_settings
+from ..programs.prove.branches import OpenComparison, Search
+from ..programs.prove.executed_code import counts_calls
+from ..programs.prove.met_numbers import MetNumbers
+from ..programs.prove.watch import FEW, HINTS, ComparedSides, Watch
+from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
+from .every_call import NUMBERS, SHORT, Call, call_of, calls_of
+
+Lengths = Mapping[str, int]
+MAX_VALUES = 4_500_000  # values that one call computes, in about a tenth of a second
+APPENDED = 8  # tokens that laws may append, for which a table needs rows
+# All code is run beyond these: the end of bytes and of exact integers in bfloat16; some rows.
+ALWAYS = {"n": 256, "B": 32}
+MIDDLE = 130  # tokens that are cheap, if more are too expensive for a law
+CHEAP_VALUES = MAX_VALUES // 3  # values that every law can afford; the limit for many rows
+EXACT_VALUES = MAX_VALUES // 3  # values computed at the numbers themselves, for each law
+TOKENS_PER_ROW = 5  # tokens per row, if there are many rows
+TOKENS = 4  # vectors computed from each token
+REFUSALS = 8  # at most so many numbers are dropped because the code rejects them
+
+
+def square_tables(subject: Subject) -> Iterator[tuple[str, Tensor]]:
+    """Yield the name and value of each stored table with as many rows as columns."""
+    for name, x in subject.module.named_buffers() if subject.module is not None else ():
+        if x.dim() > 1 and x.shape[-1] == x.shape[-2]:
+            yield name, x
+
+
+@dataclass(frozen=True)
+class Longer:
+    """Lengths at which code takes another path, and the comparisons that lead there.
+
+    ``asks``: the outcomes of these comparisons in all other runs, as conditions; none if the
+    lengths come from a number in the source or from the rows of a table, or if few tokens lead
+    there.  ``alike``: no comparison leads there, and each row of every stored square table is the
+    previous row shifted by one place.  ``few``: they are run although they are few.
+    """
+
+    at: Lengths
+    asks: tuple[str, ...] = ()
+    alike: bool = False
+    few: bool = False
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where code may take another path: lengths to run, conditions out of reach, and its numbers.
+
+    ``numbers``: for each axis, the numbers in the source and in operations that may be so many
+    tokens or rows, except those that the code is known to reject.
+    """
+
+    longer: Sequence[Longer] = ()
+    where: Sequence[str] = ()
+    numbers: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    def below(self, reached: Lengths) -> list[Condition]:
+        """Return the conditions that lengths stay below the numbers that were not run."""
+        least = {
+            c: min((n for n in ns if n >= reached[c]), default=0) for c, ns in self.numbers.items()
+        }
+        return [Condition(f"{c} ≤ {n - 1}", "for") for c, n in least.items() if n]
+
+
+def _parameters(subject: Subject) -> Iterator[Tensor]:
+    yield from subject.module.parameters() if subject.module is not None else ()
+
+
+def _tables_alike(subject: Subject) -> bool:
+    return all(has_constant_diagonals(x) for _, x in square_tables(subject))
+
+
+def lengths_of(subject: Subject) -> Places:
+    """Return where comparisons turn out differently, what no run could reach, and the numbers."""
+    with restored_settings():  # state that the code sets in these runs must not reach others
+        return _lengths_of(subject)
+
+
+def _lengths_of(subject: Subject) -> Places:
+    call = call_of(subject)
+    if call is None:
+        return Places()
+    roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
+    met = MetNumbers(roots)
+    watch = met.watch
+    with evaluating(subject), torch.no_grad():
+        scores = isinstance(subject, Bias | Mask)
+        letters = ["n"] if scores else ["B", "n"]
+        scores |= isinstance(subject, Attention) and subject.attend is not None
+        if scores and _takes(met.ran.recording(call), {"B": 2, "n": 5, "r": 3}):
+            letters.append("r")
+        met.run(call, [dict.fromkeys(letters, n) for n in FEW])
+        alone = _Alone(subject, met.watched(call))
+        search = Search(alone, watch, letters, ("plain",))
+        search.where_outcomes_change()
+        found = [*_cheapest_changes(watch, alone), *_of_tables(subject)]
+        sizes = {n for one in _parameters(subject) for n in one.shape} - met.passed
+        heard, known = _Alone(subject, met.ran.recording(call)), -1
+        while len(met.ran.codes) > known:  # more tokens may lead to other code
+            known = len(met.ran.codes)
+            asked = sorted(n for n in met.numbers() if n in NUMBERS)
+            named = _Named(heard, asked, _tables_alike(subject), sizes)
+            beyond = [one for letter in letters if letter in "Bn" for one in named.along(letter)]
+        found += beyond
+        counted = [*counts_calls(met.ran.codes, roots, partial(_takes, call, {"B": 2, "n": 5}))]
+        ends = (subject.only_length - 1, subject.only_length)  # laws may append a token
+        found += [Longer({"n": n}) for n in ends if n > 0 and _takes(call, {"B": 1, "n": n})]
+    kept: dict[tuple[tuple[str, int], ...], Longer] = {}
+    for one in (one for one in found if one.few or max(one.at.values()) >= SHORT):
+        at = _of_law(subject, one.at)
+        key = tuple(sorted(at.items()))
+        known_of = kept.get(key, replace(one, at=at))
+        asks = (*known_of.asks, *(each for each in one.asks if each not in known_of.asks))
+        kept[key] = replace(known_of, asks=asks, alike=known_of.alike and one.alike)
+    longer = sorted(kept.values(), key=lambda one: work(subject, one.at))
+    exactly = (n for n in met.numbers() if n in asked and n >= SHORT)
+    longer += _cheap(subject, exactly, {one.at["n"] for one in longer if one.at.get("B", 1) == 1})
+    told = [*search.length_conditions(), *met.conditions(), *counted]
+    return Places(longer, told, named.left)
+
+
+def _cheap(subject: Subject, numbers: Iterable[int], known: Collection[int]) -> Iterator[Longer]:
+    """Yield as many tokens as the first of these numbers, while that is cheap.
+
+    Code may ask for one number in ways that no comparison shows: by a hash, or in a text.
+    """
+    left = EXACT_VALUES
+    for at in (_of_law(subject, {"n": n}) for n in numbers if n not in known):
+        left -= work(subject, at)
+        if left < 0:
+            return
+        yield Longer(at, alike=True)
+
+
+@dataclass
+class _Alone:
+    """Code that runs by itself, in the form that the search over its comparisons expects."""
+
+    subject: Subject
+    code: Call
+
+    def call(self, at: Lengths, way: str) -> None:
+        """Run it."""
+        del way
+        _takes(self.code, at)
+
+    def agrees(self, at: Lengths, way: str) -> bool:
+        """Return True: there is nothing to compare the code with."""
+        del at, way
+        return True
+
+    def allowed(self, at: Lengths) -> bool:
+        """Whether these are valid lengths."""
+        return min(at.values(), default=1) > 0
+
+    def affordable(self, at: Lengths) -> bool:
+        """Whether a call is cheap enough."""
+        return work(self.subject, at) <= MAX_VALUES
+
+
+def _takes(call: Call, at: Lengths) -> bool:
+    with suppress(Exception):  # code may raise anything
+        call(at)
+        return True
+    return False
+
+
+def work(subject: Any, at: Lengths) -> int:
+    """Return roughly how many values a call computes: those of its scores, or of its tokens."""
+    rows, keys = at.get("B", 1), at.get("n", 1)
+    rows = rows**2 if "bounds" in subject.line else rows  # rows are packed into one axis
+    heads = int(getattr(subject, "heads", 1))
+    if isinstance(subject, Rotary | Additive):
+        return rows * heads * keys * subject.width
+    layer = isinstance(subject, Layer) or getattr(subject, "attend", None) is None
+    queries = keys if layer and not isinstance(subject, Bias | Mask) else at.get("r", keys)
+    made = TOKENS * int(getattr(subject, "embed", 0))  # per token
+    return rows * keys * (heads * queries + made)
+
+
+def _cheapest_changes(watch: Watch, alone: _Alone) -> Iterator[Longer]:
+    """Yield the cheapest lengths at which each comparison turns out as it does not for few."""
+    met: dict[tuple[int, int], list[ComparedSides]] = {}
+    for (site, entry, _), some in watch.sides.items():
+        met.setdefault((site, entry), []).extend(some)
+    for (site, entry), some in met.items():  # lengths at which the code raises are skipped
+        few = {one.answer for one in some if max(one.at.values()) < SHORT}
+        first: dict[bool, Lengths] = {}
+        for one in sorted(some, key=lambda one: work(alone.subject, one.at)):
+            first.setdefault(one.answer, one.at)
+        if len(few) == 1 and len(first) > 1:
+            (answer,) = few
+            at = _fewest(watch, alone, (site, entry), first[not answer], not answer)
+            if at is not None:
+                told = OpenComparison((site, entry, 0), watch.sites[site], (), answer)
+                asks = () if told.site.sign in HINTS else (told.condition,)
+                yield Longer(at, asks, few=True)
+        elif len(first) > 1 and few:  # laws are run with some of these lengths, not with all
+            yield from (Longer(at, few=True) for at in first.values() if _takes(alone.code, at))
+        elif len(first) > 1:  # few tokens do not lead there: both outcomes are run
+            answer, other = first
+            told = OpenComparison((site, entry, 0), watch.sites[site], (), answer)
+            if _takes(alone.code, first[answer]):
+                yield Longer(first[answer])
+            if _takes(alone.code, first[other]):
+                yield Longer(first[other], () if told.site.sign in HINTS else (told.condition,))
+
+
+def _fewest(
+    watch: Watch, alone: _Alone, place: tuple[int, int], first: Lengths, answer: bool
+) -> Lengths | None:
+    """Return lengths like the first with this answer, of which some are few; None if refused."""
+    at = dict(first)
+    for letter in at:
+        fewer = {**at, letter: 1 if letter == "B" else 2}
+        with watch.run(fewer, "plain"):
+            alone.call(fewer, "plain")
+        again = (one for k in watch.sides if k[:2] == place for one in watch.sides[k])
+        if any(one.at == fewer and one.answer == answer for one in again):
+            at = fewer
+    square = {**at, "r": at["n"]} if "r" in at else at
+    return at if any(_takes(alone.code, one) for one in (at, square, first)) else None
+
+
+def _of_tables(subject: Subject) -> Iterator[Longer]:
+    """Yield as many tokens as a square table has rows, and fewer, so that laws may append some."""
+    for more in (0, APPENDED):
+        ends = [x.shape[-1] - more for _, x in square_tables(subject)]
+        fits = [n for n in ends if n >= SHORT and work(subject, {"n": n}) <= MAX_VALUES]
+        if fits:
+            yield Longer({"n": max(fits)}, alike=_tables_alike(subject))
+
+
+@dataclass
+class _Named:
+    """Lengths beyond the numbers in some code; ``left``: the numbers it is not known to reject.
+
+    ``sizes``: numbers that are run like the others, but taken to be widths of parameters and not
+    left.
+    """
+
+    alone: _Alone
+    numbers: Sequence[int]
+    alike: bool
+    sizes: Collection[int] = ()
+    left: dict[str, list[int]] = field(default_factory=dict)
+
+    def along(self, letter: str) -> Iterator[Longer]:
+        """Yield lengths beyond the largest number the code accepts, and cheap ones if needed."""
+        left = self.left[letter] = [n for n in self.numbers if n not in self.sizes]
+        no: set[int] = set()
+        numbers = sorted({*self.numbers, ALWAYS[letter]})
+        enough = False
+        for bound in (numbers[-1], MIDDLE):
+            if enough:
+                break
+            for n in reversed([n for n in numbers if n <= bound and n not in no]):
+                tried = [at for at in self._beyond(letter, n) if self._affordable(letter, at)]
+                at = next((at for at in tried if _takes(self.alone.code, at)), None)
+                if at is not None:
+                    yield Longer(at, alike=self.alike)
+                    if at[letter] == n:  # it rejects more, and a law may need more
+                        no.add(n)
+                        if letter == "n" and n - APPENDED >= SHORT:
+                            fewer = {**at, letter: n - APPENDED, "m": APPENDED}
+                            yield Longer(fewer, alike=self.alike)
+                    enough = at[letter] > n and work(self.alone.subject, at) <= CHEAP_VALUES
+                    break
+                if tried and len(no) < REFUSALS:
+                    no.add(n)
+        left[:] = [n for n in left if n not in no]
+
+    def _affordable(self, letter: str, at: Lengths) -> bool:
+        return work(self.alone.subject, at) <= (CHEAP_VALUES if letter == "B" else MAX_VALUES)
+
+    @staticmethod
+    def _beyond(letter: str, number: int) -> Iterator[Lengths]:
+        """Yield lengths beyond a number: a cached step gets fewer of them, and tables end."""
+        for many in (number + 3, number + 1, 2 * number, number):
+            yield {"n": TOKENS_PER_ROW, letter: many}
+
+
+def _of_law(subject: Subject, at: Lengths) -> Lengths:
+    """Return the lengths of all letters that laws use."""
+    if isinstance(subject, Bias | Mask):
+        queries = at.get("r", at["n"] if isinstance(subject, Mask) else 2)
+        return {"n": max(at["n"], queries), "r": queries}
+    if isinstance(subject, Additive):
+        return {"B": 1, **at}
+    if isinstance(subject, Rotary):  # the last of all tokens are a law's queries
+        last = min(3, at["n"])
+        return {"B": 1, "r": last, "m": max(1, at["n"] - last), **at}
+    whole = isinstance(subject, Attention) and subject.attend is not None
+    behind = at.get("m", 1)  # tokens that a law appends
+    return {"B": 1, "r": at["n"] if whole else behind, "m": at["n"], **at}

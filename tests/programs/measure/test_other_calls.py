@@ -1,0 +1,203 @@
+"""State and inputs in the calls beside the main one: other paths, masks, padding, pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.subjects import Attention, Layer, Rotary, Subject
+
+Fault = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def scores(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
+    found = q @ k.mT / 2
+    if mask is None:
+        return found
+    return found.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else found + mask
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    return scores(q, k, mask).softmax(-1) @ v
+
+
+def layer(x: Tensor) -> Tensor:
+    return attend(x, x, x)
+
+
+def causal(x: Tensor) -> Tensor:
+    return attend(x, x, x, torch.ones(x.shape[1], x.shape[1]).tril().bool())
+
+
+def hide(x: Tensor, keep: Tensor) -> Tensor:
+    return attend(x, x, x, keep[:, None, :])
+
+
+def reading(x: Tensor, context: Tensor, keep: Tensor) -> Tensor:
+    return attend(x, context, context, keep[:, None, :])
+
+
+def step(x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+    whole = x if state is None else torch.cat((state, x), 1)
+    return causal(whole)[:, whole.shape[1] - x.shape[1] :], whole
+
+
+def rotate(x: Tensor, places: Tensor) -> Tensor:
+    angles = (places[:, None, :, None] * torch.tensor([1.0, 0.1])).to(x.dtype)
+    (a, b), c, s = x.chunk(2, -1), angles.cos(), angles.sin()
+    return torch.cat((a * c - b * s, b * c + a * s), -1)
+
+
+def running(x: Tensor) -> Tensor:
+    return rotate(x, torch.arange(x.shape[2])[None])
+
+
+def shift(k: Tensor, steps: int) -> Tensor:
+    return rotate(k, torch.full((1, k.shape[2]), steps))
+
+
+def pair(q: Tensor, k: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+    return rotate(q, places), rotate(k, places)
+
+
+def all_three(q: Tensor, k: Tensor, v: Tensor, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return *pair(q, k, places), 1 * v
+
+
+def last(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    places = torch.arange(k.shape[2])[None]
+    return rotate(q, places[:, -q.shape[2] :]), rotate(k, places)
+
+
+def only_masked(faulty: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda q, k, v, mask: attend(q, k, v) if mask is None else faulty(q, k, v, mask)
+
+
+def with_fewer_queries(faulty: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def either(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        return (attend if q.shape[2] == k.shape[2] else faulty)(q, k, v, mask)
+
+    return either
+
+
+def subjects(fault: Fault) -> Iterator[Subject]:
+    """Yield code with a fault in one call."""
+    by_heads = {"attend": attend, "heads": 2, "groups": 2, "width": 4}
+    by_tokens = {"layer": layer, "embed": 4}
+    for more in (
+        {"paths": {"other": fault(rotate)}},
+        {"running": fault(running)},
+        {"shift": fault(shift)},
+        {"pair": fault(pair)},
+        {"all_three": fault(all_three)},
+        {"last": fault(last)},
+    ):
+        yield Rotary(name=f"rotary, {next(iter(more))}", rotate=rotate, width=4, **more)
+    of_attention: dict[str, dict[str, Any]] = {
+        "another path": {**by_heads, "paths": {"other": fault(attend)}},
+        "weights": {**by_heads, "weights": fault(lambda q, k: scores(q, k, None).softmax(-1))},
+        "a mask": {**by_heads, "attend": only_masked(fault(attend)), "masks": ("bool",)},
+        "a mask of numbers": {
+            **by_heads,
+            "attend": only_masked(fault(attend)),
+            "masks": ("float",),
+        },
+        "fewer queries": {**by_heads, "attend": with_fewer_queries(fault(attend))},
+        "another path of tokens": {**by_tokens, "paths": {"other": fault(layer)}},
+        "padding": {**by_tokens, "hide": fault(hide)},
+        "another path with padding": {**by_tokens, "hide": hide, "hiding": {"o": fault(hide)}},
+        "pieces": {**by_tokens, "layer": causal, "step": fault(step)},
+        "documents": {**by_tokens, "documents": fault(lambda x, _: layer(x))},
+        "a first place": {**by_tokens, "whole_layer": fault(lambda x, _: layer(x))},
+        "a context": {**by_tokens, "reading": fault(reading), "context": 4},
+    }
+    for name, options in of_attention.items():
+        yield Attention(name=name, **options)
+    yield Layer(name="layer, another path", call=layer, embed=4, paths={"other": fault(layer)})
+    yield Layer(name="layer, pieces", call=causal, embed=4, step=fault(step))
+
+
+def plain(call: Callable[..., Any]) -> Callable[..., Any]:
+    return call
+
+
+def counts(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Its first result grows with the number of calls."""
+    before = 0.0
+
+    def counting(*given: Any) -> Any:
+        nonlocal before
+        before += 1.0
+        found = call(*given)
+        return found + before if isinstance(found, Tensor) else (found[0] + before, *found[1:])
+
+    return counting
+
+
+def writes(call: Callable[..., Any]) -> Callable[..., Any]:
+    """It writes to its first input."""
+
+    def writing(x: Tensor, *given: Any) -> Any:
+        found = call(x, *given)
+        x.mul_(1.5)
+        return found
+
+    return writing
+
+
+def verdict(code: Subject, law: str) -> str:
+    (found,) = (one for one in examine(code, laws=(law,)) if one.law == law)
+    return found.verdict
+
+
+NAMES = [one.name for one in subjects(plain)]
+
+
+@pytest.mark.parametrize("place", range(len(NAMES)), ids=NAMES)
+def test_what_one_call_keeps_or_writes_breaks_the_laws_of_state(place: int) -> None:
+    for law, fault in (("stateless", counts), ("no-mutation", writes)):
+        assert verdict([*subjects(fault)][place], law) == "broken", law
+        assert verdict([*subjects(plain)][place], law) == "holds", law
+
+
+def test_a_mask_that_is_kept_for_calls_without_one_is_state() -> None:
+    kept: dict[tuple[int, int], Tensor] = {}
+
+    def keeps(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        if mask is not None:
+            kept[q.shape[2], k.shape[2]] = mask[:1]
+        return attend(q, k, v, kept.get((q.shape[2], k.shape[2])))
+
+    code = Attention(name="keeps", attend=keeps, heads=2, groups=2, width=4, masks=("bool",))
+    (found,) = examine(code, laws=("stateless",))
+    assert found.verdict == "broken"
+    assert "after a call of another kind (attend with a mask of truth values)" in found.why
+
+
+def test_queries_unlike_keys_are_as_many_as_a_law_is_measured_with() -> None:
+    def writes_at(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        found = attend(q, k, v, mask)
+        if (q.shape[2], k.shape[2]) == (37, 50):
+            q.mul_(1.5)
+        return found
+
+    at = ({"B": 1, "r": 37, "n": 50},)
+    for run_at, wanted in ((), "holds"), (at, "broken"):
+        code = Attention(name="writes", attend=writes_at, heads=2, groups=2, width=4, run_at=run_at)
+        assert verdict(code, "no-mutation") == wanted
+
+
+def test_code_that_refuses_other_calls_is_judged_by_its_main_one() -> None:
+    def refuses(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        if mask is not None or q.shape[2] != k.shape[2]:
+            raise NotImplementedError("another call")
+        return attend(q, k, v)
+
+    code = Attention(name="refuses", attend=refuses, heads=2, groups=2, width=4, masks=("bool",))
+    for law in ("stateless", "no-mutation"):
+        assert verdict(code, law) == "holds"
