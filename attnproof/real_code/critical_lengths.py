@@ -210,22 +210,27 @@ def _cheapest_changes(watch: Watch, alone: _Alone) -> Iterator[Longer]:
         first: dict[bool, Lengths] = {}
         for one in sorted(some, key=lambda one: work(alone.subject, one.at)):
             first.setdefault(one.answer, one.at)
-        if len(few) == 1 and len(first) > 1:
+        if len(first) < 2:
+            continue
+        if len(few) == 1:
             (answer,) = few
             at = _fewest(watch, alone, (site, entry), first[not answer], not answer)
             if at is not None:
-                told = OpenComparison((site, entry, 0), watch.sites[site], (), answer)
-                asks = () if told.site.sign in HINTS else (told.condition,)
-                yield Longer(at, asks, few=True)
-        elif len(first) > 1 and few:  # laws are run with some of these lengths, not with all
-            yield from (Longer(at, few=True) for at in first.values() if _takes(alone.code, at))
-        elif len(first) > 1:  # few tokens do not lead there: both outcomes are run
-            answer, other = first
-            told = OpenComparison((site, entry, 0), watch.sites[site], (), answer)
-            if _takes(alone.code, first[answer]):
-                yield Longer(first[answer])
-            if _takes(alone.code, first[other]):
-                yield Longer(first[other], () if told.site.sign in HINTS else (told.condition,))
+                yield Longer(at, _condition(watch, (site, entry), answer), few=True)
+            continue
+        # laws are run with some of few lengths, not with all; where few do not lead there, the
+        # cheaper outcome is run without a condition, as what leads there has one
+        usual, _ = first
+        for answer, at in first.items():
+            asks = () if few or answer == usual else _condition(watch, (site, entry), usual)
+            if _takes(alone.code, at):
+                yield Longer(at, asks, few=bool(few))
+
+
+def _condition(watch: Watch, place: tuple[int, int], answer: bool) -> tuple[str, ...]:
+    """Return that a comparison has this outcome, as a condition; none if it is only a hint."""
+    told = OpenComparison((*place, 0), watch.sites[place[0]], (), answer)
+    return () if told.site.sign in HINTS else (told.condition,)
 
 
 def _fewest(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
@@ -94,7 +95,6 @@ def _others(
     subject: Any, at: Lengths, given: tuple[Any, ...], drawn: Callable[..., Tensor]
 ) -> Iterator[Callable[[], Any]]:
     """Yield the other calls of the code, on the arguments of its first call."""
-    yield from (lambda path=path: path(*given) for path in subject.paths.values())
     step = getattr(subject, "step", None)
     tokens = drawn(at.get("B", 1), at["n"], getattr(subject, "embed", 0))
     if step is not None:
@@ -102,11 +102,17 @@ def _others(
     if isinstance(subject, Rotary):
         x, places = given
         yield lambda: subject.rotate_key(x, places)
-        ways = other_ways(subject)
-        draw, rows, n = Draw(dtype=x.dtype), at.get("B", 1), at["n"]
-        yield from (lambda way=way: way.call(*way.make_inputs(draw, rows, n, 0)) for way in ways)
+        draw, ways = Draw(dtype=x.dtype), other_ways(subject)  # its paths among them
+        yield from (partial(_made, way, draw, at.get("B", 1), at["n"]) for way in ways)
+    else:
+        yield from (lambda path=path: path(*given) for path in subject.paths.values())
     if isinstance(subject, Attention):
         yield from _of_attention(subject, given, tokens, drawn)
+
+
+def _made(way: Way, draw: Draw, rows: int, tokens: int) -> Tensor:
+    """Make a call on inputs that are drawn for it."""
+    return way.call(*way.make_inputs(draw, rows, tokens, 0))
 
 
 def _of_attention(
