@@ -165,9 +165,10 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
             first = firsts[0]
             coarse = draw.cast(dtype) if isinstance(subject, CAST) else draw
             bound = allowed_difference(subject, coarse, target, first)
-            earlier = _histories(subject, way, draw, small) if way in main else ()
-            across = _across(subject, way, (*main, *others), draw, small) if others else ()
-            for told, calls, actor in (*earlier, *across):
+            beside = way not in main
+            earlier = () if beside else _histories(subject, way, draw, small)
+            across = _across(subject, way, (*main, *others), draw, small, repeated=beside)
+            for told, calls, actor in (*earlier, *(across if others else ())):
                 with as_before(subject):
                     did = _calls_made(way, actor, calls)
                     again, error = _result_or_error(way.on(actor), target)
@@ -277,16 +278,23 @@ def _histories(
 
 
 def _across(
-    subject: Subject, way: Way, ways: Sequence[Way], draw: Draw, sizes: tuple[int, int]
+    subject: Subject,
+    way: Way,
+    ways: Sequence[Way],
+    draw: Draw,
+    sizes: tuple[int, int],
+    *,
+    repeated: bool,
 ) -> Iterator[tuple[str, list[Call], Subject]]:
-    """Yield the same call, and each other one, as what may have been called before.
+    """Yield each other call, and the same one if ``repeated``, as what may have been called before.
 
     The same instance makes all of them, unless what it keeps can be set back.
     """
     b, t = sizes
     actor = subject if subject.as_before else fresh_instance(subject, draw) or subject
-    yield "the same call", [(None, way.make_inputs(draw, b, t, 0))], actor
-    yield ELSEWHERE, [(None, way.make_inputs(draw, b, t, 9))], actor
+    if repeated:
+        yield "the same call", [(None, way.make_inputs(draw, b, t, 0))], actor
+        yield ELSEWHERE, [(None, way.make_inputs(draw, b, t, 9))], actor
     for other in ways:
         if other is not way:
             told = f"a call of another kind ({other.attribute})"
