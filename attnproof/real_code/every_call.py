@@ -42,6 +42,14 @@ def calls_of(subject: Any) -> tuple[Any, ...]:
     return tuple(one for name in MAIN if callable(one := getattr(subject, name, None)))
 
 
+def takes(call: Call, at: Lengths) -> bool:
+    """Whether code accepts these lengths."""
+    with suppress(Exception):  # code may raise anything
+        call(at)
+        return True
+    return False
+
+
 def call_of(subject: Any) -> Call | None:
     """Return a function that runs the code, and its other calls, at given lengths; None if no call.
 

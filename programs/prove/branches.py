@@ -9,7 +9,7 @@ differs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
@@ -308,10 +308,10 @@ def _between(
     return None
 
 
-def untested_conditions(
+def untested(
     open_: Sequence[OpenComparison], closed: Callable[[Lengths], bool]
-) -> Iterator[str]:
-    """Yield what held of the comparisons in every run, and may not hold elsewhere.
+) -> Iterator[OpenComparison]:
+    """Yield the comparisons whose outcome in every run may not hold elsewhere.
 
     ``closed`` tells whether lengths are outside the claim anyway.
     """
@@ -322,7 +322,7 @@ def untested_conditions(
         if at is None or any(
             not closed(lengths) and not _keeps_outcome(one, lengths) for lengths in at
         ):
-            yield one.condition
+            yield one
 
 
 def _keeps_outcome(open_: OpenComparison, at: Lengths) -> bool:
@@ -332,6 +332,10 @@ def _keeps_outcome(open_: OpenComparison, at: Lengths) -> bool:
         return False
     gap = parts[0](at)
     return bool(holds(0.0 if abs(gap) < TOLERANCE else gap, 0)) == open_.answer
+
+
+def _conditions(of: Iterable[OpenComparison]) -> list[str]:
+    return list(dict.fromkeys(one.condition for one in of))
 
 
 class Runs(Protocol):
@@ -405,12 +409,16 @@ class Search:
 
     def conditions(self) -> list[str]:
         """Return the conditions on comparisons that held wherever the code was run."""
-        return list(dict.fromkeys(untested_conditions(self._open(), self._is_closed)))
+        return _conditions(untested(self._open(), self._is_closed))
 
     def length_conditions(self) -> list[str]:
         """Return those of comparisons that involve lengths alone, not values in tensors."""
+        return _conditions(self.untested_lengths())
+
+    def untested_lengths(self) -> Iterator[OpenComparison]:
+        """Yield comparisons of lengths alone whose outcome in every run may not hold elsewhere."""
         known = [one for one in self._open() if parts_of(one) or self._repeats(one)]
-        return list(dict.fromkeys(untested_conditions(known, self._is_closed)))
+        return untested(known, self._is_closed)
 
     def _repeats(self, open_: OpenComparison) -> bool:
         """Whether a comparison meets the same numbers again at its last lengths, on other inputs.

@@ -69,9 +69,9 @@ class LengthsInTensors(TorchFunctionMode):
     def watching(self, call: Callable[..., T]) -> Callable[..., T]:
         """Return the same call, recorded while the watch runs."""
 
-        def run(*given: Any) -> T:
+        def run(*given: Any, **named: Any) -> T:
             with self:
-                return call(*given)
+                return call(*given, **named)
 
         return run
 
