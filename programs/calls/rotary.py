@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -125,9 +126,7 @@ def with_limits(way: Rotating) -> Rotating:
     low, top = 1, way.code.options.most or 1 << most
     if way.code.options.most or moved(way.width, top - 1) >= 0:
         low = top
-    while top - low > 1:
-        middle = (low + top) // 2
-        low, top = (middle, top) if moved(way.width, middle - 1) >= 0 else (low, middle)
+    low += bisect_left(range(low + 1, top), x=True, key=lambda many: moved(way.width, many - 1) < 0)
     widths = (way.width, way.width + 4, 2 * way.width)
     every = way.table is None and all(moved(width, min(200, low - 1)) == width for width in widths)
     found = replace(way, most=low, any_width=every)

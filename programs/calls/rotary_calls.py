@@ -66,12 +66,10 @@ def flattened_grid(signature: Signature) -> Signature:
 
     def other(one: Argument) -> Argument:
         rows = (("h", "w"), ("r",))  # there are as many queries as keys
-        axes = tuple(TOKENS if axis.split in rows else axis for axis in one.axes or ())
-        inner = tuple(map(other, one.parts))
-        return replace(one, axes=None if one.axes is None else axes, parts=inner)
+        axes = (TOKENS if axis.split in rows else axis for axis in one.axes or ())
+        return replace(one, axes=tuple(axes))
 
-    given, back = (tuple(map(other, part)) for part in (signature.arguments, signature.results))
-    return replace(signature, arguments=given, results=back)
+    return signature.each(other)
 
 
 def _by_token(signature: Signature) -> Signature:
@@ -92,11 +90,11 @@ def _by_token(signature: Signature) -> Signature:
 
     def rows(one: Argument) -> Argument:
         if role(one) not in TABLES or "n" in one.letters:
-            return replace(one, parts=tuple(map(rows, one.parts)))
+            return one
         axes = tuple(TOKENS if str(axis) == "m" else axis for axis in one.axes or ())
         return replace(one, axes=axes)
 
-    return replace(signature, arguments=tuple(map(rows, signature.arguments)))
+    return replace(signature, arguments=tuple(one.each(rows) for one in signature.arguments))
 
 
 def _occurring(axes: Sequence[Axis], letters: Sequence[str]) -> tuple[str, ...]:

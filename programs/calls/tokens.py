@@ -28,13 +28,13 @@ from .masks import (
     is_square,
     mask_argument,
     per_query,
+    row_by_row,
     with_letter,
 )
 from .roles import (
     PLACES,
     SIZES,
     TABLES,
-    bounds,
     bounds_at,
     lengths_of,
     result_axes,
@@ -42,7 +42,7 @@ from .roles import (
     role,
 )
 from .rotary_calls import Rotating, ways_of
-from .supplied_inputs import constant, spread
+from .supplied_inputs import constant, plain_input, spread
 from .token_axes import TOKENS, encoding, mapped, repetitions
 from .token_lines import MADE, TokenLine
 
@@ -136,12 +136,7 @@ class OnTokens(TokenLine):
 
             return call_in_batches(x.shape[0], beside)
         if "B" not in self.tokens.letters and x.shape[0] > 1:
-            return torch.cat(
-                [
-                    self(x[b : b + 1], None if keep is None else keep[b : b + 1])
-                    for b in range(x.shape[0])
-                ]
-            )
+            return row_by_row(self, x, keep)
         return self.run(x, keep)[0]
 
     def reading(self, x: Tensor, context: Tensor, seen: Tensor) -> Tensor:
@@ -278,12 +273,11 @@ class OnTokens(TokenLine):
         alike = set(one.letters) == set(self.tokens.letters)
         if role(one) == "constant":
             return constant(one, self.feature, lengths, x)
-        if role(one) == "bounds":
-            return bounds(one, lengths, x)
         if keep is not None and one in self.counted:
             return counts_of(keep, one)
-        if role(one) == "lengths":
-            return torch.full(one.shape(lengths), lengths["n"], device=x.device)
+        plain = plain_input(one, lengths, x) if role(one) in ("bounds", "lengths") else None
+        if plain is not None:
+            return plain
         if mapped(one) and alike:
             return laid_out(x if self.shared else x.clone(), here, one.axes or (), lengths)
         of = self.context or self.feature
