@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ..code import Code
+from ..execution.draw import normal
 from ..loading.names import sizes_of
 from ..signatures.grammar import parse
 from ..signatures.layout import labels, laid_out, parts, read_back
@@ -220,7 +221,7 @@ def additive(
     code = built_at(code, signature, **{feature_letter(signature): width})
     call = _token_map(code, signature, width, within=within)
     zero = torch.zeros(3, 5, width)
-    one = torch.randn(3, 5, width, generator=torch.Generator().manual_seed(6))
+    one = normal(3, 5, width, seed=6)
     at_zero, at_one = call(zero), call(one)
     if at_zero.is_complex():
         raise SignatureError(_rotates(code, signature, "complex numbers"))

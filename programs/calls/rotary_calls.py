@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..code import Code
+from ..execution.draw import normal
 from ..signatures.layout import (
     Label,
     at_offsets,
@@ -368,7 +369,7 @@ class Rotating:
         for one in self.vectors:
             here = _occurring(one.axes or (), ("B", "H", "G", "n", "D"))
             shape = [{"D": self.width, **sizes}[c] for c in here]
-            xs.append(torch.randn(shape, generator=torch.Generator().manual_seed(4)))
+            xs.append(normal(*shape, seed=4))
         rows, tokens = (torch.arange(sizes[c]) for c in "Bn")
         at = tokens + 2 * rows[:, None] if self.batched else tokens
         at = at[..., None].repeat(*(1 for _ in at.shape), self.axes) if self.axes else at

@@ -14,6 +14,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from ..code import Code
 from ..execution.calling import modules_of
+from ..execution.draw import normal
 from ..loading.names import role_of, sizes_of
 from ..loading.program import Program
 from ..signatures.layout import labels, laid_out, read_back
@@ -73,7 +74,7 @@ class OnTokens(TokenLine):
 
     def counts(self, width: int) -> bool:
         """Whether the number of tokens it is given changes the output of the first tokens."""
-        x = torch.randn(2, 6, width, generator=torch.Generator().manual_seed(12))
+        x = normal(2, 6, width, seed=12)
         keep = torch.arange(6) < torch.tensor([[4], [6]])
         plain, under = self(x), self(x, keep)
         return not torch.allclose(plain[0, :4], under[0, :4], rtol=1e-3, atol=1e-4)
@@ -106,7 +107,7 @@ class OnTokens(TokenLine):
         on = OnTokens(self.code.again(), self.signature, self.options)
         vars(on)["rotating"] = way
         for width in widths_of_tokens(self.code):
-            x = torch.randn(1, 6, width, generator=torch.Generator().manual_seed(8))
+            x = normal(1, 6, width, seed=8)
             try:
                 here, there = (on.run(x, past=past)[0] for past in (0, 5))
             except Exception:  # noqa: BLE001 (with another width the code may raise anything)

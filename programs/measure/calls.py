@@ -59,14 +59,12 @@ def ways_of(subject: Subject, queries: int = 0) -> list[Way]:
         case Attention():
             return _attention(subject, queries)
         case Bias():
-            found = []
-            if subject.bias is not None:
-                found.append(Way("bias", subject.bias, lengths))
-            if subject.window is not None:
-                found.append(Way("window", subject.window, lambda _, b, t, s: (b + s, t)))
-            if subject.index is not None:
-                found.append(Way("index", subject.index, lambda _, b, t, s: ((b + s, t),)))
-            return found
+            made = (
+                ("bias", subject.bias, lengths),
+                ("window", subject.window, lambda _, b, t, s: (b + s, t)),
+                ("index", subject.index, lambda _, b, t, s: ((b + s, t),)),
+            )
+            return [Way(name, call, make) for name, call, make in made if call is not None]
         case Mask():
             return [Way("mask", subject.mask, lengths)]
         case Additive():

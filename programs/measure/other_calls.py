@@ -7,7 +7,7 @@ these alone.  It may refuse the inputs that are made here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,6 +120,15 @@ def _in_two(step: Callable[..., Any], x: Tensor, cut: int, sizes: Sizes) -> Tens
     return torch.cat((found, step(rest, state)[0]), 1) if rest.shape[1] else found
 
 
+def _there(
+    subject: Subject, made: Mapping[str, MakeInputs], take: Callable[[str], Take] = _field
+) -> Iterator[tuple[str, Take, MakeInputs]]:
+    """Yield those of some calls that the code has, with what makes their inputs."""
+    for name, make in made.items():
+        if getattr(subject, name) is not None:
+            yield name, take(name), make
+
+
 def _of_rotary(
     subject: Rotary, make: MakeInputs, sizes: Sizes
 ) -> Iterator[tuple[str, Take, MakeInputs]]:
@@ -135,16 +144,9 @@ def _of_rotary(
         q, k, _, _ = three(draw, b, t, start)
         return q[:, :, -sizes.fewer(t) :].contiguous(), k
 
-    if subject.running is not None:
-        yield "running", _field("running"), lambda *of: make(*of)[:1]
-    if subject.shift is not None:
-        yield "shift", _field("shift"), lambda *of: (make(*of)[0], STEPS)
-    if subject.all_three is not None:
-        yield "all_three", _joined("all_three"), three
-    if subject.pair is not None:
-        yield "pair", _joined("pair"), two
-    if subject.last is not None:
-        yield "last", _joined("last"), last
+    one = {"running": lambda *of: make(*of)[:1], "shift": lambda *of: (make(*of)[0], STEPS)}
+    yield from _there(subject, one)
+    yield from _there(subject, {"all_three": three, "pair": two, "last": last}, _joined)
 
 
 def _of_heads(
@@ -166,10 +168,7 @@ def _of_heads(
         wanted = Sizes(next((at["r"] for at in subject.run_at if "r" in at), 0))
         told = "attend with another number of queries than keys"
         yield told, _field("attend"), heads_of(subject, wanted.fewer)
-    if subject.weights is not None:
-        yield "weights", _field("weights"), lambda *of: make(*of)[:2]
-    if subject.counting is not None:
-        yield "counting", _field("counting"), counting
+    yield from _there(subject, {"weights": lambda *of: make(*of)[:2], "counting": counting})
 
 
 def _of_tokens(subject: Attention, sizes: Sizes) -> Iterator[tuple[str, Take, MakeInputs]]:
@@ -188,6 +187,9 @@ def _of_tokens(subject: Attention, sizes: Sizes) -> Iterator[tuple[str, Take, Ma
         (x,) = tokens(draw, b, t, start)
         return x, (torch.arange(t, device=x.device) % sizes.half(t)).expand(b, t)
 
+    def placed(draw: Draw, b: int, t: int, start: int) -> Inputs:
+        return *tokens(draw, b, t, start), start + STEPS
+
     def reading(draw: Draw, b: int, t: int, start: int) -> Inputs:
         context = draw.normal(b, t, subject.context, salt=start + 50)
         return *tokens(draw, b, t, start), context, _first_counts(context, t, start, sizes)
@@ -197,22 +199,11 @@ def _of_tokens(subject: Attention, sizes: Sizes) -> Iterator[tuple[str, Take, Ma
             lambda part, state: one.padded_step(part, state, pads), x, sizes.half(x.shape[1]), sizes
         )
 
-    if subject.hide is not None:
-        yield "hide", _field("hide"), padded
-        for name in subject.hiding:
-            yield f"hide, path {name}", _path("hiding", name), padded
-    if subject.documents is not None:
-        yield "documents", _field("documents"), documents
-    if subject.whole_layer is not None:
-        yield (
-            "whole_layer",
-            _field("whole_layer"),
-            lambda draw, b, t, start: (*tokens(draw, b, t, start), start + STEPS),
-        )
-    if subject.reading is not None:
-        yield "reading", _field("reading"), reading
-    if subject.padded_step is not None:
-        yield "padded_step", in_two, stepped
+    yield from _there(subject, {"hide": padded})
+    for name in subject.hiding if subject.hide is not None else ():
+        yield f"hide, path {name}", _path("hiding", name), padded
+    yield from _there(subject, {"documents": documents, "whole_layer": placed, "reading": reading})
+    yield from _there(subject, {"padded_step": stepped}, lambda _: in_two)
 
 
 def _first_counts(like: Tensor, tokens: int, start: int, sizes: Sizes) -> Tensor:

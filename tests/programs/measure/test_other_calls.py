@@ -216,8 +216,9 @@ def shapes_made(code: Subject, queries: int, rows: int, tokens: int) -> dict[str
 
 def test_calls_of_given_lengths_have_these_and_keep_all_tokens_but_one() -> None:
     code = Attention(
-        name="a", attend=attend, layer=layer, hide=hide, weights=scores, counting=attend,
-        reading=reading, heads=4, groups=2, width=8, embed=16, context=6, masks=("bool",),
+        name="a", attend=attend, layer=layer, hide=hide, counting=attend,
+        weights=lambda q, k: scores(q, k, None), reading=reading, context=6, masks=("bool",),
+        heads=4, groups=2, width=8, embed=16,
     )  # fmt: skip
     made = shapes_made(code, 3, 2, 5)
     q, k = (2, 4, 3, 8), (2, 2, 5, 8)
