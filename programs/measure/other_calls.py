@@ -41,10 +41,6 @@ class Sizes:
         """How many tokens a document has, or the first piece of a call in two."""
         return max(1, tokens - 1) if self.queries else -(-tokens // 2)
 
-    def fewer(self, tokens: int) -> int:
-        """How many queries there are if their number is not that of the keys."""
-        return self.queries or max(1, tokens // 2)
-
 
 def other_ways(subject: Subject, queries: int = 0) -> list[Way]:
     """Return the calls of code beside :func:`~.calls.ways_of`, for the same number of queries."""
@@ -57,7 +53,7 @@ def _others(subject: Subject, sizes: Sizes) -> Iterator[tuple[str, Take, MakeInp
         for name in subject.paths:
             yield f"path {name}", _path("paths", name), main.make_inputs
         if isinstance(subject, Rotary):
-            yield from _of_rotary(subject, main.make_inputs, sizes)
+            yield from _of_rotary(subject, main.make_inputs)
         if isinstance(subject, Attention):
             yield from _of_heads(subject, main.make_inputs, sizes)
             yield from _of_tokens(subject, sizes)
@@ -129,9 +125,7 @@ def _there(
             yield name, take(name), make
 
 
-def _of_rotary(
-    subject: Rotary, make: MakeInputs, sizes: Sizes
-) -> Iterator[tuple[str, Take, MakeInputs]]:
+def _of_rotary(subject: Rotary, make: MakeInputs) -> Iterator[tuple[str, Take, MakeInputs]]:
     def three(draw: Draw, b: int, t: int, start: int) -> Inputs:
         (q, at), (k, _), (v, _) = (make(draw, b, t, start + salt) for salt in (0, 50, 90))
         return q, k, v, at
@@ -142,7 +136,7 @@ def _of_rotary(
 
     def last(draw: Draw, b: int, t: int, start: int) -> Inputs:
         q, k, _, _ = three(draw, b, t, start)
-        return q[:, :, -sizes.fewer(t) :].contiguous(), k
+        return q[:, :, -max(1, t // 2) :].contiguous(), k  # fewer, whatever is given
 
     one = {"running": lambda *of: make(*of)[:1], "shift": lambda *of: (make(*of)[0], STEPS)}
     yield from _there(subject, one)
@@ -165,9 +159,9 @@ def _of_heads(
         yield told, _field("attend"), _masked(make, form, sizes)
     if not sizes.queries:
         # as many as a law is measured with, if it is at given lengths
-        wanted = Sizes(next((at["r"] for at in subject.run_at if "r" in at), 0))
+        wanted = next((at["r"] for at in subject.run_at if "r" in at), 0)
         told = "attend with another number of queries than keys"
-        yield told, _field("attend"), heads_of(subject, wanted.fewer)
+        yield told, _field("attend"), heads_of(subject, lambda t: wanted or max(1, t // 2))
     yield from _there(subject, {"weights": lambda *of: make(*of)[:2], "counting": counting})
 
 

@@ -254,6 +254,13 @@ def test_positions_of_given_lengths_are_those_of_every_row_also_beyond_the_last(
     assert way.make_inputs(Draw(), 2, 6, 0)[1].tolist() == [[1, 2, 3, 4, 5, 6]] * 2
 
 
+def test_the_last_queries_are_fewer_than_the_keys_at_any_lengths() -> None:
+    code = Rotary(name="r", rotate=rotate, width=4, last=last)
+    for queries in (0, 6):
+        (way,) = other_ways(code, queries)
+        assert [x.shape[2] for x in way.make_inputs(Draw(), 2, 6, 0)] == [3, 6]
+
+
 def test_code_that_refuses_other_calls_is_judged_by_its_main_one() -> None:
     def refuses(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         if mask is not None or q.shape[2] != k.shape[2]:
