@@ -46,8 +46,8 @@ class Way:
 def ways_of(subject: Subject, queries: int = 0) -> list[Way]:
     """Return the calls of code of any kind.
 
-    With ``queries``, lengths are given: so many queries, as many keys as tokens, and the positions
-    of all rows are the same, beyond the last that the code takes as well.
+    With ``queries``, lengths are given: so many queries, as many keys as tokens, and positions that
+    are the same in all rows.  They may be beyond those that the code takes.
     """
 
     def lengths(_: Draw, b: int, t: int, start: int) -> Inputs:
@@ -68,7 +68,8 @@ def ways_of(subject: Subject, queries: int = 0) -> list[Way]:
         case Mask():
             return [Way("mask", subject.mask, lengths)]
         case Additive():
-            return [Way("added", subject.added, tokens_of(subject.width, subject.most))]
+            most = 1 << 30 if queries else subject.most
+            return [Way("added", subject.added, tokens_of(subject.width, most))]
         case Layer():
             return [Way("call", subject.call, tokens_of(subject.embed))]
     return []

@@ -13,7 +13,7 @@ from attnproof.programs.execution.draw import Draw
 from attnproof.programs.measure.calls import ways_of
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.measure.other_calls import other_ways
-from attnproof.programs.subjects import Attention, Layer, Mask, Rotary, Subject
+from attnproof.programs.subjects import Additive, Attention, Layer, Mask, Rotary, Subject
 
 Fault = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -252,6 +252,13 @@ def test_code_of_lengths_is_given_these(code: Mask) -> None:
 def test_positions_of_given_lengths_are_those_of_every_row_also_beyond_the_last() -> None:
     (way,) = ways_of(Rotary(name="r", rotate=rotate, width=4, first=1, most=4), 6)
     assert way.make_inputs(Draw(), 2, 6, 0)[1].tolist() == [[1, 2, 3, 4, 5, 6]] * 2
+
+
+def test_given_lengths_may_be_beyond_the_rows_of_a_table() -> None:
+    code = Additive(name="t", added=lambda x: x, width=4, most=4)
+    for queries, tokens in ((0, 4), (6, 6)):
+        (way,) = ways_of(code, queries)
+        assert way.make_inputs(Draw(), 1, 6, 0)[0].shape[1] == tokens
 
 
 def test_the_last_queries_are_fewer_than_the_keys_at_any_lengths() -> None:
