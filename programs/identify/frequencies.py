@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -173,11 +172,14 @@ def dynamic_of(code: Rotary, draw: Draw, furthest: int) -> Dynamic | None:
 
     if same(furthest):
         return None
-    low = 2 + bisect_left(range(3, furthest), x=True, key=lambda last: not same(last))
+    low, high = 2, furthest
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if same(middle) else (low, middle)
     length = low + 1
     factor, seen = _factor(code, draw, length, furthest)
     at_one(2)  # the code may keep the frequencies of the longest call until a short call
-    told_at = f"the angles at position 1 change between lengths {low + 1} and {low + 2}"
+    told_at = f"the angles at position 1 change between lengths {low + 1} and {high + 1}"
     return Dynamic(length, factor, "; ".join(filter(None, (told_at, seen))))
 
 
