@@ -217,18 +217,6 @@ def test_what_one_call_gives_is_compared_with_its_graph_of_either_result(place: 
     assert found
 
 
-class Buffered(nn.Module):
-    """What it does is told by a buffer."""
-
-    def __init__(self, kept: Tensor) -> None:
-        super().__init__()
-        self.kept: Tensor
-        self.register_buffer("kept", kept)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.where(self.kept[: x.shape[1], : x.shape[1]].any(), x.cumsum(1), x)
-
-
 class Flagged(nn.Module):
     def __init__(self, flag: Tensor) -> None:
         super().__init__()
