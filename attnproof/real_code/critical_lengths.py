@@ -25,8 +25,8 @@ from ..programs.prove.environment import environment_conditions
 from ..programs.prove.executed_code import counts_calls
 from ..programs.prove.watch import ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
-from .every_call import NUMBERS, SHORT, Call, takes
-from .own_runs import OwnRuns
+from .every_call import NUMBERS, SHORT, Call, sizes_of, takes
+from .own_runs import SOME, OwnRuns
 
 Lengths = Mapping[str, int]
 MAX_VALUES = 4_500_000  # values that one call computes, in about a tenth of a second
@@ -38,6 +38,7 @@ CHEAP_VALUES = MAX_VALUES // 3  # values that every law can afford; the limit fo
 EXACT_VALUES = MAX_VALUES // 3  # values computed at the numbers themselves, for each law
 TOKENS_PER_ROW = 5  # tokens per row, if there are many rows
 TOKENS = 4  # vectors computed from each token
+WIDTH = 8  # features of a head that cost nothing more
 FEWER = 3  # queries than keys
 REFUSALS = 8  # at most so many numbers are dropped because the code rejects them
 
@@ -184,6 +185,7 @@ def work(subject: Any, at: Lengths) -> int:
     heads = int(getattr(subject, "heads", 1))
     if isinstance(subject, Rotary | Additive):
         return rows * heads * keys * subject.width
+    heads = at.get("H", heads) * at.get("D", WIDTH) // WIDTH
     layer = isinstance(subject, Layer) or getattr(subject, "attend", None) is None
     queries = keys if layer and not isinstance(subject, Bias | Mask) else at.get("r", keys)
     made = TOKENS * int(getattr(subject, "embed", 0))  # per token
@@ -223,15 +225,16 @@ def _fewest(
     watch: Watch, alone: _Alone, place: tuple[int, int], first: Lengths, answer: bool
 ) -> Lengths:
     """Return lengths like the first with this answer, of which some are few."""
-    at = dict(first)
+    at, own = dict(first), sizes_of(alone.subject)
+    usual = {"B": 1, "n": SOME["n"] if own else 2, "r": SOME["n"] if own else 2, **own}
     for letter in at:
-        fewer = {**at, letter: 1 if letter == "B" else 2}
+        fewer = {**at, letter: usual[letter]}
         with watch.run(fewer, "plain"):
             alone.call(fewer, "plain")
         again = (one for k in watch.sides if k[:2] == place for one in watch.sides[k])
         if any(one.at == fewer and one.answer == answer for one in again):
             at = fewer
-    return at
+    return {c: n for c, n in at.items() if own.get(c) != n}
 
 
 def _of_tables(subject: Subject) -> Iterator[Longer]:

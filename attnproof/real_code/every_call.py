@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -26,8 +27,9 @@ from ..programs.measure.calls import Way, ways_of
 from ..programs.measure.other_calls import other_ways
 from ..programs.prove.call_variants import WAY_TEXTS, call_in, inputs_for
 from ..programs.prove.lengths import LONGEST
-from ..programs.subjects import Subject
+from ..programs.subjects import Attention, Subject
 
+S = TypeVar("S", bound=Subject)
 Lengths = Mapping[str, int]
 Call = Callable[[Lengths], Any]
 SHORT = 7  # tokens that laws are run with anyway
@@ -63,8 +65,8 @@ def call_of(subject: Any) -> Call | None:
         return way.call(*way.make_inputs(draw, at.get("B", 1), at["n"], 0))
 
     def call(at: Lengths) -> Any:
-        queries = at.get("r", at["n"])
-        main, *others = (*ways_of(subject, queries), *other_ways(subject, queries))
+        queries, sized = at.get("r", at["n"]), of_sizes(subject, at)
+        main, *others = (*ways_of(sized, queries), *other_ways(sized, queries))
         found = made(main, at)
         for way in others:
             with suppress(Exception):  # code may raise anything
@@ -72,6 +74,28 @@ def call_of(subject: Any) -> Call | None:
         return found
 
     return call
+
+
+SIZES = "HD"  # lengths of queries, keys and values that a function may take as they come
+
+
+def sizes_of(subject: Subject) -> Lengths:
+    """Return how many heads of keys, and features of a head, attention code is called with."""
+    if not isinstance(subject, Attention) or subject.attend is None:
+        return {}
+    return {"H": subject.groups, "D": subject.width}
+
+
+def of_sizes(subject: S, at: Lengths) -> S:
+    """Return the same function, called with H heads of keys, and D features each, if these differ.
+
+    There are as many queries for each head of keys as before.
+    """
+    if not isinstance(subject, Attention) or at.keys().isdisjoint(SIZES):
+        return subject
+    groups, width = at.get("H", subject.groups), at.get("D", subject.width)
+    heads = groups * subject.heads // subject.groups
+    return replace(subject, heads=heads, groups=groups, width=width)
 
 
 COMMON = ("strided", "gradients")  # what most code asks, told before its special cases

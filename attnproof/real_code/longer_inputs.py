@@ -28,7 +28,7 @@ from ..programs.subjects import Bias, Mask, Rotary, Subject
 from ..theorems.laws import Formula, laws_of
 from ..theorems.laws.masks import looked_at
 from .critical_lengths import Lengths, Longer, Places, lengths_of, square_tables, work
-from .every_call import SHORT
+from .every_call import SHORT, SIZES, of_sizes
 from .own_runs import OwnRuns
 
 MAX_WORK = 150_000_000  # values computed for all laws together, in about three seconds
@@ -108,7 +108,9 @@ def at_longer(
                     of.unexamined = _not_examined(subject, of.id, one.at)
     for of in (each for each in states if not each.fails):
         if own is not None and of.id in unheard:
-            _run_again(own.hearing(of.id, subject), of.id, draw, exactly=of.id in exact)
+            again, met_again = own.hearing(subject)
+            _run_again(again, of.id, draw, exactly=of.id in exact)
+            own.add(of.id, met_again)
         met = own.conditions(of.id, known.asked) if own is not None else ()
         missed = [*known.where, *(stored if of.id in OF_MASKS else ()), of.unexamined]
         told = dict.fromkeys((*met, *missed))
@@ -135,12 +137,15 @@ def _run(
     calls = _Calls()
     with restored_settings():
         run_at = (_arranged(subject, of.id, at),)
-        code = replace(subject, run_at=run_at)
-        code = code if own is None else own.hearing(of.id, code)
+        code = replace(of_sizes(subject, at), run_at=run_at)
+        code, met = (code, None) if own is None else own.hearing(code)
         found = examine(wrapped(code, calls.counted), (draw,), (of.id,))
     of.calls, of.tokens = calls.count, at["n"]
     asked = {each.law: each for each in found if each.verdict != "not asked"}
-    return asked.pop(of.id, None), asked
+    made = asked.pop(of.id, None)
+    if own is not None and met is not None and made is not None and made.verdict == "holds":
+        own.add(of.id, met)
+    return made, asked
 
 
 @dataclass
@@ -163,7 +168,7 @@ class _Calls:
 
 def _longer(found: Finding, longer: Longer) -> Finding:
     """Return the finding, prefixed with the lengths at which it was made."""
-    at = ", ".join(f"{c} = {n}" for c, n in longer.at.items() if c in "Brn")
+    at = ", ".join(f"{c} = {n}" for c, n in longer.at.items() if c in "Brn" + SIZES)
     return replace(found, why=f"{AT_OTHER_LENGTHS} ({at}): {found.why}")
 
 
@@ -178,7 +183,7 @@ def _arranged(subject: Subject, law: str, at: Lengths) -> Lengths:
     if isinstance(subject, Bias) and law not in ("paths-agree", *OF_STATE):
         behind = max(1, min(at["r"], at["n"] - 1))
         return {"n": max(1, at["n"] - behind), "r": behind}
-    return at
+    return {c: n for c, n in at.items() if c not in SIZES}
 
 
 def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:

@@ -236,7 +236,8 @@ class Methods:
     ) -> None:
         """Examine one law by one method, also under alternative calls.  Raises ``CodeFault``."""
         self.begins(method, law)
-        start, code = perf_counter(), self.heard(law, self.code)
+        start, code = perf_counter(), self.code
+        code, met = (code, None) if self.own is None else self.own.hearing(code)
         if law == CAUSAL.id and law in self.asked.laws and not self.read:
             code = with_mask(code, DECLARED_CAUSAL)  # who asks for it by name expects it
         others = None if self.thing is None or self.asked.call else self.called
@@ -267,6 +268,12 @@ class Methods:
             )
         for one in found:
             self.found(one)
+            if (
+                met is not None
+                and self.own is not None
+                and (one.law, one.verdict) == (law, "holds")
+            ):
+                self.own.add(law, met)
         if self.in_a_row == IN_A_ROW:
             raise CodeFault
 
@@ -316,10 +323,6 @@ class Methods:
         with suppress(Exception), limited(self.seconds):  # code may raise anything
             return None if self.asked.known else OwnRuns.watched(self.code)
         return None
-
-    def heard(self, law: str, code: Subject) -> Subject:
-        """Return the code, whose calls count as runs of the law."""
-        return code if self.own is None else self.own.hearing(law, code)
 
     @cached_property
     def ways(self) -> tuple[str, ...]:

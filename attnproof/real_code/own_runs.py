@@ -20,11 +20,11 @@ from ..programs.prove.branches import OpenComparison
 from ..programs.prove.met_numbers import MetNumbers
 from ..programs.prove.watch import FEW, HINTS, Met
 from ..programs.subjects import Attention, Bias, Mask, Subject
-from .every_call import Call, Lengths, call_of, calls_of, takes
+from .every_call import Call, Lengths, call_of, calls_of, sizes_of, takes
 
 S = TypeVar("S", bound=Subject)
 UNHEARD = ("module", "make", "as_before")  # they run no call
-ONE_LENGTH = {"B": 2, "n": 5, "r": 3}
+SOME = {"B": 2, "n": 5, "r": 3}
 
 
 @dataclass
@@ -63,14 +63,17 @@ class OwnRuns:
 
         # state that the code sets in these runs must not reach others
         with restored_settings(), evaluating(subject), torch.no_grad():
-            if scores and takes(numbers.ran.recording(call), ONE_LENGTH):
+            if scores and takes(numbers.ran.recording(call), SOME):
                 letters.append("r")
+            sizes = sizes_of(subject)
+            letters += [c for c in sizes if all(takes(call, {**SOME, c: n}) for n in FEW)]
             numbers.run(twice, [dict.fromkeys(letters, n) for n in FEW])
         return cls(subject, call, numbers, letters)
 
-    def hearing(self, law: str, subject: S) -> S:
-        """Return the same code, whose calls count as runs of the law."""
-        met, watch = self.of.setdefault(law, {}), self.numbers.watch
+    def hearing(self, subject: S) -> tuple[S, Met]:
+        """Return the same code, and what its comparisons will have met when it was called."""
+        met: Met = {}
+        watch = self.numbers.watch
 
         def heard(name: str, call: Callable[..., Any], _: Subject) -> Callable[..., Any]:
             del name
@@ -83,7 +86,13 @@ class OwnRuns:
 
             return run
 
-        return wrapped(subject, heard, UNHEARD)
+        return wrapped(subject, heard, UNHEARD), met
+
+    def add(self, law: str, met: Met) -> None:
+        """Add what was met in runs by which a law holds."""
+        known = self.of.setdefault(law, {})
+        for place, some in met.items():
+            known.setdefault(place, set()).update(some)
 
     def conditions(self, law: str, asked: Collection[tuple[int, int]]) -> Iterator[str]:
         """Yield the outcomes that the law met alone, of comparisons that may have another.

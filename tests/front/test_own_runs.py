@@ -170,7 +170,7 @@ def test_instances_that_code_builds_are_heard_too() -> None:
     code = replace(made(), make=made)
     own = OwnRuns.watched(code)
     assert own is not None
-    fresh = own.hearing("stateless", code).make
+    fresh = own.hearing(code)[0].make
     assert fresh is not None
     assert fresh().mask is not made().mask
 
