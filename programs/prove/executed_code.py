@@ -32,13 +32,14 @@ GUARD = "___make_guard_fn"
 COMPILING = ("_dynamo/convert_frame", "_higher_order_ops")
 
 
-def compares(code: CodeType) -> bool:
-    """Whether a code object makes comparisons.
+def is_generated(code: CodeType) -> bool:
+    """Whether a code object only fills the fields of a dataclass or of a named tuple.
 
-    >>> compares((lambda x: x > 1).__code__), compares((lambda x: x + 1).__code__)
+    >>> from collections import namedtuple
+    >>> is_generated(namedtuple("Pair", "a b").__new__.__code__), is_generated((lambda: 1).__code__)
     (True, False)
     """
-    return any(one.opname in ("COMPARE_OP", "CONTAINS_OP") for one in dis.get_instructions(code))
+    return code.co_qualname.startswith("__create_fn__") or "_tuple_new" in code.co_names
 
 
 def stores(code: CodeType) -> bool:

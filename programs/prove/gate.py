@@ -463,14 +463,15 @@ def _differs_at_branches(run: _Run, letters: list[str], ran: _ExecutedCode) -> b
         run.gate.differs_at.append(_shrunk(run, lengths, way))
         run.gate.how = WAY_TEXTS.get(way, "")
         return True
+    held = [*reached((*run.graph.call.roots, *ran.functions), codes)]
     told = (
         *search.conditions(),
         *watch.conditions(),
         *ran.executed.conditions(),
         *_untraced(run, watch),
         *watch.unseen(codes),
-        *environment_conditions(codes),
-        *torchscript_conditions(reached((*run.graph.call.roots, *ran.functions), codes)),
+        *environment_conditions(codes, held),
+        *torchscript_conditions(held),
         *counts_calls(codes, run.graph.call.roots, lambda: run.code_results(run.inputs(at, 0))),
     )
     run.gate.where = [Condition(one, "where") for one in told]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..loading.reach import codes_in
 from .blocks import REACHED, VALUE, Place, value_key
-from .executed_code import compares
+from .executed_code import is_generated
 
 Numbers = tuple[float, ...]
 Lengths = Mapping[str, int]
@@ -90,14 +90,11 @@ class Watch:
     _writes: bool = False
 
     def unseen(self, codes: Iterable[CodeType]) -> Iterator[str]:
-        """Yield that comparisons which are not recorded turn out as in every run."""
+        """Yield that code which is not recorded acts as in every run."""
         seen = {inner for _, plain, _ in self.functions for inner in codes_in(plain)}
         for code in codes:
-            if code not in seen and compares(code):
-                name = code.co_qualname
-                yield (
-                    f"comparisons in `{name}`, whose source was not found, turn out as in every run"
-                )
+            if code not in seen and not is_generated(code):
+                yield f"`{code.co_qualname}`, whose source was not found, acts as in every run"
 
     @contextmanager
     def run(self, at: Lengths, way: str) -> Iterator[None]:
