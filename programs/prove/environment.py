@@ -93,5 +93,5 @@ def _is_state(one: Any) -> bool:
 
 def _is_outside(module: str) -> bool:
     """Whether a module of the standard library reads from outside the process, or keeps state."""
-    name = module.split(".")[0]
+    name = module.split(".", maxsplit=1)[0]
     return name in sys.stdlib_module_names and name not in PURE and name != "__main__"
