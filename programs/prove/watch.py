@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..loading.reach import codes_in
@@ -327,7 +328,9 @@ def _belongs_to_torch(one: Any) -> bool:
 
 
 def numbers_of(value: Any) -> Numbers | None:
-    """Return the numbers in a value: of a text its digits, of a shape its lengths; else None.
+    """Return the numbers in a value, of a text its digits, of an integer format its size.
+
+    None for other values: calls have positions in two formats, and all else in one.
 
     >>> numbers_of(7), numbers_of("(2, 31)"), numbers_of((2, (3,))), numbers_of(True)
     ((7.0,), (2.0, 31.0), (2.0, 3.0), None)
@@ -336,6 +339,9 @@ def numbers_of(value: Any) -> Numbers | None:
         return None
     if isinstance(value, int | float):
         return (float(value),) if abs(value) < 1 << 64 else None  # as a hash
+    if isinstance(value, torch.dtype):
+        whole = not (value.is_floating_point or value.is_complex or value == torch.bool)
+        return (float(value.itemsize),) if whole else None
     if isinstance(value, str):
         found = tuple(map(float, DIGITS.findall(value[:MAX_CHARACTERS])))
         return found[:MAX_NUMBERS] if found else None

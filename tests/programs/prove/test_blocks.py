@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable
 from importlib.metadata import version
 from string import Template
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -175,10 +175,33 @@ class Waiting(nn.Module):
         return x.cumsum(1) if self.clock.is_set() else 2 * x
 
 
+class Trained(nn.Module):
+    """It is another function once it was trained, in evaluation too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            self.steps += 1
+        return x.cumsum(1) if self.steps else 2 * x
+
+
+class Switched(Trained):
+    def train(self, mode: bool = True) -> Self:
+        self.late = mode or getattr(self, "late", False)
+        return super().train(mode)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.cumsum(1) if self.late else 2 * x
+
+
 KIND_AND_LENGTH = unwritten("lambda n: is_kind(n, int) and gt(n, FAR)")
 TEXT_OF_A_LENGTH = unwritten("lambda n: str(n).__eq__('70001')")
-LINES = [lambda n: is_kind(n, int) and operator.gt(n, FAR), lambda n: n]  # fmt: skip
+LINES: tuple[Any, ...] = (lambda n: is_kind(n, int) and operator.gt(n, FAR), lambda n: n)
 KNOWN: set[int] = set()
+HELD = torch.zeros(())
 UNTRACED = "ran untraced"
 NONE = "`<lambda>`, whose source was not found"
 OTHER = "values of `"
@@ -230,6 +253,12 @@ CONDITIONS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "a text, without source": (lambda x: x.cumsum(1) if TEXT_OF_A_LENGTH(x.shape[1]) else x, NONE),
     "two functions in a line": (lambda x: x.cumsum(1) if LINES[0](x.shape[1]) else x, NONE),
     "what it holds": (Waiting(), "the code reads the same from `Event`"),
+    "what training sets": (Trained().eval(), "the attribute steps keeps its value, 0"),
+    "what train sets": (Switched().train(mode=False), "the attribute late keeps its value, False"),
+    "a number it holds": (
+        lambda x: x.cumsum(1) if HELD.item() else x,
+        "a tensor () that the code holds keeps its value, 0.0",
+    ),
     "a version": (lambda x: x.cumsum(1) if version("torch") == "9" else x, "from `version`"),
     "a level of logging": (lambda x: x.cumsum(1) if LOG.isEnabledFor(3) else x, "`isEnabledFor`"),
     "another name of a setting": (lambda x: x.cumsum(1) if threads() > 999 else x, "`threads`"),
