@@ -20,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 from time import process_time
 from types import FunctionType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -41,12 +42,12 @@ from .call_variants import (
 )
 from .comparison import CHANGES, all_results_function, result_function
 from .environment import environment_conditions, torchscript_conditions
-from .executed_code import Executed, counts_calls
+from .executed_code import Executed, counts_calls, kept_values
 from .guards import satisfied
 from .instrumentation import instrument
 from .lengths import Lengths, every, named, pairs, small
 from .other_branches import letters_of
-from .reached_arrays import modules_in
+from .reached_arrays import modules_in, numbers_read
 from .statements import Graph
 from .watch import Watch
 from .work import work_of
@@ -356,6 +357,7 @@ def _differs(run: _Run, letters: list[str], seed: int) -> bool:
     ran = _ExecutedCode(run)
     with ran.recorded():
         run.code_results(run.inputs(dict.fromkeys(letters, 3), 0))
+    ran.kept = ran.kept_values()
     constants = ran.constants()
     numbers = numbers_of(constants)
     for inputs, at in _inputs_tried(run, letters, constants, numbers):
@@ -398,6 +400,7 @@ class _ExecutedCode:
 
     run: _Run
     executed: Executed = field(default_factory=lambda: Executed(is_own))
+    kept: dict[str, Any] = field(default_factory=dict)  # by name, what code may set
     _functions: tuple[int, list[FunctionType]] = (-1, [])  # count of codes when last searched
 
     @contextmanager
@@ -417,6 +420,18 @@ class _ExecutedCode:
         if self._functions[0] != count:
             self._functions = count, self.executed.functions(self.run.graph.call.roots)
         return self._functions[1]
+
+    def kept_values(self) -> dict[str, Any]:
+        """Return what the code may set, by name, as it is now."""
+        modules = {m: None for one in _modules(self.run.graph) for m in one.modules()}
+        return kept_values(self.executed.codes, modules)
+
+    def conditions(self) -> Iterator[str]:
+        """Yield that what the code may set, and no run did, keeps its value."""
+        now = self.kept_values()
+        for name, value in self.kept.items():
+            if name in now and now[name] == value:
+                yield f"{name} keeps its value, {value!r}"
 
     def constants(self) -> list[float]:
         """Return the numbers in the code that ran and in the values it names."""
@@ -463,14 +478,17 @@ def _differs_at_branches(run: _Run, letters: list[str], ran: _ExecutedCode) -> b
         run.gate.differs_at.append(_shrunk(run, lengths, way))
         run.gate.how = WAY_TEXTS.get(way, "")
         return True
+    held = [*reached((*run.graph.call.roots, *ran.functions), codes)]
     told = (
         *search.conditions(),
         *watch.conditions(),
         *ran.executed.conditions(),
+        *ran.conditions(),
+        *numbers_read(held, _modules(run.graph), run.graph.exported.stored.values()),
         *_untraced(run, watch),
         *watch.unseen(codes),
-        *environment_conditions(codes),
-        *torchscript_conditions(reached((*run.graph.call.roots, *ran.functions), codes)),
+        *environment_conditions(codes, held),
+        *torchscript_conditions(held),
         *counts_calls(codes, run.graph.call.roots, lambda: run.code_results(run.inputs(at, 0))),
     )
     run.gate.where = [Condition(one, "where") for one in told]

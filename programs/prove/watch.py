@@ -11,12 +11,13 @@ from functools import wraps
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from ..execution.calling import is_judged
 from ..loading.reach import codes_in
 from .blocks import REACHED, VALUE, Place, value_key
-from .executed_code import compares
+from .executed_code import is_generated
 
 T = TypeVar("T")
 Numbers = tuple[float, ...]
@@ -99,14 +100,11 @@ class Watch:
     _writes: bool = False
 
     def unseen(self, codes: Iterable[CodeType]) -> Iterator[str]:
-        """Yield that comparisons which are not recorded turn out as in every run."""
+        """Yield that code which is not recorded acts as in every run."""
         seen = {inner for _, plain, _ in self.functions for inner in codes_in(plain)}
         for code in codes:
-            if code not in seen and compares(code):
-                name = code.co_qualname
-                yield (
-                    f"comparisons in `{name}`, whose source was not found, turn out as in every run"
-                )
+            if code not in seen and not is_generated(code):
+                yield f"`{code.co_qualname}`, whose source was not found, acts as in every run"
 
     @contextmanager
     def run(self, at: Lengths, way: str) -> Iterator[None]:
@@ -379,7 +377,9 @@ def _belongs_to_torch(one: Any) -> bool:
 
 
 def numbers_of(value: Any) -> Numbers | None:
-    """Return the numbers in a value: of a text its digits, of a shape its lengths; else None.
+    """Return the numbers in a value, of a text its digits, of an integer format its size.
+
+    None for other values: calls have positions in two formats, and all else in one.
 
     >>> numbers_of(7), numbers_of("(2, 31)"), numbers_of((2, (3,))), numbers_of(True)
     ((7.0,), (2.0, 31.0), (2.0, 3.0), None)
@@ -388,6 +388,9 @@ def numbers_of(value: Any) -> Numbers | None:
         return None
     if isinstance(value, int | float):
         return (float(value),) if abs(value) < 1 << 64 else None  # as a hash
+    if isinstance(value, torch.dtype):
+        whole = not (value.is_floating_point or value.is_complex or value == torch.bool)
+        return (float(value.itemsize),) if whole else None
     if isinstance(value, str):
         found = tuple(map(float, DIGITS.findall(value[:MAX_CHARACTERS])))
         return found[:MAX_NUMBERS] if found else None

@@ -131,7 +131,7 @@ TOLD: dict[str, tuple[Callable[[int], bool], str]] = {
     "bits": (lambda n: n.bit_count() == 9, "`n.bit_count() == 9` is false"),
     "a hash": (lambda n: hash((n, 3)) == hash((math.isqrt(90_000) + 1, 3)), "`hash((n, 3)) == "),
     "an error": (caught, "`except IndexError` catches something"),
-    "two lambdas of one line": (one_of_two, "comparisons in `<lambda>`, whose source was not f"),
+    "two lambdas of one line": (one_of_two, "`<lambda>`, whose source was not found"),
 }
 
 
