@@ -239,9 +239,7 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
         total(i, total(j, mul(i, entry(A, i, j)))),
         (),
     ),
-    ("reindex", "a map that is no permutation", trusting, total(j, entry(X, j)), (f,)),
     ("delta", "an index outside of the sum", blind, total(j, mul(same(j, n), n)), ()),
-    ("radix", "blocks and width that do not multiply to the length", blind, total(z2, z2), (n, n)),
     ("cut", "the second part is not shifted", then(unshifted), total(j, entry(X, j)), (ONE,)),
     ("unroll", "the last term is dropped", then(without_last), total(three, add(a, three)), ()),
     (
@@ -355,13 +353,6 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
     ("count", "a limit that may leave the axis", blind, total(j, up_to(j, n)), ()),
     ("count", "the last one is not counted", gives(i), total(j, up_to(j, i)), ()),
     ("count", "outcomes are counted", blind, total(outcome, under_(outcome, num(3))), ()),
-    (
-        "reflect",
-        "one place too far",
-        gives(total(j, mul(add(n, minus(j)), mirrored))),
-        total(j, mul(j, entry(X, j))),
-        (),
-    ),
     (
         "floor",
         "a part that is no integer",

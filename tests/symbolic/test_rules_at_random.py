@@ -174,9 +174,7 @@ def of_a_comparison(t: Term, c: Term) -> Arguments:
 SHAPED: dict[str, Callable[[Term, Term], Arguments]] = {
     "ring": lambda t, c: (mul(t, c, power(c, -1)), c),
     "exp": lambda t, _: (mul(*(unary("exp", x) for x in t.args[0].args)),),
-    "radix": lambda t, _: (ONE, t.args[0]),
     "cut": lambda _, c: (c,),
-    "reindex": lambda _, c: (s if c is a else inverse if c is q else f,),
     "floor": lambda t, c: of_a_floor(t, c) if len(t.args) == 2 else (c, c),
     "comparison": of_a_comparison,
     "angle addition": lambda t, c: (c, add(t.args[0], minus(c))),
