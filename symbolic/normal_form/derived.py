@@ -43,6 +43,29 @@ def under_condition(t: Term, place: int, other: int) -> Derivation:
     return chain(step, back, rewrite("ring", back.right, mul(gate, holds, *rest)))
 
 
+def without_implied(t: Term, place: int, other: int) -> Derivation:
+    """[c]·[d]·f = [c]·f if c implies d, as [c]·(1 − [d]) is neither positive nor negative."""
+    gate, implied = t.args[place], t.args[other]
+    rest = [f for k, f in enumerate(t.args) if k not in (place, other)]
+    excess = make("add", (gate, make("mul", (num(-1), gate, implied))))
+    apart = make("add", (mul(gate, *rest), make("mul", (num(-1), excess, *rest))))
+    back = inside(apart, [(1, inside(apart.args[1], [(1, _nothing(excess))]))])
+    left = mul(*(f for k, f in enumerate(t.args) if k != other))
+    return chain(rewrite("ring", t, apart), back, rewrite("ring", back.right, left))
+
+
+def _nothing(x: Term) -> Derivation:
+    """x = 0 for x <= 0 and x >= 0, as [x = 0]·x with [x = 0] = [x <= 0] + [0 <= x] − 1."""
+    tie = rewrite("turned", indicator("equal", x, ZERO))
+    both = [(k, rewrite("decide", part)) for k, part in enumerate(tie.right.args[:2])]
+    tie = chain(tie, inside(tie.right, both))
+    tie = chain(tie, rewrite("ring", tie.right, ONE))
+    product = make("mul", (ONE, x))
+    step = chain(rewrite("ring", x, product), inside(product, [(0, reverse(tie))]))
+    step = chain(step, rewrite("equals for equals", step.right, x, ZERO))
+    return chain(step, rewrite("ring", step.right, ZERO))
+
+
 def solved_permutation(gate: Term) -> Derivation:
     """[σ(a) = b] = [a = σ⁻¹(b)] for a permutation, as [σ(a) = σ(σ⁻¹(b))]."""
     x, b = gate.args[0].args
@@ -53,6 +76,30 @@ def solved_permutation(gate: Term) -> Derivation:
     there = rewrite("permutation", entry(sigma, entry(inverse, b)))
     step = inside(gate, [(0, inside(gate.args[0], [(1, reverse(there))]))])
     return chain(step, rewrite("injective", step.right))
+
+
+def parity(t: Term, a: Term) -> Derivation:
+    """cos(−a) = cos a;  sin(−a) = −sin a, from cos(a − a) = 1 and sin(a − a) = 0.
+
+    cos(−a) = cos a·cos(a − a) + sin a·sin(a − a);  sin(−a) = cos a·sin(a − a) − sin a·cos(a − a).
+    """
+    cosine, sine = unary("cos", a), unary("sin", a)
+    square = rewrite("sin² + cos² = 1", power(sine, 2))
+    split = make("add", (mul(t, power(cosine, 2)), make("mul", (t, square.right))))
+    step = rewrite("ring", t, split)
+    step = chain(step, inside(split, [(1, inside(split.args[1], [(1, reverse(square))]))]))
+    whole, nothing = _of_no_angle("cos", a, t.args[0]), _of_no_angle("sin", a, t.args[0])
+    first, second = (cosine, sine) if t.op == "cos" else (mul(num(-1), sine), cosine)
+    there = make("add", (make("mul", (whole.left, first)), make("mul", (nothing.left, second))))
+    parts = [(0, inside(there.args[0], [(0, whole)])), (1, inside(there.args[1], [(0, nothing)]))]
+    step = chain(step, rewrite("ring", step.right, there), inside(there, parts))
+    return chain(step, rewrite("ring", step.right, first))
+
+
+def _of_no_angle(op: str, a: Term, opposite: Term) -> Derivation:
+    """cos a·cos b − sin a·sin b = 1 and sin a·cos b + cos a·sin b = 0 for b = −a."""
+    t = unary(op, ZERO)
+    return chain(reverse(rewrite("angle addition", t, a, opposite)), rewrite("known angle", t))
 
 
 def logarithm(t: Term, target: Term) -> Derivation:

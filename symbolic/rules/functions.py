@@ -55,13 +55,6 @@ def angle_sum(t: Term, a: Term, b: Term) -> Result:
     return add(mul(sa, cb), mul(ca, sb)), NOTHING
 
 
-def parity(t: Term, a: Term) -> Result:
-    """cos(−a) = cos a;  sin(−a) = −sin a."""
-    need(t.op in ("cos", "sin"), "not a cosine or sine", t)
-    need(same_polynomial(t.args[0], mul(num(-1), a)), "the angle is not −a", t, a)
-    return (unary("cos", a) if t.op == "cos" else mul(num(-1), unary("sin", a))), NOTHING
-
-
 def known_angle(t: Term) -> Result:
     """cos 0 = 1, sin 0 = 0;  cos π/2 = 0, sin π/2 = 1;  cos π = −1, sin π = 0."""
     need(t.op in ("cos", "sin"), "not a cosine or sine", t)

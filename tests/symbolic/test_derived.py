@@ -17,10 +17,12 @@ from attnproof.symbolic.normal_form.derived import (
     logarithm,
     mirrored_absolute,
     mirrored_maximum,
+    parity,
     root_power,
     solved_permutation,
     sorted_integer,
     under_condition,
+    without_implied,
 )
 from attnproof.symbolic.normal_form.derived_sums import in_digits, reflected, reindexed
 from attnproof.symbolic.normal_form.equations import opened_index
@@ -66,11 +68,14 @@ from tests.symbolic.vocabulary import (
     same,
     space,
     total,
+    under_,
+    up_to,
     var,
 )
 
 Derived = Callable[..., Derivation]
 OTHER = var("o", m, kind="permutation", below=m)
+LATER = up_to(i, add(j, k))
 LOGS = add(unary("log", q), mul(num(-2), unary("log", n)), unary("log", EXP))
 ROOT_I = power(unary("sqrt", i), -2)
 GAP = add(a, minus(b))
@@ -128,6 +133,33 @@ HOLDS: list[tuple[Derived, tuple[Any, ...], Term, Term]] = [
     (reflected, (SUM,), SUM, back()),
     (in_digits, (SUM_OF_PAIRS, n, TWO), SUM_OF_PAIRS, in_pairs(n, TWO)),
     (in_digits, (SUM_OF_PAIRS, TWO, n), SUM_OF_PAIRS, in_pairs(TWO, n)),
+    (
+        without_implied,
+        (t := mul(up_to(i, j), up_to(i, add(j, k)), a), 0, 1),
+        t,
+        mul(up_to(i, j), a),
+    ),
+    (
+        without_implied,
+        (t := mul(a, up_to(i, add(j, ONE)), under_(i, j)), 2, 1),
+        t,
+        mul(a, under_(i, j)),
+    ),
+    (
+        without_implied,
+        (t := mul(under_(a, b), under_(mul(TWO, a), add(a, b))), 0, 1),
+        t,
+        under_(a, b),
+    ),
+    (without_implied, (t := mul(up_to(a, b), up_to(a, add(b, q))), 0, 1), t, up_to(a, b)),
+    (parity, (t := unary("cos", minus(a)), a), t, unary("cos", a)),
+    (parity, (t := unary("sin", minus(a)), a), t, minus(unary("sin", a))),
+    (
+        parity,
+        (t := unary("sin", add(a, minus(b))), add(b, minus(a))),
+        t,
+        minus(unary("sin", add(b, minus(a)))),
+    ),
     (logarithm, (t := unary("log", ONE), ZERO), t, ZERO),
     (logarithm, (t := unary("log", mul(q, power(n, -2), EXP)), LOGS), t, LOGS),
     (logarithm, (t := unary("log", power(q, 3)), y := mul(num(3), unary("log", q))), t, y),
@@ -186,6 +218,15 @@ REFUSED: list[tuple[Derived, tuple[Any, ...]]] = [
     (in_digits, (SUM_OF_PAIRS, mul(num(4), n), num(Fraction(1, 2)))),
     (in_digits, (total(index("z", ZERO), ONE), n, ZERO)),
     (in_digits, (total(outcome, entry(R, outcome)), space, ONE)),
+    (without_implied, (mul(up_to(i, j), up_to(j, i)), 0, 1)),
+    (without_implied, (mul(up_to(i, j), up_to(i, add(j, minus(k)))), 0, 1)),
+    (without_implied, (mul(up_to(a, b), under_(a, b)), 0, 1)),
+    (without_implied, (mul(under_(a, b), up_to(add(a, ONE), b)), 0, 1)),
+    (without_implied, (mul(same(i, j), up_to(j, k)), 0, 1)),
+    (without_implied, (mul(up_to(i, j), up_to(i, add(j, k)), MINUS_INFINITY), 0, 1)),
+    (parity, (unary("sin", a), a)),
+    (parity, (unary("cos", a), a)),
+    (parity, (unary("exp", minus(a)), a)),
     (logarithm, (unary("log", EXP), EXP)),
     (logarithm, (unary("log", ONE), ONE)),
     (logarithm, (unary("log", mul(a, q)), add(unary("log", a), unary("log", q)))),
