@@ -242,7 +242,7 @@ def reduce_gates(norm: Normaliser, t: Term, factors: tuple[Term, ...]) -> Deriva
             measured = [f for f in factors if "abs" in operations(f)]
             for distance in (x for f in measured for x in postorder(f) if x.op == "abs"):
                 try:
-                    return rewrite("ordered absolute value", t, distance)
+                    return derived.ordered_absolute(t, place, distance)
                 except Refused:
                     continue
     return Reflexive(t)

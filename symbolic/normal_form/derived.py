@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..derivation import Derivation, Reflexive
 from ..rules.base import Refused
-from ..scalars import ONE, ZERO, add, entry, indicator, integer, mul, num, power, unary
+from ..scalars import ONE, ZERO, add, entry, indicator, integer, mul, num, power, subtract, unary
 from ..terms import Term, make, substitute
 from .equations import chain, flat, inside, reverse, rewrite
 
@@ -127,14 +127,51 @@ def root_power(t: Term) -> Derivation:
 
 
 def absolute_value(t: Term) -> Derivation:
-    """|x| = x for x >= 0, as [0 <= x]·|x| with [0 <= x] = 1."""
+    """|x| = x for x >= 0, as [0 <= x]·x − (1 − [0 <= x])·x with [0 <= x] = 1."""
     (x,) = t.args
+    step = rewrite("absolute value as a choice", t)
+    step = chain(step, rewrite("where", step.right))
     holds = rewrite("decide", indicator("less_equal", ZERO, x))
-    once = mul(holds.right, t)
-    step = chain(rewrite("ring", t, once), inside(once, [(0, reverse(holds))]))
-    step = chain(step, rewrite("ordered absolute value", step.right, t))
-    step = chain(step, inside(step.right, [(0, holds)]))
+    step = chain(step, inside(step.right, [(k, _first(step.right.args[k], holds)) for k in (0, 1)]))
     return chain(step, rewrite("ring", step.right, x))
+
+
+def _first(product: Term, step: Derivation) -> Derivation:
+    return inside(product, [(0, step)])
+
+
+def ordered_absolute(t: Term, place: int, distance: Term) -> Derivation:
+    """[a <= b]·f(|b − a|) = [a <= b]·f(b − a), as [a <= b]·[|b − a| = b − a] = [a <= b]."""
+    gate = t.args[place]
+    low, high = gate.args[0].args
+    gap = subtract(high, low)
+    rest = [f for k, f in enumerate(t.args) if k != place]
+    tie, front = _tied(gate, distance, gap), make("mul", (gate, *rest))
+    step = chain(rewrite("ring", t, front), inside(front, [(0, reverse(tie))]))
+    swapped = make("mul", (tie.left.args[1], gate, *rest))
+    step = chain(step, rewrite("ring", step.right, swapped))
+    step = chain(step, rewrite("equals for equals", swapped, distance, gap))
+    grouped = make("mul", (tie.left, *(substitute(f, distance, gap) for f in rest)))
+    return chain(step, rewrite("ring", step.right, grouped), inside(grouped, [(0, tie)]))
+
+
+def _tied(gate: Term, distance: Term, gap: Term) -> Derivation:
+    """[a <= b]·[d = b − a] = [a <= b] for d = |b − a| or |a − b|."""
+    equal = indicator("equal", distance, gap)
+    (x,) = distance.args
+    size = Reflexive(distance) if x is gap else mirrored_absolute(x, gap)
+    size = chain(size, rewrite("absolute value as a choice", unary("abs", gap)))
+    size = chain(size, rewrite("where", size.right))
+    turned = rewrite("comparison", indicator("less_equal", ZERO, gap), *gate.args[0].args)
+    size = chain(
+        size, inside(size.right, [(k, _first(size.right.args[k], turned)) for k in (0, 1)])
+    )
+    product = make("mul", (gate, equal))
+    step = inside(product, [(1, inside(equal, [(0, inside(equal.args[0], [(0, size)]))]))])
+    step = chain(step, under_condition(step.right, 0, 1))
+    last = len(step.right.args) - 1
+    step = chain(step, inside(step.right, [(last, rewrite("decide", step.right.args[last]))]))
+    return chain(step, rewrite("ring", step.right, gate))
 
 
 def absolute_square(t: Term) -> Derivation:

@@ -30,7 +30,7 @@ RULES: dict[str, Callable[..., Result]] = {
     "sin² + cos² = 1": functions.pythagoras,
     "root": functions.root,
     "root of a square": functions.root_of_square,
-    "ordered absolute value": functions.ordered_absolute,
+    "absolute value as a choice": functions.absolute,
     "maximum": functions.maximum,
     "maximum as a choice": functions.maximum_as_choice,
     "where": conditions.where,

@@ -168,12 +168,13 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
     ("sin² + cos² = 1", "sin² = cos²", gives(power(COS_A, 2)), power(SIN_A, 2), ()),
     ("root", "(√x)² = √x", gives(ROOT), power(ROOT, 2), ()),
     (
-        "ordered absolute value",
-        "the gap is turned round",
-        then(lambda t: mul(t.args[0], minus(mul(*t.args[1:])))),
-        mul(up_to(i, j), GAP),
-        (GAP,),
+        "absolute value as a choice",
+        "the sign is forgotten",
+        gives(chosen(make("less_equal", (ZERO, a)), a, a)),
+        unary("abs", a),
+        (),
     ),
+    ("absolute value as a choice", "any function of a number", blind, unary("exp", a), ()),
     ("maximum", "one number is left out", blind, make("maximum", (a, b)), (a,)),
     (
         "where",

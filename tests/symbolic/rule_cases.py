@@ -96,11 +96,6 @@ HOLDS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("sin² + cos² = 1", power(unary("sin", a), 2), ()),
     ("root", power(unary("sqrt", q), 2), ()),
     (
-        "ordered absolute value",
-        mul(up_to(i, j), unary("abs", add(i, minus(j))), a),
-        (unary("abs", add(i, minus(j))),),
-    ),
-    (
         "maximum",
         make("maximum", (make("maximum", (a, b)), MINUS_INFINITY)),
         (make("maximum", (b, make("maximum", (a, b)))),),
@@ -181,6 +176,8 @@ HOLDS: list[tuple[str, Term, tuple[object, ...]]] = [
         unary("sqrt", add(power(a, 2), power(b, 2), minus(mul(TWO, a, b)))),
         (unary("abs", add(a, minus(b))),),
     ),
+    ("absolute value as a choice", unary("abs", add(i, minus(j))), ()),
+    ("absolute value as a choice", unary("abs", minus(EXP)), ()),
     ("maximum as a choice", make("maximum", (a, b)), ()),
     ("known angle", unary("cos", PI), ()),
     ("known angle", unary("sin", add(mul(HALF, PI), mul(HALF, PI))), ()),

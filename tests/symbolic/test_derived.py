@@ -17,6 +17,7 @@ from attnproof.symbolic.normal_form.derived import (
     logarithm,
     mirrored_absolute,
     mirrored_maximum,
+    ordered_absolute,
     parity,
     root_power,
     solved_permutation,
@@ -79,6 +80,7 @@ LATER = up_to(i, add(j, k))
 LOGS = add(unary("log", q), mul(num(-2), unary("log", n)), unary("log", EXP))
 ROOT_I = power(unary("sqrt", i), -2)
 GAP = add(a, minus(b))
+DISTANCE, A_B = unary("abs", add(i, minus(j))), unary("abs", GAP)
 SUM, PAIR = total(j, mul(entry(X, j), j)), index("w", mul(TWO, n))
 W = var("W", mul(TWO, n))
 SUM_OF_PAIRS = total(PAIR, mul(entry(W, PAIR), PAIR))
@@ -152,6 +154,19 @@ HOLDS: list[tuple[Derived, tuple[Any, ...], Term, Term]] = [
         under_(a, b),
     ),
     (without_implied, (t := mul(up_to(a, b), up_to(a, add(b, q))), 0, 1), t, up_to(a, b)),
+    (
+        ordered_absolute,
+        (t := mul(up_to(i, j), DISTANCE, a), 0, DISTANCE),
+        t,
+        mul(up_to(i, j), add(j, minus(i)), a),
+    ),
+    (
+        ordered_absolute,
+        (t := mul(q, up_to(j, i), total(k, unary("exp", mul(DISTANCE, k)))), 1, DISTANCE),
+        t,
+        mul(up_to(j, i), q, total(k, unary("exp", mul(add(i, minus(j)), k)))),
+    ),
+    (ordered_absolute, (t := mul(up_to(b, a), A_B), 0, A_B), t, mul(up_to(b, a), GAP)),
     (parity, (t := unary("cos", minus(a)), a), t, unary("cos", a)),
     (parity, (t := unary("sin", minus(a)), a), t, minus(unary("sin", a))),
     (
@@ -224,6 +239,9 @@ REFUSED: list[tuple[Derived, tuple[Any, ...]]] = [
     (without_implied, (mul(under_(a, b), up_to(add(a, ONE), b)), 0, 1)),
     (without_implied, (mul(same(i, j), up_to(j, k)), 0, 1)),
     (without_implied, (mul(up_to(i, j), up_to(i, add(j, k)), MINUS_INFINITY), 0, 1)),
+    (ordered_absolute, (mul(up_to(i, k), DISTANCE), 0, DISTANCE)),
+    (ordered_absolute, (mul(under_(i, j), DISTANCE), 0, DISTANCE)),
+    (ordered_absolute, (mul(up_to(i, j), DISTANCE, MINUS_INFINITY), 0, DISTANCE)),
     (parity, (unary("sin", a), a)),
     (parity, (unary("cos", a), a)),
     (parity, (unary("exp", minus(a)), a)),

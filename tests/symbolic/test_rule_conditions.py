@@ -78,7 +78,7 @@ TAKES: dict[str, tuple[str, ...]] = {
     "sin² + cos² = 1": ("power",),
     "root": ("power",),
     "root of a square": ("sqrt",),
-    "ordered absolute value": ("mul",),
+    "absolute value as a choice": ("abs",),
     "maximum": ("maximum",),
     "maximum as a choice": ("maximum",),
     "where": ("where",),

@@ -158,15 +158,6 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
     ),
     ("root of a square", unary("sqrt", power(BELOW, 2)), (unary("abs", BELOW),), "not x²"),
     ("root", power(unary("sqrt", BELOW), 2), (), "not known to be >= 0"),
-    (
-        "ordered absolute value",
-        mul(LAST, make("sum", (n, LOOSE))),
-        (LOOSE,),
-        "not a finite product",
-    ),
-    ("ordered absolute value", mul(LAST, GAP, MINUS_INFINITY), (GAP,), "not a finite product"),
-    ("ordered absolute value", mul(same(i, j), GAP), (GAP,), "no [a <= b]"),
-    ("ordered absolute value", mul(holds(make("not", (C,))), GAP), (GAP,), "no [a <= b]"),
     ("maximum", a, (a,), "not a maximum"),
     (
         "maximum",
@@ -328,14 +319,11 @@ EXACT: list[tuple[str, Term, Arguments, Term]] = [
     ("log", unary("log", unary("exp", a)), (), a),
     ("exp of log", unary("exp", unary("log", q)), (), q),
     ("root", power(unary("sqrt", q), 2), (), q),
-    *(
-        (
-            "ordered absolute value",
-            mul(LAST, a, unary("abs", x)),
-            (unary("abs", x),),
-            mul(LAST, a, add(j, minus(i))),
-        )
-        for x in (add(i, minus(j)), add(j, minus(i)))
+    (
+        "absolute value as a choice",
+        unary("abs", a),
+        (),
+        chosen(make("less_equal", (ZERO, a)), a, minus(a)),
     ),
     (
         "entry",
