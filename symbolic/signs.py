@@ -31,7 +31,7 @@ from .linear import (
 from .rules.base import NOTHING, Assumption, Facts
 from .rules.inequalities import known_after
 from .rules.polynomials import same_polynomial
-from .rules.signs import BY_FORM, BY_KIND, CARRIED, Sign, Signs
+from .rules.signs import BY_FORM, BY_KIND, CARRIED, Sign, Signs, with_squares
 from .scalars import (
     ONE,
     ZERO,
@@ -40,7 +40,6 @@ from .scalars import (
     is_truth,
     num,
     number_of,
-    power,
     subtract,
 )
 from .terms import Opened, Term, free, instantiate, make, opened, postorder, substitute
@@ -218,25 +217,7 @@ def _every(certain: int, t: Term, j: Term, steps: Steps) -> Found:
 
 
 def _mul(t: Term, facts: Facts) -> Found:
-    """A product has the least sign of its factors; of a number, x·x counts as one square."""
-    found, parts = _least_sign(t.args, facts), _with_squares(t)
-    if found[0] == 2 or len(parts) == len(t.args) or t.shape or not t.finite:
-        return found
-    certain, steps = _least_sign(parts, facts)
-    if certain <= found[0]:
-        return found
-    return certain, joined(steps, (step(certain, t, "total", times(*parts)),))
-
-
-def _with_squares(product: Term) -> tuple[Term, ...]:
-    """Return the factors of a product, with x·x as one square."""
-    parts: list[Term] = []
-    for arg in product.args:
-        twice = arg in parts
-        if twice:
-            parts.remove(arg)
-        parts.append(power(arg, 2) if twice else arg)
-    return tuple(parts)
+    return _least_sign(with_squares(t), facts)
 
 
 def _least_sign(parts: Iterable[Term], facts: Facts) -> Found:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from ..scalars import CARRIES, ZERO, always_less, is_integer, number_of
+from ..scalars import CARRIES, ZERO, always_less, is_integer, number_of, power
 from ..terms import Opened, Term, instantiate, make, opened
 from .base import NOTHING, Assumption, Facts
 
@@ -112,9 +112,20 @@ def _add(t: Term, facts: Facts) -> Sign:
 
 
 def _mul(t: Term, facts: Facts) -> Sign:
-    """A product of factors >= 0 is >= 0, and > 0 if all are > 0."""
-    signs, used = _all(t.args, facts)
+    """A product of factors >= 0 is >= 0, and > 0 if all are > 0; squares count as factors."""
+    signs, used = _all(with_squares(t), facts)
     return min(signs), used
+
+
+def with_squares(product: Term) -> tuple[Term, ...]:
+    """Return the factors of a product, with x·x as one square."""
+    parts: list[Term] = []
+    for arg in product.args:
+        twice = arg in parts
+        if twice:
+            parts.remove(arg)
+        parts.append(power(arg, 2) if twice else arg)
+    return tuple(parts)
 
 
 def _where(t: Term, facts: Facts) -> Sign:
