@@ -60,6 +60,7 @@ tall, wide = var("g", m, n, kind="orthogonal"), var("g", n, m, kind="orthogonal"
 wider = var("f2", n, kind="index map", below=TWO_N)
 moved = table(j, entry(X, entry(s, j)))
 F: tuple[object, ...] = ("F", 0, ("equivariant",))
+LESS, FEW = index("z", less_one(n)), index("few", less_one(n))
 SUM = total(j, entry(X, j))
 x, y = var("x"), var("y", space, n, kind="standard")
 
@@ -123,6 +124,7 @@ SUMS: list[tuple[str, Term, tuple[object, ...]]] = [
         (),
     ),
     ("orthogonal", total(j, mul(entry(g, j, i), entry(g, i, j))), ()),
+    ("orthogonal", total(LESS, mul(entry(g, LESS, FEW), entry(g, LESS, FEW))), ()),
     ("orthogonal", total(j, mul(entry(g, j, j), entry(g, j, i))), ()),
     ("orthogonal", total(j, mul(entry(g, j, OUT), entry(g, j, OUT))), ()),
     ("orthogonal", total(j, mul(TWO, entry(g, j, i), entry(g, j, i))), ()),
