@@ -16,8 +16,8 @@ import torch
 
 from ..programs.execution.calling import evaluating, restored_settings
 from ..programs.execution.finite import wrapped
-from ..programs.prove.branches import OpenComparison
 from ..programs.prove.met_numbers import MetNumbers
+from ..programs.prove.open_comparisons import OpenComparison
 from ..programs.prove.watch import FEW, HINTS, Met
 from ..programs.subjects import Attention, Bias, Mask, Subject
 from .every_call import Call, Lengths, call_of, calls_of, sizes_of, takes
@@ -34,7 +34,6 @@ class OwnRuns:
     ``letters``: the lengths that its call may vary.
     """
 
-    subject: Subject
     call: Call
     numbers: MetNumbers
     letters: list[str]
@@ -68,7 +67,7 @@ class OwnRuns:
             sizes = sizes_of(subject)
             letters += [c for c in sizes if all(takes(call, {**SOME, c: n}) for n in FEW)]
             numbers.run(twice, [dict.fromkeys(letters, n) for n in FEW])
-        return cls(subject, call, numbers, letters)
+        return cls(call, numbers, letters)
 
     def hearing(self, subject: S) -> tuple[S, Met]:
         """Return the same code, and what its comparisons will have met when it was called."""
