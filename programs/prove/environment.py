@@ -53,6 +53,7 @@ def environment_conditions(
     ['the code reads the same from `os` as in every run']
     """
     found: dict[str, None] = {}
+    named: set[int] = set()  # objects found by name, by id
     for code, names in codes.items():
         texts = [one for one in code.co_consts if isinstance(one, str)]
         found |= dict.fromkeys(name for name in (*code.co_names, *texts) if name in SETTINGS)
@@ -60,10 +61,12 @@ def environment_conditions(
         found |= dict.fromkeys(filter(_is_outside, imported))
         for name in code.co_names:
             known = names.get(name)
+            named.add(id(known))
             setting = isinstance(known, BuiltinFunctionType) and known.__name__ in SETTINGS
             if _is_state(known) or setting or (name in OUTSIDE and name not in names):
                 found[name] = None
-    state = (one for one in held if _is_state(one) and not isinstance(one, type))
+    others = (one for one in held if id(one) not in named and not isinstance(one, type))
+    state = filter(_is_state, others)
     found |= {getattr(one, "__name__", type(one).__name__): None for one in state}
     if found:
         told = ", ".join(f"`{name}`" for name in found)
