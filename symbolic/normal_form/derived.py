@@ -142,6 +142,8 @@ def _first(product: Term, step: Derivation) -> Derivation:
 
 def ordered_absolute(t: Term, place: int, distance: Term) -> Derivation:
     """[a <= b]·f(|b − a|) = [a <= b]·f(b − a), as [a <= b]·[|b − a| = b − a] = [a <= b]."""
+    if t.op != "mul":
+        raise Refused("not a product with a distance", t)
     gate = t.args[place]
     low, high = gate.args[0].args
     gap = subtract(high, low)

@@ -240,6 +240,7 @@ REFUSED: list[tuple[Derived, tuple[Any, ...]]] = [
     (without_implied, (mul(same(i, j), up_to(j, k)), 0, 1)),
     (without_implied, (mul(up_to(i, j), up_to(i, add(j, k)), MINUS_INFINITY), 0, 1)),
     (ordered_absolute, (mul(up_to(i, k), DISTANCE), 0, DISTANCE)),
+    (ordered_absolute, (up_to(DISTANCE, k), 0, DISTANCE)),
     (ordered_absolute, (mul(under_(i, j), DISTANCE), 0, DISTANCE)),
     (ordered_absolute, (mul(up_to(i, j), DISTANCE, MINUS_INFINITY), 0, DISTANCE)),
     (parity, (unary("sin", a), a)),
