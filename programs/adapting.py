@@ -264,7 +264,7 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
         tried,
         like,
         asked=bool(kind),
-        line=suggested_call(code.call, like, projects=_has_parameters(code)),
+        line=suggested_call(code.call, like, projects=code.has_parameters),
         lacks=next(filter(None, (advice_on(code, told) for told in tried.values())), ""),
         built=code.module is not None,
     )
@@ -320,7 +320,7 @@ def _why_another_kind(code: Code, kind: str, named: list[str], subject: Subject)
 
     Judged by its behaviour and by its names.
     """
-    weighs = kind not in named or _has_parameters(code)
+    weighs = kind not in named or code.has_parameters
     if weighs and isinstance(subject, Rotary) and not _rotates(subject):
         return "it can be called as rotary code, but does not rotate its input"
     if kind not in named and _adds_nothing(subject):
@@ -354,7 +354,7 @@ def _why_names_rule_out(code: Code, kind: str, named: list[str]) -> str:
     if kind == "bias" and own == ["additive"]:
         return "its name suggests a table of positions, whose rows are not queries"
     any_code = kind == "layer" or (kind == "attention" and "rotary" in named)
-    if any_code and named and kind not in named and not _has_parameters(code):
+    if any_code and named and kind not in named and not code.has_parameters:
         return (
             f"almost any code can be called as {kind} code, and its names suggest "
             f"{' and '.join(named)}: if it is {'a layer' if kind == 'layer' else kind}, say so"
@@ -381,11 +381,6 @@ def _rotates(subject: Rotary) -> bool:
     allowed = ROUNDINGS * torch.finfo(whole.dtype).eps * max(1.0, float(parts.abs().max()))
     moves = bool((moved[0] - moved[1]).abs().max() > allowed)  # by more than rounding
     return moves and bool((whole - parts).abs().max() <= allowed)
-
-
-def _has_parameters(code: Code) -> bool:
-    """Whether the code has parameters; a layer named after one of its parts has them."""
-    return code.module is not None and any(True for _ in code.module.parameters())
 
 
 def _named(code: Code) -> list[str]:

@@ -7,7 +7,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import nn
@@ -67,6 +67,19 @@ class Code:
     maker: Callable[..., Any] | None = None  # the function that built it, if not its class
     converted: str = ""
     stored: tuple[str, ...] = ()
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether it has parameters; a layer named after one of its parts has them."""
+        return self.module is not None and any(True for _ in self.module.parameters())
+
+    def changed(self, change: Callable[[Code], Code], **fields: Any) -> Code:
+        """Return the code with other fields, and with this change whenever it is built again."""
+
+        def again(**settings: Any) -> Code:
+            return change(self.again(**settings))
+
+        return replace(self, again=again, **fields)
 
 
 def can_be_called(thing: Any) -> bool:

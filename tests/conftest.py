@@ -270,6 +270,14 @@ def few_lengths(fewer_lengths: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "SECONDS", 0.05)
 
 
+@pytest.fixture
+def hardly_longer(fewer_lengths: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond its numbers code is run with a fraction of that work, in tests of what is declared."""
+    del fewer_lengths
+    longer = import_module("attnproof.real_code.longer_inputs")
+    monkeypatch.setattr(longer, "MAX_WORK", longer.MAX_WORK // 13)
+
+
 def torch_settings() -> dict[str, object]:
     """What torch keeps for a whole process, and one test could leave changed for the next."""
     if "torch" not in sys.modules:

@@ -10,7 +10,6 @@ first of these; and as many tokens as a stored square table has rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -21,12 +20,13 @@ from torch import Tensor
 from ..documents.verdict_line import Condition
 from ..programs.calls.counts import has_constant_diagonals
 from ..programs.execution.calling import evaluating, restored_settings
-from ..programs.prove.branches import OpenComparison, Search
+from ..programs.prove.branches import Search
+from ..programs.prove.environment import environment_conditions
 from ..programs.prove.executed_code import counts_calls
-from ..programs.prove.met_numbers import MetNumbers
-from ..programs.prove.watch import FEW, HINTS, ComparedSides, Watch
+from ..programs.prove.watch import ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
-from .every_call import NUMBERS, SHORT, Call, call_of, calls_of
+from .every_call import NUMBERS, SHORT, Call, sizes_of, takes
+from .own_runs import SOME, OwnRuns
 
 Lengths = Mapping[str, int]
 MAX_VALUES = 4_500_000  # values that one call computes, in about a tenth of a second
@@ -38,6 +38,8 @@ CHEAP_VALUES = MAX_VALUES // 3  # values that every law can afford; the limit fo
 EXACT_VALUES = MAX_VALUES // 3  # values computed at the numbers themselves, for each law
 TOKENS_PER_ROW = 5  # tokens per row, if there are many rows
 TOKENS = 4  # vectors computed from each token
+WIDTH = 8  # features of a head that cost nothing more
+FEWER = 3  # queries than keys
 REFUSALS = 8  # at most so many numbers are dropped because the code rejects them
 
 
@@ -50,16 +52,13 @@ def square_tables(subject: Subject) -> Iterator[tuple[str, Tensor]]:
 
 @dataclass(frozen=True)
 class Longer:
-    """Lengths at which code takes another path, and the comparisons that lead there.
+    """Lengths at which code may take another path.
 
-    ``asks``: the outcomes of these comparisons in all other runs, as conditions; none if the
-    lengths come from a number in the source or from the rows of a table, or if few tokens lead
-    there.  ``alike``: no comparison leads there, and each row of every stored square table is the
-    previous row shifted by one place.  ``few``: they are run although they are few.
+    ``alike``: no comparison leads there, and each row of every stored square table is the previous
+    row shifted by one place.  ``few``: they are run although they are few.
     """
 
     at: Lengths
-    asks: tuple[str, ...] = ()
     alike: bool = False
     few: bool = False
 
@@ -68,12 +67,14 @@ class Longer:
 class Places:
     """Where code may take another path: lengths to run, conditions out of reach, and its numbers.
 
-    ``numbers``: for each axis, the numbers in the source and in operations that may be so many
-    tokens or rows, except those that the code is known to reject.
+    ``asked``: comparisons that have, or may have, another outcome at other lengths.  ``numbers``:
+    for each axis, the numbers in the source and in operations that may be so many tokens or rows,
+    except those that the code is known to reject.
     """
 
     longer: Sequence[Longer] = ()
     where: Sequence[str] = ()
+    asked: frozenset[tuple[int, int]] = frozenset()
     numbers: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def below(self, reached: Lengths) -> list[Condition]:
@@ -92,53 +93,50 @@ def _tables_alike(subject: Subject) -> bool:
     return all(has_constant_diagonals(x) for _, x in square_tables(subject))
 
 
-def lengths_of(subject: Subject) -> Places:
-    """Return where comparisons turn out differently, what no run could reach, and the numbers."""
-    with restored_settings():  # state that the code sets in these runs must not reach others
-        return _lengths_of(subject)
+def lengths_of(subject: Subject, own: OwnRuns | None = None) -> Places:
+    """Return where comparisons turn out differently, what no run could reach, and the numbers.
 
-
-def _lengths_of(subject: Subject) -> Places:
-    call = call_of(subject)
-    if call is None:
+    ``own``: the code, if it is watched already.
+    """
+    own = own or OwnRuns.watched(subject)
+    if own is None:
         return Places()
-    roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
-    met = MetNumbers(roots)
+    # state that the code sets in these runs must not reach others
+    with restored_settings(), evaluating(subject), torch.no_grad():
+        return _lengths_of(subject, own)
+
+
+def _lengths_of(subject: Subject, own: OwnRuns) -> Places:
+    met, call, letters = own.numbers, own.call, own.letters
     watch = met.watch
-    with evaluating(subject), torch.no_grad():
-        scores = isinstance(subject, Bias | Mask)
-        letters = ["n"] if scores else ["B", "n"]
-        scores |= isinstance(subject, Attention) and subject.attend is not None
-        if scores and _takes(met.ran.recording(call), {"B": 2, "n": 5, "r": 3}):
-            letters.append("r")
-        met.run(call, [dict.fromkeys(letters, n) for n in FEW])
-        alone = _Alone(subject, met.watched(call))
+    alone = _Alone(subject, met.watched(call))
+    heard = _Alone(subject, met.ran.recording(call))
+    sizes, known = {n for one in _parameters(subject) for n in one.shape} - met.passed, -1
+    while len(met.ran.codes) > known:  # more tokens may lead to other code
+        known = len(met.ran.codes)
+        met.instrument()
         search = Search(alone, watch, letters, ("plain",))
         search.where_outcomes_change()
-        found = [*_cheapest_changes(watch, alone), *_of_tables(subject)]
-        sizes = {n for one in _parameters(subject) for n in one.shape} - met.passed
-        heard, known = _Alone(subject, met.ran.recording(call)), -1
-        while len(met.ran.codes) > known:  # more tokens may lead to other code
-            known = len(met.ran.codes)
-            asked = sorted(n for n in met.numbers() if n in NUMBERS)
-            named = _Named(heard, asked, _tables_alike(subject), sizes)
-            beyond = [one for letter in letters if letter in "Bn" for one in named.along(letter)]
-        found += beyond
-        counted = [*counts_calls(met.ran.codes, roots, partial(_takes, call, {"B": 2, "n": 5}))]
-        ends = (subject.only_length - 1, subject.only_length)  # laws may append a token
-        found += [Longer({"n": n}) for n in ends if n > 0 and _takes(call, {"B": 1, "n": n})]
+        changes = dict(_cheapest_changes(watch, alone, heard.code))
+        found = [*(one for some in changes.values() for one in some), *_of_tables(subject)]
+        asked = sorted(n for n in met.numbers() if n in NUMBERS)
+        named = _Named(heard, asked, _tables_alike(subject), sizes)
+        found += [one for letter in letters if letter in "Bn" for one in named.along(letter)]
+    counted = [*counts_calls(met.ran.codes, met.roots, partial(takes, call, {"B": 2, "n": 5}))]
+    ends = (subject.only_length - 1, subject.only_length)  # laws may append a token
+    found += [Longer({"n": n}) for n in ends if n > 0 and takes(call, {"B": 1, "n": n})]
     kept: dict[tuple[tuple[str, int], ...], Longer] = {}
     for one in (one for one in found if one.few or max(one.at.values()) >= SHORT):
         at = _of_law(subject, one.at)
         key = tuple(sorted(at.items()))
-        known_of = kept.get(key, replace(one, at=at))
-        asks = (*known_of.asks, *(each for each in one.asks if each not in known_of.asks))
-        kept[key] = replace(known_of, asks=asks, alike=known_of.alike and one.alike)
+        before = kept.get(key, replace(one, at=at))
+        kept[key] = replace(before, alike=before.alike and one.alike)
     longer = sorted(kept.values(), key=lambda one: work(subject, one.at))
     exactly = (n for n in met.numbers() if n in asked and n >= SHORT)
     longer += _cheap(subject, exactly, {one.at["n"] for one in longer if one.at.get("B", 1) == 1})
-    told = [*search.length_conditions(), *met.conditions(), *counted]
-    return Places(longer, told, named.left)
+    other = {one.place[:2] for one in search.untested_lengths()} | changes.keys()
+    told = [*met.conditions(), *environment_conditions(met.ran.codes), *counted]
+    return Places(longer, told, frozenset(other), named.left)
 
 
 def _cheap(subject: Subject, numbers: Iterable[int], known: Collection[int]) -> Iterator[Longer]:
@@ -164,7 +162,7 @@ class _Alone:
     def call(self, at: Lengths, way: str) -> None:
         """Run it."""
         del way
-        _takes(self.code, at)
+        takes(self.code, at)
 
     def agrees(self, at: Lengths, way: str) -> bool:
         """Return True: there is nothing to compare the code with."""
@@ -180,13 +178,6 @@ class _Alone:
         return work(self.subject, at) <= MAX_VALUES
 
 
-def _takes(call: Call, at: Lengths) -> bool:
-    with suppress(Exception):  # code may raise anything
-        call(at)
-        return True
-    return False
-
-
 def work(subject: Any, at: Lengths) -> int:
     """Return roughly how many values a call computes: those of its scores, or of its tokens."""
     rows, keys = at.get("B", 1), at.get("n", 1)
@@ -194,18 +185,24 @@ def work(subject: Any, at: Lengths) -> int:
     heads = int(getattr(subject, "heads", 1))
     if isinstance(subject, Rotary | Additive):
         return rows * heads * keys * subject.width
+    heads = at.get("H", heads) * at.get("D", WIDTH) // WIDTH
     layer = isinstance(subject, Layer) or getattr(subject, "attend", None) is None
     queries = keys if layer and not isinstance(subject, Bias | Mask) else at.get("r", keys)
     made = TOKENS * int(getattr(subject, "embed", 0))  # per token
     return rows * keys * (heads * queries + made)
 
 
-def _cheapest_changes(watch: Watch, alone: _Alone) -> Iterator[Longer]:
-    """Yield the cheapest lengths at which each comparison turns out as it does not for few."""
+def _cheapest_changes(
+    watch: Watch, alone: _Alone, heard: Call
+) -> Iterator[tuple[tuple[int, int], list[Longer]]]:
+    """Yield each comparison, and the cheapest lengths at which it turns out as not for few.
+
+    ``heard``: the code, of which what it runs is recorded; lengths at which it raises are skipped.
+    """
     met: dict[tuple[int, int], list[ComparedSides]] = {}
     for (site, entry, _), some in watch.sides.items():
         met.setdefault((site, entry), []).extend(some)
-    for (site, entry), some in met.items():  # lengths at which the code raises are skipped
+    for place, some in met.items():
         few = {one.answer for one in some if max(one.at.values()) < SHORT}
         first: dict[bool, Lengths] = {}
         for one in sorted(some, key=lambda one: work(alone.subject, one.at)):
@@ -214,39 +211,30 @@ def _cheapest_changes(watch: Watch, alone: _Alone) -> Iterator[Longer]:
             continue
         if len(few) == 1:
             (answer,) = few
-            at = _fewest(watch, alone, (site, entry), first[not answer], not answer)
-            if at is not None:
-                yield Longer(at, _condition(watch, (site, entry), answer), few=True)
-            continue
-        # laws are run with some of few lengths, not with all; where few do not lead there, the
-        # cheaper outcome is run without a condition, as what leads there has one
-        usual, _ = first
-        for answer, at in first.items():
-            asks = () if few or answer == usual else _condition(watch, (site, entry), usual)
-            if _takes(alone.code, at):
-                yield Longer(at, asks, few=bool(few))
-
-
-def _condition(watch: Watch, place: tuple[int, int], answer: bool) -> tuple[str, ...]:
-    """Return that a comparison has this outcome, as a condition; none if it is only a hint."""
-    told = OpenComparison((*place, 0), watch.sites[place[0]], (), answer)
-    return () if told.site.sign in HINTS else (told.condition,)
+            at = _fewest(watch, alone, place, first[not answer], not answer)
+            square = {**at, "r": at["n"]} if "r" in at else at
+            taken = any(takes(heard, one) for one in (at, square, first[not answer]))
+            found = [Longer(at, few=True)] * taken
+        else:  # laws are run with some of few lengths, not with all
+            found = [Longer(at, few=bool(few)) for at in first.values() if takes(heard, at)]
+        if found:
+            yield place, found
 
 
 def _fewest(
     watch: Watch, alone: _Alone, place: tuple[int, int], first: Lengths, answer: bool
-) -> Lengths | None:
-    """Return lengths like the first with this answer, of which some are few; None if refused."""
-    at = dict(first)
+) -> Lengths:
+    """Return lengths like the first with this answer, of which some are few."""
+    at, own = dict(first), sizes_of(alone.subject)
+    usual = {"B": 1, "n": SOME["n"] if own else 2, "r": SOME["n"] if own else 2, **own}
     for letter in at:
-        fewer = {**at, letter: 1 if letter == "B" else 2}
+        fewer = {**at, letter: usual[letter]}
         with watch.run(fewer, "plain"):
             alone.call(fewer, "plain")
         again = (one for k in watch.sides if k[:2] == place for one in watch.sides[k])
         if any(one.at == fewer and one.answer == answer for one in again):
             at = fewer
-    square = {**at, "r": at["n"]} if "r" in at else at
-    return at if any(_takes(alone.code, one) for one in (at, square, first)) else None
+    return {c: n for c, n in at.items() if own.get(c) != n}
 
 
 def _of_tables(subject: Subject) -> Iterator[Longer]:
@@ -283,7 +271,7 @@ class _Named:
                 break
             for n in reversed([n for n in numbers if n <= bound and n not in no]):
                 tried = [at for at in self._beyond(letter, n) if self._affordable(letter, at)]
-                at = next((at for at in tried if _takes(self.alone.code, at)), None)
+                at = next((at for at in tried if takes(self.alone.code, at)), None)
                 if at is not None:
                     yield Longer(at, alike=self.alike)
                     if at[letter] == n:  # it rejects more, and a law may need more
@@ -311,7 +299,8 @@ def _of_law(subject: Subject, at: Lengths) -> Lengths:
     """Return the lengths of all letters that laws use."""
     if isinstance(subject, Bias | Mask):
         queries = at.get("r", at["n"] if isinstance(subject, Mask) else 2)
-        return {"n": max(at["n"], queries), "r": queries}
+        # with as many keys as queries, masks that are aligned otherwise are alike
+        return {"n": at["n"] if at["n"] >= queries else queries + FEWER, "r": queries}
     if isinstance(subject, Additive):
         return {"B": 1, **at}
     if isinstance(subject, Rotary):  # the last of all tokens are a law's queries

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -27,14 +27,14 @@ from ..programs.measure.calls import Way, ways_of
 from ..programs.measure.other_calls import other_ways
 from ..programs.prove.call_variants import WAY_TEXTS, call_in, inputs_for
 from ..programs.prove.lengths import LONGEST
-from ..programs.subjects import Additive, Attention, Layer, Rotary, Subject
+from ..programs.subjects import Attention, Subject
 
+S = TypeVar("S", bound=Subject)
 Lengths = Mapping[str, int]
 Call = Callable[[Lengths], Any]
 SHORT = 7  # tokens that laws are run with anyway
 NUMBERS = range(SHORT, LONGEST)  # candidates for a number of tokens
 MAIN = ("attend", "layer", "call", "rotate", "added", "bias", "mask")
-FIRST = 3  # a first position other than 0
 
 
 def calls_of(subject: Any) -> tuple[Any, ...]:
@@ -42,108 +42,60 @@ def calls_of(subject: Any) -> tuple[Any, ...]:
     return tuple(one for name in MAIN if callable(one := getattr(subject, name, None)))
 
 
+def takes(call: Call, at: Lengths) -> bool:
+    """Whether code accepts these lengths."""
+    with suppress(Exception):  # code may raise anything
+        call(at)
+        return True
+    return False
+
+
 def call_of(subject: Any) -> Call | None:
     """Return a function that runs the code, and its other calls, at given lengths; None if no call.
 
     Exceptions of the first call propagate; those of the others are suppressed.
     """
-    if not (calls := calls_of(subject)):
+    if not calls_of(subject):
         return None
-    code, module = calls[0], subject.module
+    module = subject.module
     parts = [] if module is None else [*module.parameters(), *module.buffers()]
-    dtype = next((x.dtype for x in parts if x.is_floating_point()), torch.float32)
+    draw = Draw(dtype=next((x.dtype for x in parts if x.is_floating_point()), torch.float32))
 
-    generator = torch.Generator().manual_seed(0)
-
-    def drawn(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator, dtype=dtype)
+    def made(way: Way, at: Lengths) -> Any:
+        return way.call(*way.make_inputs(draw, at.get("B", 1), at["n"], 0))
 
     def call(at: Lengths) -> Any:
-        given = _given(subject, at, drawn)
-        found = code(*given)
-        for other in _others(subject, at, given, drawn):
+        queries, sized = at.get("r", at["n"]), of_sizes(subject, at)
+        main, *others = (*ways_of(sized, queries), *other_ways(sized, queries))
+        found = made(main, at)
+        for way in others:
             with suppress(Exception):  # code may raise anything
-                other()
+                made(way, at)
         return found
 
     return call
 
 
-def _given(subject: Any, at: Lengths, drawn: Callable[..., Tensor]) -> tuple[Any, ...]:
-    """Return the arguments of the first call."""
-    B, n = at.get("B", 1), at["n"]
-    r = at.get("r", n)
-    match subject:
-        case Attention(attend=None) | Layer():
-            return (drawn(B, n, subject.embed),)
-        case Attention():
-            H, G, D = subject.heads, subject.groups, subject.width
-            return drawn(B, H, r, D), drawn(B, G, n, D), drawn(B, G, n, D), None
-        case Rotary():
-            places = torch.arange(subject.first, subject.first + n)
-            axes = [subject.axes] * bool(subject.axes)
-            at_all = places.view(1, n, *[1] * len(axes)).expand(B, n, *axes)
-            x = drawn(B, subject.heads, n, subject.width)
-            return x, at_all if subject.whole else at_all.to(x.dtype)
-        case Additive():
-            return (drawn(B, n, subject.width),)
-        case _:
-            return r, n
+SIZES = "HD"  # lengths of queries, keys and values that a function may take as they come
 
 
-def _others(
-    subject: Any, at: Lengths, given: tuple[Any, ...], drawn: Callable[..., Tensor]
-) -> Iterator[Callable[[], Any]]:
-    """Yield the other calls of the code, on the arguments of its first call."""
-    step = getattr(subject, "step", None)
-    tokens = drawn(at.get("B", 1), at["n"], getattr(subject, "embed", 0))
-    if step is not None:
-        yield from (lambda cut=cut: _fed(step, tokens, cut) for cut in (at["n"] - 1, 1))
-    if isinstance(subject, Rotary):
-        x, places = given
-        yield lambda: subject.rotate_key(x, places)
-        draw, ways = Draw(dtype=x.dtype), other_ways(subject)  # its paths among them
-        yield from (partial(_made, way, draw, at.get("B", 1), at["n"]) for way in ways)
-    else:
-        yield from (lambda path=path: path(*given) for path in subject.paths.values())
-    if isinstance(subject, Attention):
-        yield from _of_attention(subject, given, tokens, drawn)
+def sizes_of(subject: Subject) -> Lengths:
+    """Return how many heads of keys, and features of a head, attention code is called with."""
+    if not isinstance(subject, Attention) or subject.attend is None:
+        return {}
+    return {"H": subject.groups, "D": subject.width}
 
 
-def _made(way: Way, draw: Draw, rows: int, tokens: int) -> Tensor:
-    """Make a call on inputs that are drawn for it."""
-    return way.call(*way.make_inputs(draw, rows, tokens, 0))
+def of_sizes(subject: S, at: Lengths) -> S:
+    """Return the same function, called with H heads of keys, and D features each, if these differ.
 
-
-def _of_attention(
-    subject: Any, given: tuple[Any, ...], tokens: Tensor, drawn: Callable[..., Tensor]
-) -> Iterator[Callable[[], Any]]:
-    """Yield the calls of attention with masks, documents, a context, and padded rows."""
-    rows, n = tokens.shape[:2]
-    keep, whole = torch.arange(n).expand(rows, n) < max(1, n - 1), torch.arange(n).expand(rows, n)
-    if subject.attend is not None:
-        q, k, v, _ = given
-        seen = (torch.arange(k.shape[2]) >= 0).expand(rows, 1, q.shape[2], k.shape[2]).clone()
-        forms = {"bool": seen, "float": torch.zeros(seen.shape, dtype=q.dtype)}
-        yield from (lambda one=forms[name]: subject.attend(q, k, v, one) for name in subject.masks)
-        yield lambda: subject.weights(q, k)
-        yield lambda: subject.counting(q, k, v, seen[:, 0, :, 0])
-        yield lambda: subject.layer(tokens)
-    yield from (
-        lambda one=one: one(tokens, keep) for one in (subject.hide, *subject.hiding.values())
-    )
-    yield lambda: subject.documents(tokens, whole)
-    yield lambda: subject.whole_layer(tokens, FIRST)
-    yield lambda: subject.reading(tokens, drawn(rows, n, subject.context), keep)
-    if subject.padded_step is not None:
-        pads = (~keep).sum(1)
-        yield lambda: _fed(lambda x, state: subject.padded_step(x, state, pads), tokens, n - 1)
-
-
-def _fed(step: Callable[..., Any], tokens: Tensor, cut: int) -> None:
-    """Run a step on tokens in two pieces, passing on its state."""
-    _, state = step(tokens[:, :cut].contiguous(), None)
-    step(tokens[:, cut:].contiguous(), state)
+    There are as many queries for each head of keys as before.
+    """
+    if not isinstance(subject, Attention) or at.keys().isdisjoint(SIZES):
+        return subject
+    groups, width = at.get("H", subject.groups), at.get("D", subject.width)
+    heads = groups * subject.heads // subject.groups
+    return replace(subject, heads=heads, groups=groups, width=width)
 
 
 COMMON = ("strided", "gradients")  # what most code asks, told before its special cases

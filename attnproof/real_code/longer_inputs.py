@@ -18,6 +18,7 @@ import torch
 from ..documents.verdict_line import Condition
 from ..programs.as_read import LAWS as OF_MASKS
 from ..programs.calls.counts import has_constant_diagonals
+from ..programs.exact import exact as exact_of
 from ..programs.execution.calling import restored_settings
 from ..programs.execution.draw import Draw
 from ..programs.execution.finite import wrapped
@@ -27,7 +28,8 @@ from ..programs.subjects import Bias, Mask, Rotary, Subject
 from ..theorems.laws import Formula, laws_of
 from ..theorems.laws.masks import looked_at
 from .critical_lengths import Lengths, Longer, Places, lengths_of, square_tables, work
-from .every_call import SHORT
+from .every_call import SHORT, SIZES, of_sizes
+from .own_runs import OwnRuns
 
 MAX_WORK = 150_000_000  # values computed for all laws together, in about three seconds
 CALL_VALUES = 40_000  # values that are computed in the time of a call of few tokens
@@ -48,7 +50,6 @@ class _OfLaw:
 
     id: str
     is_run: bool
-    missed: list[str]
     unexamined: str = ""
     reached: dict[str, int] = field(default_factory=lambda: dict.fromkeys("Bn", SHORT))
     calls: int = 0
@@ -64,30 +65,33 @@ def at_longer(
     method: str = "measured",
     exact: Collection[str] = (),
     known: Places | None = None,
+    own: OwnRuns | None = None,
 ) -> Iterator[Finding]:
     """Yield findings at more tokens on laws that hold for few; none if no length is compared.
 
     ``begin`` is called with each law that is run.  With a ``method`` other than "measured" none is
     run, and the findings state what the code compares.  ``exact``: laws that hold over finite
     fields; their findings state below which of the code's numbers they were run.  ``known``: what
-    :func:`~attnproof.real_code.critical_lengths.lengths_of` returned.
+    :func:`~attnproof.real_code.critical_lengths.lengths_of` returned.  ``own``: what each law met
+    in its own runs; laws of which nothing is recorded are run once more.
     """
-    known = lengths_of(subject) if known is None else known
+    own = own or OwnRuns.watched(subject)
+    known = lengths_of(subject, own) if known is None else known
     formulas = {law.id: law.formulas for law in laws_of(subject.kind)}
     stored = [*_irregular(subject)]
     states = []
     for law in sorted(laws, key=OF_STATE.__contains__):
-        own = any(map(partial(_has_length, subject), formulas.get(law, ())))
-        own |= law in OF_STATE and not isinstance(subject, Bias | Mask)
-        missed = [*known.where, *(stored if law in OF_MASKS else ())]
-        states.append(_OfLaw(law, own and method == "measured", missed))
+        varies = any(map(partial(_has_length, subject), formulas.get(law, ())))
+        varies |= law in OF_STATE
+        states.append(_OfLaw(law, varies and method == "measured"))
+    unheard = set(laws) - own.of.keys() if own is not None else set()
     left, beside = MAX_WORK, set[str]()
     for one in known.longer:
         for of in (each for each in states if not each.fails):
             made = None
             if of.is_run and _cost(subject, of, one.at) <= left:
                 begin(of.id)
-                made, others = _run(subject, of, one.at, draw)
+                made, others = _run(subject, of, one.at, draw, own)
                 left -= of.calls * _of_call(subject, one.at)
                 yield from (
                     _longer(found, one)
@@ -95,19 +99,22 @@ def at_longer(
                     if name not in beside and found.verdict == "broken"
                 )
                 beside.update(others)
-            if made is None:
-                of.missed += one.asks
-            elif made.verdict != "holds":
+            if made is not None and made.verdict != "holds":
                 of.fails = True
                 yield _longer(made, one)
-            else:
+            elif made is not None:
                 of.reached = {c: max(n, one.at.get(c, 1)) for c, n in of.reached.items()}
                 if not one.alike:  # for the most tokens, which come last
                     of.unexamined = _not_examined(subject, of.id, one.at)
     for of in (each for each in states if not each.fails):
-        assuming = [
-            Condition(asks, "where") for asks in dict.fromkeys((*of.missed, of.unexamined)) if asks
-        ]
+        if own is not None and of.id in unheard:
+            again, met_again = own.hearing(subject)
+            _run_again(again, of.id, draw, exactly=of.id in exact)
+            own.add(of.id, met_again)
+        met = own.conditions(of.id, known.asked) if own is not None else ()
+        missed = [*known.where, *(stored if of.id in OF_MASKS else ()), of.unexamined]
+        told = dict.fromkeys((*met, *missed))
+        assuming = [Condition(one, "where") for one in told if one]
         if of.id in exact:
             assuming += known.below(of.reached)
         if assuming:
@@ -115,18 +122,30 @@ def at_longer(
             yield Finding(of.id, method, "holds", why, dtype=draw.format, assuming=(*assuming,))
 
 
+def _run_again(subject: Subject, law: str, draw: Draw, *, exactly: bool) -> None:
+    """Run a law as it was run by a process that has ended, to hear what it meets."""
+    with restored_settings():
+        examine(subject, (draw,), (law,))
+        if exactly:
+            exact_of(subject, (law,))
+
+
 def _run(
-    subject: Subject, of: _OfLaw, at: Lengths, draw: Draw
+    subject: Subject, of: _OfLaw, at: Lengths, draw: Draw, own: OwnRuns | None
 ) -> tuple[Finding | None, dict[str, Finding]]:
     """Run a law at these lengths; return its finding, if it applies, and those of other laws."""
     calls = _Calls()
     with restored_settings():
         run_at = (_arranged(subject, of.id, at),)
-        code = wrapped(replace(subject, run_at=run_at), calls.counted)
-        found = examine(code, (draw,), (of.id,))
+        code = replace(of_sizes(subject, at), run_at=run_at)
+        code, met = (code, None) if own is None else own.hearing(code)
+        found = examine(wrapped(code, calls.counted), (draw,), (of.id,))
     of.calls, of.tokens = calls.count, at["n"]
     asked = {each.law: each for each in found if each.verdict != "not asked"}
-    return asked.pop(of.id, None), asked
+    made = asked.pop(of.id, None)
+    if own is not None and met is not None and made is not None and made.verdict == "holds":
+        own.add(of.id, met)
+    return made, asked
 
 
 @dataclass
@@ -149,7 +168,7 @@ class _Calls:
 
 def _longer(found: Finding, longer: Longer) -> Finding:
     """Return the finding, prefixed with the lengths at which it was made."""
-    at = ", ".join(f"{c} = {n}" for c, n in longer.at.items() if c in "Brn")
+    at = ", ".join(f"{c} = {n}" for c, n in longer.at.items() if c in "Brn" + SIZES)
     return replace(found, why=f"{AT_OTHER_LENGTHS} ({at}): {found.why}")
 
 
@@ -161,10 +180,10 @@ def _has_length(subject: Subject, formula: Formula) -> bool:
 
 def _arranged(subject: Subject, law: str, at: Lengths) -> Lengths:
     """Return the lengths as a law takes them: of a bias, most take r queries beside n keys."""
-    if isinstance(subject, Bias) and law != "paths-agree":
+    if isinstance(subject, Bias) and law not in ("paths-agree", *OF_STATE):
         behind = max(1, min(at["r"], at["n"] - 1))
         return {"n": max(1, at["n"] - behind), "r": behind}
-    return at
+    return {c: n for c, n in at.items() if c not in SIZES}
 
 
 def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from time import perf_counter
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..programs.prove import Traced
     from ..programs.subjects import Subject
     from .critical_lengths import Places
+    from .own_runs import OwnRuns
     from .request import CodeRequest
 
 DECLARED_CAUSAL = "attention:causal=true"
@@ -236,6 +237,7 @@ class Methods:
         """Examine one law by one method, also under alternative calls.  Raises ``CodeFault``."""
         self.begins(method, law)
         start, code = perf_counter(), self.code
+        code, met = (code, None) if self.own is None else self.own.hearing(code)
         if law == CAUSAL.id and law in self.asked.laws and not self.read:
             code = with_mask(code, DECLARED_CAUSAL)  # who asks for it by name expects it
         others = None if self.thing is None or self.asked.call else self.called
@@ -266,6 +268,12 @@ class Methods:
             )
         for one in found:
             self.found(one)
+            if (
+                met is not None
+                and self.own is not None
+                and (one.law, one.verdict) == (law, "holds")
+            ):
+                self.own.add(law, met)
         if self.in_a_row == IN_A_ROW:
             raise CodeFault
 
@@ -284,7 +292,9 @@ class Methods:
         names = [law for law in names if law not in self.later]
         begin = partial(self.begins, self.ran, does="being run of more")
         exact = [law for law in names if ("exact", "holds") in self.verdicts[law]]
-        for one in at_longer(self.code, names, self.draw, begin, self.ran, exact, self.places):
+        for one in at_longer(
+            self.code, names, self.draw, begin, self.ran, exact, self.places, self.own
+        ):
             self.found(one)
         if self.ran == "measured":
             from .every_call import holds_unless
@@ -300,7 +310,19 @@ class Methods:
         """The lengths at which the code takes other paths."""
         from .critical_lengths import lengths_of
 
-        return lengths_of(self.code)
+        return lengths_of(self.code, self.own)
+
+    @cached_property
+    def own(self) -> OwnRuns | None:
+        """What the code compares in the runs of each law; None if it does not end when watched.
+
+        A process that follows one which was killed does not try: that may have been the reason.
+        """
+        from .own_runs import OwnRuns
+
+        with suppress(Exception), limited(self.seconds):  # code may raise anything
+            return None if self.asked.known else OwnRuns.watched(self.code)
+        return None
 
     @cached_property
     def ways(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -82,7 +82,7 @@ def _fit_attention(code: Code) -> Attention:
     known = parameters(code.call)
     failed: dict[str, str] = {}
     packed = _packed(known)
-    if (packed or _takes_query_key_value(known)) and not _has_parameters(code):
+    if (packed or _takes_query_key_value(known)) and not code.has_parameters:
         found = _heads_fit(code, known, packed, failed)
         if found is not None:
             return found
@@ -139,24 +139,14 @@ def _needing(code: Code, masks: AbstractSet[str]) -> Code:
             for one in parameters(code.call)
         ]
     )
-
-    def again(**settings: Any) -> Code:
-        return _needing(code.again(**settings), masks)
-
-    return replace(code, call=needs, again=again)
+    return code.changed(lambda made: _needing(made, masks), call=needs)
 
 
 def _bound(code: Code) -> Code:
     """Return the code with those given arguments bound that cannot be written as a literal."""
     known = {one.name for one in parameters(code.call)}
     more = {k: v for k, v in code.options.arguments.items() if k in known and not literal(v)}
-    if not more:
-        return code
-
-    def again(**settings: Any) -> Code:
-        return _bound(code.again(**settings))
-
-    return replace(code, call=partial(code.call, **more), again=again)
+    return code.changed(_bound, call=partial(code.call, **more)) if more else code
 
 
 def _takes_query_key_value(known: tuple[Parameter, ...]) -> bool:
@@ -166,10 +156,6 @@ def _takes_query_key_value(known: tuple[Parameter, ...]) -> bool:
     return set(QUERY_KEY_VALUE) <= named or (
         len(first) == 3 and not {one.role for one in first} & {*other}
     )
-
-
-def _has_parameters(code: Code) -> bool:
-    return code.module is not None and any(True for _ in code.module.parameters())
 
 
 def _speaks_of_attention(code: Code) -> bool:
@@ -326,17 +312,8 @@ def _tried_on_heads(
     if "H" in call.letters and not any("H" in one.letters for one in call.arrays):
         raise DoesNotFit(f"called as {line}, it is given a number of heads, and no array has heads")
     code = _built(code, call)
-    q, k, v = _drawn(code, groups="G" in parse(f"{line} -> 1").letters)
     on = OnHeads(code.again(), parse(f"{line} -> 1"), full=full)
-    if on.shared:
-        k, v = k[:, :1], v[:, :1]
-    if "H" not in on.query_key_value[0].letters:
-        q, k, v = q[:, :1], k[:, :1], v[:, :1]
-    if "B" not in on.query_key_value[0].letters:
-        q, k, v = q[:1], k[:1], v[:1]
-    if on.square:
-        q = torch.cat((q, q), 2)[:, :, : k.shape[2]]
-    arrays, lengths = on.arguments(q, k, v)
+    arrays, lengths = on.arguments(*_inputs_of(on, once=True))
     whole = with_result(line, on.program.called(arrays, lengths), lengths) + clause
     on = OnHeads(code.again(), parse(whole), full=full)
     packed = any(role(one) == "bounds" for one in on.signature.arrays)
@@ -375,10 +352,15 @@ def _drawn(code: Code, *, groups: bool) -> tuple[Tensor, Tensor, Tensor]:
     return normal(heads, SIZES["r"]), normal(keys, SIZES["n"]), normal(keys, SIZES["n"])
 
 
-def _inputs_of(on: OnHeads) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw queries, keys and values for a call."""
+def _inputs_of(on: OnHeads, *, once: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw queries, keys and values for a call; ``once``: that calls the code a single time."""
     q, k, v = _drawn(on.code, groups=on.groups == "G")
-    if "H" not in on.query_key_value[0].letters:
+    letters = on.query_key_value[0].letters
+    if once and on.shared:
+        k, v = k[:, :1], v[:, :1]
+    if once and "B" not in letters:
+        q, k, v = q[:1], k[:1], v[:1]
+    if "H" not in letters:
         q, k, v = q[:, :1], k[:, :1], v[:, :1]
     return (torch.cat((q, q), 2)[:, :, : k.shape[2]] if on.square else q), k, v
 

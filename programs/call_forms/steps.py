@@ -16,6 +16,7 @@ from ..calls.steps import steps_of
 from ..calls.token_axes import with_one_length
 from ..calls.tokens import OnTokens
 from ..code import Code
+from ..execution.draw import normal
 from ..execution.state import arrays_of
 from ..loading.names import Parameter
 from ..signatures.grammar import parse
@@ -51,7 +52,7 @@ def slots_of_caches(code: Code) -> list[int]:
 def hides_later_tokens(code: Code, line: str, embed: int) -> bool:
     """Whether a call is causal: a token changes no earlier output, but changes the last one."""
     call = OnTokens(code.again(), parse(line))
-    x = torch.randn(3, 5, embed, generator=torch.Generator().manual_seed(2))
+    x = normal(3, 5, embed, seed=2)
     late, early = x.clone(), x.clone()
     late[:, -1] += 1.0
     early[:, 0] += 1.0
@@ -154,4 +155,4 @@ def _reads_earlier(on: OnTokens, embed: int) -> bool:
 
 def _chunk(embed: int) -> Tensor:
     """Return five tokens of two rows."""
-    return torch.randn(2, 5, embed, generator=torch.Generator().manual_seed(5))
+    return normal(2, 5, embed, seed=5)

@@ -17,6 +17,7 @@ from ..calls.roles import MASKS, role
 from ..calls.token_axes import token_axis, with_one_length
 from ..calls.tokens import OnTokens
 from ..code import Code, DoesNotFit
+from ..execution.draw import normal
 from ..loading.names import Parameter
 from ..loading.source_numbers import lengths_in
 from ..signatures.grammar import parse
@@ -128,7 +129,7 @@ def _with_rows(code: Code, line: str, name: str, embed: int) -> str:
     held = [code.module if code.module is not None else code.call]
     beyond = [n + 2 for n in lengths_in(held) if FEW < n < MANY][:MAX_NUMBERS]
     for n in (FEW, *beyond):
-        x = torch.randn(2, n, embed, generator=torch.Generator().manual_seed(6))
+        x = normal(2, n, embed, seed=6)
         keep = torch.ones(2, n, dtype=torch.bool)
         keep[:, 1] = False
         with suppress(Exception):  # the code may not take such a mask, or so many tokens
@@ -143,7 +144,7 @@ def _with_lengths(code: Code, line: str, known: tuple[Parameter, ...], embed: in
 
     Without it, all tokens must count.
     """
-    x = torch.randn(2, 6, embed, generator=torch.Generator().manual_seed(13))
+    x = normal(2, 6, embed, seed=13)
     for one in known:
         free = not one.required and one.default is None and not one.is_number
         if (
@@ -166,7 +167,7 @@ def _counts(code: Code, call: Signature, name: str, embed: int) -> bool:
     It must not change what other tokens read, and must change what this one reads.
     """
     on = _under(OnTokens(code, call), name)
-    x = torch.randn(3, 6, embed, generator=torch.Generator().manual_seed(4))
+    x = normal(3, 6, embed, seed=4)
     keep = torch.ones(3, 6, dtype=torch.bool)
     plain = on(x, keep)
     keep[:, 1] = False
@@ -189,11 +190,11 @@ def _tokens_marks(code: Code, call: Signature, embed: int, least: float | None =
     left = tuple(one for one in call.arguments if one.name not in masks or one.name in beside)
     on = OnTokens(code, replace(call, arguments=left), least=least)
     on = _under(on, newest) if beside else on
-    x = torch.randn(3, 6, embed, generator=torch.Generator().manual_seed(4))
+    x = normal(3, 6, embed, seed=4)
     keep = torch.ones(3, 6, dtype=torch.bool)
     keep[:, 1] = False
     read = any(one.name == newest for one in on.context_masks) and on.features_read(embed)
-    context = torch.randn(3, 6, read, generator=torch.Generator().manual_seed(3))
+    context = normal(3, 6, read, seed=3)
 
     def changed(at: int) -> Tensor:
         other = context.clone() if read else x.clone()

@@ -31,6 +31,7 @@ from ..calls.tables import code_named
 from ..calls.token_axes import TOKENS, mapped, token_axis, with_one_length
 from ..calls.tokens import OnTokens, widths_of_tokens
 from ..code import Code, DoesNotFit, common_prefix
+from ..execution.draw import normal
 from ..loading.names import INDEX, Parameter, order_in, parameters
 from ..loading.pretrained import sections_of
 from ..loading.program import Program
@@ -107,7 +108,7 @@ def _other_readings(
     """
     if order_in(code.text, written=False) or token_axis(parse(line)) != TOKENS:
         return
-    x = torch.randn(3, 6, embed, generator=torch.Generator().manual_seed(6))
+    x = normal(3, 6, embed, seed=6)
     plain = OnTokens(code.again(), parse(line))(x)
     for other, wide in fits:
         call = parse(other)
@@ -187,7 +188,7 @@ def _of_rows(code: Code, line: str, text: str, embed: int) -> str:
     if not grid:
         return text
     on = OnTokens(code.again(), parse(line))
-    x = torch.randn(1, 12, embed, generator=torch.Generator().manual_seed(5))
+    x = normal(1, 12, embed, seed=5)
     other = x.clone()
     other[:, 0] = x[:, 0].flip(-1)
     moved = (on(other) != on(x)).any(-1).reshape(3, 4)
@@ -215,7 +216,7 @@ def _mixes(code: Code, line: str, embed: int) -> bool:
 def _drawn(on: OnTokens, rows: int, count: int, embed: int, *, seed: int) -> Tensor:
     """Draw tokens (B, T, E), at most as many as the code takes; one row if it has no batch."""
     count = count if on.whole.letters else min(count, on.whole.size({}) - 1)
-    x = torch.randn(rows, count, embed, generator=torch.Generator().manual_seed(seed))
+    x = normal(rows, count, embed, seed=seed)
     return x[:1] if "B" not in on.tokens.letters else x
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,12 +13,13 @@ import torch
 from torch import Tensor
 
 from ..code import Code
+from ..execution.draw import normal
 from ..loading.names import sizes_of
 from ..signatures.grammar import parse
 from ..signatures.layout import labels, laid_out, parts, read_back
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Additive
-from .masks import all_visible_mask, is_mask
+from .masks import row_by_row
 from .roles import (
     ORDINARY_ID,
     ROTATED,
@@ -32,7 +34,14 @@ from .roles import (
     runner,
     shared_fields,
 )
-from .supplied_inputs import ONE, ZERO, call_and_contents, image_layout, supplied_values
+from .supplied_inputs import (
+    ONE,
+    ZERO,
+    call_and_contents,
+    image_layout,
+    plain_input,
+    supplied_values,
+)
 from .token_axes import token_axis, with_one_length
 
 LONGEST = 4096
@@ -139,7 +148,7 @@ def _token_map(
     def call(x: Tensor) -> Tensor:
         tokens = [one for one in signature.arrays if role(one) in ROTATED]
         if tokens and not batched and x.shape[0] > 1:
-            return torch.cat([call(x[b : b + 1]) for b in range(x.shape[0])])
+            return row_by_row(call, x)
         rows, asked, _ = x.shape
         count = fixed or asked
         if asked > count:
@@ -172,17 +181,13 @@ def _array(
         at = torch.arange(count, device=x.device)
         at = at if role(one) == "positions" else at.to(x.dtype)
         return laid_out(at, ("n",), axes, lengths)
-    if role(one) == "lengths":
-        return torch.full(one.shape(lengths), count, device=x.device)
-    if role(one) == "ids":
-        words = torch.full(one.shape(lengths), ORDINARY_ID, device=x.device)
-        if another and "n" in map(str, axes):
-            words.select([str(axis) for axis in axes].index("n"), 0).fill_(ORDINARY_ID + 1)
-        return words
     if role(one) in ("constant", "scale"):
         return torch.ones(one.shape(lengths), dtype=x.dtype, device=x.device)
-    if is_mask(one):
-        return all_visible_mask(one, lengths, x)
+    plain = plain_input(one, lengths, x)
+    if another and plain is not None and role(one) == "ids" and "n" in map(str, axes):
+        plain.select([str(axis) for axis in axes].index("n"), 0).fill_(ORDINARY_ID + 1)
+    if plain is not None:
+        return plain
     raise SignatureError(
         f"wanted what {one.name} is: write one of tokens, positions, ids, keep, hide, constant, "
         f"ones behind its axes"
@@ -216,7 +221,7 @@ def additive(
     code = built_at(code, signature, **{feature_letter(signature): width})
     call = _token_map(code, signature, width, within=within)
     zero = torch.zeros(3, 5, width)
-    one = torch.randn(3, 5, width, generator=torch.Generator().manual_seed(6))
+    one = normal(3, 5, width, seed=6)
     at_zero, at_one = call(zero), call(one)
     if at_zero.is_complex():
         raise SignatureError(_rotates(code, signature, "complex numbers"))
@@ -309,20 +314,16 @@ def _table(call: Callable[[Tensor], Tensor], width: int) -> Callable[[tuple[int,
 def _table_length(code: Code, signature: Signature, width: int) -> int:
     """The number of positions in the table, at most ``LONGEST``, found by bisection."""
 
-    def works(count: int) -> bool:
+    def refuses(count: int) -> bool:
         try:
             _token_map(code, signature, width)(torch.zeros(1, count, width))
         except Exception:  # noqa: BLE001 (beyond its table, code may raise anything)
-            return False
-        return True
+            return True
+        return False
 
-    low, high = 1, LONGEST + 1
-    if works(LONGEST):
+    if not refuses(LONGEST):
         return LONGEST
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if works(middle) else (low, middle)
-    return low
+    return 1 + bisect_left(range(2, LONGEST + 1), x=True, key=refuses)
 
 
 def widths(code: Code) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ from .masks import (
     masks_in,
     per_query,
     query_mask_argument,
+    row_by_row,
     with_query_letter,
 )
 from .roles import (
@@ -351,14 +352,7 @@ class OnHeads:
                 return self.call(*three, *masks)[name]  # type: ignore[arg-type]
 
             return call_in_batches(rows, beside)
-        return torch.cat(
-            [
-                self.call(*(x if x is None or x.shape[0] == 1 else x[b : b + 1] for x in given))[  # type: ignore[arg-type]
-                    name
-                ]
-                for b in range(rows)
-            ]
-        )
+        return row_by_row(lambda *one: self.call(*one)[name], first, *given[1:])
 
 
 def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:

@@ -19,7 +19,6 @@ from ..signatures.layout import Label, labels, laid_out, read_back
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Bias, Mask
 from .roles import (
-    ORDINARY_ID,
     ROTATED,
     SIZES,
     built_at,
@@ -30,7 +29,12 @@ from .roles import (
     runner,
     shared_fields,
 )
-from .supplied_inputs import call_and_contents, shape_only_contents, supplied_values
+from .supplied_inputs import (
+    call_and_contents,
+    plain_input,
+    shape_only_contents,
+    supplied_values,
+)
 
 ONE_LENGTH = "it takes one length, so fewer queries are read from the last rows"
 WINDOW = "(h w)"
@@ -66,16 +70,9 @@ def plain_arrays(signature: Signature, lengths: dict[str, int]) -> dict[str, Any
 
 def _plain(one: Argument, lengths: Mapping[str, int]) -> Tensor:
     shape, kind = one.shape(lengths), role(one)
-    if kind in ("keep", "hide"):
-        return torch.full(shape, kind == "keep")
-    if kind == "ones":
-        return torch.ones(shape, dtype=torch.long)
-    if kind == "ids":
-        return torch.full(shape, ORDINARY_ID)
-    if kind == "index":
-        return torch.zeros(shape, dtype=torch.long)
-    if kind == "lengths":
-        return torch.full(shape, lengths["n"])
+    plain = plain_input(one, lengths, torch.zeros(()))
+    if plain is not None:
+        return plain
     if kind in ("positions", "coordinates"):
         found = _places(one, lengths)
         return found if kind == "positions" else found.to(torch.get_default_dtype())
@@ -246,10 +243,9 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
         return _of_window(code, signature, guessed)
     call, length = _by_lengths(code, signature, heads=True)
     few, square = call(2, 3), call(5, 5)
-    trained = code.module is not None and any(True for _ in code.module.parameters())
     if (
         supplied_values(signature, shape_only_contents)
-        and not trained
+        and not code.has_parameters
         and not (few.any() or square.any())
     ):
         raise SignatureError(_nothing_added(signature))

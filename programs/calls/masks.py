@@ -134,6 +134,21 @@ def mask_argument(
     return laid_out(x, here, axes, {**lengths, "r": seen.shape[1], "n": seen.shape[2]})
 
 
+def row_by_row(call: Callable[..., Tensor], first: Tensor, *more: Tensor | None) -> Tensor:
+    """Return the result for each row, called alone; what has a single row is given to all.
+
+    >>> row_by_row(lambda x, y: x + y, torch.tensor([[1], [2]]), torch.tensor([[5]])).tolist()
+    [[6], [7]]
+    """
+    given = (first, *more)
+    return torch.cat(
+        [
+            call(*(x if x is None or x.shape[0] == 1 else x[b : b + 1] for x in given))
+            for b in range(first.shape[0])
+        ]
+    )
+
+
 BATCH = 16  # rows in one call, all with the mask of one of them
 
 

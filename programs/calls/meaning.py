@@ -9,7 +9,8 @@ row of a table, belongs to one token; an entry of a mask belongs to one query.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -34,6 +35,65 @@ AS_KEYS = ("key", "value")
 ROUNDINGS = 1e-5
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A call of some code on given arrays, and its results."""
+
+    run: Run
+    arrays: Mapping[str, Any]
+    signature: Signature
+    lengths: Mapping[str, int]
+
+    @cached_property
+    def plain(self) -> Mapping[str, Any]:
+        """The results, before anything is changed."""
+        return self.on(self.arrays)
+
+    def on(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the results for a copy of other arrays."""
+        copies = {k: x.clone() if isinstance(x, Tensor) else x for k, x in arrays.items()}
+        return self.run(copies, self.lengths)
+
+    def moved(self, after: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Tensor]]:
+        """Return each result's letters and where it differs, with one axis for each letter."""
+        found = []
+        for k, one in enumerate(self.signature.results):
+            here, there = (told.get(one.name or str(k)) for told in (self.plain, after))
+            if one.axes is None or not isinstance(here, Tensor) or not isinstance(there, Tensor):
+                continue
+            letters = labels(one.axes)
+            own = {
+                c: n for c, n in zip(map(str, one.axes), here.shape, strict=False) if len(c) == 1
+            }
+            sizes = {**own, **self.lengths}
+            try:
+                a, b = (read_back(x, one.axes, letters, sizes) for x in (here, there))
+            except (SignatureError, KeyError):
+                continue
+            largest = float(torch.nan_to_num(a.abs(), 0.0, 0.0).max()) if a.numel() else 0.0
+            same = torch.isclose(a, b, rtol=ROUNDINGS, atol=ROUNDINGS * largest)
+            found.append((letters, ~(same | a.isnan() | b.isnan())))
+        return found
+
+    def apart_together(self, one: Argument, other: Tensor, held: list[str]) -> bool:
+        """Whether no other place is reached if all arrays that hold the same are changed alike."""
+        same = [
+            a.name
+            for a in self.signature.arrays
+            if a is not one
+            and a.axes == one.axes
+            and role(a) in ROTATED
+            and torch.equal(self.arrays[a.name], self.arrays[one.name])
+        ]
+        after = self.on({**self.arrays, **dict.fromkeys((one.name, *same), other)}) if same else {}
+        told = self.moved(after)
+        return bool(same) and not any(_elsewhere(*pair, held, self.lengths) for pair in told)
+
+    def repeats(self) -> bool:
+        """Whether a second call returns the same numbers: differences come from the input."""
+        return not any(bool(where.any()) for _, where in self.moved(self.on(self.arrays)))
+
+
 def require_meaning(
     run: Run,
     arrays: Mapping[str, Any],
@@ -50,8 +110,8 @@ def require_meaning(
     is not deterministic is not refused for that.  ``used``: what is rotated must also reach
     something.  Raises ``DoesNotFit``.
     """
-    plain = run(_copied(arrays), lengths)
-    finite = all(bool(x.isfinite().all()) for x in plain.values() if isinstance(x, Tensor))
+    asked = _Asked(run, arrays, signature, lengths)
+    finite = all(bool(x.isfinite().all()) for x in asked.plain.values() if isinstance(x, Tensor))
     for one in signature.arrays:
         own = tuple(c for c in labels(one.axes or ()) if lengths.get(c, 1) > CHANGED_PLACE + 1)
         along = [c for c in own if c in ITEM_AXES]
@@ -59,64 +119,19 @@ def require_meaning(
             continue
         held = [c for c in along if c in apart and not (role(one) in AS_KEYS and c in "rn")]
         held = [c for c in held if not (role(one) in MASKS and c == "n")]
-        other = {**arrays, one.name: _changed(one, arrays[one.name], along, lengths)}
-        after, reached = run(_copied(other), lengths), False
-        for back, moved in _moved(signature, plain, after, lengths):
+        other, reached = _changed(one, arrays[one.name], along, lengths), False
+        for back, moved in asked.moved(asked.on({**arrays, one.name: other})):
             reached |= bool(moved.any())
             there = _elsewhere(back, moved, held, lengths)
-            if there and _apart_if_changed_together(
-                run, arrays, one, other, signature, lengths, held
-            ):
+            if there and asked.apart_together(one, other, held):
                 continue  # code may compare its arrays, and act otherwise once they differ
-            if there and _repeats(run, arrays, plain, signature, lengths):
+            if there and asked.repeats():
                 raise DoesNotFit(
                     f"called as {signature}, {one.name} at one place along {there} "
                     "reaches other places, so it is not such an axis"
                 )
         if used and not reached and finite and role(one) in ROTATED and "D" in own:
             raise DoesNotFit(f"called as {signature}, {one.name} has no effect")
-
-
-def _apart_if_changed_together(
-    run: Run,
-    arrays: Mapping[str, Any],
-    one: Argument,
-    other: Mapping[str, Any],
-    signature: Signature,
-    lengths: Mapping[str, int],
-    held: list[str],
-) -> bool:
-    """Whether no other place is reached if all arrays that hold the same are changed together."""
-    same = [
-        a.name
-        for a in signature.arrays
-        if a is not one
-        and a.axes == one.axes
-        and role(a) in ROTATED
-        and torch.equal(arrays[a.name], arrays[one.name])
-    ]
-    if not same:
-        return False
-    plain = run(_copied(arrays), lengths)
-    after = run(_copied({**arrays, **dict.fromkeys((one.name, *same), other[one.name])}), lengths)
-    told = _moved(signature, plain, after, lengths)
-    return not any(_elsewhere(back, moved, held, lengths) for back, moved in told)
-
-
-def _copied(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: x.clone() if isinstance(x, Tensor) else x for name, x in arrays.items()}
-
-
-def _repeats(
-    run: Run,
-    arrays: Mapping[str, Any],
-    plain: Mapping[str, Any],
-    signature: Signature,
-    lengths: Mapping[str, int],
-) -> bool:
-    """Whether a second call returns the same numbers, so that differences come from the input."""
-    moved = _moved(signature, plain, run(_copied(arrays), lengths), lengths)
-    return not any(bool(where.any()) for _, where in moved)
 
 
 def _changed(one: Argument, x: Tensor, along: list[str], lengths: Mapping[str, int]) -> Tensor:
@@ -130,31 +145,6 @@ def _changed(one: Argument, x: Tensor, along: list[str], lengths: Mapping[str, i
         return x ^ at
     other = torch.zeros_like(x) if not (x.is_floating_point() or x.is_complex()) else 0.5 - x
     return torch.where(at, other, x)
-
-
-def _moved(
-    signature: Signature,
-    plain: Mapping[str, Any],
-    after: Mapping[str, Any],
-    lengths: Mapping[str, int],
-) -> list[tuple[tuple[str, ...], Tensor]]:
-    """Return, for each result, its letters and where it differs, with one axis for each letter."""
-    found = []
-    for k, one in enumerate(signature.results):
-        here, there = (told.get(one.name or str(k)) for told in (plain, after))
-        if one.axes is None or not isinstance(here, Tensor) or not isinstance(there, Tensor):
-            continue
-        letters = labels(one.axes)
-        own = {c: n for c, n in zip(map(str, one.axes), here.shape, strict=False) if len(c) == 1}
-        try:
-            a, b = (read_back(x, one.axes, letters, {**own, **lengths}) for x in (here, there))
-        except (SignatureError, KeyError):
-            continue
-        largest = float(torch.nan_to_num(a.abs(), 0.0, 0.0).max()) if a.numel() else 0.0
-        same = torch.isclose(a, b, rtol=ROUNDINGS, atol=ROUNDINGS * largest)
-        same |= a.isnan() | b.isnan()
-        found.append((letters, ~same))
-    return found
 
 
 def _elsewhere(
@@ -236,12 +226,12 @@ def _whole(line: Signature) -> Signature:
     """Return the line with tables of D numbers where it has tables of D/2."""
 
     def other(one: Argument) -> Argument:
-        axes = one.axes
-        if role(one) in TABLES and axes and axes[-1:] == HALF.axes:
-            axes = (*axes[:-1], *(WHOLE.axes or ()))
-        return replace(one, axes=axes, parts=tuple(map(other, one.parts)))
+        axes = one.axes or ()
+        if role(one) not in TABLES or axes[-1:] != HALF.axes:
+            return one
+        return replace(one, axes=(*axes[:-1], *(WHOLE.axes or ())))
 
-    return replace(line, arguments=tuple(map(other, line.arguments)))
+    return replace(line, arguments=tuple(one.each(other) for one in line.arguments))
 
 
 def _rotated(way: Rotating, xs: Sequence[Tensor], at: Tensor) -> int:

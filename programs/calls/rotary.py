@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..code import Code
+from ..execution.draw import normal
 from ..loading.names import parameters
 from ..signatures.signature import Argument, Signature, SignatureError
 from ..subjects import Rotary
@@ -105,7 +107,7 @@ def with_limits(way: Rotating) -> Rotating:
     def moved(width: int, *places: int) -> int:
         """Return how many channels differ between the first and last position; -1 on an error."""
         made = replace(way, code=way.code.again(), width=width)
-        x = torch.randn(1, heads, 1, width, generator=torch.Generator().manual_seed(1))
+        x = normal(1, heads, 1, width, seed=1)
         shape = (1, 1, way.axes) if way.axes else (1, 1)
         xs = [x.clone() for _ in way.vectors]
         try:
@@ -125,9 +127,7 @@ def with_limits(way: Rotating) -> Rotating:
     low, top = 1, way.code.options.most or 1 << most
     if way.code.options.most or moved(way.width, top - 1) >= 0:
         low = top
-    while top - low > 1:
-        middle = (low + top) // 2
-        low, top = (middle, top) if moved(way.width, middle - 1) >= 0 else (low, middle)
+    low += bisect_left(range(low + 1, top), x=True, key=lambda many: moved(way.width, many - 1) < 0)
     widths = (way.width, way.width + 4, 2 * way.width)
     every = way.table is None and all(moved(width, min(200, low - 1)) == width for width in widths)
     found = replace(way, most=low, any_width=every)
@@ -141,7 +141,7 @@ def depends_on_length(way: Rotating) -> bool:
     """
     way = replace(way, code=way.code.again())
     heads = way.code.options.heads or 1
-    x = torch.randn(1, heads, 8, way.width, generator=torch.Generator().manual_seed(2))
+    x = normal(1, heads, 8, way.width, seed=2)
     at = torch.arange(8)[None]
     try:
         few, many = (
@@ -174,7 +174,7 @@ def with_key_flag(way: Rotating) -> Rotating:
 
 def _drift(way: Rotating) -> float:
     """Return how far scores change under a shift of positions, relative to the largest score."""
-    q, k = torch.randn(2, 1, 1, 2, way.width, generator=torch.Generator().manual_seed(3))
+    q, k = normal(2, 1, 1, 2, way.width, seed=3)
     rotated, keyed = way.calls(), way.calls(keys=True)
     scores = []
     for shift in (0, 9):

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..code import Code
+from ..execution.draw import normal
 from ..signatures.layout import (
     Label,
     at_offsets,
@@ -66,12 +67,10 @@ def flattened_grid(signature: Signature) -> Signature:
 
     def other(one: Argument) -> Argument:
         rows = (("h", "w"), ("r",))  # there are as many queries as keys
-        axes = tuple(TOKENS if axis.split in rows else axis for axis in one.axes or ())
-        inner = tuple(map(other, one.parts))
-        return replace(one, axes=None if one.axes is None else axes, parts=inner)
+        axes = (TOKENS if axis.split in rows else axis for axis in one.axes or ())
+        return replace(one, axes=tuple(axes))
 
-    given, back = (tuple(map(other, part)) for part in (signature.arguments, signature.results))
-    return replace(signature, arguments=given, results=back)
+    return signature.each(other)
 
 
 def _by_token(signature: Signature) -> Signature:
@@ -92,11 +91,11 @@ def _by_token(signature: Signature) -> Signature:
 
     def rows(one: Argument) -> Argument:
         if role(one) not in TABLES or "n" in one.letters:
-            return replace(one, parts=tuple(map(rows, one.parts)))
+            return one
         axes = tuple(TOKENS if str(axis) == "m" else axis for axis in one.axes or ())
         return replace(one, axes=axes)
 
-    return replace(signature, arguments=tuple(map(rows, signature.arguments)))
+    return replace(signature, arguments=tuple(one.each(rows) for one in signature.arguments))
 
 
 def _occurring(axes: Sequence[Axis], letters: Sequence[str]) -> tuple[str, ...]:
@@ -370,7 +369,7 @@ class Rotating:
         for one in self.vectors:
             here = _occurring(one.axes or (), ("B", "H", "G", "n", "D"))
             shape = [{"D": self.width, **sizes}[c] for c in here]
-            xs.append(torch.randn(shape, generator=torch.Generator().manual_seed(4)))
+            xs.append(normal(*shape, seed=4))
         rows, tokens = (torch.arange(sizes[c]) for c in "Bn")
         at = tokens + 2 * rows[:, None] if self.batched else tokens
         at = at[..., None].repeat(*(1 for _ in at.shape), self.axes) if self.axes else at

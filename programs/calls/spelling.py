@@ -7,7 +7,6 @@ their letters, and the lengths of the letters are returned beside the call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -58,7 +57,7 @@ def _with_tokens(signature: Signature) -> Signature:
     unknown = [one for one in signature.arrays if not role(one) and "E" in one.letters]
     if len(unknown) != 1 or any(role(one) in ROTATED for one in signature.arrays):
         return signature
-    return _each(signature, lambda one: replace(one, kind="tokens") if one == unknown[0] else one)
+    return signature.each(lambda one: replace(one, kind="tokens") if one == unknown[0] else one)
 
 
 def _number(axis: Axis) -> int:
@@ -81,7 +80,7 @@ def _single(signature: Signature) -> Signature:
         single = alone and role(one) in ("query", "tokens", "")
         return replace(one, kind="constant") if single and one in signature.arrays else one
 
-    return _each(signature, changed) if tokens else signature
+    return signature.each(changed) if tokens else signature
 
 
 def _headed(signature: Signature, sizes: Sizes, *, rotates: bool) -> Signature:
@@ -119,7 +118,7 @@ def _headed(signature: Signature, sizes: Sizes, *, rotates: bool) -> Signature:
         axes[at[0] : at[-1] + 1] = [replace(_axis(letter), fold=fold)]
         return replace(one, axes=tuple(axes))
 
-    return _each(signature, changed)
+    return signature.each(changed)
 
 
 def _heads(one: Argument, number: int, sizes: Sizes) -> str:
@@ -153,7 +152,7 @@ def with_equal_rows(signature: Signature, sizes: Sizes) -> Signature:
         rows = len(axes) == 3 and _number(axes[0]) == sizes[ROWS] and TOKENS & set(_letters(one, 1))
         return replace(one, axes=(_axis(ROWS), *axes[1:])) if rows else one
 
-    return _each(signature, changed)
+    return signature.each(changed)
 
 
 def _gridded(signature: Signature, sizes: Sizes) -> Signature:
@@ -181,7 +180,7 @@ def _gridded(signature: Signature, sizes: Sizes) -> Signature:
             return replace(one, axes=tuple(axes))
         return one
 
-    return _each(signature, changed)
+    return signature.each(changed)
 
 
 def _sides(one: Argument) -> tuple[int, ...]:
@@ -213,7 +212,7 @@ def _featured(signature: Signature, sizes: Sizes) -> Signature:
     """
     arrays = (*signature.arrays, *signature.results)
     if any({"D", "E"} & set(one.letters) for one in arrays):
-        return _each(signature, _on_two_axes)
+        return signature.each(_on_two_axes)
     rotated = [one for one in signature.arrays if role(one) in ROTATED and one.axes]
     rotated.sort(key=lambda one: (not TOKENS & {*one.letters}, "r" not in one.letters))
     mapped = next(iter(rotated), None)
@@ -241,7 +240,7 @@ def _featured(signature: Signature, sizes: Sizes) -> Signature:
             axes[at] = _axis(letter, last, size)
         return replace(one, axes=tuple(axes)) if axes else one
 
-    return _each(signature, changed)
+    return signature.each(changed)
 
 
 def _after_tokens(one: Argument) -> bool:
@@ -256,17 +255,3 @@ def _on_two_axes(one: Argument) -> Argument:
     if not _after_tokens(one) or str(axes[-1]) != "E" or role(one) not in (*ROTATED, ""):
         return one
     return replace(one, axes=(*axes[:-2], replace(axes[-1], fold=str(_number(axes[-2])))))
-
-
-def _each(signature: Signature, changed: Callable[[Argument], Argument]) -> Signature:
-    """Return the call with each of its arrays changed."""
-
-    def other(one: Argument) -> Argument:
-        inner = replace(one, parts=tuple(map(other, one.parts)))
-        return changed(inner) if inner.axes is not None else inner
-
-    return replace(
-        signature,
-        arguments=tuple(map(other, signature.arguments)),
-        results=tuple(map(other, signature.results)),
-    )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from ..execution.draw import normal
 from ..execution.state import copied_state, copy_with_own_state
 from ..signatures.signature import SignatureError
 from .roles import describe_call_error
@@ -78,7 +79,7 @@ def steps_of(on: OnTokens, width: int) -> Steps:
     line = replace(line, source=on.signature.source)
     own = copy_with_own_state(module) if module is not None and not line.states else None
     found = Steps(type(on)(on.code, line, continues=True, apart=on.apart), own)
-    x = torch.randn(2, 5, width, generator=torch.Generator().manual_seed(5))
+    x = normal(2, 5, width, seed=5)
     try:
         _, state = found(x[:, :3].contiguous(), None)
         found(x[:, 3:].contiguous(), state)

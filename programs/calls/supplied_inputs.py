@@ -18,10 +18,11 @@ from attnproof.theorems.definitions.positions import published_slopes
 
 from ..signatures.signature import Argument, Signature
 from ..subjects import Subject
-from .roles import PLACES, ROTATED, role
+from .masks import all_visible_mask
+from .roles import MASKS, ORDINARY_ID, PLACES, ROTATED, bounds, role
 
 ALL_KEYS = "{} shows every key"
-# Contents of arrays that are given to code of lengths; its call does not specify them.
+# Contents of arrays that say nothing of the tokens, see :func:`plain_input`.
 CONTENTS = {
     "ids": "all of {} are equal",
     "index": "all of {} are 0",
@@ -84,6 +85,23 @@ def contents_of(one: Argument) -> str:
     return ("{} counts every query" if held == ALL_KEYS and along_queries else held).format(
         one.name
     )
+
+
+def plain_input(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor | None:
+    """Return an array that holds what :data:`CONTENTS` says of its role; None for other roles."""
+    shape, device = one.shape(lengths), like.device
+    match role(one):
+        case "bounds":
+            return bounds(one, lengths, like)
+        case "lengths":
+            return torch.full(shape, lengths["n"], device=device)
+        case "ids":
+            return torch.full(shape, ORDINARY_ID, device=device)
+        case "index":
+            return torch.zeros(shape, dtype=torch.long, device=device)
+        case kind if kind in MASKS:
+            return all_visible_mask(one, lengths, like)
+    return None
 
 
 def zeros_to(tokens: object) -> str:

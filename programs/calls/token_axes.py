@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..signatures.layout import labels, laid_out
-from ..signatures.signature import Argument, Axis, Signature, SignatureError, with_axes
+from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from .masks import SLOTS, is_mask, is_query_mask, with_letter, with_query_letter
 from .roles import ROTATED, role
 from .spelling import with_equal_rows
@@ -122,20 +122,10 @@ def _changed(
     """Return the call with changed axes and lengths; ``masks``: also those of masks."""
 
     def other(one: Argument) -> Argument:
-        if is_mask(one) and not masks:
-            return one
-        return replace(
-            one,
-            axes=None if one.axes is None else tuple(map(change, one.axes)),
-            value=with_axes(one.value, change),
-            parts=tuple(map(other, one.parts)),
-        )
+        kept = is_mask(one) and not masks
+        return one if kept else replace(one, axes=tuple(map(change, one.axes or ())))
 
-    return replace(
-        signature,
-        arguments=tuple(map(other, signature.arguments)),
-        results=tuple(map(other, signature.results)),
-    )
+    return signature.each(other, change)
 
 
 def mapped(one: Argument) -> bool:

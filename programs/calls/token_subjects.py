@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from ..code import Code
 from ..declarations import DeclaredAttention
 from ..execution.calling import evaluating, modules_of
+from ..execution.draw import normal
 from ..loading.names import parameters, sizes_of
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Attention, Layer, Subject
@@ -105,7 +106,7 @@ def _as_it_returns(on: OnTokens, width: int) -> OnTokens | None:
 
     Code that raises NotImplementedError for a flag has no such path.
     """
-    x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(12))
+    x = normal(2, COUNT, width, seed=12)
     results = on.signature.results
     more = [results, (*results, Argument("_"))]
     more += [results[:-1]] if len(results) == 2 and results[-1].name == "_" else []
@@ -149,7 +150,7 @@ def _like_tokens(on: OnTokens, one: Argument) -> bool:
 
 def _is_equivariant(on: OnTokens, width: int) -> bool:
     """Whether, in evaluation, permuting the tokens permutes the outputs in the same way."""
-    x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(9))
+    x = normal(2, COUNT, width, seed=9)
     order = torch.tensor([2, 5, 0, 4, 1, 3])
     with evaluating(on.code), torch.no_grad():
         there, here = on(x[:, order]), on(x)[:, order]
@@ -163,7 +164,7 @@ def _norms(on: OnTokens, width: int) -> bool:
     """
     if any("norm" in type(part).__name__.lower() for part in modules_of(on.code)):
         return True
-    x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(11))
+    x = normal(2, COUNT, width, seed=11)
     try:
         with evaluating(on.code), torch.no_grad():
             plain, scaled = on(x), on(4 * x)
@@ -177,7 +178,7 @@ def _norms(on: OnTokens, width: int) -> bool:
 
 def _weights(on: OnTokens, width: int) -> frozenset[str] | None:
     """Return the names of the weights the result depends on; None if the call raises."""
-    x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(10))
+    x = normal(2, COUNT, width, seed=10)
     named = {} if on.code.module is None else dict(on.code.module.named_parameters())
     weights = {name: one for name, one in named.items() if one.requires_grad}
     with evaluating(on.code), torch.enable_grad():
@@ -387,7 +388,7 @@ def _of_features(on: OnTokens) -> tuple[OnTokens, int]:
     for width in (apart * width for width in widths_of_tokens(on.code)):
         try:
             made = replace(on, code=built_at(on.code, on.signature, **{on.feature: width}))
-            made(torch.randn(2, 5, width * made.copies, generator=torch.Generator().manual_seed(0)))
+            made(normal(2, 5, width * made.copies, seed=0))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
             failed = failed or f"with {width} features: {describe_call_error(on.code, error)}"
             continue

@@ -14,6 +14,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from ..code import Code
 from ..execution.calling import modules_of
+from ..execution.draw import normal
 from ..loading.names import role_of, sizes_of
 from ..loading.program import Program
 from ..signatures.layout import labels, laid_out, read_back
@@ -28,13 +29,13 @@ from .masks import (
     is_square,
     mask_argument,
     per_query,
+    row_by_row,
     with_letter,
 )
 from .roles import (
     PLACES,
     SIZES,
     TABLES,
-    bounds,
     bounds_at,
     lengths_of,
     result_axes,
@@ -42,7 +43,7 @@ from .roles import (
     role,
 )
 from .rotary_calls import Rotating, ways_of
-from .supplied_inputs import constant, spread
+from .supplied_inputs import constant, plain_input, spread
 from .token_axes import TOKENS, encoding, mapped, repetitions
 from .token_lines import MADE, TokenLine
 
@@ -73,7 +74,7 @@ class OnTokens(TokenLine):
 
     def counts(self, width: int) -> bool:
         """Whether the number of tokens it is given changes the output of the first tokens."""
-        x = torch.randn(2, 6, width, generator=torch.Generator().manual_seed(12))
+        x = normal(2, 6, width, seed=12)
         keep = torch.arange(6) < torch.tensor([[4], [6]])
         plain, under = self(x), self(x, keep)
         return not torch.allclose(plain[0, :4], under[0, :4], rtol=1e-3, atol=1e-4)
@@ -106,7 +107,7 @@ class OnTokens(TokenLine):
         on = OnTokens(self.code.again(), self.signature, self.options)
         vars(on)["rotating"] = way
         for width in widths_of_tokens(self.code):
-            x = torch.randn(1, 6, width, generator=torch.Generator().manual_seed(8))
+            x = normal(1, 6, width, seed=8)
             try:
                 here, there = (on.run(x, past=past)[0] for past in (0, 5))
             except Exception:  # noqa: BLE001 (with another width the code may raise anything)
@@ -136,12 +137,7 @@ class OnTokens(TokenLine):
 
             return call_in_batches(x.shape[0], beside)
         if "B" not in self.tokens.letters and x.shape[0] > 1:
-            return torch.cat(
-                [
-                    self(x[b : b + 1], None if keep is None else keep[b : b + 1])
-                    for b in range(x.shape[0])
-                ]
-            )
+            return row_by_row(self, x, keep)
         return self.run(x, keep)[0]
 
     def reading(self, x: Tensor, context: Tensor, seen: Tensor) -> Tensor:
@@ -278,12 +274,11 @@ class OnTokens(TokenLine):
         alike = set(one.letters) == set(self.tokens.letters)
         if role(one) == "constant":
             return constant(one, self.feature, lengths, x)
-        if role(one) == "bounds":
-            return bounds(one, lengths, x)
         if keep is not None and one in self.counted:
             return counts_of(keep, one)
-        if role(one) == "lengths":
-            return torch.full(one.shape(lengths), lengths["n"], device=x.device)
+        plain = plain_input(one, lengths, x) if role(one) in ("bounds", "lengths") else None
+        if plain is not None:
+            return plain
         if mapped(one) and alike:
             return laid_out(x if self.shared else x.clone(), here, one.axes or (), lengths)
         of = self.context or self.feature

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -49,6 +50,24 @@ def seeded_call(call: Callable[..., Tensor], *given: Any, copied: bool = True) -
     if not isinstance(result, Tensor):
         raise TypeError(f"wanted a tensor back, got {type(result).__name__}")
     return result.detach().to("cpu", torch.float64, copy=True)
+
+
+_EARLIER: ContextVar[bool] = ContextVar("earlier", default=False)
+
+
+@contextlib.contextmanager
+def earlier_calls() -> Iterator[None]:
+    """Mark the calls of a block as made before the one that a law judges, not judged themselves."""
+    token = _EARLIER.set(True)
+    try:
+        yield
+    finally:
+        _EARLIER.reset(token)
+
+
+def is_judged() -> bool:
+    """Whether a law judges the result of a call made now."""
+    return not _EARLIER.get()
 
 
 GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)

@@ -48,6 +48,11 @@ class Draw:
         return replace(self, dtype=dtype)
 
 
+def normal(*shape: int, seed: int) -> Tensor:
+    """Draw float32 numbers for calls by which code is read, the same whenever it is read."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
 def counting(kind: str, rows: int, tokens: int) -> Tensor:
     """Return which tokens are kept: for "padding" all but the last one or two, else a pattern.
 

@@ -10,7 +10,7 @@ Exception`` on the way mistakes it for an error of the code or for a difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
@@ -88,8 +88,15 @@ def watching(subject: S, met: list[str] | None = None) -> S:
     return wrapped(subject, partial(_watched, met=met))
 
 
-def wrapped(subject: S, wrap: Callable[[str, Callable[..., Any], Subject], Any]) -> S:
-    """Return the same code, and instances it makes, with each call replaced by its ``wrap``."""
+def wrapped(
+    subject: S,
+    wrap: Callable[[str, Callable[..., Any], Subject], Any],
+    leave: Collection[str] = UNWATCHED,
+) -> S:
+    """Return the same code, and instances it makes, with each call replaced by its ``wrap``.
+
+    The fields that ``leave`` names are left as they are.
+    """
     made: dict[str, Any] = {}
     known: dict[int, Any] = {}
     for field in fields(subject):
@@ -98,8 +105,8 @@ def wrapped(subject: S, wrap: Callable[[str, Callable[..., Any], Subject], Any])
             main = _main(subject) if field.name == "paths" else "hide"
             made[field.name] = {path: wrap(main, call, subject) for path, call in value.items()}
         elif field.name == "make" and value is not None:
-            made["make"] = _making(value, wrap)
-        elif callable(value) and field.name not in UNWATCHED:
+            made["make"] = _making(value, partial(wrapped, wrap=wrap, leave=leave))
+        elif callable(value) and field.name not in leave:
             if id(value) not in known:  # a function under two names is wrapped once
                 known[id(value)] = wrap(field.name, value, subject)
             made[field.name] = known[id(value)]
@@ -112,13 +119,11 @@ def _main(subject: Subject) -> str:
     return next((name for name in names if getattr(subject, name, None) is not None), "call")
 
 
-def _making(
-    make: Callable[..., Any], wrap: Callable[[str, Callable[..., Any], Subject], Any]
-) -> Callable[..., Any]:
+def _making(make: Callable[..., Any], wrap: Callable[[Subject], Subject]) -> Callable[..., Any]:
     @wraps(make)
     def made(*given: Any, **settings: Any) -> Any:
         built = make(*given, **settings)
-        return wrapped(built, wrap) if isinstance(built, Subject) else built
+        return wrap(built) if isinstance(built, Subject) else built
 
     return made
 

@@ -207,21 +207,39 @@ def _module(
 
         options = layer_types(kept, options)
 
+    def other(given: Mapping[str, Any]) -> Code:
+        with _memory_as_nan():
+            made = construct(maker or type(kept), given)
+        return _module(_drawn(made), name, options, given, maker)
+
+    return _object(kept, _copy_of, other, name, options, built, maker)
+
+
+def _object(
+    kept: Any,
+    copied: Callable[[Any], Any],
+    other: Callable[[Mapping[str, Any]], Code],
+    name: str,
+    options: Options,
+    built: Mapping[str, Any],
+    maker: Callable[..., Any] | None = None,
+) -> Code:
+    """Return code that calls a copy of an object, a new one whenever it is built again.
+
+    ``other``: builds it with other arguments of its constructor.
+    """
     said = maker or kept
     text, place = source_of(said), place_of(said)
 
     def again(**settings: Any) -> Code:
         if settings:
-            given = _changed_arguments(maker or type(kept), kept, built, settings)
-            with _memory_as_nan():
-                other = construct(maker or type(kept), given)
-            return _module(_drawn(other), name, options, given, maker)
-        fresh = _copy_of(kept)
+            return other(_changed_arguments(maker or type(kept), kept, built, settings))
+        fresh = copied(kept)
         return Code(
             name=name,
             call=fresh,
             again=again,
-            module=fresh,
+            module=fresh if isinstance(fresh, nn.Module) else None,
             space=globals_of(said),
             text=text,
             place=place,
@@ -250,35 +268,18 @@ def _instance(thing: Any, name: str, options: Options, built: Mapping[str, Any] 
     except Exception:  # noqa: BLE001 (some objects cannot be copied: those are used as they are)
         kept = thing
 
-    text, place = source_of(kept), place_of(kept)
+    def other(given: Mapping[str, Any]) -> Code:
+        return _instance(construct(type(kept), given), name, options, given)
 
-    def again(**settings: Any) -> Code:
-        if settings:
-            given = _changed_arguments(type(kept), kept, built, settings)
-            return _instance(construct(type(kept), given), name, options, given)
-        fresh = copy.deepcopy(kept) if kept is not thing else kept
-        return Code(
-            name=name,
-            call=fresh,
-            again=again,
-            space=globals_of(kept),
-            text=text,
-            place=place,
-            built=built,
-            options=options,
-        )
-
-    return again()
+    copied = copy.deepcopy if kept is not thing else lambda one: one
+    return _object(kept, copied, other, name, options, built)
 
 
 def method_of(code: Code, method: str) -> Code:
     """Return the code that calls a method of the same object."""
-
-    def again(**settings: Any) -> Code:
-        return method_of(code.again(**settings), method)
-
     name = f"{code.name}.{method}" if "." not in code.name else code.name
-    return dataclasses.replace(code, call=getattr(code.call, method), again=again, name=name)
+    called = getattr(code.call, method)
+    return code.changed(lambda made: method_of(made, method), call=called, name=name)
 
 
 def in_float32(code: Code) -> Code | None:
@@ -298,15 +299,10 @@ def in_float32(code: Code) -> Code | None:
     formats = {one.dtype for one in stored if one.is_floating_point()} - {torch.float32}
     if not formats:
         return None
-
-    def again(**settings: Any) -> Code:
-        made = code.again(**settings)
-        return in_float32(made) or made
-
     fresh.module.float()
     named = tuple(sorted(str(one).removeprefix("torch.") for one in formats))
     told = f"what it stores in {' and '.join(named)} is converted to float32"
-    return dataclasses.replace(fresh, again=again, converted=told, stored=named)
+    return fresh.changed(lambda made: in_float32(made) or made, converted=told, stored=named)
 
 
 FORMATS_NAMED = re.compile(r"dtype|scalar type|BFloat16|Half")  # in errors about unlike formats

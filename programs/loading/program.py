@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -230,12 +230,13 @@ def _by_name(call: Callable[..., Any], names: list[str], told: str) -> bool:
     """Whether arguments are passed by these names; by position if the callable has none of them."""
     target = getattr(call, "forward", call.__call__ if inspect.isclass(call) else call)
     try:
-        found: Iterable[inspect.Parameter] = inspect.signature(target).parameters.values()
+        found = [*inspect.signature(target).parameters.values()]
     except (TypeError, ValueError):
-        found = _documented(call)
+        found = []
     known = [one.name for one in found if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    if any(one.kind == one.VAR_POSITIONAL for one in found):
-        known = list(dict.fromkeys([*known, *_forwarded(call)]))  # also those of base classes
+    if not found or any(one.kind == one.VAR_POSITIONAL for one in found):
+        with suppress(DoesNotFit):  # also those of base classes, or of a builtin's documentation
+            known = list(dict.fromkeys([*known, *(one.name for one in parameters(call))]))
     more = any(one.kind == one.VAR_KEYWORD for one in found)
     unknown = [name for name in names if name not in known]
     if not unknown or (more and len(unknown) < len(names)):
@@ -244,23 +245,6 @@ def _by_name(call: Callable[..., Any], names: list[str], told: str) -> bool:
         return False
     near = get_close_matches(unknown[0], known, n=1) or known
     raise SignatureError(f"{told} has no parameter {unknown[0]!r}; nearest: {', '.join(near)}")
-
-
-def _forwarded(call: Callable[..., Any]) -> list[str]:
-    """Return the names of the parameters that code accepts by forwarding its arguments."""
-    try:
-        return [one.name for one in parameters(call)]
-    except DoesNotFit:
-        return []
-
-
-def _documented(call: Callable[..., Any]) -> Iterable[inspect.Parameter]:
-    """Return the parameters of a builtin, as far as its documentation lists them."""
-    try:
-        names = [one.name for one in parameters(call)]
-    except DoesNotFit:
-        return ()
-    return [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
 
 
 def _value(one: Argument, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> Any:

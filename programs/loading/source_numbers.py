@@ -49,18 +49,15 @@ def related_numbers(numbers: Sequence[int], bound: int) -> list[int]:
     return sorted(n for n in found if 1 < n <= bound)
 
 
-def numbers_in(
-    roots: Iterable[Any], *, texts: bool = True, ran: Collection[CodeType] | None = None
-) -> list[int]:
+def numbers_in(roots: Iterable[Any]) -> list[int]:
     """Return the integers in the code of some functions and modules, and in what these hold.
 
-    ``texts``: also those written in texts, and the lengths of texts.  ``ran``: the code objects
-    that ran, if known.
+    Those written in texts count, and the lengths of texts.
 
     >>> numbers_in([eval('lambda x: x if x.shape[0] > 601 else x["777"]', {"__name__": "model"})])
     [0, 601, 777, 3]
     """
-    return numbers_of(constants_in(roots, texts=texts, ran=ran))
+    return numbers_of(constants_in(roots))
 
 
 def numbers_of(constants: Iterable[float]) -> list[int]:
@@ -71,7 +68,7 @@ def numbers_of(constants: Iterable[float]) -> list[int]:
 def lengths_in(
     roots: Iterable[Any], *, texts: bool = True, ran: Collection[CodeType] | None = None
 ) -> list[int]:
-    """Return the numbers in some code that may be lengths; ``texts`` and ``ran`` as above.
+    """Return the numbers in some code that may be lengths; ``texts`` and ``ran`` as below.
 
     A float may be one only if it is compared, or passed on where something is bounded: not if it is
     an operand, as in ``10000.0 ** x``, an argument of a logarithm, or a stored base.

@@ -20,6 +20,7 @@ from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from .base import ALL_KINDS, FINITE, Outcome, formatted, holds, probe
 
 Inputs = tuple[Any, ...]
+MakeInputs = Callable[[Draw, int, int, int], Inputs]
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Way:
 
     attribute: str
     call: Callable[..., Tensor]
-    make_inputs: Callable[[Draw, int, int, int], Inputs]
+    make_inputs: MakeInputs
     take: Callable[[Any], Callable[..., Tensor]] | None = None
 
     def on(self, other: Subject) -> Callable[..., Tensor]:
@@ -42,43 +43,50 @@ class Way:
         return made
 
 
-def ways_of(subject: Subject) -> list[Way]:
-    """Return the calls of code of any kind."""
+def ways_of(subject: Subject, queries: int = 0) -> list[Way]:
+    """Return the calls of code of any kind.
+
+    With ``queries``, lengths are given: so many queries, as many keys as tokens, and positions that
+    are the same in all rows.  They may be beyond those that the code takes.
+    """
+
+    def lengths(_: Draw, b: int, t: int, start: int) -> Inputs:
+        return (queries, t) if queries else (t, t + b + start)
+
     match subject:
         case Rotary():
-            return _rotary(subject)
+            return _rotary(subject, given=bool(queries))
         case Attention():
-            return _attention(subject)
+            return _attention(subject, queries)
         case Bias():
-            found = []
-            if subject.bias is not None:
-                found.append(Way("bias", subject.bias, lambda _, b, t, s: (t, t + b + s)))
-            if subject.window is not None:
-                found.append(Way("window", subject.window, lambda _, b, t, s: (b + s, t)))
-            if subject.index is not None:
-                found.append(Way("index", subject.index, lambda _, b, t, s: ((b + s, t),)))
-            return found
+            made = (
+                ("bias", subject.bias, lengths),
+                ("window", subject.window, lambda _, b, t, s: (b + s, t)),
+                ("index", subject.index, lambda _, b, t, s: ((b + s, t),)),
+            )
+            return [Way(name, call, make) for name, call, make in made if call is not None]
         case Mask():
-            return [Way("mask", subject.mask, lambda _, b, t, s: (t, t + b + s))]
+            return [Way("mask", subject.mask, lengths)]
         case Additive():
-            return [Way("added", subject.added, tokens_of(subject.width, subject.most))]
+            most = 1 << 30 if queries else subject.most
+            return [Way("added", subject.added, tokens_of(subject.width, most))]
         case Layer():
             return [Way("call", subject.call, tokens_of(subject.embed))]
     return []
 
 
-def tokens_of(width: int, most: int = 1 << 30) -> Callable[[Draw, int, int, int], Inputs]:
+def tokens_of(width: int, most: int = 1 << 30) -> MakeInputs:
     """Return what makes tokens (B, T, E), with at most so many in a row."""
     return lambda draw, b, t, start: (draw.normal(b, min(t, most), width, salt=start),)
 
 
-def _rotary(subject: Rotary) -> list[Way]:
-    def given(draw: Draw, b: int, t: int, start: int) -> Inputs:
+def _rotary(subject: Rotary, *, given: bool) -> list[Way]:
+    def made(draw: Draw, b: int, t: int, start: int) -> Inputs:
         x = draw.normal(b, subject.heads, t, subject.width, salt=start)
-        size = max(1, min(subject.most - subject.first, 1 << 20))
+        size = 1 << 20 if given else max(1, min(subject.most - subject.first, 1 << 20))
         # Rows start at different places, so that a swapped row is noticed; but not many rows, if
         # these take as many calls.
-        alike = bool(subject.run_at) and (subject.shared or subject.counts)
+        alike = given or (bool(subject.run_at) and (subject.shared or subject.counts))
         at = [
             [point(subject, subject.first + (start + 3 * r + i) % size) for i in range(t)]
             for r in range(1 if alike else b)
@@ -86,28 +94,33 @@ def _rotary(subject: Rotary) -> list[Way]:
         rows = [tensor_of(subject, row, draw) for row in at]
         return x, torch.stack(rows * b if alike else rows)
 
-    found = [Way("rotate", subject.rotate, given)]
+    found = [Way("rotate", subject.rotate, made)]
     if subject.key is not None:
-        found.append(Way("key", subject.key, given))
+        found.append(Way("key", subject.key, made))
     if subject.by_length is not None:
-        found.append(Way("by_length", subject.by_length, lambda *of: given(*of)[:1]))
+        found.append(Way("by_length", subject.by_length, lambda *of: made(*of)[:1]))
     return found
 
 
-def _attention(subject: Attention) -> list[Way]:
+def _attention(subject: Attention, queries: int) -> list[Way]:
     found = []
     if subject.attend is not None:
-        width = subject.width or 8
-
-        def three(draw: Draw, b: int, t: int, start: int) -> Inputs:
-            q = draw.normal(b, subject.heads, t, width, salt=start)
-            k, v = (draw.normal(b, subject.groups, t, width, salt=start + s) for s in (50, 90))
-            return q, k, v, None
-
-        found.append(Way("attend", subject.attend, three))
+        found.append(Way("attend", subject.attend, heads_of(subject, lambda t: queries or t)))
     if subject.layer is not None:
         found.append(Way("layer", subject.layer, tokens_of(subject.embed)))
     return found
+
+
+def heads_of(subject: Attention, queries: Callable[[int], int]) -> MakeInputs:
+    """Return what makes queries, keys, values and no mask; ``queries``: their number for T keys."""
+    width = subject.width or 8
+
+    def three(draw: Draw, b: int, t: int, start: int) -> Inputs:
+        q = draw.normal(b, subject.heads, queries(t), width, salt=start)
+        k, v = (draw.normal(b, subject.groups, t, width, salt=start + s) for s in (50, 90))
+        return q, k, v, None
+
+    return three
 
 
 def allowed_difference(subject: Subject, draw: Draw, given: Inputs, result: Tensor) -> float:

@@ -14,7 +14,7 @@ from ..execution.response import gap
 from ..finding import Counterexample
 from ..identify.derived_calls import set_dropout, takes_dropout
 from ..loading.reach import reached
-from ..subjects import Attention, Subject
+from ..subjects import Subject
 from .base import Outcome, compare, holds, not_asked, probe, undecided
 from .calls import ways_of
 from .states import as_before, sizes_run
@@ -204,13 +204,5 @@ def _with_dropout(subject: Any) -> list[Any]:
 
 def _any_call(subject: Any, draw: Draw) -> Callable[[int, int], Tensor]:
     """Return the main call for B rows of T tokens, with the same inputs each time."""
-    tokens = subject.layer if isinstance(subject, Attention) else subject.call
-    if tokens is not None:
-        return lambda b, t: tokens(draw.normal(b, t, subject.embed, salt=t))
-    h, g, d = subject.heads, subject.groups, subject.width or 5
-    return lambda b, t: subject.attend(
-        draw.normal(b, h, t, d, salt=1),
-        draw.normal(b, g, t, d, salt=2),
-        draw.normal(b, g, t, d, salt=3),
-        None,
-    )
+    *_, way = ways_of(subject)  # on tokens, if it takes any
+    return lambda b, t: way.call(*way.make_inputs(draw, b, t, t))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from time import thread_time
 
 import torch
@@ -97,19 +96,11 @@ def of_later_tokens(scene: Scene) -> Outcome:
 
 def _behind_each_token(scene: Scene) -> Outcome | None:
     """Return a broken outcome if an output changes with the tokens behind it, for many tokens."""
-    one, tokens = scene.subject, scene.tokens
-    axis = 2 if tokens is None else 1
+    one = scene.subject
     asked = tuple(at["n"] for at in one.run_at if "n" in at)
     only = (one.only_length,) if one.only_length else ()
     for many in only or asked or (MANY, FEW):
-        if tokens is None:
-            call: Callable[..., Tensor] = partial(_attended, one.attend)
-            given: tuple[Tensor, ...]
-            others: tuple[Tensor, ...]
-            given, others = (scene.draw_qkv(1, many, salt=salt) for salt in (0, 50))
-        else:
-            call = tokens
-            given, others = ((scene.draw.normal(1, many, one.embed, salt=s),) for s in (1, 2))
+        call, given, others, axis = _two_inputs(scene, 1, many)
         before = thread_time()
         try:
             whole = scene.allow(call, *given)
@@ -120,11 +111,8 @@ def _behind_each_token(scene: Scene) -> Outcome | None:
             tried = SCORES // (int(getattr(one, "heads", 1)) * many**2)
         middle = range(1, many, -(-many // tried)) if tried else ()
         for n in sorted({*middle, *range(max(1, many - ENDS), many)}):
-            moved = [
-                torch.cat((x.narrow(axis, 0, n), y.narrow(axis, n, many - n)), axis)
-                for x, y in zip(given, others, strict=True)
-            ]
-            there, here = (x.narrow(axis, 0, n) for x in (whole.output, call(*moved)))
+            moved = call(*_others_from(n, given, others, axis))
+            there, here = (x.narrow(axis, 0, n) for x in (whole.output, moved))
             off = differences(here.double(), there.double())
             place = place_of_largest(off)
             if float(off[place]) > TWICE * whole():
@@ -143,20 +131,33 @@ def _behind_each_token(scene: Scene) -> Outcome | None:
     return None
 
 
-def _attended(attend: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return attend(q, k, v, None)
+def _two_inputs(
+    scene: Scene, rows: int, many: int
+) -> tuple[Callable[..., Tensor], tuple[Tensor, ...], tuple[Tensor, ...], int]:
+    """Return the main call, on tokens if it takes any, two inputs, and the axis of their tokens."""
+    one, draw = scene.subject, scene.draw
+    if scene.tokens is not None:
+        x, y = ((draw.normal(rows, many, one.embed, salt=salt),) for salt in (1, 2))
+        return scene.tokens, x, y, 1
+    given, others = (scene.draw_qkv(rows, many, salt=salt) for salt in (0, 50))
+    return lambda q, k, v: one.attend(q, k, v, None), given, others, 2
+
+
+def _others_from(
+    n: int, given: tuple[Tensor, ...], others: tuple[Tensor, ...], axis: int
+) -> list[Tensor]:
+    """Return inputs whose tokens from n on are those of the others."""
+    pairs = zip(given, others, strict=True)
+    rest = given[0].shape[axis] - n
+    return [torch.cat((x.narrow(axis, 0, n), y.narrow(axis, n, rest)), axis) for x, y in pairs]
 
 
 def _moved(scene: Scene) -> float:
     """Return how much a change of later tokens changes the first outputs."""
-    one, n = scene.subject, COUNT
-    if scene.tokens is not None:
-        x, y = (scene.draw.normal(2, 2 * n, one.embed, salt=salt) for salt in (1, 2))
-        y[:, :n] = x[:, :n]
-        return gap(scene.tokens(x)[:, :n], scene.tokens(y)[:, :n])
-    given, others = scene.draw_qkv(2, 2 * n), scene.draw_qkv(2, 2 * n, salt=50)
-    moved = [torch.cat((x[:, :, :n], y[:, :, n:]), 2) for x, y in zip(given, others, strict=True)]
-    return gap(one.attend(*given, None)[:, :, :n], one.attend(*moved, None)[:, :, :n])
+    call, given, others, axis = _two_inputs(scene, 2, 2 * COUNT)
+    both = (call(*given), call(*_others_from(COUNT, given, others, axis)))
+    here, there = (x.narrow(axis, 0, COUNT) for x in both)
+    return gap(here, there)
 
 
 @further_probe("causal", "mask")

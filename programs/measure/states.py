@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 
-from ..execution.calling import evaluating, fresh, seeded_call
+from ..execution.calling import earlier_calls, evaluating, fresh, seeded_call
 from ..execution.draw import Draw
 from ..execution.finite import NotFinite
 from ..execution.response import differences, place_of_largest
@@ -58,7 +58,7 @@ def fresh_instance(subject: Subject, draw: Draw, **settings: Any) -> Subject | N
     return made
 
 
-def earlier_calls(
+def calls_before(
     subject: Subject, way: Way, draw: Draw, sizes: tuple[int, int]
 ) -> Iterator[tuple[str, list[Call]]]:
     """Yield what may have been called before, in words, and the calls.
@@ -124,7 +124,8 @@ def _rounded_earlier(subject: Subject, way: Way, draw: Draw) -> Outcome | None:
 
 
 def _called(way: Way, draw: Draw, start: int, length: int) -> Tensor:
-    return seeded_call(way.call, *way.make_inputs(draw, 1, length, start))
+    with earlier_calls():
+        return seeded_call(way.call, *way.make_inputs(draw, 1, length, start))
 
 
 def others_of(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
@@ -257,6 +258,8 @@ def as_before(subject: Subject) -> AbstractContextManager[None]:
 
 def sizes_run(subject: Subject, plain: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
     """Return the rows and tokens of a law's calls: those it is measured at, if any are given."""
+    if isinstance(subject, Bias | Mask):  # of which r queries are called with r + B keys
+        return [(at["n"] - at["r"], at["r"]) for at in subject.run_at] or plain
     return [(at.get("B", 1), at["n"]) for at in subject.run_at] or plain
 
 
@@ -270,7 +273,7 @@ def _histories(
     """
     # what it kept in calls of a fixed length is not all put back
     again = subject.as_before is not None and way.attribute != "by_length"
-    for told, calls in earlier_calls(subject, way, draw, sizes):
+    for told, calls in calls_before(subject, way, draw, sizes):
         if again:
             yield told, calls, subject
         if not again or told == ELSEWHERE:
@@ -305,7 +308,7 @@ def _calls_made(way: Way, actor: Subject, calls: Sequence[Call]) -> int:
     """Make earlier calls, and return how many of them the code did not refuse."""
     did = 0
     for call, given in calls:
-        with suppress(Exception):
+        with suppress(Exception), earlier_calls():
             seeded_call(call or way.on(actor), *given)
             did += 1
     return did

@@ -86,15 +86,13 @@ def shortened(text: str) -> str:
 class Blocks(ast.NodeTransformer):
     """Make each block record that it was reached: of a branch, a loop, a handler, a function.
 
-    Inside ``try`` and ``with``, where errors may be caught, each statement is a block.  Values
-    outside tests are recorded as well.  ``lines`` are those of the source; ``site`` numbers a
-    place, given its text.
+    Inside ``try`` and ``with``, where errors may be caught, each statement is a block.  Values are
+    recorded as well.  ``lines`` are those of the source; ``site`` numbers a place, given its text.
     """
 
     def __init__(self, lines: Sequence[str], site: Callable[[Place, str], int]) -> None:
         self.lines, self.site = lines, site
-        self.tests: set[int] = set()  # tests, by id: their outcomes are watched elsewhere
-        self.whole: set[int] = set()  # callees and owners of attributes, by id
+        self.whole: set[int] = set()  # by id: callees, owners of attributes, truth values of tests
 
     def _number(self, node: ast.stmt | ast.expr) -> int:
         last, end = node.end_lineno or node.lineno, node.end_col_offset or 0
@@ -127,11 +125,10 @@ class Blocks(ast.NodeTransformer):
 
     def generic_visit(self, node: N) -> N:
         if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
-            self.tests.update(map(id, ast.walk(node.test)))
+            self._decided(node.test)
         elif isinstance(node, ast.comprehension):
-            self.tests.update(id(one) for test in node.ifs for one in ast.walk(test))
-        elif isinstance(node, ast.Match):
-            self.tests.update(map(id, ast.walk(node.subject)))
+            for test in node.ifs:
+                self._decided(test)
         super().generic_visit(node)
         if isinstance(node, ast.Module | ast.ClassDef):
             return node
@@ -142,6 +139,16 @@ class Blocks(ast.NodeTransformer):
                 setattr(node, name, self._body(body, each=each))
         return node
 
+    def _decided(self, test: ast.expr) -> None:
+        """Record no value of which only the truth matters: what runs after it is a block."""
+        test = _without_marks(test)
+        self.whole.add(id(test))
+        if isinstance(test, ast.BoolOp):
+            for one in test.values:
+                self._decided(one)
+        elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            self._decided(test.operand)
+
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self.generic_visit(node)
         if not _equal_up_to_copies(node.body, node.orelse):
@@ -149,19 +156,22 @@ class Blocks(ast.NodeTransformer):
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        watched = [False, *map(_is_watched, node.values[1:])]
         self.generic_visit(node)
-        if id(node) not in self.tests:
-            node.values[1:] = map(self._reached, node.values[1:])
+        tested = id(node) in self.whole
+        for k, known in enumerate(watched[1:], 1):
+            if not (tested and known):
+                node.values[k] = self._reached(node.values[k])
         return node
 
     def _value(self, node: ast.expr) -> ast.AST:
         """Return an expression that records its value."""
         if isinstance(node, ast.Call | ast.Attribute) and not _is_mark(node):
-            self.whole.add(
-                id(_without_marks(node.func if isinstance(node, ast.Call) else node.value))
-            )
+            inner = _without_marks(node.func if isinstance(node, ast.Call) else node.value)
+            if not isinstance(inner, ast.Call):
+                self.whole.add(id(inner))
         read = isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and not _is_mark(node)
-        known = not read or id(node) in self.tests or id(node) in self.whole
+        known = not read or id(node) in self.whole
         self.generic_visit(node)
         return node if known else recorded(self._number(node), VALUE, node)
 
@@ -182,7 +192,7 @@ class Blocks(ast.NodeTransformer):
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
         """Leave the pattern as it is."""
         if node.guard is not None:
-            self.tests.update(map(id, ast.walk(node.guard)))
+            self._decided(node.guard)
             node.guard = self.visit(node.guard)
         node.body = self._body([self.visit(one) for one in node.body], each=False)
         return node
@@ -207,6 +217,17 @@ def _does_nothing(node: ast.stmt) -> bool:
 def _equal_up_to_copies(a: ast.expr, b: ast.expr) -> bool:
     """Whether two expressions are equal up to copies."""
     return ast.unparse(_uncopied(a)) == ast.unparse(_uncopied(b))
+
+
+def _is_watched(node: ast.expr) -> bool:
+    """Whether a test only compares names, attributes and shapes, which is watched."""
+    return all(
+        _is_mark(one)
+        if isinstance(one, ast.Call)
+        else isinstance(one.value, ast.Attribute) and one.value.attr == "shape"
+        for one in ast.walk(node)
+        if isinstance(one, ast.Call | ast.Subscript)
+    )
 
 
 def _is_mark(node: ast.AST) -> bool:

@@ -30,11 +30,11 @@ from ..loading.source_numbers import asks_device
 from ..subjects import Pair, Subject
 from .calls import Call
 from .exporting import Exported
-from .gate import Gate
 from .guards import Binding, letter_equations, printed_conditions, printed_ranges, satisfiable
 from .least_lengths import Bounds, from_one, quotients_of
 from .nodes import nodes_of
 from .operations import Unread
+from .runs_beside import Gate
 from .statements import LIKE, Axes, Graph, reorders
 
 # The calls a graph covers.  Code that counts its calls, keeps state between them, or asks how it is

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from types import CodeType, ModuleType
+from types import BuiltinFunctionType, CodeType, ModuleType
 from typing import Any
 
 import torch
 
-# Modules that answer otherwise at another time, on another machine, in another process.
-STATE = frozenset(
+# Modules of the standard library whose functions depend on their arguments alone; any other may
+# answer otherwise at another time, on another machine, in another process.
+PURE = frozenset(
     (
-        *("_contextvars", "_thread", "contextvars", "ctypes", "datetime", "gc", "glob", "io"),
-        *("getpass", "locale", "multiprocessing", "os", "pathlib", "platform", "posix", "random"),
-        *("resource", "secrets", "shutil", "signal", "socket", "subprocess", "sys", "tempfile"),
-        *("threading", "time", "uuid"),
+        *("__future__", "_abc", "_bisect", "_collections", "_collections_abc", "_functools"),
+        *("_heapq", "_json", "_operator", "_struct", "_typing", "_warnings", "abc", "array"),
+        *("ast", "base64", "bisect", "builtins", "cmath", "collections", "contextlib", "copy"),
+        *("copyreg", "dataclasses", "difflib", "enum", "fractions", "functools", "graphlib"),
+        *("hashlib", "heapq", "inspect", "itertools", "json", "keyword", "logging", "math"),
+        *("numbers", "operator", "pprint", "re", "reprlib", "statistics", "string", "struct"),
+        *("textwrap", "types", "typing", "unicodedata", "warnings", "weakref", "zlib"),
     )
 )
 OUTSIDE = ("open", "input")  # builtins that read from outside the process
@@ -27,15 +32,20 @@ SETTINGS = frozenset(
         *("detect_fake_mode", "device_count", "get_default_dtype", "get_default_device"),
         *("get_deterministic_debug_mode", "get_device", "get_float32_matmul_precision"),
         *("get_num_interop_threads", "get_num_threads", "get_rng_state", "grad", "grad_fn"),
-        *("has_cuda", "has_mps", "initial_seed", "is_anomaly_enabled", "is_available"),
+        *("getEffectiveLevel", "has_cuda", "has_mps", "initial_seed", "isEnabledFor"),
+        *("is_anomaly_enabled", "is_available"),
         *("is_deterministic_algorithms_warn_only_enabled", "is_mkldnn", "is_nested"),
         *("is_quantized", "is_sparse", "is_warn_always_enabled", "suppress"),
     )
 )
 
 
-def environment_conditions(codes: Mapping[CodeType, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a condition on what codes read from their environment, given their globals.
+def environment_conditions(
+    codes: Mapping[CodeType, Mapping[str, Any]], held: Iterable[Any] = ()
+) -> Iterator[str]:
+    """Yield a condition on what codes read from their environment.
+
+    Given are their globals, and what they ``held`` in closures and attributes.
 
     >>> import os
     >>> code = eval("lambda x: x if os.environ.get('FAST') else -x").__code__
@@ -43,13 +53,21 @@ def environment_conditions(codes: Mapping[CodeType, Mapping[str, Any]]) -> Itera
     ['the code reads the same from `os` as in every run']
     """
     found: dict[str, None] = {}
+    named: set[int] = set()  # objects found by name, by id
     for code, names in codes.items():
         texts = [one for one in code.co_consts if isinstance(one, str)]
         found |= dict.fromkeys(name for name in (*code.co_names, *texts) if name in SETTINGS)
+        imported = (one.argval for one in dis.get_instructions(code) if one.opname == "IMPORT_NAME")
+        found |= dict.fromkeys(filter(_is_outside, imported))
         for name in code.co_names:
-            known = names.get(name, sys.modules.get(name) if name in STATE else None)
-            if _is_state(known) or (name in OUTSIDE and name not in names):
+            known = names.get(name)
+            named.add(id(known))
+            setting = isinstance(known, BuiltinFunctionType) and known.__name__ in SETTINGS
+            if _is_state(known) or setting or (name in OUTSIDE and name not in names):
                 found[name] = None
+    others = (one for one in held if id(one) not in named and not isinstance(one, type))
+    state = filter(_is_state, others)
+    found |= {getattr(one, "__name__", type(one).__name__): None for one in state}
     if found:
         told = ", ".join(f"`{name}`" for name in found)
         yield f"the code reads the same from {told} as in every run"
@@ -69,8 +87,14 @@ def _is_state(one: Any) -> bool:
     if isinstance(one, Iterator):  # each call consumes part of it
         return True
     if isinstance(one, ModuleType):
-        return one.__name__ in STATE
+        return _is_outside(one.__name__)
     if hasattr(one, "registry") and hasattr(one, "dispatch"):  # dispatches on argument types
         return True
     module = getattr(one, "__module__", None) or type(one).__module__
-    return str(module).split(".")[0] in STATE or type(one).__name__ == "ContextVar"
+    return _is_outside(str(module)) or type(one).__name__ == "ContextVar"
+
+
+def _is_outside(module: str) -> bool:
+    """Whether a module of the standard library reads from outside the process, or keeps state."""
+    name = module.split(".", maxsplit=1)[0]
+    return name in sys.stdlib_module_names and name not in PURE and name != "__main__"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ..loading.source_numbers import is_own
@@ -61,7 +61,7 @@ class LengthsInTensors(TorchFunctionMode):
         result = func(*args, **kwargs)
         name = getattr(func, "__name__", "")
         known = name in SIGNS or name in STEPS or name in LOOKING_UP
-        if known and self.watch.is_running:
+        if known and self.watch.is_running and all(map(is_plain, (*args, *kwargs.values()))):
             with suppress(Exception):  # what is no number
                 self._record(name, [*args, *kwargs.values()], sys._getframe(1))  # noqa: SLF001
         return result
@@ -69,9 +69,9 @@ class LengthsInTensors(TorchFunctionMode):
     def watching(self, call: Callable[..., T]) -> Callable[..., T]:
         """Return the same call, recorded while the watch runs."""
 
-        def run(*given: Any) -> T:
+        def run(*given: Any, **named: Any) -> T:
             with self:
-                return call(*given)
+                return call(*given, **named)
 
         return run
 
@@ -92,6 +92,11 @@ class LengthsInTensors(TorchFunctionMode):
             self.watch.sites.append(Site(sign, _text(frame)))
             self._sites[key] = len(self.watch.sites) - 1
         return self._sites[key]
+
+
+def is_plain(x: Any) -> bool:
+    """Whether reading the numbers of a value runs no code: it is no tensor of a subclass."""
+    return not isinstance(x, Tensor) or type(x) in (Tensor, nn.Parameter)
 
 
 def _is_torch(frame: FrameType) -> bool:

@@ -147,12 +147,18 @@ class MetNumbers:
         lengths = [next(iter(at.values()), 0) for at in few]
         self.ran.numbers = None
         self.passed |= {*_without_lengths(passed, lengths), *_without_lengths(held, lengths)}
-        instrument(self.ran.functions(self.roots), self.watch)
-        self._unseen = tuple(dict.fromkeys(self.watch.unseen(self.ran.codes)))
+        self.instrument()
         watched = self.watched(call)
         for at in few:
             with self.watch.run(at, "plain"), suppress(Exception):
                 watched(at)
+
+    def instrument(self) -> None:
+        """Make the watch see what the functions that ran since compare."""
+        seen = {id(one) for one, _, _ in self.watch.functions}
+        ran = self.ran.functions(self.roots)
+        instrument([one for one in ran if id(one) not in seen], self.watch)
+        self._unseen = tuple(dict.fromkeys(self.watch.unseen(self.ran.codes)))
 
     def conditions(self) -> list[str]:
         """Return what was the same in every run, except outcomes of comparisons."""

@@ -16,10 +16,10 @@ import torch
 from sympy.core.relational import Relational
 from torch import Tensor
 
-from .branches import roots
 from .calls import Call
 from .comparison import result_of
 from .guards import compiled, satisfied
+from .open_comparisons import roots
 from .statements import Graph
 
 TRACED_SIDES = 2  # other sides that are traced; the code is run on all of them

@@ -29,7 +29,7 @@ from ..loading.source_numbers import numbers_in
 from ..subjects import Rotary, Subject
 from .comparison import CHANGES, result_changed, result_of, wrong_reading
 from .conditions import ONE_CALL, SHORT, Conditions, defined, readings_of
-from .gate import Gate, gate
+from .gate import gate
 from .guards import Binding, satisfied_in_calls
 from .hooks import Hook, Hooks
 from .least_lengths import Bounds
@@ -37,6 +37,7 @@ from .operations import Unread
 from .other_branches import is_valid_at
 from .proof_search import decided
 from .running import Run, gives_nan, is_broken, witness_of
+from .runs_beside import Gate
 from .statements import Axes, Graph, bound_letters, forget
 from .widening import of_shared_call
 

@@ -132,6 +132,21 @@ def storage_of(tensor: Tensor) -> int:
         return 0
 
 
+def numbers_read(
+    held: Iterable[Any], modules: Iterable[nn.Module], stored: Iterable[Tensor]
+) -> Iterator[str]:
+    """Yield that tensors of one number keep it which belong to no module and are in no graph.
+
+    Tracing reads the number (``float(t)``) and leaves the tensor out.
+    """
+    known = {id(x) for m in modules for x in (*m.parameters(), *m.buffers())}
+    lifted = {storage_of(x) for x in stored}
+    for x in held:
+        alone = isinstance(x, Tensor) and not x.ndim and id(x) not in known
+        if alone and storage_of(x) not in lifted:
+            yield f"a tensor () that the code holds keeps its value, {x.item()!r}"
+
+
 def modules_in(call: Any, depth: int = 3) -> list[nn.Module]:
     """Return the modules that a function reaches through its closure, its object or its partial."""
     if isinstance(call, nn.Module):

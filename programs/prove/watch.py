@@ -7,15 +7,19 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
 
+from ..execution.calling import is_judged
 from ..loading.reach import codes_in
 from .blocks import REACHED, VALUE, Place, value_key
-from .executed_code import compares
+from .executed_code import is_generated
 
+T = TypeVar("T")
 Numbers = tuple[float, ...]
 Lengths = Mapping[str, int]
 DIGITS = re.compile(r"\d+")
@@ -23,6 +27,7 @@ MAX_NUMBERS = 8  # numbers of a side that are recorded
 MAX_CHARACTERS = 200  # characters of a text that are searched for numbers
 VISITS, LAST = 3, -1  # visits of a place kept per run, and the key of the last visit
 MAX_ENTRIES = 32  # entries of a container that are compared
+MAX_MET = 8  # sides of a comparison that are recorded where its lengths are not
 FEW = (5, 7)  # tokens, and rows, with which code meets numbers that do not depend on them
 # Queries of kind that also concern tensors.
 TENSOR_KIND_QUERIES = ("hasattr", "getattr", "vars", "type", "dir")
@@ -56,6 +61,10 @@ class ComparedSides:
     answer: bool
 
 
+Met = dict[tuple[int, int], set[tuple[Numbers, Numbers, bool]]]
+"""What each comparison met, by site and entry: its sides, and the outcome."""
+
+
 @dataclass
 class Watch:
     """The comparisons of a program, and what was on their sides in each run.
@@ -87,17 +96,15 @@ class Watch:
     _visits: Counter[tuple[int, int]] = field(default_factory=Counter)
     _last: dict[tuple[int, int], ComparedSides] = field(default_factory=dict)
     _run: tuple[Lengths, str] | None = None
+    _met: Met | None = None  # of the call that runs, if nothing else is recorded of it
     _writes: bool = False
 
     def unseen(self, codes: Iterable[CodeType]) -> Iterator[str]:
-        """Yield that comparisons which are not recorded turn out as in every run."""
+        """Yield that code which is not recorded acts as in every run."""
         seen = {inner for _, plain, _ in self.functions for inner in codes_in(plain)}
         for code in codes:
-            if code not in seen and compares(code):
-                name = code.co_qualname
-                yield (
-                    f"comparisons in `{name}`, whose source was not found, turn out as in every run"
-                )
+            if code not in seen and not is_generated(code):
+                yield f"`{code.co_qualname}`, whose source was not found, acts as in every run"
 
     @contextmanager
     def run(self, at: Lengths, way: str) -> Iterator[None]:
@@ -107,17 +114,47 @@ class Watch:
         self._visits.clear()
         self._last.clear()
         try:
+            with self._instrumented():
+                yield
+        finally:
+            for (site, entry), last in self._last.items():
+                self.sides.setdefault((site, entry, LAST), []).append(last)
+            self._run = None
+            self._left_sides.clear()
+            self._before, self._from = self._from, {}
+
+    @contextmanager
+    def hearing(self, met: Met) -> Iterator[None]:
+        """Record only what comparisons meet, at any lengths."""
+        self._run, self._met = ({}, ""), met
+        try:
+            with self._instrumented():
+                yield
+        finally:
+            self._run = self._met = None
+            self._left_sides.clear()
+
+    def heard(self, call: Callable[..., T], met: Met) -> Callable[..., T]:
+        """Return the same call, of which is recorded what comparisons meet if a law judges it."""
+
+        @wraps(call)
+        def run(*given: Any, **named: Any) -> T:
+            if self.is_running or not is_judged():
+                return call(*given, **named)
+            with self.hearing(met):
+                return call(*given, **named)
+
+        return run
+
+    @contextmanager
+    def _instrumented(self) -> Iterator[None]:
+        try:
             for function, _, again in self.functions:
                 function.__code__ = again
             yield
         finally:
             for function, plain, _ in self.functions:
                 function.__code__ = plain
-            for (site, entry), last in self._last.items():
-                self.sides.setdefault((site, entry, LAST), []).append(last)
-            self._run = None
-            self._left_sides.clear()
-            self._before, self._from = self._from, {}
 
     def conditions(self) -> Iterator[str]:
         """Yield what was the same in every run, but may differ in a trace or in another call."""
@@ -164,6 +201,8 @@ class Watch:
         return value
 
     def _write(self, site: int, place: int, value: Any) -> None:
+        if self._met is not None and (place in (REACHED, VALUE) or self._is_no_comparison(site)):
+            return
         if place in (REACHED, VALUE):
             here = self.sites[site]
             known = (*here.targets, value_key(value)) if place == VALUE else here.targets
@@ -195,6 +234,9 @@ class Watch:
         if place:
             self._record_sides(site + place - 1, self._left_sides.get(site), value)
         self._left_sides[site] = value
+
+    def _is_no_comparison(self, site: int) -> bool:
+        return self.sites[site].sign in ("taken", "kind", "try", "slice")
 
     def _record_taking(self, site: int, value: Any, *, through: bool) -> None:
         """Record that something is taken from a value; ``through``: by a loop over it.
@@ -299,6 +341,11 @@ class Watch:
 
     def _add(self, site: int, left: Numbers, right: Numbers, answer: Any, entry: int = 0) -> None:
         assert self._run is not None
+        if self._met is not None:
+            some = self._met.setdefault((site, entry), set())
+            if len(some) < MAX_MET or bool(answer) not in {one for *_, one in some}:
+                some.add((left, right, bool(answer)))
+            return
         at, way = self._run
         met = ComparedSides(at, way, left, right, bool(answer))
         visit = self._visits[site, entry]
@@ -330,7 +377,9 @@ def _belongs_to_torch(one: Any) -> bool:
 
 
 def numbers_of(value: Any) -> Numbers | None:
-    """Return the numbers in a value: of a text its digits, of a shape its lengths; else None.
+    """Return the numbers in a value, of a text its digits, of an integer format its size.
+
+    None for other values: calls have positions in two formats, and all else in one.
 
     >>> numbers_of(7), numbers_of("(2, 31)"), numbers_of((2, (3,))), numbers_of(True)
     ((7.0,), (2.0, 31.0), (2.0, 3.0), None)
@@ -339,6 +388,9 @@ def numbers_of(value: Any) -> Numbers | None:
         return None
     if isinstance(value, int | float):
         return (float(value),) if abs(value) < 1 << 64 else None  # as a hash
+    if isinstance(value, torch.dtype):
+        whole = not (value.is_floating_point or value.is_complex or value == torch.bool)
+        return (float(value.itemsize),) if whole else None
     if isinstance(value, str):
         found = tuple(map(float, DIGITS.findall(value[:MAX_CHARACTERS])))
         return found[:MAX_NUMBERS] if found else None

@@ -52,7 +52,7 @@ import copy
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from json import dumps
@@ -268,6 +268,16 @@ class Argument:
         for part in self.parts:
             yield from part.arrays
 
+    def each(
+        self, change: Callable[[Argument], Argument], length: Callable[[Axis], Axis] | None = None
+    ) -> Argument:
+        """Return it with each of its arrays changed, and each length of its values if asked."""
+        parts = tuple(one.each(change, length) for one in self.parts)
+        inner = replace(
+            self, parts=parts, value=with_axes(self.value, length) if length else self.value
+        )
+        return change(inner) if inner.axes is not None else inner
+
     @cached_property
     def lengths(self) -> tuple[str, ...]:
         """The letters of its value, without repetition."""
@@ -416,6 +426,16 @@ class Signature:
             for k, one in enumerate(self.results)
             if not one.of or not k or self.results[k - 1].of != one.of
         ]
+
+    def each(
+        self, change: Callable[[Argument], Argument], length: Callable[[Axis], Axis] | None = None
+    ) -> Signature:
+        """Return the call with each of its arrays changed, and each length if asked."""
+        given, back = (
+            tuple(one.each(change, length) for one in part)
+            for part in (self.arguments, self.results)
+        )
+        return replace(self, arguments=given, results=back)
 
     def named(self, name: str) -> Argument | None:
         """Return the input array of this name, or None."""

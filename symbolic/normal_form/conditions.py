@@ -242,7 +242,7 @@ def reduce_gates(norm: Normaliser, t: Term, factors: tuple[Term, ...]) -> Deriva
             measured = [f for f in factors if "abs" in operations(f)]
             for distance in (x for f in measured for x in postorder(f) if x.op == "abs"):
                 try:
-                    return rewrite("ordered absolute value", t, distance)
+                    return derived.ordered_absolute(t, place, distance)
                 except Refused:
                     continue
     return Reflexive(t)
@@ -276,10 +276,11 @@ def _implied(t: Term, place: int, other: int) -> Derivation | None:
         return None
     (a, b), (c, d) = gate.args[0].args, implied.args[0].args
     slack = to_term(expand(add(d, mul(num(-1), c), a, mul(num(-1), b))))
-    if not find_sign(slack, sign_facts())[0]:
+    weaker = gate.args[0].op == "less" or implied.args[0].op == "less_equal"
+    if not (weaker and find_sign(slack, sign_facts())[0]):
         return None
     try:
-        return rewrite("implied", t, place, other, slack)
+        return derived.without_implied(t, place, other)
     except Refused:
         return None
 
@@ -309,7 +310,7 @@ def _overlap(norm: Normaliser, t: Term, place: int, other: int) -> Derivation | 
     product = make("mul", (against, second, *rest))
     apart = make("add", (mul(second, *rest), make("mul", (num(-1), product))))
     try:
-        shorter = rewrite("implied", product, 0, 1, slack)
+        shorter = derived.without_implied(product, 0, 1)
         back = inside(apart, [(1, inside(apart.args[1], [(1, shorter)]))])
         return chain(opened, rewrite("ring", opened.right, apart), back)
     except Refused:

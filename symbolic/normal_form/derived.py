@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..derivation import Derivation, Reflexive
 from ..rules.base import Refused
-from ..scalars import ONE, ZERO, add, entry, indicator, integer, mul, num, power, unary
+from ..scalars import ONE, ZERO, add, entry, indicator, integer, mul, num, power, subtract, unary
 from ..terms import Term, make, substitute
 from .equations import chain, flat, inside, reverse, rewrite
 
@@ -43,6 +43,29 @@ def under_condition(t: Term, place: int, other: int) -> Derivation:
     return chain(step, back, rewrite("ring", back.right, mul(gate, holds, *rest)))
 
 
+def without_implied(t: Term, place: int, other: int) -> Derivation:
+    """[c]·[d]·f = [c]·f if c implies d, as [c]·(1 − [d]) is neither positive nor negative."""
+    gate, implied = t.args[place], t.args[other]
+    rest = [f for k, f in enumerate(t.args) if k not in (place, other)]
+    excess = make("add", (gate, make("mul", (num(-1), gate, implied))))
+    apart = make("add", (mul(gate, *rest), make("mul", (num(-1), excess, *rest))))
+    back = inside(apart, [(1, inside(apart.args[1], [(1, _nothing(excess))]))])
+    left = mul(*(f for k, f in enumerate(t.args) if k != other))
+    return chain(rewrite("ring", t, apart), back, rewrite("ring", back.right, left))
+
+
+def _nothing(x: Term) -> Derivation:
+    """x = 0 for x <= 0 and x >= 0, as [x = 0]·x with [x = 0] = [x <= 0] + [0 <= x] − 1."""
+    tie = rewrite("turned", indicator("equal", x, ZERO))
+    both = [(k, rewrite("decide", part)) for k, part in enumerate(tie.right.args[:2])]
+    tie = chain(tie, inside(tie.right, both))
+    tie = chain(tie, rewrite("ring", tie.right, ONE))
+    product = make("mul", (ONE, x))
+    step = chain(rewrite("ring", x, product), inside(product, [(0, reverse(tie))]))
+    step = chain(step, rewrite("equals for equals", step.right, x, ZERO))
+    return chain(step, rewrite("ring", step.right, ZERO))
+
+
 def solved_permutation(gate: Term) -> Derivation:
     """[σ(a) = b] = [a = σ⁻¹(b)] for a permutation, as [σ(a) = σ(σ⁻¹(b))]."""
     x, b = gate.args[0].args
@@ -53,6 +76,30 @@ def solved_permutation(gate: Term) -> Derivation:
     there = rewrite("permutation", entry(sigma, entry(inverse, b)))
     step = inside(gate, [(0, inside(gate.args[0], [(1, reverse(there))]))])
     return chain(step, rewrite("injective", step.right))
+
+
+def parity(t: Term, a: Term) -> Derivation:
+    """cos(−a) = cos a;  sin(−a) = −sin a, from cos(a − a) = 1 and sin(a − a) = 0.
+
+    cos(−a) = cos a·cos(a − a) + sin a·sin(a − a);  sin(−a) = cos a·sin(a − a) − sin a·cos(a − a).
+    """
+    cosine, sine = unary("cos", a), unary("sin", a)
+    square = rewrite("sin² + cos² = 1", power(sine, 2))
+    split = make("add", (mul(t, power(cosine, 2)), make("mul", (t, square.right))))
+    step = rewrite("ring", t, split)
+    step = chain(step, inside(split, [(1, inside(split.args[1], [(1, reverse(square))]))]))
+    whole, nothing = _of_no_angle("cos", a, t.args[0]), _of_no_angle("sin", a, t.args[0])
+    first, second = (cosine, sine) if t.op == "cos" else (mul(num(-1), sine), cosine)
+    there = make("add", (make("mul", (whole.left, first)), make("mul", (nothing.left, second))))
+    parts = [(0, inside(there.args[0], [(0, whole)])), (1, inside(there.args[1], [(0, nothing)]))]
+    step = chain(step, rewrite("ring", step.right, there), inside(there, parts))
+    return chain(step, rewrite("ring", step.right, first))
+
+
+def _of_no_angle(op: str, a: Term, opposite: Term) -> Derivation:
+    """cos a·cos b − sin a·sin b = 1 and sin a·cos b + cos a·sin b = 0 for b = −a."""
+    t = unary(op, ZERO)
+    return chain(reverse(rewrite("angle addition", t, a, opposite)), rewrite("known angle", t))
 
 
 def logarithm(t: Term, target: Term) -> Derivation:
@@ -80,14 +127,53 @@ def root_power(t: Term) -> Derivation:
 
 
 def absolute_value(t: Term) -> Derivation:
-    """|x| = x for x >= 0, as [0 <= x]·|x| with [0 <= x] = 1."""
+    """|x| = x for x >= 0, as [0 <= x]·x − (1 − [0 <= x])·x with [0 <= x] = 1."""
     (x,) = t.args
+    step = rewrite("absolute value as a choice", t)
+    step = chain(step, rewrite("where", step.right))
     holds = rewrite("decide", indicator("less_equal", ZERO, x))
-    once = mul(holds.right, t)
-    step = chain(rewrite("ring", t, once), inside(once, [(0, reverse(holds))]))
-    step = chain(step, rewrite("ordered absolute value", step.right, t))
-    step = chain(step, inside(step.right, [(0, holds)]))
+    step = chain(step, inside(step.right, [(k, _first(step.right.args[k], holds)) for k in (0, 1)]))
     return chain(step, rewrite("ring", step.right, x))
+
+
+def _first(product: Term, step: Derivation) -> Derivation:
+    return inside(product, [(0, step)])
+
+
+def ordered_absolute(t: Term, place: int, distance: Term) -> Derivation:
+    """[a <= b]·f(|b − a|) = [a <= b]·f(b − a), as [a <= b]·[|b − a| = b − a] = [a <= b]."""
+    if t.op != "mul":
+        raise Refused("not a product with a distance", t)
+    gate = t.args[place]
+    low, high = gate.args[0].args
+    gap = subtract(high, low)
+    rest = [f for k, f in enumerate(t.args) if k != place]
+    tie, front = _tied(gate, distance, gap), make("mul", (gate, *rest))
+    step = chain(rewrite("ring", t, front), inside(front, [(0, reverse(tie))]))
+    swapped = make("mul", (tie.left.args[1], gate, *rest))
+    step = chain(step, rewrite("ring", step.right, swapped))
+    step = chain(step, rewrite("equals for equals", swapped, distance, gap))
+    grouped = make("mul", (tie.left, *(substitute(f, distance, gap) for f in rest)))
+    return chain(step, rewrite("ring", step.right, grouped), inside(grouped, [(0, tie)]))
+
+
+def _tied(gate: Term, distance: Term, gap: Term) -> Derivation:
+    """[a <= b]·[d = b − a] = [a <= b] for d = |b − a| or |a − b|."""
+    equal = indicator("equal", distance, gap)
+    (x,) = distance.args
+    size = Reflexive(distance) if x is gap else mirrored_absolute(x, gap)
+    size = chain(size, rewrite("absolute value as a choice", unary("abs", gap)))
+    size = chain(size, rewrite("where", size.right))
+    turned = rewrite("comparison", indicator("less_equal", ZERO, gap), *gate.args[0].args)
+    size = chain(
+        size, inside(size.right, [(k, _first(size.right.args[k], turned)) for k in (0, 1)])
+    )
+    product = make("mul", (gate, equal))
+    step = inside(product, [(1, inside(equal, [(0, inside(equal.args[0], [(0, size)]))]))])
+    step = chain(step, under_condition(step.right, 0, 1))
+    last = len(step.right.args) - 1
+    step = chain(step, inside(step.right, [(last, rewrite("decide", step.right.args[last]))]))
+    return chain(step, rewrite("ring", step.right, gate))
 
 
 def absolute_square(t: Term) -> Derivation:

@@ -69,7 +69,7 @@ def angle(norm: Normaliser, t: Term) -> Derivation:
             norm.angles.add(frozenset(one))
         return first
     if not rest and c < 0:
-        return chain(first, norm.at("parity", u, to_term(_scaled(one, -c))))
+        return chain(first, norm.then(derived.parity(u, to_term(_scaled(one, -c)))))
     unit = Fraction(1 if c > 0 else -1, unit_of)
     a = to_term(_scaled(one, c if rest else unit))
     b = to_term(rest or _scaled(one, c - unit))

@@ -13,9 +13,10 @@ are best kept as sums.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..derivation import Derivation, Reflexive
@@ -23,6 +24,7 @@ from ..rules.base import Refused
 from ..scalars import ONE, ZERO, below, integer, mul, number_of, power, split_integer
 from ..terms import Term, bind, free, instantiate, make
 from . import derived
+from .derived_sums import in_digits, reflected, reindexed
 from .equations import (
     chain,
     flat,
@@ -138,7 +140,7 @@ def _contracted(norm: Normaliser, t: Term) -> Derivation | None:
             step = chain(step, rewrite("factor", step.right, outside))
         end = len(step.right.args) - 1
         part = step.right.args[end] if outside else step.right
-        summed = rewrite(rule, part, *args)
+        summed = _DERIVED.get(rule, partial(rewrite, rule))(part, *args)
         step = chain(step, inside(step.right, [(end, summed)]) if outside else summed)
         return chain(moved, wrap(moved.right, names[:-1], 0, step))
     return _by_equation(norm, t, indices, factors) if norm.assume else None
@@ -194,6 +196,7 @@ def _by_equation(
 
 
 Contraction = tuple[str, Term, tuple[Term, ...], int]
+_DERIVED: dict[str, Callable[..., Derivation]] = {"reindex": reindexed, "reflect": reflected}
 
 
 def _contraction(factors: tuple[Term, ...], j: Term) -> Contraction | None:
@@ -273,7 +276,7 @@ def summation(norm: Normaliser, t: Term) -> Derivation:
     if split is not None:
         kind, size = split
         if kind == "digits":
-            return norm.at("radix", t, split_integer(length, size)[0], size)
+            return norm.then(in_digits(t, split_integer(length, size)[0], size))
         return norm.at("cut", t, size)
     first = under(t, (j,), body)
     return chain(first, _summed(norm, first.right, j))

@@ -131,23 +131,6 @@ def decide(t: Term, *, signs: Signs = BY_FORM) -> Result:
     raise Refused("not settled by the signs", t)
 
 
-def implied(
-    t: Term, first: object, second: object, slack: Term, *, signs: Signs = BY_FORM
-) -> Result:
-    """[a <= b]·[c <= d]·f = [a <= b]·f if (d − c) − (b − a) = slack >= 0.
-
-    The same holds with < in both comparisons, and with < in the first only.
-    """
-    need(t.op == "mul" and t.finite and first != second, "not two places of a finite product", t)
-    op, a, b = compared(argument(t, first), *ORDERS)
-    _, c, d = compared(argument(t, second), *(ORDERS if op == "less" else ("less_equal",)))
-    gap = subtract(subtract(d, c), subtract(b, a))
-    need(same_polynomial(gap, slack), "not the slack between them", slack)
-    certain, used = signs.sign(slack)
-    need(certain, "the slack is not known to be >= 0", slack)
-    return mul(*(f for place, f in enumerate(t.args) if place != second)), used
-
-
 def turned(t: Term) -> Result:
     """[a <= b] = 1 − [b < a], [a < b] = 1 − [b <= a]; [a = b] = [a <= b] + [b <= a] − 1.
 

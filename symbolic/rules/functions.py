@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ..scalars import MINUS_INFINITY, ONE, ZERO, add, mul, num, power, subtract, unary
-from ..terms import Term, make, substitute
+from ..terms import Term, make
 from .base import NOTHING, Refused, Result, need
 from .polynomials import same_polynomial
 from .signs import BY_FORM, Signs
@@ -55,13 +55,6 @@ def angle_sum(t: Term, a: Term, b: Term) -> Result:
     return add(mul(sa, cb), mul(ca, sb)), NOTHING
 
 
-def parity(t: Term, a: Term) -> Result:
-    """cos(−a) = cos a;  sin(−a) = −sin a."""
-    need(t.op in ("cos", "sin"), "not a cosine or sine", t)
-    need(same_polynomial(t.args[0], mul(num(-1), a)), "the angle is not −a", t, a)
-    return (unary("cos", a) if t.op == "cos" else mul(num(-1), unary("sin", a))), NOTHING
-
-
 def known_angle(t: Term) -> Result:
     """cos 0 = 1, sin 0 = 0;  cos π/2 = 0, sin π/2 = 1;  cos π = −1, sin π = 0."""
     need(t.op in ("cos", "sin"), "not a cosine or sine", t)
@@ -101,20 +94,11 @@ def root_of_square(t: Term, target: Term) -> Result:
     return target, NOTHING
 
 
-def ordered_absolute(t: Term, distance: Term) -> Result:
-    """[a <= b]·f(|b − a|) = [a <= b]·f(b − a), at every occurrence of ``distance`` = |b − a|."""
-    good = t.op == "mul" and t.finite and distance.op == "abs" and not distance.loose
-    need(good, "not a finite product with a distance", t)
-    (x,) = distance.args
-    for place, gate in enumerate(t.args):
-        if gate.op != "indicator" or gate.args[0].op != "less_equal":
-            continue
-        low, high = gate.args[0].args
-        gap = subtract(high, low)
-        if same_polynomial(x, gap) or same_polynomial(x, mul(num(-1), gap)):
-            rest = [substitute(f, distance, gap) for k, f in enumerate(t.args) if k != place]
-            return mul(gate, *rest), NOTHING
-    raise Refused("no [a <= b] for this distance", distance)
+def absolute(t: Term) -> Result:
+    """|x| = x where 0 <= x, and −x elsewhere; for a finite number x."""
+    need(t.op == "abs" and t.finite and not t.shape, "not |x| of a finite number", t)
+    (x,) = t.args
+    return make("where", (make("less_equal", (ZERO, x)), x, mul(num(-1), x))), NOTHING
 
 
 def maximum(t: Term, target: Term) -> Result:

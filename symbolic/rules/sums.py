@@ -15,7 +15,6 @@ from ..scalars import (
     add,
     always_less,
     below,
-    entry,
     indicator,
     integer,
     mul,
@@ -39,11 +38,6 @@ def open_sum(t: Term, *, expectation: bool = False) -> tuple[Term, Term, Term]:
 def closed(length: Term, variable: Term, body: Term) -> Term:
     """Return the sum of the body over the variable."""
     return make("sum", (length, bind(body, variable)))
-
-
-def put(body: Term, variable: Term, value: Term) -> Term:
-    """Return the body with its index replaced by an integer value."""
-    return substitute(body, variable, integer(value))
 
 
 def distribute(t: Term) -> Result:
@@ -81,24 +75,6 @@ def exchange(t: Term) -> Result:
     return closed(body.args[0], k, closed(length, j, inner)), NOTHING
 
 
-def reindex(t: Term, permutation: Term) -> Result:
-    """Σ_j f(j) = Σ_j f(σ(j)) for a permutation σ of the indices."""
-    length, j, body = open_sum(t)
-    base = permutation
-    while base.op == "inverse":
-        base = base.args[0]
-    fits = permutation.shape == (length,) and base.op == "var" and base.args == (length,)
-    need(fits, "not a map of the summed axis to itself", t, permutation)
-    moved = closed(length, j, substitute(body, j, entry(permutation, j)))
-    return moved, frozenset({("permutation", base)})
-
-
-def reflect(t: Term) -> Result:
-    """Σ_{j<n} f(j) = Σ_{j<n} f(n − 1 − j)."""
-    length, j, body = open_sum(t)
-    return closed(length, j, put(body, j, subtract(add(length, num(-1)), j))), NOTHING
-
-
 def delta(t: Term) -> Result:
     """Σ_j [j = a]·f(j) = f(a) if a lies in the range of j and does not depend on j."""
     length, j, body = open_sum(t)
@@ -111,16 +87,6 @@ def delta(t: Term) -> Result:
     return substitute(mul(*rest), j, a), NOTHING
 
 
-def radix(t: Term, blocks: Term, width: Term) -> Result:
-    """Σ_{j < mk} f(j) = Σ_{a < m} Σ_{b < k} f(a·k + b)."""
-    length, j, body = open_sum(t)
-    need(integer(mul(blocks, width)) is integer(length), "the lengths differ", t)
-    natural = always_less(ZERO, blocks) and always_less(ZERO, width)
-    need(natural, "blocks and width must be at least 1", blocks, width)
-    a, b = opened(blocks, t, "a"), opened(width, t, "b")
-    return closed(blocks, a, closed(width, b, put(body, j, add(mul(a, width), b)))), NOTHING
-
-
 def cut(t: Term, first: Term) -> Result:
     """Σ_{j < m+k} f(j) = Σ_{j < m} f(j) + Σ_{j < k} f(m + j)."""
     length, j, body = open_sum(t)
@@ -128,8 +94,8 @@ def cut(t: Term, first: Term) -> Result:
     natural = always_less(num(-1), first) and always_less(num(-1), second)
     need(body.finite and natural, "not two parts of the axis", t, first)
     a, b = opened(first, t), opened(second, t)
-    before = closed(first, a, put(body, j, a))
-    return add(before, closed(second, b, put(body, j, add(first, b)))), NOTHING
+    before = closed(first, a, substitute(body, j, a))
+    return add(before, closed(second, b, substitute(body, j, integer(add(first, b))))), NOTHING
 
 
 def unroll(t: Term) -> Result:

@@ -1,7 +1,7 @@
 """Every clause of a law is in its formula: an encoding that breaks one alone is not said to obey.
 
-A row names a law, a clause of its words, and the smallest encoding that was thought of which keeps
-the other clauses and breaks this one.  What is said of it stands beside; it is never "proved".
+Beside a law and what is said, which is never "proved", stand the clauses of its words, each with
+the smallest encoding that was thought of which keeps the other clauses and breaks this one.
 """
 
 from __future__ import annotations
@@ -92,312 +92,191 @@ def wave(x: Any) -> Any:
     return xp.sin(2 * xp.pi * x) ** 2
 
 
-ROWS: list[tuple[str, str, type[Encoding], str]] = [
-    (
-        "relative",
-        "the position of the key counts as the query's",
-        biased(lambda m, n: n + 0 * m),
-        WITNESS,
-    ),
-    (
-        "relative",
-        "whatever the contents",
-        related(lambda q, k, m, n: total(q * k) * m + 0 * n),
-        WITNESS,
-    ),
-    (
-        "relative",
-        "not at shifts by whole numbers alone",
-        biased(lambda m, n: wave(m) + 0 * n),
-        WITNESS,
-    ),
-    ("relative", "what is seen, too", masked(lambda m, n: n <= 0 * m), WITNESS),
-    (
-        "relative",
-        "in every coordinate",
-        biased(lambda m, n: m[..., 0] - n[..., 0] + m[..., 1] + 0 * n[..., 1], axes=2),
-        WITNESS,
-    ),
-    ("relative", "no other token enters", scored(crossed, together=True), IDLE),
-    (
-        "relative",
-        "no other position enters",
-        biased(lambda m, n: of(n).sum(of(n).abs(m - n), axis=-1, keepdims=True) + 0 * n),
-        IDLE,
-    ),
-    ("even", "for all positions", biased(lambda m, n: m - n), WITNESS),
-    (
-        "even",
-        "for all contents",
-        related(lambda q, k, m, n: total(q) * (m - n) + 0 * total(k)),
-        WITNESS,
-    ),
-    ("even", "what is seen, too", masked(lambda m, n: n <= m), WITNESS),
-    (
-        "even",
-        "in every coordinate",
-        biased(lambda m, n: of(m).abs(m[..., 0] - n[..., 0]) + m[..., 1] - n[..., 1], axes=2),
-        WITNESS,
-    ),
-    ("even", "the scores are what is looked at", read(lambda v, m, n: v * (m - n)), IDLE),
-    ("odd", "for all positions", biased(lambda m, n: m * m - n), WITNESS),
-    ("odd", "what is seen, too", masked(lambda m, n: n <= m), WITNESS),
-    (
-        "odd",
-        "for all contents",
-        related(lambda q, k, m, n: total(q * q) + 0 * (m + n) + 0 * total(k)),
-        WITNESS,
-    ),
-    ("tells-before-from-after", "at one distance", biased(lambda m, n: (m - n) ** 2), WITNESS),
-    (
-        "tells-before-from-after",
-        "by its place, not by the query's",
-        biased(lambda m, n: m + 0 * n),
-        WITNESS,
-    ),
-    (
-        "falls-with-distance",
-        "at any distance, not at whole ones alone",
-        biased(lambda m, n: 5 * wave(m - n) - of(m).abs(m - n)),
-        WITNESS,
-    ),
-    (
-        "falls-with-distance",
-        "the key where the query is",
-        biased(lambda m, n: of(m).where(m == n, -1, 0)),
-        WITNESS,
-    ),
-    (
-        "falls-with-distance",
-        "for all contents",
-        related(lambda q, k, m, n: -total(q) * of(m).abs(m - n) + 0 * total(k)),
-        WITNESS,
-    ),
-    (
-        "falls-with-distance",
-        "the nearer is seen where the farther is",
-        masked(lambda m, n: n + 2 <= m),
-        WITNESS,
-    ),
-    (
-        "falls-with-distance",
-        "what is seen falls",
-        biased(lambda m, n: m - n, sees=lambda _, m, n: n <= m),
-        WITNESS,
-    ),
-    (
-        "falls-with-distance",
-        "along every line",
-        biased(
+BROKEN: dict[tuple[str, str], dict[str, type[Encoding]]] = {
+    ("relative", WITNESS): {
+        "the position of the key counts as the query's": biased(lambda m, n: n + 0 * m),
+        "whatever the contents": related(lambda q, k, m, n: total(q * k) * m + 0 * n),
+        "not at shifts by whole numbers alone": biased(lambda m, n: wave(m) + 0 * n),
+        "what is seen, too": masked(lambda m, n: n <= 0 * m),
+        "in every coordinate": biased(
+            lambda m, n: m[..., 0] - n[..., 0] + m[..., 1] + 0 * n[..., 1], axes=2
+        ),
+    },
+    ("relative", IDLE): {
+        "no other token enters": scored(crossed, together=True),
+        "no other position enters": biased(
+            lambda m, n: of(n).sum(of(n).abs(m - n), axis=-1, keepdims=True) + 0 * n
+        ),
+    },
+    ("even", WITNESS): {
+        "for all positions": biased(lambda m, n: m - n),
+        "for all contents": related(lambda q, k, m, n: total(q) * (m - n) + 0 * total(k)),
+        "what is seen, too": masked(lambda m, n: n <= m),
+        "in every coordinate": biased(
+            lambda m, n: of(m).abs(m[..., 0] - n[..., 0]) + m[..., 1] - n[..., 1], axes=2
+        ),
+    },
+    ("even", IDLE): {"the scores are what is looked at": read(lambda v, m, n: v * (m - n))},
+    ("odd", WITNESS): {
+        "for all positions": biased(lambda m, n: m * m - n),
+        "what is seen, too": masked(lambda m, n: n <= m),
+        "for all contents": related(lambda q, k, m, n: total(q * q) + 0 * (m + n) + 0 * total(k)),
+    },
+    ("tells-before-from-after", WITNESS): {
+        "at one distance": biased(lambda m, n: (m - n) ** 2),
+        "by its place, not by the query's": biased(lambda m, n: m + 0 * n),
+    },
+    ("falls-with-distance", WITNESS): {
+        "at any distance, not at whole ones alone": biased(
+            lambda m, n: 5 * wave(m - n) - of(m).abs(m - n)
+        ),
+        "the key where the query is": biased(lambda m, n: of(m).where(m == n, -1, 0)),
+        "for all contents": related(lambda q, k, m, n: -total(q) * of(m).abs(m - n) + 0 * total(k)),
+        "the nearer is seen where the farther is": masked(lambda m, n: n + 2 <= m),
+        "what is seen falls": biased(lambda m, n: m - n, sees=lambda _, m, n: n <= m),
+        "along every line": biased(
             lambda m, n: of(m).abs(m[..., 1] - n[..., 1]) - of(m).abs(m[..., 0] - n[..., 0]), axes=2
         ),
-        WITNESS,
-    ),
-    (
-        "stays-under-envelope",
-        "after the query, too",
-        biased(lambda m, n: of(m).maximum(0 * (m - n), n - m)),
-        WITNESS,
-    ),
-    (
-        "stays-under-envelope",
-        "wherever the key is seen",
-        biased(lambda m, n: of(m).maximum(0 * (m - n), m - n), sees=lambda _, m, n: n <= m),
-        WITNESS,
-    ),
-    (
-        "stays-under-envelope",
-        "for all contents",
-        related(lambda q, k, m, n: -total(q * k) + 0 * (m + n)),
-        WITNESS,
-    ),
-    ("translation", "the scores", biased(lambda m, n: m * n), WITNESS),
-    ("translation", "the values", read(lambda v, m, n: v + n + 0 * m), WITNESS),
-    ("translation", "what is seen", masked(lambda m, n: n <= 2 * m), WITNESS),
-    (
-        "translation",
-        "whole positions that do not follow each other",
-        read(
+    },
+    ("stays-under-envelope", WITNESS): {
+        "after the query, too": biased(lambda m, n: of(m).maximum(0 * (m - n), n - m)),
+        "wherever the key is seen": biased(
+            lambda m, n: of(m).maximum(0 * (m - n), m - n), sees=lambda _, m, n: n <= m
+        ),
+        "for all contents": related(lambda q, k, m, n: -total(q * k) + 0 * (m + n)),
+    },
+    ("translation", WITNESS): {
+        "the scores": biased(lambda m, n: m * n),
+        "the values": read(lambda v, m, n: v + n + 0 * m),
+        "what is seen": masked(lambda m, n: n <= 2 * m),
+        "whole positions that do not follow each other": read(
             lambda v, m, n: (
                 v * (1 + of(n).maximum(0 * n, total(n[..., 0])[:, None, None] - n)) + 0 * m
             ),
             whole=True,
         ),
-        WITNESS,
-    ),
-    (
-        "sees-order",
-        "positions, and not contents",
-        related(lambda q, k, m, n: total(q * k * k) + 0 * (m + n)),
-        WITNESS,
-    ),
-    (
-        "sees-order",
-        "the order, and not the number of tokens",
-        scored(lambda Q, K, *_: Q @ K.mT * K.shape[0]),
-        WITNESS,
-    ),
-    (
-        "travels-with-tokens",
-        "scores by position, not by place",
-        scored(lambda Q, K, *_: Q @ K.mT + of(Q).arange(K.shape[0])),
-        WITNESS,
-    ),
-    (
-        "travels-with-tokens",
-        "values by position, not by place",
-        read(lambda v, m, n: v * of(v).arange(v.shape[1])[None, :, None] + 0 * (m + n)),
-        WITNESS,
-    ),
-    ("independent-of-length", "not of the contents of others", scored(crossed), WITNESS),
-    (
-        "independent-of-length",
-        "not of the positions of others",
-        biased(lambda m, n: of(n).sum(n, axis=-1, keepdims=True) + 0 * (m + n)),
-        WITNESS,
-    ),
-    (
-        "independent-of-length",
-        "not of how many they are",
-        scored(lambda Q, K, *_: Q @ K.mT / K.shape[0]),
-        WITNESS,
-    ),
-    (
-        "independent-of-length",
-        "not of a number that it is told",
-        breaking(length="count", given={"count": positive()}, query=lambda e, q, *_: q * e.count),
-        WITNESS,
-    ),
-    (
-        "acts-on-scores",
-        "on the scores, not on the values",
-        read(lambda v, m, n: v * (m - n)),
-        WITNESS,
-    ),
-    (
-        "acts-on-scores",
-        "positions, and not contents",
-        related(lambda q, k, m, n: total(q * q * k) + 0 * (m + n)),
-        WITNESS,
-    ),
-    ("leaves-values", "none is made longer", read(lambda v, m, n: 2 * v + 0 * (m + n)), WITNESS),
-    ("leaves-values", "nothing is added to the input", added(lambda p: p), WITNESS),
-    ("linear-shift", "for all p, with one matrix", added(lambda p: p * p), WITNESS),
-    ("linear-shift", "of queries", rotated(lambda p: 1 + p * p, "query"), WITNESS),
-    ("linear-shift", "of keys", rotated(lambda p: 1 + p * p, "key"), WITNESS),
-    ("composes", "of queries", rotated(lambda p: 1 + p, "query"), WITNESS),
-    ("composes", "of keys", rotated(lambda p: 1 + p, "key"), WITNESS),
-    ("identity-at-zero", "of queries", rotated(lambda p: 2 + p, "query"), WITNESS),
-    ("identity-at-zero", "of keys", rotated(lambda p: 2 + p, "key"), WITNESS),
-    ("keeps-norms", "of queries", rotated(lambda p: 1 + p * p, "query"), WITNESS),
-    ("keeps-norms", "of keys", rotated(lambda p: 1 + p * p, "key"), WITNESS),
-    (
-        "keeps-norms",
-        "of tokens that are scored",
-        breaking(
+    },
+    ("sees-order", WITNESS): {
+        "positions, and not contents": related(lambda q, k, m, n: total(q * k * k) + 0 * (m + n)),
+        "the order, and not the number of tokens": scored(lambda Q, K, *_: Q @ K.mT * K.shape[0]),
+    },
+    ("travels-with-tokens", WITNESS): {
+        "scores by position, not by place": scored(
+            lambda Q, K, *_: Q @ K.mT + of(Q).arange(K.shape[0])
+        ),
+        "values by position, not by place": read(
+            lambda v, m, n: v * of(v).arange(v.shape[1])[None, :, None] + 0 * (m + n)
+        ),
+    },
+    ("independent-of-length", WITNESS): {
+        "not of the contents of others": scored(crossed),
+        "not of the positions of others": biased(
+            lambda m, n: of(n).sum(n, axis=-1, keepdims=True) + 0 * (m + n)
+        ),
+        "not of how many they are": scored(lambda Q, K, *_: Q @ K.mT / K.shape[0]),
+        "not of a number that it is told": breaking(
+            length="count", given={"count": positive()}, query=lambda e, q, *_: q * e.count
+        ),
+    },
+    ("acts-on-scores", WITNESS): {
+        "on the scores, not on the values": read(lambda v, m, n: v * (m - n)),
+        "positions, and not contents": related(lambda q, k, m, n: total(q * q * k) + 0 * (m + n)),
+    },
+    ("leaves-values", WITNESS): {
+        "none is made longer": read(lambda v, m, n: 2 * v + 0 * (m + n)),
+        "nothing is added to the input": added(lambda p: p),
+    },
+    ("linear-shift", WITNESS): {
+        "for all p, with one matrix": added(lambda p: p * p),
+        "of queries": rotated(lambda p: 1 + p * p, "query"),
+        "of keys": rotated(lambda p: 1 + p * p, "key"),
+    },
+    ("composes", WITNESS): {
+        "of queries": rotated(lambda p: 1 + p, "query"),
+        "of keys": rotated(lambda p: 1 + p, "key"),
+    },
+    ("identity-at-zero", WITNESS): {
+        "of queries": rotated(lambda p: 2 + p, "query"),
+        "of keys": rotated(lambda p: 2 + p, "key"),
+    },
+    ("keeps-norms", WITNESS): {
+        "of queries": rotated(lambda p: 1 + p * p, "query"),
+        "of keys": rotated(lambda p: 1 + p * p, "key"),
+    },
+    ("keeps-norms", IDLE): {
+        "of tokens that are scored": breaking(
             rotate=lambda _, x, p: -x + 0 * p[..., None],
             scores=lambda _, Q, K, m, n: Q @ K.mT * m[:, None] * n[None],
-        ),
-        IDLE,
-    ),
-    ("keeps-dot-products", "at every position", rotated(lambda p: of(p).exp(p), "key"), WITNESS),
-    (
-        "commutes-with-projections",
-        "of queries",
-        breaking(query=lambda e, q, p: q * of(q).arange(e.width) + 0 * p[..., None]),
-        WITNESS,
-    ),
-    (
-        "commutes-with-projections",
-        "of keys",
-        breaking(key=lambda e, k, p: k * of(k).arange(e.width) + 0 * p[..., None]),
-        WITNESS,
-    ),
-    ("key-can-be-moved", "without knowing where it was", rotated(lambda p: 1 + p * p), WITNESS),
-    ("key-can-be-moved", "it moves at all", rotated(lambda p: 1 + p, "query"), IDLE),
-    ("unique", "however large", added(lambda p: p % 1000), WITNESS),
-    ("unique", "in every coordinate", added(lambda p: p[..., 0], axes=2), WITNESS),
-    (
-        "unique",
-        "what tells them apart is used",
-        biased(lambda m, n: m - n, scores=lambda _, Q, K, *__: Q @ K.mT),
-        IDLE,
-    ),
-    ("bounded", "what is added", added(lambda p: p), WITNESS),
-    ("bounded", "queries", rotated(lambda p: p, "query"), WITNESS),
-    ("bounded", "keys", rotated(lambda p: p, "key"), WITNESS),
-    ("bounded", "what is added to the scores", biased(lambda m, n: m - n), WITNESS),
-    ("bounded", "the values", read(lambda v, m, n: v * (m - n)), WITNESS),
-    (
-        "bounded",
-        "for any number of tokens",
-        biased(
+        )
+    },
+    ("keeps-dot-products", WITNESS): {"at every position": rotated(lambda p: of(p).exp(p), "key")},
+    ("commutes-with-projections", WITNESS): {
+        "of queries": breaking(query=lambda e, q, p: q * of(q).arange(e.width) + 0 * p[..., None]),
+        "of keys": breaking(key=lambda e, k, p: k * of(k).arange(e.width) + 0 * p[..., None]),
+    },
+    ("key-can-be-moved", WITNESS): {"without knowing where it was": rotated(lambda p: 1 + p * p)},
+    ("key-can-be-moved", IDLE): {"it moves at all": rotated(lambda p: 1 + p, "query")},
+    ("unique", WITNESS): {
+        "however large": added(lambda p: p % 1000),
+        "in every coordinate": added(lambda p: p[..., 0], axes=2),
+    },
+    ("unique", IDLE): {
+        "what tells them apart is used": biased(
+            lambda m, n: m - n, scores=lambda _, Q, K, *__: Q @ K.mT
+        )
+    },
+    ("bounded", WITNESS): {
+        "what is added": added(lambda p: p),
+        "queries": rotated(lambda p: p, "query"),
+        "keys": rotated(lambda p: p, "key"),
+        "what is added to the scores": biased(lambda m, n: m - n),
+        "the values": read(lambda v, m, n: v * (m - n)),
+        "for any number of tokens": biased(
             lambda m, n: of(n).sum(of(n).sin(n) ** 2, axis=-1, keepdims=True) + 0 * (m + n),
             together=True,
         ),
-        WITNESS,
-    ),
-    (
-        "bounded",
-        "by place, for any number of tokens",
-        scored(lambda Q, K, *_: Q @ K.mT - of(Q).arange(K.shape[0]), together=True),
-        WITNESS,
-    ),
-    ("bounded", "cumulated over the tokens between", scored(forgotten, together=True), WITNESS),
-    (
-        "bounded",
-        "what is added, cumulated",
-        breaking(
+        "by place, for any number of tokens": scored(
+            lambda Q, K, *_: Q @ K.mT - of(Q).arange(K.shape[0]), together=True
+        ),
+        "cumulated over the tokens between": scored(forgotten, together=True),
+        "what is added, cumulated": breaking(
             add=lambda e, p: of(p).sum(of(p).exp(-p * p)) * of(p).ones((*p.shape, e.width)),
             together=True,
         ),
-        WITNESS,
-    ),
-    (
-        "bounded",
-        "cumulated, and no mean",
-        scored(lambda Q, K, *_: Q @ K.mT + of(Q).sum(gates(K)) / K.shape[0] ** 0.5, together=True),
-        OPEN,
-    ),
-    ("continuous", "the scores", biased(lambda m, n: (m - n) // 1), WITNESS),
-    ("continuous", "keys", rotated(lambda p: p // 1, "key"), OPEN),
-    ("continuous", "queries", rotated(lambda p: p // 1, "query"), OPEN),
-    ("continuous", "values", read(lambda v, m, n: v * ((m - n) // 1)), OPEN),
-    (
-        "continuous",
-        "the scores, beside a mask",
-        biased(lambda m, n: (m - n) // 1, sees=lambda _, m, n: n <= m),
-        WITNESS,
-    ),
-    ("mask-continuous", "where the mask begins", masked(lambda m, n: n <= m), WITNESS),
-    (
-        "mask-continuous",
-        "beside continuous scores",
-        biased(lambda m, n: m - n, sees=lambda _, m, n: n <= m),
-        WITNESS,
-    ),
-    (
-        "defined-beyond",
-        "at every natural number, the scores",
-        biased(lambda m, n: of(m).log(5 - m) + 0 * n),
-        OPEN,
-    ),
-    ("defined-beyond", "the values", read(lambda v, m, n: v / (n - 3) + 0 * m), OPEN),
-    (
-        "defined-beyond",
-        "of tokens at different places",
-        biased(lambda m, n: of(m).sqrt(-((m - n) ** 2))),
-        OPEN,
-    ),
-    ("defined-beyond", "what is seen", masked(lambda m, n: of(m).sqrt(5 - m) >= 0 * n), OPEN),
-]
+    },
+    ("bounded", OPEN): {
+        "cumulated, and no mean": scored(
+            lambda Q, K, *_: Q @ K.mT + of(Q).sum(gates(K)) / K.shape[0] ** 0.5, together=True
+        )
+    },
+    ("continuous", WITNESS): {
+        "the scores": biased(lambda m, n: (m - n) // 1),
+        "the scores, beside a mask": biased(lambda m, n: (m - n) // 1, sees=lambda _, m, n: n <= m),
+    },
+    ("continuous", OPEN): {
+        "keys": rotated(lambda p: p // 1, "key"),
+        "queries": rotated(lambda p: p // 1, "query"),
+        "values": read(lambda v, m, n: v * ((m - n) // 1)),
+    },
+    ("mask-continuous", WITNESS): {
+        "where the mask begins": masked(lambda m, n: n <= m),
+        "beside continuous scores": biased(lambda m, n: m - n, sees=lambda _, m, n: n <= m),
+    },
+    ("defined-beyond", OPEN): {
+        "at every natural number, the scores": biased(lambda m, n: of(m).log(5 - m) + 0 * n),
+        "the values": read(lambda v, m, n: v / (n - 3) + 0 * m),
+        "of tokens at different places": biased(lambda m, n: of(m).sqrt(-((m - n) ** 2))),
+        "what is seen": masked(lambda m, n: of(m).sqrt(5 - m) >= 0 * n),
+    },
+}
+ROWS = [(*of, *row) for of, rows in BROKEN.items() for row in rows.items()]
 
 
 @pytest.mark.parametrize(
-    ("law", "clause", "kind", "verdict"), ROWS, ids=[f"{law}: {told}" for law, told, _, _ in ROWS]
+    ("law", "verdict", "clause", "kind"), ROWS, ids=[f"{law}: {told}" for law, _, told, _ in ROWS]
 )
 def test_what_breaks_a_clause_is_not_said_to_obey(
-    law: str, clause: str, kind: type[Encoding], verdict: str
+    law: str, verdict: str, clause: str, kind: type[Encoding]
 ) -> None:
     limit = 1.0 if verdict == "undecided" else 60.0  # a slow machine decides nothing
     cell = decided(kind, LAW[law], limit_seconds=limit)
@@ -480,4 +359,4 @@ def test_a_hypothesis_that_nothing_obeys_is_told_and_not_tried() -> None:
 
 
 def test_every_law_has_its_clauses_here() -> None:
-    assert {law for law, *_ in ROWS} == set(LAW)
+    assert {law for law, _ in BROKEN} == set(LAW)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-
-WriteEncoding = Callable[..., Path]
 
 # Scores fall with the distance: even and relative are proved, the envelope under a hypothesis.
 SMALL = '''"""A small encoding."""

@@ -95,7 +95,6 @@ LAWS = {
     "rotary": ("norm", "linear"),
     "attention": ("permutation", "hidden-keys-do-nothing", "no-mutation"),
 }
-METHODS = ("measured", "identity", "traced", "exact")
 needs_two = pytest.mark.skipif(
     sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2, reason="needs two processors"
 )

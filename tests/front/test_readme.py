@@ -124,7 +124,6 @@ def test_the_readme_is_short_and_says_how_to_begin() -> None:
 
 
 PLACE = re.compile(r"`((?:symbolic|numeric|programs|theorems|attnproof|tests)/[\w/.]+)`")
-HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
 
 

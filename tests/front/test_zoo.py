@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from attnproof.real_code.forking import ForkServer
 from benchmarks.zoo import called, judging
 from benchmarks.zoo.__main__ import main, overview_of, run
 from benchmarks.zoo.judging import JUDGEMENTS, Judged, judgements
 from benchmarks.zoo.pages import page
 from benchmarks.zoo.results import checked, read, without_folders, write
 from benchmarks.zoo.subjects import Library, by_source, libraries
+from tests.front.zoo_runs import run_here
 
 CODE = """
 import os
@@ -55,9 +57,12 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory, library: Library) -> Path:
+def out(
+    tmp_path_factory: pytest.TempPathFactory, library: Library, fork_server: ForkServer
+) -> Path:
     folder = tmp_path_factory.mktemp("zoo")
-    run(library, folder, seconds=120)
+    with run_here(fork_server):
+        run(library, folder, seconds=120)
     return folder
 
 
@@ -108,7 +113,7 @@ def test_what_raises_and_what_crashes_is_told_with_the_reason(out: Path) -> None
 
 def test_code_that_never_ends_is_stopped(library: Library) -> None:
     target = library.lines["Good"].partition("::")[0]
-    found = checked(f"{target}::endless", "--as layer --call 'x: B n E -> B n E'", 8)
+    found = checked(f"{target}::endless", "--as layer --call 'x: B n E -> B n E'", 4)
     assert found["why"]
     assert not any(found["laws"].values())
 
@@ -119,12 +124,13 @@ def test_what_no_line_calls_is_told_with_the_reason(out: Path) -> None:
 
 
 def test_looking_again_at_one_keeps_the_others_with_their_day(
-    tmp_path: Path, out: Path, library: Library
+    tmp_path: Path, out: Path, library: Library, fork_server: ForkServer
 ) -> None:
     told, rows = read(out / "small.json")
     old = {name: {**one, "made": "2020-02-02", "line": ""} for name, one in rows.items()}
     write(tmp_path / "small.json", told, {**old, "Object": {**old["Good"], "name": "Object"}})
-    run(library, tmp_path, seconds=120, only=("Good",))
+    with run_here(fork_server):
+        run(library, tmp_path, seconds=120, only=("Good",))
     after = read(tmp_path / "small.json")[1]
     assert after["Good"] == {**rows["Good"], **{w: after["Good"][w] for w in ("user", "seconds")}}
     assert after["Broken"] == old["Broken"]
@@ -135,7 +141,11 @@ def test_looking_again_at_one_keeps_the_others_with_their_day(
 
 
 def test_going_on_runs_what_its_line_has_not_run(
-    tmp_path: Path, out: Path, library: Library, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    out: Path,
+    library: Library,
+    fork_server: ForkServer,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     told, rows = read(out / "small.json")
     write(tmp_path / "small.json", told, rows)
@@ -143,7 +153,8 @@ def test_going_on_runs_what_its_line_has_not_run(
     assert capsys.readouterr().out == ""
     rows["Raises"]["line"] = "another"
     write(tmp_path / "small.json", told, rows)
-    run(library, tmp_path, seconds=120, going_on=True)
+    with run_here(fork_server):
+        run(library, tmp_path, seconds=120, going_on=True)
     assert capsys.readouterr().out.startswith("1/1 Raises: ")
 
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import subprocess
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from attnproof.cli import main
-from attnproof.real_code import running
 from attnproof.real_code.forking import ForkServer
 from benchmarks.zoo import results, trial
 from benchmarks.zoo.judging import Judged, judgements
 from benchmarks.zoo.results import read, write
 from benchmarks.zoo.trial import Target, page, run, targets
+from tests.front.zoo_runs import here, run_here
 
 CODE = """
 import torch
@@ -32,13 +29,6 @@ def placed(x, how):
 LINE = "--as layer --call 'x: B n E, how = \"in place\" -> B n E' --law no-mutation"
 
 
-def here(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-    """What a command of Python would end with, run in this process."""
-    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-        code = main(command[command.index("attnproof") + 1 :])
-    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
-
-
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Any:
     """A trial of three targets: found, called with a line, refused; known, head and rows."""
@@ -50,9 +40,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> An
         Target(target=f"{name}placed", library="torch", source="it adds 1 in place", line=LINE),
         Target(target=f"{name}nothing", library="numpy", source="there is no such name"),
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "spawned", fork_server.started)
-        patch.setattr(results, "subprocess", SimpleNamespace(run=here))
+    with run_here(fork_server):
         run(known, out, seconds=120)
     return (known, *read(out / "trial.json"))
 

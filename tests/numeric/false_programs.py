@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 TABLES = {"777": torch.arange(777.0), 64: torch.arange(64.0)}
 LIMITS = {"long": 555}
-FLAGS = {"big": False}
 
 
 def length(x: Tensor, axis: int = 1) -> int | torch.SymInt:
@@ -232,12 +231,6 @@ def rectified(x: Tensor) -> Tensor:
 
 def clipped(x: Tensor) -> Tensor:
     return x + torch.clamp(x + -65504.0, min=0).cumsum(1)
-
-
-def filled_and_summed(x: Tensor) -> Tensor:
-    late = torch.ones(x.shape[1], dtype=torch.bool).triu(0) if x.ndim == 1 else None
-    del late
-    return x + torch.where(x > 1e4, x, -1e5).amax(1, keepdim=True).relu()
 
 
 def scored_and_returned(x: Tensor) -> Tensor:

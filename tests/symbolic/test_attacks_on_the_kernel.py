@@ -210,13 +210,13 @@ def test_a_comparison_is_not_decided_below_half_a_number() -> None:
 
 
 def test_a_distance_is_not_opened_in_the_range_of_an_index() -> None:
-    """[0 <= 2]·k for k < |2 − 0| is not [0 <= 2]·k′ for the k′ < 2 − 0, which is another index."""
+    """[|2| = 2]·k for k < |2| is not [|2| = 2]·k′ for the k′ < 2, which is another index."""
     gap = add(TWO, minus(ZERO))
     distance = unary("abs", gap)
-    ordered = up_to(ZERO, TWO)
-    left, right = (mul(ordered, index("k", length)) for length in (distance, gap))
+    equal = same(distance, gap)
+    left, right = (mul(equal, index("k", length)) for length in (distance, gap))
     with pytest.raises(Refused, match="'index' does not fit"):
-        replay(Rewrite("ordered absolute value", left, (distance,), right))
+        replay(Rewrite("equals for equals", left, (distance, gap), right))
 
 
 def test_a_stack_has_a_whole_number_of_layers() -> None:

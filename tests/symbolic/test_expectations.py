@@ -136,11 +136,8 @@ def test_a_mean_keeps_signs_and_loses_no_more() -> None:
 COUNTING: list[tuple[str, tuple[object, ...]]] = [
     ("cut", (ONE,)),
     ("unroll", ()),
-    ("reflect", ()),
-    ("radix", (space, ONE)),
     ("count", ()),
     ("delta", ()),
-    ("reindex", (var("s", space),)),
     ("orthogonal", ()),
 ]
 

@@ -18,7 +18,7 @@ from attnproof.symbolic.derivation import (
 )
 from attnproof.symbolic.derive import assumed
 from attnproof.symbolic.kernel import Refused, replay
-from attnproof.symbolic.normal_form.derived import absolute_value
+from attnproof.symbolic.normal_form.derived import absolute_value, ordered_absolute
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num, unary
 from attnproof.symbolic.terms import Term, make
@@ -259,7 +259,7 @@ def test_an_index_below_n_minus_1_does_not_show_that_n_is_2() -> None:
     gated = chain(
         rewrite("ring", gap, mul(ONE, gap)),
         inside(mul(ONE, gap), [(0, reverse(sure))]),
-        rewrite("ordered absolute value", mul(gate, gap), gap),
+        ordered_absolute(mul(gate, gap), 0, gap),
     )
     last = inside(gated.right, [(0, sure)])
     plain = chain(gated, last, rewrite("ring", last.right, rest))

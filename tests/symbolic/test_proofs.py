@@ -11,7 +11,7 @@ from attnproof.symbolic.derivation import Reflexive
 from attnproof.symbolic.kernel import Assumption, Proof, Refused, close, replay
 from attnproof.symbolic.normal_form.equations import chain, reverse, rewrite
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, mul, power
-from tests.symbolic.vocabulary import X, a, b, j, m, s, total, var
+from tests.symbolic.vocabulary import a, b, i, inverse, m, s, var
 
 TRUE = ("=", a, a)
 
@@ -66,8 +66,8 @@ def test_a_proof_of_something_else_is_not_what_is_claimed() -> None:
 
 
 def test_assumptions_spread_and_must_be_granted() -> None:
-    t = total(j, entry(X, j))
-    moved = rewrite("reindex", t, s)
+    t = entry(s, entry(inverse, i))
+    moved = rewrite("permutation", t)
     used: frozenset[Assumption] = frozenset({("permutation", s)})
     proof = replay(chain(moved, reverse(moved), moved))
     assert proof.assumes == used

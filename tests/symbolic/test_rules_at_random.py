@@ -151,7 +151,7 @@ class Draw:
         count = sum(one.kind is not one.KEYWORD_ONLY for one in taken) - 1
         parts = [part for part in postorder(t) if not part.loose and not part.shape]
         pool = [*parts, ZERO, ONE, TWO, a, q, n, m, HALF, add(a, b)]
-        if rule in ("push", "factor", "implied"):
+        if rule in ("push", "factor"):
             places = [self.random.randrange(3) for _ in range(min(count, 2))]
             return (*places, self.one(pool))[:count]
         if rule in SHAPED and t.args and self.one([True, True, False]):
@@ -174,13 +174,10 @@ def of_a_comparison(t: Term, c: Term) -> Arguments:
 SHAPED: dict[str, Callable[[Term, Term], Arguments]] = {
     "ring": lambda t, c: (mul(t, c, power(c, -1)), c),
     "exp": lambda t, _: (mul(*(unary("exp", x) for x in t.args[0].args)),),
-    "radix": lambda t, _: (ONE, t.args[0]),
     "cut": lambda _, c: (c,),
-    "reindex": lambda _, c: (s if c is a else inverse if c is q else f,),
     "floor": lambda t, c: of_a_floor(t, c) if len(t.args) == 2 else (c, c),
     "comparison": of_a_comparison,
     "angle addition": lambda t, c: (c, add(t.args[0], minus(c))),
-    "parity": lambda t, _: (minus(t.args[0]),),
 }
 
 

@@ -11,7 +11,10 @@ from torch import Tensor, nn
 
 from attnproof.programs.call_forms import token_masks
 from attnproof.programs.call_forms import tokens as token_forms
+from attnproof.programs.calls.counts import plain_arrays
 from attnproof.programs.calls.masks import mask_argument
+from attnproof.programs.calls.roles import ORDINARY_ID
+from attnproof.programs.calls.supplied_inputs import CONTENTS, plain_input
 from attnproof.programs.loading.constructors import SIZES
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signatures.grammar import parse
@@ -281,3 +284,25 @@ def test_what_a_helper_makes_is_not_what_the_object_gives() -> None:
 def test_what_is_not_so_is_refused(code: Any, line: str, why: str) -> None:
     with pytest.raises((SignatureError, NoAdapter), match=why):
         subject_of(code, line)
+
+
+HELD: dict[str, tuple[str, list[Any]]] = {
+    "ids": ("B n", [[ORDINARY_ID] * 3] * 2),
+    "index": ("B n", [[0] * 3] * 2),
+    "lengths": ("B", [3, 3]),
+    "bounds": ("(B + 1)", [0, 3, 6]),
+    "keep": ("B n", [[True] * 3] * 2),
+    "hide": ("B n", [[False] * 3] * 2),
+    "ones": ("B n", [[1] * 3] * 2),
+    "add": ("B n", [[0.0] * 3] * 2),
+}
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_what_says_nothing_of_the_tokens_holds_what_its_words_say(kind: str) -> None:
+    axes, wanted = HELD[kind]
+    call, lengths = parse(f"it: {axes} {kind}, x: B n E -> 1"), {"B": 2, "n": 3, "E": 4}
+    it, x = (plain_input(one, lengths, torch.zeros(())) for one in call.arrays)
+    assert it is not None
+    assert it.tolist() == plain_arrays(call, lengths)["it"].tolist() == wanted
+    assert x is None

@@ -24,7 +24,6 @@ Code = Callable[..., Tensor]
 TOKENS = "x: B n 4 -> B n 4"
 ATTENTION = "q: B H r 4, k: B H n 4, v: B H n 4 -> B H r 4"
 ROTATED = "x: B n 8, positions: B n positions -> B n 8"
-IN_ORDER = "x: B n 8 -> B n 8"
 
 
 def found(one: Code, other: Code, call: str) -> Finding:

@@ -309,9 +309,8 @@ def test_one_function_is_proved(name: str) -> None:
 @pytest.mark.usefixtures("proofs_alone")
 @pytest.mark.parametrize(("name", "k"), OTHERS)
 def test_a_neighbour_is_not(name: str, k: int) -> None:
-    first, second, others, line = PAIRS[name]
-    for one in (first, second):
-        assert asked(one, others[k], line).verdict != "holds"
+    _, second, others, line = PAIRS[name]  # a proof of it would be one of the first as well
+    assert asked(second, others[k], line).verdict != "holds"
 
 
 def test_there_are_neighbours_enough() -> None:

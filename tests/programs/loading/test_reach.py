@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.loading.source_numbers import is_own, numbers_in, state_of
+from attnproof.programs.loading.source_numbers import constants_in, is_own, numbers_in, state_of
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.executed_code import Executed
 from attnproof.programs.subjects import Layer
@@ -137,11 +137,11 @@ BESIDE: dict[str, Callable[[], Any]] = {
 }
 
 
-def numbers_of(call: Callable[[], Any]) -> list[int]:
+def numbers_of(call: Callable[[], Any]) -> list[float]:
     """The numbers that a call reaches, of the codes that it ran."""
     ran = Executed(is_own)
     ran.recording(call)()
-    return numbers_in([call], ran=ran.codes)
+    return constants_in([call], ran=ran.codes)
 
 
 @pytest.mark.parametrize("name", REACHED)

@@ -9,8 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.measure.calls import ways_of
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.subjects import Attention, Layer, Rotary, Subject
+from attnproof.programs.measure.other_calls import other_ways
+from attnproof.programs.subjects import Additive, Attention, Layer, Mask, Rotary, Subject
 
 Fault = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -45,6 +48,10 @@ def reading(x: Tensor, context: Tensor, keep: Tensor) -> Tensor:
 def step(x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
     whole = x if state is None else torch.cat((state, x), 1)
     return causal(whole)[:, whole.shape[1] - x.shape[1] :], whole
+
+
+def padded_step(x: Tensor, state: Tensor | None, _: Tensor) -> tuple[Tensor, Tensor]:
+    return step(x, state)
 
 
 def rotate(x: Tensor, places: Tensor) -> Tensor:
@@ -112,6 +119,7 @@ def subjects(fault: Fault) -> Iterator[Subject]:
         "padding": {**by_tokens, "hide": fault(hide)},
         "another path with padding": {**by_tokens, "hide": hide, "hiding": {"o": fault(hide)}},
         "pieces": {**by_tokens, "layer": causal, "step": fault(step)},
+        "padded pieces": {**by_tokens, "layer": causal, "padded_step": fault(padded_step)},
         "documents": {**by_tokens, "documents": fault(lambda x, _: layer(x))},
         "a first place": {**by_tokens, "whole_layer": fault(lambda x, _: layer(x))},
         "a context": {**by_tokens, "reading": fault(reading), "context": 4},
@@ -190,6 +198,74 @@ def test_queries_unlike_keys_are_as_many_as_a_law_is_measured_with() -> None:
     for run_at, wanted in ((), "holds"), (at, "broken"):
         code = Attention(name="writes", attend=writes_at, heads=2, groups=2, width=4, run_at=run_at)
         assert verdict(code, "no-mutation") == wanted
+
+
+def shapes_made(code: Subject, queries: int, rows: int, tokens: int) -> dict[str, list[Any]]:
+    """The shapes of what each call is given, and where masks end."""
+    made: dict[str, list[Any]] = {}
+    for way in (*ways_of(code, queries), *other_ways(code, queries)):
+        given = way.make_inputs(Draw(), rows, tokens, 0)
+        made[way.attribute] = [tuple(x.shape) if isinstance(x, Tensor) else x for x in given]
+        made[f"{way.attribute} keeps"] = [
+            int(x[-1].flatten(0, -2)[0].sum() if x.dim() > 2 else x[-1].sum())
+            for x in given
+            if isinstance(x, Tensor) and x.dtype == torch.bool
+        ]
+    return made
+
+
+def test_calls_of_given_lengths_have_these_and_keep_all_tokens_but_one() -> None:
+    code = Attention(
+        name="a", attend=attend, layer=layer, hide=hide, counting=attend,
+        weights=lambda q, k: scores(q, k, None), reading=reading, context=6, masks=("bool",),
+        heads=4, groups=2, width=8, embed=16,
+    )  # fmt: skip
+    made = shapes_made(code, 3, 2, 5)
+    q, k = (2, 4, 3, 8), (2, 2, 5, 8)
+    told = "attend with a mask of truth values"
+    assert made["attend"] == [q, k, k, None]
+    assert (made[told], made[f"{told} keeps"]) == ([q, k, k, (2, 1, 3, 5)], [4])
+    assert made["weights"] == [q, k]
+    assert made["counting"] == [q, k, k, (2, 3)]
+    assert (made["hide"], made["hide keeps"]) == ([(2, 5, 16), (2, 5)], [4])
+    assert made["reading"] == [(2, 5, 16), (2, 5, 6), (2, 5)]
+    assert "attend with another number of queries than keys" not in made
+
+
+def test_pieces_of_given_lengths_are_all_tokens_but_one_and_one_first() -> None:
+    seen: list[int] = []
+
+    def noted(x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        seen.append(x.shape[1])
+        return step(x, state)
+
+    for way in other_ways(Layer(name="l", call=causal, embed=4, step=noted), 6):
+        way.call(*way.make_inputs(Draw(), 1, 6, 0))
+    assert seen == [5, 1, 1, 5]
+
+
+@pytest.mark.parametrize("code", [Mask(name="m", mask=lambda r, n: torch.ones(r, n).tril(n - r))])
+def test_code_of_lengths_is_given_these(code: Mask) -> None:
+    assert shapes_made(code, 3, 2, 5)["mask"] == [3, 5]
+
+
+def test_positions_of_given_lengths_are_those_of_every_row_also_beyond_the_last() -> None:
+    (way,) = ways_of(Rotary(name="r", rotate=rotate, width=4, first=1, most=4), 6)
+    assert way.make_inputs(Draw(), 2, 6, 0)[1].tolist() == [[1, 2, 3, 4, 5, 6]] * 2
+
+
+def test_given_lengths_may_be_beyond_the_rows_of_a_table() -> None:
+    code = Additive(name="t", added=lambda x: x, width=4, most=4)
+    for queries, tokens in ((0, 4), (6, 6)):
+        (way,) = ways_of(code, queries)
+        assert way.make_inputs(Draw(), 1, 6, 0)[0].shape[1] == tokens
+
+
+def test_the_last_queries_are_fewer_than_the_keys_at_any_lengths() -> None:
+    code = Rotary(name="r", rotate=rotate, width=4, last=last)
+    for queries in (0, 6):
+        (way,) = other_ways(code, queries)
+        assert [x.shape[2] for x in way.make_inputs(Draw(), 2, 6, 0)] == [3, 6]
 
 
 def test_code_that_refuses_other_calls_is_judged_by_its_main_one() -> None:

@@ -245,10 +245,6 @@ def summed(t: Tensor) -> Tensor:
     return (t[:, None, None] * W.repeat(2)[:, None] * torch.tensor([0.25, 0.75])).sum(-1)
 
 
-def every_second(t: Tensor) -> Tensor:
-    return torch.cat((t, t + LENGTH))[:, None][::2] * W.repeat(2)
-
-
 def stacked(t: Tensor) -> Tensor:
     return torch.stack((doubled(t), 2 * doubled(t)), 0)[1]
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import functools
+import logging
+import operator
+import threading
 from array import array
 from collections.abc import Callable
+from importlib.metadata import version
 from string import Template
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -22,6 +27,8 @@ pytestmark = pytest.mark.usefixtures("fewer_lengths")
 SECONDS = 3.0
 FAR = 70_000  # tokens that are never run
 is_kind = isinstance
+threads = torch.get_num_threads
+LOG = logging.getLogger(__name__)
 
 
 def late(x: Tensor) -> Tensor:
@@ -152,8 +159,51 @@ class Marked(Tensor):
     pass
 
 
+def unwritten(source: str) -> Any:
+    """Return a function that has no source."""
+    return eval(source, {"gt": operator.gt, "is_kind": is_kind, "FAR": FAR})
+
+
+class Waiting(nn.Module):
+    """It holds a clock, which no global name leads to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = threading.Event()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.cumsum(1) if self.clock.is_set() else 2 * x
+
+
+class Trained(nn.Module):
+    """It is another function once it was trained, in evaluation too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            self.steps += 1
+        return x.cumsum(1) if self.steps else 2 * x
+
+
+class Switched(Trained):
+    def train(self, mode: bool = True) -> Self:
+        self.late = mode or getattr(self, "late", False)
+        return super().train(mode)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.cumsum(1) if self.late else 2 * x
+
+
+KIND_AND_LENGTH = unwritten("lambda n: is_kind(n, int) and gt(n, FAR)")
+TEXT_OF_A_LENGTH = unwritten("lambda n: str(n).__eq__('70001')")
+LINES: tuple[Any, ...] = (lambda n: is_kind(n, int) and operator.gt(n, FAR), lambda n: n)
 KNOWN: set[int] = set()
+HELD = torch.zeros(())
 UNTRACED = "ran untraced"
+NONE = "`<lambda>`, whose source was not found"
 OTHER = "values of `"
 CONDITIONS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "gradients": (with_gradients, UNTRACED),
@@ -185,6 +235,33 @@ CONDITIONS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     ),
     "a subclass": (lambda x: x.cumsum(1) if isinstance(x, Marked) else x, "`isinstance(x, Marked)"),
     "names of it": (lambda x: x.cumsum(1) if "flag" in dir(x) else x, "`dir(x)` returns"),
+    "the rest of a test": (
+        lambda x: x.cumsum(1) if x.requires_grad and operator.gt(x.shape[1], FAR) else x,
+        UNTRACED,
+    ),
+    "a value in a test": (
+        lambda x: (
+            x.cumsum(1) if operator.gt(x.shape[1], FAR + 10**9 * (not x.requires_grad)) else x
+        ),
+        f"{OTHER}x.requires_grad",
+    ),
+    "what a text is asked": (
+        lambda x: x.cumsum(1) if "".join(map(str, [x.shape[1]])).startswith("70001") else x,
+        "join(map(str, [x.shape[1]]))` that did not",
+    ),
+    "a kind, without source": (lambda x: x.cumsum(1) if KIND_AND_LENGTH(x.shape[1]) else x, NONE),
+    "a text, without source": (lambda x: x.cumsum(1) if TEXT_OF_A_LENGTH(x.shape[1]) else x, NONE),
+    "two functions in a line": (lambda x: x.cumsum(1) if LINES[0](x.shape[1]) else x, NONE),
+    "what it holds": (Waiting(), "the code reads the same from `Event`"),
+    "what training sets": (Trained().eval(), "the attribute steps keeps its value, 0"),
+    "what train sets": (Switched().train(mode=False), "the attribute late keeps its value, False"),
+    "a number it holds": (
+        lambda x: x.cumsum(1) if HELD.item() else x,
+        "a tensor () that the code holds keeps its value, 0.0",
+    ),
+    "a version": (lambda x: x.cumsum(1) if version("torch") == "9" else x, "from `version`"),
+    "a level of logging": (lambda x: x.cumsum(1) if LOG.isEnabledFor(3) else x, "`isEnabledFor`"),
+    "another name of a setting": (lambda x: x.cumsum(1) if threads() > 999 else x, "`threads`"),
     "nothing": (lambda x: x.cumsum(1) if id(x) in KNOWN else x, "`id(x) in KNOWN` finds nothing"),
 }
 

@@ -21,9 +21,13 @@ from torch import Tensor, nn
 from attnproof.programs.finding import Finding
 from attnproof.programs.loading.source_numbers import functions_in
 from attnproof.programs.prove import executed_code, prove
-from attnproof.programs.prove.branches import OpenComparison, fitted, lengths_of_change
 from attnproof.programs.prove.executed_code import Executed, functions_of
 from attnproof.programs.prove.instrumentation import instrument
+from attnproof.programs.prove.open_comparisons import (
+    OpenComparison,
+    fitted,
+    lengths_of_change,
+)
 from attnproof.programs.prove.watch import ComparedSides, Site, Watch
 from attnproof.programs.subjects import Attention, Layer
 

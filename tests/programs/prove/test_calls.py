@@ -131,7 +131,8 @@ class Attributes(nn.Module):
 
     def __init__(self, gate: Tensor, how: str) -> None:
         super().__init__()
-        self.gate, self.listed, self.how = gate, [gate.clone()], how
+        self.gate, self.how = gate, how
+        self.listed = [gate.clone()] if how == "list" else []
 
     def forward(self, x: Tensor) -> Tensor:
         if self.how == "written down":

@@ -17,13 +17,13 @@ from attnproof.programs.loading.source_numbers import numbers_in, numbers_of, re
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.prove.conditions import BY_VALUE, ON_CPU
-from attnproof.programs.prove.gate import (
-    OVERWRITES,
+from attnproof.programs.prove.gate import OVERWRITES
+from attnproof.programs.prove.runs_beside import (
     POOL,
     POOL_STRIDE,
+    RunBeside,
     _equal_up_to_rounding,
     _pool,
-    _Run,
 )
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Rotary
@@ -215,18 +215,6 @@ def test_what_one_call_gives_is_compared_with_its_graph_of_either_result(place: 
         {"holds"} if place is None else {"broken", "undecided"}
     ), found
     assert found
-
-
-class Buffered(nn.Module):
-    """What it does is told by a buffer."""
-
-    def __init__(self, kept: Tensor) -> None:
-        super().__init__()
-        self.kept: Tensor
-        self.register_buffer("kept", kept)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.where(self.kept[: x.shape[1], : x.shape[1]].any(), x.cumsum(1), x)
 
 
 class Flagged(nn.Module):
@@ -470,7 +458,7 @@ def test_numbers_beyond_the_pool_come_round_it() -> None:
     run: Any = SimpleNamespace(pool=_pool())
     for count in (5, POOL, POOL + 5, 2 * POOL + 1):
         want = _pool()[(torch.arange(count) + 7 * POOL_STRIDE) % POOL]
-        assert torch.equal(_Run.numbers(run, (count,), 7), want)
+        assert torch.equal(RunBeside.numbers(run, (count,), 7), want)
 
 
 @pytest.mark.parametrize(

@@ -50,12 +50,18 @@ def rotary(name: str) -> Rotary:
 AT_LEAST = {"written_in_place": ("B, H, T ≥ 2",)}
 
 
-@pytest.mark.usefixtures("lengths_of_one")
 @pytest.mark.parametrize("name", code.ROTARY)
 def test_rotary_code_is_proved_in_every_form(name: str) -> None:
     found = prove(rotary(name))
     assert not found.why
     assert verdicts(found) == dict.fromkeys(ROTATING, "holds")
+
+
+@pytest.mark.usefixtures("lengths_of_one")
+@pytest.mark.parametrize("name", ["half", *AT_LEAST])
+def test_what_is_fixed_is_a_condition(name: str) -> None:
+    found = prove(rotary(name), ["norm"])
+    assert verdicts(found) == {"norm": "holds"}
     assert set(found.guards) == {"D = 16", *AT_LEAST.get(name, ())}
 
 

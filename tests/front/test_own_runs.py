@@ -1,0 +1,195 @@
+"""Each law names the outcomes of comparisons that its own runs met alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.execution.draw import Draw
+from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Subject
+from attnproof.real_code.checking import look
+from attnproof.real_code.collecting import Collected
+from attnproof.real_code.longer_inputs import at_longer
+from attnproof.real_code.own_runs import OwnRuns
+from attnproof.real_code.request import CodeRequest
+
+KEPT: list[int] = []
+
+
+def conditions(code: Subject, law: str, *, exact: bool = False) -> list[str]:
+    """Return the conditions on which a law holds; those on numbers of tokens are left out."""
+    heard: list[str] = []
+    found = [*at_longer(code, [law], Draw(), heard.append, exact=[law] * exact)]
+    assert {one.verdict for one in found} <= {"holds"}
+    return [one.text for each in found for one in each.assuming if one.kind == "where"]
+
+
+def sines(x: Tensor) -> Tensor:
+    angle = torch.arange(x.shape[1])[:, None] * torch.tensor([1.0, 0.1]).to(x.dtype)
+    return torch.cat((angle.sin(), angle.cos()), -1)
+
+
+def added_for_few(x: Tensor) -> Tensor:
+    return x if x.shape[0] == 4 else x + sines(x)
+
+
+def added_without_gradients(x: Tensor) -> Tensor:
+    return x if torch.is_grad_enabled() and x.shape[1] > 40 else x + sines(x)
+
+
+def added_by_name(x: Tensor) -> Tensor:
+    return x if os.environ.get("FAST") else x + sines(x)
+
+
+def distances(T: int, S: int) -> Tensor:
+    return -(torch.arange(S) - torch.arange(S - T, S)[:, None]).abs().double()[None]
+
+
+def moved_if_square(T: int, S: int) -> Tensor:
+    return distances(T, S) if T == S else distances(T, S) - torch.arange(S)
+
+
+def counted_if_long(T: int, S: int) -> Tensor:
+    if S > 100_000:
+        KEPT.append(1)
+    return distances(T, S) * (1 + len(KEPT))
+
+
+def doubled_if_long(T: int, S: int) -> Tensor:
+    if T > 60:  # more than the calls that are compared, fewer than those between
+        KEPT.append(1)
+    return distances(T, S) * (1 + len(KEPT))
+
+
+NAMED: dict[str, tuple[Subject, str, str]] = {
+    "rows": (
+        Additive(name="a", added=added_for_few, width=4),
+        "neighbours-differ",
+        "`x.shape[0] == 4` is false",
+    ),
+    "gradients": (
+        Additive(name="a", added=added_without_gradients, width=4),
+        "neighbours-differ",
+        "`torch.is_grad_enabled()` is false",
+    ),
+    "environment": (
+        Additive(name="a", added=added_by_name, width=4),
+        "neighbours-differ",
+        "the code reads the same from `os`",
+    ),
+    "as many queries as keys": (
+        Bias(name="b", bias=moved_if_square, heads=1),
+        "offset-only",
+        "`T == S` is true",
+    ),
+    "beyond reach": (
+        Bias(name="b", bias=counted_if_long, heads=1),
+        "stateless",
+        "`S > 100000` is false",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_the_outcome_that_a_law_met_alone_is_named(case: str) -> None:
+    code, law, wanted = NAMED[case]
+    assert any(one.startswith(wanted) for one in conditions(code, law))
+
+
+def test_calls_between_those_that_a_law_compares_count_for_nothing() -> None:
+    heard: list[str] = []
+    code = Bias(name="b", bias=doubled_if_long, heads=1)
+    (found,) = at_longer(code, ["stateless"], Draw(), heard.append, method="exact")
+    KEPT.clear()
+    assert [one.text for one in found.assuming] == ["`T > 60` is false, as it was in every run"]
+
+
+def test_the_laws_of_state_are_run_of_many_queries() -> None:
+    heard: list[str] = []
+    code = Bias(name="b", bias=doubled_if_long, heads=1)
+    (found,) = at_longer(code, ["stateless"], Draw(), heard.append)
+    KEPT.clear()
+    assert found.verdict == "broken"
+
+
+class Reading(nn.Module):
+    """Reads itself, or a context of which it compares the length."""
+
+    def forward(self, x: Tensor, context: Tensor | None = None) -> Tensor:
+        if context is not None:
+            x = x + context.mean(1, keepdim=True) * (2 if context.shape[1] > 100_000 else 1)
+        return x.cumsum(1)
+
+
+def test_a_comparison_that_a_law_does_not_reach_is_no_condition() -> None:
+    module = Reading()
+
+    def layer(x: Tensor) -> Tensor:
+        found: Tensor = module(x)
+        return found
+
+    def reading(x: Tensor, context: Tensor, keep: Tensor) -> Tensor:
+        del keep
+        found: Tensor = module(x, context)
+        return found
+
+    code = Attention(name="r", layer=layer, module=module, embed=4, reading=reading, context=4)
+    wanted = "`context.shape[1] > 100000` is false, as it was in every run"
+    assert conditions(code, "rows-of-batch-apart", exact=True) == []
+    assert conditions(code, "no-mutation") == [wanted]
+
+
+def by_helper(T: int, S: int) -> Tensor:
+    return helper(T, S) if S > 40 else distances(T, S)
+
+
+def helper(T: int, S: int) -> Tensor:
+    return distances(T, S) - (torch.arange(S) if S % 64 == 9 else 0)
+
+
+def test_a_function_that_only_many_tokens_lead_to_is_watched() -> None:
+    heard: list[str] = []
+    code = Bias(name="b", bias=by_helper, heads=1)
+    (found,) = at_longer(code, ["offset-only"], Draw(), heard.append)
+    assert found.verdict == "broken"
+
+
+def made(heads: int = 1) -> Mask:
+    def mask(T: int, S: int) -> Tensor:
+        return torch.ones(T, S).tril(S - T).bool()
+
+    return Mask(name=f"m{heads}", mask=mask)
+
+
+def test_instances_that_code_builds_are_heard_too() -> None:
+    code = replace(made(), make=made)
+    own = OwnRuns.watched(code)
+    assert own is not None
+    fresh = own.hearing(code)[0].make
+    assert fresh is not None
+    assert fresh().mask is not made().mask
+
+
+def endless(x: Tensor) -> Tensor:
+    while x.shape[:2] == (5, 5):  # it is watched with as many first
+        pass
+    return x.flip(0)
+
+
+def test_code_that_does_not_end_where_it_is_watched_keeps_its_findings() -> None:
+    laws = ("rows-of-batch-apart", "no-mutation")
+    asked = CodeRequest(target="a.py::endless", kind="layer", methods=("measured",), laws=laws)
+    heard = Collected(asked)
+    heard.receive({"event": "adapted", "name": "a", "kind": "layer", "adapted": "", "file": ""})
+    look(Layer(name="l", call=endless, embed=4), asked, heard.receive, seconds=1.0)
+    assert [one.verdict for one in heard.record(0.0).laws] == ["broken", "measured"]
+
+
+def test_a_layer_that_compares_nothing_has_no_condition() -> None:
+    plain: Callable[[Tensor], Tensor] = lambda x: x.cumsum(1)  # noqa: E731
+    assert conditions(Layer(name="l", call=plain, embed=4), "rows-of-batch-apart") == []
