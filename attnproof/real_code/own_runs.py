@@ -7,14 +7,15 @@ says nothing of it, and its verdict names the outcome that it met.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor, nn
 
-from ..programs.execution.calling import evaluating, restored_settings
+from ..programs.execution.calling import evaluating, is_judged, restored_settings
 from ..programs.execution.finite import wrapped
 from ..programs.prove.met_numbers import MetNumbers
 from ..programs.prove.open_comparisons import OpenComparison
@@ -24,6 +25,7 @@ from .every_call import Call, Lengths, call_of, calls_of, sizes_of, takes
 
 S = TypeVar("S", bound=Subject)
 UNHEARD = ("module", "make", "as_before")  # they run no call
+MAX_SHOWN = 1024  # whole numbers of one input that are compared one by one
 SOME = {"B": 2, "n": 5, "r": 3}
 
 
@@ -38,6 +40,8 @@ class OwnRuns:
     numbers: MetNumbers
     letters: list[str]
     of: dict[str, Met] = field(default_factory=dict)
+    # Calls heard once, by their inputs; each is kept, so that no other has its id.
+    calls: dict[Any, tuple[Any, Met]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def watched(cls, subject: Subject) -> OwnRuns | None:
@@ -74,13 +78,22 @@ class OwnRuns:
         met: Met = {}
         watch = self.numbers.watch
 
-        def heard(name: str, call: Callable[..., Any], _: Subject) -> Callable[..., Any]:
+        def heard(name: str, call: Callable[..., Any], owner: Subject) -> Callable[..., Any]:
             del name
-            watched = watch.heard(self.numbers.watched(call), met)
 
             @wraps(call)
             def run(*given: Any, **named: Any) -> Any:
-                result = watched(*given, **named)
+                if watch.is_running or not is_judged():
+                    return call(*given, **named)
+                key = _like(subject, given) if owner is subject and not named else None
+                if key is not None and (id(call), key) in self.calls:
+                    _add(met, self.calls[id(call), key][1])
+                    return call(*given)
+                here: Met = {}
+                result = watch.heard(self.numbers.watched(call), here)(*given, **named)
+                _add(met, here)
+                if key is not None:
+                    self.calls[id(call), key] = call, here
                 return wrapped(result, heard, UNHEARD) if isinstance(result, Subject) else result
 
             return run
@@ -89,9 +102,7 @@ class OwnRuns:
 
     def add(self, law: str, met: Met) -> None:
         """Add what was met in runs by which a law holds."""
-        known = self.of.setdefault(law, {})
-        for place, some in met.items():
-            known.setdefault(place, set()).update(some)
+        _add(self.of.setdefault(law, {}), met)
 
     def conditions(self, law: str, asked: Collection[tuple[int, int]]) -> Iterator[str]:
         """Yield the outcomes that the law met alone, of comparisons that may have another.
@@ -107,3 +118,30 @@ class OwnRuns:
             numbers = sites[place[0]].sign == "asks" or any(left for left, *_ in some)
             if len(answers) == 1 and other and numbers and sites[place[0]].sign not in HINTS:
                 yield OpenComparison((*place, 0), sites[place[0]], (), answers.pop()).condition
+
+
+def _add(known: Met, met: Met) -> None:
+    for place, some in met.items():
+        known.setdefault(place, set()).update(some)
+
+
+def _like(subject: Subject, given: Sequence[Any]) -> Any:
+    """Return what comparisons of lengths in a call may depend on; None if it is not only this.
+
+    That is the lengths and formats of numbers, and whole numbers and truth values themselves.  A
+    state that is handed on may hold anything.
+    """
+    module = subject.module
+    parts: list[Any] = [torch.is_grad_enabled(), module is not None and module.training]
+    for x in given:
+        if type(x) in (Tensor, nn.Parameter):
+            shown = x.is_floating_point() or x.is_complex()
+            if not shown and x.numel() > MAX_SHOWN:
+                return None
+            numbers = () if shown else tuple(x.flatten().tolist())
+            parts.append((*x.shape, x.dtype, x.requires_grad, numbers))
+        elif x is None or isinstance(x, int | float | str):
+            parts.append(x)
+        else:
+            return None
+    return tuple(parts)

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ..execution.calling import is_judged
 from ..loading.reach import codes_in
 from .blocks import REACHED, VALUE, Place, value_key
 from .executed_code import is_generated
@@ -135,12 +134,10 @@ class Watch:
             self._left_sides.clear()
 
     def heard(self, call: Callable[..., T], met: Met) -> Callable[..., T]:
-        """Return the same call, of which is recorded what comparisons meet if a law judges it."""
+        """Return the same call, of which only what comparisons meet is recorded."""
 
         @wraps(call)
         def run(*given: Any, **named: Any) -> T:
-            if self.is_running or not is_judged():
-                return call(*given, **named)
             with self.hearing(met):
                 return call(*given, **named)
 
