@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from ..programs.execution.calling import evaluating, is_judged, restored_settings
 from ..programs.execution.finite import wrapped
 from ..programs.prove.met_numbers import MetNumbers
-from ..programs.prove.open_comparisons import OpenComparison
 from ..programs.prove.watch import FEW, HINTS, Met
 from ..programs.subjects import Attention, Bias, Mask, Subject
 from .every_call import Call, Lengths, call_of, calls_of, sizes_of, takes
@@ -90,7 +89,8 @@ class OwnRuns:
                     _add(met, self.calls[id(call), key][1])
                     return call(*given)
                 here: Met = {}
-                result = watch.heard(self.numbers.watched(call), here)(*given, **named)
+                with watch.hearing(here):
+                    result = self.numbers.watched(call)(*given, **named)
                 _add(met, here)
                 if key is not None:
                     self.calls[id(call), key] = call, here
@@ -117,7 +117,7 @@ class OwnRuns:
             other = place in asked or (place not in known and len(some) > 1)
             numbers = sites[place[0]].sign == "asks" or any(left for left, *_ in some)
             if len(answers) == 1 and other and numbers and sites[place[0]].sign not in HINTS:
-                yield OpenComparison((*place, 0), sites[place[0]], (), answers.pop()).condition
+                yield sites[place[0]].condition(answer=answers.pop())
 
 
 def _add(known: Met, met: Met) -> None:

@@ -46,7 +46,7 @@ class OpenComparison:
     @property
     def condition(self) -> str:
         """The condition that held wherever the code was run."""
-        return f"`{self.site.text}` is {str(self.answer).lower()}, as it was in every run"
+        return self.site.condition(answer=self.answer)
 
 
 def open_comparisons(watch: Watch) -> list[OpenComparison]:

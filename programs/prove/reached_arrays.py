@@ -142,7 +142,7 @@ def numbers_read(
     known = {id(x) for m in modules for x in (*m.parameters(), *m.buffers())}
     lifted = {storage_of(x) for x in stored}
     for x in held:
-        alone = isinstance(x, Tensor) and not x.ndim and id(x) not in known
+        alone = isinstance(x, Tensor) and not (x.ndim or x.is_meta) and id(x) not in known
         if alone and storage_of(x) not in lifted:
             yield f"a tensor () that the code holds keeps its value, {x.item()!r}"
 

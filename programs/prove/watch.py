@@ -7,9 +7,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +17,6 @@ from ..loading.reach import codes_in
 from .blocks import REACHED, VALUE, Place, value_key
 from .executed_code import is_generated
 
-T = TypeVar("T")
 Numbers = tuple[float, ...]
 Lengths = Mapping[str, int]
 DIGITS = re.compile(r"\d+")
@@ -47,6 +45,10 @@ class Site:
     text: str
     targets: tuple[Any, ...] = ()
     whole: bool = False
+
+    def condition(self, *, answer: bool) -> str:
+        """The condition that this was the outcome wherever the code was run."""
+        return f"`{self.text}` is {str(answer).lower()}, as it was in every run"
 
 
 @dataclass(frozen=True)
@@ -132,16 +134,6 @@ class Watch:
         finally:
             self._run = self._met = None
             self._left_sides.clear()
-
-    def heard(self, call: Callable[..., T], met: Met) -> Callable[..., T]:
-        """Return the same call, of which only what comparisons meet is recorded."""
-
-        @wraps(call)
-        def run(*given: Any, **named: Any) -> T:
-            with self.hearing(met):
-                return call(*given, **named)
-
-        return run
 
     @contextmanager
     def _instrumented(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.execution.draw import Draw
-from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Subject
+from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.longer_inputs import at_longer
@@ -159,20 +159,20 @@ def test_a_function_that_only_many_tokens_lead_to_is_watched() -> None:
     assert found.verdict == "broken"
 
 
-def made(heads: int = 1) -> Mask:
-    def mask(T: int, S: int) -> Tensor:
-        return torch.ones(T, S).tril(S - T).bool()
-
-    return Mask(name=f"m{heads}", mask=mask)
+def made() -> Bias:
+    return Bias(name="b", bias=by_helper, heads=1)
 
 
 def test_instances_that_code_builds_are_heard_too() -> None:
     code = replace(made(), make=made)
     own = OwnRuns.watched(code)
     assert own is not None
-    fresh = own.hearing(code)[0].make
+    heard, met = own.hearing(code)
+    assert heard.make is not None
+    fresh = heard.make().bias
     assert fresh is not None
-    assert fresh().mask is not made().mask
+    fresh(3, 4)
+    assert {one for some in met.values() for one in some} == {((4.0,), (40.0,), False)}
 
 
 def endless(x: Tensor) -> Tensor:
