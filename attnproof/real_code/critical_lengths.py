@@ -55,12 +55,14 @@ class Longer:
     """Lengths at which code may take another path.
 
     ``alike``: no comparison leads there, and each row of every stored square table is the previous
-    row shifted by one place.  ``few``: they are run although they are few.
+    row shifted by one place.  ``few``: they are run although they are few.  ``exactly``: only the
+    number of tokens may matter there, which code meets as a number of its own.
     """
 
     at: Lengths
     alike: bool = False
     few: bool = False
+    exactly: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def _lengths_of(subject: Subject, own: OwnRuns) -> Places:
         before = kept.get(key, replace(one, at=at))
         kept[key] = replace(before, alike=before.alike and one.alike)
     longer = sorted(kept.values(), key=lambda one: work(subject, one.at))
-    exactly = (n for n in met.numbers() if n in asked and n >= SHORT)
+    exactly = (n for n in met.numbers() if n in asked and n >= SHORT and n not in sizes)
     longer += _cheap(subject, exactly, {one.at["n"] for one in longer if one.at.get("B", 1) == 1})
     other = {one.place[:2] for one in search.untested_lengths()} | changes.keys()
     told = [*met.conditions(), *environment_conditions(met.ran.codes), *counted]
@@ -149,7 +151,7 @@ def _cheap(subject: Subject, numbers: Iterable[int], known: Collection[int]) -> 
         left -= work(subject, at)
         if left < 0:
             return
-        yield Longer(at, alike=True)
+        yield Longer(at, alike=True, exactly=True)
 
 
 @dataclass

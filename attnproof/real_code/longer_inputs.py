@@ -89,7 +89,8 @@ def at_longer(
     for one in known.longer:
         for of in (each for each in states if not each.fails):
             made = None
-            if of.is_run and _cost(subject, of, one.at) <= left:
+            runs = of.is_run and not (one.exactly and of.id in OF_STATE)
+            if runs and _cost(subject, of, one.at) <= left:
                 begin(of.id)
                 made, others = _run(subject, of, one.at, draw, own)
                 left -= of.calls * _of_call(subject, one.at)

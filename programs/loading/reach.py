@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
+from logging import Logger, Manager
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -131,7 +132,7 @@ def _parts(one: Any, ran: _ExecutedCode | None) -> Iterator[Any]:
             if isinstance(one, partial)
             else (one.__func__, one.__self__)
         )
-    elif not isinstance(one, ModuleType):
+    elif not isinstance(one, ModuleType | Logger | Manager):  # a logger leads to all loggers
         yield type(one)
         yield from _attribute_values(one, ran)
 

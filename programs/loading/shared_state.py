@@ -57,7 +57,14 @@ class _Place:
 
     def content(self, wanted: Any) -> Any:
         """Return its content; this is ``wanted`` itself if that holds the same objects."""
-        return wanted if self.shown and _same(wanted, self.of) else self.read()
+        return wanted if self._holds(wanted) else self.read()
+
+    def _holds(self, wanted: Any) -> bool:
+        """Whether it can be seen without a copy that it holds these objects."""
+        if self.names is not None:
+            space = self.of
+            return all(space.get(k, MISSING) is wanted.get(k, MISSING) for k in self.names)
+        return self.shown and len(wanted) == len(self.of) and (not wanted or _same(wanted, self.of))
 
 
 @dataclass(frozen=True)

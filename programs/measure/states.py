@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, product
+from itertools import count
 from typing import Any
 
 import torch
@@ -144,74 +144,73 @@ def others_of(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
     return [(told, replace(other, run_at=at)) for told, other in others if other is not None]
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """A call on some inputs, what it gives first, whose call that is, and the allowed difference.
+
+    ``sizes``: rows and tokens.
+    """
+
+    way: Way
+    inputs: Inputs
+    firsts: Sequence[Tensor]
+    whose: str
+    bound: float
+    sizes: tuple[int, int]
+
+    def off(self, again: Tensor | None) -> float:
+        """Return how far a later result is from each first one at most."""
+        if again is None:
+            return math.inf
+        return max(float(_off(again, one).max()) for one in self.firsts)
+
+    def broken(self, told: str, again: Tensor | None, error: str) -> Outcome | None:
+        """Return the broken law if a call gave this after others, in words; None if it is not."""
+        before = {"before": told, "call": self.way.attribute}
+        if again is None:
+            return broken(
+                f"after {told} a call raises an error that it did not raise before",
+                {**before, "inputs": witness_inputs(self.inputs)},
+                ("after it", error),
+                (self.whose, f"{tuple(self.firsts[0].shape)}"),
+                float("inf"),
+                self.bound,
+            )
+        offs = ((one, _off(again, one)) for one in self.firsts)
+        beyond = next((pair for pair in offs if not float(pair[1].max()) <= self.bound), None)
+        if beyond is None:
+            return None
+        one, off = beyond
+        place = place_of_largest(off) if again.shape == one.shape else None
+        here, there = (
+            float(x[place]) if place is not None else tuple(x.shape) for x in (again, one)
+        )
+        at = [int(i) for i in place] if place is not None else []
+        return broken(
+            f"a call gives a different result after {told}",
+            {**before, "inputs": witness_inputs(self.inputs), "place": at},
+            (f"after {told}", here),
+            (self.whose, there),
+            float(off.max()),
+            self.bound,
+            B=self.sizes[0],
+            T=self.sizes[1],
+        )
+
+
 @probe("stateless", ALL_KINDS)
 @formatted
 def stateless(subject: Subject, draw: Draw) -> Outcome:
     """Compare a call, after each of several others, with the same call of a fresh instance."""
     worst, bound, count = 0.0, 0.0, 0
     with evaluating(subject):
-        # Caches that grew earlier may stay: these calls are longer than most.
-        plain = (2, 4) if not isinstance(subject, Bias | Mask) else (3, 33 + draw.seed % 8)
-        main, others = ways_of(subject), other_ways(subject)
-        for way, small in product((*main, *others), sizes_run(subject, (plain,))):
-            target = way.make_inputs(draw, *small, 0)
-            try:
-                firsts, dtype, whose = _first_results(subject, way, target, draw)
-            except NotFinite:
-                raise
-            except Exception:
-                if way in main:
-                    raise
-                continue
-            first = firsts[0]
-            coarse = draw.cast(dtype) if isinstance(subject, CAST) else draw
-            bound = allowed_difference(subject, coarse, target, first)
-            beside = way not in main
-            earlier = () if beside else _histories(subject, way, draw, small)
-            across = _across(subject, way, (*main, *others), draw, small, repeated=beside)
-            for told, calls, actor in (*earlier, *(across if others else ())):
-                with as_before(subject):
-                    did = _calls_made(way, actor, calls)
-                    again, error = _result_or_error(way.on(actor), target)
-                if again is None:
-                    return broken(
-                        f"after {told} a call raises an error that it did not raise before",
-                        {"before": told, "call": way.attribute, "inputs": witness_inputs(target)},
-                        ("after it", error),
-                        (whose, f"{tuple(first.shape)}"),
-                        float("inf"),
-                        bound,
-                    )
-                count += did
-                offs = [(one, _off(again, one)) for one in firsts]
-                worst = max(worst, *(float(off.max()) for _, off in offs))
-                beyond = [pair for pair in offs if not float(pair[1].max()) <= bound]
-                if beyond:
-                    one, off = beyond[0]
-                    place = place_of_largest(off) if again.shape == one.shape else None
-                    here, there = (
-                        float(x[place]) if place is not None else tuple(x.shape)
-                        for x in (again, one)
-                    )
-                    return broken(
-                        f"a call gives a different result after {told}",
-                        {
-                            "before": told,
-                            "call": way.attribute,
-                            "inputs": witness_inputs(target),
-                            "place": [int(i) for i in place] if place is not None else [],
-                        },
-                        (f"after {told}", here),
-                        (whose, there),
-                        float(off.max()),
-                        bound,
-                        B=small[0],
-                        T=small[1],
-                    )
-            kept = None
-            if not subject.run_at and way in main:
-                kept = cached_by_length(subject, way, draw, _earlier(subject, way, draw))
-                kept = kept or _rounded_earlier(subject, way, draw)
+        for one, told, again, error, did in _later_calls(subject, draw):
+            if (failed := one.broken(told, again, error)) is not None:
+                return failed
+            worst, bound, count = max(worst, one.off(again)), one.bound, count + did
+        for way in ways_of(subject) if not subject.run_at else ():
+            kept = cached_by_length(subject, way, draw, _earlier(subject, way, draw))
+            kept = kept or _rounded_earlier(subject, way, draw)
             if kept is not None:
                 return kept
     if not count:
@@ -224,17 +223,95 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
     )
 
 
+Later = tuple[_Judged, str, Tensor | None, str, int]
+
+
+def _later_calls(subject: Subject, draw: Draw) -> Iterator[Later]:
+    """Yield each call, what came before it, in words, what it gives or its error, and how many.
+
+    Calls of different kinds are made in pairs; at given lengths, all of them in a row.
+    """
+    # Caches that grew earlier may stay: these calls are longer than most.
+    plain = (2, 4) if not isinstance(subject, Bias | Mask) else (3, 33 + draw.seed % 8)
+    main, others = ways_of(subject), other_ways(subject)
+    pairs = [] if subject.run_at else [*main, *others]
+    for small in sizes_run(subject, (plain,)):
+        row: list[_Judged] = []
+        for way in (*main, *others):
+            beside = way not in main
+            try:
+                row.append(_judged(subject, way, draw, small, beside=beside))
+            except NotFinite:
+                raise
+            except Exception:
+                if not beside:
+                    raise
+                continue
+            if not beside:
+                yield from _after(subject, row[-1], _histories(subject, way, draw, small))
+            if others and pairs:
+                across = _across(subject, way, pairs, draw, small, repeated=beside)
+                yield from _after(subject, row[-1], across)
+        if others and not pairs:
+            yield from _in_a_row(subject, row, draw)
+
+
+def _after(
+    subject: Subject, one: _Judged, histories: Iterable[tuple[str, list[Call], Subject]]
+) -> Iterator[Later]:
+    """Make a call after each history, from where nothing was called."""
+    for told, calls, actor in histories:
+        with as_before(subject):
+            did = _calls_made(one.way, actor, calls)
+            again, error = _result_or_error(one.way.on(actor), one.inputs)
+        yield one, told, again, error, did
+
+
+def _judged(
+    subject: Subject, way: Way, draw: Draw, sizes: tuple[int, int], *, beside: bool
+) -> _Judged:
+    """Return a call and its first result.  Raises what the code raises."""
+    inputs = way.make_inputs(draw, *sizes, 0)
+    known = beside and bool(subject.run_at)
+    firsts, dtype, whose = _first_results(subject, way, inputs, draw, known=known)
+    coarse = draw.cast(dtype) if isinstance(subject, CAST) else draw
+    bound = allowed_difference(subject, coarse, inputs, firsts[0])
+    return _Judged(way, inputs, firsts, whose, bound, sizes)
+
+
+def _in_a_row(subject: Subject, row: Sequence[_Judged], draw: Draw) -> Iterator[Later]:
+    """Make calls of all kinds, one after the other, also in the reverse order.
+
+    Before them each is made from another start.
+    """
+    actor = subject if subject.as_before else fresh_instance(subject, draw) or subject
+    found: list[Later] = []
+    with as_before(subject):
+        for one in row:
+            b, t = one.sizes
+            _calls_made(one.way, actor, [(None, one.way.make_inputs(draw, b, t, 9))])
+        last = row[-1]
+        for one in (*row, *reversed(row)):
+            told = f"calls of all kinds, the last of them {last.way.attribute}"
+            again, error = _result_or_error(one.way.on(actor), one.inputs)
+            found.append((one, told, again, error, 1))
+            last = one
+    yield from found
+
+
 def _first_results(
-    subject: Subject, way: Way, target: Inputs, draw: Draw
+    subject: Subject, way: Way, target: Inputs, draw: Draw, *, known: bool
 ) -> tuple[list[Tensor], torch.dtype, str]:
     """Return what the first call gives, the dtype in which it runs, and whose call it is.
 
     It is that of a fresh instance, and that of this one set back to what it was before its first
-    call, as far as what it keeps was found.  Raises what the code raises.
+    call, as far as what it keeps was found; that alone, if the call is ``known`` to be the same of
+    a fresh one.  Raises what the code raises.
     """
-    made = fresh_instance(subject, draw)
+    back = subject.as_before is not None and way.attribute != "by_length"
+    made = None if known and back else fresh_instance(subject, draw)
     found = [] if made is None else [run_recorded(way.on(made), target, draw.dtype)]
-    if made is None or (subject.as_before is not None and way.attribute != "by_length"):
+    if made is None or back:
         with suppress(Exception) if found else nullcontext(), as_before(subject):
             found.append(run_recorded(way.on(subject), target, draw.dtype))
     whose = "of a fresh one" if made or subject.as_before else "the first time"

@@ -9,9 +9,11 @@ a page times the number of pages, and ``n % 64 == 9`` holds of 73, not of 9 alon
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, TypeVar
 
 import torch
@@ -26,6 +28,7 @@ from .watch import ComparedSides, Watch
 
 T = TypeVar("T")
 Lengths = Mapping[str, int]
+OWN = __name__.split(".", maxsplit=1)[0]
 MOST = 1 << 20  # larger numbers are no lengths
 # These take sizes of axes, which are not positions in them; inputs are drawn by randn.
 OF_SHAPES = ("view", "reshape", "expand", "unflatten", "layer_norm", "rms_norm", "randn")
@@ -49,12 +52,8 @@ class Passed(TorchFunctionMode):
 
     A float counts where something is bounded, not as an operand: 10000.0 is the base of a power.
     ``divisors``: those by which whole numbers are divided.  ``looked_up``: the lengths of axes that
-    are read at places which other arrays hold.
-
-    >>> with Passed() as seen:
-    ...     _ = (torch.arange(3)[-2 * 20 :].clamp(max=50) // 7) * 10000.0
-    >>> seen.found, seen.divisors
-    ([3, -40, 50, 7], {7})
+    are read at places which other arrays hold.  What the call is adapted by, and its inputs are
+    made with, is not the code's.
     """
 
     def __init__(self) -> None:
@@ -66,6 +65,8 @@ class Passed(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
         kwargs = kwargs or {}
+        if _is_adapter(sys._getframe(1)):  # noqa: SLF001 (the caller's)
+            return func(*args, **kwargs)
         name = getattr(func, "__name__", "")
         if name not in OF_SHAPES:
             floats = name.strip("_") in BOUNDING
@@ -81,6 +82,10 @@ class Passed(TorchFunctionMode):
             whole = not (isinstance(args[0], Tensor) and args[0].is_floating_point())
             self.found += [EXACT_UP_TO[result.dtype]] * whole  # a position is rounded beyond it
         return result
+
+
+def _is_adapter(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).split(".")[0] == OWN
 
 
 def _whole(one: Any, *, floats: bool) -> Iterator[int]:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Layer
 from attnproof.real_code.critical_lengths import lengths_of
 from attnproof.real_code.records import LawOfCodeRecord
@@ -180,3 +181,18 @@ def test_the_length_of_a_name_that_is_looked_up_is_no_number_of_tokens() -> None
         module = Named(beside=beside)
         code = Layer(name="l", call=module, module=module, embed=4)
         assert (19 in lengths_of(code).numbers["n"]) is beside
+
+
+def test_the_numbers_with_which_inputs_are_made_are_not_those_of_the_code() -> None:
+    def rotate_half(x: Tensor) -> Tensor:
+        one, other = x.chunk(2, -1)
+        return torch.cat((-other, one), -1)
+
+    def rotated(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+        cos, sin = cos[..., :48, :][:, None], sin[..., :48, :][:, None]
+        return q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin
+
+    line = "q: B H n D, k: B H n D, cos: B n D, sin: B n D -> q, k"
+    code = adapted_as(rotated, line, name="rotated")
+    tokens = {one.at["n"] for one in lengths_of(code).longer if one.exactly}
+    assert tokens == {8, 48 + 3}  # and the width

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections import OrderedDict
 from importlib.util import module_from_spec, spec_from_file_location
+from types import CellType
 from typing import Any
 
 import pytest
@@ -135,3 +137,15 @@ def test_a_mapping_that_makes_its_entries_is_put_back_as_it_was() -> None:
         call(torch.ones(2))
     assert dict.__getitem__(known, "relu") is torch.nn.ReLU
     assert dict.__getitem__(known, "gelu") is torch.nn.GELU
+
+
+def test_loggers_are_no_state_of_code() -> None:
+    logger = logging.getLogger("code that is checked")
+
+    def call(x: Tensor) -> Tensor:
+        logger.debug("called")
+        return x
+
+    (place,) = (one for one in SharedState.of(call).places if isinstance(one.of, CellType))
+    assert place.read() == [logger]
+    assert not any(one.of is vars(logger) for one in SharedState.of(call).places)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -277,3 +278,29 @@ def test_code_that_refuses_other_calls_is_judged_by_its_main_one() -> None:
     code = Attention(name="refuses", attend=refuses, heads=2, groups=2, width=4, masks=("bool",))
     for law in ("stateless", "no-mutation"):
         assert verdict(code, law) == "holds"
+
+
+@pytest.mark.parametrize("place", range(len(NAMES)), ids=NAMES)
+def test_what_one_call_keeps_breaks_the_law_at_given_lengths_too(place: int) -> None:
+    at = ({"B": 1, "r": 4, "n": 9, "m": 9},)
+    for fault, wanted in (counts, "broken"), (plain, "holds"):
+        code = replace([*subjects(fault)][place], run_at=at)
+        assert verdict(code, "stateless") == wanted
+
+
+def test_what_a_call_of_many_tokens_keeps_is_met_by_calls_of_other_kinds() -> None:
+    kept: dict[int, Tensor] = {}
+
+    def keeps(x: Tensor, keep: Tensor) -> Tensor:
+        if x.shape[1] > 40:
+            kept[x.shape[1]] = keep
+        return hide(x, keep)
+
+    def layer_kept(x: Tensor) -> Tensor:
+        return hide(x, kept[x.shape[1]]) if x.shape[1] in kept else layer(x)
+
+    code = Attention(name="keeps", layer=layer_kept, hide=keeps, embed=4)
+    assert verdict(replace(code, run_at=({"B": 2, "n": 30},)), "stateless") == "holds"
+    (found,) = examine(replace(code, run_at=({"B": 2, "n": 50},)), laws=("stateless",))
+    assert found.verdict == "broken"
+    assert "after calls of all kinds, the last of them hide" in found.why
