@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -198,7 +199,7 @@ def _with_dropout(subject: Any) -> list[Any]:
         except Exception:  # noqa: BLE001 (the maker may lack that argument)
             made = None
         if isinstance(made, type(subject)):
-            found.append(made)
+            found.append(replace(made, run_at=subject.run_at))
     return found
 
 

@@ -50,7 +50,7 @@ from .watch import Watch
 SOURCE_NUMBERS = 48  # numbers of the source that are tried as positions and values
 POSITION_LIMIT = 1 << 30  # positions below this fit every dtype that positions have
 # Work in the units of work.py: a million takes about a millisecond.
-WORK = {"small": 100_000_000, "named": 600_000_000, "pairs": 120_000_000, "all": 220_000_000}
+WORK = {"small": 60_000_000, "named": 300_000_000, "pairs": 60_000_000, "all": 110_000_000}
 CHEAP_WORK = 5_000_000  # of a call that is cheap enough to be made in every way
 SECONDS = 2.0  # of processor time, for code that does more than its graph shows
 MEMORY = 400_000  # KiB by which memory may grow over all these calls

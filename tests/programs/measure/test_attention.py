@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.execution.response import allowance, gap
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.subject import subject_of
+from attnproof.programs.subject import adapted_as, subject_of
 from attnproof.programs.subjects import Attention, Subject
 
 from .attention_code import (
@@ -300,3 +301,23 @@ def test_a_mask_in_float32_is_no_fault_beside_float64() -> None:
     laws = ["finite", "shift-of-scores", "hidden-keys-do-nothing", "order-of-keys"]
     seen = examine(subject, laws=laws)
     assert {one.law: one.verdict for one in seen} == dict.fromkeys(laws, "holds")
+
+
+class DropsMany(nn.Module):
+    """Attention that drops in evaluation too, with many tokens."""
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights = (x @ x.mT).softmax(-1)
+        drops = self.training or x.shape[1] > 40
+        return nn.functional.dropout(weights, self.dropout, drops) @ x
+
+
+@pytest.mark.parametrize(("tokens", "verdict"), [(30, "holds"), (50, "broken")])
+def test_code_built_with_dropout_is_run_at_given_lengths_too(tokens: int, verdict: str) -> None:
+    code = adapted_as(DropsMany, "x: B n (4) -> B n (4)", name="drops")
+    (seen,) = examine(replace(code, run_at=({"B": 1, "n": tokens},)), laws=("evaluation-repeats",))
+    assert seen.verdict == verdict
