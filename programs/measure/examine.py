@@ -33,6 +33,7 @@ MODULES = (
     "bias",
     "additive",
     "states",
+    "mutation",
     "dropout",
 )
 

@@ -1,4 +1,4 @@
-"""Probes of state, for code of every kind: effects of earlier calls, and changed inputs."""
+"""The probe of statelessness, for code of every kind: effects of earlier calls."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.parameter import UninitializedParameter
 
 from ..execution.calling import earlier_calls, evaluating, fresh, seeded_call
 from ..execution.draw import Draw
 from ..execution.finite import NotFinite
 from ..execution.response import differences, place_of_largest
 from ..execution.running import in_a_line
-from ..loading.program import watching_inputs
-from ..subjects import Additive, Bias, Mask, Rotary, Subject
+from ..subjects import Bias, Mask, Subject
 from .base import (
     ALL_KINDS,
     CAST,
@@ -28,7 +25,6 @@ from .base import (
     broken,
     formatted,
     holds,
-    not_asked,
     probe,
     undecided,
 )
@@ -41,11 +37,11 @@ from .calls import (
     witness_inputs,
 )
 from .other_calls import other_ways
+from .tables_by_length import ROUNDED, Earlier, cached_by_length
 
 SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
 ELSEWHERE = "a call of the same length from another start"
 Call = tuple[Callable[..., Tensor] | None, Inputs]
-Earlier = Iterable[tuple[str, Callable[[int], Any]]]
 
 
 def fresh_instance(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
@@ -397,183 +393,3 @@ def _result_or_error(call: Callable[..., Tensor], given: Inputs) -> tuple[Tensor
         return seeded_call(call, *given), ""
     except Exception as error:  # noqa: BLE001 (any code may raise anything)
         return None, in_a_line(error, 160)
-
-
-@probe("no-mutation", ALL_KINDS)
-@formatted
-def no_mutation(subject: Subject, draw: Draw) -> Outcome:
-    """Compare every input tensor before and after a call, of each kind that the code has."""
-    count, plain = 0, ways_of(subject)
-    with evaluating(subject):
-        for way in (*plain, *other_ways(subject)):
-            for b, t in sizes_run(subject, ((1, 1), (2, 3))):
-                given = way.make_inputs(draw, b, t, 1)
-                before = [x.clone() if isinstance(x, Tensor) else x for x in given]
-                try:
-                    with watching_inputs() as received:
-                        seeded_call(way.call, *given, copied=False)
-                except Exception:
-                    if way in plain:
-                        raise
-                    continue  # code may refuse this form of mask, or such lengths
-                for i, (now, then) in enumerate(zip(given, before, strict=True)):
-                    if not isinstance(now, Tensor):
-                        continue
-                    count += 1
-                    told = f"input {i + 1} of {way.attribute} is changed by the call"
-                    at = {"call": way.attribute, "B": b, "T": t, "input": i + 1}
-                    if changed := _changed(told, at, now, then, B=b, T=t):
-                        return changed
-                for name, now, then in received:
-                    told = f"{name} is changed by the call"
-                    at = {"call": way.attribute, "B": b, "T": t, "input": name}
-                    if changed := _changed(told, at, now, then, B=b, T=t):
-                        return changed
-        written = _weights_written(fresh_instance(subject, draw) or subject, draw)
-        if written is not None:
-            return written
-    if not count:
-        return not_asked("its inputs are numbers")
-    return holds(f"{count} inputs are unchanged", 0.0, 0.0)
-
-
-def _changed(
-    told: str, at: dict[str, Any], now: Tensor, before: Tensor, **sizes: int
-) -> Outcome | None:
-    """Return a broken outcome if a call wrote to a tensor, at the entry that changed most."""
-    if now.shape != before.shape:
-        after, first = ("after the call", list(now.shape)), ("before", list(before.shape))
-        return broken(told, {**at, "what": "the shape"}, after, first, math.inf, **sizes)
-    if now.is_complex():  # entries with real and imaginary parts
-        now, before = (torch.view_as_real(x.detach().resolve_conj()) for x in (now, before))
-    off = differences(now.detach().double().cpu(), before.double().cpu())
-    if not bool((off > 0).any()):
-        return None
-    place = place_of_largest(off)
-    return broken(
-        told,
-        {**at, "place": list(place)},
-        ("after the call", float(now.detach()[place])),
-        ("before", float(before[place])),
-        float(off.max()),
-        **sizes,
-    )
-
-
-TOKENS_WRITTEN = 24  # tokens of a call that may write to the rows of a table
-
-
-def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
-    """Find weights that a call in evaluation changes, in code that was not called before."""
-    module = subject.module
-    if module is None:
-        return None
-    held = {
-        name: (weight, weight.detach().clone())
-        for name, weight in module.named_parameters()
-        if not isinstance(weight, UninitializedParameter)
-    }
-    for way in ways_of(subject):
-        with evaluating(subject), suppress(Exception):  # code may refuse so many tokens
-            tokens = min(TOKENS_WRITTEN, getattr(subject, "most", TOKENS_WRITTEN))
-            seeded_call(way.call, *way.make_inputs(draw, 2, tokens, 0))
-        for name, (weight, before) in held.items():
-            told = f"a call in evaluation changes its weights: {name}"
-            at = {"call": way.attribute, "T": TOKENS_WRITTEN, "weights": name}
-            if changed := _changed(told, at, weight, before, T=TOKENS_WRITTEN):
-                return changed
-    return None
-
-
-FIRST, SPAN = 71, 400  # lengths that no other probe uses
-ROUNDED = 257 + FIRST  # from here on, the last positions are rounded in bfloat16
-_LENGTHS = count(FIRST, 2)
-TWICE = 2.0  # both sides are rounded, each with its own table
-
-
-def cached_by_length(
-    subject: Subject, way: Way, draw: Draw, earlier: Earlier, least: int = FIRST
-) -> Outcome | None:
-    """Return a broken outcome if a call of a new length differs after another call of that length.
-
-    A table shared by all instances, cached under an incomplete key, is invisible in a fresh
-    instance: it is cached already.  So lengths are used that no call has had; the reference is the
-    same tokens at the beginning of a longer call.  ``earlier``: calls by their description, each
-    taking a length.  None if nothing differs, and if the beginning of a longer call differs even
-    without an earlier call.
-    """
-    axis = {"rotate": 2, "key": 2, "added": 1}.get(way.attribute)
-    if axis is None or not isinstance(subject, Rotary | Additive) or subject.most < least + SPAN:
-        return None
-
-    def apart(call: Callable[[int], Any]) -> bool:
-        off, bound, _, _ = _gap(way, draw, axis, subject, call, least)
-        return not off <= bound
-
-    if any(apart(_nothing) for _ in range(2)):
-        return None
-    for told, call in (*_of_functions(subject, way, draw), *earlier):
-        # at a single length, tables may change on purpose, as for a longer context
-        if apart(call) and apart(call):
-            off, bound, given, sides = _gap(way, draw, axis, subject, call, least)
-            raises = isinstance(sides[0], str)
-            return broken(
-                f"after {told} a call raises an error that it did not raise before"
-                if raises
-                else f"a call gives a different result after {told}",
-                {"before": told, "call": way.attribute, "inputs": witness_inputs(given)},
-                (f"after {told}", sides[0]),
-                ("the same tokens at the beginning of a longer call", sides[1]),
-                off,
-                bound,
-                B=1,
-                T=int(given[0].shape[axis]),
-            )
-    return None
-
-
-def _nothing(_: int) -> None:
-    """Make no earlier call."""
-
-
-def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
-    """Yield calls of a function, which has no size or device: all callers share its table."""
-    if subject.module is not None:
-        return
-
-    def narrow(n: int) -> Any:
-        x, *rest = way.make_inputs(draw, 1, n, 0)
-        return way.call(x[..., : x.shape[-1] // 4 * 2], *rest)
-
-    def meta(n: int) -> None:
-        with suppress(Exception):  # a result on meta has no numbers
-            way.call(*(x.to("meta") for x in way.make_inputs(draw, 1, n, 0)))
-
-    if way.make_inputs(draw, 1, 1, 0)[0].shape[-1] >= 4:
-        yield "a call of the same length on fewer channels", narrow
-    yield "a call of the same length on another device (meta)", meta
-
-
-def _gap(
-    way: Way, draw: Draw, axis: int, subject: Subject, before: Callable[[int], Any], least: int
-) -> tuple[float, float, Inputs, tuple[float | str, float | str]]:
-    """Return how far a call, after another, is from the start of a longer one, and the details."""
-    n = least + (next(_LENGTHS) - FIRST) % (SPAN - 2)
-    longer = way.make_inputs(draw, 1, n + 1, 0)
-    given = tuple(x.narrow(axis if k == 0 else 1, 0, n).contiguous() for k, x in enumerate(longer))
-    try:
-        before(n)
-    except Exception:  # noqa: BLE001 (code may refuse a call)
-        return 0.0, 0.0, given, (0.0, 0.0)
-    try:
-        after = seeded_call(way.call, *given)
-    except Exception as error:
-        if before is _nothing:
-            raise
-        return math.inf, 0.0, given, (in_a_line(error, 160), "no error")
-    whole = seeded_call(way.call, *longer)
-    first = whole.narrow(axis, 0, n)
-    off = differences(after, first)
-    place = place_of_largest(off)
-    bound = TWICE * allowed_difference(subject, draw, longer, whole)
-    return float(off.max()), bound, given, (float(after[place]), float(first[place]))
