@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
+from types import FunctionType
 
 import pytest
 import torch
@@ -173,6 +175,71 @@ def test_instances_that_code_builds_are_heard_too() -> None:
     assert fresh is not None
     fresh(3, 4)
     assert {one for some in met.values() for one in some} == {((4.0,), (40.0,), False)}
+
+
+class Penalty:
+    """Makes a function for each instance."""
+
+    def __init__(self) -> None:
+        def penalty(S: int) -> Tensor | int:
+            return torch.arange(S) if S > 40 else 0
+
+        self.penalty = penalty
+
+    def __call__(self, T: int, S: int) -> Tensor:
+        return distances(T, S) - self.penalty(S)
+
+
+@lru_cache
+def kept_penalty() -> Callable[[int], Tensor | int]:
+    def penalty(S: int) -> Tensor | int:
+        return torch.arange(S) if S > 100_000 else 0
+
+    return penalty
+
+
+def by_kept_penalty(T: int, S: int) -> Tensor:
+    return distances(T, S) - kept_penalty()(S)
+
+
+def test_functions_that_a_factory_keeps_are_watched() -> None:
+    code = Bias(name="b", bias=by_kept_penalty, heads=1)
+    wanted = ["`S > 100000` is false, as it was in every run"]
+    assert conditions(code, "offset-only", exact=True) == wanted
+
+
+def penalized() -> Bias:
+    return Bias(name="b", bias=Penalty(), heads=1)
+
+
+def test_functions_of_each_instance_are_watched() -> None:
+    code = replace(penalized(), make=penalized)
+    own = OwnRuns.watched(code)
+    assert own is not None
+    heard, met = own.hearing(code)
+    assert heard.make is not None
+    fresh = heard.make().bias
+    assert fresh is not None
+    fresh(3, 4)
+    assert {one for some in met.values() for one in some} == {((4.0,), (40.0,), False)}
+
+
+def late_penalty(S: int) -> Tensor | int:
+    return torch.arange(S) if S > 100_000 else 0
+
+
+LATE = late_penalty.__code__
+
+
+def by_function_made_anew(T: int, S: int) -> Tensor:
+    penalty: Tensor | int = FunctionType(LATE, globals())(S)
+    return distances(T, S) - penalty
+
+
+def test_functions_that_run_unwatched_are_a_condition() -> None:
+    code = Bias(name="b", bias=by_function_made_anew, heads=1)
+    wanted = "`late_penalty`, which ran unwatched, acts as in every run"
+    assert wanted in conditions(code, "offset-only", exact=True)
 
 
 def endless(x: Tensor) -> Tensor:
