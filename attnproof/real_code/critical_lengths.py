@@ -21,7 +21,6 @@ from ..documents.verdict_line import Condition
 from ..programs.calls.counts import has_constant_diagonals
 from ..programs.execution.calling import evaluating, restored_settings
 from ..programs.prove.branches import Search
-from ..programs.prove.environment import environment_conditions
 from ..programs.prove.executed_code import counts_calls
 from ..programs.prove.watch import ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
@@ -135,7 +134,7 @@ def _lengths_of(subject: Subject, own: OwnRuns) -> Places:
     exactly = (n for n in met.numbers() if n in asked and n >= SHORT)
     longer += _cheap(subject, exactly, {one.at["n"] for one in longer if one.at.get("B", 1) == 1})
     other = {one.place[:2] for one in search.untested_lengths()} | changes.keys()
-    told = [*met.conditions(), *environment_conditions(met.ran.codes), *counted]
+    told = [*met.conditions(), *counted]
     return Places(longer, told, frozenset(other), named.left)
 
 

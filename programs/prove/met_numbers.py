@@ -18,7 +18,9 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from ..loading.reach import reached
 from ..loading.source_numbers import BOUNDING, is_own, lengths_in
+from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed
 from .instrumentation import instrument, instrument_unwatched
 from .lengths_in_tensors import LengthsInTensors
@@ -161,7 +163,15 @@ class MetNumbers:
 
     def conditions(self) -> list[str]:
         """Return what was the same in every run, except outcomes of comparisons."""
-        return list(dict.fromkeys((*self.watch.unseen(self.ran.codes), *self.watch.caught())))
+        codes = self.ran.codes
+        held = [*reached((*self.roots, *self.ran.functions(self.roots)), codes)]
+        told = (
+            *self.watch.unseen(codes),
+            *self.watch.caught(),
+            *environment_conditions(codes, held),
+            *torchscript_conditions(held),
+        )
+        return list(dict.fromkeys(told))
 
     def numbers(self) -> list[int]:
         """Return the numbers that may be lengths, those that a run met first."""

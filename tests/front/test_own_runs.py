@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -48,6 +50,24 @@ def added_by_name(x: Tensor) -> Tensor:
     return x if os.environ.get("FAST") else x + sines(x)
 
 
+class AddedByClock:
+    """Holds what it asks for the time."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x if self.clock() > 1e12 else x + sines(x)
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+
+    @torch.jit.script
+    def scripted(x: Tensor) -> Tensor:
+        return x if x.shape[1] > 100000 else 2 * x
+
+
 def distances(T: int, S: int) -> Tensor:
     return -(torch.arange(S) - torch.arange(S - T, S)[:, None]).abs().double()[None]
 
@@ -83,6 +103,16 @@ NAMED: dict[str, tuple[Subject, str, str]] = {
         Additive(name="a", added=added_by_name, width=4),
         "neighbours-differ",
         "the code reads the same from `os`",
+    ),
+    "what it holds of the environment": (
+        Additive(name="a", added=AddedByClock(time.time), width=4),
+        "neighbours-differ",
+        "the code reads the same from `time`",
+    ),
+    "TorchScript": (
+        Additive(name="a", added=lambda x: scripted(x) + sines(x), width=4),
+        "neighbours-differ",
+        "queries by `scripted`, run by TorchScript",
     ),
     "as many queries as keys": (
         Bias(name="b", bias=moved_if_square, heads=1),
