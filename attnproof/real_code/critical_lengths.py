@@ -182,12 +182,15 @@ def work(subject: Any, at: Lengths) -> int:
     rows, keys = at.get("B", 1), at.get("n", 1)
     rows = rows**2 if "bounds" in subject.line else rows  # rows are packed into one axis
     heads = int(getattr(subject, "heads", 1))
-    if isinstance(subject, Rotary | Additive):
-        return rows * heads * keys * subject.width
+    if isinstance(subject, Rotary):
+        width = 2 * at["P"] if "P" in at else subject.width
+        return rows * at.get("H", heads) * keys * width
+    if isinstance(subject, Additive):
+        return rows * keys * at.get("E", subject.width)
     heads = at.get("H", heads) * at.get("D", WIDTH) // WIDTH
     layer = isinstance(subject, Layer) or getattr(subject, "attend", None) is None
     queries = keys if layer and not isinstance(subject, Bias | Mask) else at.get("r", keys)
-    made = TOKENS * int(getattr(subject, "embed", 0))  # per token
+    made = TOKENS * at.get("E", int(getattr(subject, "embed", 0)))  # per token
     return rows * keys * (heads * queries + made)
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.execution.draw import Draw
-from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Subject
+from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Rotary, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.longer_inputs import at_longer
@@ -44,6 +44,10 @@ def added_for_few(x: Tensor) -> Tensor:
 
 def added_without_gradients(x: Tensor) -> Tensor:
     return x if torch.is_grad_enabled() and x.shape[1] > 40 else x + sines(x)
+
+
+def added_if_no_gradient_is_required(x: Tensor) -> Tensor:
+    return x.mul_(2) if x.requires_grad else x + sines(x)
 
 
 def added_by_name(x: Tensor) -> Tensor:
@@ -88,6 +92,29 @@ def doubled_if_long(T: int, S: int) -> Tensor:
     return distances(T, S) * (1 + len(KEPT))
 
 
+def angles(x: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+    half = x.shape[-1] // 2
+    angle = p[:, None, :, None].to(x.dtype) * 0.5 ** torch.arange(half).to(x.dtype)
+    return angle.cos(), angle.sin()
+
+
+def rotated(x: Tensor, p: Tensor) -> Tensor:
+    (c, s), (a, b) = angles(x, p), x.chunk(2, -1)
+    return torch.cat((a * c - b * s, b * c + a * s), -1)
+
+
+def squared_if_seven_heads(x: Tensor, p: Tensor) -> Tensor:
+    return rotated(x, p * p if x.shape[1] == 7 else p)
+
+
+def squared_if_wide(x: Tensor, p: Tensor) -> Tensor:
+    return rotated(x, p * p if x.shape[-1] > 60 else p)
+
+
+def squared_if_very_wide(x: Tensor, p: Tensor) -> Tensor:
+    return rotated(x, p * p if x.shape[-1] > 1_000_000 else p)
+
+
 NAMED: dict[str, tuple[Subject, str, str]] = {
     "rows": (
         Additive(name="a", added=added_for_few, width=4),
@@ -98,6 +125,16 @@ NAMED: dict[str, tuple[Subject, str, str]] = {
         Additive(name="a", added=added_without_gradients, width=4),
         "neighbours-differ",
         "`torch.is_grad_enabled()` is false",
+    ),
+    "inputs that require gradients": (
+        Additive(name="a", added=added_if_no_gradient_is_required, width=4),
+        "no-mutation",
+        "`x.requires_grad` is false",
+    ),
+    "sizes out of reach": (
+        Rotary(name="r", rotate=squared_if_very_wide, width=4),
+        "relative",
+        "`x.shape[-1] > 1000000` is false",
     ),
     "environment": (
         Additive(name="a", added=added_by_name, width=4),
@@ -147,6 +184,26 @@ def test_the_laws_of_state_are_run_of_many_queries() -> None:
     (found,) = at_longer(code, ["stateless"], Draw(), heard.append)
     KEPT.clear()
     assert found.verdict == "broken"
+
+
+def counted_if_wide(x: Tensor) -> Tensor:
+    return x.flip(0) if x.shape[-1] == 31 else x.cumsum(1)
+
+
+BROKEN: dict[str, tuple[Subject, str, str]] = {
+    "heads": (Rotary(name="r", rotate=squared_if_seven_heads, width=4), "relative", "H = 7"),
+    "features": (Rotary(name="r", rotate=squared_if_wide, width=4), "relative", "D = 62"),
+    "of tokens": (Layer(name="l", call=counted_if_wide, embed=4), "rows-of-batch-apart", "E = 31"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_sizes_that_a_function_takes_as_they_come_are_varied(case: str) -> None:
+    code, law, at = BROKEN[case]
+    heard: list[str] = []
+    (found,) = at_longer(code, [law], Draw(), heard.append)
+    assert found.verdict == "broken"
+    assert at in found.why
 
 
 class Reading(nn.Module):
