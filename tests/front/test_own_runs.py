@@ -344,6 +344,22 @@ def test_code_that_does_not_end_where_it_is_watched_keeps_its_findings() -> None
     assert [one.verdict for one in heard.record(0.0).laws] == ["broken", "measured"]
 
 
+def of_one_row(x: Tensor) -> Tensor:
+    return x @ torch.ones(3, 4) if x.shape[0] > 1 else x.cumsum(1)
+
+
+def test_an_error_of_torch_in_a_run_that_is_heard_is_the_codes() -> None:
+    asked = CodeRequest(
+        target="a.py::f", kind="layer", methods=("measured",), laws=("no-mutation",)
+    )
+    heard = Collected(asked)
+    heard.receive({"event": "adapted", "name": "a", "kind": "layer", "adapted": "", "file": ""})
+    look(Layer(name="l", call=of_one_row, embed=4), asked, heard.receive)
+    (found,) = heard.record(0.0).laws
+    assert found.verdict == "undecided"
+    assert found.why.startswith("the code raised RuntimeError: mat1 and mat2")
+
+
 def test_a_layer_that_compares_nothing_has_no_condition() -> None:
     plain: Callable[[Tensor], Tensor] = lambda x: x.cumsum(1)  # noqa: E731
     assert conditions(Layer(name="l", call=plain, embed=4), "rows-of-batch-apart") == []
