@@ -82,7 +82,7 @@ def fault_of(
     user_paths = frozenset(str(Path(path).resolve()) for path in user_files)
     frames = list(_frames(error.__traceback__))
     owners = [_owner(tb.tb_frame.f_code.co_filename, user_paths) for tb in frames]
-    if owners and owners[-1] == LIBRARY:  # raised by torch, to which our tensors forward calls
+    if owners and (owners[-1] == LIBRARY or _forwards(frames[-1])):  # raised by torch
         through = [
             LIBRARY if tb.tb_frame.f_code.co_name in FORWARDING else one
             for tb, one in zip(frames, owners, strict=True)
@@ -170,6 +170,13 @@ def _raised_explicitly(innermost: TracebackType) -> bool:
     return 0 <= innermost.tb_lasti < len(code) and (
         code[innermost.tb_lasti] == opmap["RAISE_VARARGS"]
     )
+
+
+def _forwards(innermost: TracebackType) -> bool:
+    """Whether our tensors, or a mode of ours, passed a call on to torch, whose C code raised."""
+    code = innermost.tb_frame.f_code
+    called = code.co_code[innermost.tb_lasti] == opmap["CALL_FUNCTION_EX"]  # func(*args, **kwargs)
+    return code.co_name in FORWARDING and called
 
 
 def _last(frames: list[TracebackType], owners: list[str], owner: str) -> TracebackType | None:

@@ -21,7 +21,6 @@ from ..documents.verdict_line import Condition
 from ..programs.calls.counts import has_constant_diagonals
 from ..programs.execution.calling import evaluating, restored_settings
 from ..programs.prove.branches import Search
-from ..programs.prove.environment import environment_conditions
 from ..programs.prove.executed_code import counts_calls
 from ..programs.prove.watch import ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
@@ -137,7 +136,7 @@ def _lengths_of(subject: Subject, own: OwnRuns) -> Places:
     exactly = (n for n in met.numbers() if n in asked and n >= SHORT and n not in sizes)
     longer += _cheap(subject, exactly, {one.at["n"] for one in longer if one.at.get("B", 1) == 1})
     other = {one.place[:2] for one in search.untested_lengths()} | changes.keys()
-    told = [*met.conditions(), *environment_conditions(met.ran.codes), *counted]
+    told = [*met.conditions(), *counted]
     return Places(longer, told, frozenset(other), named.left)
 
 
@@ -185,12 +184,15 @@ def work(subject: Any, at: Lengths) -> int:
     rows, keys = at.get("B", 1), at.get("n", 1)
     rows = rows**2 if "bounds" in subject.line else rows  # rows are packed into one axis
     heads = int(getattr(subject, "heads", 1))
-    if isinstance(subject, Rotary | Additive):
-        return rows * heads * keys * subject.width
+    if isinstance(subject, Rotary):
+        width = 2 * at["P"] if "P" in at else subject.width
+        return rows * at.get("H", heads) * keys * width
+    if isinstance(subject, Additive):
+        return rows * keys * at.get("E", subject.width)
     heads = at.get("H", heads) * at.get("D", WIDTH) // WIDTH
     layer = isinstance(subject, Layer) or getattr(subject, "attend", None) is None
     queries = keys if layer and not isinstance(subject, Bias | Mask) else at.get("r", keys)
-    made = TOKENS * int(getattr(subject, "embed", 0))  # per token
+    made = TOKENS * at.get("E", int(getattr(subject, "embed", 0)))  # per token
     return rows * keys * (heads * queries + made)
 
 

@@ -27,7 +27,7 @@ from ..programs.measure.calls import Way, ways_of
 from ..programs.measure.other_calls import other_ways
 from ..programs.prove.call_variants import WAY_TEXTS, call_in, inputs_for
 from ..programs.prove.lengths import LONGEST
-from ..programs.subjects import Attention, Subject
+from ..programs.subjects import Additive, Attention, Layer, Rotary, Subject
 
 S = TypeVar("S", bound=Subject)
 Lengths = Mapping[str, int]
@@ -53,7 +53,8 @@ def takes(call: Call, at: Lengths) -> bool:
 def call_of(subject: Any) -> Call | None:
     """Return a function that runs the code, and its other calls, at given lengths; None if no call.
 
-    Exceptions of the first call propagate; those of the others are suppressed.
+    Exceptions of the first call propagate; those of the others are suppressed.  Where gradients are
+    enabled, inputs require them.
     """
     if not calls_of(subject):
         return None
@@ -62,7 +63,8 @@ def call_of(subject: Any) -> Call | None:
     draw = Draw(dtype=next((x.dtype for x in parts if x.is_floating_point()), torch.float32))
 
     def made(way: Way, at: Lengths) -> Any:
-        return way.call(*way.make_inputs(draw, at.get("B", 1), at["n"], 0))
+        given = way.make_inputs(draw, at.get("B", 1), at["n"], 0)
+        return way.call(*map(_wanting, given) if torch.is_grad_enabled() else given)
 
     def call(at: Lengths) -> Any:
         queries, sized = at.get("r", at["n"]), of_sizes(subject, at)
@@ -76,26 +78,52 @@ def call_of(subject: Any) -> Call | None:
     return call
 
 
-SIZES = "HD"  # lengths of queries, keys and values that a function may take as they come
+def _wanting(x: Any) -> Any:
+    """Return an input that requires a gradient, if it can; it may be written to."""
+    numbers = isinstance(x, Tensor) and x.is_floating_point()
+    return x.requires_grad_().clone() if numbers else x
+
+
+SIZES = "HDEP"  # lengths that a function may take as they come: heads, features, pairs of these
 
 
 def sizes_of(subject: Subject) -> Lengths:
-    """Return how many heads of keys, and features of a head, attention code is called with."""
-    if not isinstance(subject, Attention) or subject.attend is None:
-        return {}
-    return {"H": subject.groups, "D": subject.width}
+    """Return the sizes that code is called with, and may take otherwise.
+
+    Those are H heads of keys with D features each, or, of rotary code, P pairs of features; and E
+    features of tokens.  A module has weights for its features.
+    """
+    match subject:
+        case Attention() if subject.attend is not None:
+            return {"H": subject.groups, "D": subject.width}
+        case Rotary():
+            heads = {} if "H" in subject.single else {"H": subject.heads}
+            return heads if subject.module is not None else {**heads, "P": subject.width // 2}
+        case Additive(width=E, module=None) | Layer(embed=E, module=None):
+            return {"E": E}
+    return {}
 
 
 def of_sizes(subject: S, at: Lengths) -> S:
-    """Return the same function, called with H heads of keys, and D features each, if these differ.
+    """Return the same function, called with these sizes, if they differ.
 
-    There are as many queries for each head of keys as before.
+    Attention has as many queries for each head of keys as before.
     """
-    if not isinstance(subject, Attention) or at.keys().isdisjoint(SIZES):
-        return subject
-    groups, width = at.get("H", subject.groups), at.get("D", subject.width)
-    heads = groups * subject.heads // subject.groups
-    return replace(subject, heads=heads, groups=groups, width=width)
+    match subject:
+        case _ if at.keys().isdisjoint(SIZES):
+            return subject
+        case Attention():
+            groups, width = at.get("H", subject.groups), at.get("D", subject.width)
+            heads = groups * subject.heads // subject.groups
+            return replace(subject, heads=heads, groups=groups, width=width)
+        case Rotary():
+            width = 2 * at["P"] if "P" in at else subject.width
+            return replace(subject, heads=at.get("H", subject.heads), width=width)
+        case Additive():
+            return replace(subject, width=at.get("E", subject.width))
+        case Layer():
+            return replace(subject, embed=at.get("E", subject.embed))
+    return subject
 
 
 COMMON = ("strided", "gradients")  # what most code asks, told before its special cases

@@ -169,7 +169,8 @@ class _Calls:
 
 def _longer(found: Finding, longer: Longer) -> Finding:
     """Return the finding, prefixed with the lengths at which it was made."""
-    at = ", ".join(f"{c} = {n}" for c, n in longer.at.items() if c in "Brn" + SIZES)
+    given = {("D" if c == "P" else c): n * (1 + (c == "P")) for c, n in longer.at.items()}
+    at = ", ".join(f"{c} = {n}" for c, n in given.items() if c in "Brn" + SIZES)
     return replace(found, why=f"{AT_OTHER_LENGTHS} ({at}): {found.why}")
 
 

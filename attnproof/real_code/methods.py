@@ -272,6 +272,7 @@ class Methods:
                 met is not None
                 and self.own is not None
                 and (one.law, one.verdict) == (law, "holds")
+                and self.own.is_whole(met)
             ):
                 self.own.add(law, met)
         if self.in_a_row == IN_A_ROW:

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from ..programs.execution.calling import evaluating, is_judged, restored_settings
 from ..programs.execution.finite import wrapped
+from ..programs.prove.instrumentation import instrument_unwatched
 from ..programs.prove.met_numbers import MetNumbers
-from ..programs.prove.watch import FEW, HINTS, Met
+from ..programs.prove.watch import FEW, HINTS, UNWATCHED, Met
 from ..programs.subjects import Attention, Bias, Mask, Subject
 from .every_call import Call, Lengths, call_of, calls_of, sizes_of, takes
 
@@ -76,9 +77,13 @@ class OwnRuns:
         """Return the same code, and what its comparisons will have met when it was called."""
         met: Met = {}
         watch = self.numbers.watch
+        fresh: dict[int, Subject] = {}  # instances that the law builds
 
         def heard(name: str, call: Callable[..., Any], owner: Subject) -> Callable[..., Any]:
             del name
+            if owner is not subject and id(owner) not in fresh:
+                fresh[id(owner)] = owner
+                self.numbers.instrument(*calls_of(owner), owner.module)
 
             @wraps(call)
             def run(*given: Any, **named: Any) -> Any:
@@ -92,13 +97,19 @@ class OwnRuns:
                 with watch.hearing(here):
                     result = self.numbers.watched(call)(*given, **named)
                 _add(met, here)
-                if key is not None:
+                if not self.is_whole(here):
+                    instrument_unwatched(watch)
+                elif key is not None:
                     self.calls[id(call), key] = call, here
                 return wrapped(result, heard, UNHEARD) if isinstance(result, Subject) else result
 
             return run
 
         return wrapped(subject, heard, UNHEARD), met
+
+    def is_whole(self, met: Met) -> bool:
+        """Whether all that ran was watched; if not, functions were found meanwhile."""
+        return all(self.numbers.watch.sites[site].sign != UNWATCHED for site, _ in met)
 
     def add(self, law: str, met: Met) -> None:
         """Add what was met in runs by which a law holds."""
@@ -116,7 +127,9 @@ class OwnRuns:
             answers = {answer for *_, answer in some}
             other = place in asked or (place not in known and len(some) > 1)
             numbers = sites[place[0]].sign == "asks" or any(left for left, *_ in some)
-            if len(answers) == 1 and other and numbers and sites[place[0]].sign not in HINTS:
+            if sites[place[0]].sign == UNWATCHED:
+                yield sites[place[0]].text
+            elif len(answers) == 1 and other and numbers and sites[place[0]].sign not in HINTS:
                 yield sites[place[0]].condition(answer=answers.pop())
 
 

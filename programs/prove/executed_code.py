@@ -33,14 +33,15 @@ GUARD = "___make_guard_fn"
 COMPILING = ("_dynamo/convert_frame", "_higher_order_ops")
 
 
-def is_generated(code: CodeType) -> bool:
-    """Whether a code object only fills the fields of a dataclass or of a named tuple.
+def is_written(code: CodeType) -> bool:
+    """Whether someone wrote a code object, which only fills no dataclass or named tuple.
 
     >>> from collections import namedtuple
-    >>> is_generated(namedtuple("Pair", "a b").__new__.__code__), is_generated((lambda: 1).__code__)
-    (True, False)
+    >>> is_written(namedtuple("Pair", "a b").__new__.__code__), is_written((lambda: 1).__code__)
+    (False, True)
     """
-    return code.co_qualname.startswith("__create_fn__") or "_tuple_new" in code.co_names
+    generated = code.co_qualname.startswith(("__create_fn__", GUARD))
+    return not generated and "_tuple_new" not in code.co_names
 
 
 def stores(code: CodeType) -> bool:
@@ -195,8 +196,7 @@ def functions_of(
         found |= {id(one): one for one in named if one.__code__ in missing}
         missing = _missing(missing, found.values())
     if missing:
-        holders = _holders_of(missing)
-        found |= {id(one): one for one in holders if isinstance(one, FunctionType)}
+        found |= {id(one): one for one in functions_in_memory(missing)}
     return list(found.values())
 
 
@@ -217,6 +217,12 @@ def _named(code: CodeType, names: Mapping[str, Any]) -> Iterator[FunctionType]:
             yield one
         with suppress(Exception):  # it may be a lazy proxy
             one = next((x for name in WRAPPING if (x := getattr(one, name, None))), None)
+
+
+def functions_in_memory(codes: Collection[CodeType]) -> list[FunctionType]:
+    """Return all functions with these code objects, wherever they are held; this is slow."""
+    found = _holders_of(codes) if codes else []
+    return [one for one in found if isinstance(one, FunctionType) and one.__code__ in codes]
 
 
 def _holders_of(codes: Collection[CodeType]) -> list[Any]:

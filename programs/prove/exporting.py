@@ -256,14 +256,14 @@ def _blocks_of(
 
     It cannot if torch compiles functions itself, as flex_attention does: they must stay as written.
     """
-    ran, watch = Executed(is_own), Watch()
+    ran, watch = Executed(is_own), Watch(compared=False)
     with torch.no_grad(), suppress(Exception):  # tracing reports its errors
         ran.recording(call)(*(x.clone() for x in inputs))
     if ran.is_compiled:
         return watch, False
     near = functions_in((call, *modules), ran=ran.codes)
     own = [one for one in near if is_own(one.__globals__) and one.__code__ not in ran.codes]
-    instrument((*functions_of(ran.codes, near), *own), watch, compared=False)
+    instrument((*functions_of(ran.codes, near), *own), watch)
     return watch, True
 
 

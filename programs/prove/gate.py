@@ -39,7 +39,7 @@ from .comparison import CHANGES
 from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed, counts_calls, kept_values
 from .guards import satisfied
-from .instrumentation import instrument
+from .instrumentation import instrument, instrument_unwatched
 from .lengths import Lengths, every, named, pairs, small
 from .other_branches import letters_of
 from .reached_arrays import numbers_read
@@ -211,6 +211,8 @@ def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode)
         ran.executed.add_cached(cached_functions(run.graph.call.roots))
         instrument(ran.functions, watch)
         found = search.where_outcomes_change()
+        if found is None and instrument_unwatched(watch):
+            found = search.where_outcomes_change()
     if found is not None:
         lengths, way = found
         run.gate.differs_at.append(_shrunk(run, lengths, way))

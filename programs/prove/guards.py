@@ -466,4 +466,5 @@ def compiled(expression: Any) -> tuple[tuple[str, ...], Callable[..., Any]]:
     """
     symbols = sorted(expression.free_symbols, key=str)
     made: Callable[..., Any] = sympy.lambdify(symbols, expression, [DIVISIONS, "math"])
+    made.__globals__["__name__"] = __name__  # it is no code of the user
     return tuple(map(str, symbols)), made

@@ -23,7 +23,7 @@ from typing import Any
 from ..loading.reach import codes_in
 from .blocks import MARK, Blocks, Place, recorded, shortened
 from .environment import SETTINGS
-from .executed_code import TRACING_QUERIES
+from .executed_code import TRACING_QUERIES, functions_in_memory
 from .watch import CAUGHT, KIND_ATTRIBUTES, TRY, Site, Watch
 
 SIGNS: dict[type, str] = {
@@ -58,6 +58,9 @@ FIXED_QUERIES = frozenset(
         *TRACING_QUERIES,
     )
 )
+
+
+MAX_SEARCHES = 4  # of memory for functions with the same code
 
 
 class _Marking(ast.NodeTransformer):
@@ -326,10 +329,8 @@ class _Source:
         except SyntaxError:
             return None
 
-    def recompiled(
-        self, codes: Collection[CodeType], watch: Watch, *, compared: bool
-    ) -> dict[Key, CodeType]:
-        """Compile these codes again, with blocks marked, and comparisons too if ``compared``."""
+    def recompiled(self, codes: Collection[CodeType], watch: Watch) -> dict[Key, CodeType]:
+        """Compile these codes again, with blocks marked, and comparisons too if they count."""
         if self.tree is None:
             return {}
         wanted = {code.co_firstlineno for code in codes}
@@ -340,7 +341,7 @@ class _Source:
             watch.sites.append(Site("block", text, (self.name, *place)))
             return len(watch.sites) - 1
 
-        told = [_Marking(watch.sites).visit(one) for one in told] if compared else told
+        told = [_Marking(watch.sites).visit(one) for one in told] if watch.compared else told
         tree = ast.Module([Blocks(self.lines, site).visit(one) for one in told], [])
         self.__dict__.pop("tree")  # it was changed
         with warnings.catch_warnings():
@@ -372,19 +373,36 @@ def _pruned(node: ast.stmt, wanted: Collection[int]) -> ast.stmt | None:
     return node
 
 
-def instrument(functions: Iterable[FunctionType], watch: Watch, *, compared: bool = True) -> None:
+def instrument(functions: Iterable[FunctionType], watch: Watch) -> None:
     """Make a watch see what these functions compare, if their source files are found.
 
-    Unless ``compared``: only record which of their blocks are reached.
+    Functions with the same code record it at the same sites, those made in a watched run too.
     """
+    functions = [*functions]
     files: dict[str, list[FunctionType]] = {}
     for one in functions:
-        files.setdefault(one.__code__.co_filename, []).append(one)
+        if one.__code__ not in watch.again:
+            files.setdefault(one.__code__.co_filename, []).append(one)
     for name, group in files.items():
         codes = [one.__code__ for one in group]
-        made = _Source(name, group[0].__globals__).recompiled(codes, watch, compared=compared)
-        watch.functions += [
-            (one, one.__code__, made[_key(one.__code__)])
-            for one in group
-            if _key(one.__code__) in made
-        ]
+        made = _Source(name, group[0].__globals__).recompiled(codes, watch)
+        every = (inner for code in codes if _key(code) in made for inner in codes_in(code))
+        watch.again |= {code: made[_key(code)] for code in every if _key(code) in made}
+    for one in functions:
+        watch.add(one)
+
+
+def instrument_unwatched(watch: Watch) -> bool:
+    """Make a watch see functions that ran as they are; return whether some were found.
+
+    A factory that keeps what it makes hides it from a search by name.
+    """
+    count = len(watch.functions)
+    wanted = [one for one in watch.unwatched if watch.sought[one] < MAX_SEARCHES]
+    watch.sought.update(wanted)
+    found = functions_in_memory(wanted)
+    instrument(found, watch)
+    for one in found:
+        if one.__code__ in watch.again:
+            watch.unwatched.pop(one.__code__, None)  # noted again if it still runs as it is
+    return len(watch.functions) > count

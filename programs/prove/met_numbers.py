@@ -20,9 +20,11 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from ..loading.reach import reached
 from ..loading.source_numbers import BOUNDING, is_own, lengths_in
+from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed
-from .instrumentation import instrument
+from .instrumentation import instrument, instrument_unwatched
 from .lengths_in_tensors import LengthsInTensors
 from .watch import ComparedSides, Watch
 
@@ -132,7 +134,6 @@ class MetNumbers:
 
     def __post_init__(self) -> None:
         self._tensors = LengthsInTensors(self.watch)
-        self._unseen: tuple[str, ...] = ()
 
     def watched(self, call: Callable[..., T]) -> Callable[..., T]:
         """Return the same call, which also records lengths in tensors while the watch runs."""
@@ -153,21 +154,29 @@ class MetNumbers:
         self.ran.numbers = None
         self.passed |= {*_without_lengths(passed, lengths), *_without_lengths(held, lengths)}
         self.instrument()
-        watched = self.watched(call)
-        for at in few:
-            with self.watch.run(at, "plain"), suppress(Exception):
-                watched(at)
+        watched, more = self.watched(call), True
+        while more:
+            for at in few:
+                with self.watch.run(at, "plain"), suppress(Exception):
+                    watched(at)
+            more = instrument_unwatched(self.watch)
 
-    def instrument(self) -> None:
-        """Make the watch see what the functions that ran since compare."""
-        seen = {id(one) for one, _, _ in self.watch.functions}
-        ran = self.ran.functions(self.roots)
-        instrument([one for one in ran if id(one) not in seen], self.watch)
-        self._unseen = tuple(dict.fromkeys(self.watch.unseen(self.ran.codes)))
+    def instrument(self, *roots: Any) -> None:
+        """Make the watch see what the functions that ran since compare, those of roots too."""
+        instrument(self.ran.functions((*self.roots, *roots)), self.watch)
+        instrument_unwatched(self.watch)
 
     def conditions(self) -> list[str]:
         """Return what was the same in every run, except outcomes of comparisons."""
-        return [*self._unseen, *self.watch.caught()]
+        codes = self.ran.codes
+        held = [*reached((*self.roots, *self.ran.functions(self.roots)), codes)]
+        told = (
+            *self.watch.unseen(codes),
+            *self.watch.caught(),
+            *environment_conditions(codes, held),
+            *torchscript_conditions(held),
+        )
+        return list(dict.fromkeys(told))
 
     def numbers(self) -> list[int]:
         """Return the numbers that may be lengths, those that a run met first."""

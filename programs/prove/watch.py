@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..loading.reach import codes_in
+from ..loading.source_numbers import is_own
 from .blocks import REACHED, VALUE, Place, value_key
-from .executed_code import is_generated
+from .executed_code import is_written
 
 Numbers = tuple[float, ...]
 Lengths = Mapping[str, int]
@@ -32,6 +34,7 @@ KIND_ATTRIBUTES = ("__class__", "__dict__")
 TRY, CAUGHT = 1, 2  # recorded of a try statement: it was entered, it caught an error
 # These decide nothing by themselves; they only show where the numbers change.
 HINTS = ("//", "item", "min")
+UNWATCHED = "unwatched"  # the sign of code that ran as it is while others were watched
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Site:
 
     def condition(self, *, answer: bool) -> str:
         """The condition that this was the outcome wherever the code was run."""
+        if self.sign == UNWATCHED:
+            return self.text
         return f"`{self.text}` is {str(answer).lower()}, as it was in every run"
 
 
@@ -77,10 +82,17 @@ class Watch:
     ``empty``: what was looked up in empty containers.  ``blocks``: the texts of blocks that were
     reached, and of expressions whose values were recorded, by place; ``reached``: the places of
     each run.  ``bounds``: where slices of lists and texts start and end in runs with few tokens;
-    ``looked_up``: the lengths of lists that are read or cut there.
+    ``looked_up``: the lengths of lists that are read or cut there.  ``again``: what code was
+    compiled to.  ``unwatched``: the user's code that ran as it is all the same, in functions that
+    were not found; ``sought``: how often memory was searched for them.  Unless ``compared``, only
+    blocks are recorded.
     """
 
+    compared: bool = True
     functions: list[tuple[FunctionType, CodeType, CodeType]] = field(default_factory=list)
+    again: dict[CodeType, CodeType] = field(default_factory=dict)
+    unwatched: dict[CodeType, None] = field(default_factory=dict)
+    sought: Counter[CodeType] = field(default_factory=Counter)
     sites: list[Site] = field(default_factory=list)
     sides: dict[tuple[int, int, int], list[ComparedSides]] = field(default_factory=dict)
     taken: dict[int, None] = field(default_factory=dict)
@@ -91,6 +103,9 @@ class Watch:
     reached: list[tuple[Lengths, dict[Place, None]]] = field(default_factory=list)
     bounds: set[int] = field(default_factory=set)
     looked_up: set[int] = field(default_factory=set)
+    # By id: code of libraries, and code that records what it compares.
+    _known: dict[int, CodeType] = field(default_factory=dict, repr=False)
+    _here: dict[CodeType, None] = field(default_factory=dict)  # unwatched in this run
     _left_sides: dict[int, Any] = field(default_factory=dict)
     _from: dict[int, list[Any]] = field(default_factory=dict)
     _before: dict[int, list[Any]] = field(default_factory=dict)
@@ -102,10 +117,17 @@ class Watch:
 
     def unseen(self, codes: Iterable[CodeType]) -> Iterator[str]:
         """Yield that code which is not recorded acts as in every run."""
-        seen = {inner for _, plain, _ in self.functions for inner in codes_in(plain)}
-        for code in codes:
-            if code not in seen and not is_generated(code):
-                yield f"`{code.co_qualname}`, whose source was not found, acts as in every run"
+        seen = {inner for plain in self.again for inner in codes_in(plain)}
+        for code in dict.fromkeys((*codes, *self.unwatched)):
+            if code in self.unwatched or (code not in seen and is_written(code)):
+                yield _acts(code, seen)
+
+    def add(self, function: FunctionType) -> None:
+        """Give a function its code that was compiled again, if any, in watched runs."""
+        plain = function.__code__
+        if plain in self.again and all(function is not one for one, *_ in self.functions):
+            self.functions.append((function, plain, self.again[plain]))
+            self._known |= {id(one): one for one in codes_in(self.again[plain])}
 
     @contextmanager
     def run(self, at: Lengths, way: str) -> Iterator[None]:
@@ -132,18 +154,46 @@ class Watch:
             with self._instrumented():
                 yield
         finally:
+            self._hear_unwatched(met)
             self._run = self._met = None
             self._left_sides.clear()
 
+    def _hear_unwatched(self, met: Met) -> None:
+        """Add that code which ran as it is in the call that was heard may compare anything."""
+        seen = {inner for plain in self.again for inner in codes_in(plain)} if self._here else ()
+        for one in (Site(UNWATCHED, _acts(code, seen)) for code in self._here):
+            if one not in self.sites:
+                self.sites.append(one)
+            met[self.sites.index(one), 0] = {((), (), True)}
+
     @contextmanager
     def _instrumented(self) -> Iterator[None]:
+        self._here.clear()
+        profile = sys.getprofile()
         try:
             for function, _, again in self.functions:
                 function.__code__ = again
+            if self.compared:
+                sys.setprofile(self._note_unwatched)
             yield
         finally:
+            sys.setprofile(profile)
             for function, plain, _ in self.functions:
                 function.__code__ = plain
+            self.unwatched |= self._here
+
+    def _note_unwatched(self, frame: FrameType, event: str, result: Any) -> None:
+        """Note code that runs as it is: in a function that was made anew, or is kept out of sight.
+
+        It is the profile of a watched run.
+        """
+        del result
+        code = frame.f_code
+        if event == "call" and id(code) not in self._known:
+            if is_own(frame.f_globals) and is_written(code):
+                self._here[code] = None
+            else:
+                self._known[id(code)] = code
 
     def conditions(self) -> Iterator[str]:
         """Yield what was the same in every run, but may differ in a trace or in another call."""
@@ -344,6 +394,11 @@ class Watch:
         known = self.sides.setdefault((site, entry, min(visit, VISITS)), [])
         if visit < VISITS or met.answer not in {one.answer for one in known}:
             known.append(met)
+
+
+def _acts(code: CodeType, seen: Container[CodeType]) -> str:
+    why = "which ran unwatched" if code in seen else "whose source was not found"
+    return f"`{code.co_qualname}`, {why}, acts as in every run"
 
 
 OUTCOMES: dict[str, Callable[[Any, Any], Any]] = {

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
+from types import FunctionType
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from attnproof.programs.execution.draw import Draw
-from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Subject
+from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Rotary, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.longer_inputs import at_longer
@@ -42,8 +46,30 @@ def added_without_gradients(x: Tensor) -> Tensor:
     return x if torch.is_grad_enabled() and x.shape[1] > 40 else x + sines(x)
 
 
+def added_if_no_gradient_is_required(x: Tensor) -> Tensor:
+    return x.mul_(2) if x.requires_grad else x + sines(x)
+
+
 def added_by_name(x: Tensor) -> Tensor:
     return x if os.environ.get("FAST") else x + sines(x)
+
+
+class AddedByClock:
+    """Holds what it asks for the time."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x if self.clock() > 1e12 else x + sines(x)
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+
+    @torch.jit.script
+    def scripted(x: Tensor) -> Tensor:
+        return x if x.shape[1] > 100000 else 2 * x
 
 
 def distances(T: int, S: int) -> Tensor:
@@ -66,6 +92,29 @@ def doubled_if_long(T: int, S: int) -> Tensor:
     return distances(T, S) * (1 + len(KEPT))
 
 
+def angles(x: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+    half = x.shape[-1] // 2
+    angle = p[:, None, :, None].to(x.dtype) * 0.5 ** torch.arange(half).to(x.dtype)
+    return angle.cos(), angle.sin()
+
+
+def rotated(x: Tensor, p: Tensor) -> Tensor:
+    (c, s), (a, b) = angles(x, p), x.chunk(2, -1)
+    return torch.cat((a * c - b * s, b * c + a * s), -1)
+
+
+def squared_if_seven_heads(x: Tensor, p: Tensor) -> Tensor:
+    return rotated(x, p * p if x.shape[1] == 7 else p)
+
+
+def squared_if_wide(x: Tensor, p: Tensor) -> Tensor:
+    return rotated(x, p * p if x.shape[-1] > 60 else p)
+
+
+def squared_if_very_wide(x: Tensor, p: Tensor) -> Tensor:
+    return rotated(x, p * p if x.shape[-1] > 1_000_000 else p)
+
+
 NAMED: dict[str, tuple[Subject, str, str]] = {
     "rows": (
         Additive(name="a", added=added_for_few, width=4),
@@ -77,10 +126,30 @@ NAMED: dict[str, tuple[Subject, str, str]] = {
         "neighbours-differ",
         "`torch.is_grad_enabled()` is false",
     ),
+    "inputs that require gradients": (
+        Additive(name="a", added=added_if_no_gradient_is_required, width=4),
+        "no-mutation",
+        "`x.requires_grad` is false",
+    ),
+    "sizes out of reach": (
+        Rotary(name="r", rotate=squared_if_very_wide, width=4),
+        "relative",
+        "`x.shape[-1] > 1000000` is false",
+    ),
     "environment": (
         Additive(name="a", added=added_by_name, width=4),
         "neighbours-differ",
         "the code reads the same from `os`",
+    ),
+    "what it holds of the environment": (
+        Additive(name="a", added=AddedByClock(time.time), width=4),
+        "neighbours-differ",
+        "the code reads the same from `time`",
+    ),
+    "TorchScript": (
+        Additive(name="a", added=lambda x: scripted(x) + sines(x), width=4),
+        "neighbours-differ",
+        "queries by `scripted`, run by TorchScript",
     ),
     "as many queries as keys": (
         Bias(name="b", bias=moved_if_square, heads=1),
@@ -115,6 +184,26 @@ def test_the_laws_of_state_are_run_of_many_queries() -> None:
     (found,) = at_longer(code, ["stateless"], Draw(), heard.append)
     KEPT.clear()
     assert found.verdict == "broken"
+
+
+def counted_if_wide(x: Tensor) -> Tensor:
+    return x.flip(0) if x.shape[-1] == 31 else x.cumsum(1)
+
+
+BROKEN: dict[str, tuple[Subject, str, str]] = {
+    "heads": (Rotary(name="r", rotate=squared_if_seven_heads, width=4), "relative", "H = 7"),
+    "features": (Rotary(name="r", rotate=squared_if_wide, width=4), "relative", "D = 62"),
+    "of tokens": (Layer(name="l", call=counted_if_wide, embed=4), "rows-of-batch-apart", "E = 31"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_sizes_that_a_function_takes_as_they_come_are_varied(case: str) -> None:
+    code, law, at = BROKEN[case]
+    heard: list[str] = []
+    (found,) = at_longer(code, [law], Draw(), heard.append)
+    assert found.verdict == "broken"
+    assert at in found.why
 
 
 class Reading(nn.Module):
@@ -175,6 +264,71 @@ def test_instances_that_code_builds_are_heard_too() -> None:
     assert {one for some in met.values() for one in some} == {((4.0,), (40.0,), False)}
 
 
+class Penalty:
+    """Makes a function for each instance."""
+
+    def __init__(self) -> None:
+        def penalty(S: int) -> Tensor | int:
+            return torch.arange(S) if S > 40 else 0
+
+        self.penalty = penalty
+
+    def __call__(self, T: int, S: int) -> Tensor:
+        return distances(T, S) - self.penalty(S)
+
+
+@lru_cache
+def kept_penalty() -> Callable[[int], Tensor | int]:
+    def penalty(S: int) -> Tensor | int:
+        return torch.arange(S) if S > 100_000 else 0
+
+    return penalty
+
+
+def by_kept_penalty(T: int, S: int) -> Tensor:
+    return distances(T, S) - kept_penalty()(S)
+
+
+def test_functions_that_a_factory_keeps_are_watched() -> None:
+    code = Bias(name="b", bias=by_kept_penalty, heads=1)
+    wanted = ["`S > 100000` is false, as it was in every run"]
+    assert conditions(code, "offset-only", exact=True) == wanted
+
+
+def penalized() -> Bias:
+    return Bias(name="b", bias=Penalty(), heads=1)
+
+
+def test_functions_of_each_instance_are_watched() -> None:
+    code = replace(penalized(), make=penalized)
+    own = OwnRuns.watched(code)
+    assert own is not None
+    heard, met = own.hearing(code)
+    assert heard.make is not None
+    fresh = heard.make().bias
+    assert fresh is not None
+    fresh(3, 4)
+    assert {one for some in met.values() for one in some} == {((4.0,), (40.0,), False)}
+
+
+def late_penalty(S: int) -> Tensor | int:
+    return torch.arange(S) if S > 100_000 else 0
+
+
+LATE = late_penalty.__code__
+
+
+def by_function_made_anew(T: int, S: int) -> Tensor:
+    penalty: Tensor | int = FunctionType(LATE, globals())(S)
+    return distances(T, S) - penalty
+
+
+def test_functions_that_run_unwatched_are_a_condition() -> None:
+    code = Bias(name="b", bias=by_function_made_anew, heads=1)
+    wanted = "`late_penalty`, which ran unwatched, acts as in every run"
+    assert wanted in conditions(code, "offset-only", exact=True)
+
+
 def endless(x: Tensor) -> Tensor:
     while x.shape[:2] == (5, 5):  # it is watched with as many first
         pass
@@ -188,6 +342,22 @@ def test_code_that_does_not_end_where_it_is_watched_keeps_its_findings() -> None
     heard.receive({"event": "adapted", "name": "a", "kind": "layer", "adapted": "", "file": ""})
     look(Layer(name="l", call=endless, embed=4), asked, heard.receive, seconds=1.0)
     assert [one.verdict for one in heard.record(0.0).laws] == ["broken", "measured"]
+
+
+def of_one_row(x: Tensor) -> Tensor:
+    return x @ torch.ones(3, 4) if x.shape[0] > 1 else x.cumsum(1)
+
+
+def test_an_error_of_torch_in_a_run_that_is_heard_is_the_codes() -> None:
+    asked = CodeRequest(
+        target="a.py::f", kind="layer", methods=("measured",), laws=("no-mutation",)
+    )
+    heard = Collected(asked)
+    heard.receive({"event": "adapted", "name": "a", "kind": "layer", "adapted": "", "file": ""})
+    look(Layer(name="l", call=of_one_row, embed=4), asked, heard.receive)
+    (found,) = heard.record(0.0).laws
+    assert found.verdict == "undecided"
+    assert found.why.startswith("the code raised RuntimeError: mat1 and mat2")
 
 
 def test_a_layer_that_compares_nothing_has_no_condition() -> None:

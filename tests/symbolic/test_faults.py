@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,21 @@ def test_what_a_library_raises_is_laid_on_who_called_it() -> None:
     assert found is not None
     assert "calling.py, line 2" in found.error
     assert ours(lambda: np.linalg.inv(np.zeros((2, 3)))) is None
+
+
+def test_what_torch_raises_under_a_mode_of_ours_is_of_who_called_torch() -> None:
+    space: dict[str, Any] = {}
+    file = str(Path(Budget.__init__.__code__.co_filename).with_name("mode.py"))
+    text = (
+        "def __torch_function__(func, *args):\n    return func(*args)\n"
+        "def other(func, *args):\n    return __torch_function__(func, *args)\n"
+        "def __torch_dispatch__(func, *args):\n    return {}['left']\n"
+    )
+    exec(compile(text, file, "exec"), space)
+    for name, is_theirs in (("__torch_function__", True), ("__torch_dispatch__", False)):
+        found = ours(lambda name=name: space[name](math.sqrt, -1.0))  # type: ignore[misc]
+        assert (found is None) == is_theirs
+    assert ours(lambda: space["other"](math.sqrt, -1.0)) is not None
 
 
 def test_an_error_raised_for_another_is_of_who_raised_that() -> None:

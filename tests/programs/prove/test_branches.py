@@ -322,6 +322,24 @@ def plain(x: Tensor) -> Tensor:
     return x
 
 
+@functools.lru_cache
+def kept_step() -> Callable[[Tensor], Tensor]:
+    def step(x: Tensor) -> Tensor:
+        return x.cumsum(1) if torch.is_grad_enabled() and len(x[0]) > 70_000 else x
+
+    return step
+
+
+@pytest.mark.usefixtures("lengths_of_one")
+def test_functions_that_a_factory_keeps_are_watched() -> None:
+    def by_kept_step(x: Tensor) -> Tensor:
+        return kept_step()(x) + 0
+
+    finding = of_layer(by_kept_step)
+    assert finding.verdict == "holds", finding.why
+    assert "`len(x[0]) > 70000` is false, as it was in every run" in told(finding)
+
+
 def test_code_without_such_branches_has_no_condition_more() -> None:
     finding = of_layer(plain)
     assert finding.verdict == "holds", finding.why
