@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+import typing_extensions
 from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
@@ -191,8 +192,23 @@ def test_an_answer_that_nobody_takes_is_no_condition() -> None:
     def answered(x: Tensor) -> Tensor:
         return 2 * x if asserted(x.shape[-1] == 4, "wanted 4 features") is None else x
 
+    def checking(x: Tensor) -> Tensor:
+        return 2 * x if torch._check(x.shape[1] < FAR) is None else x  # type: ignore[no-untyped-call]
+
     assert not told(of_rows(asserting))
+    assert not told(of_rows(checking))
     assert told(of_rows(answered))
+
+
+@pytest.mark.filterwarnings("ignore:there is a newer one")
+def test_a_backport_of_the_standard_library_is_not_code_of_the_user() -> None:
+    old = typing_extensions.deprecated("there is a newer one")(asserted)
+
+    def asserting(x: Tensor) -> Tensor:
+        old(x.shape[-1] == 4, "wanted 4 features")
+        return 2 * x
+
+    assert not told(of_rows(asserting))
 
 
 # --- what is counted
