@@ -37,9 +37,10 @@ from .call_variants import (
 )
 from .comparison import CHANGES
 from .environment import environment_conditions, torchscript_conditions
-from .executed_code import Executed, counts_calls, kept_values
+from .executed_code import Executed, counts_calls
 from .guards import satisfied
 from .instrumentation import instrument
+from .kept_values import Kept, kept_conditions, kept_values
 from .lengths import Lengths, every, named, pairs, small
 from .other_branches import letters_of
 from .reached_arrays import numbers_read
@@ -138,7 +139,7 @@ class _ExecutedCode:
 
     run: RunBeside
     executed: Executed = field(default_factory=lambda: Executed(is_own))
-    kept: dict[str, Any] = field(default_factory=dict)  # by name, what code may set
+    kept: Kept = field(default_factory=dict)  # what other code may set
     _functions: tuple[int, list[FunctionType]] = (-1, [])  # count of codes when last searched
 
     @contextmanager
@@ -159,17 +160,17 @@ class _ExecutedCode:
             self._functions = count, self.executed.functions(self.run.graph.call.roots)
         return self._functions[1]
 
-    def kept_values(self) -> dict[str, Any]:
-        """Return what the code may set, by name, as it is now."""
-        modules = {m: None for one in modules_of(self.run.graph) for m in one.modules()}
-        return kept_values(self.executed.codes, modules)
+    def kept_values(self) -> Kept:
+        """Return what other code may set between calls, and what is there now."""
+        return kept_values(self.executed.codes, self.functions, self.held())
+
+    def held(self) -> list[Any]:
+        """Return what the code that ran may use."""
+        return [*reached((*self.run.graph.call.roots, *self.functions), self.executed.codes)]
 
     def conditions(self) -> Iterator[str]:
-        """Yield that what the code may set, and no run did, keeps its value."""
-        now = self.kept_values()
-        for name, value in self.kept.items():
-            if name in now and now[name] == value:
-                yield f"{name} keeps its value, {value!r}"
+        """Yield that what other code may set keeps its value, unless a run set it."""
+        yield from kept_conditions(self.kept, self.kept_values())
 
     def constants(self) -> list[float]:
         """Return the numbers in the code that ran and in the values it names."""
@@ -216,7 +217,7 @@ def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode)
         run.gate.differs_at.append(_shrunk(run, lengths, way))
         run.gate.how = WAY_TEXTS.get(way, "")
         return True
-    held = [*reached((*run.graph.call.roots, *ran.functions), codes)]
+    held = ran.held()
     told = (
         *search.conditions(),
         *watch.conditions(),
