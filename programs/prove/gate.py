@@ -13,7 +13,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from time import process_time
@@ -43,9 +43,10 @@ from .instrumentation import instrument
 from .kept_values import Kept, kept_conditions, kept_values
 from .lengths import Lengths, every, named, pairs, small
 from .other_branches import letters_of
-from .reached_arrays import numbers_read
+from .reached_arrays import numbers_of_one
 from .runs_beside import WAYS, Gate, RunBeside, both_calls, modules_of, size_of
 from .statements import Graph
+from .tensors_read import TensorsRead
 from .watch import Watch
 
 SOURCE_NUMBERS = 48  # numbers of the source that are tried as positions and values
@@ -56,6 +57,7 @@ CHEAP_WORK = 5_000_000  # of a call that is cheap enough to be made in every way
 SECONDS = 2.0  # of processor time, for code that does more than its graph shows
 MEMORY = 400_000  # KiB by which memory may grow over all these calls
 INPUT_SCALES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
+READ_LENGTHS = (3, 1, 7)  # at which it is seen of which tensors code reads numbers
 OVERWRITES = "a later call of the code overwrites the result of an earlier one"
 
 
@@ -223,7 +225,7 @@ def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode)
         *watch.conditions(),
         *ran.executed.conditions(),
         *ran.conditions(),
-        *numbers_read(held, modules_of(run.graph), run.graph.exported.stored.values()),
+        *_numbers_read(run, held, at),
         *_untraced(run, watch),
         *watch.unseen(codes),
         *environment_conditions(codes, held),
@@ -232,6 +234,19 @@ def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode)
     )
     run.gate.where = [Condition(one, "where") for one in told]
     return False
+
+
+def _numbers_read(run: RunBeside, held: Sequence[Any], at: Lengths) -> Iterator[str]:
+    """Yield that tensors of which the code reads numbers keep them; all of one, if it raises."""
+    reads = TensorsRead()
+    modules, stored = modules_of(run.graph), [*run.graph.exported.stored.values()]
+    watched = replace(run, code=reads.of(run.code))
+    ran = [
+        watched.code_results(run.inputs(dict.fromkeys(at, n), 0)) is not None for n in READ_LENGTHS
+    ]
+    if not any(ran):
+        yield from numbers_of_one(held, modules, stored)
+    yield from reads.conditions(modules, stored)
 
 
 def _untraced(run: RunBeside, watch: Watch) -> Iterator[str]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from sys import argv, platform
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import typing_extensions
@@ -128,6 +130,33 @@ def kept(x: Tensor) -> Tensor:
     return x.cumsum(0) if fast() else 2 * x
 
 
+weights = np.zeros(4)
+
+
+def of_numpy(x: Tensor) -> Tensor:
+    return plus(x, float(weights[0]))
+
+
+def by_errors(x: Tensor) -> Tensor:
+    return plus(x, np.geterr()["divide"] == "call")
+
+
+def by_drawing(x: Tensor) -> Tensor:
+    return plus(x, np.random.rand() // 2)  # noqa: NPY002 (it is the state of the process)
+
+
+def by_version(x: Tensor) -> Tensor:
+    return plus(x, torch.__version__.startswith("9"))
+
+
+def by_arguments(x: Tensor) -> Tensor:
+    return plus(x, len(argv) // FAR)
+
+
+def by_platform(x: Tensor) -> Tensor:
+    return plus(x, platform == "none")
+
+
 SAID: tuple[tuple[Callable[[Tensor], Tensor], str], ...] = (
     (traced, "querying `is_compiling` has no effect"),
     (kind, "querying `isinstance(x.shape[0], int)` has no effect"),
@@ -143,6 +172,12 @@ SAID: tuple[tuple[Callable[[Tensor], Tensor], str], ...] = (
     (tried, "`except AttributeError` catches something"),
     (refused, "`except RuntimeError` catches nothing"),
     (sparse, "the code reads the same from `is_sparse`"),
+    (of_numpy, "the code reads the same from `weights`"),
+    (by_errors, "the code reads the same from `geterr`"),
+    (by_drawing, "the code reads the same from `np.random`"),
+    (by_version, "the code reads the same from `__version__`"),
+    (by_arguments, "the code reads the same from `argv`"),
+    (by_platform, "the code reads the same from `platform`"),
 )
 
 
