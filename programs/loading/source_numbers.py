@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 from math import isqrt
 from types import CodeType, FunctionType, GeneratorType
@@ -196,9 +196,11 @@ def _progress(one: Iterator[Any]) -> str | bytes:
 
 
 def cached_functions(roots: Iterable[Any]) -> list[FunctionType]:
-    """Return the functions among these whose results ``functools.lru_cache`` keeps."""
-    kept = (one for one in reached(roots) if isinstance(one, type(_cached)))
-    return [one.__wrapped__ for one in kept if isinstance(one.__wrapped__, FunctionType)]
+    """Return the functions among these whose results ``functools`` keeps."""
+    every = [*reached(roots)]
+    kept = [one.__wrapped__ for one in every if isinstance(one, type(_cached))]
+    kept += [one.func for one in every if isinstance(one, cached_property)]
+    return [one for one in kept if isinstance(one, FunctionType)]
 
 
 @lru_cache(maxsize=1)

@@ -11,6 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import lru_cache
 from inspect import getattr_static
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -23,7 +24,8 @@ from .executed_code import ADDING
 
 PLAIN = (int, float, str, type(None))
 CONTAINERS = (list, dict, set, deque)
-CALLABLE = (FunctionType, BuiltinFunctionType)
+CALLABLE = (FunctionType, BuiltinFunctionType, type)
+CHOICES = (Enum, *CALLABLE)
 BUILDING = frozenset(
     ("__init__", "__new__", "__post_init__", "__setstate__", "__init_subclass__", "__set_name__")
 )
@@ -169,7 +171,7 @@ def kept_values(
         *_globals(setters, codes),
         *_variables(setters, functions),
     ):
-        if isinstance(value, (*PLAIN, *CONTAINERS, *CALLABLE)):
+        if isinstance(value, (*PLAIN, *CONTAINERS, *CHOICES)):
             found.setdefault((kind, name), []).append((_shown(value), _state(value)))
     return found
 

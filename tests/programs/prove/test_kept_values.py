@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -54,6 +55,25 @@ def by_set(x: Tensor) -> Tensor:
     return mixed(x, "fast" in chosen)
 
 
+class Mode(Enum):
+    """How calls are made."""
+
+    SLOW = 1
+    FAST = 2
+
+
+mode = Mode.SLOW
+
+
+def choose(one: Mode) -> None:
+    global mode  # noqa: PLW0603 (it is what is tested)
+    mode = one
+
+
+def by_choice(x: Tensor) -> Tensor:
+    return mixed(x, mode is Mode.FAST)
+
+
 def switched() -> tuple[Callable[[Tensor], Tensor], Callable[[], None]]:
     on = False
 
@@ -101,6 +121,7 @@ SET: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "an entry of a list": (by_list, "the global flags keeps its value, [False]"),
     "an entry of a dict": (by_dict, "the global options keeps its value, {'fast': False}"),
     "what a set contains": (by_set, "the global chosen keeps its value, set()"),
+    "a choice": (by_choice, "the global mode keeps its value, <Mode.SLOW: 1>"),
     "a variable": (switched()[0], "the variable on keeps its value, False"),
     "a class": (lambda x: mixed(x, Settings.fast), "the attribute fast keeps its value, False"),
     "a module": (ByAttribute(), "the attribute fast keeps its value, False"),

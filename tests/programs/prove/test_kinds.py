@@ -196,6 +196,25 @@ def test_what_was_kept_before_is_a_condition() -> None:
     assert cached_functions([kept]) == [fast.__wrapped__]
 
 
+class Keeping(nn.Module):
+    """It reads its environment once."""
+
+    @functools.cached_property
+    def quick(self) -> bool:
+        return "FAST" in os.environ
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.cumsum(0) if self.quick else 2 * x
+
+
+def test_what_a_property_kept_before_is_a_condition() -> None:
+    code = Keeping()
+    assert code.quick == ("FAST" in os.environ)
+    found = of_rows(code)
+    assert found.verdict == "holds"
+    assert "the code reads the same from `os`" in told(found)[0]
+
+
 class Settings(nn.Module):
     """It asks for what is set, and catches what each of two lengths raises once."""
 
