@@ -26,7 +26,7 @@ from .budget import Budget, OutOfTime, current_budget, within
 from .claim import Claim, Link
 from .decision import ClaimDecision, Decision, LinkProof
 from .derivation import Assume, Derivation, Lemma, Reflexive
-from .derive import Equation, NotProved, assumed, derive, replaced, reversed_equation
+from .derive import Equation, NotProved, assumed, derive, reason, replaced, reversed_equation
 from .formed import formed
 from .givens import Given
 from .kernel import ANY_REAL, Refused, law, replay
@@ -93,7 +93,7 @@ def decide_composition(whole: Composition, effort: Effort) -> Decision:
         with within(budget):
             found = list(_Composing(whole, effort, budget).decided())
     except (NotComposed, NotProved, Refused, OutOfTime, RecursionError) as error:
-        found = [replace(one, why=str(error)) for one in found]
+        found = [replace(one, why=reason(error)) for one in found]
     seconds = perf_counter() - start
     return Decision(
         tuple(replace(one, says=str(k or ""), seconds=seconds) for k, one in enumerate(found))

@@ -163,6 +163,14 @@ class NotProved(Exception):
         self.forms = forms
 
 
+TOO_DEEP = "the search for a proof met its own limit: expressions nest too deeply"
+
+
+def reason(error: Exception) -> str:
+    """Return why a search ended without a derivation; a stack overflow is a limit of the search."""
+    return TOO_DEEP if isinstance(error, RecursionError) else str(error)
+
+
 def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterator[Normaliser]:
     """Yield ways to compute a normal form, in the order in which they are tried.
 
@@ -384,7 +392,8 @@ def _by_normal_forms(
     try:
         return _entrywise(left, right, together, norm.splits, meeting)
     except RecursionError:
-        raise NotProved("the assumed equations rewrite in a circle") from None
+        circle = "the assumed equations rewrite in a circle"
+        raise NotProved(circle if norm.assume else TOO_DEEP) from None
     except NotProved as error:
         units = angle_units(error.forms)
         if not units and disjoint(together.angles):

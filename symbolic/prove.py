@@ -16,7 +16,7 @@ from .budget import SHRINKING, Budget, OutOfTime, current_budget, within
 from .claim import Claim, Law
 from .decision import ClaimDecision, Decision, Witness
 from .derivation import Derivation
-from .derive import Equation, NotProved, equations, instance, law_of
+from .derive import Equation, NotProved, equations, instance, law_of, reason
 from .divisors import Condition, conditions, expectations
 from .faults import Fault, fault_of
 from .gate import Misreading
@@ -236,7 +236,7 @@ def _decide(
                 premises = replace(_premises(claim, statement, known), refuted=early)
                 attempt = _by_laws(claim, statement, premises)
         except (Refused, NotProved, RecursionError) as refused:
-            attempt = Attempt((), None, str(refused))
+            attempt = Attempt((), None, reason(refused))
         except OutOfTime as late:
             attempt = Attempt((), None, str(late))
             continue

@@ -31,14 +31,16 @@ from .inputs import (
     lengths_met,
     meetings,
     scaled,
+    untried_numbers,
 )
 from .measure import NumericComparison, arranged_as, compare_at, drawn_or_none
 from .pair import ProgramPair
 
-LONGEST = 1 << 17  # number of the source that may be a length
+LONGEST = 1 << 17  # number of the source that is tried as a length
 WORK, TOTAL = 110_000_000, 150_000_000  # entries that one call, and all calls, may compute
+WIDER = 30_000_000  # entries that all calls with more channels or heads may compute
 TOGETHER = 4  # multiply-adds in the time of writing one entry
-MEASURED = (LONG_LENGTHS[-1] // 2, LONG_LENGTHS[-1])  # lengths from which work is extrapolated
+MEASURED = (32, 64)  # lengths from which work is extrapolated
 Lengths = dict[str, int]
 
 
@@ -51,31 +53,56 @@ def compare_at_longer(
     """
     dtype = getattr(torch, found.formats[0])
     programs = meetings(both, _letters(both))
-    numbers = [n for n in map(abs, lengths_met(both, programs)) if 3 < n < LONGEST]
+    numbers = [n for n in map(abs, lengths_met(both, programs)) if n > 3]
+    some = [n for n in numbers if n < LONGEST][:MAX_SOURCE_LENGTHS]
     with arranged_as(both, dtype):
-        left = TOTAL
-        some = numbers[:MAX_SOURCE_LENGTHS]
-        for work, at in sorted(_affordable(both, some, Draw(seed, dtype)), key=lambda one: one[0]):
-            if work > left:
-                break
-            left -= work
-            for draw in (Draw(seed, dtype), Draw(seed, torch.float32)):
-                before = found.tried
-                compare_at(both, at, drawn_or_none(both, at, draw), draw, found)
-                if found.tried > before:
+        draw = Draw(seed, dtype)
+        wide = _wide(both, draw)
+        for groups, most in ((_long(both), TOTAL), (wide, WIDER)):
+            left = most
+            costs = sorted(_affordable(both, some, groups, draw), key=lambda one: one[0])
+            for work, at in costs:
+                if work > left:
                     break
-            if found.counterexample is not None:
-                return ()
-        costs = _Work(both, Draw(seed, dtype))
-        asks = compare_where_asked(both, programs, costs.draw, found, costs.of, WORK)
+                left -= work
+                for own in (draw, Draw(seed, torch.float32)):
+                    before = found.tried
+                    compare_at(both, at, drawn_or_none(both, at, own), own, found)
+                    if found.tried > before:
+                        break
+                if found.counterexample is not None:
+                    return ()
+        works = _Work(both, draw)
+        asks = compare_where_asked(both, programs, draw, found, works.of, WORK)
     if found.counterexample is not None:
         return ()
-    least = {
-        c: min((n for n in numbers if n >= found.reached.get(c, 0)), default=0)
-        for c in _letters(both)
-    }
-    below = (Condition(f"{c} ≤ {n - 1}", "for") for c, n in least.items() if n)
-    return (*below, *asks)
+    letters = dict.fromkeys((*_letters(both), *(c for group in wide for c in group)))
+    return (*_below(numbers, {c: found.reached.get(c, 0) for c in letters}), *asks)
+
+
+def _below(numbers: Sequence[int], reached: Mapping[str, int]) -> Iterator[Condition]:
+    """Yield below which of these numbers the lengths are that were run.
+
+    >>> [one.text for one in _below([600, 9], {"B": 8, "n": 700, "E": 5, "H": 10})]
+    ['B, E ≤ 8', 'H ≤ 599']
+    """
+    least = {c: min((n for n in numbers if n >= upto), default=0) for c, upto in reached.items()}
+    for n in dict.fromkeys(filter(None, least.values())):
+        yield Condition(f"{', '.join(c for c in least if least[c] == n)} ≤ {n - 1}", "for")
+
+
+def input_conditions(
+    both: ProgramPair, seed: int, found: NumericComparison
+) -> tuple[Condition, ...]:
+    """Return which inputs were not tried, or make a difference that no other inputs do."""
+    draw = Draw(seed, getattr(torch, found.formats[0]))
+    given = drawn_or_none(both, dict(both.lengths), draw)
+    untried = untried_numbers(both, given) if given else []
+    told = [found.jumps] if found.jumps else []
+    if untried:
+        more = f" and {len(untried) - 1} more numbers" if len(untried) > 1 else ""
+        told.append(f"inputs stay away from {untried[0]:g}{more} of the source that were not tried")
+    return (*(Condition(one) for one in told), *larger_inputs_condition(both, seed, found))
 
 
 def larger_inputs_condition(
@@ -105,24 +132,43 @@ def _letters(both: ProgramPair) -> list[str]:
     return [c for c in found if c not in FEATURES and c not in HEADS]
 
 
+def _long(both: ProgramPair) -> list[tuple[str, ...]]:
+    """Return the letters of all tokens, then each letter of tokens or rows."""
+    letters = _letters(both)
+    tokens = tuple(c for c in letters if c in TOKENS)
+    return [*dict.fromkeys(filter(None, (tokens, *((c,) for c in letters))))]
+
+
+def _wide(both: ProgramPair, draw: Draw) -> list[tuple[str, ...]]:
+    """Return each letter of channels, and those of heads, that may have other lengths."""
+    letters = [c for c in both.lengths if any(c in one.letters for one in both.inputs)]
+    heads = tuple(c for c in letters if c in HEADS)
+    groups = [*((c,) for c in letters if c in FEATURES), *([heads] if heads else [])]
+    base = {c: n if c in FEATURES + HEADS else 1 for c, n in both.lengths.items()}
+    return [own for own in groups if all(_works(both, base, own, draw))]
+
+
+def _works(both: ProgramPair, base: Lengths, own: Sequence[str], draw: Draw) -> list[int]:
+    return [_work(both, base | dict.fromkeys(own, n), draw) for n in MEASURED]
+
+
 def _affordable(
-    both: ProgramPair, numbers: Sequence[int], draw: Draw
+    both: ProgramPair, numbers: Sequence[int], groups: Sequence[tuple[str, ...]], draw: Draw
 ) -> Iterator[tuple[int, Lengths]]:
-    """Yield lengths beyond these numbers with their work: of all tokens, then of each letter.
+    """Yield lengths of each group of letters beyond these numbers with their work.
 
     A block is forgotten only if there are three, and may be only if the third is full.
     """
-    letters = _letters(both)
-    tokens = tuple(c for c in letters if c in TOKENS)
     asked = sorted({m for n in numbers for m in (n, n + 1, 2 * n + 1, 3 * n)})
     features = {c: n for c, n in both.lengths.items() if c in FEATURES}
     heads = {c: n for c, n in both.lengths.items() if c in HEADS}
-    for own in dict.fromkeys(filter(None, (tokens, *((c,) for c in letters)))):
-        run = MEASURED[-1] if own == tokens else both.lengths[own[0]]  # so far
+    for own in groups:
+        several = own[0] in TOKENS and own == groups[0]
+        run = LONG_LENGTHS[-1] if several else both.lengths[own[0]]  # so far
         beyond = [n for n in asked if n > run]
         for few, fixed in ((2, features), (1, features), (1, features | heads)):
             base = dict.fromkeys(both.lengths, few) | fixed
-            work = [_work(both, base | dict.fromkeys(own, n), draw) for n in MEASURED]
+            work = _works(both, base, own, draw)
             costs = [(_extrapolated(work, n), n) for n in beyond] if all(work) else []
             fits = [(cost, base | dict.fromkeys(own, n)) for cost, n in costs if cost <= WORK]
             yield from fits

@@ -29,7 +29,7 @@ from ..prove.proving import Traced
 from ..signatures.signature import SignatureError
 from ..subjects import Pair
 from .asked import FEATURES, HEADS
-from .beyond import compare_at_longer, larger_inputs_condition
+from .beyond import compare_at_longer, input_conditions
 from .effects import on_copies
 from .inputs import UNRELATED, table_relations
 from .matching import Divergence, divergence
@@ -171,7 +171,7 @@ def _decide(both: ProgramPair, comparison: NumericComparison, options: _Options)
     below = compare_at_longer(both, options.seed, comparison)
     if comparison.counterexample is not None:
         return _different(both, comparison)
-    below += larger_inputs_condition(both, options.seed, comparison)
+    below += input_conditions(both, options.seed, comparison)
     upto, formats = f"lengths up to {comparison.longest}", " and ".join(comparison.formats)
     formats += " in evaluation" * bool(both.modules)
     options.begin("finite fields")

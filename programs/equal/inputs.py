@@ -180,16 +180,19 @@ LONG_LENGTHS = (16, 33, 70)  # numbers of tokens; code may change its path at so
 MAX_SOURCE_LENGTHS = 24  # number of lengths from the source that are tried
 LONGEST_SOURCE_LENGTH = 600
 MAX_SOURCE_HEADS = 64  # lengths from the source up to this are also tried as numbers of heads
-MAX_SOURCE_NUMBERS = 8  # number of numbers from the source that are tried as inputs
-LARGEST_INPUT = 1e30
+MAX_SOURCE_NUMBERS = 8  # number of numbers from the source that are tried as inputs in every way
+MORE_SOURCE_NUMBERS = 40  # number of those that are tried as inputs at all
+LARGEST_INPUT = 8e307  # whose double is a number too
 TOKENS = "nrm"
 INTEGER_KINDS = ("positions", "ids", "index")
 BINARY_MASKS = ("keep", "ones", "hide")  # masks that are not added
 FILL_RANGE = (1e3, 1e6)  # fills that hide keys as long as no score is as large
+INFINITE = 1e30  # a fill from here on stands for infinity in any format
 # operations that give 0 for −∞
 HIDING = {"exp", "exp2", "_softmax", "softmax", "logsumexp", "sigmoid", "relu", "_log_softmax"}
 MULTIPLES = (1, -1, 2, -2, 1 / 16)  # of these numbers: code may compare the norm of a few entries
 LARGE_INPUTS, ZERO_INPUTS = "large inputs", "inputs that are 0"
+CONSTANT_INPUTS = "constant inputs"
 INTEGER_BITS = {"int8": 7, "char": 7, "uint8": 8, "byte": 8, "int16": 15, "short": 15}
 
 
@@ -292,14 +295,12 @@ def unusual_inputs(
     fills = bool(fills_of(both, given))
     yield LARGE_INPUTS, scaled(given, 16.0 if fills else 100.0)
     yield "small inputs", scaled(given, 1e-3)
-    numbers = [c for c in constants if 0 < abs(c) < LARGEST_INPUT]
-    reals = [c for c in numbers if c != int(c)]
-    near = [times * c for c in numbers if not (fills and _is_fill(c)) for times in MULTIPLES]
-    for number in dict.fromkeys(
-        (1.0, -1.0, *reals[:MAX_SOURCE_NUMBERS], *near[: len(MULTIPLES) * MAX_SOURCE_NUMBERS])
-    ):
+    numbers = _numbers_of_inputs(constants, fills=fills)
+    near = [times * c for c in numbers[:MAX_SOURCE_NUMBERS] for times in MULTIPLES]
+    near += [t * c for c in numbers[MAX_SOURCE_NUMBERS:MORE_SOURCE_NUMBERS] for t in MULTIPLES[:-1]]
+    for number in dict.fromkeys((1.0, -1.0, *near)):
         yield (
-            "constant inputs",
+            CONSTANT_INPUTS,
             tuple(torch.full_like(x, number) if x.is_floating_point() else x for x in given),
         )
     yield from _with_kinds_changed(both, given, INTEGER_KINDS, [_resampled])
@@ -309,13 +310,26 @@ def unusual_inputs(
         yield "", _masked(both, given, lambda _: None)
 
 
+def _numbers_of_inputs(constants: Iterable[float], *, fills: bool) -> list[float]:
+    """Return the numbers of a source that inputs may be; ``fills``: some of them hide keys."""
+    found = dict.fromkeys(abs(c) for c in constants if 0 < abs(c) < LARGEST_INPUT)
+    return [c for c in found if not (fills and _is_fill(c))]
+
+
+def untried_numbers(both: ProgramPair, given: Sequence[Tensor]) -> list[float]:
+    """Return the numbers in the source of either program that were not tried as inputs."""
+    numbers = _numbers_of_inputs(source_constants(both), fills=bool(fills_of(both, given)))
+    return numbers[MORE_SOURCE_NUMBERS:] if any(x.is_floating_point() for x in given) else []
+
+
 def _adder(number: int) -> Callable[[Tensor], Tensor]:
     """Return the map that adds a number."""
     return lambda x: x + number
 
 
 def _is_fill(number: float) -> bool:
-    return FILL_RANGE[0] <= abs(number) < FILL_RANGE[1]
+    size = abs(number)
+    return FILL_RANGE[0] <= size < FILL_RANGE[1] or INFINITE <= size < LARGEST_INPUT
 
 
 def fills_of(both: ProgramPair, given: Sequence[Tensor]) -> list[float]:

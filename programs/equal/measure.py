@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import SimpleNamespace
@@ -36,6 +36,7 @@ from ..prove.call_variants import WAY_TEXTS, call_in, inputs_for, random_weights
 from ..prove.running import counterexample_of, shrunk
 from .inputs import (
     BINARY_MASKS,
+    CONSTANT_INPUTS,
     LARGE_INPUTS,
     TOKENS,
     drawn,
@@ -48,6 +49,7 @@ from .pair import ProgramPair
 from .sides import LENGTH, Shared
 
 FORMATS = (torch.float64, torch.float32)
+JUMP = 1e-6  # relative to the result; less than this may be rounding
 MAX_ZEROED = 12  # weights that are set to 0 one at a time
 
 
@@ -61,7 +63,8 @@ class NumericComparison:
     the error.  ``overflows``: where results are non-finite at different entries on large inputs,
     which does not count as a difference.  ``dtype_remarks``: for inputs of each format, the dtypes
     of the results, if they differ.  ``cancels``: a difference was met that only the observed effect
-    of rounding explains, since numbers cancel.
+    of rounding explains, since numbers cancel.  ``jumps``: an input at which the two differ, though
+    not beside it.
     """
 
     error: float = 0.0
@@ -80,6 +83,7 @@ class NumericComparison:
     dtype_remarks: dict[str, str] = field(default_factory=dict)
     unsteady: str = ""
     cancels: bool = False
+    jumps: str = ""
 
 
 @dataclass(frozen=True)
@@ -208,8 +212,9 @@ def compare_numerically(both: ProgramPair, seed: int = 0) -> NumericComparison:
             if found.tried > before:
                 found.formats = (*found.formats, name_of(dtype))
     if found.tried:
-        with arranged_as(both, FORMATS[0]):
-            _compare_unusual(both, seed, FORMATS[0], found)
+        dtype = getattr(torch, found.formats[0])
+        with arranged_as(both, dtype):
+            _compare_unusual(both, seed, dtype, found)
     return found
 
 
@@ -316,6 +321,8 @@ def compare_at(
         if _overflows(both, here, there, draw.dtype, description, found):
             continue
         told = _excess(run, _values(both.inputs, values), here.double(), there.double(), found)
+        if told is None and description == CONSTANT_INPUTS and not found.jumps:
+            found.jumps = _jump(run, _values(both.inputs, values), here.double(), there.double())
         if told is not None:
             try:
                 seen = _smallest(run, both, at, told)
@@ -401,6 +408,23 @@ def _excess(
     if not found.bound or off / allowed > found.error / found.bound:
         found.error, found.bound = off, allowed
     return None
+
+
+def _jump(run: ComparedResult, values: dict[str, Tensor], here: Tensor, there: Tensor) -> str:
+    """Say that the results differ at one constant by more than the operations round, if they do.
+
+    Where a program jumps, a rounding of its inputs explains any difference; but ``x == 0.7`` may be
+    meant, and both are given the same inputs.
+    """
+    off = float(entry_differences(here, there).max()) if here.numel() else 0.0
+    if not JUMP * (1 + _largest(there)) < off < math.inf:
+        return ""
+    with suppress(NotDeterministic):
+        if off > CANCELLED * run.allowed(values, off, roughly=True)[0]:
+            given = next(x for x in values.values() if x.is_floating_point())
+            number = float(given.flatten()[0])
+            return f"inputs are not exactly {number:g}: where all are, the two differ by {off:.3g}"
+    return ""
 
 
 def _smallest(

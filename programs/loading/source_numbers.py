@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 from math import isqrt
 from types import CodeType, FunctionType, GeneratorType
@@ -21,6 +21,7 @@ from typing import Any
 
 from .reach import CONTAINERS, DIGITS, FOREIGN, MAX_CHARACTERS, codes_in, is_foreign, reached
 
+LARGEST_FLOAT = 1e9  # that may be a length
 MAX_SUMMANDS = 8  # numbers whose pairwise sums are taken
 BOUNDING = frozenset((
     "min", "max", "clamp", "clamp_", "clamp_min", "clamp_max", "clip", "minimum", "maximum",
@@ -71,7 +72,8 @@ def lengths_in(
     """Return the numbers in some code that may be lengths; ``texts`` and ``ran`` as below.
 
     A float may be one only if it is compared, or passed on where something is bounded: not if it is
-    an operand, as in ``10000.0 ** x``, an argument of a logarithm, or a stored base.
+    an operand, as in ``10000.0 ** x``, an argument of a logarithm, or a stored base, nor if it is
+    so large that it stands for infinity.
 
     >>> source = "lambda x: 10000.0 ** x if x.shape[0] < 8192.0 else x[:4096]"
     >>> [n for n in lengths_in([eval(source, {"__name__": "model"})]) if n > 100]
@@ -81,7 +83,9 @@ def lengths_in(
     codes = {code for one in functions_in(roots, ran=ran) for code in codes_in(one.__code__)}
     passed = {n for code in codes for n in _passed_floats(code)}
     found = constants_in(roots, texts=texts, ran=ran)
-    return numbers_of(n for n in found if isinstance(n, int) or n in passed)
+    return numbers_of(
+        n for n in found if isinstance(n, int) or (n in passed and abs(n) < LARGEST_FLOAT)
+    )
 
 
 def _passed_floats(code: CodeType) -> Iterator[float]:
@@ -192,9 +196,11 @@ def _progress(one: Iterator[Any]) -> str | bytes:
 
 
 def cached_functions(roots: Iterable[Any]) -> list[FunctionType]:
-    """Return the functions among these whose results ``functools.lru_cache`` keeps."""
-    kept = (one for one in reached(roots) if isinstance(one, type(_cached)))
-    return [one.__wrapped__ for one in kept if isinstance(one.__wrapped__, FunctionType)]
+    """Return the functions among these whose results ``functools`` keeps."""
+    every = [*reached(roots)]
+    kept = [one.__wrapped__ for one in every if isinstance(one, type(_cached))]
+    kept += [one.func for one in every if isinstance(one, cached_property)]
+    return [one for one in kept if isinstance(one, FunctionType)]
 
 
 @lru_cache(maxsize=1)

@@ -35,9 +35,11 @@ SETTINGS = frozenset(
         *("getEffectiveLevel", "has_cuda", "has_mps", "initial_seed", "isEnabledFor"),
         *("is_anomaly_enabled", "is_available"),
         *("is_deterministic_algorithms_warn_only_enabled", "is_mkldnn", "is_nested"),
-        *("is_quantized", "is_sparse", "is_warn_always_enabled", "suppress"),
+        *("is_quantized", "is_sparse", "is_warn_always_enabled", "suppress", "__version__"),
+        *("__config__", "geterr", "get_printoptions"),
     )
 )
+NUMPY = "numpy"
 
 
 def environment_conditions(
@@ -63,8 +65,15 @@ def environment_conditions(
             known = names.get(name)
             named.add(id(known))
             setting = isinstance(known, BuiltinFunctionType) and known.__name__ in SETTINGS
-            if _is_state(known) or setting or (name in OUTSIDE and name not in names):
+            if (
+                _is_state(known)
+                or setting
+                or (name in OUTSIDE and name not in names)
+                or _is_of_process(name, known)
+            ):
                 found[name] = None
+            if getattr(known, "__name__", "") == NUMPY and "random" in code.co_names:
+                found[f"{name}.random"] = None
     others = (one for one in held if id(one) not in named and not isinstance(one, type))
     state = filter(_is_state, others)
     found |= {getattr(one, "__name__", type(one).__name__): None for one in state}
@@ -90,8 +99,25 @@ def _is_state(one: Any) -> bool:
         return _is_outside(one.__name__)
     if hasattr(one, "registry") and hasattr(one, "dispatch"):  # dispatches on argument types
         return True
+    if _is_array(one) or type(one).__name__ == "TorchVersion":
+        return True
     module = getattr(one, "__module__", None) or type(one).__module__
+    random = getattr(getattr(one, "__self__", one), "__class__", type(one)).__module__
+    if isinstance(random, str) and random.startswith("numpy.random"):
+        return True
     return _is_outside(str(module)) or type(one).__name__ == "ContextVar"
+
+
+def _is_array(one: Any) -> bool:
+    """Whether something is an array of NumPy, whose numbers a trace takes as they are."""
+    return type(one).__module__ == NUMPY and type(one).__name__ == "ndarray"
+
+
+def _is_of_process(name: str, one: Any) -> bool:
+    """Whether a global name holds what ``sys`` has under this name, or a container of ``sys``."""
+    if isinstance(one, list | dict | set):
+        return any(one is held for held in vars(sys).values())
+    return one is not None and vars(sys).get(name) is one and not isinstance(one, ModuleType)
 
 
 def _is_outside(module: str) -> bool:

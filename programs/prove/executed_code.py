@@ -11,15 +11,14 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..loading.reach import codes_in, is_foreign
+from ..loading.reach import codes_in
 from ..loading.source_numbers import functions_in, state_of
 
 T = TypeVar("T")
 MAX_NUMBERS, FEW_ENTRIES = 4096, 8  # of one run, and of a tuple
 SIZED = (tuple, list, str, bytes)
-PLAIN = (int, float, str, type(None))
 NUMERIC = (Tensor, int, tuple, list)
 WRAPPING = ("__wrapped__", "__func__", "fget")  # what a decorated function or method holds
 MAX_WRAPPED = 8  # decorators of one function
@@ -75,28 +74,6 @@ def counts_calls(
     call()
     if state_of(roots) != before:
         yield "state that the code keeps between calls has no effect, as in every run"
-
-
-def kept_values(
-    codes: Mapping[CodeType, Mapping[str, Any]], modules: Iterable[nn.Module]
-) -> dict[str, Any]:
-    """Return numbers, truth values and texts that codes may set and that are there before they do.
-
-    Those are attributes of these modules, also of those that ``train`` sets, and global names.
-    """
-    every = [*modules]
-    trained = {type(m).train.__code__ for m in every if not is_foreign(m.train)}
-    own = [*codes, *trained]
-    read = {name for code in codes for inner in codes_in(code) for name in inner.co_names}
-    found: dict[str, Any] = {}
-    for code in own:
-        for one in dis.get_instructions(code):
-            if one.opname == "STORE_ATTR" and one.argval in read:
-                held = (vars(m) for m in every if one.argval in vars(m))
-                found |= {f"the attribute {one.argval}": values[one.argval] for values in held}
-            elif one.opname == "STORE_GLOBAL" and code in codes:
-                found[f"the global {one.argval}"] = codes[code].get(one.argval)
-    return {name: value for name, value in found.items() if isinstance(value, PLAIN)}
 
 
 @dataclass

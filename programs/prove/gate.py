@@ -13,7 +13,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from time import process_time
@@ -37,14 +37,16 @@ from .call_variants import (
 )
 from .comparison import CHANGES
 from .environment import environment_conditions, torchscript_conditions
-from .executed_code import Executed, counts_calls, kept_values
+from .executed_code import Executed, counts_calls
 from .guards import satisfied
 from .instrumentation import instrument, instrument_unwatched
+from .kept_values import Kept, kept_conditions, kept_values
 from .lengths import Lengths, every, named, pairs, small
 from .other_branches import letters_of
-from .reached_arrays import numbers_read
+from .reached_arrays import numbers_of_one
 from .runs_beside import WAYS, Gate, RunBeside, both_calls, modules_of, size_of
 from .statements import Graph
+from .tensors_read import TensorsRead
 from .watch import Watch
 
 SOURCE_NUMBERS = 48  # numbers of the source that are tried as positions and values
@@ -55,6 +57,7 @@ CHEAP_WORK = 5_000_000  # of a call that is cheap enough to be made in every way
 SECONDS = 2.0  # of processor time, for code that does more than its graph shows
 MEMORY = 400_000  # KiB by which memory may grow over all these calls
 INPUT_SCALES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
+READ_LENGTHS = (3, 1, 7)  # at which it is seen of which tensors code reads numbers
 OVERWRITES = "a later call of the code overwrites the result of an earlier one"
 
 
@@ -138,7 +141,7 @@ class _ExecutedCode:
 
     run: RunBeside
     executed: Executed = field(default_factory=lambda: Executed(is_own))
-    kept: dict[str, Any] = field(default_factory=dict)  # by name, what code may set
+    kept: Kept = field(default_factory=dict)  # what other code may set
     _functions: tuple[int, list[FunctionType]] = (-1, [])  # count of codes when last searched
 
     @contextmanager
@@ -159,17 +162,17 @@ class _ExecutedCode:
             self._functions = count, self.executed.functions(self.run.graph.call.roots)
         return self._functions[1]
 
-    def kept_values(self) -> dict[str, Any]:
-        """Return what the code may set, by name, as it is now."""
-        modules = {m: None for one in modules_of(self.run.graph) for m in one.modules()}
-        return kept_values(self.executed.codes, modules)
+    def kept_values(self) -> Kept:
+        """Return what other code may set between calls, and what is there now."""
+        return kept_values(self.executed.codes, self.functions, self.held())
+
+    def held(self) -> list[Any]:
+        """Return what the code that ran may use."""
+        return [*reached((*self.run.graph.call.roots, *self.functions), self.executed.codes)]
 
     def conditions(self) -> Iterator[str]:
-        """Yield that what the code may set, and no run did, keeps its value."""
-        now = self.kept_values()
-        for name, value in self.kept.items():
-            if name in now and now[name] == value:
-                yield f"{name} keeps its value, {value!r}"
+        """Yield that what other code may set keeps its value, unless a run set it."""
+        yield from kept_conditions(self.kept, self.kept_values())
 
     def constants(self) -> list[float]:
         """Return the numbers in the code that ran and in the values it names."""
@@ -218,13 +221,13 @@ def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode)
         run.gate.differs_at.append(_shrunk(run, lengths, way))
         run.gate.how = WAY_TEXTS.get(way, "")
         return True
-    held = [*reached((*run.graph.call.roots, *ran.functions), codes)]
+    held = ran.held()
     told = (
         *search.conditions(),
         *watch.conditions(),
         *ran.executed.conditions(),
         *ran.conditions(),
-        *numbers_read(held, modules_of(run.graph), run.graph.exported.stored.values()),
+        *_numbers_read(run, held, at),
         *_untraced(run, watch),
         *watch.unseen(codes),
         *environment_conditions(codes, held),
@@ -233,6 +236,19 @@ def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode)
     )
     run.gate.where = [Condition(one, "where") for one in told]
     return False
+
+
+def _numbers_read(run: RunBeside, held: Sequence[Any], at: Lengths) -> Iterator[str]:
+    """Yield that tensors of which the code reads numbers keep them; all of one, if it raises."""
+    reads = TensorsRead()
+    modules, stored = modules_of(run.graph), [*run.graph.exported.stored.values()]
+    watched = replace(run, code=reads.of(run.code))
+    ran = [
+        watched.code_results(run.inputs(dict.fromkeys(at, n), 0)) is not None for n in READ_LENGTHS
+    ]
+    if not any(ran):
+        yield from numbers_of_one(held, modules, stored)
+    yield from reads.conditions(modules, stored)
 
 
 def _untraced(run: RunBeside, watch: Watch) -> Iterator[str]:

@@ -58,6 +58,7 @@ FIXED_QUERIES = frozenset(
         *TRACING_QUERIES,
     )
 )
+ASSERTIONS = ("_check", "_assert")  # functions of torch that raise or return None
 
 
 MAX_SEARCHES = 4  # of memory for functions with the same code
@@ -238,7 +239,8 @@ class _Marking(ast.NodeTransformer):
         """Return a query of an array or of torch that records its answer."""
         name = asked.attr if isinstance(asked, ast.Attribute) else getattr(asked, "id", "")
         known = not isinstance(asked, ast.Name | ast.Attribute) or hasattr(builtins, name)
-        if known or name in FIXED_QUERIES or id(node) in self.discarded:
+        fixed = name in FIXED_QUERIES or name.startswith(ASSERTIONS)
+        if known or fixed or id(node) in self.discarded:
             return self.generic_visit(node)
         site = self._site(node, "asks")
         self.generic_visit(node)

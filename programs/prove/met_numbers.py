@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from ..loading.reach import reached
-from ..loading.source_numbers import BOUNDING, is_own, lengths_in
+from ..loading.source_numbers import BOUNDING, LARGEST_FLOAT, is_own, lengths_in
 from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed
 from .instrumentation import instrument, instrument_unwatched
@@ -31,7 +31,7 @@ from .watch import ComparedSides, Watch
 T = TypeVar("T")
 Lengths = Mapping[str, int]
 OWN = __name__.split(".", maxsplit=1)[0]
-MOST = 1 << 20  # larger numbers are no lengths
+MOST = 1 << 40  # larger whole numbers are no lengths
 # These take sizes of axes, which are not positions in them; inputs are drawn by randn.
 OF_SHAPES = ("view", "reshape", "expand", "unflatten", "layer_norm", "rms_norm", "randn")
 DIVIDING = ("floor_divide", "div", "divide", "remainder", "fmod")
@@ -102,7 +102,8 @@ def _whole(one: Any, *, floats: bool) -> Iterator[int]:
         if one.dim() == 0 and one.device.type == "cpu" and not one.is_complex():
             yield from _whole(one.detach().item(), floats=floats)
     elif isinstance(one, int | float if floats else int) and not isinstance(one, bool):
-        yield from [int(one)] if abs(one) < MOST else []  # n > 64.5 gives 64
+        most = LARGEST_FLOAT if isinstance(one, float) else MOST
+        yield from [int(one)] if abs(one) < most else []  # n > 64.5 gives 64
 
 
 def _lengths_looked_up(name: str, args: Sequence[Any]) -> Iterator[int]:

@@ -132,7 +132,7 @@ def storage_of(tensor: Tensor) -> int:
         return 0
 
 
-def numbers_read(
+def numbers_of_one(
     held: Iterable[Any], modules: Iterable[nn.Module], stored: Iterable[Tensor]
 ) -> Iterator[str]:
     """Yield that tensors of one number keep it which belong to no module and are in no graph.

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 # Cosines and sines of sums in the normal form
 
 PI: Monomial = ((make("pi"), 1),)
+MAX_PARTS = 32  # equal parts into which an angle is divided; one of more parts stays whole
 
 
 def angle(norm: Normaliser, t: Term) -> Derivation:
@@ -64,7 +65,8 @@ def angle(norm: Normaliser, t: Term) -> Derivation:
     if not rest and lead == PI and len(one) == 1 and c in (1, Fraction(1, 2)):
         return chain(first, rewrite("known angle", u))
     unit_of = norm.units.get(lead, c.denominator)
-    if not rest and c == Fraction(1, unit_of):
+    parts = abs(c) * unit_of
+    if not rest and c > 0 and (parts == 1 or parts > MAX_PARTS):
         if norm.together:
             norm.angles.add(frozenset(one))
         return first

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Claim, equal
+from attnproof.symbolic.derive import TOO_DEEP, NotProved, derive
 from attnproof.symbolic.givens import Given, positions, real
-from attnproof.symbolic.normal_form.functions import disjoint
+from attnproof.symbolic.normal_form.functions import MAX_PARTS, disjoint
 from attnproof.symbolic.normal_form.normaliser import Normaliser
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement
@@ -47,3 +50,25 @@ def test_parts_that_share_a_term_are_not_apart() -> None:
     one, other = (frozenset({((t.term, 1),)}) for t in (a, b))
     assert disjoint([one, other])
     assert not disjoint([one | other, other])
+
+
+def test_an_angle_of_very_many_parts_stays_whole() -> None:
+    many = 10_000 * a
+    with pytest.raises(NotProved, match="the normal forms differ"):
+        derive(xp.cos(many).term, xp.cos(many / 10_000_001 + b).term)
+    split = xp.cos(many) * xp.cos(b) - xp.sin(many) * xp.sin(b)
+    assert verdict(equal(xp.cos(many + b), split)) == "proved"
+    assert verdict(equal(xp.sin(-many), -xp.sin(many))) == "proved"
+    one, other = 100 * p * a, 100 * p * b
+    split = xp.cos(one) * xp.cos(other) - xp.sin(one) * xp.sin(other)
+    assert verdict(equal(xp.cos(100 * p * (a + b)), split)) == "proved"
+    most = 2 * (MAX_PARTS // 2) * a
+    assert verdict(equal(xp.cos(most), 2 * xp.cos(most / 2) ** 2 - 1)) == "proved"
+
+
+def test_a_search_that_goes_too_deep_says_so() -> None:
+    nested = a
+    for _ in range(900):
+        nested = xp.tanh(nested)
+    with pytest.raises(NotProved, match=TOO_DEEP):
+        derive(nested.term, b.term)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from sys import argv, platform
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+import typing_extensions
 from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
@@ -127,6 +130,33 @@ def kept(x: Tensor) -> Tensor:
     return x.cumsum(0) if fast() else 2 * x
 
 
+weights = np.zeros(4)
+
+
+def of_numpy(x: Tensor) -> Tensor:
+    return plus(x, float(weights[0]))
+
+
+def by_errors(x: Tensor) -> Tensor:
+    return plus(x, np.geterr()["divide"] == "call")
+
+
+def by_drawing(x: Tensor) -> Tensor:
+    return plus(x, np.random.rand() // 2)  # noqa: NPY002 (it is the state of the process)
+
+
+def by_version(x: Tensor) -> Tensor:
+    return plus(x, torch.__version__.startswith("9"))
+
+
+def by_arguments(x: Tensor) -> Tensor:
+    return plus(x, len(argv) // FAR)
+
+
+def by_platform(x: Tensor) -> Tensor:
+    return plus(x, platform == "none")
+
+
 SAID: tuple[tuple[Callable[[Tensor], Tensor], str], ...] = (
     (traced, "querying `is_compiling` has no effect"),
     (kind, "querying `isinstance(x.shape[0], int)` has no effect"),
@@ -142,6 +172,12 @@ SAID: tuple[tuple[Callable[[Tensor], Tensor], str], ...] = (
     (tried, "`except AttributeError` catches something"),
     (refused, "`except RuntimeError` catches nothing"),
     (sparse, "the code reads the same from `is_sparse`"),
+    (of_numpy, "the code reads the same from `weights`"),
+    (by_errors, "the code reads the same from `geterr`"),
+    (by_drawing, "the code reads the same from `np.random`"),
+    (by_version, "the code reads the same from `__version__`"),
+    (by_arguments, "the code reads the same from `argv`"),
+    (by_platform, "the code reads the same from `platform`"),
 )
 
 
@@ -158,6 +194,25 @@ def test_what_was_kept_before_is_a_condition() -> None:
     assert found.verdict == "holds"
     assert "the code reads the same from `os` as in every run" in told(found)
     assert cached_functions([kept]) == [fast.__wrapped__]
+
+
+class Keeping(nn.Module):
+    """It reads its environment once."""
+
+    @functools.cached_property
+    def quick(self) -> bool:
+        return "FAST" in os.environ
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.cumsum(0) if self.quick else 2 * x
+
+
+def test_what_a_property_kept_before_is_a_condition() -> None:
+    code = Keeping()
+    assert code.quick == ("FAST" in os.environ)
+    found = of_rows(code)
+    assert found.verdict == "holds"
+    assert "the code reads the same from `os`" in told(found)[0]
 
 
 class Settings(nn.Module):
@@ -191,8 +246,23 @@ def test_an_answer_that_nobody_takes_is_no_condition() -> None:
     def answered(x: Tensor) -> Tensor:
         return 2 * x if asserted(x.shape[-1] == 4, "wanted 4 features") is None else x
 
+    def checking(x: Tensor) -> Tensor:
+        return 2 * x if torch._check(x.shape[1] < FAR) is None else x  # type: ignore[no-untyped-call]
+
     assert not told(of_rows(asserting))
+    assert not told(of_rows(checking))
     assert told(of_rows(answered))
+
+
+@pytest.mark.filterwarnings("ignore:there is a newer one")
+def test_a_backport_of_the_standard_library_is_not_code_of_the_user() -> None:
+    old = typing_extensions.deprecated("there is a newer one")(asserted)
+
+    def asserting(x: Tensor) -> Tensor:
+        old(x.shape[-1] == 4, "wanted 4 features")
+        return 2 * x
+
+    assert not told(of_rows(asserting))
 
 
 # --- what is counted
