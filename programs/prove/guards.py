@@ -148,16 +148,16 @@ def printed_conditions(
     left out too.
     """
     found: dict[str, Any] = {}
-    within: list[Any] = []
+    within: dict[Any, None] = {}
     least: dict[Any, int] = {}
     for binding in bindings:
         names = {symbol: _symbol(term) for symbol, term in binding}
         for symbol, bounds in (ranges or {}).items():
             if symbol in names:
-                within.append(sympy.Ge(names[symbol], int(bounds.lower)))
+                within[sympy.Ge(names[symbol], int(bounds.lower))] = None
                 least.setdefault(names[symbol], int(bounds.lower))
                 if bounds.upper.is_Integer:
-                    within.append(sympy.Le(names[symbol], int(bounds.upper)))
+                    within[sympy.Le(names[symbol], int(bounds.upper))] = None
         for condition in conditions:
             here = condition.subs(
                 {s: names[str(s)] for s in condition.free_symbols if str(s) in names},
@@ -188,6 +188,7 @@ def _needed(found: dict[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=4096)  # every law of a graph asks it of the same conditions
 def _follows(condition: Any, other: Any) -> bool:
     """Whether a bound follows from another for lengths of 1 or more: n ≤ 64 from n + r ≤ 64.
 

@@ -166,14 +166,14 @@ def test_what_is_undecided_passes_unless_it_is_strict(methods: Methods) -> None:
     methods.measured["*"] = "holds"
     methods.measured["norm"] = "undecided"
     with pytest.raises(CodeBreaksLaw, match=r"norm is undecided: .*\nagain: .* --strict"):
-        assert_rotary(rope, strict=True)
-    record = assert_rotary(rope)
+        assert_rotary(rope, ["norm"], strict=True)
+    record = assert_rotary(rope, ["norm"])
     assert record.law("norm").verdict == "undecided"
     assert not record.ok
-    assert check_rotary(rope, strict=True).strict
+    assert check_rotary(rope, ["norm"], strict=True).strict
     methods.measured["norm"] = "broken"
     with pytest.raises(CodeBreaksLaw, match="breaks a law"):
-        assert_rotary(rope)
+        assert_rotary(rope, ["norm"])
 
 
 def test_nothing_asked_is_no_success(methods: Methods) -> None:

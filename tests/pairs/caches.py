@@ -308,7 +308,7 @@ unlike(
 )
 
 
-ROTARY = "q: B H m 4, k: B H n 4, k1: B H m 4, freq: 2 -> B H m (n + m)"
+ROTARY = "q: B H m 2, k: B H n 2, k1: B H m 2, freq: 1 -> B H m (n + m)"
 
 
 def rotated_at_once(q: Tensor, k: Tensor, k1: Tensor, freq: Tensor) -> Tensor:

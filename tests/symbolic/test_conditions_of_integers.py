@@ -75,7 +75,7 @@ def proved(first: Build, second: Build, effort: Effort = EFFORT) -> bool:
     return decide(statement, effort=effort).verdict == "proved"
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(80))
 def test_what_is_proved_of_two_conditions_is_so(seed: int) -> None:
     random = Random(seed)
     first, second = drawn(random), drawn(random)
@@ -115,8 +115,8 @@ def test_conditions_that_are_the_same_in_another_form(first: Build, second: Buil
 def test_much_of_what_is_the_same_is_proved() -> None:
     random = Random(5)
     alike: list[tuple[Build, Build]] = []
-    while len(alike) < 60:
+    while len(alike) < 30:
         pair = drawn(random), drawn(random)
         if same_at_all(*pair):
             alike.append(pair)
-    assert sum(proved(*pair) for pair in alike) >= 25
+    assert sum(proved(*pair) for pair in alike) >= 12

@@ -402,5 +402,6 @@ def test_one_that_leaks_is_remarked_and_broken_where_that_is_declared() -> None:
     record = check_code("", Leaks, methods=("measured", "identity"))
     assert record.law("causal").verdict == "not asked"
     assert any("is_causal=" in one.why or "causal" in one.expected for one in record.remarks)
-    told = check_code("", Leaks, declared="attention:causal", methods=("measured",))
+    declared = "attention:causal"
+    told = check_code("", Leaks, laws=("causal",), declared=declared, methods=("measured",))
     assert told.law("causal").verdict == "broken"
