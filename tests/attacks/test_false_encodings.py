@@ -12,7 +12,7 @@ from benchmarks import false_encodings
 from benchmarks.false_encodings import changed, judged, mutated
 
 HERE = Path(__file__).parent / "encodings"
-COUNT = 30
+COUNT = 60
 ONCE_PROVED = [
     ("loop_over_slopes", "falls-with-distance"),
     ("bucket", "continuous"),

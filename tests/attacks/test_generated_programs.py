@@ -40,7 +40,7 @@ KINDS: dict[str, Callable[[FalseProgram], str]] = {
     "changes": lambda program: f"{program.of.name} {program.change[:6]}",
     "lengths": hiding,
 }
-COUNTS = {"changes": 6, "lengths": len(HIDDEN)}
+COUNTS = {"changes": 12, "lengths": len(HIDDEN)}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -217,7 +217,7 @@ def test_a_condition_excludes_the_lengths_that_it_names() -> None:
 
 
 @pytest.mark.usefixtures("fewer_lengths")
-@pytest.mark.parametrize(("family", "count"), [("changes", 15), ("lengths", 2)])
+@pytest.mark.parametrize(("family", "count"), [("changes", 30), ("lengths", 2)])
 def test_no_pair_of_two_functions_is_taken_for_one(family: str, count: int, tmp_path: Path) -> None:
     found = (one for one in false_pairs(family, 3, tmp_path) if isinstance(one, Compared))
     said = list(islice(found, count))
