@@ -48,8 +48,7 @@ def compare_where_asked(
     for one in programs:
         call = partial(_Watched(both, one, draw, found, work, most).call, {}, "plain")
         asks |= dict.fromkeys(counts_calls(one.met.ran.codes, one.met.roots, call))
-        for group in (FEATURES, HEADS, ""):
-            own = [c for c in letters if (c in group if group else c not in FEATURES + HEADS)]
+        for own in _groups(letters):
             run = _Watched(both, one, draw, found, work, most, in_groups={*HEADS} <= {*own})
             free = [c for c in own if run.is_free(c)]
             if not free:
@@ -63,6 +62,18 @@ def compare_where_asked(
             asks |= dict.fromkeys(search.length_conditions())
         asks |= dict.fromkeys(one.met.conditions())
     return tuple(Condition(told, "where") for told in asks)
+
+
+def _groups(letters: Sequence[str]) -> list[list[str]]:
+    """Return the letters of channels, of heads, of tokens and rows, and all of them.
+
+    >>> _groups(["B", "n", "E"])
+    [['E'], ['B', 'n'], ['B', 'n', 'E']]
+    """
+    groups = [[c for c in letters if c in some] for some in (FEATURES, HEADS)]
+    groups.append([c for c in letters if c not in FEATURES + HEADS])
+    found = [own for own in groups if own]
+    return found if len(found) < 2 else [*found, list(letters)]
 
 
 @dataclass

@@ -138,3 +138,13 @@ def test_numbers_of_the_source_that_were_not_tried_are_told() -> None:
         found, conditions = on_inputs(code, code, TOKENS)
         assert found.counterexample is None
         assert [one[: one.index(" of the source")] for one in conditions] == told
+
+
+@pytest.mark.usefixtures("every_length")
+def test_a_product_of_tokens_and_channels_is_solved_for() -> None:
+    def code(x: Tensor) -> Tensor:
+        return ordered(x) + int(x.shape[1] * x.shape[2] == 4242)
+
+    found, _ = beyond(code, ordered, TOKENS)
+    assert found.counterexample is not None
+    assert found.at["n"] * found.at["E"] == 4242
