@@ -17,7 +17,7 @@ from inspect import getattr_static
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from ..loading.reach import FOREIGN, codes_in, is_foreign
 from .executed_code import ADDING
@@ -149,7 +149,7 @@ def kept_values(
     objects = [one for one in held if not isinstance(one, (*PLAIN, *CONTAINERS))]
     inner = [each for code in codes for each in codes_in(code)]
     texts = {c for code in inner for c in code.co_consts if isinstance(c, str)}
-    names = {name for code in inner for name in (*code.co_names, *code.co_freevars)}
+    names = {name for code in inner for name in (*_read(code), *code.co_freevars)}
     setters = _Setters(frozenset(names | texts))
     spaces = {id(space): space for space in codes.values()}
     modules = [m for space in spaces.values() for m in map(space.get, names) if _is_own_module(m)]
@@ -174,6 +174,25 @@ def kept_values(
         if isinstance(value, (*PLAIN, *CONTAINERS, *CHOICES)):
             found.setdefault((kind, name), []).append((_shown(value), _state(value)))
     return found
+
+
+@lru_cache(maxsize=4096)
+def _read(code: CodeType) -> frozenset[str]:
+    """Return the names that a code object reads; what is asked of a tensor is no attribute kept.
+
+    >>> sorted(_read((lambda self, x: self.scale * x.to(x.dtype)).__code__))
+    ['scale']
+    """
+    found: set[str] = set()
+    before: Any = None
+    for one in dis.get_instructions(code):
+        local = before is not None and before.opname == "LOAD_FAST"
+        of_tensor = local and before.argval not in code.co_varnames[: code.co_argcount][:1]
+        asked = one.opname in ("LOAD_ATTR", "LOAD_METHOD") and of_tensor
+        if one.argval in code.co_names and not (asked and hasattr(Tensor, str(one.argval))):
+            found.add(one.argval)
+        before = one
+    return frozenset(found)
 
 
 def kept_conditions(before: Kept, now: Kept) -> Iterator[str]:
