@@ -25,6 +25,7 @@ from .every_call import Call, Lengths, call_of, calls_of, sizes_of, takes
 
 S = TypeVar("S", bound=Subject)
 UNHEARD = ("module", "make", "as_before")  # they run no call
+MAX_NOTED = 8  # calls of one kind with a state, after which none runs what none ran: it is slow
 MAX_SHOWN = 1024  # whole numbers of one input that are compared one by one
 SOME = {"B": 2, "n": 5, "r": 3}
 
@@ -84,9 +85,11 @@ class OwnRuns:
             if owner is not subject and id(owner) not in fresh:
                 fresh[id(owner)] = owner
                 self.numbers.instrument(*calls_of(owner), owner.module)
+            times = 0
 
             @wraps(call)
             def run(*given: Any, **named: Any) -> Any:
+                nonlocal times
                 if watch.is_running or not is_judged():
                     return call(*given, **named)
                 key = _like(subject, given) if owner is subject and not named else None
@@ -94,7 +97,9 @@ class OwnRuns:
                     _add(met, self.calls[id(call), key][1])
                     return call(*given)
                 here: Met = {}
-                with watch.hearing(here):
+                times += key is None
+                notes = key is not None or times <= MAX_NOTED
+                with watch.hearing(here, notes=notes):
                     result = self.numbers.watched(call)(*given, **named)
                 _add(met, here)
                 if not self.is_whole(here):

@@ -147,11 +147,11 @@ class Watch:
             self._before, self._from = self._from, {}
 
     @contextmanager
-    def hearing(self, met: Met) -> Iterator[None]:
-        """Record only what comparisons meet, at any lengths."""
+    def hearing(self, met: Met, *, notes: bool = True) -> Iterator[None]:
+        """Record only what comparisons meet, at any lengths; ``notes`` what runs unwatched, too."""
         self._run, self._met = ({}, ""), met
         try:
-            with self._instrumented():
+            with self._instrumented(notes=notes):
                 yield
         finally:
             self._hear_unwatched(met)
@@ -167,13 +167,13 @@ class Watch:
             met[self.sites.index(one), 0] = {((), (), True)}
 
     @contextmanager
-    def _instrumented(self) -> Iterator[None]:
+    def _instrumented(self, *, notes: bool = True) -> Iterator[None]:
         self._here.clear()
         profile = sys.getprofile()
         try:
             for function, _, again in self.functions:
                 function.__code__ = again
-            if self.compared:
+            if self.compared and notes:
                 sys.setprofile(self._note_unwatched)
             yield
         finally:
