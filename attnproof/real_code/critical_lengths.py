@@ -70,13 +70,15 @@ class Places:
 
     ``asked``: comparisons that have, or may have, another outcome at other lengths.  ``numbers``:
     for each axis, the numbers in the source and in operations that may be so many tokens or rows,
-    except those that the code is known to reject.
+    except those that the code is known to reject.  ``own``: the code whose comparisons are watched,
+    if it has a call.
     """
 
     longer: Sequence[Longer] = ()
     where: Sequence[str] = ()
     asked: frozenset[tuple[int, int]] = frozenset()
     numbers: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    own: OwnRuns | None = None
 
     def below(self, reached: Lengths) -> list[Condition]:
         """Return the conditions that lengths stay below the numbers that were not run."""
@@ -137,7 +139,7 @@ def _lengths_of(subject: Subject, own: OwnRuns) -> Places:
     longer += _cheap(subject, exactly, {one.at["n"] for one in longer if one.at.get("B", 1) == 1})
     other = {one.place[:2] for one in search.untested_lengths()} | changes.keys()
     told = [*met.conditions(), *counted]
-    return Places(longer, told, frozenset(other), named.left)
+    return Places(longer, told, frozenset(other), named.left, own)
 
 
 def _cheap(subject: Subject, numbers: Iterable[int], known: Collection[int]) -> Iterator[Longer]:

@@ -65,18 +65,17 @@ def at_longer(
     method: str = "measured",
     exact: Collection[str] = (),
     known: Places | None = None,
-    own: OwnRuns | None = None,
 ) -> Iterator[Finding]:
     """Yield findings at more tokens on laws that hold for few; none if no length is compared.
 
     ``begin`` is called with each law that is run.  With a ``method`` other than "measured" none is
     run, and the findings state what the code compares.  ``exact``: laws that hold over finite
     fields; their findings state below which of the code's numbers they were run.  ``known``: what
-    :func:`~attnproof.real_code.critical_lengths.lengths_of` returned.  ``own``: what each law met
-    in its own runs; laws of which nothing is recorded are run once more.
+    :func:`~attnproof.real_code.critical_lengths.lengths_of` returned, with what each law met in its
+    own runs; laws of which nothing is recorded are run once more.
     """
-    own = own or OwnRuns.watched(subject)
-    known = lengths_of(subject, own) if known is None else known
+    known = lengths_of(subject) if known is None else known
+    own = known.own
     formulas = {law.id: law.formulas for law in laws_of(subject.kind)}
     stored = [*_irregular(subject)]
     states = []

@@ -293,9 +293,7 @@ class Methods:
         names = [law for law in names if law not in self.later]
         begin = partial(self.begins, self.ran, does="being run of more")
         exact = [law for law in names if ("exact", "holds") in self.verdicts[law]]
-        for one in at_longer(
-            self.code, names, self.draw, begin, self.ran, exact, self.places, self.own
-        ):
+        for one in at_longer(self.code, names, self.draw, begin, self.ran, exact, self.places):
             self.found(one)
         if self.ran == "measured":
             from .every_call import holds_unless
