@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -285,7 +285,6 @@ def torch_settings() -> dict[str, object]:
     import torch
 
     cuda, mha = torch.backends.cuda, torch.backends.mha
-    traces = sys.modules.get("torch.fx.experimental.proxy_tensor")
     return {
         "flash attention": cuda.flash_sdp_enabled(),  # type: ignore[no-untyped-call]
         "math attention": cuda.math_sdp_enabled(),  # type: ignore[no-untyped-call]
@@ -294,7 +293,6 @@ def torch_settings() -> dict[str, object]:
         "default dtype": torch.get_default_dtype(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "gradients": torch.is_grad_enabled(),
-        "memory layouts": isinstance(getattr(traces, "_extract_tensor_metadata", None), partial),
         "matmul precision": torch.get_float32_matmul_precision(),
     }
 

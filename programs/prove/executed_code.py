@@ -33,7 +33,7 @@ COMPILING = ("_dynamo/convert_frame", "_higher_order_ops")
 
 
 def is_written(code: CodeType) -> bool:
-    """Whether someone wrote a code object, which only fills no dataclass or named tuple.
+    """Whether a code object was written, not generated to fill a dataclass or a named tuple.
 
     >>> from collections import namedtuple
     >>> is_written(namedtuple("Pair", "a b").__new__.__code__), is_written((lambda: 1).__code__)

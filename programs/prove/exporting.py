@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any
 
 import torch
@@ -17,7 +17,6 @@ from torch.export import Dim, ExportedProgram, default_decompositions, export
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 from torch.fx import config as graphs
-from torch.fx.experimental import proxy_tensor
 
 from attnproof.symbolic.faults import raised_by_attnproof
 from attnproof.symbolic.givens import Given
@@ -60,7 +59,6 @@ NOT_DECOMPOSED = (
     "scaled_dot_product_attention select_scatter sigmoid silu slice_scatter softmax.int "
     "softplus split.Tensor split_with_sizes tril triu unbind.int"
 )
-DESCRIBED = "_extract_tensor_metadata"  # what torch writes beside each operation of a graph
 WRITES_NOTHING = (aten.detach_.default,)  # in place; part of every torch.tensor(2.0)
 
 
@@ -274,28 +272,21 @@ def _tracing() -> Iterator[None]:
     """Trace quietly, with layers as they are written and no fast paths.
 
     The cache of fake tensors is off: with symbolic lengths it takes more time than it saves.  Nor
-    is recorded, for each operation, a stack trace, or whether its result is contiguous, of which
-    nothing is read.
+    are stack traces recorded for each operation.
     """
     import torch._dynamo.config as tracing  # slow to import, and export loads it anyway
 
     logger, fast = logging.getLogger("torch"), torch.backends.mha.get_fastpath_enabled()
     level, unnoted = logger.level, getattr(graphs, "do_not_emit_stack_traces", False)
     uncached = tracing.patch(fake_tensor_cache_enabled=False)
-    described = getattr(proxy_tensor, DESCRIBED, None)
     try:
         with warnings.catch_warnings(), uncached, torch.no_grad():
             warnings.simplefilter("ignore")
             logger.setLevel(logging.CRITICAL)
             torch.backends.mha.set_fastpath_enabled(False)
             graphs.do_not_emit_stack_traces = True
-            if described is not None:
-                shorter = partial(described, include_contiguity=False)
-                setattr(proxy_tensor, DESCRIBED, shorter)
             yield
     finally:
-        if described is not None:
-            setattr(proxy_tensor, DESCRIBED, described)
         graphs.do_not_emit_stack_traces = unnoted
         torch.backends.mha.set_fastpath_enabled(fast)
         logger.setLevel(level)
