@@ -41,7 +41,7 @@ from .executed_code import Executed, counts_calls
 from .guards import satisfied
 from .instrumentation import instrument, instrument_unwatched
 from .kept_values import Kept, kept_conditions, kept_values
-from .lengths import Lengths, every, named, pairs, small
+from .lengths import Lengths, derived, every, named, pairs, small
 from .other_branches import letters_of
 from .reached_arrays import numbers_of_one
 from .runs_beside import WAYS, Gate, RunBeside, both_calls, modules_of, size_of
@@ -52,7 +52,13 @@ from .watch import Watch
 SOURCE_NUMBERS = 48  # numbers of the source that are tried as positions and values
 POSITION_LIMIT = 1 << 30  # positions below this fit every dtype that positions have
 # Work in the units of work.py: a million takes about a millisecond.
-WORK = {"small": 60_000_000, "named": 300_000_000, "pairs": 60_000_000, "all": 110_000_000}
+WORK = {
+    "small": 60_000_000,
+    "named": 600_000_000,
+    "derived": 100_000_000,
+    "pairs": 60_000_000,
+    "all": 110_000_000,
+}
 CHEAP_WORK = 5_000_000  # of a call that is cheap enough to be made in every way
 SECONDS = 2.0  # of processor time, for code that does more than its graph shows
 MEMORY = 400_000  # KiB by which memory may grow over all these calls
@@ -111,6 +117,7 @@ def _differs(run: RunBeside, letters: list[str], seed: int) -> bool:
     plans: dict[str, Iterable[tuple[Lengths, str]]] = {
         "small": ((at, "") for at in small(letters)),
         "named": _named(run, letters, ran),
+        "derived": _derived(run, letters, ran),
         "pairs": _pairs(run, letters, ran),
         "all": ((at, "") for at in every(letters, seed)),
     }
@@ -191,10 +198,20 @@ def _named(run: RunBeside, letters: list[str], ran: _ExecutedCode) -> Iterator[t
         known = len(ran.executed.codes)
         numbers = [n for n in numbers_of(ran.constants()) if n not in tried]
         tried.update(numbers)
-        yield from sorted(
-            named(letters, numbers, several=run.several) if numbers else (),
-            key=lambda one: run.work(run.known(one[0])).bit_length(),
-        )
+        yield from _cheap_first(run, named(letters, numbers, several=run.several))
+
+
+def _derived(
+    run: RunBeside, letters: list[str], ran: _ExecutedCode
+) -> Iterator[tuple[Lengths, str]]:
+    """Yield lengths that are related to those that the source names."""
+    yield from _cheap_first(run, derived(letters, numbers_of(ran.constants()), several=run.several))
+
+
+def _cheap_first(
+    run: RunBeside, planned: Iterable[tuple[Lengths, str]]
+) -> list[tuple[Lengths, str]]:
+    return sorted(planned, key=lambda one: run.work(run.known(one[0])).bit_length())
 
 
 def _pairs(run: RunBeside, letters: list[str], ran: _ExecutedCode) -> Iterator[tuple[Lengths, str]]:

@@ -34,13 +34,16 @@ AT_NAMED = ((1, "plain"), (2, "trained"), (2, "trained"), (2, "one"))
 AT_DERIVED = ((2, "trained"), (2, "trained"), (3, ""), (2, "one"))  # for derived lengths
 
 
+def _beside_numbers(numbers: Sequence[int]) -> dict[int, None]:
+    return dict.fromkeys(n + d for n in numbers for d in NEIGHBOURS if 1 < n + d <= LONGEST)
+
+
 def named(
     letters: list[str], numbers: Sequence[int], *, several: bool
 ) -> Iterator[tuple[Lengths, str]]:
-    """Yield lengths that the source names, or derived ones, with the other lengths small."""
+    """Yield lengths that the source names, or one more or less, with the other lengths small."""
     tokens = [letter for letter in letters if letter in "rn"]
-    told = dict.fromkeys(n + d for n in numbers for d in NEIGHBOURS if 1 < n + d <= LONGEST)
-    for n in told:
+    for n in _beside_numbers(numbers):
         for others, way in AT_NAMED if several else AT_NAMED[:3]:
             yield {**dict.fromkeys(letters, others), **dict.fromkeys(tokens, n)}, way
         if len(tokens) > 1:
@@ -52,6 +55,14 @@ def named(
         for letter in letters:
             if letter not in tokens:
                 yield {**dict.fromkeys(letters, 2), letter: n}, ""
+
+
+def derived(
+    letters: list[str], numbers: Sequence[int], *, several: bool
+) -> Iterator[tuple[Lengths, str]]:
+    """Yield lengths that are related to numbers of the source, and powers of two."""
+    tokens = [letter for letter in letters if letter in "rn"]
+    told = _beside_numbers(numbers)
     for n in dict.fromkeys((*related_numbers(numbers, LONGEST), *POWERS)):
         if n not in told:
             yield from (

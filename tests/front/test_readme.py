@@ -219,6 +219,6 @@ def test_how_many_classes_of_transformers_are_cast_is_counted() -> None:
     ran = {one["name"] for one in cast}
     copies = {name for one in cast for name in one.get("same", ())} - ran
     said = re.findall(
-        r"same holds of (\d+)\s+classes [\w\s,]* (\d+)\s+others", text_of("README.md")
+        r"same\s+holds of (\d+)\s+classes [\w\s,]* (\d+)\s+others", text_of("README.md")
     )
     assert said == [(str(len(ran)), str(len(copies)))]
