@@ -117,7 +117,7 @@ def _differs(run: RunBeside, letters: list[str], seed: int) -> bool:
     plans: dict[str, Iterable[tuple[Lengths, str]]] = {
         "small": ((at, "") for at in small(letters)),
         "named": _named(run, letters, ran),
-        "derived": 200_000_000,
+        "derived": _derived(run, letters, ran),
         "pairs": _pairs(run, letters, ran),
         "all": ((at, "") for at in every(letters, seed)),
     }

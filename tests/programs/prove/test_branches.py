@@ -221,7 +221,7 @@ FOUND: tuple[Any, ...] = (
 def test_the_code_is_run_where_it_does_something_else(code: Any) -> None:
     subject = Layer(name="l", call=code, embed=4, module=code if code is FOUND[-1] else None)
     findings = prove(subject, ("permutation",), seconds=SECONDS).findings
-    assert not [one for one in findings if one.verdict == "holds"]
+    assert {one.verdict for one in findings} <= {"broken", "undecided"}
 
 
 def test_code_of_one_length_is_run_in_every_way_too() -> None:
