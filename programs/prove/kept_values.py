@@ -205,12 +205,13 @@ def kept_conditions(before: Kept, now: Kept) -> Iterator[str]:
     kept = {key: values for key, values in before.items() if now.get(key) == values}
     if len(kept) == 1:
         (((kind, name), values),) = kept.items()
-        shown = {text for text, _ in values}
-        value = f"its value, {shown.pop()}" if len(shown) == 1 else "its values"
+        texts = {text for text, _ in values}
+        value = f"its value, {texts.pop()}" if len(texts) == 1 else "its values"
         yield f"the {kind} {name} keeps {value}"
     elif kept:
         names = [f"`{name}`" for name in dict.fromkeys(name for _, name in kept)]
-        some, more = names[:MAX_NAMED], len(names) - MAX_NAMED
+        shown = MAX_NAMED if len(names) > MAX_NAMED + 1 else len(names)  # not "1 more settings"
+        some, more = names[:shown], len(names) - shown
         last = f"{more} more settings" if more > 0 else some.pop() if len(some) > 1 else ""
         told = " and ".join(filter(None, (", ".join(some), last)))
         yield f"{told} keep their values" if len(names) > 1 else f"{told} keeps its values"
