@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from typing import NoReturn
 
 import pytest
 
 from attnproof.numeric.devices import one_thread
+from attnproof.symbolic.faults import Fault
+from attnproof.theorems.laws import Formula
 
 
 @pytest.fixture
@@ -56,6 +59,25 @@ def proofs_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
     request.getfixturevalue("graphs_alone")
     monkeypatch.setattr(proofs.Proofs, "compare", defined)
+
+
+@pytest.fixture
+def faults_told() -> None:
+    """A test is about how faults of our own are told."""
+
+
+@pytest.fixture(autouse=True)
+def faults_fail(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of our own in a proof fails its test, also one that asks only for no proof."""
+    from attnproof.programs.prove import proofs
+
+    if "faults_told" in request.fixturenames:
+        return
+
+    def failed(law: Formula, fault: Fault) -> NoReturn:
+        pytest.fail(f"internal error on {law.id}: {fault.message}\n{fault.traceback}")
+
+    monkeypatch.setattr(proofs, "_failed", failed)
 
 
 @pytest.fixture(autouse=True)

@@ -196,6 +196,7 @@ METHODS: dict[str, Callable[[Attention], Any]] = {
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.usefixtures("faults_told")
 def test_a_fault_of_ours_is_an_internal_error(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert METHODS[method](subject()).verdict == "holds"
     monkeypatch.setattr(HOOK, planted("programs/identify/weights.py"))
