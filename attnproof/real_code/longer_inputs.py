@@ -168,8 +168,9 @@ class _Calls:
 
 def _longer(found: Finding, longer: Longer) -> Finding:
     """Return the finding, prefixed with the lengths at which it was made."""
-    given = {("D" if c == "P" else c): n * (1 + (c == "P")) for c, n in longer.at.items()}
-    at = ", ".join(f"{c} = {n}" for c, n in given.items() if c in "Brn" + SIZES)
+    width = {"D": 2 * longer.at["P"]} if "P" in longer.at else {}
+    given = {c: n for c, n in {**longer.at, **width}.items() if c in "Brn" + SIZES and c != "P"}
+    at = ", ".join(f"{c} = {n}" for c, n in given.items())
     return replace(found, why=f"{AT_OTHER_LENGTHS} ({at}): {found.why}")
 
 

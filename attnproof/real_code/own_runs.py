@@ -25,7 +25,8 @@ from .every_call import Call, Lengths, call_of, calls_of, sizes_of, takes
 
 S = TypeVar("S", bound=Subject)
 UNHEARD = ("module", "make", "as_before")  # they run no call
-MAX_NOTED = 8  # calls of one kind with a state, after which none runs what none ran: it is slow
+# Calls of one kind, with a state, in which unwatched code is looked for: that doubles their time.
+MAX_NOTED = 8
 MAX_SHOWN = 1024  # whole numbers of one input that are compared one by one
 SOME = {"B": 2, "n": 5, "r": 3}
 
@@ -132,10 +133,10 @@ class OwnRuns:
             answers = {answer for *_, answer in some}
             other = place in asked or (place not in known and len(some) > 1)
             numbers = sites[place[0]].sign == "asks" or any(left for left, *_ in some)
-            if sites[place[0]].sign == UNWATCHED:
-                yield sites[place[0]].text
-            elif len(answers) == 1 and other and numbers and sites[place[0]].sign not in HINTS:
-                yield sites[place[0]].condition(answer=answers.pop())
+            site = sites[place[0]]
+            alone = len(answers) == 1 and other and numbers and site.sign not in HINTS
+            if alone or site.sign == UNWATCHED:
+                yield site.condition(answer=answers.pop())
 
 
 def _add(known: Met, met: Met) -> None:
