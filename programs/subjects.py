@@ -70,7 +70,7 @@ class Subject:
     converted: str = ""
     stored: tuple[str, ...] = ()
     beyond: tuple[int, ...] | None = None
-    as_before: Callable[[], AbstractContextManager[None]] | None = field(
+    as_before: Callable[[], AbstractContextManager[Callable[[], object]]] | None = field(
         default=None, repr=False, compare=False
     )
 

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any
 from ..programs.as_read import is_to_be_read
 from ..programs.declarations import declares, parse
 from ..programs.subject import adapted_as
-from ..programs.subjects import provable
 from .methods import Event, Methods, Tell
 from .request import settings_of
 
@@ -77,61 +76,67 @@ def look(
     thing: Any = None,
     *,
     seconds: float = 0.0,
-    prover: Callable[[Callable[[Tell], None]], Beside] | None = None,
+    fork: Callable[[Callable[[Tell], None]], Beside] | None = None,
     **how: Any,
 ) -> None:
     """Examine the code by the methods asked for; ``thing`` is the object that was adapted.
 
     ``seconds``: processor time that a law may take if no other process ends it, 0 for no limit;
-    ``prover``: how to prove in processes beside this one, which runs the other methods meanwhile;
-    ``how``: what the caller in Python said about the code.
+    ``fork``: how to run something in a process beside this one; ``how``: what the caller in Python
+    said about the code.
 
-    Laws of which no proof is tried are examined to the end before the proofs are waited for.
+    Laws of which no proof is tried are examined first; the others after them, or beside them.
     """
-    order, reads = asked.methods, is_to_be_read(subject, asked.laws)
-    if "identity" in order and reads:
-        order = ("identity", *(method for method in order if method != "identity"))
-    at = Methods(subject, asked, tell, thing, how, seconds, reads)
-    before = order[: order.index("traced")] if "traced" in order else ()
-    # What reads the mask with which the code is proved comes before the fork.
-    beside = [method for method in before if not (method == "identity" and reads)]
+    at = Methods(subject, asked, tell, thing, how, seconds, is_to_be_read(subject, asked.laws))
+    methods, ends = asked.methods, list[Event]()
+    if "identity" in methods and at.reads:  # all laws are examined with the mask that it reads
+        ends.append(at.run("identity"))
+        methods = tuple(method for method in methods if method != "identity")
+    proved = at.tried() if "traced" in methods else frozenset()
+    others, ways = at.here - proved, tuple(one for one in methods if one != "identity")
+
+    def prove(tell: Tell) -> None:
+        at.report, at.unasked = tell, False
+        for end in _examined(at, ways, proved, fork):
+            tell(end)
+
+    beside = None
+    if fork is not None and proved and others:
+        at.watch()  # once, not in both processes
+        beside = fork(prove)
+    ends += _examined(at, [one for one in methods if one != "traced" or not proved], others)
+    if beside is not None:
+        ends += _passed_on(at, beside)
+    elif proved:
+        ends += _examined(at, ways, proved, fork)
+    for method in asked.methods:
+        if of := [end for end in ends if end["method"] == method]:
+            at.tell(_as_one(of))
+
+
+def _examined(
+    at: Methods,
+    methods: Sequence[str],
+    laws: frozenset[str],
+    fork: Callable[[Callable[[Tell], None]], Beside] | None = None,
+) -> list[Event]:
+    """Examine some laws by each method, then at more tokens; return how the methods ended."""
+    at.here = laws
     proving: list[Beside] = []
-    done: dict[str, Event] = {}
-    for method in order:
-        if prover is not None and method in beside[:1]:
-            proving = _proving(at, prover)
-        if method == "traced" and not asked.known:
-            done = _without_proof(at, order)
-        if method not in done or not done[method]["why"]:
-            end = _proved(at, proving) if method == "traced" and proving else at.run(method)
-            spent = done[method]["seconds"] if method in done else 0.0
-            at.tell({**end, "seconds": end["seconds"] + spent})
+    ends: list[Event] = []
+    if fork is not None and "traced" in methods[1:]:
+        proving = _proving(at, fork)
+    for method in methods:
+        if method == "traced" and proving:
+            ends += _passed_on(at, *proving)
+        else:
+            ends.append(at.run(method))
     if at.ran:
-        _lengthen(at)
+        ends += [end for end in (at.run("longer"),) if end["why"]]
+    return ends
 
 
-def _without_proof(at: Methods, order: Sequence[str]) -> dict[str, Event]:
-    """Examine the laws of which no proof is tried to the end; return how exact arithmetic ended."""
-    done: dict[str, Event] = {}
-    at.later = frozenset(formula.id for formula in provable(at.subject))
-    if "exact" in order:
-        done["exact"] = at.run("exact")
-        if done["exact"]["why"]:
-            at.tell(done["exact"])
-    if at.ran:
-        _lengthen(at)
-    at.later = frozenset()
-    return done
-
-
-def _lengthen(at: Methods) -> None:
-    """Examine laws at more tokens; only a failure is reported."""
-    end = at.run("longer")
-    if end["why"]:
-        at.tell(end)
-
-
-def _proving(at: Methods, prover: Callable[[Callable[[Tell], None]], Beside]) -> list[Beside]:
+def _proving(at: Methods, fork: Callable[[Callable[[Tell], None]], Beside]) -> list[Beside]:
     """Start the proof in processes beside this one, at most one for each processor."""
 
     def prove(parts: Sequence[int], tell: Tell) -> None:
@@ -143,20 +148,23 @@ def _proving(at: Methods, prover: Callable[[Callable[[Tell], None]], Beside]) ->
     if count > 1:
         import_module("torch.export._trace")  # once, not in each of them
     ends = [k * len(every) // count for k in range(count + 1)]
-    return [prover(partial(prove, every[i:j])) for i, j in pairwise(ends)]
+    return [fork(partial(prove, every[i:j])) for i, j in pairwise(ends)]
 
 
-def _proved(at: Methods, proving: Sequence[Beside]) -> Event:
-    """Pass on what the processes of a proof report, in turn, until one does not finish."""
-    end: Event = {}
-    seconds = 0.0
-    for one in proving:
+def _passed_on(at: Methods, *beside: Beside) -> list[Event]:
+    """Pass on what processes beside this one report, in turn; return how their methods ended."""
+    ends: list[Event] = []
+    for one in beside:
         for event in one.events():
             if event["event"] == "method":
-                end = event
+                ends.append(event)
             else:
                 at.pass_on(event)
-        seconds += end["seconds"]
-        if end["why"]:
-            break
-    return {**end, "seconds": seconds}
+    return ends
+
+
+def _as_one(ends: Sequence[Event]) -> Event:
+    """Return how a method ended, which examined some laws after the others."""
+    failed = next((end for end in ends if end["why"]), ends[0])
+    why = "; ".join(dict.fromkeys(end["why"] for end in ends if end["why"]))
+    return {**failed, "why": why, "seconds": sum(end["seconds"] for end in ends)}

@@ -27,6 +27,7 @@ from ..programs.execution.draw import Draw
 from ..programs.execution.running import CodeFault, fault_in, limited
 from ..programs.finding import Finding
 from ..programs.subject import adapted_as
+from ..programs.subjects import provable
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import CAUSAL
 from .records import FindingRecord, IdentityRecord
@@ -52,8 +53,9 @@ class Methods:
     """The methods for one request: the listener, and the verdicts on each law so far.
 
     ``code``: the subject as the current method gets it, with the mask that was ``read`` if laws are
-    to be examined with it.  ``later``: laws that the current method leaves for later.  A method is
-    given up if ``IN_A_ROW`` laws in a row do not finish, as in a separate process.
+    to be examined with it.  ``here``: the laws that are examined now.  A method is given up if
+    ``IN_A_ROW`` laws in a row do not finish, as in a separate process.  ``unasked``: whether a
+    result that is not finite is still to be reported although no law was asked about it.
     """
 
     subject: Subject
@@ -66,15 +68,18 @@ class Methods:
     read: str = field(init=False)
     verdicts: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     in_a_row: int = 0
-    later: frozenset[str] = frozenset()
+    unasked: bool = True
     lengthened: set[str] = field(default_factory=set)  # laws that were examined at more tokens
     code: Subject = field(init=False)
+    here: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self.code, self.read = self.subject, self.asked.as_read
         for law, method, verdict in self.asked.known:
             self.verdicts.setdefault(law, set()).add((method, verdict))
         self.lengthened.update(self.asked.lengthened)
+        every = frozenset(law.id for law in laws_of(self.subject.kind))
+        self.here = every & set(self.asked.laws) if self.asked.laws else every
         known: set[tuple[str, str]] = set().union(*self.verdicts.values())
         ran = ("measured", "exact")
         self.ran = next(
@@ -84,6 +89,16 @@ class Methods:
     def masked(self) -> Subject:
         """Return the code with the mask that was read, if laws are to be examined with it."""
         return with_mask(self.subject, self.read * self.reads)
+
+    def tried(self) -> frozenset[str]:
+        """Return the laws, of those that were asked for, of which a proof is tried."""
+        return self.here & {formula.id for formula in provable(self.masked())}
+
+    def watch(self) -> None:
+        """Find what the code compares, before laws are examined."""
+        with _quiet(), restored_settings():
+            self.code = self.masked()
+            _ = self.own
 
     def run(self, method: str, **how: Any) -> Event:
         """Run a method, or "longer"; return the event that reports its end."""
@@ -175,12 +190,7 @@ class Methods:
         from ..programs.measure.inputs import input_size
 
         known = {law for law, told in self.verdicts.items() if method in {by for by, _ in told}}
-        laws = [
-            law
-            for law in laws_of(self.code.kind)
-            if law.id not in known | self.later
-            and (not self.asked.laws or law.id in self.asked.laws)
-        ]
+        laws = [law for law in laws_of(self.code.kind) if law.id in self.here - known]
         if any(by == method for _, by, _ in self.asked.known):
             laws.sort(key=lambda law: input_size(law, self.code))
         return tuple(law.id for law in laws)
@@ -200,8 +210,9 @@ class Methods:
             self.code = replace(self.code, beyond=lengths_past_constants(self.code))
         formats = (*asked.dtypes, *(one for one in self.subject.stored if one in DTYPES))
         draws = {name: self.draw.cast(getattr(torch, name)) for name in formats}
-        if asked.laws and FINITE not in asked.laws and not asked.known:
+        if self.unasked and asked.laws and FINITE not in asked.laws and not asked.known:
             # reported first if it is broken, even though it was not asked for
+            self.unasked = False
             with restored_settings():
                 unasked = examine(self.code, draws.values(), (FINITE,))
             for one in unasked:
@@ -288,9 +299,8 @@ class Methods:
         names = [
             law
             for law, known in self.verdicts.items()
-            if _is_run_alone(known) and law not in self.lengthened
+            if _is_run_alone(known) and law in self.here - self.lengthened
         ]
-        names = [law for law in names if law not in self.later]
         begin = partial(self.begins, self.ran, does="being run of more")
         exact = [law for law in names if ("exact", "holds") in self.verdicts[law]]
         for one in at_longer(self.code, names, self.draw, begin, self.ran, exact, self.places):

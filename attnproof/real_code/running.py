@@ -361,11 +361,11 @@ def _look(asked: CodeRequest, tell: Any) -> None:
         tell({"event": "refused", "why": readable(why)[:MAX_LENGTH]})
         return
 
-    def prover(prove: Callable[[Tell], None]) -> Beside:
+    def fork(examine: Callable[[Tell], None]) -> Beside:
         def run(tell: Tell) -> None:
             sys.stdout = printed = counting(1)
             try:
-                prove(tell)
+                examine(tell)
                 tell({"event": "files", "files": sources_loaded(code.file)})
             except BaseException as error:  # noqa: BLE001 (any code may raise anything)
                 tell(_refused(error))
@@ -373,7 +373,7 @@ def _look(asked: CodeRequest, tell: Any) -> None:
 
         return Beside(run)
 
-    look(subject, asked, tell, code.thing, prover=prover if is_possible() else None)
+    look(subject, asked, tell, code.thing, fork=fork if is_possible() else None)
     tell({"event": "files", "files": sources_loaded(code.file)})
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import repeat
 from operator import is_
 from types import CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, TypeVar
@@ -50,21 +51,15 @@ class _Place:
         """What no other place has, as long as this one lives."""
         return id(self.of), self.names
 
-    @cached_property
+    @property
     def shown(self) -> bool:
         """Whether the object can be compared with its content, without a copy."""
         return self.names is None and type(self.of) in SHOWN
 
-    def content(self, wanted: Any) -> Any:
-        """Return its content; this is ``wanted`` itself if that holds the same objects."""
-        return wanted if self._holds(wanted) else self.read()
-
-    def _holds(self, wanted: Any) -> bool:
-        """Whether it can be seen without a copy that it holds these objects."""
-        if self.names is not None:
-            space = self.of
-            return all(space.get(k, MISSING) is wanted.get(k, MISSING) for k in self.names)
-        return self.shown and len(wanted) == len(self.of) and (not wanted or _same(wanted, self.of))
+    def holds_names(self, wanted: dict[str, Any]) -> bool:
+        """Whether those entries of a dictionary that count are these objects."""
+        both = ((held.get, self.names or (), repeat(MISSING)) for held in (self.of, wanted))
+        return all(map(is_, *(map(*one) for one in both)))
 
 
 @dataclass(frozen=True)
@@ -93,14 +88,14 @@ class SharedState:
         return cls(tuple(places), tuple(place.read() for place in places))
 
     @contextmanager
-    def as_before(self) -> Iterator[None]:
+    def as_before(self) -> Iterator[Callable[[], object]]:
         """Set every place back to what it held when it was noted; restore it afterwards.
 
-        What functions cached is forgotten, both times.
+        What functions cached is forgotten, both times.  Yields a function that sets all back again.
         """
         now = self._write(self.held)
         try:
-            yield
+            yield partial(self._write, self.held)
         finally:
             self._write(now)
 
@@ -119,15 +114,33 @@ class SharedState:
             (*(place for place, _ in left), *self.places), (*(held for _, held in left), *self.held)
         )
 
+    @cached_property
+    def _shown(self) -> tuple[Any, ...]:
+        """The objects that can be compared with their content, without a copy; else None."""
+        return tuple(place.of if place.shown else None for place in self.places)
+
+    def _differing(self, contents: tuple[Any, ...]) -> Iterator[int]:
+        """Yield the places of which it is not seen without a copy that they hold the same."""
+        for k, (shown, wanted) in enumerate(zip(self._shown, contents, strict=True)):
+            if shown is None:
+                place = self.places[k]
+                if place.names is None or not place.holds_names(wanted):
+                    yield k
+            elif len(shown) != len(wanted) or (shown and not _same(wanted, shown)):
+                yield k
+
     def _write(self, contents: tuple[Any, ...]) -> tuple[Any, ...]:
         """Set every place that holds something else, and return what the places held."""
-        both = zip(self.places, contents, strict=True)
-        before = tuple(place.content(wanted) for place, wanted in both)
+        before = list(contents)
+        for k in self._differing(contents):
+            found = self.places[k].read()
+            if not _same(contents[k], found):
+                before[k] = found
         for place, wanted, found in zip(self.places, contents, before, strict=True):
-            if found is not wanted and not _same(wanted, found):
+            if found is not wanted:
                 with suppress(Exception):  # an object may refuse to be changed
                     place.write(wanted)
-        return before
+        return tuple(before)
 
 
 def _same(one: Any, other: Any) -> bool:

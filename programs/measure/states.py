@@ -256,11 +256,12 @@ def _after(
     subject: Subject, one: _Judged, histories: Iterable[tuple[str, list[Call], Subject]]
 ) -> Iterator[Later]:
     """Make a call after each history, from where nothing was called."""
-    for told, calls, actor in histories:
-        with as_before(subject):
+    with as_before(subject) as set_back:
+        for told, calls, actor in histories:
+            set_back()
             did = _calls_made(one.way, actor, calls)
             again, error = _result_or_error(one.way.on(actor), one.inputs)
-        yield one, told, again, error, did
+            yield one, told, again, error, did
 
 
 def _judged(
@@ -324,9 +325,12 @@ def _off(again: Tensor, first: Tensor) -> Tensor:
     return differences(again, first).masked_fill(again.isnan() & first.isnan(), 0.0)
 
 
-def as_before(subject: Subject) -> AbstractContextManager[None]:
-    """Return a context in which all that the code keeps is as it was before the first call."""
-    return subject.as_before() if subject.as_before is not None else nullcontext()
+def as_before(subject: Subject) -> AbstractContextManager[Callable[[], object]]:
+    """Return a context in which all that the code keeps is as it was before the first call.
+
+    It gives a function that sets all of this back again.
+    """
+    return subject.as_before() if subject.as_before is not None else nullcontext(lambda: None)
 
 
 def sizes_run(subject: Subject, plain: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
