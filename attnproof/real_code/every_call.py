@@ -105,13 +105,23 @@ def sizes_of(subject: Subject) -> Lengths:
 
 
 def of_sizes(subject: S, at: Lengths) -> S:
-    """Return the same function, called with these sizes, if they differ.
+    """Return the same function, called with these sizes, as are fresh instances of it.
 
     Attention has as many queries for each head of keys as before.
     """
+    make = subject.make
+    if at.keys().isdisjoint(SIZES):
+        return subject
+
+    def again(**settings: Any) -> Any:
+        made = None if make is None else make(**settings)
+        return of_sizes(made, at) if isinstance(made, Subject) and not settings else made
+
+    return replace(_resized(subject, at), make=again if make is not None else None)
+
+
+def _resized(subject: S, at: Lengths) -> S:
     match subject:
-        case _ if at.keys().isdisjoint(SIZES):
-            return subject
         case Attention():
             groups, width = at.get("H", subject.groups), at.get("D", subject.width)
             heads = groups * subject.heads // subject.groups

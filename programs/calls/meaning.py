@@ -249,8 +249,8 @@ def _with_others(way: Rotating, name: str, place: Callable[[int], slice]) -> Rot
     table = way.table
     assert table is not None
 
-    def other(held: Sequence[Argument], at: Tensor) -> dict[str, Tensor]:
-        made = dict(table(held, at))
+    def other(held: Sequence[Argument], at: Tensor, features: int) -> dict[str, Tensor]:
+        made = dict(table(held, at, features))
         made[name] = made[name].clone()
         made[name][..., place(made[name].shape[-1])] += 0.25
         return made

@@ -424,7 +424,7 @@ class Rotating:
         found = {}
         at = torch.arange(rows_needed(positions), device=like.device) if whole else positions
         held = [one for one, kind, _ in self._kinds if kind not in PLACES]
-        values = self.table(held, at) if held and self.table is not None else {}
+        values = self.table(held, at, lengths["D"]) if held and self.table is not None else {}
         for one, kind, rest in self._kinds:
             if kind in PLACES:
                 own_at, own = positions, here

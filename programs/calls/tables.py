@@ -22,8 +22,9 @@ from ..signatures.layout import Label, labels, laid_out, place_of, plain_positio
 from ..signatures.signature import Argument, Axis, Signature, SignatureError, Source
 from .roles import JOINT_TABLES, PLACES, TABLES, axes_of_table, lengths_of, role, runner
 
-# What tables hold at positions of any shape, by name; angles are computed once for all tables.
-TableMaker = Callable[[Sequence[Argument], Tensor], dict[str, Tensor]]
+# What tables hold at positions of any shape, by name, for vectors of so many features; angles are
+# computed once for all tables.
+TableMaker = Callable[[Sequence[Argument], Tensor, int], dict[str, Tensor]]
 BASE = 10000.0
 WIDTHS = (8, 16, 32, 64, 128, 4, 24)  # the usual ones, and one divisible by 3
 _VALUE: dict[str, Callable[[Tensor], Tensor]] = {
@@ -71,12 +72,13 @@ def tables(
             f"got {signature}"
         )
     kinds = {one.name: (_VALUE[role(one)], _is_concatenated(one)) for one in wanted}
-    for told, shape in shapes.items():
+    for told in shapes:
 
         def made(
-            those: Sequence[Argument], at: Tensor, shape: Callable[[Tensor], Tensor] = shape
+            those: Sequence[Argument], at: Tensor, features: int, told: str = told
         ) -> dict[str, Tensor]:
-            found = shape(at)
+            each = {_angles(one, lengths_of(signature, D=features)) for one in wanted if one.axes}
+            found = _ladders(features, each.pop(), wanted, guessed)[told](at)
             return {one.name: _in_one(found, *kinds[one.name]) for one in those}
 
         yield f"a table of each {told}, base {BASE:g}, made here", made
@@ -210,7 +212,8 @@ def maker_from(
     rows_at = ("B", "h", "w") if grid else here if placed is not None else ()
     read = _reading(source, results, rows_at)
 
-    def made(those: Sequence[Argument], at: Tensor) -> dict[str, Tensor]:
+    def made(those: Sequence[Argument], at: Tensor, features: int) -> dict[str, Tensor]:
+        del features  # it was built for this width
         flat = at
         ahead = at.ndim - len(coordinates)
         if placed is None:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.execution.draw import Draw
+from attnproof.programs.subject import subject_of
 from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Rotary, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
@@ -190,7 +191,24 @@ def counted_if_wide(x: Tensor) -> Tensor:
     return x.flip(0) if x.shape[-1] == 31 else x.cumsum(1)
 
 
+def partly_if_wide(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    a, b = x.chunk(2, -1)
+    cos, sin = cos[:, : a.shape[-1]], sin[:, : a.shape[-1]]
+    out = torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+    return x + out if x.shape[-1] > 60 else out
+
+
 BROKEN: dict[str, tuple[Subject, str, str]] = {
+    "features of a table of pairs": (
+        subject_of(partly_if_wide, "x: B H n D, cos: n D/2, sin: n D/2 -> x"),
+        "relative",
+        "D = 62",
+    ),
+    "features of a table of channels": (
+        subject_of(partly_if_wide, "x: B H n D, cos: n D, sin: n D -> x"),
+        "relative",
+        "D = 62",
+    ),
     "heads": (Rotary(name="r", rotate=squared_if_seven_heads, width=4), "relative", "H = 7"),
     "features": (Rotary(name="r", rotate=squared_if_wide, width=4), "relative", "D = 62"),
     "of tokens": (Layer(name="l", call=counted_if_wide, embed=4), "rows-of-batch-apart", "E = 31"),
