@@ -99,8 +99,10 @@ def sizes_of(subject: Subject) -> Lengths:
         case Rotary():
             heads = {} if "H" in subject.single else {"H": subject.heads}
             return heads if subject.module is not None else {**heads, "P": subject.width // 2}
-        case Additive(width=E, module=None) | Layer(embed=E, module=None):
+        case Additive(width=E, module=None):
             return {"E": E}
+        case Layer(embed=E, module=None) | Attention(embed=E, module=None):
+            return {"E": E} if E else {}
     return {}
 
 
@@ -122,6 +124,8 @@ def of_sizes(subject: S, at: Lengths) -> S:
 
 def _resized(subject: S, at: Lengths) -> S:
     match subject:
+        case Attention(embed=E, width=D) if "E" in at:
+            return replace(subject, embed=at["E"], width=D * at["E"] // E)
         case Attention():
             groups, width = at.get("H", subject.groups), at.get("D", subject.width)
             heads = groups * subject.heads // subject.groups

@@ -211,6 +211,11 @@ BROKEN: dict[str, tuple[Subject, str, str]] = {
     ),
     "heads": (Rotary(name="r", rotate=squared_if_seven_heads, width=4), "relative", "H = 7"),
     "features": (Rotary(name="r", rotate=squared_if_wide, width=4), "relative", "D = 62"),
+    "of tokens of attention": (
+        Attention(name="a", layer=counted_if_wide, embed=4, width=4),
+        "rows-of-batch-apart",
+        "E = 31",
+    ),
     "of tokens": (Layer(name="l", call=counted_if_wide, embed=4), "rows-of-batch-apart", "E = 31"),
 }
 
