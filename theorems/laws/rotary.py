@@ -55,11 +55,13 @@ def same_scores(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     return by_offset(lambda m, p: f.rotate(q, m) @ f.key(k, p).mT, m, p, s=s)
 
 
+FAR = (65_519, 65_520)  # positions beyond most tables
+
 # Small shifts first, then shifts beyond tables of 256, 2048, 4096 positions, up to 65536.
 MOVED = (
     *(
         Inputs(units=True, at={"m": (1, 0), "p": (0, 2), "s": s})
-        for s in (1, 2, 5, 50, 300, 2047, 4090, 65520)
+        for s in (1, 2, 5, 50, 300, 2047, 4090, FAR[-1])
     ),
     Inputs(units=True, at={"m": (2, 7), "p": (5, 3), "s": 1}),
     Inputs(units=True, at={"m": (0.5,), "p": (0.25,), "s": 1}),
@@ -67,14 +69,21 @@ MOVED = (
 )
 MANY = 64  # as many queries as a head often has channels: products then take no more memory
 LADDER = (0, 1, 2, 3, 7, 40, 255, 1857, 4095)
-TWICE = (((0, 1), (1, 1)), ((1, 3), (2, 5)), ((20, 100), (37, 157)), ((1000, 4000), (1049, 4097)))
+TWICE = (
+    ((0, 1), (1, 1)),
+    ((1, 3), (2, 5)),
+    ((20, 100), (37, 157)),
+    ((1000, 4000), (1049, 4097)),
+    ((15, 60_000), (32_000, 5_520)),
+)
 OWN_IDS = (
     ((1, 0),),
     ((7, 2, 4),),
     ((0, 1), (5, 9)),
     ((0, 1, 2, 0, 1, 2),),
     ((0, 0, 0, 1, 2, 3), (0, 1, 2, 3, 4, 5), (3, 11, 40, 8, 2, 0)),
-)  # another order, a later start, different rows, restarts, packed and shorter rows
+    ((65_520, 3, 65_519),),
+)  # another order, a later start, different rows, restarts, packed and shorter rows, far ones
 ALONE = (
     ("the first tokens among others", "these tokens alone"),
     ("the last tokens among others", "these tokens alone"),
@@ -116,6 +125,7 @@ def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     p2="position B n",
     o="position A n",
     o2="position A n",
+    inputs=(Inputs(), Inputs(at={"p": FAR})),
 )
 def of_its_own_row(f: Any, x: Any, y: Any, p: Any, p2: Any, o: Any, o2: Any) -> Sides:
     """No vector depends on the positions of another row or, if they are shared, on that row."""
@@ -165,6 +175,7 @@ NORM_SIDES = (("|rotated x|²·|y|²", "|x|²·|rotated y|²"),)
     names=NORM_SIDES,
     inputs=(
         *(Inputs(lengths={"B": 1}, at={"p": LADDER, "o": o}) for o in ((0,), (1, 0))),
+        Inputs(lengths={"B": 1}, at={"p": FAR, "o": (0,)}),
         Inputs(lengths={"B": 2, "n": 3}),
     ),
     x=VECTORS,
@@ -242,7 +253,7 @@ def _multiplied(a: Any, x: Any, b: Any, y: Any) -> Sides:
     y=VECTORS,
     a="real",
     p="position B n",
-    inputs=(Inputs(at={"p": (0, 1, 5)}, lengths={"B": 2}),),
+    inputs=tuple(Inputs(at={"p": p}, lengths={"B": 2}) for p in ((0, 1, 5), FAR)),
 )
 def rotated_linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
     """rotate(a·x + y, p) = a·rotate(x, p) + rotate(y, p)."""
@@ -292,8 +303,9 @@ HEADS_SIDES = (
     y=VECTORS,
     p="position B n",
     sigma="permutation H",
-    inputs=tuple(
-        Inputs(at={"p": (3, 4, 5, 6, 7, 8)}, lengths={"B": 1, "n": n}) for n in (1, "H", 5)
+    inputs=(
+        *(Inputs(at={"p": (3, 4, 5, 6, 7, 8)}, lengths={"B": 1, "n": n}) for n in (1, "H", 5)),
+        Inputs(at={"p": FAR}, lengths={"B": 1}),
     ),
 )
 def every_head_alike(f: Any, x: Any, y: Any, p: Any, sigma: Any) -> Sides:

@@ -454,6 +454,25 @@ def test_one_wrong_row_of_a_table_is_found() -> None:
         assert found.witness.inputs["at"] == 437 + subject.first
 
 
+FAR_ONLY: dict[str, Callable[[Tensor], Tensor]] = {
+    "relative": lambda out: out + out.flip(0),
+    "norm": lambda out: 2 * out,
+    "composition": lambda out: 2 * out,
+    "linear": lambda out: out + 1,
+    "every-head-alike": lambda out: out * torch.arange(1, out.shape[1] + 1)[:, None, None],
+    "follows-its-ids": lambda out: out * torch.arange(1, out.shape[2] + 1)[:, None],
+}
+
+
+@pytest.mark.parametrize("law", FAR_ONLY)
+def test_a_fault_at_far_positions_alone_is_found(law: str) -> None:
+    def rotate(x: Tensor, at: Tensor) -> Tensor:
+        out = half(ladder(8))(x, at)
+        return FAR_ONLY[law](out) if int(at.max()) > 60_000 else out
+
+    assert verdict(law, code(rotate)).verdict == "broken"
+
+
 def test_frequencies_that_hang_on_the_longest_position_are_no_wrong_row() -> None:
     def rotate(x: Tensor, at: Tensor) -> Tensor:
         slow = 1.0 if int(at.max()) < 70_000 and at.shape[1] < 5_000 else 0.5
