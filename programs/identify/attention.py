@@ -15,11 +15,11 @@ from ..execution.calling import evaluating
 from ..execution.draw import Draw
 from ..execution.response import Recorder
 from ..finding import Identity, Part, format_number
+from ..reading.weights import Cap, Scale, cap_of, drawn, groups_of, scale_of, weights_of
 from ..subjects import Attention
 from .bias import offsets_part
 from .influence import layer_parts, repetition
 from .masks import mask_parts, pattern, pattern_of_more_keys
-from .weights import Cap, Scale, cap_of, drawn, groups_of, scale_of, weights_of
 
 SMALL, LARGE = 24, 160  # keys for which a mask is read; the second if that is quick
 QUICK = 0.05  # seconds that the small call may take for the large one to be made

@@ -12,9 +12,9 @@ from torch import Tensor
 from ..execution.draw import Draw
 from ..execution.rotary_matrices import probe_positions
 from ..finding import Part, format_number, simplest
+from ..reading.ladders import Fitted, MeasuredFrequencies, fit, ladder_parts
+from ..reading.rotations import Blocks, follow, images, reading_error, stored_in
 from ..subjects import Rotary
-from .ladders import Fitted, MeasuredFrequencies, fit, ladder_parts
-from .rotations import Blocks, follow, images, reading_error, stored_in
 
 MOVING_RADII = 4.0  # times its radius: the least frequency that counts as a rotation
 

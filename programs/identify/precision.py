@@ -18,9 +18,9 @@ from ..execution.draw import Draw
 from ..execution.rotary_matrices import probe_positions, wrapped
 from ..execution.tolerance import formula_error
 from ..finding import Part, format_number
+from ..reading.rotations import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Blocks, images
 from ..subjects import Rotary
 from .frequencies import Dynamic, Ladders
-from .rotations import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Blocks, images
 
 LAST = 1 << 20
 DENSE = 512  # below it every position is tried,

@@ -18,10 +18,7 @@ from ..execution.rotary_matrices import (
     speeds,
 )
 from ..finding import Identity, Part, format_number
-from ..subjects import Rotary
-from .frequencies import Dynamic, Ladders, dynamic_of, ladders
-from .precision import precise_answer, precision_parts, table_part
-from .rotations import (
+from ..reading.rotations import (
     LARGEST,
     Blocks,
     Images,
@@ -31,7 +28,10 @@ from .rotations import (
     stored_in,
     table_pairs,
 )
-from .scalings import attention_factor
+from ..reading.scalings import attention_factor
+from ..subjects import Rotary
+from .frequencies import Dynamic, Ladders, dynamic_of, ladders
+from .precision import precise_answer, precision_parts, table_part
 
 FURTHEST = 1 << 16
 SLOW = (

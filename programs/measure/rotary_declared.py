@@ -18,7 +18,7 @@ from ..execution.draw import Draw
 from ..execution.rotary_matrices import REORDERED, point, tensor_of, unit_words, wrapped
 from ..execution.running import describe_refusal
 from ..execution.tolerance import ladder_error
-from ..identify import scalings
+from ..reading import scalings
 from ..signatures.signature import SignatureError
 from ..subjects import Rotary
 from .base import Outcome, broken, compare, holds, not_asked, probe, undecided

@@ -25,8 +25,8 @@ from ..execution.rotary_matrices import (
     speeds,
 )
 from ..execution.tolerance import Rounding, rounding_of
-from ..identify import scalings
-from ..identify.rotations import Blocks, Images, stored_in
+from ..reading import scalings
+from ..reading.rotations import Blocks, Images, stored_in
 from ..subjects import Rotary
 
 FURTHEST = 1 << 16
