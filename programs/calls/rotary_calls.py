@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isqrt
@@ -21,8 +21,8 @@ from ..signatures.layout import (
     in_runs,
     labels,
     laid_out,
+    one_by_one,
     read_back,
-    rotating,
 )
 from ..signatures.signature import Argument, Axis, Signature, SignatureError, Source
 from .meaning import require_meaning
@@ -96,12 +96,6 @@ def _by_token(signature: Signature) -> Signature:
         return replace(one, axes=axes)
 
     return replace(signature, arguments=tuple(one.each(rows) for one in signature.arguments))
-
-
-def _occurring(axes: Sequence[Axis], letters: Sequence[str]) -> tuple[str, ...]:
-    """Return those of some letters that occur in the axes."""
-    known = labels(axes)
-    return tuple(c for c in letters if c in known)
 
 
 @dataclass(frozen=True)
@@ -189,8 +183,8 @@ class Rotating:
 
     @cached_property
     def _rotated(self) -> tuple[tuple[Argument, tuple[str, ...]], ...]:
-        """The rotated arrays, each with its axes among those of (B, H, T, D); groups are G."""
-        first = _occurring(self.vectors[0].axes or (), HEAD)
+        """The rotated arrays, with labels of (B, H, T, D): "" where all lack it; groups are G."""
+        first = [c if c in labels(self.vectors[0].axes or ()) else "" for c in HEAD]
         return tuple(
             (one, tuple("G" if c == "H" and "G" in one.letters else c for c in first))
             for one in self.vectors
@@ -271,8 +265,9 @@ class Rotating:
         given = tuple(one for one in self.signature.arguments if one.name not in own)
         line = replace(self.signature, arguments=(*given, *self.signature.keys))
         run = runner(self.rotates, line if keys else self.signature)
-        first = _occurring(self.vectors[0].axes or (), HEAD)
-        if "n" not in first:
+        there = labels(self.vectors[0].axes or ())
+        lacks = "".join(c for c in "BH" if c not in there)
+        if "n" not in there:
             raise SignatureError(
                 f"wanted tokens n on an axis of their own in {self.vectors[0]}: code of images is "
                 "called with one row of them, as h = 1, w = n"
@@ -282,12 +277,12 @@ class Rotating:
                 f"wanted {self.axes} coordinates of each token among the inputs; "
                 f"{self.signature} has none"
             )
-        order = "".join({"B": "b", "H": "h", "n": "t", "D": "d"}[c] for c in first)
 
         def call(
             xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
         ) -> tuple[Tensor, ...]:
-            arrays, lengths = self.given(xs, positions, start)
+            at = positions if positions is None or self.batched else positions[0]
+            arrays, lengths = self.given(xs, at, start)
             found = run(arrays, lengths)
             return tuple(
                 read_back(found[name], axes, own, lengths)
@@ -295,13 +290,12 @@ class Rotating:
             )
 
         if self.grid:
-            return in_grid(lambda xs: call(xs, None), order)
+            return in_grid(call, lacks)
         if self.offset and not from_zero:
-            return at_offsets(lambda xs, start: call(xs, None, start), order)
+            return at_offsets(lambda xs, start: call(xs, None, start), lacks)
         if self.offset or not self.places or self.packed:
-            return at_start(lambda xs: call(xs, None), order, self.frame)
-        places = ("bt" if self.batched else "t") + "a" * bool(self.axes)
-        rotate = rotating(call, order, places)
+            return at_start(call, lacks, self.frame)
+        rotate = one_by_one(call, lacks, batched=self.batched)
         return in_runs(rotate) if self.given_first and not from_zero else rotate
 
     @cached_property
@@ -347,14 +341,15 @@ class Rotating:
         self, xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """Return the inputs of the code for vectors at positions, and every length."""
-        first = _occurring(self.vectors[0].axes or (), HEAD)
-        known = {START: start, **dict(zip(first, xs[0].shape, strict=True))}
+        known = {START: start, "n": xs[0].shape[2]}
         sides = dict.fromkeys("hw", isqrt(known["n"])) if self.grid else {}
         lengths = lengths_of(self.signature, **sides, **known)
         arrays: dict[str, Any] = {}
         for (one, own), x in zip(self._rotated, xs, strict=True):
-            lengths |= dict(zip(own, x.shape, strict=True))
-            arrays[one.name] = laid_out(x, own, one.axes or (), lengths)
+            lengths |= {c: n for c, n in zip(own, x.shape, strict=True) if c}
+            made = laid_out(x, own, one.axes or (), lengths)
+            # of a view, code may change the shape in place
+            arrays[one.name] = made.permute(*range(made.dim())) if made is x else made
         if self.packed and self.places:  # as many rows as positions that do not restart
             rows = lengths["n"] * (lengths["B"] if self._rows[1] else 1)
             positions = torch.arange(rows, device=xs[0].device)
@@ -365,11 +360,8 @@ class Rotating:
 
     def require_meaning(self, **sizes: int) -> None:
         """Refuse the line if an axis does not mean what its letter says.  Raises ``DoesNotFit``."""
-        xs = []
-        for one in self.vectors:
-            here = _occurring(one.axes or (), ("B", "H", "G", "n", "D"))
-            shape = [{"D": self.width, **sizes}[c] for c in here]
-            xs.append(normal(*shape, seed=4))
+        known = {"": 1, "D": self.width, **sizes}
+        xs = [normal(*(known[c] for c in own), seed=4) for _, own in self._rotated]
         rows, tokens = (torch.arange(sizes[c]) for c in "Bn")
         at = tokens + 2 * rows[:, None] if self.batched else tokens
         at = at[..., None].repeat(*(1 for _ in at.shape), self.axes) if self.axes else at
