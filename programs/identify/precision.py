@@ -206,26 +206,14 @@ def _rounded_to(x: Tensor, dtype: torch.dtype) -> Tensor:
     return x if dtype in (FLOAT32, FLOAT64) else x.to(dtype).double()
 
 
-WAYS = tuple(
-    Rounding(p, f, a)
-    for a, f, p in (
-        (FLOAT64, FLOAT64, FLOAT64),
-        (FLOAT32, FLOAT32, FLOAT32),
-        (FLOAT32, FLOAT32, FLOAT16),
-        (FLOAT32, FLOAT16, FLOAT32),
-        (FLOAT16, FLOAT32, FLOAT32),
-        (FLOAT32, FLOAT16, FLOAT16),
-        (FLOAT16, FLOAT16, FLOAT32),
-        (FLOAT16, FLOAT32, FLOAT16),
-        (FLOAT16, FLOAT16, FLOAT16),
-        (FLOAT32, FLOAT32, BFLOAT16),
-        (FLOAT32, BFLOAT16, FLOAT32),
-        (BFLOAT16, FLOAT32, FLOAT32),
-        (FLOAT32, BFLOAT16, BFLOAT16),
-        (BFLOAT16, BFLOAT16, FLOAT32),
-        (BFLOAT16, FLOAT32, BFLOAT16),
-        (BFLOAT16, BFLOAT16, BFLOAT16),
-    )
+WAYS = (
+    Rounding(FLOAT64, FLOAT64, FLOAT64),
+    Rounding(FLOAT32, FLOAT32, FLOAT32),
+    *(
+        Rounding(*(short if name in rounded else FLOAT32 for name in "pfa"))
+        for short in (FLOAT16, BFLOAT16)
+        for rounded in ("p", "f", "a", "pf", "fa", "pa", "pfa")  # by their first letters
+    ),
 )
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from ...numeric.devices import unit_roundoff
 from ..execution.draw import Draw
 from ..execution.rotary_matrices import (
+    FURTHEST,
     channel_order_at_zero,
     may_be_faster,
     probe_positions,
@@ -24,6 +25,7 @@ from ..reading.rotations import (
     Images,
     images,
     layout_name,
+    pairs_of,
     reading_error,
     stored_in,
     table_pairs,
@@ -33,7 +35,6 @@ from ..subjects import Rotary
 from .frequencies import Dynamic, Ladders, dynamic_of, ladders
 from .precision import precise_answer, precision_parts, table_part
 
-FURTHEST = 1 << 16
 SLOW = (
     3.0  # radians per position: slower pairs are not mistaken for pairs that make whole turns more
 )
@@ -164,7 +165,7 @@ def _read(
         words = "which mixes more than two channels"
         seen = f"channel {crowded} is mixed with {sorted(partners[crowded])[:6]}"
         return Identity("rotary", (Part("layout", "none", words, seen),))
-    pairs = [(i, min(p)) for i, p in enumerate(partners) if p and i < min(p)]
+    pairs = pairs_of(partners)
     if not pairs:
         seen = "no channel takes from another at any position"
         return Identity("rotary", (Part("layout", "none", "which rotates no channels", seen),))

@@ -18,19 +18,19 @@ from ..execution.draw import Draw
 from ..execution.rotary_matrices import REORDERED, point, tensor_of, unit_words, wrapped
 from ..execution.running import describe_refusal
 from ..execution.tolerance import ladder_error
-from ..reading import scalings
-from ..signatures.signature import SignatureError
-from ..subjects import Rotary
-from .base import Outcome, broken, compare, holds, not_asked, probe, undecided
-from .rotary_reading import (
+from ..reading.ladders import Fitted, MeasuredFrequencies, fit
+from ..reading.rotations import (
     UNREAD,
     Frequencies,
     Rotation,
-    ladders_of,
     pairings,
     read_frequencies,
     rotation_of,
 )
+from ..reading.scalings import attention_factor, ladders_of
+from ..signatures.signature import SignatureError
+from ..subjects import Rotary
+from .base import Outcome, broken, compare, holds, not_asked, probe, undecided
 
 BASES = (10_000.0, 500_000.0, 40_000.0)
 FACTORS = (2.0, 3.0)  # the declared factor
@@ -161,7 +161,7 @@ def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     declared = declaration(subject)
     wanted = declared.length
     if wanted is None:
-        wanted = scalings.attention_factor(declared.factor) if declared.scaling == "yarn" else 1.0
+        wanted = attention_factor(declared.factor) if declared.scaling == "yarn" else 1.0
     seen = not_asked("")
     for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
         with evaluating(subject):
@@ -275,8 +275,8 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotation) -
     )
     return broken(
         f"pair {pair} has the frequency {float(made.omega[pair].abs()):.7g}, and "
-        f"{float(ladders[name][pair]):.7g} is declared{_instead(made, declared, subject, unit)}",
-        {"pair": pair, "channels": [int(c[pair]) for c in made.pair], "at": at, "declared": words},
+        f"{float(ladders[name][pair]):.7g} is declared{_instead(_ladder(made), declared)}",
+        {"pair": pair, "channels": list(made.pairs[pair]), "at": at, "declared": words},
         (f"angle by which it rotates at {at}", here),
         ("declared angle", there),
         abs(math.remainder(here - there, math.tau)),
@@ -285,24 +285,20 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotation) -
     )
 
 
-def _instead(made: Frequencies, declared: DeclaredRotary, subject: Rotary, unit: float) -> str:
+def _ladder(made: Frequencies) -> Fitted | None:
+    """Return the ladder of a base, without a scaling, that the frequencies are; None for others."""
+    shown = bool((made.omega.abs() > made.radius).all())
+    known = fit(MeasuredFrequencies(made.omega.abs(), made.radius)) if shown else None
+    return known if known is not None and known.base is not None and not known.words else None
+
+
+def _instead(known: Fitted | None, declared: DeclaredRotary) -> str:
     """Name what the frequencies are instead, if that is evident."""
-    pairs = len(made.omega)
-    if declared.scaling:
-        plain = ladders_of(replace(declared, scaling=""), 2 * pairs, subject.axes).values()
-        if any(len(one) == pairs and mismatch(made, one, unit) is None for one in plain):
-            return "; they are those without the scaling"
-    bases = (b for b in _bases(made) if mismatch(made, scalings.ladder(b, pairs), unit) is None)
-    return next((f"; they are those of base {b:.6g}" for b in bases), "")
-
-
-def _bases(made: Frequencies) -> tuple[float, ...]:
-    """Return the base that the first and last frequency imply, rounded, and as read."""
-    size, pairs = made.omega.abs(), len(made.omega)
-    if pairs < 2 or not (float(size[0]) > 0 and float(size[-1]) > 0):
-        return ()
-    base = float((size[0] / size[-1]) ** (pairs / (pairs - 1)))
-    return float(f"{base:.3g}"), base
+    if known is None or known.base is None:
+        return ""
+    if declared.scaling and declared.base is not None and math.isclose(known.base, declared.base):
+        return "; they are those without the scaling"
+    return f"; they are those of base {known.base:.6g}"
 
 
 @dataclass(frozen=True)
@@ -331,12 +327,8 @@ def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
         return undecided(UNREAD)
     if len(made.omega) < 2:
         return not_asked("only one pair rotates, with frequency 1 for any base")
-    tried = (
-        compare_ladder(subject, DeclaredRotary(base=b, layout=made.layout), found)
-        for b in _bases(made)
-    )
     # the new frequencies are known if a base is declared, or for a plain ladder
-    plain = any(one.witness is None and not one.doubtful for one in tried)
+    plain = _ladder(made) is not None
     words: list[str] = []
     those = ""
     for name, values in asked.items():
