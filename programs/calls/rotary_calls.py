@@ -39,7 +39,7 @@ from .roles import (
     runner,
 )
 from .tables import TableMaker, code_named, of_grid, places_of_table, rows_needed, tables
-from .token_axes import TOKENS
+from .token_lines import TOKENS
 
 HEAD = ("B", "H", "n", "D")
 INDEPENDENT_AXES = "BHGn"  # each vector is rotated independently
@@ -183,10 +183,15 @@ class Rotating:
 
     @cached_property
     def _rotated(self) -> tuple[tuple[Argument, tuple[str, ...]], ...]:
-        """The rotated arrays, with labels of (B, H, T, D): "" where all lack it; groups are G."""
-        first = [c if c in labels(self.vectors[0].axes or ()) else "" for c in HEAD]
+        """The rotated arrays, with labels of (B, H, T, D): "" where all lack it.
+
+        Groups are G, and the last of the tokens r.
+        """
+        there = labels(self.vectors[0].axes or ())
+        first = [c if c in there or (c == "n" and "r" in there) else "" for c in HEAD]
+        other = {"H": "G", "n": "r"}
         return tuple(
-            (one, tuple("G" if c == "H" and "G" in one.letters else c for c in first))
+            (one, tuple(other[c] if other.get(c) in one.letters else c for c in first))
             for one in self.vectors
         )
 
@@ -282,12 +287,7 @@ class Rotating:
             xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
         ) -> tuple[Tensor, ...]:
             at = positions if positions is None or self.batched else positions[0]
-            arrays, lengths = self.given(xs, at, start)
-            found = run(arrays, lengths)
-            return tuple(
-                read_back(found[name], axes, own, lengths)
-                for (name, axes), (_, own) in zip(self._back, self._rotated, strict=True)
-            )
+            return self.rotated(run, xs, at, start)
 
         if self.grid:
             return in_grid(call, lacks)
@@ -315,33 +315,33 @@ class Rotating:
 
     def last(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries (B, H, r, D) of the last tokens and keys (B, G, n, D), both rotated."""
-        line = _by_token(self.line)
-        rows, heads, few, width = q.shape
-        known = {"B": rows, "H": heads, "r": few, "n": k.shape[2], "D": width}
-        lengths = {**lengths_of(line, **known), "G": k.shape[1]}
-        queries, keys = (one for one in line.arrays if role(one) in ROTATED and "D" in one.letters)
-        axes = (tuple("BHrD"), tuple("BGnD" if "G" in keys.letters else "BHnD"))
-        arrays: dict[str, Any] = {
-            one.name: laid_out(x, own, one.axes or (), lengths)
-            for one, x, own in zip((queries, keys), (q, k), axes, strict=True)
-        }
+        few = replace(self)
+        vars(few)["signature"] = _by_token(self.line)
         at = torch.arange(k.shape[2], device=k.device)
-        at = at.expand(rows, -1) if self.batched else at
-        arrays |= self.position_inputs(at, lengths, k)
-        arrays |= {one.name: self.other_input(one, lengths, k) for one in self._left}
-        found = runner(self.rotates, line)(arrays, lengths)
-        names = result_names(line, [queries.name, keys.name])
-        first, second = (
-            read_back(found[name], result_axes(line, name), own, lengths)
-            for name, own in zip(names, axes, strict=True)
-        )
+        at = at.expand(len(k), -1) if self.batched else at
+        first, second = few.rotated(runner(self.rotates, few.signature), (q, k), at)
         return first, second
+
+    def rotated(
+        self,
+        run: Callable[..., Any],
+        xs: tuple[Tensor, ...],
+        positions: Tensor | None,
+        start: int = 0,
+    ) -> tuple[Tensor, ...]:
+        """Return what a call gives for vectors at positions."""
+        arrays, lengths = self.given(xs, positions, start)
+        found = run(arrays, lengths)
+        return tuple(
+            read_back(found[name], axes, own, lengths)
+            for (name, axes), (_, own) in zip(self._back, self._rotated, strict=True)
+        )
 
     def given(
         self, xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """Return the inputs of the code for vectors at positions, and every length."""
-        known = {START: start, "n": xs[0].shape[2]}
+        known = {START: start, "n": xs[-1].shape[2]}
         sides = dict.fromkeys("hw", isqrt(known["n"])) if self.grid else {}
         lengths = lengths_of(self.signature, **sides, **known)
         arrays: dict[str, Any] = {}
