@@ -51,8 +51,7 @@ def declaration(subject: Rotary) -> DeclaredRotary:
 def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """Check that no rotated unit vector leaves the declared pair of its channel."""
     layout = declaration(subject).layout or ""
-    with evaluating(subject):
-        found = rotation_of(subject, draw)
+    found = rotation_of(subject, draw)
     if not found.moving:
         return nothing_rotates(found)
     start, width = found.block(subject)
@@ -96,8 +95,7 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """Compare the number of channels that change, to the bit, with the declared width."""
     declared, D = declaration(subject), subject.width
     said = declared.width or 0
-    with evaluating(subject):
-        found = rotation_of(subject, draw)
+    found = rotation_of(subject, draw)
     wanted, count, positions = said - said % 2, len(found.moving), found.images.positions
     ladders = ladders_of(declared, wanted, subject.axes)
     # Frequencies too slow to be visible at the last position count as 0.
@@ -164,8 +162,7 @@ def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
         wanted = attention_factor(declared.factor) if declared.scaling == "yarn" else 1.0
     seen = not_asked("")
     for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
-        with evaluating(subject):
-            found = rotation_of(subject, draw, furthest=300, call=call)
+        found = rotation_of(subject, draw, furthest=300, call=call)
         if found.low:
             return not_asked(f"its positions start at {found.low}, and lengths are read from 0 on")
         channels = list(found.moving) or list(range(subject.width))
@@ -196,12 +193,11 @@ def frequencies_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """Compare angles at positions up to 65536 with position times declared frequency."""
     declared = declaration(subject)
     seen = not_asked("")
-    with evaluating(subject):
-        for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
-            found = rotation_of(subject, draw, angles=getattr(torch, declared.format), call=call)
-            seen = compare_ladder(subject, declared, found)
-            if seen.witness is not None or seen.doubtful:
-                break
+    for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
+        found = rotation_of(subject, draw, angles=getattr(torch, declared.format), call=call)
+        seen = compare_ladder(subject, declared, found)
+        if seen.witness is not None or seen.doubtful:
+            break
     return seen
 
 
@@ -320,9 +316,8 @@ def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
     asked = {"base": tuple(b for b in BASES if b != declared.base)}
     if declared.scaling:
         asked["factor"] = tuple(t * declared.factor for t in FACTORS)
-    with evaluating(subject):
-        found = rotation_of(subject, draw)
-        made = read_frequencies(found, subject, declared.layout)
+    found = rotation_of(subject, draw)
+    made = read_frequencies(found, subject, declared.layout)
     if made is None:
         return undecided(UNREAD)
     if len(made.omega) < 2:
@@ -356,9 +351,8 @@ def _built_with(
     other, declared = fresh(subject, **{name: value}), declaration(subject)
     if other is None:
         return None
-    with evaluating(other):
-        found = rotation_of(other, draw)
-        after = read_frequencies(found, other, declared.layout)
+    found = rotation_of(other, draw)
+    after = read_frequencies(found, other, declared.layout)
     if after is None:
         return Rebuilt(undecided(UNREAD))
     if len(before.omega) == len(after.omega) and bool(

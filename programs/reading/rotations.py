@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
+from ..execution.calling import evaluating
 from ..execution.draw import Draw
 from ..execution.rotary_matrices import (
     FURTHEST,
@@ -340,16 +341,15 @@ def rotation_of(
     furthest: int = FURTHEST,
 ) -> Rotation:
     """Apply the code to every unit vector at positions up to 65536, or as far as it goes."""
-    reach = reach_of(subject, draw)
-    furthest = min(reach.high - reach.low, furthest)
-    found = sorted({*probe_positions(furthest).tolist(), *(p for p in EXTRA if p <= furthest)})
-    at = [point(subject, reach.low + p) for p in found]
-    matrix = matrices(subject, call or subject.rotate, at, draw)[:, 0]
-    order = (
-        None
-        if reach.low
-        else channel_order_at_zero(matrix[:1], 2 * rounding_of(draw.dtype).rotating)
-    )
+    with evaluating(subject):
+        reach = reach_of(subject, draw)
+        furthest = min(reach.high - reach.low, furthest)
+        found = sorted({*probe_positions(furthest).tolist(), *(p for p in EXTRA if p <= furthest)})
+        at = [point(subject, reach.low + p) for p in found]
+        matrix = matrices(subject, call or subject.rotate, at, draw)[:, 0]
+        least = speeds(subject, draw)
+    off = 2 * rounding_of(draw.dtype).rotating
+    order = None if reach.low else channel_order_at_zero(matrix[:1], off)
     matrix = matrix if order is None else matrix[..., order]
     stays = (matrix == torch.eye(subject.width, dtype=torch.float64)).all(-1).all(0)
     moving = tuple(int(i) for i in (~stays).nonzero().flatten())
@@ -359,17 +359,9 @@ def rotation_of(
         matrix = matrix[:1].mT @ matrix / (length**2 or 1.0)
         matrix[:, stays], matrix[:, :, stays] = 0, 0
         matrix[:, stays, stays] = 1
-        length = 1.0
-        rounding = Rounding(rounding.unit, rounding.angle_unit, 2 * rounding.rotating)
-    return Rotation(
-        Images(torch.tensor(found), matrix, 0.0),
-        moving,
-        length,
-        reach.low,
-        rounding,
-        speeds(subject, draw),
-        order is not None,
-    )
+        length, rounding = 1.0, replace(rounding, rotating=2 * rounding.rotating)
+    images = Images(torch.tensor(found), matrix, 0.0)
+    return Rotation(images, moving, length, reach.low, rounding, least, order is not None)
 
 
 def pairings(width: int, start: int, axes: int) -> dict[str, list[Pairs]]:
