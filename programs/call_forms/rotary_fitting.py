@@ -23,7 +23,8 @@ from ..calls.rotary import (
     with_limits,
     with_width,
 )
-from ..calls.rotary_calls import START, Rotating
+from ..calls.rotary_calls import Rotating
+from ..calls.spelling import START
 from ..calls.table_makers import APPLIES, makes_tables, origins, sources, table_widths
 from ..calls.tables import imported, members_matching, widths_of
 from ..code import Code, DoesNotFit, Options, can_be_called, source_of

@@ -38,12 +38,12 @@ from .roles import (
     role,
     runner,
 )
+from .spelling import START
 from .tables import TableMaker, code_named, of_grid, places_of_table, rows_needed, tables
-from .token_lines import TOKENS
+from .token_lines import by_token, flattened_grid
 
 HEAD = ("B", "H", "n", "D")
 INDEPENDENT_AXES = "BHGn"  # each vector is rotated independently
-START = "p"  # the letter of the position of the first token
 EXTRA_ROWS = 3  # rows beyond the tokens
 
 
@@ -55,47 +55,6 @@ def of_first_token(one: Argument) -> bool:
     [True, False]
     """
     return role(one) == "positions" and {*one.letters} <= {"B"}
-
-
-def flattened_grid(signature: Signature) -> Signature:
-    """Return the call with n for queries, and for the places of a grid on a single axis.
-
-    >>> from ..signatures.grammar import parse
-    >>> str(flattened_grid(parse("x: B (h w) H D, cos: (h w) D -> x")))
-    'x: B n H D, cos: n D -> x'
-    """
-
-    def other(one: Argument) -> Argument:
-        rows = (("h", "w"), ("r",))  # there are as many queries as keys
-        axes = (TOKENS if axis.split in rows else axis for axis in one.axes or ())
-        return replace(one, axes=tuple(axes))
-
-    return signature.each(other)
-
-
-def _by_token(signature: Signature) -> Signature:
-    """Return the call with a row per token in tables of m rows, if nothing selects rows.
-
-    Code that is given no positions uses the first rows, or the last: with as many rows as tokens,
-    all.
-
-    >>> from ..signatures.grammar import parse
-    >>> str(_by_token(parse("q: B H n D, cos: 1 1 m D, sin: 1 1 m D -> q")))
-    'q: B H n D, cos: 1 1 n D, sin: 1 1 n D -> q'
-    """
-    given = signature.arrays
-    if any(role(one) in (*PLACES, "bounds") for one in given) or any(
-        START in one.lengths for one in signature.arguments
-    ):
-        return signature
-
-    def rows(one: Argument) -> Argument:
-        if role(one) not in TABLES or "n" in one.letters:
-            return one
-        axes = tuple(TOKENS if str(axis) == "m" else axis for axis in one.axes or ())
-        return replace(one, axes=axes)
-
-    return replace(signature, arguments=tuple(one.each(rows) for one in signature.arguments))
 
 
 @dataclass(frozen=True)
@@ -119,11 +78,11 @@ class Rotating:
         """The call of the code that rotates; if ``line`` makes its tables, they are its source."""
         if self.line.then is None:
             rows = "r" in self.line.letters or self.grid
-            return _by_token(flattened_grid(self.line) if rows else self.line)
+            return by_token(flattened_grid(self.line) if rows else self.line)
         back = tuple(one.name for one in self.line.results if one.axes is not None)
         made = replace(self.line, then=None)
         applied = flattened_grid(self.line.then.call) if of_grid(made) else self.line.then.call
-        return replace(_by_token(applied), source=Source(back, self.code.name, made))
+        return replace(by_token(applied), source=Source(back, self.code.name, made))
 
     @cached_property
     def grid(self) -> bool:
@@ -316,7 +275,7 @@ class Rotating:
     def last(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries (B, H, r, D) of the last tokens and keys (B, G, n, D), both rotated."""
         few = replace(self)
-        vars(few)["signature"] = _by_token(self.line)
+        vars(few)["signature"] = by_token(self.line)
         at = torch.arange(k.shape[2], device=k.device)
         at = at.expand(len(k), -1) if self.batched else at
         first, second = few.rotated(runner(self.rotates, few.signature), (q, k), at)

@@ -26,8 +26,8 @@ from .masks import (
     with_letter,
     with_query_letter,
 )
-from .roles import ROTATED, TABLES, lengths_of, result_axes, result_names, role
-from .spelling import with_equal_rows
+from .roles import PLACES, ROTATED, TABLES, lengths_of, result_axes, result_names, role
+from .spelling import START, with_equal_rows
 
 TOKENS = Axis(((Fraction(1), ("n",)),))
 ROWS = {*"nmrsthw"}  # letters of axes along which tokens follow each other
@@ -192,6 +192,47 @@ def repetitions(whole: Axis, count: int) -> int:
         if found:
             return found
     raise SignatureError(f"wanted an axis whose length may be a multiple of {count}, got {whole}")
+
+
+def flattened_grid(signature: Signature) -> Signature:
+    """Return the call with n for queries, and for the places of a grid on a single axis.
+
+    >>> from ..signatures.grammar import parse
+    >>> str(flattened_grid(parse("x: B (h w) H D, cos: (h w) D -> x")))
+    'x: B n H D, cos: n D -> x'
+    """
+
+    def other(one: Argument) -> Argument:
+        rows = (("h", "w"), ("r",))  # there are as many queries as keys
+        axes = (TOKENS if axis.split in rows else axis for axis in one.axes or ())
+        return replace(one, axes=tuple(axes))
+
+    return signature.each(other)
+
+
+def by_token(signature: Signature) -> Signature:
+    """Return the call with a row per token in tables of m rows, if nothing selects rows.
+
+    Code that is given no positions uses the first rows, or the last: with as many rows as tokens,
+    all.
+
+    >>> from ..signatures.grammar import parse
+    >>> str(by_token(parse("q: B H n D, cos: 1 1 m D, sin: 1 1 m D -> q")))
+    'q: B H n D, cos: 1 1 n D, sin: 1 1 n D -> q'
+    """
+    given = signature.arrays
+    if any(role(one) in (*PLACES, "bounds") for one in given) or any(
+        START in one.lengths for one in signature.arguments
+    ):
+        return signature
+
+    def rows(one: Argument) -> Argument:
+        if role(one) not in TABLES or "n" in one.letters:
+            return one
+        axes = tuple(TOKENS if str(axis) == "m" else axis for axis in one.axes or ())
+        return replace(one, axes=axes)
+
+    return replace(signature, arguments=tuple(one.each(rows) for one in signature.arguments))
 
 
 def encoding(
