@@ -178,6 +178,13 @@ class Recorder(Watching):
         return max((self._computed or self._any, *made))
 
 
+def coarsest_unit(call: Callable[..., Tensor], *given: Any) -> tuple[Tensor, float]:
+    """Return the result of a call and the coarsest unit of what it computes, see `Recorder`."""
+    with Recorder() as recorder:
+        output = call(*given)
+    return output, recorder.unit(output)
+
+
 class Rounding(Watching):
     """Perturbs the result of each operation by a unit in its last place; integers stay exact."""
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from ..execution.calling import as_lists, evaluating, seeded_call
 from ..execution.draw import Draw
 from ..execution.finite import finite_gradients
-from ..execution.response import Recorder, unit_of
+from ..execution.response import coarsest_unit, unit_of
 from ..execution.rotary_matrices import point, tensor_of
 from ..execution.running import in_a_line
 from ..execution.tolerance import STEPS, rounding_of, sums
@@ -161,10 +161,8 @@ def run_recorded(
     call: Callable[..., Tensor], given: Inputs, dtype: torch.dtype
 ) -> tuple[Tensor, torch.dtype]:
     """Return the result of a call, and its coarsest float dtype: softmax is often in float32."""
-    recorder = Recorder()
-    with recorder:
-        result = seeded_call(call, *given)
-    unit = max(recorder.unit(result), unit_of(dtype))
+    result, unit = coarsest_unit(seeded_call, call, *given)
+    unit = max(unit, unit_of(dtype))
     known = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
     return result, next((one for one in known if unit_of(one) == unit), dtype)
 
