@@ -34,6 +34,7 @@ from .base import Outcome, broken, compare, holds, not_asked, probe, undecided
 
 BASES = (10_000.0, 500_000.0, 40_000.0)
 FACTORS = (2.0, 3.0)  # the declared factor
+UNSCALED = ("", "ntk")  # scalings that only change the base
 
 
 def nothing_rotates(found: Rotation) -> Outcome:
@@ -271,7 +272,7 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotation) -
     )
     return broken(
         f"pair {pair} has the frequency {float(made.omega[pair].abs()):.7g}, and "
-        f"{float(ladders[name][pair]):.7g} is declared{_instead(_ladder(made), declared)}",
+        f"{float(ladders[name][pair]):.7g} is declared{_instead(_ladder(made, subject), declared)}",
         {"pair": pair, "channels": list(made.pairs[pair]), "at": at, "declared": words},
         (f"angle by which it rotates at {at}", here),
         ("declared angle", there),
@@ -281,20 +282,23 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotation) -
     )
 
 
-def _ladder(made: Frequencies) -> Fitted | None:
-    """Return the ladder of a base, without a scaling, that the frequencies are; None for others."""
-    shown = bool((made.omega.abs() > made.radius).all())
-    known = fit(MeasuredFrequencies(made.omega.abs(), made.radius)) if shown else None
-    return known if known is not None and known.base is not None and not known.words else None
+def _ladder(made: Frequencies, subject: Rotary) -> Fitted | None:
+    """Return the formula of the frequencies, if they have one."""
+    size = made.omega.abs()
+    shown = bool((size > made.radius).all())
+    return fit(MeasuredFrequencies(size, made.radius), head=subject.width / 2) if shown else None
 
 
 def _instead(known: Fitted | None, declared: DeclaredRotary) -> str:
-    """Name what the frequencies are instead, if that is evident."""
+    """Name what the frequencies are instead, if they have a formula with a base."""
     if known is None or known.base is None:
         return ""
-    if declared.scaling and declared.base is not None and math.isclose(known.base, declared.base):
+    plain = known.scaling in UNSCALED
+    same = declared.base is not None and math.isclose(known.base, declared.base)
+    if plain and declared.scaling and same and not known.words:
         return "; they are those without the scaling"
-    return f"; they are those of base {known.base:.6g}"
+    words = "" if known.scaling == "ntk" else known.words
+    return f"; they are those of base {known.base:.6g}" + f", {words}" * bool(words)
 
 
 @dataclass(frozen=True)
@@ -323,7 +327,8 @@ def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
     if len(made.omega) < 2:
         return not_asked("only one pair rotates, with frequency 1 for any base")
     # the new frequencies are known if a base is declared, or for a plain ladder
-    plain = _ladder(made) is not None
+    ladder = _ladder(made, subject)
+    plain = ladder is not None and ladder.base is not None and ladder.scaling in UNSCALED
     words: list[str] = []
     those = ""
     for name, values in asked.items():
