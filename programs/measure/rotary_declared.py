@@ -262,17 +262,13 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotation) -
     name, miss = max(((n, m) for n, m in misses.items() if m is not None), key=lambda x: x[1][0])
     row, pair, there, allowed = miss
     at, here = int(made.blocks.positions[row]) + found.low, float(made.blocks.angles[row, pair])
-    words = (
-        "frequencies as listed"
-        if declared.frequencies is not None
-        else (
-            f"base {declared.base:g}"
-            + (f", {declared.scaling} of factor {declared.factor:g}" if declared.scaling else "")
-        )
-    )
+    scaling = f", {declared.scaling} of factor {declared.factor:g}" if declared.scaling else ""
+    listed = declared.frequencies is not None
+    words = "frequencies as listed" if listed else f"base {declared.base:g}{scaling}"
+    instead = _instead(_ladder(made, found, subject), declared)
     return broken(
         f"pair {pair} has the frequency {float(made.omega[pair].abs()):.7g}, and "
-        f"{float(ladders[name][pair]):.7g} is declared{_instead(_ladder(made, subject), declared)}",
+        f"{float(ladders[name][pair]):.7g} is declared{instead}",
         {"pair": pair, "channels": list(made.pairs[pair]), "at": at, "declared": words},
         (f"angle by which it rotates at {at}", here),
         ("declared angle", there),
@@ -282,15 +278,19 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotation) -
     )
 
 
-def _ladder(made: Frequencies, subject: Rotary) -> Fitted | None:
-    """Return the formula of the frequencies, if they have one."""
-    size = made.omega.abs()
-    shown = bool((size > made.radius).all())
-    return fit(MeasuredFrequencies(size, made.radius), head=subject.width / 2) if shown else None
+def _ladder(made: Frequencies, found: Rotation, subject: Rotary) -> Fitted | None:
+    """Return the formula of the frequencies, with a base, if one gives every angle read."""
+    size, rounding = made.omega.abs(), found.rounding
+    if made.away > 4 * rounding.rotating or not bool((size > made.radius).all()):
+        return None
+    known = fit(MeasuredFrequencies(size, made.radius), head=subject.width / 2)
+    if known is None or known.base is None:
+        return None
+    return known if mismatch(made, known.omega, rounding.angle_unit) is None else None
 
 
 def _instead(known: Fitted | None, declared: DeclaredRotary) -> str:
-    """Name what the frequencies are instead, if they have a formula with a base."""
+    """Name what the frequencies are instead, if they have a formula."""
     if known is None or known.base is None:
         return ""
     plain = known.scaling in UNSCALED
@@ -327,8 +327,8 @@ def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
     if len(made.omega) < 2:
         return not_asked("only one pair rotates, with frequency 1 for any base")
     # the new frequencies are known if a base is declared, or for a plain ladder
-    ladder = _ladder(made, subject)
-    plain = ladder is not None and ladder.base is not None and ladder.scaling in UNSCALED
+    ladder = _ladder(made, found, subject)
+    plain = ladder is not None and ladder.scaling in UNSCALED
     words: list[str] = []
     those = ""
     for name, values in asked.items():
