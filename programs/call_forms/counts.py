@@ -17,15 +17,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ..calls.counts import (
-    bias,
-    has_constant_diagonals,
-    heads_of,
-    mask,
-    missing_start,
-    plain_arrays,
-    table_of_window,
-)
+from ..calls.counts import bias, heads_of, mask, missing_start, plain_arrays, table_of_window
 from ..calls.fitting import Fit, alternatives, best, fitting, without_implied_roles
 from ..calls.roles import as_described, describe_call_error, lengths_of, runner
 from ..code import Ambiguous, Code, DoesNotFit
@@ -362,7 +354,7 @@ def _fit_bias_line(clauses: str, code: Code, line: str) -> Fit[Bias]:
     given = parse(f"{_ended(_placed(code, line), 'index' * whole)}{clauses}")
     subject = bias(code, given, guessed=True)
     square = subject.bias(6, 6) if subject.bias is not None else torch.zeros(2, 2)
-    along = has_constant_diagonals(square) and bool(square.any())
+    along = torch.equal(square[..., 1:, 1:], square[..., :-1, :-1]) and bool(square.any())
     if " r n tokens" in line and not along:
         raise DoesNotFit(
             f"called as {line}, it returns a number for each position, not for each offset"
