@@ -207,7 +207,7 @@ def one_by_one(call: Raw, lacks: str, *, batched: bool = True) -> Rotates:
                 got.reshape(*x.shape[:2], *got.shape[2:]) for x, got in zip(xs, flat, strict=True)
             )
         shared = batched or positions is None or _equal_in_all_rows(positions)
-        if rows == 1 or ("B" not in lacks and shared):
+        if ("B" not in lacks and shared) or rows == 1:  # a comparison would be a guard
             return call(xs, positions)
         apart = [
             call(
