@@ -1,7 +1,7 @@
 """Which laws apply to a piece of code: decided here once, for every method.
 
 The decision rests on the fields of the subject and on what is declared of it.  Whether a run of the
-code rules out a formula is decided in :mod:`attnproof.programs.identify.applicability`.
+code rules out a formula is decided in :mod:`attnproof.programs.reading.applicability`.
 """
 
 from __future__ import annotations

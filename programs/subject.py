@@ -24,8 +24,7 @@ from .calls.roles import (
     role,
 )
 from .calls.rotary import rotary
-from .calls.rotary_calls import START
-from .calls.spelling import in_letters
+from .calls.spelling import in_letters, is_placed
 from .calls.token_subjects import attention, layer
 from .code import Ambiguous, Code, DoesNotFit, Options, place_of
 from .declarations import Declared, sizes_declared
@@ -205,7 +204,7 @@ def kind_of(signature: Signature, name: str = "") -> str:
         return "mask" if told else "bias"
     vectors = any("D" in one.letters and role(one) in ROTATED for one in features)
     tokens = "value" in roles or any("E" in one.letters for one in signature.arrays)
-    placed = roles & {*TABLES, *PLACES} or any(START in one.lengths for one in signature.arguments)
+    placed = is_placed(signature)
     headed = any({"H", "D"} <= set(one.letters) for one in features)
     named = re.search(WORDS["rotary"], name, re.IGNORECASE)
     if signature.then or (vectors and (placed or headed or named) and not tokens):

@@ -23,8 +23,7 @@ from ..documents.verdict_line import Condition
 from ..programs.execution.calling import evaluating
 from ..programs.execution.draw import Draw
 from ..programs.finding import Finding
-from ..programs.measure.calls import Way, ways_of
-from ..programs.measure.other_calls import other_ways
+from ..programs.measure.calls import Way, other_ways, ways_of
 from ..programs.prove.call_variants import WAY_TEXTS, call_in, inputs_for
 from ..programs.prove.lengths import LONGEST
 from ..programs.subjects import Additive, Attention, Layer, Rotary, Subject

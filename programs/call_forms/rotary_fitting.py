@@ -23,7 +23,8 @@ from ..calls.rotary import (
     with_limits,
     with_width,
 )
-from ..calls.rotary_calls import START, Rotating
+from ..calls.rotary_calls import Rotating
+from ..calls.spelling import START
 from ..calls.table_makers import APPLIES, makes_tables, origins, sources, table_widths
 from ..calls.tables import imported, members_matching, widths_of
 from ..code import Code, DoesNotFit, Options, can_be_called, source_of
@@ -400,7 +401,9 @@ def _fit_line(code: Code, line: str) -> Fit[Rotating]:
         raise DoesNotFit(f"a step of a rotation, which does not depend on positions: {line}")
     if way.line.source is not None and not bool(changed.any()):
         raise DoesNotFit(f"these tables are the same at all positions: {line}")
-    if _of_a_length(way) and _of_a_grid(subject, x[:1, :1, :1]):
+    source = way.line.source
+    of_length = source is not None and not any(role(one) in PLACES for one in source.call.arrays)
+    if of_length and _of_a_grid(subject, x[:1, :1, :1]):
         raise DoesNotFit(
             f"the rows of these tables change with their number, and are not multiples of one row, "
             f"as for a grid: {line}"
@@ -428,12 +431,6 @@ def _fit_line(code: Code, line: str) -> Fit[Rotating]:
         rotated,
     )
     return Fit(line, way, out, quality)
-
-
-def _of_a_length(way: Rotating) -> bool:
-    """Whether other code makes the tables from a length alone, without positions."""
-    source = way.line.source
-    return source is not None and not any(role(one) in PLACES for one in source.call.arrays)
 
 
 def _of_a_grid(subject: Rotary, x: Tensor) -> bool:

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..calls.masks import is_mask, is_of_slots
 from ..calls.roles import role
 from ..calls.steps import steps_of
-from ..calls.token_axes import with_one_length
+from ..calls.token_lines import with_one_length
 from ..calls.tokens import OnTokens
 from ..code import Code
 from ..execution.draw import normal

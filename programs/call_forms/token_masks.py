@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..calls.attention import takes_mask
 from ..calls.roles import MASKS, role
-from ..calls.token_axes import token_axis, with_one_length
+from ..calls.token_lines import token_axis, with_one_length
 from ..calls.tokens import OnTokens
 from ..code import Code, DoesNotFit
 from ..execution.draw import normal

@@ -28,7 +28,7 @@ from ..calls.meaning import require_meaning
 from ..calls.roles import ROTATED, SIZES, describe_call_error, role
 from ..calls.table_makers import sources
 from ..calls.tables import code_named
-from ..calls.token_axes import TOKENS, mapped, token_axis, with_one_length
+from ..calls.token_lines import TOKENS, mapped, token_axis, with_one_length
 from ..calls.tokens import OnTokens, widths_of_tokens
 from ..code import Code, DoesNotFit, common_prefix
 from ..execution.draw import normal

@@ -42,7 +42,7 @@ from .supplied_inputs import (
     plain_input,
     supplied_values,
 )
-from .token_axes import token_axis, with_one_length
+from .token_lines import token_axis, with_one_length
 
 LONGEST = 4096
 GRID = ("t", "h", "w")  # the letters of a grid, slowest axis first

@@ -414,8 +414,7 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
         made: Any = code.again(
             **{one.name: one.at(dict(zip("hw", sizes, strict=True))) for one in signature.built}
         ).call
-        found: Tensor = made.relative_position_index
-        return found.reshape(math.prod(sizes), math.prod(sizes))
+        return index_of_pairs(made)
 
     told = shared_fields(code, signature, partial(bias, guessed=guessed), "", guessed)
     if any(one.kind == "index" for one in signature.results):
@@ -426,10 +425,23 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
     return Bias(**told, heads=heads, window=window, index=shown if held else None)
 
 
+def index_of_pairs(module: Any) -> Tensor:
+    """Return the index (R, R) into the table of a module, for each pair of places of its window."""
+    index: Tensor = module.relative_position_index
+    places = math.isqrt(index.numel())
+    return index.reshape(places, places)
+
+
+def bias_of_table(module: Any) -> Tensor:
+    """Return the bias (H, R, R) of a module: the rows of its table at its index."""
+    index, table = index_of_pairs(module), module.relative_position_bias_table
+    rows: Tensor = table[index.reshape(-1)]
+    return rows.reshape(*index.shape, -1).permute(2, 0, 1)
+
+
 def table_of_window(code: Code) -> Bias:
     """Return the bias of a module that is called with tokens and holds its table and index."""
     holder: Any = code.call
-    heads = holder.relative_position_bias_table.shape[-1]
 
     def of(sizes: tuple[int, ...]) -> Any:
         own = getattr(code.call, "window_size", None)
@@ -439,24 +451,13 @@ def table_of_window(code: Code) -> Bias:
             return code.again(window_size=sizes[0]).call
         return code.again(window_size=sizes).call
 
-    def index(sizes: tuple[int, ...]) -> Tensor:
-        found: Tensor = of(sizes).relative_position_index
-        return found.reshape(math.prod(sizes), math.prod(sizes))
-
-    def window(rows: int, columns: int) -> Tensor:
-        made = of((rows, columns))
-        at = made.relative_position_index.reshape(-1)
-        values: Tensor = made.relative_position_bias_table[at]
-        area = rows * columns
-        return values.reshape(area, area, heads).permute(2, 0, 1)
-
     return Bias(
         name=code.name,
         make=lambda **settings: table_of_window(code.again(**settings)),
         module=code.module,
         source=code.place,
-        heads=heads,
-        window=window,
-        index=index,
+        heads=holder.relative_position_bias_table.shape[-1],
+        window=lambda rows, columns: bias_of_table(of((rows, columns))),
+        index=lambda sizes: index_of_pairs(of(sizes)),
         adapted=f"the table of {code.name}, read with its index, in windows of (rows, columns)",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isqrt
@@ -21,8 +21,8 @@ from ..signatures.layout import (
     in_runs,
     labels,
     laid_out,
+    one_by_one,
     read_back,
-    rotating,
 )
 from ..signatures.signature import Argument, Axis, Signature, SignatureError, Source
 from .meaning import require_meaning
@@ -38,12 +38,12 @@ from .roles import (
     role,
     runner,
 )
+from .spelling import START
 from .tables import TableMaker, code_named, of_grid, places_of_table, rows_needed, tables
-from .token_axes import TOKENS
+from .token_lines import by_token, flattened_grid
 
 HEAD = ("B", "H", "n", "D")
 INDEPENDENT_AXES = "BHGn"  # each vector is rotated independently
-START = "p"  # the letter of the position of the first token
 EXTRA_ROWS = 3  # rows beyond the tokens
 
 
@@ -55,53 +55,6 @@ def of_first_token(one: Argument) -> bool:
     [True, False]
     """
     return role(one) == "positions" and {*one.letters} <= {"B"}
-
-
-def flattened_grid(signature: Signature) -> Signature:
-    """Return the call with n for queries, and for the places of a grid on a single axis.
-
-    >>> from ..signatures.grammar import parse
-    >>> str(flattened_grid(parse("x: B (h w) H D, cos: (h w) D -> x")))
-    'x: B n H D, cos: n D -> x'
-    """
-
-    def other(one: Argument) -> Argument:
-        rows = (("h", "w"), ("r",))  # there are as many queries as keys
-        axes = (TOKENS if axis.split in rows else axis for axis in one.axes or ())
-        return replace(one, axes=tuple(axes))
-
-    return signature.each(other)
-
-
-def _by_token(signature: Signature) -> Signature:
-    """Return the call with a row per token in tables of m rows, if nothing selects rows.
-
-    Code that is given no positions uses the first rows, or the last: with as many rows as tokens,
-    all.
-
-    >>> from ..signatures.grammar import parse
-    >>> str(_by_token(parse("q: B H n D, cos: 1 1 m D, sin: 1 1 m D -> q")))
-    'q: B H n D, cos: 1 1 n D, sin: 1 1 n D -> q'
-    """
-    given = signature.arrays
-    if any(role(one) in (*PLACES, "bounds") for one in given) or any(
-        START in one.lengths for one in signature.arguments
-    ):
-        return signature
-
-    def rows(one: Argument) -> Argument:
-        if role(one) not in TABLES or "n" in one.letters:
-            return one
-        axes = tuple(TOKENS if str(axis) == "m" else axis for axis in one.axes or ())
-        return replace(one, axes=axes)
-
-    return replace(signature, arguments=tuple(one.each(rows) for one in signature.arguments))
-
-
-def _occurring(axes: Sequence[Axis], letters: Sequence[str]) -> tuple[str, ...]:
-    """Return those of some letters that occur in the axes."""
-    known = labels(axes)
-    return tuple(c for c in letters if c in known)
 
 
 @dataclass(frozen=True)
@@ -125,11 +78,11 @@ class Rotating:
         """The call of the code that rotates; if ``line`` makes its tables, they are its source."""
         if self.line.then is None:
             rows = "r" in self.line.letters or self.grid
-            return _by_token(flattened_grid(self.line) if rows else self.line)
+            return by_token(flattened_grid(self.line) if rows else self.line)
         back = tuple(one.name for one in self.line.results if one.axes is not None)
         made = replace(self.line, then=None)
         applied = flattened_grid(self.line.then.call) if of_grid(made) else self.line.then.call
-        return replace(_by_token(applied), source=Source(back, self.code.name, made))
+        return replace(by_token(applied), source=Source(back, self.code.name, made))
 
     @cached_property
     def grid(self) -> bool:
@@ -189,10 +142,15 @@ class Rotating:
 
     @cached_property
     def _rotated(self) -> tuple[tuple[Argument, tuple[str, ...]], ...]:
-        """The rotated arrays, each with its axes among those of (B, H, T, D); groups are G."""
-        first = _occurring(self.vectors[0].axes or (), HEAD)
+        """The rotated arrays, with labels of (B, H, T, D): "" where all lack it.
+
+        Groups are G, and the last of the tokens r.
+        """
+        there = labels(self.vectors[0].axes or ())
+        first = [c if c in there or (c == "n" and "r" in there) else "" for c in HEAD]
+        other = {"H": "G", "n": "r"}
         return tuple(
-            (one, tuple("G" if c == "H" and "G" in one.letters else c for c in first))
+            (one, tuple(other[c] if other.get(c) in one.letters else c for c in first))
             for one in self.vectors
         )
 
@@ -271,8 +229,9 @@ class Rotating:
         given = tuple(one for one in self.signature.arguments if one.name not in own)
         line = replace(self.signature, arguments=(*given, *self.signature.keys))
         run = runner(self.rotates, line if keys else self.signature)
-        first = _occurring(self.vectors[0].axes or (), HEAD)
-        if "n" not in first:
+        there = labels(self.vectors[0].axes or ())
+        lacks = "".join(c for c in "BH" if c not in there)
+        if "n" not in there:
             raise SignatureError(
                 f"wanted tokens n on an axis of their own in {self.vectors[0]}: code of images is "
                 "called with one row of them, as h = 1, w = n"
@@ -282,26 +241,20 @@ class Rotating:
                 f"wanted {self.axes} coordinates of each token among the inputs; "
                 f"{self.signature} has none"
             )
-        order = "".join({"B": "b", "H": "h", "n": "t", "D": "d"}[c] for c in first)
 
         def call(
             xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
         ) -> tuple[Tensor, ...]:
-            arrays, lengths = self.given(xs, positions, start)
-            found = run(arrays, lengths)
-            return tuple(
-                read_back(found[name], axes, own, lengths)
-                for (name, axes), (_, own) in zip(self._back, self._rotated, strict=True)
-            )
+            at = positions if positions is None or self.batched else positions[0]
+            return self.rotated(run, xs, at, start)
 
         if self.grid:
-            return in_grid(lambda xs: call(xs, None), order)
+            return in_grid(call, lacks)
         if self.offset and not from_zero:
-            return at_offsets(lambda xs, start: call(xs, None, start), order)
+            return at_offsets(lambda xs, start: call(xs, None, start), lacks)
         if self.offset or not self.places or self.packed:
-            return at_start(lambda xs: call(xs, None), order, self.frame)
-        places = ("bt" if self.batched else "t") + "a" * bool(self.axes)
-        rotate = rotating(call, order, places)
+            return at_start(call, lacks, self.frame)
+        rotate = one_by_one(call, lacks, batched=self.batched)
         return in_runs(rotate) if self.given_first and not from_zero else rotate
 
     @cached_property
@@ -321,40 +274,41 @@ class Rotating:
 
     def last(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries (B, H, r, D) of the last tokens and keys (B, G, n, D), both rotated."""
-        line = _by_token(self.line)
-        rows, heads, few, width = q.shape
-        known = {"B": rows, "H": heads, "r": few, "n": k.shape[2], "D": width}
-        lengths = {**lengths_of(line, **known), "G": k.shape[1]}
-        queries, keys = (one for one in line.arrays if role(one) in ROTATED and "D" in one.letters)
-        axes = (tuple("BHrD"), tuple("BGnD" if "G" in keys.letters else "BHnD"))
-        arrays: dict[str, Any] = {
-            one.name: laid_out(x, own, one.axes or (), lengths)
-            for one, x, own in zip((queries, keys), (q, k), axes, strict=True)
-        }
+        few = replace(self)
+        vars(few)["signature"] = by_token(self.line)
         at = torch.arange(k.shape[2], device=k.device)
-        at = at.expand(rows, -1) if self.batched else at
-        arrays |= self.position_inputs(at, lengths, k)
-        arrays |= {one.name: self.other_input(one, lengths, k) for one in self._left}
-        found = runner(self.rotates, line)(arrays, lengths)
-        names = result_names(line, [queries.name, keys.name])
-        first, second = (
-            read_back(found[name], result_axes(line, name), own, lengths)
-            for name, own in zip(names, axes, strict=True)
-        )
+        at = at.expand(len(k), -1) if self.batched else at
+        first, second = few.rotated(runner(self.rotates, few.signature), (q, k), at)
         return first, second
+
+    def rotated(
+        self,
+        run: Callable[..., Any],
+        xs: tuple[Tensor, ...],
+        positions: Tensor | None,
+        start: int = 0,
+    ) -> tuple[Tensor, ...]:
+        """Return what a call gives for vectors at positions."""
+        arrays, lengths = self.given(xs, positions, start)
+        found = run(arrays, lengths)
+        return tuple(
+            read_back(found[name], axes, own, lengths)
+            for (name, axes), (_, own) in zip(self._back, self._rotated, strict=True)
+        )
 
     def given(
         self, xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """Return the inputs of the code for vectors at positions, and every length."""
-        first = _occurring(self.vectors[0].axes or (), HEAD)
-        known = {START: start, **dict(zip(first, xs[0].shape, strict=True))}
+        known = {START: start, "n": xs[-1].shape[2]}
         sides = dict.fromkeys("hw", isqrt(known["n"])) if self.grid else {}
         lengths = lengths_of(self.signature, **sides, **known)
         arrays: dict[str, Any] = {}
         for (one, own), x in zip(self._rotated, xs, strict=True):
-            lengths |= dict(zip(own, x.shape, strict=True))
-            arrays[one.name] = laid_out(x, own, one.axes or (), lengths)
+            lengths |= {c: n for c, n in zip(own, x.shape, strict=True) if c}
+            made = laid_out(x, own, one.axes or (), lengths)
+            # of a view, code may change the shape in place
+            arrays[one.name] = made.permute(*range(made.dim())) if made is x else made
         if self.packed and self.places:  # as many rows as positions that do not restart
             rows = lengths["n"] * (lengths["B"] if self._rows[1] else 1)
             positions = torch.arange(rows, device=xs[0].device)
@@ -365,11 +319,8 @@ class Rotating:
 
     def require_meaning(self, **sizes: int) -> None:
         """Refuse the line if an axis does not mean what its letter says.  Raises ``DoesNotFit``."""
-        xs = []
-        for one in self.vectors:
-            here = _occurring(one.axes or (), ("B", "H", "G", "n", "D"))
-            shape = [{"D": self.width, **sizes}[c] for c in here]
-            xs.append(normal(*shape, seed=4))
+        known = {"": 1, "D": self.width, **sizes}
+        xs = [normal(*(known[c] for c in own), seed=4) for _, own in self._rotated]
         rows, tokens = (torch.arange(sizes[c]) for c in "Bn")
         at = tokens + 2 * rows[:, None] if self.batched else tokens
         at = at[..., None].repeat(*(1 for _ in at.shape), self.axes) if self.axes else at

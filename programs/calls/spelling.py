@@ -92,9 +92,9 @@ def _headed(signature: Signature, sizes: Sizes, *, rotates: bool) -> Signature:
     if any("H" in one.letters for one in (*signature.arrays, *signature.results)):
         return signature
     roles = {role(one) for one in signature.arrays}
-    rotates = rotates or "query" in roles or _is_placed(signature)
+    rotates = rotates or "query" in roles or is_placed(signature)
     scored = any(map(_of_scores, (*signature.arrays, *signature.results)))
-    least = 3 if ("query" in roles and ("key" in roles or scored)) or _is_placed(signature) else 4
+    least = 3 if ("query" in roles and ("key" in roles or scored)) or is_placed(signature) else 4
 
     def changed(one: Argument) -> Argument:
         axes = list(one.axes or ())
@@ -132,7 +132,7 @@ def _of_scores(one: Argument) -> bool:
     return [str(a) for a in (one.axes or ())[-2:]] in (["r", "n"], ["n", "n"])
 
 
-def _is_placed(signature: Signature) -> bool:
+def is_placed(signature: Signature) -> bool:
     """Whether the call is given positions, or tables of them."""
     given = any(role(one) in (*TABLES, *PLACES) for one in signature.arrays)
     return given or any(START in one.lengths for one in signature.arguments)
@@ -224,7 +224,7 @@ def _featured(signature: Signature, sizes: Sizes) -> Signature:
     if size < 2:
         return signature
     halves = (size, size // 2) if size >= MIN_FEATURES else (size,)
-    vectors = "H" in mapped.letters or (_is_placed(signature) and len(mapped.axes or ()) > 3)
+    vectors = "H" in mapped.letters or (is_placed(signature) and len(mapped.axes or ()) > 3)
     letter = "D" if vectors else "E"
     fold = _number((mapped.axes or ())[-2]) if _after_tokens(mapped) else 0
     sizes[letter] = size * max(fold, 1)

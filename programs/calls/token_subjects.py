@@ -31,8 +31,7 @@ from .roles import ROTATED, TABLES, built_at, describe_call_error, role, shared_
 from .spelling import ROWS as EQUAL_ROWS
 from .steps import steps_of
 from .supplied_inputs import constants, contents_of, image_layout, words_of_constant, zeros_to
-from .token_axes import ROWS, TOKENS
-from .token_lines import ENCODED, MADE
+from .token_lines import ENCODED, MADE, ROWS, TOKENS
 from .tokens import OnTokens, widths_of_tokens
 
 TokenMap = Callable[..., Tensor]

@@ -44,8 +44,7 @@ from .roles import (
 )
 from .rotary_calls import Rotating, ways_of
 from .supplied_inputs import constant, plain_input, spread
-from .token_axes import TOKENS, encoding, mapped, repetitions
-from .token_lines import MADE, TokenLine
+from .token_lines import MADE, TOKENS, TokenLine, encoding, mapped, repetitions
 
 
 @dataclass(frozen=True)

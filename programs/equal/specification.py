@@ -34,8 +34,7 @@ from attnproof.theorems.definitions.positions import published_slopes
 from ..calls.roles import role
 from ..declarations import DeclaredBias, DeclaredRotary, fields_of, require_sound
 from ..declarations import parse as parse_declared
-from ..identify.scalings import attention_factor
-from ..measure.rotary_reading import ladders_of
+from ..reading.scalings import attention_factor, ladders_of
 from ..signatures.grammar import parse
 from ..signatures.signature import Argument, Signature, SignatureError
 from .expressions import Expression, weights_of

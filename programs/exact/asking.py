@@ -16,7 +16,7 @@ from ...numeric.residues.towers import NoTower
 from ..applicable_laws import promised
 from ..execution.running import describe_error, fault_in
 from ..finding import Counterexample, Finding, involves_gradients
-from ..identify.derived_calls import NotAsked
+from ..reading.derived_calls import NotAsked
 from ..subjects import Pair, Rotary, Subject
 from .comparing import Comparison, Observations, compared, doubt, judged, same
 from .laws import Lab, Sides, formulas, sides_of

@@ -15,9 +15,9 @@ from attnproof.theorems.laws import Formula
 from ...numeric.residues.residue import Degree
 from ..execution.draw import counting
 from ..execution.rotary_matrices import MADE, require_shape_of
-from ..identify.applicability import no_formula
-from ..identify.calls import REFUSALS, Adapter, calls_of
-from ..identify.derived_calls import NotAsked
+from ..reading.applicability import no_formula
+from ..reading.calls import REFUSALS, Adapter, calls_of
+from ..reading.derived_calls import NotAsked
 from ..subjects import (
     Additive,
     Attention,

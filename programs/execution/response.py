@@ -178,6 +178,13 @@ class Recorder(Watching):
         return max((self._computed or self._any, *made))
 
 
+def coarsest_unit(call: Callable[..., Tensor], *given: Any) -> tuple[Tensor, float]:
+    """Return the result of a call and the coarsest unit of what it computes, see `Recorder`."""
+    with Recorder() as recorder:
+        output = call(*given)
+    return output, recorder.unit(output)
+
+
 class Rounding(Watching):
     """Perturbs the result of each operation by a unit in its last place; integers stay exact."""
 
@@ -342,3 +349,38 @@ def _moved(one: Tensor, step: float, draw: Draw, salt: int) -> Tensor:
     """Multiply each number by a factor 1 ± step."""
     signs = draw.cast(torch.float64).normal(one.numel(), salt=salt).sign().reshape(one.shape)
     return (one.double() * (1 + step * signs)).to(one.dtype)
+
+
+class WithFloat64(Watching):
+    """A mode in which products of grouped rows take float64: torch has no kernel for it.
+
+    Code is run in float64 to tell what it computes from how it rounds.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if str(func).startswith("aten._grouped_mm.") and args[0].dtype == torch.float64:
+            rows, matrices, offs = (*args, *(kwargs.get("offs"),) * (len(args) < 3))[:3]
+            if rows.dim() == 2 and matrices.dim() == 3 and offs is not None:
+                return of_grouped_rows(rows, matrices, offs)
+        return func(*args, **kwargs)
+
+
+def of_grouped_rows(rows: Tensor, matrices: Tensor, ends: Tensor) -> Tensor:
+    """Return the products of rows with the matrix of their group, which ends before a given row.
+
+    >>> x, w = torch.ones(3, 2), torch.stack((torch.eye(2), 2 * torch.eye(2)))
+    >>> of_grouped_rows(x, w, torch.tensor([1, 3])).tolist()
+    [[1.0, 1.0], [2.0, 2.0], [2.0, 2.0]]
+    """
+    found = rows.new_zeros(rows.shape[0], matrices.shape[2])
+    start = 0
+    for matrix, end in zip(matrices, ends.tolist(), strict=True):
+        found[start:end] = rows[start:end] @ matrix
+        start = end
+    return found

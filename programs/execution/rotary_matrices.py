@@ -20,7 +20,7 @@ from ...numeric.devices import unit_roundoff
 from ..subjects import Rotary
 from .calling import fresh, seeded_call
 from .draw import Draw
-from .response import Recorder
+from .response import coarsest_unit
 from .running import in_a_line
 from .tolerance import Rounding, rounding_of
 
@@ -295,8 +295,7 @@ def rounding_for(subject: Rotary, draw: Draw) -> Rounding:
     x = torch.ones(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
     unit = unit_roundoff(draw.dtype)
     for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
-        with Recorder() as recorder:
-            output = rotate_at(subject, call, x, [point(subject, subject.first)], draw)
-        unit = max(unit, recorder.unit(output))
+        given = subject, call, x, [point(subject, subject.first)], draw
+        unit = max(unit, coarsest_unit(rotate_at, *given)[1])
     short = (one for one in SHORT if unit_roundoff(one) == unit)
     return rounding_of(next(short, draw.dtype))

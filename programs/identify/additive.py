@@ -13,9 +13,9 @@ from ...numeric.devices import unit_roundoff
 from ..calls.grids import along_each_axis
 from ..execution.draw import Draw
 from ..finding import Identity, Part, format_number, simplest
+from ..reading.ladders import MeasuredFrequencies, fit, ladder_parts
+from ..reading.rotations import Followed, follow
 from ..subjects import Additive
-from .ladders import MeasuredFrequencies, fit, ladder_parts
-from .rotations import Followed, follow
 
 MOST_ROWS = 1025
 ELSEWHERE = "from another position than 0"

@@ -13,13 +13,13 @@ from torch import Tensor
 from ...numeric.devices import unit_roundoff
 from ..execution.calling import evaluating
 from ..execution.draw import Draw
-from ..execution.response import Recorder
+from ..execution.response import coarsest_unit
 from ..finding import Identity, Part, format_number
+from ..reading.weights import Cap, Scale, cap_of, drawn, groups_of, scale_of, weights_of
 from ..subjects import Attention
 from .bias import offsets_part
 from .influence import layer_parts, repetition
 from .masks import mask_parts, pattern, pattern_of_more_keys
-from .weights import Cap, Scale, cap_of, drawn, groups_of, scale_of, weights_of
 
 SMALL, LARGE = 24, 160  # keys for which a mask is read; the second if that is quick
 QUICK = 0.05  # seconds that the small call may take for the large one to be made
@@ -47,7 +47,8 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
             wide = (_weights(code, draw, 3, 7)[0] != 0).any(0)
         except Exception:  # noqa: BLE001 (code for equal numbers of queries and keys)
             wide = None
-        unit = _unit(code, draw)
+        q, k = drawn(code, draw, 3, 3, 13)
+        unit = max(coarsest_unit(code.attend, q, k, k, None)[1], unit_roundoff(draw.dtype))
         axis = _softmax(square, unit)
         groups = groups_of(code, draw)
         seen = (square[0] != 0).any(0)
@@ -88,17 +89,6 @@ def _weights(code: Attention, draw: Draw, T: int, S: int) -> Tensor:
     q = draw.normal(2, code.heads, T, code.width, salt=5)
     k = draw.normal(2, code.groups, S, code.width, salt=6)
     return weights_of(code, q, k)
-
-
-def _unit(code: Attention, draw: Draw) -> float:
-    """The unit roundoff of the coarsest format in which the code computes."""
-    attend = code.attend
-    assert attend is not None  # checked by the caller
-    q, k = drawn(code, draw, 3, 3, 13)
-    with Recorder() as recorder:
-        output = attend(q, k, k, None)
-    unit: float = max(recorder.unit(output), unit_roundoff(draw.dtype))
-    return unit
 
 
 def _softmax(w: Tensor, unit: float) -> Part:

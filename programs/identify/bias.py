@@ -6,7 +6,6 @@ A bias over two or more coordinates, as in Swin, is read from which offsets shar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
 
 import torch
 from torch import Tensor
@@ -16,8 +15,15 @@ from attnproof.theorems.definitions.references import t5_bucket
 
 from ..execution.draw import Draw
 from ..finding import Identity, Part, format_number
+from ..reading.offsets import (
+    ByOffset,
+    by_offset,
+    heads_of,
+    offsets_in,
+    shared_entries,
+    slopes_of,
+)
 from ..subjects import Bias
-from .offsets import ByOffset, by_offset, heads_of, slopes_of
 
 NEAR_KEYS, FAR_KEYS = 40, 600  # enough for slopes; enough for the last bucket of T5
 
@@ -259,50 +265,6 @@ def _answers(parts: Sequence[Part]) -> Iterator[str]:
 
 
 SIZES = ((3, 5), (2, 3, 4))
-
-
-def coordinates(sizes: tuple[int, ...]) -> Tensor:
-    """The coordinates of each place of a window, row-major: (R, axes)."""
-    return torch.tensor(list(product(*(range(n) for n in sizes))), dtype=torch.int64)
-
-
-def offsets_in(sizes: tuple[int, ...]) -> tuple[Tensor, int]:
-    """Number the offset, key minus query, of each pair of places: (R, R) and the number of offsets.
-
-    >>> offsets_in((3, 5))[1]
-    45
-    """
-    place = coordinates(sizes)
-    offset = place[None, :, :] - place[:, None, :]
-    number = torch.zeros(offset.shape[:2], dtype=torch.int64)
-    count = 1
-    for axis, n in enumerate(sizes):
-        number = number * (2 * n - 1) + offset[..., axis] + n - 1
-        count *= 2 * n - 1
-    return number, count
-
-
-def shared_entries(
-    index: Tensor, sizes: tuple[int, ...]
-) -> tuple[int, tuple[int, int, int, int] | None]:
-    """Count the table entries in use, and find two pairs of places that share one across offsets.
-
-    Raises ``ValueError`` for a shape other than (R, R).
-    """
-    number, _ = offsets_in(sizes)
-    if tuple(index.shape) != tuple(number.shape):
-        raise ValueError(
-            f"the index of a window {sizes} is {tuple(number.shape)}; got {tuple(index.shape)}"
-        )
-    flat, own = index.flatten().tolist(), number.flatten().tolist()
-    R = index.shape[0]
-    first: dict[int, int] = {}
-    clash = None
-    for i, (at, offset) in enumerate(zip(flat, own, strict=True)):
-        j = first.setdefault(at, i)
-        if clash is None and own[j] != offset:
-            clash = (*divmod(j, R), *divmod(i, R))
-    return len(first), clash
 
 
 def window_parts(code: Bias) -> Iterator[Part]:

@@ -12,9 +12,9 @@ from torch import Tensor
 from ..execution.draw import Draw
 from ..execution.rotary_matrices import probe_positions
 from ..finding import Part, format_number, simplest
+from ..reading.ladders import Fitted, MeasuredFrequencies, fit, ladder_parts
+from ..reading.rotations import Blocks, follow, images, pairs_of, reading_error, stored_in
 from ..subjects import Rotary
-from .ladders import Fitted, MeasuredFrequencies, fit, ladder_parts
-from .rotations import Blocks, follow, images, reading_error, stored_in
 
 MOVING_RADII = 4.0  # times its radius: the least frequency that counts as a rotation
 
@@ -212,7 +212,7 @@ def _factor(code: Rotary, draw: Draw, length: int, furthest: int) -> tuple[float
 def _base(code: Rotary, draw: Draw, last: int) -> tuple[float, int] | None:
     """The base in calls that end at a position, and the number of pairs."""
     seen = images(code, probe_positions(last)[1:], draw, with_last=last)
-    pairs = [(i, min(p)) for i, p in enumerate(seen.partners()) if p and i < min(p)]
+    pairs = pairs_of(seen.partners())
     blocks = seen.blocks(pairs)
     noise = reading_error(stored_in(blocks.numbers, draw.dtype))
     way = follow(blocks.positions, blocks.angles, noise)

@@ -25,8 +25,7 @@ from torch import Tensor
 from ..calls.masks import changes
 from ..execution.calling import arranged, drawn_since, evaluating, random_states
 from ..execution.draw import Draw
-from ..execution.float64 import WithFloat64
-from ..execution.response import NotDeterministic, Watching, allowance, unit_of
+from ..execution.response import NotDeterministic, Watching, WithFloat64, allowance, unit_of
 from ..finding import Identity, Part, format_number
 from ..subjects import Attention, Layer
 from .masks import Pattern, pattern

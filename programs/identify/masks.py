@@ -15,8 +15,8 @@ from torch import Tensor
 from ...numeric.devices import name_of, unit_roundoff
 from ..execution.draw import Draw
 from ..finding import Identity, Part, format_number
+from ..reading.weights import KEYS, drawn, weights_of
 from ..subjects import Attention, Mask
-from .weights import KEYS, drawn, weights_of
 
 ALIGNED = {
     "end": "aligned at the end",

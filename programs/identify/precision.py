@@ -18,9 +18,9 @@ from ..execution.draw import Draw
 from ..execution.rotary_matrices import probe_positions, wrapped
 from ..execution.tolerance import formula_error
 from ..finding import Part, format_number
+from ..reading.rotations import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Blocks, images
 from ..subjects import Rotary
 from .frequencies import Dynamic, Ladders
-from .rotations import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Blocks, images
 
 LAST = 1 << 20
 DENSE = 512  # below it every position is tried,
@@ -206,26 +206,14 @@ def _rounded_to(x: Tensor, dtype: torch.dtype) -> Tensor:
     return x if dtype in (FLOAT32, FLOAT64) else x.to(dtype).double()
 
 
-WAYS = tuple(
-    Rounding(p, f, a)
-    for a, f, p in (
-        (FLOAT64, FLOAT64, FLOAT64),
-        (FLOAT32, FLOAT32, FLOAT32),
-        (FLOAT32, FLOAT32, FLOAT16),
-        (FLOAT32, FLOAT16, FLOAT32),
-        (FLOAT16, FLOAT32, FLOAT32),
-        (FLOAT32, FLOAT16, FLOAT16),
-        (FLOAT16, FLOAT16, FLOAT32),
-        (FLOAT16, FLOAT32, FLOAT16),
-        (FLOAT16, FLOAT16, FLOAT16),
-        (FLOAT32, FLOAT32, BFLOAT16),
-        (FLOAT32, BFLOAT16, FLOAT32),
-        (BFLOAT16, FLOAT32, FLOAT32),
-        (FLOAT32, BFLOAT16, BFLOAT16),
-        (BFLOAT16, BFLOAT16, FLOAT32),
-        (BFLOAT16, FLOAT32, BFLOAT16),
-        (BFLOAT16, BFLOAT16, BFLOAT16),
-    )
+WAYS = (
+    Rounding(FLOAT64, FLOAT64, FLOAT64),
+    Rounding(FLOAT32, FLOAT32, FLOAT32),
+    *(
+        Rounding(*(short if name in rounded else FLOAT32 for name in "pfa"))
+        for short in (FLOAT16, BFLOAT16)
+        for rounded in ("p", "f", "a", "pf", "fa", "pa", "pfa")  # by their first letters
+    ),
 )
 
 

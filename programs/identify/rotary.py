@@ -11,6 +11,7 @@ from torch import Tensor
 from ...numeric.devices import unit_roundoff
 from ..execution.draw import Draw
 from ..execution.rotary_matrices import (
+    FURTHEST,
     channel_order_at_zero,
     may_be_faster,
     probe_positions,
@@ -18,22 +19,22 @@ from ..execution.rotary_matrices import (
     speeds,
 )
 from ..finding import Identity, Part, format_number
-from ..subjects import Rotary
-from .frequencies import Dynamic, Ladders, dynamic_of, ladders
-from .precision import precise_answer, precision_parts, table_part
-from .rotations import (
+from ..reading.rotations import (
     LARGEST,
     Blocks,
     Images,
     images,
     layout_name,
+    pairs_of,
     reading_error,
     stored_in,
     table_pairs,
 )
-from .scalings import attention_factor
+from ..reading.scalings import attention_factor
+from ..subjects import Rotary
+from .frequencies import Dynamic, Ladders, dynamic_of, ladders
+from .precision import precise_answer, precision_parts, table_part
 
-FURTHEST = 1 << 16
 SLOW = (
     3.0  # radians per position: slower pairs are not mistaken for pairs that make whole turns more
 )
@@ -164,7 +165,7 @@ def _read(
         words = "which mixes more than two channels"
         seen = f"channel {crowded} is mixed with {sorted(partners[crowded])[:6]}"
         return Identity("rotary", (Part("layout", "none", words, seen),))
-    pairs = [(i, min(p)) for i, p in enumerate(partners) if p and i < min(p)]
+    pairs = pairs_of(partners)
     if not pairs:
         seen = "no channel takes from another at any position"
         return Identity("rotary", (Part("layout", "none", "which rotates no channels", seen),))

@@ -15,8 +15,8 @@ from ..execution.calling import as_lists, evaluating, seeded_call
 from ..execution.draw import Draw
 from ..execution.rotary_matrices import FASTEST
 from ..execution.tolerance import Rounding, ladder_error, rounding_of
-from ..identify import scalings
-from ..identify.applicability import depends_on_length
+from ..reading import scalings
+from ..reading.applicability import depends_on_length
 from ..subjects import Additive
 from .base import Outcome, broken, compare, holds, not_asked, probe, undecided
 

@@ -24,8 +24,13 @@ from ..declarations import DeclaredAttention
 from ..execution.calling import arranged
 from ..execution.draw import Draw
 from ..execution.finite import NotFinite
-from ..execution.float64 import WithFloat64
-from ..execution.response import Allowance, NotDeterministic, allowance, place_of_largest
+from ..execution.response import (
+    Allowance,
+    NotDeterministic,
+    WithFloat64,
+    allowance,
+    place_of_largest,
+)
 from ..finding import Counterexample
 from ..subjects import Attention, Layer, Subject
 

@@ -18,8 +18,15 @@ from attnproof.theorems.definitions.references import t5_bucket
 
 from ...numeric.devices import unit_roundoff
 from ..execution.draw import Draw
-from ..identify.bias import coordinates, offsets_in, shared_entries
-from ..identify.offsets import ByOffset, by_offset, heads_of, slopes_of
+from ..reading.offsets import (
+    ByOffset,
+    by_offset,
+    coordinates,
+    heads_of,
+    offsets_in,
+    shared_entries,
+    slopes_of,
+)
 from ..subjects import Bias
 from .base import Outcome, broken, compare, holds, probe, undecided
 

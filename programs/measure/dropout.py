@@ -13,8 +13,8 @@ from ..execution.calling import GENERATORS, arranged, drawn_since, random_states
 from ..execution.draw import Draw
 from ..execution.response import gap
 from ..finding import Counterexample
-from ..identify.derived_calls import set_dropout, takes_dropout
 from ..loading.reach import reached
+from ..reading.derived_calls import set_dropout, takes_dropout
 from ..subjects import Subject
 from .base import Outcome, compare, holds, not_asked, probe, undecided
 from .calls import ways_of

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..calls.masks import declared_visibility, mask_visibility
 from ..execution.response import differences, gap, place_of_largest, unit_of
-from ..identify.calls import REFUSALS
+from ..reading.calls import REFUSALS
 from .base import Outcome, Scene, broken, holds, undecided
 from .laws import further_probe
 

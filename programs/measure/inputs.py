@@ -21,8 +21,8 @@ from ...numeric.rounded import Rounded
 from ..applicable_laws import declared_of
 from ..execution.draw import Draw, counting
 from ..execution.rotary_matrices import matrices, norms_of, point, rounding_for
-from ..identify.derived_calls import NotAsked
 from ..loading.source_numbers import numbers_in
+from ..reading.derived_calls import NotAsked
 from ..subjects import Attention, Layer, Rotary, Subject, lengths_of_code
 from .roundings import exact
 from .sides import Beyond, Comparison, Values

@@ -20,10 +20,10 @@ from ..execution.calling import evaluating
 from ..execution.draw import Draw
 from ..execution.response import NotDeterministic, place_of_largest
 from ..execution.rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
-from ..identify.applicability import channel_order, no_formula, why_not_a_fault
-from ..identify.calls import REFUSALS
-from ..identify.derived_calls import NotAsked
-from ..identify.weights import weights_are
+from ..reading.applicability import channel_order, no_formula, why_not_a_fault
+from ..reading.calls import REFUSALS
+from ..reading.derived_calls import NotAsked
+from ..reading.weights import weights_are
 from ..subjects import Additive, Attention, Layer, Rotary
 from .additive import TOO_FAST, is_fast, table_of
 from .base import LOW, Outcome, Scene, broken, holds, in_formats, not_asked, probe, undecided

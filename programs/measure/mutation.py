@@ -16,8 +16,7 @@ from ..execution.response import differences, place_of_largest
 from ..loading.program import watching_inputs
 from ..subjects import Subject
 from .base import ALL_KINDS, Outcome, broken, formatted, holds, not_asked, probe
-from .calls import ways_of
-from .other_calls import other_ways
+from .calls import other_ways, ways_of
 from .states import fresh_instance, sizes_run
 
 

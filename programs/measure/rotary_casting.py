@@ -9,16 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from ...numeric.devices import name_of
-from ..execution.calling import evaluating, fresh
+from ..execution.calling import evaluating, fresh, untouched
 from ..execution.draw import Draw
-from ..execution.rotary_matrices import matrices, point
+from ..execution.rotary_matrices import SHORT, matrices, point
 from ..execution.running import describe_refusal
 from ..execution.tolerance import ladder_error, rounding_of
 from ..loading.program import listening_to_modules
+from ..reading.rotations import UNREAD, Frequencies, read_frequencies, rotation_of
 from ..subjects import Rotary
 from .base import Outcome, compare, holds, not_asked, probe, undecided
-from .rotary_positions import SHORT
-from .rotary_reading import UNREAD, Frequencies, read_frequencies, rotation_of
 
 UNKNOWN_MODULES = (
     "the module that runs in a call could not be identified, so a cast may not reach it"
@@ -32,21 +31,14 @@ def _shorten(module: nn.Module, dtype: torch.dtype) -> None:
 
 @contextlib.contextmanager
 def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
-    """Cast modules in place; their parameters and buffers are restored afterwards."""
+    """Cast modules in place; all that they hold is restored afterwards."""
     modules = list(modules)
-    parts = list(dict.fromkeys(part for module in modules for part in module.modules()))
-    weights = [(p, p.data) for part in parts for p in part.parameters(recurse=False)]
-    buffers = [(part, dict(part.named_buffers(recurse=False))) for part in parts]
-    try:
+    with contextlib.ExitStack() as restored:
+        for module in modules:
+            restored.enter_context(untouched(module))
         for module in modules:
             _shorten(module, dtype)
         yield
-    finally:
-        for parameter, data in weights:
-            parameter.data = data
-        for part, before in buffers:
-            for name, data in before.items():
-                setattr(part, name, data)
 
 
 def active_modules(code: Rotary, draw: Draw) -> list[nn.Module]:
@@ -57,7 +49,7 @@ def active_modules(code: Rotary, draw: Draw) -> list[nn.Module]:
     return list(found)
 
 
-def _caches_tables(modules: Iterable[nn.Module], untouched: nn.Module | None) -> bool:
+def _caches_tables(modules: Iterable[nn.Module], uncalled: nn.Module) -> bool:
     """Whether calls leave tables behind, in plain attributes or in buffers of other shapes."""
     modules = list(modules)
     plain = any(
@@ -66,7 +58,7 @@ def _caches_tables(modules: Iterable[nn.Module], untouched: nn.Module | None) ->
         for part in one.modules()
         for x in vars(part).values()
     )
-    before = dict(untouched.named_buffers()) if untouched is not None else {}
+    before = dict(uncalled.named_buffers())
     return plain or any(
         x.shape != before[name].shape
         for one in modules
@@ -180,7 +172,7 @@ def _as_before(
         after.radius + before.radius + slack,
         lambda pair: (
             f"a cast of the module to {name} changes the frequency of pair {pair}",
-            {"cast": name, "pair": pair, "channels": [int(c[pair]) for c in after.pair]},
+            {"cast": name, "pair": pair, "channels": list(after.pairs[pair])},
             f"frequency after the cast{more}",
         ),
         "",

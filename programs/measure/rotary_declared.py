@@ -18,22 +18,23 @@ from ..execution.draw import Draw
 from ..execution.rotary_matrices import REORDERED, point, tensor_of, unit_words, wrapped
 from ..execution.running import describe_refusal
 from ..execution.tolerance import ladder_error
-from ..identify import scalings
-from ..signatures.signature import SignatureError
-from ..subjects import Rotary
-from .base import Outcome, broken, compare, holds, not_asked, probe, undecided
-from .rotary_reading import (
+from ..reading.ladders import Fitted, MeasuredFrequencies, fit
+from ..reading.rotations import (
     UNREAD,
     Frequencies,
     Rotation,
-    ladders_of,
     pairings,
     read_frequencies,
     rotation_of,
 )
+from ..reading.scalings import attention_factor, ladders_of
+from ..signatures.signature import SignatureError
+from ..subjects import Rotary
+from .base import Outcome, broken, compare, holds, not_asked, probe, undecided
 
 BASES = (10_000.0, 500_000.0, 40_000.0)
 FACTORS = (2.0, 3.0)  # the declared factor
+UNSCALED = ("", "ntk")  # scalings that only change the base
 
 
 def nothing_rotates(found: Rotation) -> Outcome:
@@ -51,8 +52,7 @@ def declaration(subject: Rotary) -> DeclaredRotary:
 def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """Check that no rotated unit vector leaves the declared pair of its channel."""
     layout = declaration(subject).layout or ""
-    with evaluating(subject):
-        found = rotation_of(subject, draw)
+    found = rotation_of(subject, draw)
     if not found.moving:
         return nothing_rotates(found)
     start, width = found.block(subject)
@@ -96,8 +96,7 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """Compare the number of channels that change, to the bit, with the declared width."""
     declared, D = declaration(subject), subject.width
     said = declared.width or 0
-    with evaluating(subject):
-        found = rotation_of(subject, draw)
+    found = rotation_of(subject, draw)
     wanted, count, positions = said - said % 2, len(found.moving), found.images.positions
     ladders = ladders_of(declared, wanted, subject.axes)
     # Frequencies too slow to be visible at the last position count as 0.
@@ -161,11 +160,10 @@ def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     declared = declaration(subject)
     wanted = declared.length
     if wanted is None:
-        wanted = scalings.attention_factor(declared.factor) if declared.scaling == "yarn" else 1.0
+        wanted = attention_factor(declared.factor) if declared.scaling == "yarn" else 1.0
     seen = not_asked("")
     for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
-        with evaluating(subject):
-            found = rotation_of(subject, draw, furthest=300, call=call)
+        found = rotation_of(subject, draw, furthest=300, call=call)
         if found.low:
             return not_asked(f"its positions start at {found.low}, and lengths are read from 0 on")
         channels = list(found.moving) or list(range(subject.width))
@@ -196,12 +194,11 @@ def frequencies_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """Compare angles at positions up to 65536 with position times declared frequency."""
     declared = declaration(subject)
     seen = not_asked("")
-    with evaluating(subject):
-        for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
-            found = rotation_of(subject, draw, angles=getattr(torch, declared.format), call=call)
-            seen = compare_ladder(subject, declared, found)
-            if seen.witness is not None or seen.doubtful:
-                break
+    for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
+        found = rotation_of(subject, draw, angles=getattr(torch, declared.format), call=call)
+        seen = compare_ladder(subject, declared, found)
+        if seen.witness is not None or seen.doubtful:
+            break
     return seen
 
 
@@ -265,18 +262,14 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotation) -
     name, miss = max(((n, m) for n, m in misses.items() if m is not None), key=lambda x: x[1][0])
     row, pair, there, allowed = miss
     at, here = int(made.blocks.positions[row]) + found.low, float(made.blocks.angles[row, pair])
-    words = (
-        "frequencies as listed"
-        if declared.frequencies is not None
-        else (
-            f"base {declared.base:g}"
-            + (f", {declared.scaling} of factor {declared.factor:g}" if declared.scaling else "")
-        )
-    )
+    scaling = f", {declared.scaling} of factor {declared.factor:g}" if declared.scaling else ""
+    listed = declared.frequencies is not None
+    words = "frequencies as listed" if listed else f"base {declared.base:g}{scaling}"
+    instead = _instead(_ladder(made, found, subject), declared)
     return broken(
         f"pair {pair} has the frequency {float(made.omega[pair].abs()):.7g}, and "
-        f"{float(ladders[name][pair]):.7g} is declared{_instead(made, declared, subject, unit)}",
-        {"pair": pair, "channels": [int(c[pair]) for c in made.pair], "at": at, "declared": words},
+        f"{float(ladders[name][pair]):.7g} is declared{instead}",
+        {"pair": pair, "channels": list(made.pairs[pair]), "at": at, "declared": words},
         (f"angle by which it rotates at {at}", here),
         ("declared angle", there),
         abs(math.remainder(here - there, math.tau)),
@@ -285,24 +278,27 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotation) -
     )
 
 
-def _instead(made: Frequencies, declared: DeclaredRotary, subject: Rotary, unit: float) -> str:
-    """Name what the frequencies are instead, if that is evident."""
-    pairs = len(made.omega)
-    if declared.scaling:
-        plain = ladders_of(replace(declared, scaling=""), 2 * pairs, subject.axes).values()
-        if any(len(one) == pairs and mismatch(made, one, unit) is None for one in plain):
-            return "; they are those without the scaling"
-    bases = (b for b in _bases(made) if mismatch(made, scalings.ladder(b, pairs), unit) is None)
-    return next((f"; they are those of base {b:.6g}" for b in bases), "")
+def _ladder(made: Frequencies, found: Rotation, subject: Rotary) -> Fitted | None:
+    """Return the formula of the frequencies, with a base, if one gives every angle read."""
+    size, rounding = made.omega.abs(), found.rounding
+    if made.away > 4 * rounding.rotating or not bool((size > made.radius).all()):
+        return None
+    known = fit(MeasuredFrequencies(size, made.radius), head=subject.width / 2)
+    if known is None or known.base is None:
+        return None
+    return known if mismatch(made, known.omega, rounding.angle_unit) is None else None
 
 
-def _bases(made: Frequencies) -> tuple[float, ...]:
-    """Return the base that the first and last frequency imply, rounded, and as read."""
-    size, pairs = made.omega.abs(), len(made.omega)
-    if pairs < 2 or not (float(size[0]) > 0 and float(size[-1]) > 0):
-        return ()
-    base = float((size[0] / size[-1]) ** (pairs / (pairs - 1)))
-    return float(f"{base:.3g}"), base
+def _instead(known: Fitted | None, declared: DeclaredRotary) -> str:
+    """Name what the frequencies are instead, if they have a formula."""
+    if known is None or known.base is None:
+        return ""
+    plain = known.scaling in UNSCALED
+    same = declared.base is not None and math.isclose(known.base, declared.base)
+    if plain and declared.scaling and same and not known.words:
+        return "; they are those without the scaling"
+    words = "" if known.scaling == "ntk" else known.words
+    return f"; they are those of base {known.base:.6g}" + f", {words}" * bool(words)
 
 
 @dataclass(frozen=True)
@@ -324,19 +320,15 @@ def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
     asked = {"base": tuple(b for b in BASES if b != declared.base)}
     if declared.scaling:
         asked["factor"] = tuple(t * declared.factor for t in FACTORS)
-    with evaluating(subject):
-        found = rotation_of(subject, draw)
-        made = read_frequencies(found, subject, declared.layout)
+    found = rotation_of(subject, draw)
+    made = read_frequencies(found, subject, declared.layout)
     if made is None:
         return undecided(UNREAD)
     if len(made.omega) < 2:
         return not_asked("only one pair rotates, with frequency 1 for any base")
-    tried = (
-        compare_ladder(subject, DeclaredRotary(base=b, layout=made.layout), found)
-        for b in _bases(made)
-    )
     # the new frequencies are known if a base is declared, or for a plain ladder
-    plain = any(one.witness is None and not one.doubtful for one in tried)
+    ladder = _ladder(made, found, subject)
+    plain = ladder is not None and ladder.scaling in UNSCALED
     words: list[str] = []
     those = ""
     for name, values in asked.items():
@@ -364,9 +356,8 @@ def _built_with(
     other, declared = fresh(subject, **{name: value}), declaration(subject)
     if other is None:
         return None
-    with evaluating(other):
-        found = rotation_of(other, draw)
-        after = read_frequencies(found, other, declared.layout)
+    found = rotation_of(other, draw)
+    after = read_frequencies(found, other, declared.layout)
     if after is None:
         return Rebuilt(undecided(UNREAD))
     if len(before.omega) == len(after.omega) and bool(

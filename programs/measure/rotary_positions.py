@@ -11,6 +11,7 @@ from ...numeric.devices import name_of
 from ..execution.calling import as_lists, evaluating
 from ..execution.draw import Draw
 from ..execution.rotary_matrices import (
+    SHORT,
     fastest,
     format_position,
     matrices,
@@ -22,11 +23,10 @@ from ..execution.rotary_matrices import (
     wrapped,
 )
 from ..execution.tolerance import rounding_of
+from ..reading.rotations import Frequencies, Rotation, read_frequencies, rotation_of
 from ..subjects import Rotary
 from .base import Outcome, broken, holds, not_asked, probe, undecided
-from .rotary_reading import Frequencies, Rotation, read_frequencies, rotation_of
 
-SHORT = (torch.bfloat16, torch.float16)
 ZERO_NORM = 1e-30  # in float32, a unit vector shorter than this after rotation has no direction
 NEIGHBOURS = (0, 1, 255, 256, 257, 1023, 2047, 2048, 2049, 4096, 8190, 16384, 32768, 65535)
 ROWS = 8191  # positions that are all checked
@@ -314,7 +314,7 @@ def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
                         "pair": pair,
                         "at": at,
                         "dtype": name,
-                        "channels": [int(c[pair]) for c in made.pair],
+                        "channels": list(made.pairs[pair]),
                     },
                     (f"angle by which it rotates at {at}", here),
                     (f"{place} times its frequency, read at lower positions", there),
@@ -352,7 +352,7 @@ def _every_angle(
     before = made.blocks.positions
     row = torch.arange(_last_row(subject, draw) + 1)
     points = [point(subject, found.low + p) for p in [*before.tolist(), *row.tolist()]]
-    first, second = made.pair
+    first, second = torch.tensor(made.pairs).T
     x = torch.zeros(1, len(points), subject.width, dtype=draw.dtype, device=draw.device)
     x[..., first] = 1
     eta = math.asin(min(1.0, found.rounding.rotating * math.sqrt(subject.width)))
@@ -380,7 +380,7 @@ def _every_angle(
             wanted, apart = math.remainder(float(there[p, pair]), math.tau), float(off[p, pair])
             seen = broken(
                 f"the angle of pair {pair} at position {at} is off by {apart:.3g}",
-                {"pair": pair, "at": at, "channels": [int(c[pair]) for c in made.pair]},
+                {"pair": pair, "at": at, "channels": list(made.pairs[pair])},
                 (f"angle by which it rotates at {at}", here),
                 (f"{p} times its frequency, read at other positions", wanted),
                 apart,

@@ -27,7 +27,7 @@ from ..execution.response import CANCELLED, PERTURBATIONS, Allowance, allowance,
 from ..execution.rotary_matrices import MADE, fastest, require_shape_of, rounding_for
 from ..execution.running import describe_refusal
 from ..execution.tolerance import STEPS, Rounding, rounding_of
-from ..identify.offsets import HIDING, heads_of
+from ..reading.offsets import HIDING, heads_of
 from ..subjects import Additive, Rotary
 
 ROW_FACTOR = 3  # roundings of an entry of a bias

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from ..execution.response import gap
-from ..identify.calls import REFUSALS
-from ..identify.weights import scale_alone
+from ..reading.calls import REFUSALS
+from ..reading.weights import scale_alone
 from ..subjects import Attention
 from .base import Outcome, Scene, broken, compare, holds, in_formats, not_asked, probe, undecided
 from .inputs import other_heads

@@ -24,7 +24,7 @@ from ..execution.calling import as_lists
 from ..execution.draw import Draw
 from ..execution.response import differences, place_of_largest
 from ..execution.rotary_matrices import Reach, unit_words
-from ..identify.calls import Adapter, calls_of
+from ..reading.calls import Adapter, calls_of
 from ..subjects import Attention, Layer, Mask
 from .base import Outcome, broken
 from .roundings import Roundings, exact

@@ -32,11 +32,11 @@ from .calls import (
     Inputs,
     Way,
     allowed_difference,
+    other_ways,
     run_recorded,
     ways_of,
     witness_inputs,
 )
-from .other_calls import other_ways
 from .tables_by_length import ROUNDED, Earlier, cached_by_length
 
 SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from attnproof.documents.verdict_line import Condition
 
+from ..calls.counts import bias_of_table
 from ..calls.supplied_inputs import zeros_to
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject, lengths_in
 
@@ -383,14 +385,7 @@ def _bias_maker(module: Any) -> Callable[[], Tensor] | None:
             return module if name == "forward" else call  # type: ignore[no-any-return]
     if not isinstance(getattr(module, "relative_position_bias_table", None), Tensor):
         return None
-
-    def gathered() -> Tensor:
-        index: Tensor = module.relative_position_index
-        places = round(index.numel() ** 0.5)
-        rows: Tensor = module.relative_position_bias_table[index.reshape(-1)]
-        return rows.reshape(places, places, -1).permute(2, 0, 1)
-
-    return gathered
+    return partial(bias_of_table, module)
 
 
 def _requires_input(call: Any) -> bool:

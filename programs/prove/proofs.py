@@ -24,8 +24,8 @@ from attnproof.theorems.laws import Formula
 from ..applicable_laws import why_not_at_fault
 from ..execution.running import fault_in
 from ..finding import DIFFERS_FROM_GRAPH, Counterexample, Finding
-from ..identify.applicability import no_formula
 from ..loading.source_numbers import numbers_in
+from ..reading.applicability import no_formula
 from ..subjects import Rotary, Subject
 from .comparison import CHANGES, result_changed, result_of, wrong_reading
 from .conditions import ONE_CALL, SHORT, Conditions, defined, readings_of

@@ -28,7 +28,7 @@ from attnproof.symbolic.terms import Term, make
 from attnproof.theorems.laws import Formula, called, key_calls
 
 from ..execution.response import leaves
-from ..identify.applicability import channel_order, plain_arguments
+from ..reading.applicability import channel_order, plain_arguments
 from ..subjects import Attention, Rotary, Subject
 from .calls import SHARED, Call
 from .exporting import Exported

@@ -184,67 +184,48 @@ def axes_text(axes: Sequence[Axis]) -> str:
     return " ".join(map(str, axes)) or "no axes"
 
 
-Raw = Callable[[tuple[Tensor, ...], Tensor], tuple[Tensor, ...]]
+Raw = Callable[[tuple[Tensor, ...], Tensor | None], tuple[Tensor, ...]]
+Rotates = Callable[..., tuple[Tensor, ...]]
 
 
-def _to_order(x: Tensor, order: str) -> Tensor:
-    """Return (B, H, T, D) in another order; an axis that is not in it has length 1 and is dropped.
+def one_by_one(call: Raw, lacks: str, *, batched: bool = True) -> Rotates:
+    """Adapt a call on vectors (B, H, T, D) at positions (B, T[, axes]), of code that lacks axes.
 
-    The result is always a view, so that code that changes its shape in place changes the view only.
-    """
-    here = "bhtd"
-    for letter in here:
-        if letter not in order:
-            x = x.squeeze(here.index(letter))
-            here = here.replace(letter, "")
-    return x.permute(*(here.index(letter) for letter in order))
-
-
-def _from_order(x: Tensor, order: str) -> Tensor:
-    """Return an array of this order as (B, H, T, D)."""
-    here = "".join(letter for letter in "bhtd" if letter in order)
-    x = x if here == order else x.permute(*(order.index(letter) for letter in here))
-    for index, letter in enumerate("bhtd"):
-        if letter not in order:
-            x = x.unsqueeze(index)
-    return x
-
-
-def _placed(positions: Tensor, places: str) -> Tensor:
-    """Return positions (B, T[, axes]) in another order of axes; without b, those of row 0."""
-    here = "bta" if positions.dim() == 3 else "bt"
-    if "b" not in places:
-        positions, here = positions[0], here[1:]
-    return positions.permute(*(here.index(letter) for letter in places))
-
-
-def rotating(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, ...]]:
-    """Adapt a call in some order of axes to (B, H, T, D) with positions (B, T[, axes]).
-
-    For code without a head axis, heads become rows of the batch.  Code whose positions have no
-    batch axis is called row by row, or once if all rows have the same positions.  Positions of one
-    row apply to all.
+    ``lacks``: "B" for rows, "H" for heads; the call then has one of them.  Heads become rows.  Code
+    whose positions have no rows, not ``batched``, is called row by row too, or once if all rows
+    have the same positions.  Positions of one row apply to all.
     """
 
-    def one(xs: tuple[Tensor, ...], positions: Tensor) -> tuple[Tensor, ...]:
-        out = raw(tuple(_to_order(x, order) for x in xs), _placed(positions, places))
-        return tuple(_from_order(x, order) for x in out)
-
-    def rotate(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
+    def rotate(*xs: Tensor, positions: Tensor | None = None) -> tuple[Tensor, ...]:
         rows, heads = xs[0].shape[:2]
-        if "h" not in order and heads > 1:
-            flat = tuple(x.flatten(0, 1).unsqueeze(1) for x in xs)
-            many = positions.repeat_interleave(heads, 0)
+        if "H" in lacks and heads > 1:
+            many = None if positions is None else positions.repeat_interleave(heads, 0)
+            flat = rotate(*(x.flatten(0, 1).unsqueeze(1) for x in xs), positions=many)
+            for x, got in zip(xs, flat, strict=True):
+                _require_each(got, rows * heads, x.shape[2])
             return tuple(
-                x.reshape(rows, heads, *x.shape[2:]) for x in rotate(*flat, positions=many)
+                got.reshape(*x.shape[:2], *got.shape[2:]) for x, got in zip(xs, flat, strict=True)
             )
-        shared = "b" in places or len(positions) == 1 or _equal_in_all_rows(positions)
-        if ("b" in order and shared) or rows == 1:
-            return one(xs, positions)
-        apart = [one(tuple(x[b : b + 1] for x in xs), positions[b : b + 1]) for b in range(rows)]
+        shared = batched or positions is None or _equal_in_all_rows(positions)
+        if ("B" not in lacks and shared) or rows == 1:  # a comparison would be a guard
+            return call(xs, positions)
+        apart = [
+            call(
+                tuple(x[b : b + 1] for x in xs),
+                None if positions is None else positions[b : b + 1],
+            )
+            for b in range(rows)
+        ]
         return tuple(torch.cat(parts) for parts in zip(*apart, strict=True))
 
     return rotate
+
+
+def _equal_in_all_rows(positions: Tensor) -> bool:
+    if len(positions) == 1 or torch.compiler.is_exporting():
+        return len(positions) == 1
+    positions = plain_positions(positions)
+    return bool((positions == positions[:1]).all())
 
 
 def plain_positions(positions: Tensor) -> Tensor:
@@ -257,36 +238,6 @@ def plain_positions(positions: Tensor) -> Tensor:
     return numbers
 
 
-def _equal_in_all_rows(positions: Tensor) -> bool:
-    if torch.compiler.is_exporting():
-        return False
-    positions = plain_positions(positions)
-    return bool((positions == positions[:1]).all())
-
-
-Rotates = Callable[..., tuple[Tensor, ...]]
-
-
-def _ordered(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str) -> Rotates:
-    """Adapt a call in some order of axes to (B, H, T, D): loop over rows, fold heads into rows."""
-
-    def rotate(*xs: Tensor) -> tuple[Tensor, ...]:
-        rows, heads = xs[0].shape[:2]
-        if "h" not in order and heads > 1:
-            flat = rotate(*(x.flatten(0, 1).unsqueeze(1) for x in xs))
-            for x, got in zip(xs, flat, strict=True):
-                _require_each(got, rows * heads, x.shape[2])
-            return tuple(
-                got.reshape(*x.shape[:2], *got.shape[2:]) for x, got in zip(xs, flat, strict=True)
-            )
-        if "b" not in order and rows > 1:
-            apart = [rotate(*(x[b : b + 1] for x in xs)) for b in range(rows)]
-            return tuple(torch.cat(parts) for parts in zip(*apart, strict=True))
-        return tuple(_from_order(x, order) for x in call(tuple(_to_order(x, order) for x in xs)))
-
-    return rotate
-
-
 def _require_each(got: Tensor, rows: int, tokens: int) -> None:
     """Require a result for each row and token.  Raises :class:`SignatureError`."""
     if got.dim() < 3 or (got.shape[0], got.shape[2]) != (rows, tokens):
@@ -296,16 +247,14 @@ def _require_each(got: Tensor, rows: int, tokens: int) -> None:
         )
 
 
-def at_start(
-    call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str, least: int = 0
-) -> Rotates:
+def at_start(call: Raw, lacks: str, least: int = 0) -> Rotates:
     """Adapt f(x), in which token t has position t, to rotate(x, positions).
 
     Each token is placed at its position in a sequence of zeros and its result read there, since
     rotary code rotates every token independently.  Tokens that share a position go into successive
     calls.  ``least``: the minimal length of the sequence.
     """
-    plain = _ordered(call, order)
+    plain = one_by_one(call, lacks)
 
     def rotate(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
         rows, _, tokens, width = xs[0].shape
@@ -343,7 +292,7 @@ def _empty(xs: tuple[Tensor, ...], found: tuple[Tensor, ...]) -> list[Tensor]:
     return [torch.zeros_like(x, dtype=got.dtype) for x, got in zip(xs, found, strict=True)]
 
 
-def in_grid(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str) -> Rotates:
+def in_grid(call: Raw, lacks: str) -> Rotates:
     """Adapt f(x), whose tokens fill a square row by row, to rotate(x, positions (row, column)).
 
     The square is the smallest that contains all positions; the rest of it is zeros.
@@ -355,18 +304,18 @@ def in_grid(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str
         at = plain_positions(positions).long()
         side = int(at.max()) + 1
         flat = at[..., 0] * side + at[..., 1]
-        return at_start(call, order, side * side)(*xs, positions=flat)
+        return at_start(call, lacks, side * side)(*xs, positions=flat)
 
     return rotate
 
 
 def at_offsets(
-    call: Callable[[tuple[Tensor, ...], int], tuple[Tensor, ...]], order: str
+    call: Callable[[tuple[Tensor, ...], int], tuple[Tensor, ...]], lacks: str
 ) -> Rotates:
     """Adapt f(x, offset) to rotate(x, positions): one call for each run of positions."""
 
     def start(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
-        return _ordered(lambda ys: call(ys, int(positions[0, 0])), order)(*xs)
+        return one_by_one(lambda ys, _: call(ys, int(positions[0, 0])), lacks)(*xs)
 
     return in_runs(start, alike=True)
 

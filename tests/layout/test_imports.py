@@ -59,9 +59,9 @@ ALLOWED = {
 # Parts of programs, and the parts that they may not import: what they share stands beside them.
 METHODS = ("prove", "exact", "measure")
 APART = {
-    **{one: {"equal", *METHODS} - {one} for one in METHODS},
-    "identify": {"equal", *METHODS},
-    "": {"equal", *METHODS, "identify"},
+    **{one: {"equal", "identify", *METHODS} - {one} for one in (*METHODS, "identify")},
+    "reading": {"equal", "identify", *METHODS},
+    "": {"equal", "identify", "reading", *METHODS},
     "equal": set(),  # it asks all methods
 }
 
@@ -205,15 +205,18 @@ def test_imports_run_one_way_and_methods_do_not_know_each_other(
 @pytest.mark.parametrize(
     ("text", "module", "wrong"),
     [
-        ("from ..measure.base import Probe", "attnproof.programs.identify.applicability", True),
+        ("from ..measure.base import Probe", "attnproof.programs.reading.applicability", True),
         ("from ..exact import exact", "attnproof.programs.prove.gate", True),
         ("def f():\n    from ..prove import prove", "attnproof.programs.measure.base", True),
         ("from .measure.base import Probe", "attnproof.programs.applicable_laws", True),
         ("from ..equal.pair import two", "attnproof.programs.prove.gate", True),
         ("from ..prove import prove", "attnproof.programs.equal.deciding", False),
         ("from .identify import identify", "attnproof.programs.applicable_laws", True),
-        ("from ..identify.applicability import no_formula", "attnproof.programs.exact.laws", False),
-        ("from ..draw import Draw", "attnproof.programs.identify.applicability", False),
+        ("from ..identify.rotary import x", "attnproof.programs.measure.base", True),
+        ("from ..identify.rotary import x", "attnproof.programs.reading.calls", True),
+        ("from .reading.calls import calls_of", "attnproof.programs.applicable_laws", True),
+        ("from ..reading.applicability import no_formula", "attnproof.programs.exact.laws", False),
+        ("from ..draw import Draw", "attnproof.programs.reading.applicability", False),
         ("from ..programs.measure.base import FINITE", "attnproof.real_code.checking", False),
     ],
 )

@@ -18,10 +18,10 @@ from attnproof.programs import no_adapter
 from attnproof.programs.exact.asking import exact
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.execution.running import IDLE, CodeFault, in_a_line, limited
-from attnproof.programs.identify.applicability import no_formula
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import WANTS_DEVICE, NoAdapter, advice
 from attnproof.programs.prove import prove
+from attnproof.programs.reading.applicability import no_formula
 from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Rotary
@@ -176,7 +176,7 @@ def test_in_another_thread_there_is_no_limit() -> None:
 
 
 LAW = "rows-sum-to-one"
-HOOK = "attnproof.programs.identify.applicability.no_softmax"
+HOOK = "attnproof.programs.reading.applicability.no_softmax"
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -199,11 +199,11 @@ METHODS: dict[str, Callable[[Attention], Any]] = {
 @pytest.mark.usefixtures("faults_told")
 def test_a_fault_of_ours_is_an_internal_error(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert METHODS[method](subject()).verdict == "holds"
-    monkeypatch.setattr(HOOK, planted("programs/identify/weights.py"))
+    monkeypatch.setattr(HOOK, planted("programs/reading/weights.py"))
     found = METHODS[method](subject())
     assert found.verdict == "internal error", found.why
     assert "KeyError: 'planted'" in found.why
-    assert "programs/identify/weights.py" in found.traceback
+    assert "programs/reading/weights.py" in found.traceback
 
 
 def turned(fails: Callable[..., Any]) -> Rotary:

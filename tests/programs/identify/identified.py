@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.finding import Identity, Part
-from attnproof.programs.identify.scalings import ladder
+from attnproof.programs.reading.scalings import ladder
 from attnproof.programs.subjects import Attention, Rotary
 
 Rotate = Callable[[Tensor], Tensor]

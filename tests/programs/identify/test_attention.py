@@ -12,7 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.identify import identify
 from attnproof.programs.identify.masks import pattern
-from attnproof.programs.identify.weights import no_softmax
+from attnproof.programs.reading.weights import no_softmax
 from attnproof.programs.subjects import Attention, Mask, Rotary
 from attnproof.theorems.definitions.positions import published_slopes
 from tests.programs.measure.attention_code import Experts

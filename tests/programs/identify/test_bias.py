@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.identify import identify
-from attnproof.programs.identify.bias import offsets_in, shared_entries
-from attnproof.programs.identify.offsets import by_offset, heads_of
+from attnproof.programs.reading.offsets import by_offset, heads_of, offsets_in, shared_entries
 from attnproof.programs.subjects import Additive, Bias
 from attnproof.theorems.definitions.positions import published_slopes
 from attnproof.theorems.definitions.references import t5_bucket

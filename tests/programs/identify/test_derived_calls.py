@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attnproof.programs.identify.derived_calls import reached_tokens
+from attnproof.programs.reading.derived_calls import reached_tokens
 
 
 class Reaching:

@@ -12,9 +12,9 @@ from torch import Tensor
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import simplest
 from attnproof.programs.identify import identify
-from attnproof.programs.identify.ladders import MeasuredFrequencies, fit
-from attnproof.programs.identify.rotations import layout_name
-from attnproof.programs.identify.scalings import by_parts, ladder, ntk_base, ramp_of, yarn
+from attnproof.programs.reading.ladders import MeasuredFrequencies, fit
+from attnproof.programs.reading.rotations import layout_name
+from attnproof.programs.reading.scalings import by_parts, ladder, ntk_base, ramp_of, yarn
 from attnproof.programs.subjects import Rotary
 
 from .identified import half, neighbours, part, rotary

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.execution.draw import Draw
-from attnproof.programs.measure.calls import ways_of
+from attnproof.programs.measure.calls import other_ways, ways_of
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.measure.other_calls import other_ways
 from attnproof.programs.subjects import Additive, Attention, Layer, Mask, Rotary, Subject
 
 Fault = Callable[[Callable[..., Any]], Callable[..., Any]]

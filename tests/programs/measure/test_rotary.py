@@ -255,6 +255,21 @@ def test_a_table_that_is_kept_short_is_read_as_exactly_as_it_is(table: torch.dty
     assert verdict("frequencies-as-declared", other).verdict == "broken"
 
 
+def test_what_the_frequencies_are_instead_is_named() -> None:
+    declared = DeclaredRotary(base=10_000.0, layout="half", width=8)
+    over_head = 10_000.0 ** (-torch.arange(0, 8, 2) / 20)
+    linear, own = over_head / 2, ladder(8, 10_000.0**0.4)  # the frequencies of over_head
+    for omega in (over_head, own):
+        why = verdict(
+            "frequencies-as-declared", code(partial(half(omega), 8), 20, declared=declared)
+        )
+        assert "base 10000, exponents counted over the whole head, b/10" in why.why
+    scaled = verdict(
+        "frequencies-as-declared", code(partial(half(linear), 8), 20, declared=declared)
+    )
+    assert "base 10000, positions divided by 2, exponents" in scaled.why
+
+
 def test_a_scaling_that_is_not_used_is_named() -> None:
     assert "without the scaling" in verdict("frequencies-as-declared", llama3(scaled=False)).why
 

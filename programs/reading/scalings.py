@@ -12,6 +12,8 @@ import math
 import torch
 from torch import Tensor
 
+from ..declarations import DeclaredRotary
+
 
 def ladder(base: float, pairs: int, *, over: float | None = None) -> Tensor:
     """ω_b = base^(−b/over), where ``over`` defaults to B: (B,).
@@ -91,3 +93,40 @@ def attention_factor(factor: float) -> float:
     1.1386
     """
     return 0.1 * math.log(factor) + 1 if factor > 1 else 1.0
+
+
+def ladders_of(declared: DeclaredRotary, width: int, axes: int) -> dict[str, Tensor]:
+    """Return the declared ladder by name, or several if the declaration leaves a choice.
+
+    Code of several axes may have a common ladder, or one for each; YaRN may round the ends of its
+    ramp, or not.  Empty if neither base nor frequencies are declared.
+    """
+    if declared.frequencies is not None:
+        return {"as listed": torch.tensor(declared.frequencies, dtype=torch.float64)}
+    if declared.base is None:
+        return {}
+    made = _scaled(declared, width, "one ladder")
+    if axes > 1 and width % (2 * axes) == 0:
+        own = _scaled(declared, width // axes, "a ladder for each axis")
+        made |= {name: one.repeat(axes) for name, one in own.items()}
+    return made
+
+
+def _scaled(declared: DeclaredRotary, width: int, name: str) -> dict[str, Tensor]:
+    pairs, base = width // 2, float(declared.base or 1.0)
+    plain = ladder(base, pairs, over=width / 2)  # an odd width counts as declared
+    factor, original = declared.factor, declared.original
+    match declared.scaling:
+        case "linear":
+            return {name: plain / factor}
+        case "ntk" if pairs > 1:
+            return {name: ladder(ntk_base(base, factor, pairs), pairs)}
+        case "llama3":
+            return {name: by_parts(plain, factor, original, declared.low, declared.high)}
+        case "yarn":
+            ramps = {
+                words: ramp_of(base, pairs, original, declared.fast, declared.slow, whole=not words)
+                for words in ("", ", ends of the ramp not rounded")
+            }
+            return {name + words: yarn(plain, factor, *ends) for words, ends in ramps.items()}
+    return {name: plain}

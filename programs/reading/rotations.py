@@ -1,4 +1,4 @@
-"""What rotary code does to unit vectors: which channels form pairs, and what it makes of each.
+"""What rotary code does to unit vectors: its pairs of channels, their angles and frequencies.
 
 Entry j of the image of unit vector i is what x_i contributes to channel j.  In rotary code each
 channel depends on itself and one other channel: the two form a pair, and the four numbers of a pair
@@ -10,21 +10,43 @@ sines has pairs as well, possibly different ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
+from ..execution.calling import evaluating
 from ..execution.draw import Draw
-from ..execution.rotary_matrices import frequencies_of, require_shape_of, wrapped
-from ..execution.tolerance import rotation_error
+from ..execution.rotary_matrices import (
+    FURTHEST,
+    LAYOUTS,
+    SHORT,
+    channel_order_at_zero,
+    frequencies_of,
+    matrices,
+    pairs_in,
+    point,
+    probe_positions,
+    reach_of,
+    require_shape_of,
+    speeds,
+    wrapped,
+)
+from ..execution.tolerance import Rounding, rotation_error, rounding_of
 from ..subjects import Rotary
 
 LARGEST = 1 << 22  # entries rotated at once
 NOTHING = 1e-12  # smaller entries are not part of a rotation
-SHORT = (torch.bfloat16, torch.float16)
+
+
+Pairs = Sequence[tuple[int, int]]  # the first and the second channel of each pair
+
+
+def pairs_of(partners: Sequence[set[int]]) -> list[tuple[int, int]]:
+    """Return the pairs of channels, given the partners of each."""
+    return [(i, min(p)) for i, p in enumerate(partners) if p and i < min(p)]
 
 
 @dataclass(frozen=True)
@@ -47,22 +69,11 @@ class Images:
         mixed.fill_diagonal_(False)
         return [set(row.nonzero()[:, 0].tolist()) for row in mixed]
 
-    def blocks(self, pairs: Sequence[tuple[int, int]]) -> Blocks:
+    def blocks(self, pairs: Pairs) -> Blocks:
         """The four numbers of each pair."""
-        first = torch.tensor([i for i, _ in pairs], dtype=torch.int64)
-        second = torch.tensor([j for _, j in pairs], dtype=torch.int64)
-        return Blocks(
-            self.positions,
-            torch.stack(
-                (
-                    self.at[:, first, first],
-                    self.at[:, first, second],
-                    self.at[:, second, first],
-                    self.at[:, second, second],
-                ),
-                dim=-1,
-            ),
-        )
+        both = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2)
+        four = self.at[:, both[:, :, None], both[:, None, :]]  # (n, B, 2, 2)
+        return Blocks(self.positions, four.flatten(2))
 
 
 @dataclass(frozen=True)
@@ -159,7 +170,7 @@ def reading_error(table: torch.dtype) -> float:
     return math.asin(min(1.0, rotation_error(table)))
 
 
-def layout_name(pairs: Sequence[tuple[int, int]]) -> str:
+def layout_name(pairs: Pairs) -> str:
     """Name the layout: interleaved, half-split, half-split in n blocks, or the pairs themselves.
 
     >>> layout_name([(0, 2), (1, 3)]), layout_name([(0, 1), (2, 3)])
@@ -186,12 +197,12 @@ def layout_name(pairs: Sequence[tuple[int, int]]) -> str:
     return _listed(pairs)
 
 
-def _listed(pairs: Sequence[tuple[int, int]]) -> str:
+def _listed(pairs: Pairs) -> str:
     told = ", ".join(f"({i}, {j})" for i, j in pairs[:4])
     return f"of the pairs {told}" + (f" and {len(pairs) - 4} more" if len(pairs) > 4 else "")
 
 
-def table_pairs(blocks: Blocks, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
+def table_pairs(blocks: Blocks, pairs: Pairs) -> list[tuple[int, int]] | None:
     """Return pairs of channels that share cosines and sines, or None if there is no such pairing.
 
     For code that does not rotate its pairs: the two channels of a pair of the table have the same
@@ -255,3 +266,150 @@ def follow(positions: Tensor, angles: Tensor, noise: float, step: float = 1.0) -
             return best
     assert best is not None  # the loop ran
     return best
+
+
+EXTRA = (255, 257, 1857, 2047, 2049)  # where short dtypes lose most of positions and angles
+UNREAD = "the pairs of channels could not be identified, so no frequency was read"
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """The action of the first head on unit vectors, at positions counted from the first one.
+
+    ``moving``: the channels that do not pass through unchanged at every position.  ``length``: the
+    factor by which vectors are scaled.  ``low``: the first position.  ``reordered``: the channels
+    come back permuted, the same way at every position; here they are in their original order.
+    ``speeds``: lower bounds on the rotation of each channel per position: (D,).
+    """
+
+    images: Images
+    moving: tuple[int, ...]
+    length: float
+    low: int
+    rounding: Rounding
+    speeds: Tensor
+    reordered: bool
+
+    @property
+    def allowed(self) -> float:
+        """What rounding may leave of an entry that should be 0."""
+        return 2 * self.rounding.rotating * max(1.0, self.length)
+
+    @property
+    def last(self) -> int:
+        """The last position that was read."""
+        return int(self.images.positions[-1]) + self.low
+
+    def block(self, subject: Rotary) -> tuple[int, int]:
+        """Return the first rotated channel, and an even number of them, declared or seen."""
+        declared = subject.declared.width if subject.declared is not None else None
+        width = declared or len(self.moving)
+        width = min(width - width % 2, subject.width - subject.width % 2)
+        start = self.moving[0] if self.moving else 0
+        return min(start, subject.width - width), width
+
+    def outside(self, pairs: Pairs) -> Tensor:
+        """Return how much of each unit vector leaves its pair, at finite positions: (n, D, D)."""
+        at = self.images.finite().at
+        inside = torch.eye(at.shape[-1], dtype=torch.bool)
+        i, j = torch.tensor(pairs).T
+        inside[i, j] = inside[j, i] = True
+        return at.abs().masked_fill(inside, 0.0)
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """The angles of each of the ``pairs``, with bounds ``off``: (n, B), and ω ± ``radius``.
+
+    ``away``: the largest distance of a pair from a rotation.
+    """
+
+    blocks: Blocks
+    omega: Tensor
+    radius: Tensor
+    off: Tensor
+    pairs: Pairs
+    away: float
+
+
+def rotation_of(
+    subject: Rotary,
+    draw: Draw,
+    *,
+    angles: torch.dtype = torch.float32,
+    call: Callable[[Tensor, Tensor], Tensor] | None = None,
+    furthest: int = FURTHEST,
+) -> Rotation:
+    """Apply the code to every unit vector at positions up to 65536, or as far as it goes."""
+    with evaluating(subject):
+        reach = reach_of(subject, draw)
+        furthest = min(reach.high - reach.low, furthest)
+        found = sorted({*probe_positions(furthest).tolist(), *(p for p in EXTRA if p <= furthest)})
+        at = [point(subject, reach.low + p) for p in found]
+        matrix = matrices(subject, call or subject.rotate, at, draw)[:, 0]
+        least = speeds(subject, draw)
+    off = 2 * rounding_of(draw.dtype).rotating
+    order = None if reach.low else channel_order_at_zero(matrix[:1], off)
+    matrix = matrix if order is None else matrix[..., order]
+    stays = (matrix == torch.eye(subject.width, dtype=torch.float64)).all(-1).all(0)
+    moving = tuple(int(i) for i in (~stays).nonzero().flatten())
+    length = float(matrix[0, list(moving)].norm(dim=-1).mean()) if moving else 1.0
+    rounding = rounding_of(stored_in(matrix[matrix.isfinite()], draw.dtype), angles)
+    if reach.low != 0:  # angles are counted from the first position
+        matrix = matrix[:1].mT @ matrix / (length**2 or 1.0)
+        matrix[:, stays], matrix[:, :, stays] = 0, 0
+        matrix[:, stays, stays] = 1
+        length, rounding = 1.0, replace(rounding, rotating=2 * rounding.rotating)
+    images = Images(torch.tensor(found), matrix, 0.0)
+    return Rotation(images, moving, length, reach.low, rounding, least, order is not None)
+
+
+def pairings(width: int, start: int, axes: int) -> dict[str, list[Pairs]]:
+    """Return the channels of each pair, from ``start`` on, in the ways of each layout.
+
+    Code of several axes may give each axis its own block, and halve that.
+    """
+
+    def of(layout: str, width: int, start: int) -> Pairs:
+        first, second = (one + start for one in pairs_in(layout, width // 2))
+        return list(zip(first.tolist(), second.tolist(), strict=True))
+
+    made = {name: [of(name, width, start)] for name in LAYOUTS}
+    if axes > 1 and width % (2 * axes) == 0:
+        block = width // axes
+        own = (of("half", block, start + block * k) for k in range(axes))
+        made["half"].append([pair for pairs in own for pair in pairs])
+    return made
+
+
+def read_frequencies(
+    found: Rotation, subject: Rotary, layout: str | None = None
+) -> Frequencies | None:
+    """Read angles and frequencies in a layout that fits, ``layout`` first; None if none does."""
+    start, width = found.block(subject)
+    finite = found.images.finite()
+    if not found.moving or width < 2 or 1 not in finite.positions.tolist():
+        return None
+    ways = pairings(width, start, subject.axes)
+    for name in sorted(ways, key=lambda name: name != layout):
+        for pairs in ways[name]:
+            if float(found.outside(pairs).max()) <= found.allowed:
+                return _read(found, pairs)
+    mixed = finite.partners(found.allowed)  # finds the pairs of a head that rotates only in part
+    pairs = pairs_of(mixed)
+    if any(len(mixed[i]) != 1 for i in found.moving) or 2 * len(pairs) != len(found.moving):
+        return None
+    return _read(found, pairs)
+
+
+def _read(found: Rotation, pairs: Pairs) -> Frequencies:
+    blocks = found.images.blocks(pairs)
+    angles, rounding = blocks.angles, found.rounding
+    eta = math.asin(min(1.0, rounding.rotating))
+    # the angle at 1 is known up to whole turns
+    at_one = angles[blocks.positions.tolist().index(1)].abs() + eta
+    upper = torch.maximum(at_one, found.speeds[[i for i, _ in pairs]])
+    off = rounding.angle(blocks.positions.double()[:, None], upper) + eta
+    rows = angles.isfinite().all(1)
+    omega, radius = frequencies_of(blocks.positions[rows], angles[rows], off[rows])
+    return Frequencies(blocks, omega, radius, off, pairs, float(blocks.away[rows].max()))

@@ -2,12 +2,14 @@
 
 Softmax ignores a number added to a whole row, so under a causal mask a bias s·key is equivalent to
 −s·(query − key).  Each row is therefore taken relative to its value at the query's own key.
+Places of a window have an offset on each of its axes.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -119,3 +121,47 @@ def slopes_of(found: ByOffset) -> tuple[Tensor, float] | None:
     if float((past - line).abs().max()) > 2 * found.tol:
         return None
     return slope, 2 * found.tol / (n - 1)
+
+
+def coordinates(sizes: tuple[int, ...]) -> Tensor:
+    """The coordinates of each place of a window, row-major: (R, axes)."""
+    return torch.tensor(list(product(*(range(n) for n in sizes))), dtype=torch.int64)
+
+
+def offsets_in(sizes: tuple[int, ...]) -> tuple[Tensor, int]:
+    """Number the offset, key minus query, of each pair of places: (R, R) and the number of offsets.
+
+    >>> offsets_in((3, 5))[1]
+    45
+    """
+    place = coordinates(sizes)
+    offset = place[None, :, :] - place[:, None, :]
+    number = torch.zeros(offset.shape[:2], dtype=torch.int64)
+    count = 1
+    for axis, n in enumerate(sizes):
+        number = number * (2 * n - 1) + offset[..., axis] + n - 1
+        count *= 2 * n - 1
+    return number, count
+
+
+def shared_entries(
+    index: Tensor, sizes: tuple[int, ...]
+) -> tuple[int, tuple[int, int, int, int] | None]:
+    """Count the table entries in use, and find two pairs of places that share one across offsets.
+
+    Raises ``ValueError`` for a shape other than (R, R).
+    """
+    number, _ = offsets_in(sizes)
+    if tuple(index.shape) != tuple(number.shape):
+        raise ValueError(
+            f"the index of a window {sizes} is {tuple(number.shape)}; got {tuple(index.shape)}"
+        )
+    flat, own = index.flatten().tolist(), number.flatten().tolist()
+    R = index.shape[0]
+    first: dict[int, int] = {}
+    clash = None
+    for i, (at, offset) in enumerate(zip(flat, own, strict=True)):
+        j = first.setdefault(at, i)
+        if clash is None and own[j] != offset:
+            clash = (*divmod(j, R), *divmod(i, R))
+    return len(first), clash
