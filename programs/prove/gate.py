@@ -27,6 +27,7 @@ from attnproof.documents.verdict_line import Condition
 
 from ..loading.reach import reached
 from ..loading.source_numbers import cached_functions, constants_in, is_own, numbers_of
+from .attributes_read import AttributesRead
 from .blocks import PLACE_PARTS, Place, TracedBlocks, not_traced
 from .branches import Search
 from .call_variants import (
@@ -89,22 +90,22 @@ def _run_beside(run: RunBeside, letters: list[str], seed: int) -> None:
     if run.is_overwritten(first):
         run.gate.changes = OVERWRITES
         return
+    ran = _ExecutedCode(run)
+    with ran.recorded():
+        run.code_results(fresh)
+    ran.kept = ran.kept_values()
     if letters:
-        differs = _differs(run, letters, seed)
+        differs = _differs(run, letters, ran, seed)
     else:
-        differs = _differs_at_branches(run, letters, _ExecutedCode(run))
+        differs = _differs_at_branches(run, letters, ran)
     if differs and before is not None:
         now = run.code_results(fresh)
         if now is None or not run.agree(now, before):
             run.gate.changes = CHANGES
 
 
-def _differs(run: RunBeside, letters: list[str], seed: int) -> bool:
+def _differs(run: RunBeside, letters: list[str], ran: _ExecutedCode, seed: int) -> bool:
     """Whether the code was seen to differ from its graph; where it did is recorded."""
-    ran = _ExecutedCode(run)
-    with ran.recorded():
-        run.code_results(run.inputs(dict.fromkeys(letters, 3), 0))
-    ran.kept = ran.kept_values()
     constants = ran.constants()
     numbers = numbers_of(constants)
     for inputs, at in _inputs_tried(run, letters, constants, numbers):
@@ -148,18 +149,29 @@ class _ExecutedCode:
 
     run: RunBeside
     executed: Executed = field(default_factory=lambda: Executed(is_own))
+    read: AttributesRead = field(default_factory=AttributesRead)
     kept: Kept = field(default_factory=dict)  # what other code may set
+    _classes: tuple[int, set[type]] = (-1, set())  # of what is held, with the count of codes
     _functions: tuple[int, list[FunctionType]] = (-1, [])  # count of codes when last searched
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Record which code objects the code executes."""
+        """Record which code objects the code executes, and what they read."""
         code = self.run.code
         self.run.code = self.executed.recording(code)
         try:
-            yield
+            with self.read.of(self.classes):
+                yield
         finally:
             self.run.code = code
+
+    @property
+    def classes(self) -> set[type]:
+        """The classes of what the code that ran may use."""
+        count = len(self.executed.codes)
+        if self._classes[0] != count:
+            self._classes = count, {type(one) for one in self.held()}
+        return self._classes[1]
 
     @property
     def functions(self) -> list[FunctionType]:
@@ -171,14 +183,16 @@ class _ExecutedCode:
 
     def kept_values(self) -> Kept:
         """Return what other code may set between calls, and what is there now."""
-        return kept_values(self.executed.codes, self.functions, self.held())
+        return kept_values(self.executed.codes, self.functions, self.held(), self.read)
 
     def held(self) -> list[Any]:
         """Return what the code that ran may use."""
         return [*reached((*self.run.graph.call.roots, *self.functions), self.executed.codes)]
 
-    def conditions(self) -> Iterator[str]:
+    def conditions(self, at: Lengths) -> Iterator[str]:
         """Yield that what other code may set keeps its value, unless a run set it."""
+        with self.recorded():  # what all the code that was found reads
+            self.run.code_results(self.run.inputs(at, 0))
         yield from kept_conditions(self.kept, self.kept_values())
 
     def constants(self) -> list[float]:
@@ -243,7 +257,7 @@ def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode)
         *search.conditions(),
         *watch.conditions(),
         *ran.executed.conditions(),
-        *ran.conditions(),
+        *ran.conditions(at),
         *_numbers_read(run, held, at),
         *_untraced(run, watch),
         *watch.unseen(codes),
