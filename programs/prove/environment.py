@@ -79,9 +79,9 @@ def environment_conditions(
     state = filter(_is_state, others)
     found |= {getattr(one, "__name__", type(one).__name__): None for one in state}
     if found:
-        names = [f"`{name}`" for name in found]
-        more = len(names) - MAX_NAMED if len(names) > MAX_NAMED + 1 else 0  # not "1 more"
-        told = ", ".join(names[: len(names) - more]) + f" and {more} more" * bool(more)
+        shown = [f"`{name}`" for name in found]
+        more = len(shown) - MAX_NAMED if len(shown) > MAX_NAMED + 1 else 0  # not "1 more"
+        told = ", ".join(shown[: len(shown) - more]) + f" and {more} more" * bool(more)
         yield f"the code reads the same from {told} as in every run"
 
 

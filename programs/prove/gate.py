@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from time import process_time
-from types import FunctionType
 from typing import Any
 
 import torch
@@ -25,9 +24,7 @@ from torch import Tensor
 
 from attnproof.documents.verdict_line import Condition
 
-from ..loading.reach import reached
 from ..loading.source_numbers import cached_functions, constants_in, is_own, numbers_of
-from .attributes_read import AttributesRead
 from .blocks import PLACE_PARTS, Place, TracedBlocks, not_traced
 from .branches import Search
 from .call_variants import (
@@ -41,7 +38,7 @@ from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed, counts_calls
 from .guards import satisfied
 from .instrumentation import instrument, instrument_unwatched
-from .kept_values import Kept, kept_conditions, kept_values
+from .kept_values import SettingsRead
 from .lengths import Lengths, derived, every, named, pairs, small
 from .other_branches import letters_of
 from .reached_arrays import numbers_of_one
@@ -93,7 +90,7 @@ def _run_beside(run: RunBeside, letters: list[str], seed: int) -> None:
     ran = _ExecutedCode(run)
     with ran.recorded():
         run.code_results(fresh)
-    ran.kept = ran.kept_values()
+    ran.settings.begin()
     if letters:
         differs = _differs(run, letters, ran, seed)
     else:
@@ -149,10 +146,9 @@ class _ExecutedCode:
 
     run: RunBeside
     executed: Executed = field(default_factory=lambda: Executed(is_own))
-    read: AttributesRead = field(default_factory=AttributesRead)
-    kept: Kept = field(default_factory=dict)  # what other code may set
-    _classes: tuple[int, set[type]] = (-1, set())  # of what is held, with the count of codes
-    _functions: tuple[int, list[FunctionType]] = (-1, [])  # count of codes when last searched
+
+    def __post_init__(self) -> None:
+        self.settings = SettingsRead(self.run.graph.call.roots, self.executed)
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
@@ -160,44 +156,20 @@ class _ExecutedCode:
         code = self.run.code
         self.run.code = self.executed.recording(code)
         try:
-            with self.read.of(self.classes):
+            with self.settings.observed():
                 yield
         finally:
             self.run.code = code
-
-    @property
-    def classes(self) -> set[type]:
-        """The classes of what the code that ran may use."""
-        count = len(self.executed.codes)
-        if self._classes[0] != count:
-            self._classes = count, {type(one) for one in self.held()}
-        return self._classes[1]
-
-    @property
-    def functions(self) -> list[FunctionType]:
-        """The functions that ran, searched for again when more code objects were recorded."""
-        count = len(self.executed.codes)
-        if self._functions[0] != count:
-            self._functions = count, self.executed.functions(self.run.graph.call.roots)
-        return self._functions[1]
-
-    def kept_values(self) -> Kept:
-        """Return what other code may set between calls, and what is there now."""
-        return kept_values(self.executed.codes, self.functions, self.held(), self.read)
-
-    def held(self) -> list[Any]:
-        """Return what the code that ran may use."""
-        return [*reached((*self.run.graph.call.roots, *self.functions), self.executed.codes)]
 
     def conditions(self, at: Lengths) -> Iterator[str]:
         """Yield that what other code may set keeps its value, unless a run set it."""
         with self.recorded():  # what all the code that was found reads
             self.run.code_results(self.run.inputs(at, 0))
-        yield from kept_conditions(self.kept, self.kept_values())
+        yield from self.settings.conditions()
 
     def constants(self) -> list[float]:
         """Return the numbers in the code that ran and in the values it names."""
-        roots = (*self.run.graph.call.roots, *self.functions)
+        roots = (*self.run.graph.call.roots, *self.settings.functions)
         return constants_in(roots, ran=self.executed.codes)
 
 
@@ -243,7 +215,7 @@ def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode)
         found = search.in_each_way()
     if found is None:
         ran.executed.add_cached(cached_functions(run.graph.call.roots))
-        instrument(ran.functions, watch)
+        instrument(ran.settings.functions, watch)
         found = search.where_outcomes_change()
         if found is None and instrument_unwatched(watch):
             found = search.where_outcomes_change()
@@ -252,7 +224,7 @@ def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode)
         run.gate.differs_at.append(_shrunk(run, lengths, way))
         run.gate.how = WAY_TEXTS.get(way, "")
         return True
-    held = ran.held()
+    held = ran.settings.held()
     told = (
         *search.conditions(),
         *watch.conditions(),

@@ -11,7 +11,8 @@ import dis
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from inspect import getattr_static
@@ -20,8 +21,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..loading.reach import ATTRIBUTE_READERS, FOREIGN, codes_in, is_foreign
+from ..loading.reach import ATTRIBUTE_READERS, FOREIGN, codes_in, is_foreign, reached
 from .attributes_read import EVERY, HOW, READING, AttributesRead
+from .executed_code import Executed
 from .setters import BUILDING, OF_CELLS, OF_FUNCTIONS, Setters
 
 PLAIN = (int, float, str, type(None))
@@ -161,6 +163,53 @@ def _read(code: CodeType) -> dict[str, tuple[int, ...]]:
             found[one.argval] = (*found.get(one.argval, ()), *places)
         before = one
     return found
+
+
+@dataclass
+class SettingsRead:
+    """What other code may set of what runs read, and its values when that was first asked.
+
+    ``roots``: what the code consists of; ``executed``: what of it ran.
+    """
+
+    roots: Sequence[Any]
+    executed: Executed
+    read: AttributesRead = field(default_factory=AttributesRead)
+    before: Kept = field(default_factory=dict)
+    _functions: tuple[int, list[FunctionType]] = (-1, [])  # count of codes when last searched
+    _classes: tuple[int, set[type]] = (-1, set())
+
+    @property
+    def functions(self) -> list[FunctionType]:
+        """The functions that ran, searched for again when more code objects were recorded."""
+        count = len(self.executed.codes)
+        if self._functions[0] != count:
+            self._functions = count, self.executed.functions(self.roots)
+        return self._functions[1]
+
+    def held(self) -> list[Any]:
+        """Return what the code that ran may use."""
+        return [*reached((*self.roots, *self.functions), self.executed.codes)]
+
+    @contextmanager
+    def observed(self) -> Iterator[None]:
+        """Record what runs read of what the code that has run may use."""
+        count = len(self.executed.codes)
+        if self._classes[0] != count:
+            self._classes = count, {type(one) for one in self.held()}
+        with self.read.of(self._classes[1]):
+            yield
+
+    def begin(self) -> None:
+        """Note the values that are there now."""
+        self.before = self._values()
+
+    def conditions(self) -> Iterator[str]:
+        """Yield that what other code may set keeps its value, unless a run set it."""
+        yield from kept_conditions(self.before, self._values())
+
+    def _values(self) -> Kept:
+        return kept_values(self.executed.codes, self.functions, self.held(), self.read)
 
 
 def kept_conditions(before: Kept, now: Kept) -> Iterator[str]:
