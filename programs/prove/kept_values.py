@@ -156,9 +156,11 @@ def _read(code: CodeType) -> dict[str, tuple[int, ...]]:
     before: Any = None
     for one in dis.get_instructions(code):
         local = before is not None and before.opname == "LOAD_FAST"
-        of_tensor = local and before.argval not in code.co_varnames[: code.co_argcount][:1]
-        asked = one.opname in READING and of_tensor
-        if one.argval in code.co_names and not (asked and hasattr(Tensor, str(one.argval))):
+        of_first = local and before.argval in code.co_varnames[: code.co_argcount][:1]
+        asked = one.opname in READING and local and not of_first
+        sets = one.opname.startswith(("STORE_", "DELETE_"))
+        of_tensor = asked and hasattr(Tensor, str(one.argval))
+        if one.argval in code.co_names and not (sets or of_tensor):
             places = (one.offset,) if one.opname in READING else ()
             found[one.argval] = (*found.get(one.argval, ()), *places)
         before = one
@@ -196,7 +198,12 @@ class SettingsRead:
         """Record what runs read of what the code that has run may use."""
         count = len(self.executed.codes)
         if self._classes[0] != count:
-            self._classes = count, {type(one) for one in self.held()}
+            named = (
+                names.get(code.co_qualname.split(".")[0])
+                for code, names in self.executed.codes.items()
+            )
+            made = {one for one in named if isinstance(one, type)}  # a run may make its objects
+            self._classes = count, made | {type(one) for one in self.held()}
         with self.read.of(self._classes[1]):
             yield
 

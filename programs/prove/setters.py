@@ -179,7 +179,7 @@ class Setters:
             found |= names - OF_MODULES
         if isinstance(one, ModuleType):
             found |= self.names
-        return (found & names) - {"training"}
+        return (found & names) - {"training"} - BUILDING
 
 
 @lru_cache(maxsize=4096)

@@ -365,6 +365,17 @@ def test_a_layer_that_compares_nothing_has_no_condition() -> None:
     assert conditions(Layer(name="l", call=plain, embed=4), "rows-of-batch-apart") == []
 
 
+class Made:
+    """What each call makes sets its own ``unread``, which calls read of nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set()
+
+    def set(self) -> None:
+        self.unread = True
+
+
 class Switched(nn.Module):
     """A method that no call runs sets what calls read; of the other value calls read nothing."""
 
@@ -376,6 +387,7 @@ class Switched(nn.Module):
         self.fast = self.unread = True
 
     def forward(self, x: Tensor) -> Tensor:
+        Made()
         return x.cumsum(0) if self.fast else 2 * x
 
 
