@@ -83,6 +83,10 @@ class AttributesRead:
         found = {*self._names.get(id(one), (one, set()))[1]}
         return {*found, *vars(one)} if EVERY in found else found
 
+    def names_in(self, of: type) -> set[str]:
+        """Return the names of what was read of the objects of a class, and may be read of it."""
+        return set().union(*(names for one, names in self._names.values() if isinstance(one, of)))
+
     def has_seen(self, code: CodeType, offset: int) -> bool:
         """Whether an instruction of a code object read an attribute of an observed object."""
         return (code, offset) in self._instructions

@@ -67,6 +67,8 @@ class _Reads:
         """Return the names of the attributes that are read of an object."""
         if self.observed.is_observed(one):
             return self.unseen | self.observed.names(one)
+        if isinstance(one, type) and one in self.observed.classes:
+            return self.unseen | self.observed.names_in(one)
         return self.named | _read_by_library(type(one))
 
 
