@@ -10,7 +10,7 @@ other runs; if the two differ there, that is a condition too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +40,8 @@ LONGEST = 1 << 17  # number of the source that is tried as a length
 WORK, TOTAL = 110_000_000, 150_000_000  # entries that one call, and all calls, may compute
 WIDER = 30_000_000  # entries that all calls with more channels or heads may compute
 TOGETHER = 4  # multiply-adds in the time of writing one entry
+EXTREME = 0.75  # power of the largest number of a format: its square overflows
+LOST, KEPT = 1e-3, 0.1  # of the size of the inputs
 MEASURED = (32, 64)  # lengths from which work is extrapolated
 Lengths = dict[str, int]
 
@@ -102,7 +104,42 @@ def input_conditions(
     if untried:
         more = f" and {len(untried) - 1} more numbers" if len(untried) > 1 else ""
         told.append(f"inputs stay away from {untried[0]:g}{more} of the source that were not tried")
+    told += _extremes(both, seed, found)
     return (*(Condition(one) for one in told), *larger_inputs_condition(both, seed, found))
+
+
+def _extremes(both: ProgramPair, seed: int, found: NumericComparison) -> Iterator[str]:
+    """Yield that inputs are not so large or small that only one of both loses them in between.
+
+    ``hypot(a, b)`` is a number where the squares in ``sqrt(a * a + b * b)`` overflow, or are 0.
+    """
+    dtype = getattr(torch, found.formats[-1])
+    given = drawn_or_none(both, dict(both.lengths), Draw(seed, dtype))
+    size = torch.finfo(dtype).max ** EXTREME
+    with arranged_as(both, dtype):
+        lost = _losing(both, scaled(given, size), lambda x: x.isfinite().double())
+        if lost:
+            yield f"inputs stay far below {size:.0e}, where {lost} alone overflows"
+        lost = _losing(both, scaled(given, 1 / size), lambda x: x.double().abs() * size)
+        if lost:
+            yield f"inputs stay far above {1 / size:.0e}, where {lost} alone underflows"
+
+
+def _losing(both: ProgramPair, values: Sequence[Tensor], size: Callable[[Tensor], Tensor]) -> str:
+    """Return which program alone loses the size of an entry; "" if none or both do."""
+    if not any(x.is_floating_point() for x in values):
+        return ""
+    try:
+        with torch.no_grad():
+            results = [both.results_of_copies(side, values) for side in ("first", "second")]
+    except Exception:  # noqa: BLE001 (the code may raise anything)
+        return ""
+    for here, there in zip(*results, strict=True):
+        if here.shape == there.shape and here.is_floating_point() and there.is_floating_point():
+            for one, other, side in ((here, there, both.first), (there, here, both.second)):
+                if bool((~(size(one) >= LOST) & (size(other) > KEPT)).any()):  # NaN is lost
+                    return side.program.name
+    return ""
 
 
 def larger_inputs_condition(

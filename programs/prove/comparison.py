@@ -346,7 +346,7 @@ def _inputs(
     return tuple(found)
 
 
-INTEGERS = (*NARROW, torch.int32, torch.uint32, torch.uint64)
+INTEGERS = (*NARROW, torch.int32, torch.int64, torch.uint32, torch.uint64)
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     **{name: getattr(torch, name) for name in ("erf", "trunc", "floor", "ceil", "round")},
     **{name: getattr(torch.nn.functional, name) for name in ("softplus", "mish", "hardswish")},

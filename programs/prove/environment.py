@@ -23,6 +23,7 @@ PURE = frozenset(
         *("textwrap", "types", "typing", "unicodedata", "warnings", "weakref", "zlib"),
     )
 )
+MAX_NAMED = 7  # of what is read from outside
 OUTSIDE = ("open", "input")  # builtins that read from outside the process
 # Settings of torch, and properties of tensors other than their numbers.
 SETTINGS = frozenset(
@@ -78,7 +79,9 @@ def environment_conditions(
     state = filter(_is_state, others)
     found |= {getattr(one, "__name__", type(one).__name__): None for one in state}
     if found:
-        told = ", ".join(f"`{name}`" for name in found)
+        shown = [f"`{name}`" for name in found]
+        more = len(shown) - MAX_NAMED if len(shown) > MAX_NAMED + 1 else 0  # not "1 more"
+        told = ", ".join(shown[: len(shown) - more]) + f" and {more} more" * bool(more)
         yield f"the code reads the same from {told} as in every run"
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from time import process_time
-from types import FunctionType
 from typing import Any
 
 import torch
@@ -25,7 +24,6 @@ from torch import Tensor
 
 from attnproof.documents.verdict_line import Condition
 
-from ..loading.reach import reached
 from ..loading.source_numbers import cached_functions, constants_in, is_own, numbers_of
 from .blocks import PLACE_PARTS, Place, TracedBlocks, not_traced
 from .branches import Search
@@ -40,7 +38,7 @@ from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed, counts_calls
 from .guards import satisfied
 from .instrumentation import instrument, instrument_unwatched
-from .kept_values import Kept, kept_conditions, kept_values
+from .kept_values import SettingsRead
 from .lengths import Lengths, derived, every, named, pairs, small
 from .other_branches import letters_of
 from .reached_arrays import numbers_of_one
@@ -89,22 +87,22 @@ def _run_beside(run: RunBeside, letters: list[str], seed: int) -> None:
     if run.is_overwritten(first):
         run.gate.changes = OVERWRITES
         return
+    ran = _ExecutedCode(run)
+    with ran.recorded():
+        run.code_results(fresh)
+    ran.settings.begin()
     if letters:
-        differs = _differs(run, letters, seed)
+        differs = _differs(run, letters, ran, seed)
     else:
-        differs = _differs_at_branches(run, letters, _ExecutedCode(run))
+        differs = _differs_at_branches(run, letters, ran)
     if differs and before is not None:
         now = run.code_results(fresh)
         if now is None or not run.agree(now, before):
             run.gate.changes = CHANGES
 
 
-def _differs(run: RunBeside, letters: list[str], seed: int) -> bool:
+def _differs(run: RunBeside, letters: list[str], ran: _ExecutedCode, seed: int) -> bool:
     """Whether the code was seen to differ from its graph; where it did is recorded."""
-    ran = _ExecutedCode(run)
-    with ran.recorded():
-        run.code_results(run.inputs(dict.fromkeys(letters, 3), 0))
-    ran.kept = ran.kept_values()
     constants = ran.constants()
     numbers = numbers_of(constants)
     for inputs, at in _inputs_tried(run, letters, constants, numbers):
@@ -148,42 +146,30 @@ class _ExecutedCode:
 
     run: RunBeside
     executed: Executed = field(default_factory=lambda: Executed(is_own))
-    kept: Kept = field(default_factory=dict)  # what other code may set
-    _functions: tuple[int, list[FunctionType]] = (-1, [])  # count of codes when last searched
+
+    def __post_init__(self) -> None:
+        self.settings = SettingsRead(self.run.graph.call.roots, self.executed)
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Record which code objects the code executes."""
+        """Record which code objects the code executes, and what they read."""
         code = self.run.code
         self.run.code = self.executed.recording(code)
         try:
-            yield
+            with self.settings.observed():
+                yield
         finally:
             self.run.code = code
 
-    @property
-    def functions(self) -> list[FunctionType]:
-        """The functions that ran, searched for again when more code objects were recorded."""
-        count = len(self.executed.codes)
-        if self._functions[0] != count:
-            self._functions = count, self.executed.functions(self.run.graph.call.roots)
-        return self._functions[1]
-
-    def kept_values(self) -> Kept:
-        """Return what other code may set between calls, and what is there now."""
-        return kept_values(self.executed.codes, self.functions, self.held())
-
-    def held(self) -> list[Any]:
-        """Return what the code that ran may use."""
-        return [*reached((*self.run.graph.call.roots, *self.functions), self.executed.codes)]
-
-    def conditions(self) -> Iterator[str]:
+    def conditions(self, at: Lengths) -> Iterator[str]:
         """Yield that what other code may set keeps its value, unless a run set it."""
-        yield from kept_conditions(self.kept, self.kept_values())
+        with self.recorded():  # what all the code that was found reads
+            self.run.code_results(self.run.inputs(at, 0))
+        yield from self.settings.conditions()
 
     def constants(self) -> list[float]:
         """Return the numbers in the code that ran and in the values it names."""
-        roots = (*self.run.graph.call.roots, *self.functions)
+        roots = (*self.run.graph.call.roots, *self.settings.functions)
         return constants_in(roots, ran=self.executed.codes)
 
 
@@ -229,7 +215,7 @@ def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode)
         found = search.in_each_way()
     if found is None:
         ran.executed.add_cached(cached_functions(run.graph.call.roots))
-        instrument(ran.functions, watch)
+        instrument(ran.settings.functions, watch)
         found = search.where_outcomes_change()
         if found is None and instrument_unwatched(watch):
             found = search.where_outcomes_change()
@@ -238,12 +224,12 @@ def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode)
         run.gate.differs_at.append(_shrunk(run, lengths, way))
         run.gate.how = WAY_TEXTS.get(way, "")
         return True
-    held = ran.held()
+    held = ran.settings.held()
     told = (
         *search.conditions(),
         *watch.conditions(),
         *ran.executed.conditions(),
-        *ran.conditions(),
+        *ran.conditions(at),
         *_numbers_read(run, held, at),
         *_untraced(run, watch),
         *watch.unseen(codes),

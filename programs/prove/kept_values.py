@@ -1,7 +1,8 @@
-"""What code may set between two calls: attributes, global names, variables of closures, containers.
+"""What other code may set between two calls, of what a program reads: its value is a condition.
 
 A trace takes a flag as a constant, although ``enable_fast_path()``, which no call runs, may set it.
-What a constructor sets is not counted: it builds another object.
+What is read of the objects of the user's classes is observed while the program runs; of others, and
+where an instruction did not run, it is told by the names in the code that ran.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import dis
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -19,138 +21,104 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..loading.reach import FOREIGN, codes_in, is_foreign
-from .executed_code import ADDING
+from ..loading.reach import ATTRIBUTE_READERS, FOREIGN, codes_in, is_foreign, reached
+from .attributes_read import EVERY, HOW, READING, AttributesRead
+from .executed_code import Executed
+from .setters import BUILDING, OF_CELLS, OF_FUNCTIONS, Setters
 
 PLAIN = (int, float, str, type(None))
 CONTAINERS = (list, dict, set, deque)
 CALLABLE = (FunctionType, BuiltinFunctionType, type)
 CHOICES = (Enum, *CALLABLE)
-BUILDING = frozenset(
-    ("__init__", "__new__", "__post_init__", "__setstate__", "__init_subclass__", "__set_name__")
-)
-MUTATING = ADDING | {"clear", "discard", "pop", "popleft", "popitem", "remove", "setdefault"}
 READ_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
 MAX_SHOWN, MAX_ENTRIES = 40, 500  # characters of a value that are shown, and entries compared
 MAX_NAMED = 3  # of several values
+PRINTED_OR_BUILT = BUILDING | {"extra_repr", "__repr__", "reset_parameters"}
 Names = Mapping[str, Any]
-Kept = dict[tuple[str, str], list[tuple[str, Any]]]
-"""By kind and name: each value as it is shown, and what is compared of it."""
+Kept = dict[tuple[str, str, int], tuple[str, Any]]
+"""By kind, name and owner: a value as it is shown, and what is compared of it."""
 
 
 @dataclass(frozen=True)
-class _Set:
-    """What some code sets: ``own`` are attributes of its first argument, ``others`` of any object.
+class _Reads:
+    """What code reads: by its names, and as was ``observed``.
 
-    ``changed``: names of what may be a container whose entries it changes.
+    ``named`` are all names in code that ran, ``unseen`` those by which some instruction may read
+    what was not observed.
     """
 
-    own: frozenset[str]
-    others: frozenset[str]
-    names: frozenset[str]
-    variables: frozenset[str]
-    changed: frozenset[str]
+    observed: AttributesRead
+    named: frozenset[str]
+    unseen: frozenset[str]
+
+    @classmethod
+    def of(cls, codes: Iterable[CodeType], observed: AttributesRead) -> _Reads:
+        inner = [each for code in codes for each in codes_in(code)]
+        texts = {c for code in inner for c in code.co_consts if isinstance(c, str)}
+        read = {name: code for code in inner for name in _read(code)}
+        free = {name for code in inner for name in code.co_freevars}
+        named = frozenset((*read, *free, *texts))
+        if any(HOW in (*code.co_names, *code.co_consts) and code.co_name != HOW for code in inner):
+            return cls(AttributesRead(), named, named)
+        unseen = {name for code in inner for name in _unseen(code, observed)}
+        return cls(observed, named, frozenset(unseen))
+
+    def names(self, one: Any) -> frozenset[str]:
+        """Return the names of the attributes that are read of an object."""
+        if self.observed.is_observed(one):
+            return self.unseen | self.observed.names(one)
+        if isinstance(one, type) and one in self.observed.classes:
+            return self.unseen | self.observed.names_in(one)
+        return self.named | _read_by_library(type(one))
 
 
-@lru_cache(maxsize=4096)
-def _set_by(code: CodeType) -> _Set:
-    own: set[str] = set()
-    others: set[str] = set()
-    names: set[str] = set()
-    variables: set[str] = set()
-    changed: set[Any] = set()
-    for inner in codes_in(code):
-        before: Any = None
-        line: list[Any] = []  # what the instructions of a line name, or hold as a constant
-        for one in dis.get_instructions(inner):
-            if one.starts_line is not None:
-                line = []
-            if one.opname in ("STORE_ATTR", "DELETE_ATTR"):
-                first = inner is code and code.co_argcount and before == code.co_varnames[0]
-                (own if first else others).add(one.argval)
-            elif one.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-                names.add(one.argval)
-            elif one.opname == "STORE_DEREF" and one.argval in inner.co_freevars:
-                variables.add(one.argval)
-            in_place = one.opname == "BINARY_OP" and one.argrepr.endswith("=")
-            if in_place or one.opname in ("STORE_SUBSCR", "DELETE_SUBSCR"):
-                changed.update(line)
-            elif one.argval in MUTATING:
-                changed.add(before)
-            elif one.opname == "LOAD_CONST" and isinstance(one.argval, str):
-                others |= {one.argval} if "setattr" in line or "delattr" in line else set()
-                names |= {one.argval} if "globals" in line else set()
-            if isinstance(one.argval, str):
-                line.append(one.argval)
-                before = one.argval
-    told = (own, others, names, variables, {one for one in changed if isinstance(one, str)})
-    return _Set(*map(frozenset, told))
+def _read_by_library(of: type) -> frozenset[str]:
+    """Return the names of what the methods of a module of torch read of it."""
+    if not (issubclass(of, nn.Module) and is_foreign(of)):
+        return frozenset()
+    bases = (one for one in of.__mro__ if one not in (object, nn.Module))
+    methods = [(name, method) for own in bases for name, method in vars(own).items()]
+    codes = [
+        method.__code__
+        for name, method in methods
+        if isinstance(method, FunctionType) and name not in PRINTED_OR_BUILT
+    ]
+    return frozenset(("forward",)).union(*(code.co_names for code in codes))
 
 
-@dataclass
-class _Setters:
-    """What the functions and classes of the user may set; ``by_class``: of objects of a class."""
-
-    read: frozenset[str]
-    others: set[str] = field(default_factory=set)
-    names: set[str] = field(default_factory=set)
-    variables: set[str] = field(default_factory=set)
-    changed: set[str] = field(default_factory=set)
-    by_class: dict[type, set[str]] = field(default_factory=dict)
-
-    def add(self, one: Any, of: type | None = None) -> None:
-        """Add what a function may set, or the methods of a class."""
-        if isinstance(one, type):
-            for method in () if is_foreign(one) or one is nn.Module else vars(one).values():
-                inner = getattr(method, "__func__", None) or getattr(method, "fset", None)
-                self.add(inner or method, one)
-            return
-        if not isinstance(one, FunctionType) or is_foreign(one) or one.__name__ in BUILDING:
-            return
-        codes = [*codes_in(one.__code__)]
-        texts = {c for code in codes for c in code.co_consts if isinstance(c, str)}
-        named = {n for code in codes for n in (*code.co_names, *code.co_freevars)}
-        if self.read.isdisjoint(named | texts):
-            return
-        found = _set_by(one.__code__)
-        if of is None:
-            self.others |= found.own
-        else:
-            self.by_class.setdefault(of, set()).update(found.own)
-        self.others |= found.others
-        self.names |= found.names
-        self.variables |= found.variables
-        self.changed |= found.changed
-
-    def attributes(self, one: Any) -> set[str]:
-        """Return the names of attributes of an object that may be set, and are read."""
-        of = one if isinstance(one, type) else type(one)
-        found = self.others.union(*(self.by_class.get(own, ()) for own in of.__mro__))
-        if isinstance(one, ModuleType):
-            found |= self.names
-        return (found & self.read) - {"training"}
+def _unseen(code: CodeType, observed: AttributesRead) -> Iterator[str]:
+    """Yield the names by which a code object may read attributes that were not observed."""
+    if not {*ATTRIBUTE_READERS, EVERY, "vars"}.isdisjoint(code.co_names):
+        yield from (one for one in code.co_consts if isinstance(one, str))
+    for name, places in _read(code).items():
+        if not all(observed.has_seen(code, place) for place in places):
+            yield name
 
 
 def kept_values(
-    codes: Mapping[CodeType, Names], functions: Sequence[FunctionType], held: Iterable[Any]
+    codes: Mapping[CodeType, Names],
+    functions: Sequence[FunctionType],
+    held: Iterable[Any],
+    observed: AttributesRead,
 ) -> Kept:
     r"""Return what codes read that other code may set, by kind and name, and what is there now.
 
-    ``functions`` are those that ran, ``held`` what they reach.
+    ``functions`` are those that ran, ``held`` what they reach, ``observed`` what was seen to be
+    read of it.
 
     >>> names = {"fast": False, "__name__": "model"}
     >>> exec("def code(x): return x + 1 if fast else x", names)
-    >>> list(kept_values({names["code"].__code__: names}, [names["code"]], []))
+    >>> given = {names["code"].__code__: names}, [names["code"]], [], AttributesRead()
+    >>> list(kept_values(*given))
     []
     >>> exec("def enable():\n    global fast\n    fast = True", names)
-    >>> list(kept_values({names["code"].__code__: names}, [names["code"]], []))
+    >>> [(kind, name) for kind, name, _ in kept_values(*given)]
     [('global', 'fast')]
     """
     objects = [one for one in held if not isinstance(one, (*PLAIN, *CONTAINERS))]
-    inner = [each for code in codes for each in codes_in(code)]
-    texts = {c for code in inner for c in code.co_consts if isinstance(c, str)}
-    names = {name for code in inner for name in (*_read(code), *code.co_freevars)}
-    setters = _Setters(frozenset(names | texts))
+    reads = _Reads.of(codes, observed)
+    names = reads.named.union(*(reads.names(one) for one in objects))
+    setters = Setters(names | OF_FUNCTIONS | {OF_CELLS})
     spaces = {id(space): space for space in codes.values()}
     modules = [m for space in spaces.values() for m in map(space.get, names) if _is_own_module(m)]
     of_objects = (sys.modules.get(str(getattr(type(one), "__module__", ""))) for one in objects)
@@ -166,46 +134,109 @@ def kept_values(
     for function in (*functions, *(one for one in objects if isinstance(one, FunctionType))):
         setters.add(function)
     found: Kept = {}
-    for kind, name, value in (
-        *_attributes(setters, [*objects, *modules]),
+    for kind, name, owner, value in (
+        *_attributes(setters, reads, [*objects, *modules]),
         *_globals(setters, codes),
         *_variables(setters, functions),
+        *_defaults(setters, functions),
     ):
         if isinstance(value, (*PLAIN, *CONTAINERS, *CHOICES)):
-            found.setdefault((kind, name), []).append((_shown(value), _state(value)))
+            found[kind, name, id(owner)] = _shown(value), _state(value)
     return found
 
 
 @lru_cache(maxsize=4096)
-def _read(code: CodeType) -> frozenset[str]:
-    """Return the names that a code object reads; what is asked of a tensor is no attribute kept.
+def _read(code: CodeType) -> dict[str, tuple[int, ...]]:
+    """Return the names that a code object reads, and where it reads an attribute of that name.
 
-    >>> sorted(_read((lambda self, x: self.scale * x.to(x.dtype)).__code__))
+    What is asked of a tensor is no attribute kept.
+
+    >>> list(_read((lambda self, x: self.scale * x.to(x.dtype)).__code__))
     ['scale']
     """
-    found: set[str] = set()
+    found: dict[str, tuple[int, ...]] = {}
     before: Any = None
     for one in dis.get_instructions(code):
         local = before is not None and before.opname == "LOAD_FAST"
-        of_tensor = local and before.argval not in code.co_varnames[: code.co_argcount][:1]
-        asked = one.opname in ("LOAD_ATTR", "LOAD_METHOD") and of_tensor
-        if one.argval in code.co_names and not (asked and hasattr(Tensor, str(one.argval))):
-            found.add(one.argval)
+        of_first = local and before.argval in code.co_varnames[: code.co_argcount][:1]
+        asked = one.opname in READING and local and not of_first
+        sets = one.opname.startswith(("STORE_", "DELETE_"))
+        of_tensor = asked and hasattr(Tensor, str(one.argval))
+        if one.argval in code.co_names and not (sets or of_tensor):
+            places = (one.offset,) if one.opname in READING else ()
+            found[one.argval] = (*found.get(one.argval, ()), *places)
         before = one
-    return frozenset(found)
+    return found
+
+
+@dataclass
+class SettingsRead:
+    """What other code may set of what runs read, and its values when that was first asked.
+
+    ``roots``: what the code consists of; ``executed``: what of it ran.
+    """
+
+    roots: Sequence[Any]
+    executed: Executed
+    read: AttributesRead = field(default_factory=AttributesRead)
+    before: Kept = field(default_factory=dict)
+    _functions: tuple[int, list[FunctionType]] = (-1, [])  # count of codes when last searched
+    _classes: tuple[int, set[type]] = (-1, set())
+
+    @property
+    def functions(self) -> list[FunctionType]:
+        """The functions that ran, searched for again when more code objects were recorded."""
+        count = len(self.executed.codes)
+        if self._functions[0] != count:
+            self._functions = count, self.executed.functions(self.roots)
+        return self._functions[1]
+
+    def held(self) -> list[Any]:
+        """Return what the code that ran may use."""
+        return [*reached((*self.roots, *self.functions), self.executed.codes)]
+
+    @contextmanager
+    def observed(self) -> Iterator[None]:
+        """Record what runs read of what the code that has run may use."""
+        count = len(self.executed.codes)
+        if self._classes[0] != count:
+            named = (
+                names.get(code.co_qualname.split(".")[0])
+                for code, names in self.executed.codes.items()
+            )
+            made = {one for one in named if isinstance(one, type)}  # a run may make its objects
+            self._classes = count, made | {type(one) for one in self.held()}
+        with self.read.of(self._classes[1]):
+            yield
+
+    def begin(self) -> None:
+        """Note the values that are there now."""
+        self.before = self._values()
+
+    def conditions(self) -> Iterator[str]:
+        """Yield that what other code may set keeps its value, unless a run set it."""
+        yield from kept_conditions(self.before, self._values())
+
+    def _values(self) -> Kept:
+        return kept_values(self.executed.codes, self.functions, self.held(), self.read)
 
 
 def kept_conditions(before: Kept, now: Kept) -> Iterator[str]:
     """Yield that what other code may set keeps its value, of what the runs between left alone.
 
-    >>> fast, slow = {("global", "fast"): [("False", False)]}, {("global", "slow"): [("1", 1)]}
-    >>> list(kept_conditions(fast, fast | slow)), list(kept_conditions(fast | slow, fast | slow))
+    >>> fast, slow = {("global", "fast", 1): ("False", False)}, {("global", "slow", 1): ("1", 1)}
+    >>> list(kept_conditions(fast, fast)), list(kept_conditions(fast, fast | slow))
     (['the global fast keeps its value, False'], ['`fast` and `slow` keep their values'])
+    >>> list(kept_conditions(fast, {("global", "fast", 1): ("True", True)}))
+    []
     """
-    kept = {key: values for key, values in before.items() if now.get(key) == values}
+    kept: dict[tuple[str, str], list[str]] = {}
+    for (kind, name, owner), (text, state) in now.items():
+        if before.get((kind, name, owner), (text, state)) == (text, state):
+            kept.setdefault((kind, name), []).append(text)
     if len(kept) == 1:
         (((kind, name), values),) = kept.items()
-        texts = {text for text, _ in values}
+        texts = {*values}
         value = f"its value, {texts.pop()}" if len(texts) == 1 else "its values"
         yield f"the {kind} {name} keeps {value}"
     elif kept:
@@ -217,30 +248,27 @@ def kept_conditions(before: Kept, now: Kept) -> Iterator[str]:
         yield f"{told} keep their values" if len(names) > 1 else f"{told} keeps its values"
 
 
-def _attributes(setters: _Setters, objects: Iterable[Any]) -> Iterator[tuple[str, str, Any]]:
+Setting = tuple[str, str, Any, Any]
+"""A kind, a name, what it belongs to, and its value."""
+
+
+def _attributes(setters: Setters, reads: _Reads, objects: Iterable[Any]) -> Iterator[Setting]:
     for one in {id(one): one for one in objects}.values():
-        for name in sorted(setters.attributes(one) | (setters.changed & setters.read)):
+        names = reads.names(one)
+        given = setters.attributes(one, names, by_any_name=reads.observed.is_observed(one))
+        for name in sorted(given | (setters.changed & names)):
             value = getattr_static(one, name, one)
-            if value is not one and (
-                name not in setters.changed or _may_change(setters, one, name)
-            ):
-                yield "attribute", name, value
+            if value is not one and (name in given or isinstance(value, CONTAINERS)):
+                yield "attribute", name, one, value
 
 
-def _may_change(setters: _Setters, one: Any, name: str) -> bool:
-    value = getattr_static(one, name)
-    return isinstance(value, CONTAINERS) or name in setters.attributes(one)
-
-
-def _globals(setters: _Setters, codes: Mapping[CodeType, Names]) -> Iterator[tuple[str, str, Any]]:
-    seen: set[tuple[int, str]] = set()
+def _globals(setters: Setters, codes: Mapping[CodeType, Names]) -> Iterator[Setting]:
     for code, space in codes.items():
         for name in _loaded_globals(code):
-            if name in space and (id(space), name) not in seen:
-                seen.add((id(space), name))
+            if name in space:
                 changed = name in setters.changed and isinstance(space[name], CONTAINERS)
                 if name in setters.names or changed:
-                    yield "global", name, space[name]
+                    yield "global", name, space, space[name]
 
 
 @lru_cache(maxsize=4096)
@@ -249,9 +277,7 @@ def _loaded_globals(code: CodeType) -> tuple[str, ...]:
     return tuple({str(one.argval): None for one in every if one.opname in READ_GLOBAL})
 
 
-def _variables(
-    setters: _Setters, functions: Iterable[FunctionType]
-) -> Iterator[tuple[str, str, Any]]:
+def _variables(setters: Setters, functions: Iterable[FunctionType]) -> Iterator[Setting]:
     for one in functions:
         for name, cell in zip(one.__code__.co_freevars, one.__closure__ or (), strict=True):
             try:
@@ -259,8 +285,24 @@ def _variables(
             except ValueError:  # it is empty yet
                 continue
             changed = name in setters.changed and isinstance(value, CONTAINERS)
-            if name in setters.variables or changed:
-                yield "variable", name, value
+            of_any = OF_CELLS in setters.others and name != "__class__"
+            if name in setters.variables or changed or of_any:
+                yield "variable", name, cell, value
+
+
+def _defaults(setters: Setters, functions: Iterable[FunctionType]) -> Iterator[Setting]:
+    """Yield the default arguments of functions, where some code sets those of a function."""
+    for one in functions if _sets_defaults(setters) else ():
+        code = one.__code__
+        last = code.co_varnames[: code.co_argcount]
+        given = one.__defaults__ or ()
+        pairs = [*zip(last[len(last) - len(given) :], given, strict=True)]
+        for name, value in (*pairs, *(one.__kwdefaults__ or {}).items()):
+            yield "default", name, one, value
+
+
+def _sets_defaults(setters: Setters) -> bool:
+    return "__kwdefaults__" in setters.changed or not OF_FUNCTIONS.isdisjoint(setters.others)
 
 
 def _is_own_module(one: Any) -> bool:

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from ..loading.reach import reached
 from ..loading.source_numbers import BOUNDING, LARGEST_FLOAT, is_own, lengths_in
 from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed
 from .instrumentation import instrument, instrument_unwatched
+from .kept_values import SettingsRead
 from .lengths_in_tensors import LengthsInTensors
 from .watch import ComparedSides, Watch
 
@@ -135,6 +135,7 @@ class MetNumbers:
 
     def __post_init__(self) -> None:
         self._tensors = LengthsInTensors(self.watch)
+        self._settings = SettingsRead(self.roots, self.ran)
 
     def watched(self, call: Callable[..., T]) -> Callable[..., T]:
         """Return the same call, which also records lengths in tensors while the watch runs."""
@@ -142,11 +143,14 @@ class MetNumbers:
 
     def run(self, call: Callable[[Lengths], Any], few: Iterable[Lengths]) -> None:
         """Run the code at these lengths, once to see what runs and once to see what it compares."""
-        few, passed, held = [*few], [], []
+        few, held = [*few], []
+        passed: list[list[int]] = []
         for at in few:
             operations, self.ran.numbers = Passed(), []
-            with operations, suppress(Exception):  # code may raise anything
+            with self._settings.observed(), operations, suppress(Exception):  # it may raise
                 self.ran.recording(call)(at)
+            if not passed:
+                self._settings.begin()
             self.divisors |= operations.divisors
             passed.append(operations.found)
             held.append(self.ran.numbers)
@@ -170,10 +174,11 @@ class MetNumbers:
     def conditions(self) -> list[str]:
         """Return what was the same in every run, except outcomes of comparisons."""
         codes = self.ran.codes
-        held = [*reached((*self.roots, *self.ran.functions(self.roots)), codes)]
+        held = self._settings.held()
         told = (
             *self.watch.unseen(codes),
             *self.watch.caught(),
+            *self._settings.conditions(),
             *environment_conditions(codes, held),
             *torchscript_conditions(held),
         )

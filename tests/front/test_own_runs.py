@@ -386,3 +386,37 @@ def test_an_error_of_torch_in_a_run_that_is_heard_is_the_codes() -> None:
 def test_a_layer_that_compares_nothing_has_no_condition() -> None:
     plain: Callable[[Tensor], Tensor] = lambda x: x.cumsum(1)  # noqa: E731
     assert conditions(Layer(name="l", call=plain, embed=4), "rows-of-batch-apart") == []
+
+
+class Made:
+    """What each call makes sets its own ``unread``, which calls read of nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set()
+
+    def set(self) -> None:
+        self.unread = True
+
+
+class Switched(nn.Module):
+    """A method that no call runs sets what calls read; of the other value calls read nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fast = self.unread = False
+
+    def enable(self) -> None:
+        self.fast = self.unread = True
+
+    def forward(self, x: Tensor) -> Tensor:
+        Made()
+        return x.cumsum(0) if self.fast else 2 * x
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_setting_that_runs_read_is_a_condition(exact: bool) -> None:
+    made = Switched()
+    code = Layer(name="l", call=made, embed=4, module=made)
+    found = conditions(code, "rows-of-batch-apart", exact=exact)
+    assert found == ["the attribute fast keeps its value, False"]

@@ -68,7 +68,7 @@ def to(x: Any, dtype: Any = None, *_: Any, source: torch.dtype | None = None, **
     if dtype == torch.bool:
         return a if is_truth(a.term) else ~(a == as_array(0))
     if not dtype.is_floating_point and source is not None and source.is_floating_point:
-        return opaque(_cut(dtype), numeric(a))
+        return opaque(_truncation(dtype), numeric(a))
     if dtype in NARROW and source != torch.bool:
         raise Unread(f"integers of {dtype}, which wrap around")
     told = str(dtype).removeprefix("torch.")
@@ -78,9 +78,16 @@ def to(x: Any, dtype: Any = None, *_: Any, source: torch.dtype | None = None, **
     return numeric(a)
 
 
-def _cut(dtype: torch.dtype) -> str:
-    """Return the name of truncation to an integer dtype, which changes numbers out of its range."""
-    return "trunc" if dtype == torch.int64 else f"trunc_{str(dtype).removeprefix('torch.')}"
+def _truncation(dtype: torch.dtype) -> str:
+    """Return the name of truncation to an integer dtype, which changes numbers out of its range.
+
+    Of two programs, one may truncate in another dtype, or without one.
+    """
+    told = str(dtype).removeprefix("torch.")
+    if not notes().recognises:
+        return f"trunc_{told}"
+    assume(f"numbers that are converted to {told} fit in it", "if")
+    return "trunc"
 
 
 @by_parts("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default")

@@ -140,6 +140,34 @@ def test_numbers_of_the_source_that_were_not_tried_are_told() -> None:
         assert [one[: one.index(" of the source")] for one in conditions] == told
 
 
+HERE, LOST = "inputs stay far ", "where second alone underflows"
+PAIRS = "a: B n E, b: B n E -> B n E"
+EXTREMES: dict[str, tuple[Code, Code, str, list[str]]] = {
+    "squares": (
+        torch.hypot,
+        lambda a, b: (a * a + b * b).sqrt(),
+        PAIRS,
+        [f"{HERE}below 8e+28, where second alone overflows", f"{HERE}above 1e-29, {LOST}"],
+    ),
+    "a product": (
+        lambda a, b: a / b,
+        lambda a, b: a * b / (b * b),
+        PAIRS,
+        [f"{HERE}below 8e+28, where second alone overflows", f"{HERE}above 1e-29, {LOST}"],
+    ),
+    "neither": (lambda a, b: a + b, lambda a, b: b + a, PAIRS, []),
+    "both": (lambda x: (x * x).sqrt(), lambda x: (x**2).sqrt(), TOKENS, []),
+}
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_what_only_one_loses_on_the_way_is_a_condition(name: str) -> None:
+    first, second, line, told = EXTREMES[name]
+    found, conditions = on_inputs(first, second, line)
+    assert found.counterexample is None
+    assert conditions == told
+
+
 @pytest.mark.usefixtures("every_length")
 def test_a_product_of_tokens_and_channels_is_solved_for() -> None:
     def code(x: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from attnproof.programs.prove import proofs, prove, proving
 from attnproof.programs.prove.calls import Call
 from attnproof.programs.prove.exporting import Exported
 from attnproof.programs.prove.runs_beside import Gate
+from attnproof.programs.subjects import Layer
 
 Code = Callable[..., Tensor]
 SECONDS = 6.0
@@ -454,3 +455,24 @@ def test_any_matrix_is_enough_where_its_numbers_do_not_matter() -> None:
     found = asked(rotated_by(HADAMARD), grouped, KEYS.format(4))
     assert found.verdict == "holds"
     assert not [c.text for c in found.assuming if "keeps its value" in c.text]
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16])
+def test_what_is_converted_to_integers_must_fit(dtype: torch.dtype) -> None:
+    finding = asked(lambda x: x.to(dtype).float(), torch.trunc, EACH)
+    assert finding.verdict == "holds", finding.why
+    told = str(dtype).removeprefix("torch.")
+    assert f"numbers that are converted to {told} fit in it" in [c.text for c in finding.assuming]
+    whole = asked(torch.trunc, lambda x: x.sign() * x.abs().trunc(), EACH)
+    assert "converted" not in "".join(c.text for c in whole.assuming)
+
+
+def test_a_conversion_in_one_program_is_no_truncation() -> None:
+    """Without a second program nothing is assumed, and 1e20 has no integer."""
+
+    def rest(x: Tensor) -> Tensor:
+        return x.trunc() - x.long().float() + x
+
+    subject = Layer(name="l", call=lambda x: rest(x) + (rest(x) - x) * x.sum(0), embed=4)
+    (finding,) = prove(subject, ("rows-of-batch-apart",)).findings
+    assert finding.verdict != "holds"

@@ -8,6 +8,8 @@ import json
 import operator
 import os
 import random
+import re
+import sys
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -309,6 +311,16 @@ def test_what_turned_out_in_one_way_is_told(name: str) -> None:
     finding = of_layer(code)
     assert finding.verdict == "holds", finding.why
     assert condition in told(finding)
+
+
+loaded = [*sys.modules.values()]
+
+
+def test_of_many_parts_of_the_environment_few_are_named() -> None:
+    finding = of_layer(lambda x: late(x, when=len(loaded) < 3))
+    assert finding.verdict == "holds", finding.why
+    (condition,) = [one.text for one in finding.assuming if "reads the same" in one.text]
+    assert re.search(r"(`[\w.]+`, ){6}`[\w.]+` and \d+ more as in every run", condition), condition
 
 
 def plain(x: Tensor) -> Tensor:
