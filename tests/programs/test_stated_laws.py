@@ -20,15 +20,7 @@ from attnproof.programs.exact import exact
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
-from attnproof.programs.subjects import (
-    Additive,
-    Attention,
-    Bias,
-    Layer,
-    Mask,
-    Rotary,
-    Subject,
-)
+from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.theorems.laws import FORMER, LAWS
 from tests.programs.programs_of_laws import PROGRAMS, Programs
 from tests.programs.small_programs import not_one_by_one

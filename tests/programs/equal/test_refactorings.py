@@ -178,10 +178,7 @@ REFACTORINGS = {
         TOKENS,
         windows,
         {"shifts": lambda x: shifted(x, 0, 1, 2, 3)},
-        {
-            "a shift twice": lambda x: shifted(x, 0, 1, 1, 3),
-            "three": lambda x: shifted(x, 1, 2, 3),
-        },
+        {"a shift twice": lambda x: shifted(x, 0, 1, 1, 3), "three": lambda x: shifted(x, 1, 2, 3)},
     ),
     "frequencies": Refactoring(
         ROTATED,
