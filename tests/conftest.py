@@ -179,7 +179,7 @@ def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     monkeypatch.setenv("XDG_CACHE_HOME", str(place))
 
 
-PART, SECONDS = 40, 0.2
+PART, SECONDS, NUMBERS = 40, 0.2, 12
 LONGER = (
     ("longer_inputs", "MAX_WORK", 3),
     ("critical_lengths", "MAX_VALUES", PART),
@@ -188,7 +188,7 @@ LONGER = (
 FEWER = (
     "from importlib import import_module; gates = import_module('attnproof.programs.prove.gate'); "
     f"gates.WORK = {{name: work // {PART} for name, work in gates.WORK.items()}}; "
-    f"gates.SECONDS = {SECONDS}; "
+    f"gates.SECONDS, gates.SOURCE_NUMBERS = {SECONDS}, {NUMBERS}; "
     "own = lambda name: import_module('attnproof.real_code.' + name); "
     f"[setattr(own(m), name, getattr(own(m), name) // part) for m, name, part in {LONGER}]; serve()"
 )
@@ -244,8 +244,8 @@ def spawned(monkeypatch: pytest.MonkeyPatch) -> None:
 def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code is run at fewer lengths, in tests that are not about that.
 
-    Beside its graph, and beyond its numbers, in calls with a fortieth of the work; beside other
-    code at every third length.
+    Beside its graph, and beyond its numbers, in calls with a fortieth of the work, on the first
+    numbers of its source; beside other code at every third length.
     """
     for module, name, part in LONGER:
         own = import_module(f"attnproof.real_code.{module}")
@@ -253,6 +253,7 @@ def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     gates = import_module("attnproof.programs.prove.gate")  # its function has its name
     monkeypatch.setattr(gates, "WORK", {name: work // PART for name, work in gates.WORK.items()})
     monkeypatch.setattr(gates, "SECONDS", SECONDS)
+    monkeypatch.setattr(gates, "SOURCE_NUMBERS", NUMBERS)
     beyond = import_module("attnproof.programs.equal.beyond")
     for name in ("WORK", "TOTAL"):
         monkeypatch.setattr(beyond, name, getattr(beyond, name) // PART)
@@ -262,20 +263,21 @@ def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def few_lengths(fewer_lengths: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside its graph code is run with a quarter of that, in tests of what is proved of graphs."""
-    del fewer_lengths
-    gates = import_module("attnproof.programs.prove.gate")
-    monkeypatch.setattr(gates, "WORK", {name: work // 4 for name, work in gates.WORK.items()})
-    monkeypatch.setattr(gates, "SECONDS", 0.05)
-
-
-@pytest.fixture
 def hardly_longer(fewer_lengths: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond its numbers code is run with a fraction of that work, in tests of what is declared."""
+    """Beyond its numbers code is run with a fraction of that work, in tests of other things."""
     del fewer_lengths
     longer = import_module("attnproof.real_code.longer_inputs")
     monkeypatch.setattr(longer, "MAX_WORK", longer.MAX_WORK // 13)
+
+
+@pytest.fixture
+def few_lengths(hardly_longer: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside its graph code is run with a quarter of that, in tests of what is proved of graphs."""
+    del hardly_longer
+    gates = import_module("attnproof.programs.prove.gate")
+    monkeypatch.setattr(gates, "WORK", {name: work // 4 for name, work in gates.WORK.items()})
+    monkeypatch.setattr(gates, "SECONDS", 0.05)
+    monkeypatch.setattr(gates, "SOURCE_NUMBERS", NUMBERS // 4)
 
 
 def torch_settings() -> dict[str, object]:

@@ -45,10 +45,7 @@ COUNTS = {"changes": 12, "lengths": len(HIDDEN)}
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_law_that_torch_finds_false_is_proved(
-    family: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     if family == "changes":  # tracing sees their branches, and the code is run at fewer lengths
         request.getfixturevalue("fewer_lengths")

@@ -141,8 +141,7 @@ def asked(
 
 
 @pytest.mark.parametrize(
-    ("attend", "law"),
-    [(placed_when_long, "permutation"), (placed_when_long, "order-of-keys")],
+    ("attend", "law"), [(placed_when_long, "permutation"), (placed_when_long, "order-of-keys")]
 )
 def test_a_fault_of_many_tokens_breaks_the_law(attend: Attend, law: str) -> None:
     row = asked(attend, law)

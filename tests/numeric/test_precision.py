@@ -27,7 +27,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @cache
 def surveyed(device: str, seed: int) -> PrecisionRecord:
     """What is measured, once for all tests."""
-    return surveying.survey(device=device, seed=seed)
+    return surveying.survey(device=device, seed=seed, content=64, pairs=8)
 
 
 def run(tmp_path: Path, violations: int = 0) -> tuple[int, PrecisionRecord, str]:

@@ -22,16 +22,7 @@ from benchmarks.precision.bound import (
     format_named,
     tf32,
 )
-from benchmarks.precision.limits import (
-    BASES,
-    SHIFTS,
-    Pairs,
-    breaks,
-    collision,
-    drift,
-    errors,
-    grid,
-)
+from benchmarks.precision.limits import BASES, SHIFTS, Pairs, breaks, collision, drift, errors, grid
 from benchmarks.precision.survey import checked
 
 BRAIN, HALF, SINGLE = torch.bfloat16, torch.float16, torch.float32

@@ -20,17 +20,10 @@ from attnproof.programs.exact import exact
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
-from attnproof.programs.subjects import (
-    Additive,
-    Attention,
-    Bias,
-    Layer,
-    Mask,
-    Rotary,
-    Subject,
-)
+from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.theorems.laws import FORMER, LAWS
 from tests.programs.programs_of_laws import PROGRAMS, Programs
+from tests.programs.small_programs import not_one_by_one
 
 PROVED = {law.id for law in LAWS for one in law.formulas if not (one.unsaid or one.floats)}
 FULL = DeclaredAttention(causal=False, positions="none")
@@ -140,6 +133,7 @@ def proved(one: Programs) -> set[str]:
     return ids(found for found in proved_of(first) if found.law == one.law)
 
 
+@pytest.mark.usefixtures("graphs_alone")
 @pytest.mark.parametrize("one", KEPT)
 def test_a_program_that_keeps_a_law_is_proved_and_exact_or_at_least_not_accused(
     one: Programs,
@@ -158,8 +152,10 @@ def test_a_program_that_keeps_a_law_is_proved_and_exact_or_at_least_not_accused(
 
 @pytest.mark.parametrize(("one", "program"), list(mutants()))
 def test_a_program_that_breaks_one_clause_is_refused(
-    one: Programs, program: Callable[..., Any]
+    one: Programs, program: Callable[..., Any], request: pytest.FixtureRequest
 ) -> None:
+    if program is not not_one_by_one:  # that one query is alone no graph shows
+        request.getfixturevalue("graphs_alone")
     found: Any
     seen: Any
     wrong = subject(one, program)

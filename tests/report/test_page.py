@@ -11,14 +11,7 @@ import pytest
 
 from attnproof.documents.document import SIGNS
 from attnproof.documents.evidence import DerivedEvidence, Formula
-from attnproof.report import (
-    MissingAsset,
-    ReportError,
-    render,
-    render_all,
-    theorems,
-    write_report,
-)
+from attnproof.report import MissingAsset, ReportError, render, render_all, theorems, write_report
 from attnproof.report import page as shared
 from attnproof.report.page import assets
 from attnproof.report.theorems import seen

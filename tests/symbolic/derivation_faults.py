@@ -25,15 +25,7 @@ from attnproof.symbolic.derivation import (
 )
 from attnproof.symbolic.kernel import law
 from attnproof.symbolic.normal_form.equations import rewrite
-from attnproof.symbolic.scalars import (
-    MINUS_INFINITY,
-    ONE,
-    ZERO,
-    add,
-    entry,
-    num,
-    unary,
-)
+from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, entry, num, unary
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.false_proofs import (
     ABS,
@@ -227,9 +219,7 @@ FAULTS: list[Fault] = [
         {a: 1.0, b: 1.0},
     ),
     Fault(
-        "a contradiction by way of nothing",
-        "differ: it may have no value",
-        by_an_index_of_nothing,
+        "a contradiction by way of nothing", "differ: it may have no value", by_an_index_of_nothing
     ),
 ]
 

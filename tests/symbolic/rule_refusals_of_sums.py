@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from attnproof.symbolic.scalars import (
-    MINUS_INFINITY,
-    ONE,
-    ZERO,
-    add,
-    entry,
-    index,
-    mul,
-    num,
-    power,
-)
+from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, entry, index, mul, num, power
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.rule_refusals import OUT, TWO_N
 from tests.symbolic.vocabulary import (

@@ -72,8 +72,7 @@ def test_a_limit_inside_a_limit_ends_with_the_outer_one(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slower", "steps"),
-    [(0.5, 200), (1, 100), (2, 100), (3.5, 100), (5, 20), (100, 1)],
+    ("slower", "steps"), [(0.5, 200), (1, 100), (2, 100), (3.5, 100), (5, 20), (100, 1)]
 )
 def test_a_slow_machine_has_the_time_for_as_many_steps(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, slower: float, steps: int

@@ -46,10 +46,7 @@ def equal_arrays(C: Any, D: Any) -> Claim:
 
 
 def test_a_hypothesis_may_read_what_another_keeps_inside_its_axis() -> None:
-    used = proved(
-        equal_arrays,
-        lambda X, C, D: [at_least(n, m), (C, X[n - m :]), (D, X[n - m :])],
-    )
+    used = proved(equal_arrays, lambda X, C, D: [at_least(n, m), (C, X[n - m :]), (D, X[n - m :])])
     assert "n - m >= 0" in used
 
 

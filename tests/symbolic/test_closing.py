@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attnproof.symbolic.derivation import (
-    Inside,
-    Reflexive,
-    Reverse,
-    Rewrite,
-)
+from attnproof.symbolic.derivation import Inside, Reflexive, Reverse, Rewrite
 from attnproof.symbolic.kernel import Proof, Refused, close, law, replay
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, mul
 from attnproof.symbolic.terms import bind, free, make
@@ -30,20 +25,7 @@ from tests.symbolic.test_kernel_conditions import (
     x1,
     y,
 )
-from tests.symbolic.vocabulary import (
-    P,
-    X,
-    a,
-    b,
-    c,
-    e,
-    i,
-    less_one,
-    n,
-    q,
-    u,
-    var,
-)
+from tests.symbolic.vocabulary import P, X, a, b, c, e, i, less_one, n, q, u, var
 
 
 def test_nothing_is_assumed_of_what_is_open() -> None:

@@ -8,17 +8,7 @@ import pytest
 
 from attnproof.symbolic.linear import as_term, collected, divided, minus, multiples
 from attnproof.symbolic.rules.base import NOTHING
-from attnproof.symbolic.scalars import (
-    ONE,
-    ZERO,
-    add,
-    entry,
-    index,
-    mul,
-    num,
-    power,
-    unary,
-)
+from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num, power, unary
 from attnproof.symbolic.signs import case_facts, closed_indicators, sign
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.test_sign_conditions import BELOW, DD, C, Facts, Q, R, d, facts, j0, neg, r, y

@@ -51,11 +51,7 @@ def test_every_rule_has_a_fault() -> None:
     [pytest.param(rule, *rest, id=f"{rule}: {says}") for rule, says, *rest in FAULTS],
 )
 def test_a_planted_fault_is_refused_and_noticed(
-    rule: str,
-    fault: Fault,
-    t: Term,
-    arguments: tuple[object, ...],
-    monkeypatch: pytest.MonkeyPatch,
+    rule: str, fault: Fault, t: Term, arguments: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faulty = fault(RULES[rule])
     after, _ = faulty(t, *arguments)

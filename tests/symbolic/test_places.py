@@ -8,11 +8,7 @@ from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import law
 from attnproof.symbolic.ranges import NEVER, Range, parts, ranges, sides_of
 from attnproof.symbolic.ranges import unshown_ranges as asked
-from attnproof.symbolic.reading import (
-    never_negative,
-    open_ranges,
-    range_message,
-)
+from attnproof.symbolic.reading import never_negative, open_ranges, range_message
 from attnproof.symbolic.reading import show_ranges as looked_at
 from attnproof.symbolic.rules.base import Assumption, Facts
 from attnproof.symbolic.rules.inequalities import known_after

@@ -11,18 +11,7 @@ from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused, close, law, replay
 from attnproof.symbolic.rules import inequalities
 from attnproof.symbolic.rules.inequalities import known_after
-from attnproof.symbolic.scalars import (
-    ONE,
-    ZERO,
-    add,
-    entry,
-    index,
-    integer,
-    mul,
-    num,
-    power,
-    unary,
-)
+from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, integer, mul, num, power, unary
 from attnproof.symbolic.terms import Opened, Term, free, make, opened, substitute
 from tests.symbolic.test_sign_steps import (
     A_POS,
@@ -327,12 +316,7 @@ FAULTS: list[tuple[str, dict[str, Any], tuple[SignStep, ...], SignStep]] = [
             (GATE, (LOWER,), (SignStep(NONNEG, mul(ZERO, less(a, b)), "total"),)),
         ),
     ),
-    (
-        "an index that has no value",
-        {"inhabited": lambda _: None},
-        HELD[:1],
-        HELD[1],
-    ),
+    ("an index that has no value", {"inhabited": lambda _: None}, HELD[:1], HELD[1]),
 ]
 
 

@@ -12,17 +12,7 @@ from attnproof.symbolic.derivation import Rewrite
 from attnproof.symbolic.kernel import Refused, close, replay
 from attnproof.symbolic.normal_form.polynomial import expand, to_term
 from attnproof.symbolic.rules import RULES
-from attnproof.symbolic.scalars import (
-    ONE,
-    ZERO,
-    add,
-    entry,
-    integer,
-    mul,
-    num,
-    power,
-    size,
-)
+from attnproof.symbolic.scalars import ONE, ZERO, add, entry, integer, mul, num, power, size
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.rule_cases import CAUSE, EXP, HOLDS, TOTAL

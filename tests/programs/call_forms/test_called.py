@@ -157,8 +157,7 @@ def test_a_context_may_have_a_default_and_other_features() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "more"),
-    [(code.OfContext, " alone"), (code.OfContextAndTokens, ", and other tokens")],
+    ("made", "more"), [(code.OfContext, " alone"), (code.OfContextAndTokens, ", and other tokens")]
 )
 def test_whether_the_context_alone_is_read_is_seen(made: Any, more: str) -> None:
     line = "x: B r E tokens, context: B n 24 tokens -> B r E"

@@ -88,8 +88,7 @@ def test_the_law_is_met_without_rounding() -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["q: B H n D, k: B H n D -> q, k", "q: B H n D, k: B H n D, cos: n D, sin: n D -> q, k"],
+    "line", ["q: B H n D, k: B H n D -> q, k", "q: B H n D, k: B H n D, cos: n D, sin: n D -> q, k"]
 )
 def test_it_is_not_asked_of_as_many_queries_as_keys(line: str) -> None:
     code = by_tables if "cos" in line else at_the_end

@@ -139,10 +139,7 @@ GUESSED: dict[str, tuple[Callable[..., Any], str]] = {
     "an axis of 3 first": (first, "qkv: 3 B H n D -> B H n D"),
     "keys and values": (grouped, "q: B r H D, kv: B n 2 G D -> B r H D"),
     "channels first": (Legacy, "qkv: B (H 3 D) n -> B (H D) n; built with n_heads = H"),
-    "channels first, 3 slowest": (
-        Newer,
-        "qkv: B (3 H D) n -> B (H D) n; built with n_heads = H",
-    ),
+    "channels first, 3 slowest": (Newer, "qkv: B (3 H D) n -> B (H D) n; built with n_heads = H"),
     "heads of the constructor": (
         Heads,
         "q: B r (H D), k: B n (H D), v: B n (H D) -> B r (H D); built with num_heads = H",

@@ -117,10 +117,7 @@ LINES: dict[Any, tuple[str, str]] = {
             "cu_seqlens_k: (B + 1) bounds, max_seqlen_q = r, max_seqlen_k = n -> (B r) H D"
         ),
     ),
-    apply_rotary: (
-        "rotary",
-        "x: (B n) H D, cos: m D, sin: m D, cu_lens: (B + 1) bounds -> x",
-    ),
+    apply_rotary: ("rotary", "x: (B n) H D, cos: m D, sin: m D, cu_lens: (B + 1) bounds -> x"),
     Layer: ("attention", "x: (B n) E, cu_seqlens: (B + 1) bounds -> (B n) E"),
 }
 APART = ("rows-of-batch-apart", "documents-apart", "finite", "stateless")

@@ -74,10 +74,7 @@ def of_full() -> Layer:
 
 
 GUESSED: dict[str, tuple[Any, str]] = {
-    "each alone": (
-        lambda: linear,
-        f"{HEADS}, kv_mask: B n keep, q_mask: B r keep -> B r H D",
-    ),
+    "each alone": (lambda: linear, f"{HEADS}, kv_mask: B n keep, q_mask: B r keep -> B r H D"),
     "together": (lambda: full, BOTH),
     "of a layer, each alone": (
         Layer,

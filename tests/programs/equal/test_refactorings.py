@@ -17,20 +17,12 @@ from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.inputs import lengths_met, meetings
 from attnproof.programs.equal.pair import pair_programs
 from attnproof.programs.equal.sides import Operand
-from attnproof.programs.finding import Finding
-from attnproof.programs.prove import prove
 
-Code = Callable[..., Tensor]
+from .proofs_asked import Code, asked
+
 TOKENS = "x: B n 4 -> B n 4"
 ATTENTION = "q: B H r 4, k: B H n 4, v: B H n 4 -> B H r 4"
 ROTATED = "x: B n 8, positions: B n positions -> B n 8"
-
-
-def found(one: Code, other: Code, call: str) -> Finding:
-    both = pair_programs(Operand(one, "one", call), Operand(other, "other", call))
-    tried = prove(both.subject(), fixed=("",))
-    assert tried.findings, tried.why
-    return tried.findings[0]
 
 
 @dataclass(frozen=True)
@@ -186,10 +178,7 @@ REFACTORINGS = {
         TOKENS,
         windows,
         {"shifts": lambda x: shifted(x, 0, 1, 2, 3)},
-        {
-            "a shift twice": lambda x: shifted(x, 0, 1, 1, 3),
-            "three": lambda x: shifted(x, 1, 2, 3),
-        },
+        {"a shift twice": lambda x: shifted(x, 0, 1, 1, 3), "three": lambda x: shifted(x, 1, 2, 3)},
     ),
     "frequencies": Refactoring(
         ROTATED,
@@ -236,26 +225,26 @@ OTHER = [(name, own) for name, one in REFACTORINGS.items() for own in one.other]
 @pytest.mark.parametrize(("name", "form"), SAME)
 def test_a_refactoring_is_proved(name: str, form: str) -> None:
     one = REFACTORINGS[name]
-    told = found(one.code, one.same[form], one.call)
+    told = asked(one.code, one.same[form], one.call)
     assert told.verdict == "holds", told.why
 
 
 @pytest.mark.parametrize(("name", "neighbour"), OTHER)
 def test_a_neighbour_of_a_refactoring_is_not(name: str, neighbour: str) -> None:
     one = REFACTORINGS[name]
-    assert found(one.code, one.other[neighbour], one.call).verdict in ("undecided", "broken")
+    assert asked(one.code, one.other[neighbour], one.call).verdict in ("undecided", "broken")
 
 
 def test_what_is_proved_of_halves_says_from_which_length_on() -> None:
     one = REFACTORINGS["halves of a length"]
-    told = [c.text for c in found(one.code, one.same["slices"], one.call).assuming]
+    told = [c.text for c in asked(one.code, one.same["slices"], one.call).assuming]
     assert any(text.endswith("n ≥ 2") for text in told)
     assert not any("⌊" in text for text in told)
 
 
 def test_what_stored_frequencies_are_stands_on_the_line() -> None:
     one = REFACTORINGS["frequencies"]
-    told = [c.text for c in found(one.code, one.same["stored"], one.call).assuming]
+    told = [c.text for c in asked(one.code, one.same["stored"], one.call).assuming]
     assert "f is 10000^(−i/4) up to rounding, and keeps its values" in told
 
 

@@ -19,7 +19,7 @@ from attnproof.programs.execution.draw import Draw
 from attnproof.programs.execution.response import moved_inside
 from attnproof.programs.signatures.signature import SignatureError
 
-from .test_rules import Code, asked
+from .proofs_asked import Code, asked
 
 LENGTHS = "r = r, n = n -> r n"
 

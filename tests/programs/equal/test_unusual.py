@@ -397,11 +397,7 @@ FAR |= {
         lambda x: whole_sum(x[:, -math.factorial(6) :]),
         CHANNELS,
     ),
-    "a list is cut": (
-        places_of_a_list,
-        lambda x: places_of_a_list(x, math.factorial(6)),
-        TOKENS,
-    ),
+    "a list is cut": (places_of_a_list, lambda x: places_of_a_list(x, math.factorial(6)), TOKENS),
     "a square": (
         whole_sum,
         lambda x: whole_sum(x) * (1 + (x.shape[1] ** 2 > math.factorial(9))),

@@ -206,8 +206,7 @@ def test_layers_that_take_tokens_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("leak", "words"),
-    [(0.0, "causal"), (1e-6, "no mask"), (1e-9, "no mask"), (1e-12, "no mask")],
+    ("leak", "words"), [(0.0, "causal"), (1e-6, "no mask"), (1e-9, "no mask"), (1e-12, "no mask")]
 )
 def test_rounding_is_no_influence_and_a_small_leak_is(leak: float, words: str) -> None:
     def layer(x: Tensor) -> Tensor:

@@ -447,10 +447,7 @@ def test_training_is_evaluation_only_where_nothing_is_drawn() -> None:
     (right,) = examine(layer(), laws=["training-is-evaluation"])
     assert right.verdict == "holds", right.why
     (drawn,) = examine(layer(Noisy), laws=["training-is-evaluation"])
-    assert (drawn.verdict, drawn.why) == (
-        "not asked",
-        "training is random even without dropout",
-    )
+    assert (drawn.verdict, drawn.why) == ("not asked", "training is random even without dropout")
 
 
 def test_one_token_in_equal_rows_is_the_witness_of_a_path_for_one_token() -> None:

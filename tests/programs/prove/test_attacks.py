@@ -28,7 +28,7 @@ def rotated(x: Tensor, p: Tensor) -> Tensor:
 
 
 def rotary(rotate: Callable[..., Tensor], **more: Any) -> Rotary:
-    return Rotary(name="r", rotate=rotate, width=4, **more)
+    return Rotary(name="r", rotate=rotate, **({"width": 4} | more))
 
 
 def layer(call: Callable[..., Tensor], **more: Any) -> Layer:
@@ -142,12 +142,18 @@ FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
         "causal",
     ),
     "a little of the last token": (lambda: causal(lambda x: x + 1e-9 * x[:, -1:]), "causal"),
-    "positions that end": (lambda: rotary(lambda x, p: rotated(x, p.clamp(max=1000))), "relative"),
-    "positions that start again": (
-        lambda: rotary(lambda x, p: rotated(x, torch.where(p > 1000, 0, p))),
+    "positions that end": (
+        lambda: rotary(lambda x, p: rotated(x, p.clamp(max=1000)), width=2),
         "relative",
     ),
-    "positions modulo 1024": (lambda: rotary(lambda x, p: rotated(x, p % 1024)), "relative"),
+    "positions that start again": (  # of two pairs all is tried for half a minute
+        lambda: rotary(lambda x, p: rotated(x, torch.where(p > 1000, 0, p)), width=2),
+        "relative",
+    ),
+    "positions modulo 1024": (
+        lambda: rotary(lambda x, p: rotated(x, p % 1024), width=2),
+        "relative",
+    ),
     "positions of the first row": (
         lambda: rotary(lambda x, p: rotated(x, p[:1] + 0 * p)),
         "relative",

@@ -25,11 +25,7 @@ from attnproof.programs.loading.source_numbers import functions_in
 from attnproof.programs.prove import executed_code, prove
 from attnproof.programs.prove.executed_code import Executed, functions_of
 from attnproof.programs.prove.instrumentation import instrument
-from attnproof.programs.prove.open_comparisons import (
-    OpenComparison,
-    fitted,
-    lengths_of_change,
-)
+from attnproof.programs.prove.open_comparisons import OpenComparison, fitted, lengths_of_change
 from attnproof.programs.prove.watch import ComparedSides, Site, Watch
 from attnproof.programs.subjects import Attention, Layer
 
@@ -280,10 +276,7 @@ CONDITIONS: dict[str, tuple[Any, str]] = {
         lambda x: late(x, when=is_run() and x.shape[1] ** 2 > 900_000_000),
         "`x.shape[1] ** 2 > 900000000` is false",
     ),
-    "too long at one row alone": (
-        long_at_one_row,
-        "`x.shape[1] ** 2 > 900000000` is false",
-    ),
+    "too long at one row alone": (long_at_one_row, "`x.shape[1] ** 2 > 900000000` is false"),
     "a count of calls": (Counting(), "`self.calls > 1000000` is false"),
     "chance": (
         lambda x: late(x, when=random.random() < 1e-9),

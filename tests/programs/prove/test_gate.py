@@ -384,7 +384,7 @@ def test_positions_may_be_int32() -> None:
     assert "with int32 positions" in finding.why
 
 
-@pytest.mark.usefixtures("lengths_of_one")
+@pytest.mark.usefixtures("lengths_of_one", "fewer_lengths")
 def test_positions_are_far_along_at_lengths_that_only_a_run_reaches() -> None:
     def rotate(x: Tensor, p: Tensor) -> Tensor:
         try:

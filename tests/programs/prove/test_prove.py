@@ -409,10 +409,7 @@ def late(x: Tensor, at: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     ("code", "line"),
-    [
-        (rotated, "x: B H n 8, offset = p -> x"),
-        (late, "x: B H n 8, at: B positions -> x"),
-    ],
+    [(rotated, "x: B H n 8, offset = p -> x"), (late, "x: B H n 8, at: B positions -> x")],
 )
 def test_code_given_its_first_position_is_proved_from_0(code: Any, line: str) -> None:
     subject = adapted_as(code, line, kind="rotary")
