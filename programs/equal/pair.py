@@ -17,7 +17,7 @@ from attnproof.theorems.laws import Formula
 from ..adapting import resolved
 from ..calls.roles import as_described
 from ..code import Code, DoesNotFit, NoSetting, Options
-from ..execution.running import fault_in, in_a_line
+from ..execution.running import fault_in, in_a_line, seeded
 from ..finding import Finding
 from ..loading.building import code_of, in_float32
 from ..loading.names import parameters
@@ -197,14 +197,16 @@ def pair_programs(
     """
     maps = expressions(weights) if weights else {}
     left: tuple[str, ...] = ()
-    if isinstance(second.thing, str):
-        read(second.thing)  # report errors in it before errors in the call
-        one = _read(first)
-        second, known_weights = specified(second.thing, one.signature, one.code.module)
-        maps, other = {**known_weights, **maps}, _read(second)
-        left = _unused_weights(one.code.module, maps, second.name)
-    else:
-        one, other = _read_both(first, second)
+    with torch.random.fork_rng(devices=[]):
+        seeded(0)  # classes draw the same weights in every run
+        if isinstance(second.thing, str):
+            read(second.thing)  # report errors in it before errors in the call
+            one = _read(first)
+            second, known_weights = specified(second.thing, one.signature, one.code.module)
+            maps, other = {**known_weights, **maps}, _read(second)
+            left = _unused_weights(one.code.module, maps, second.name)
+        else:
+            one, other = _read_both(first, second)
     shared = shared_of(one.signature)
     known = {**other.known, **one.known}
     alone = length_arguments(shared, (one.signature, other.signature), known)

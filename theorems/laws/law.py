@@ -97,6 +97,9 @@ OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
 ATTENTION_INPUTS = _lengths("Brn", (1, 3, 3), (3, 6, 6), (2, 2, 5), (3, 1, 4), (2, "H", "H"))
 
 Sides = tuple[Any, Any]
+# Positions beyond most tables, the last in the range of float16; and those to which lengths that
+# grow with the position, as in xPos, stay in the range of float32.
+FAR, GROWN = (65_503, 65_504), (32_767, 32_768)
 VECTORS, TOKENS = "real B H n D", "real B n E"
 QUERIES, KEYS = "real B H r D", "real B G n D"
 QKV: dict[str, Any] = {"q": QUERIES, "k": KEYS, "v": KEYS}

@@ -9,6 +9,8 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from .law import (
+    FAR,
+    GROWN,
     VECTORS,
     Inputs,
     Law,
@@ -54,10 +56,6 @@ def same_scores(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     """rotate(q, m + s)·key(k, p + s) = rotate(q, m)·key(k, p)."""
     return by_offset(lambda m, p: f.rotate(q, m) @ f.key(k, p).mT, m, p, s=s)
 
-
-# Positions beyond most tables, the last in the range of float16; and those to which lengths that
-# grow with the position, as in xPos, stay in the range of float32.
-FAR, GROWN = (65_503, 65_504), (32_767, 32_768)
 
 # Small shifts first, then shifts beyond tables of 256, 2048, 4096 positions, up to 65536.
 MOVED = (

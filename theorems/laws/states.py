@@ -9,7 +9,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .law import QKV, TOKENS, VECTORS, Inputs, Law, Sides, each_alone, zero_of_each
+from .law import FAR, QKV, TOKENS, VECTORS, Inputs, Law, Sides, each_alone, zero_of_each
 
 EVERY = "rotary attention bias additive mask layer"
 # Two rows of one token, or as many tokens as rows, where alone some mixing of rows shows.
@@ -79,6 +79,7 @@ NO_MUTATION = Law(
     "rotate",
     names=APART,
     sizes=ROWS,
+    inputs=(Inputs(), Inputs(at={"p": FAR, "o": FAR})),
     x=VECTORS,
     p="position B n",
     y="real A H n D",

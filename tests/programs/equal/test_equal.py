@@ -174,6 +174,16 @@ def test_modules_of_one_class_are_compared_with_the_same_weights() -> None:
     assert any("weights of both are the same" in c.text for c in found.assuming)
 
 
+def test_classes_draw_the_same_weights_in_every_run() -> None:
+    def weights(seed: int) -> Tensor:
+        before = torch.manual_seed(seed).get_state()
+        both = pair_programs(Operand(nn.Linear, "one"), Operand(nn.Linear, "other"))
+        assert torch.equal(torch.get_rng_state(), before)
+        return next(both.modules[0].parameters())
+
+    assert torch.equal(weights(1), weights(2))
+
+
 def test_weights_of_other_names_are_asked_for_and_told() -> None:
     with pytest.raises(SignatureError, match=r"qkv\.weight.*--weights"):
         equal(Separate, Fused, TOKENS)
