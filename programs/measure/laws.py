@@ -192,7 +192,9 @@ def _outcome_at(
         return None
     if found is not None:
         return shrunk_witness(comparison, formula, values, found, lengths)
-    met.seen, met.worst = met.seen + 1, max(met.worst, near)
+    if not met.seen or near[0] > met.worst[0]:
+        met.worst = near
+    met.seen += 1
     met.formulas[id(formula)] = formula
     met.letters = letters_of(formula, lengths)
     return None
