@@ -141,13 +141,22 @@ def _resized(subject: S, at: Lengths) -> S:
 
 COMMON = ("strided", "gradients")  # what most code asks, told before its special cases
 WAYS = (*COMMON, *(way for way in WAY_TEXTS if way not in (*COMMON, "repeated", "int32")))
-ROWS, TOKENS = 2, 5
+FEW = {"B": 2, "n": 5}
 NEAR = 0.05  # relative to the largest entry: another kernel rounds otherwise, in any format
 
 
-def ways_that_differ(subject: Subject, draw: Draw) -> tuple[str, ...]:
-    """Return the ways of calling in which the code gives other results for the same numbers."""
-    return tuple(dict.fromkeys(_unlike(subject, draw)))
+def ways_that_differ(
+    subject: Subject, draw: Draw, longer: Collection[Lengths] = ()
+) -> tuple[str, ...]:
+    """Return the ways of calling in which the code gives other results for the same numbers.
+
+    All ways are tried with few tokens, the common ones with the most of these lengths as well.
+    """
+    most = max(longer, key=lambda at: at["n"], default=None)
+    with evaluating(subject):
+        found = [*_unlike(subject, draw, WAYS)]
+        found += _unlike(of_sizes(subject, most), draw, COMMON, most) if most is not None else ()
+    return tuple(dict.fromkeys(found))
 
 
 def holds_unless(ways: Sequence[str], laws: Collection[str], draw: Draw) -> Iterator[Finding]:
@@ -161,11 +170,14 @@ def holds_unless(ways: Sequence[str], laws: Collection[str], draw: Draw) -> Iter
         yield Finding(law, "measured", "holds", why, dtype=draw.format, assuming=told)
 
 
-def _unlike(subject: Subject, draw: Draw) -> Iterator[str]:
-    with evaluating(subject):
-        for call in ways_of(subject):
-            given = call.make_inputs(draw, ROWS, TOKENS, 0)
-            yield from (way for way in WAYS if _gives_other(subject, call, given, way))
+def _unlike(
+    subject: Subject, draw: Draw, ways: Sequence[str], at: Lengths | None = None
+) -> Iterator[str]:
+    """Yield the ways in which calls give other results, of few tokens unless lengths are given."""
+    queries, sizes = (at.get("r", at["n"]), at) if at is not None else (0, FEW)
+    for call in ways_of(subject, queries):
+        given = call.make_inputs(draw, sizes.get("B", 1), sizes["n"], 0)
+        yield from (way for way in ways if _gives_other(subject, call, given, way))
 
 
 def _gives_other(subject: Subject, call: Way, given: tuple[Any, ...], way: str) -> bool:

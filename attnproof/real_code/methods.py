@@ -338,7 +338,7 @@ class Methods:
         """The ways of calling in which the code gives other results."""
         from .every_call import ways_that_differ
 
-        return ways_that_differ(self.code, self.draw)
+        return ways_that_differ(self.code, self.draw, [one.at for one in self.places.longer])
 
     def traced(self, parts: Iterable[int] | None = None) -> None:
         """Prove laws of the graphs of operations, in parts that trace their own calls, or in some.

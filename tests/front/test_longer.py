@@ -217,10 +217,15 @@ def reversed_if_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return plain(q, k, v.flip(-2) if k is v else v)
 
 
+def reversed_if_long_and_trained(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return plain(q, k, v.flip(-2) if torch.is_grad_enabled() and k.shape[-2] > 30 else v)
+
+
 def test_ways_of_calling_in_which_code_is_another_function_are_said() -> None:
     for attend, told in (
         (reversed_if_strided, "with inputs that are not contiguous"),
         (reversed_if_trained, "with inputs that require gradients"),
+        (reversed_if_long_and_trained, "with inputs that require gradients"),
         (reversed_if_one, "with one parameter, which is not contiguous, for all inputs"),
     ):
         row = asked(attend, "order-of-keys")
