@@ -82,7 +82,7 @@ def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | No
     axes = getattr(subject, "axes", 0) if "shift" in formula.given.values() else 0
     front = getattr(subject, "from_start", False)  # padding never precedes its tokens
     asked = [one for one in formula.inputs or of_call if not (one.left and front)]
-    for inputs in (*asked, *more):
+    for inputs in (*asked, *more, *formula.further):
         for axis in (None, *range(axes)) if axes > 1 else (None,):
             yield inputs, axis
 

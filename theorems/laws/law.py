@@ -135,7 +135,8 @@ class Formula:
     vacuous.  ``shown``: the equation that a witness violates, if it is not that of the law.
     ``sizes``: further lengths at which the equation reveals faults that it hides at most lengths.
     ``of_sizes``: the sides depend on lengths alone, not on the given values.
-    ``inputs``: the inputs at which it is measured, if those of its call are not suitable.
+    ``inputs``: the inputs at which it is measured, if those of its call are not suitable;
+    ``further``: inputs beside these.
     ``unsaid``: what the sentence states and the formula does not, or at these lengths only: a proof
     of the formula is then no proof of the law.
     ``limits``: a restriction under which a proof of the formula is a proof of the law.
@@ -160,6 +161,7 @@ class Formula:
     of_sizes: bool = False
     unsaid: str = ""
     inputs: Sequence[Inputs] = ()
+    further: Sequence[Inputs] = ()
     floats: bool = False
     others: Sequence[str] = ()
     again: Callable[..., Mapping[str, Any]] | None = None

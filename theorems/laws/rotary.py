@@ -125,7 +125,7 @@ def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     p2="position B n",
     o="position A n",
     o2="position A n",
-    inputs=(Inputs(), Inputs(at={"p": FAR})),
+    further=(Inputs(at={"p": FAR}),),
 )
 def of_its_own_row(f: Any, x: Any, y: Any, p: Any, p2: Any, o: Any, o2: Any) -> Sides:
     """No vector depends on the positions of another row or, if they are shared, on that row."""

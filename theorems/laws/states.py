@@ -79,7 +79,7 @@ NO_MUTATION = Law(
     "rotate",
     names=APART,
     sizes=ROWS,
-    inputs=(Inputs(), Inputs(at={"p": FAR, "o": FAR})),
+    further=(Inputs(at={"p": FAR, "o": FAR}),),
     x=VECTORS,
     p="position B n",
     y="real A H n D",

@@ -476,6 +476,7 @@ FAR_ONLY: dict[str, Callable[[Tensor], Tensor]] = {
     "linear": lambda out: out + 1,
     "every-head-alike": lambda out: out * torch.arange(1, out.shape[1] + 1)[:, None, None],
     "follows-its-ids": lambda out: out * torch.arange(1, out.shape[2] + 1)[:, None],
+    "rows-of-batch-apart": lambda out: out + out.flip(0),
 }
 
 
