@@ -8,6 +8,7 @@ import sys
 from copy import copy
 from importlib import import_module
 from inspect import signature
+from itertools import pairwise
 from typing import Annotated
 
 from . import __version__
@@ -105,6 +106,19 @@ def schema(
     return 0
 
 
+WRITTEN = ("--html", "--json", "--store")  # options with a file or folder that is written
+
+
+def _require_files(given: list[str]) -> None:
+    """Refuse ``--json --fresh``, which would write to a file of that name."""
+    for option, file in pairwise(given):
+        if option in WRITTEN and file.startswith("--"):
+            raise UsageError(
+                f"wanted a file or folder behind {option}, got the option {file}; "
+                f"see `attnproof {given[0]} --help`"
+            )
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; return the exit code.  A usage error is one line on standard error."""
     os.environ.setdefault("SYMPY_CACHE_SIZE", str(SYMPY_CACHE_SIZE))
@@ -113,6 +127,7 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may have no sign for ✓
     try:
+        _require_files(given)
         code = _called(given)
     except UsageError as error:
         print(f"attnproof: {error}", file=sys.stderr)

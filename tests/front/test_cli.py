@@ -175,6 +175,7 @@ def test_an_absent_device_is_refused_with_those_present(
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
+        (["--json", "--fresh"], "wanted a file or folder behind --json, got the option --fresh"),
         (["--scale", "huge"], "'small', 'default', 'large'"),
         (["--dtype", "int8"], "'float64', 'float32', 'bfloat16'"),
         (["--jobs", "0"], "greater than or equal to 1"),
