@@ -22,7 +22,9 @@ method      method, why (why it did not finish; empty if it did), seconds, trace
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
@@ -85,55 +87,75 @@ def look(
     ``fork``: how to run something in a process beside this one; ``how``: what the caller in Python
     said about the code.
 
-    Laws of which no proof is tried are examined first; the others after them, or beside them.
+    Laws of which no proof is tried are examined first; the others after them, or beside them.  What
+    a process that was killed has left is examined method by method.
     """
     at = Methods(subject, asked, tell, thing, how, seconds, is_to_be_read(subject, asked.laws))
-    methods, ends = asked.methods, list[Event]()
+    methods = asked.methods
     if "identity" in methods and at.reads:  # all laws are examined with the mask that it reads
-        ends.append(at.run("identity"))
+        at.tell(at.run("identity"))
         methods = tuple(method for method in methods if method != "identity")
-    proved = at.tried() if "traced" in methods else frozenset()
-    others, ways = at.here - proved, tuple(one for one in methods if one != "identity")
+    apart = "traced" in methods and not asked.known
+    proved = at.tried() if apart else frozenset()
+    others = at.here - proved
+    first = tuple(one for one in methods if one != "traced" or not proved)
+    ways = tuple(one for one in methods if one != "identity") if proved else ()
 
     def prove(tell: Tell) -> None:
         at.report, at.unasked = tell, False
-        for end in _examined(at, ways, proved, fork):
-            tell(end)
+        _examined(at, ways, proved, at.tell, fork)
 
-    beside = None
-    if fork is not None and proved and others:
+    if proved and others:
         at.watch()  # once, not in both processes
-        beside = fork(prove)
-    ends += _examined(at, [one for one in methods if one != "traced" or not proved], others)
+    beside = fork(prove) if fork is not None and proved and others else None
+    ended = _Ends(at.tell, Counter((*first, *ways)))
+    _examined(at, first, others, ended, fork)
     if beside is not None:
-        ends += _passed_on(at, beside)
+        for end in _passed_on(at, beside):
+            ended(end)
     elif proved:
-        ends += _examined(at, ways, proved, fork)
-    for method in asked.methods:
-        if of := [end for end in ends if end["method"] == method]:
-            at.tell(_as_one(of))
+        _examined(at, ways, proved, ended, fork)
+
+
+@dataclass
+class _Ends:
+    """Reports the end of a method when it has examined all laws, some ``left`` times."""
+
+    tell: Tell
+    left: Counter[str]
+    ends: dict[str, list[Event]] = field(default_factory=dict)
+
+    def __call__(self, end: Event) -> None:
+        """Report it, or keep it until the other laws are examined too."""
+        method = end["method"]
+        ends = self.ends.setdefault(method, [])
+        ends.append(end)
+        self.left[method] -= 1
+        if self.left[method] == 0:
+            self.tell(_as_one(ends))
+        elif self.left[method] < 0:  # laws were examined at more tokens
+            self.tell(end)
 
 
 def _examined(
     at: Methods,
     methods: Sequence[str],
     laws: frozenset[str],
+    ended: Tell,
     fork: Callable[[Callable[[Tell], None]], Beside] | None = None,
-) -> list[Event]:
-    """Examine some laws by each method, then at more tokens; return how the methods ended."""
+) -> None:
+    """Examine some laws by each method, then at more tokens; report how the methods ended."""
     at.here = laws
     proving: list[Beside] = []
-    ends: list[Event] = []
     if fork is not None and "traced" in methods[1:]:
         proving = _proving(at, fork)
     for method in methods:
         if method == "traced" and proving:
-            ends += _passed_on(at, *proving)
+            ended(_as_one([*_passed_on(at, *proving)]))
         else:
-            ends.append(at.run(method))
-    if at.ran:
-        ends += [end for end in (at.run("longer"),) if end["why"]]
-    return ends
+            ended(at.run(method))
+    if at.ran and (end := at.run("longer"))["why"]:
+        at.tell(end)
 
 
 def _proving(at: Methods, fork: Callable[[Callable[[Tell], None]], Beside]) -> list[Beside]:
@@ -151,16 +173,14 @@ def _proving(at: Methods, fork: Callable[[Callable[[Tell], None]], Beside]) -> l
     return [fork(partial(prove, every[i:j])) for i, j in pairwise(ends)]
 
 
-def _passed_on(at: Methods, *beside: Beside) -> list[Event]:
-    """Pass on what processes beside this one report, in turn; return how their methods ended."""
-    ends: list[Event] = []
+def _passed_on(at: Methods, *beside: Beside) -> Iterator[Event]:
+    """Pass on what processes beside this one report, in turn; yield how their methods ended."""
     for one in beside:
         for event in one.events():
             if event["event"] == "method":
-                ends.append(event)
+                yield event
             else:
                 at.pass_on(event)
-    return ends
 
 
 def _as_one(ends: Sequence[Event]) -> Event:

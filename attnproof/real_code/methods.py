@@ -95,10 +95,15 @@ class Methods:
         return self.here & {formula.id for formula in provable(self.masked())}
 
     def watch(self) -> None:
-        """Find what the code compares, before laws are examined."""
-        with _quiet(), restored_settings():
-            self.code = self.masked()
-            _ = self.own
+        """Find what the code compares, before laws are examined.
+
+        If this never ends, the first law is blamed, and a further process does without.
+        """
+        self.code = self.masked()
+        if self.ran and (laws := self.laws(self.ran)):
+            self.begins(self.ran, laws[0])
+            with _quiet(), restored_settings():
+                _ = self.own
 
     def run(self, method: str, **how: Any) -> Event:
         """Run a method, or "longer"; return the event that reports its end."""

@@ -87,6 +87,11 @@ class Masked(torch.nn.Module):
             scores = scores.masked_fill(key_padding_mask[:, None], float("-inf"))
         return scores.softmax(-1) @ v
 
+def endless(x):
+    while x.shape[:2] == (5, 5):  # it is watched with as many first
+        pass
+    return x.cumsum(1)
+
 class MaskedCrashes(Masked):
     def then(self):
         ctypes.string_at(0)
@@ -94,7 +99,9 @@ class MaskedCrashes(Masked):
 LAWS = {
     "rotary": ("norm", "linear"),
     "attention": ("permutation", "hidden-keys-do-nothing", "no-mutation"),
+    "layer": ("rows-of-batch-apart", "no-mutation"),
 }
+KINDS = {"Masked": "attention", "MaskedCrashes": "attention", "endless": "layer"}
 needs_two = pytest.mark.skipif(
     sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2, reason="needs two processors"
 )
@@ -107,7 +114,7 @@ def heard(
     file = folder / "code_under_test.py"
     file.write_text(CODE, encoding="utf-8")
     (folder / "loaded_late.py").write_text("LATE = True\n", encoding="utf-8")
-    kind = "attention" if name.startswith("Masked") else "rotary"
+    kind = KINDS.get(name, "rotary")
     asked = CodeRequest(target=f"{file}::{name}", kind=kind, laws=LAWS[kind])
     found, at = Collected(asked), []
     stopped, _ = run(
@@ -164,6 +171,18 @@ def test_a_proof_that_never_ends_is_stopped_at_its_line(tmp_path: Path) -> None:
     assert "code_under_test.py:" in traced.why
     assert "in <lambda>" in traced.why
     assert {one.verdict for one in found.findings if one.method == "exact"} == {"holds"}
+
+
+@needs_two
+def test_code_that_does_not_end_where_it_is_watched_keeps_its_other_findings(
+    tmp_path: Path,
+) -> None:
+    found, stopped, _ = heard(tmp_path, "endless", Limits(law=3.0))
+    assert stopped is None
+    known = {(one.law, one.method): one.verdict for one in found.findings}
+    assert known["rows-of-batch-apart", "measured"] == "undecided"
+    assert known["rows-of-batch-apart", "exact"] == "holds"
+    assert known["no-mutation", "measured"] == "holds"
 
 
 @needs_two
