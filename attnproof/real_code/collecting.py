@@ -355,7 +355,7 @@ class Collected:
             kind=self.kind or asked.kind,
             named=asked.laws,
             laws=tuple(rows),
-            methods=tuple(self.methods),
+            methods=tuple(sorted(self.methods, key=lambda one: asked.methods.index(one.method))),
             stopped=stopped,
             unfinished=missing,
             said=said,
