@@ -95,26 +95,28 @@ def look(
     if "identity" in methods and at.reads:  # all laws are examined with the mask that it reads
         at.tell(at.run("identity"))
         methods = tuple(method for method in methods if method != "identity")
-    apart = "traced" in methods and not asked.known
-    proved = at.tried() if apart else frozenset()
+    proved = at.tried() if "traced" in methods and not asked.known else frozenset()
     others = at.here - proved
     first = tuple(one for one in methods if one != "traced" or not proved)
     ways = tuple(one for one in methods if one != "identity") if proved else ()
 
     def prove(tell: Tell) -> None:
         at.report, at.unasked = tell, False
-        _examined(at, ways, proved, at.tell, fork)
+        for end in _examined(at, ways, proved, at.tell, fork):
+            at.tell(end)
 
     if proved and others:
         at.watch()  # once, not in both processes
     beside = fork(prove) if fork is not None and proved and others else None
     ended = _Ends(at.tell, Counter((*first, *ways)))
-    _examined(at, first, others, ended, fork)
+    late = _examined(at, first, others, ended, fork)
     if beside is not None:
         for end in _passed_on(at, beside):
             ended(end)
     elif proved:
-        _examined(at, ways, proved, ended, fork)
+        late += _examined(at, ways, proved, ended, fork)
+    for end in late:  # a method that is told to have failed counts as ended for all laws
+        at.tell(end)
 
 
 @dataclass
@@ -143,8 +145,11 @@ def _examined(
     laws: frozenset[str],
     ended: Tell,
     fork: Callable[[Callable[[Tell], None]], Beside] | None = None,
-) -> None:
-    """Examine some laws by each method, then at more tokens; report how the methods ended."""
+) -> list[Event]:
+    """Examine some laws by each method, then at more tokens; report how the methods ended.
+
+    Returns how the runs of more tokens ended, if they failed.
+    """
     at.here = laws
     proving: list[Beside] = []
     if fork is not None and "traced" in methods[1:]:
@@ -154,8 +159,7 @@ def _examined(
             ended(_as_one([*_passed_on(at, *proving)]))
         else:
             ended(at.run(method))
-    if at.ran and (end := at.run("longer"))["why"]:
-        at.tell(end)
+    return [end for end in (at.run("longer"),) if end["why"]] if at.ran else []
 
 
 def _proving(at: Methods, fork: Callable[[Callable[[Tell], None]], Beside]) -> list[Beside]:

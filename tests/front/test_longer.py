@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -485,3 +486,23 @@ def test_a_fault_of_this_search_loses_no_verdict(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("attnproof.real_code.longer_inputs.lengths_of", fails)
     assert asked(plain, "permutation").verdict == "exact"
+
+
+def test_a_method_is_told_to_have_failed_when_all_laws_are_examined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: object) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr("attnproof.real_code.longer_inputs.lengths_of", fails)
+    monkeypatch.setattr("attnproof.real_code.critical_lengths.lengths_of", fails)
+    code = Attention(name="a", attend=lambda q, k, v, _: plain(q, k, v), heads=2, groups=2, width=4)
+    laws = ("permutation", "no-mutation")  # a proof is tried of the first
+    ask = CodeRequest(target="a.py::a", kind="attention", laws=laws)
+    heard: list[Any] = []
+    look(code, ask, heard.append)
+    ends = [(one["method"], bool(one["why"])) for one in heard if one["event"] == "method"]
+    failed = [k for k, end in enumerate(ends) if end == ("measured", True)]
+    assert failed
+    assert ends.index(("measured", False)) < failed[0]
+    assert all(k >= len(ask.methods) for k in failed)
