@@ -21,7 +21,7 @@ from ..programs.prove.instrumentation import instrument_unwatched
 from ..programs.prove.met_numbers import MetNumbers
 from ..programs.prove.watch import FEW, HINTS, UNWATCHED, Met
 from ..programs.subjects import Attention, Bias, Mask, Subject
-from .every_call import Call, Lengths, call_of, calls_of, sizes_of, takes
+from .every_call import Call, Lengths, call_of, sizes_of, takes
 
 S = TypeVar("S", bound=Subject)
 UNHEARD = ("module", "make", "as_before")  # they run no call
@@ -54,8 +54,7 @@ class OwnRuns:
         call = call_of(subject)
         if call is None:
             return None
-        roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
-        numbers = MetNumbers(roots)
+        numbers = MetNumbers(_parts(subject))
         scores = isinstance(subject, Bias | Mask)
         letters = ["n"] if scores else ["B", "n"]
         scores |= isinstance(subject, Attention) and subject.attend is not None
@@ -85,7 +84,7 @@ class OwnRuns:
             del name
             if owner is not subject and id(owner) not in fresh:
                 fresh[id(owner)] = owner
-                self.numbers.instrument(*calls_of(owner), owner.module)
+                self.numbers.instrument(*_parts(owner))
             times = 0
 
             @wraps(call)
@@ -137,6 +136,19 @@ class OwnRuns:
             alone = len(answers) == 1 and other and numbers and site.sign not in HINTS
             if alone or site.sign == UNWATCHED:
                 yield site.condition(answer=answers.pop())
+
+
+def _parts(subject: Subject) -> list[Any]:
+    """Return every call of some code, and its module: what holds the functions that may run."""
+    parts: list[Any] = [] if subject.module is None else [subject.module]
+
+    def kept(name: str, call: Callable[..., Any], owner: Subject) -> Callable[..., Any]:
+        del name, owner
+        parts.append(call)
+        return call
+
+    wrapped(subject, kept, UNHEARD)
+    return parts
 
 
 def _add(known: Met, met: Met) -> None:
