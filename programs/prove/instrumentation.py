@@ -14,9 +14,10 @@ import builtins
 import linecache
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -313,6 +314,45 @@ def _is_mark(const: Any) -> bool:
     return isinstance(const, str) and const == MARK
 
 
+@dataclass(frozen=True)
+class _Statement:
+    """The first and the last line of a statement, and the statements of a class."""
+
+    first: int
+    last: int
+    is_future: bool
+    inner: tuple[_Statement, ...] = ()
+
+
+@lru_cache(maxsize=64)
+def _statements(text: str) -> tuple[_Statement, ...]:
+    """Return the statements of a source file; none if its syntax is wrong."""
+    with suppress(SyntaxError):
+        return tuple(map(_statement, ast.parse(text).body))
+    return ()
+
+
+def _statement(node: ast.stmt) -> _Statement:
+    decorators = getattr(node, "decorator_list", ())
+    first = min([node.lineno, *(one.lineno for one in decorators)])
+    future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    inner = tuple(map(_statement, node.body)) if isinstance(node, ast.ClassDef) else ()
+    return _Statement(first, node.end_lineno or node.lineno, future, inner)
+
+
+def _kept(some: Iterable[_Statement], wanted: Collection[int]) -> Iterator[range]:
+    """Yield the lines of the statements that contain one of these lines, and heads of classes."""
+    for one in some:
+        whole = range(one.first, one.last + 1)
+        if not one.is_future and not any(line in whole for line in wanted):
+            continue
+        if one.inner:
+            yield range(one.first, one.inner[0].first)
+            yield from _kept(one.inner, wanted)
+        else:
+            yield whole
+
+
 @dataclass
 class _Source:
     """A source file that contains functions."""
@@ -324,20 +364,18 @@ class _Source:
     def lines(self) -> list[str]:
         return linecache.getlines(self.name, dict(self.names))
 
-    @cached_property
-    def tree(self) -> ast.Module | None:
-        try:
-            return ast.parse("".join(self.lines)) if self.lines else None
-        except SyntaxError:
-            return None
+    def parsed(self, wanted: Collection[int]) -> list[ast.stmt]:
+        """Return the statements that contain these lines; to parse a long file takes its time."""
+        whole = "".join(self.lines)
+        kept = {line for lines in _kept(_statements(whole), wanted) for line in lines}
+        text = (one if k in kept else "\n" for k, one in enumerate(self.lines, start=1))
+        with suppress(SyntaxError):  # statements share a line, or nothing of a class is left
+            return ast.parse("".join(text)).body
+        return ast.parse(whole).body
 
     def recompiled(self, codes: Collection[CodeType], watch: Watch) -> dict[Key, CodeType]:
         """Compile these codes again, with blocks marked, and comparisons too if they count."""
-        if self.tree is None:
-            return {}
-        wanted = {code.co_firstlineno for code in codes}
-        kept = [_pruned(one, wanted) for one in self.tree.body]
-        told = [one for one in kept if one is not None]
+        told = self.parsed({code.co_firstlineno for code in codes})
 
         def site(place: Place, text: str) -> int:
             watch.sites.append(Site("block", text, (self.name, *place)))
@@ -345,7 +383,6 @@ class _Source:
 
         told = [_Marking(watch.sites).visit(one) for one in told] if watch.compared else told
         tree = ast.Module([Blocks(self.lines, site).visit(one) for one in told], [])
-        self.__dict__.pop("tree")  # it was changed
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             made = compile(ast.fix_missing_locations(tree), self.name, "exec", dont_inherit=True)
@@ -355,24 +392,6 @@ class _Source:
             if twice[_key(code)] == 1:
                 found[_key(code)] = _with(code, watch.write)
         return found
-
-
-def _first_line(node: Any) -> int:
-    decorators = getattr(node, "decorator_list", ())
-    return int(min([node.lineno, *(one.lineno for one in decorators)]))
-
-
-def _pruned(node: ast.stmt, wanted: Collection[int]) -> ast.stmt | None:
-    """Return a statement of a module or class if it contains a wanted function, else None."""
-    if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-        return node
-    first, last = _first_line(node), node.end_lineno or node.lineno
-    if not any(first <= line <= last for line in wanted):
-        return None
-    if isinstance(node, ast.ClassDef):
-        kept = [_pruned(one, wanted) for one in node.body]
-        node.body = [one for one in kept if one is not None] or [ast.Pass()]
-    return node
 
 
 def instrument(functions: Iterable[FunctionType], watch: Watch) -> None:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -425,6 +426,47 @@ def test_what_raises_is_put_back() -> None:
         fails(2)
     assert fails.__code__ is code
     assert [met[0].answer for met in watch.sides.values()] == [True]
+
+
+LAYOUTS = {
+    "a class on one line": "class Far: far = staticmethod(lambda n: n > 7)",
+    "a class that goes on": "class Far(\n  object): near = 1; far = staticmethod(lambda n: n > 7)",
+    "a class without its other methods": """
+class Far:
+    'A docstring.'
+    def near(self): return 1
+    @staticmethod
+    def far(n): return n > 7
+""",
+    "a base that is called": """
+class Far((lambda far: type('B', (), {'far': staticmethod(far)}))(
+    lambda n: n > 7
+)):
+    near = 1
+""",
+    "an end that another statement shares": "near = [\n  1]; far = (\n  lambda n: n > 7)",
+    "the future": """
+from __future__ import annotations
+def far(n):
+    def inner(n: Unknown): return n > 7
+    return inner(n)
+""",
+    "a branch": "if True:\n    near = 1\n    def far(n): return n > 7\nelse:\n    far = None",
+}
+
+
+@pytest.mark.parametrize("text", LAYOUTS.values(), ids=list(LAYOUTS))
+def test_a_function_is_found_however_its_file_is_laid_out(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "laid_out.py"
+    file.write_text(text, encoding="utf-8")
+    names: dict[str, Any] = {"__name__": "laid_out"}
+    exec(compile(text, str(file), "exec", dont_inherit=True), names)
+    far = names["far"] if "far" in names else names["Far"].far
+    watch = Watch()
+    instrument([far], watch)
+    with watch.run({}, "plain"):
+        assert far(9)
+    assert [watch.sites[site].text for site, _, _ in watch.sides] == ["n > 7"]
 
 
 # --- where a comparison turns
