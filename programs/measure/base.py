@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from attnproof.documents.verdict_line import Condition
 from attnproof.theorems.laws import LAWS
 
 from ..applicable_laws import declared_of
@@ -40,7 +41,10 @@ FINITE = "finite"  # the law that results at ordinary inputs are finite
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a probe: broken with a ``witness``, not asked if ``skipped``."""
+    """The result of a probe: broken with a ``witness``, not asked if ``skipped``.
+
+    ``assuming``: what a law that holds takes for granted.
+    """
 
     why: str
     error: float | None = None
@@ -49,6 +53,7 @@ class Outcome:
     skipped: bool = False
     doubtful: bool = False
     sizes: Mapping[str, int] | None = None
+    assuming: tuple[Condition, ...] = ()
 
 
 def holds(

@@ -120,6 +120,7 @@ def run_probe(one: Probe, subject: Subject, draw: Draw) -> tuple[Finding, ...]:
             seed=draw.seed,
             dtype=draw.format,
             device=draw.device,
+            assuming=seen.assuming,
             sizes=dict(seen.sizes or {}),
             seconds=perf_counter() - start,
             traceback=fault.traceback if fault is not None else "",

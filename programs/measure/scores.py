@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnproof.documents.verdict_line import Condition
+
 from ..execution.response import gap
 from ..reading.calls import REFUSALS
 from ..reading.weights import scale_alone
@@ -225,6 +227,7 @@ def _hooked(module: nn.Module | None, parts: dict[str, nn.Module], run: _Run) ->
 
 # with two free directions a random vector is this near to a span once in 1e8
 NEAR, FAR = 1e-4, 1e-2
+ALONE = Condition("the weight of a token alone is 1", "where")
 FEWEST = 8  # least tokens of a call; fewer would take too many calls
 
 
@@ -241,6 +244,9 @@ def on_a_line(scene: Scene) -> Outcome:
     Sums s_h other than one add (s_h − 1) (V_h x + c_h).  With two lines of the same d, through x
     and through y, the span then contains V (x − y) = f(x alone) − f(y alone), which it otherwise
     does not (except by chance, which two free directions exclude).
+
+    Sums that are the same for all tokens, for a token alone too, cannot be told from a factor of
+    the values.  The verdict says so, unless equal values can be set inside the layer.
     """
     one, call = scene.subject, scene.tokens
     assert call is not None  # code on queries, keys and values is checked by the formula
@@ -289,12 +295,9 @@ def on_a_line(scene: Scene) -> Outcome:
     if free < 2:
         return undecided("the outputs span every direction: they do not show sums of weights")
     if _outside(target, directions[values > bound]) > FAR:
-        return holds(
-            "tokens on a line gave outputs along it: the weights add up to one",
-            B=batch,
-            T=many,
-            E=one.embed,
-        )
+        why = "tokens on a line gave outputs along it: the weights add up to one"
+        alone_is_one = () if _keeps_equal_values(scene) else (ALONE,)
+        return replace(holds(why, B=batch, T=many, E=one.embed), assuming=alone_is_one)
     sure = values > bound / NEAR
     near = NEAR + bound / float(target.norm())
     rest = _outside(target, directions[sure])
@@ -312,6 +315,18 @@ def on_a_line(scene: Scene) -> Outcome:
         T=many,
         E=one.embed,
     )
+
+
+def _keeps_equal_values(scene: Scene) -> bool:
+    """Whether values inside the layer can be set, and give their own value if they are equal."""
+    inner = projected(scene.subject)
+    if inner is None or inner.attend is None:
+        return False
+    attend = inner.attend
+    q, k, v = replace(scene, subject=inner).draw_qkv(1, 3, 82)
+    equal = v[:, :, :1].expand_as(v)
+    seen = scene.allow(lambda v: attend(q, k, v, None), equal)
+    return gap(seen.output, equal.repeat_interleave(inner.heads // inner.groups, 1)) <= seen()
 
 
 def _most(call: Callable[[int], object], many: int) -> int:

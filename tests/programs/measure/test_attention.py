@@ -203,6 +203,47 @@ def test_sums_of_weights_are_seen_in_few_tokens() -> None:
     assert seen.sizes["T"] <= 9
 
 
+class MixedHeads(nn.Module):
+    """Talking heads: the weights of the heads are mixed behind the softmax, if at all."""
+
+    def __init__(self, mixing: Tensor, *, named: bool = True) -> None:
+        super().__init__()
+        self.mixing, self.heads = mixing, mixing.shape[0]
+        self.add_module("qkv" if named else "first", nn.Linear(12, 36))
+        self.out = nn.Linear(12, 12)
+        self.named = named
+
+    def forward(self, x: Tensor) -> Tensor:
+        joint = self.qkv if self.named else self.first
+        q, k, v = joint(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        mixed = torch.einsum("bhrn,hg->bgrn", weights, self.mixing.to(x.dtype))
+        out: Tensor = self.out((mixed @ v).transpose(1, 2).flatten(2))
+        return out
+
+
+@pytest.mark.parametrize(
+    ("module", "assumed"),
+    [
+        (MixedHeads(torch.eye(2)), []),
+        (MixedHeads(torch.tensor([[0.5, 0.25], [0.5, 0.75]])), []),
+        (
+            MixedHeads(torch.tensor([[0.5, 0.25], [0.5, 1.75]])),
+            ["the weight of a token alone is 1"],
+        ),
+        (MixedHeads(torch.eye(2), named=False), ["the weight of a token alone is 1"]),
+    ],
+    ids=["one head each", "sums of 1", "sums of 1 and 2", "values that are not found"],
+)
+def test_sums_that_are_a_factor_of_the_values_are_a_condition(
+    module: nn.Module, assumed: list[str]
+) -> None:
+    one = Attention(name="mixed", layer=module, module=module, embed=12, heads=2, declared=FULL)
+    seen = found(one, "rows-sum-to-one")
+    assert seen.verdict == "holds", seen.why
+    assert [condition.text for condition in seen.assuming] == assumed
+
+
 @pytest.mark.parametrize(
     ("law", "subject", "words"),
     [
