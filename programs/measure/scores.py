@@ -114,11 +114,10 @@ NAMES = {
 
 @dataclass
 class _Run:
-    """One run of a layer: results for its projections, and the input of its last one."""
+    """One run of a layer: results given to its projections, their own, and the last one's input."""
 
     given: dict[str, Tensor]
-    seen: set[str] = field(default_factory=set)
-    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    made: dict[str, Tensor] = field(default_factory=dict)
     read: Tensor | None = None
 
 
@@ -138,7 +137,7 @@ def projected(layer: Attention) -> Attention | None:
     with torch.no_grad(), _hooked(layer.module, parts, run):
         out = layer.layer(tokens)
     widths = {
-        name: shape[-1] for name, shape in run.shapes.items() if shape[:-1] == tokens.shape[:-1]
+        name: x.shape[-1] for name, x in run.made.items() if x.shape[:-1] == tokens.shape[:-1]
     }
     if set(widths) != set(parts):
         return None
@@ -201,15 +200,14 @@ def _hooked(module: nn.Module | None, parts: dict[str, nn.Module], run: _Run) ->
 
     def gives(kind: str) -> Any:
         def hook(_part: nn.Module, _inputs: Any, out: Tensor) -> Tensor | None:
-            run.seen.add(kind)
-            run.shapes[kind] = tuple(out.shape)
+            run.made[kind] = out
             wanted = run.given.get(kind)
             return None if wanted is None else wanted.reshape(out.shape).to(out.dtype)
 
         return hook
 
     def listens(_part: nn.Module, inputs: tuple[Any, ...]) -> None:
-        if run.seen == set(parts) and run.read is None and isinstance(inputs[0], Tensor):
+        if run.made.keys() == parts.keys() and run.read is None and isinstance(inputs[0], Tensor):
             run.read = inputs[0]
 
     try:
@@ -298,6 +296,10 @@ def on_a_line(scene: Scene) -> Outcome:
         why = "tokens on a line gave outputs along it: the weights add up to one"
         alone_is_one = () if _keeps_equal_values(scene) else (ALONE,)
         return replace(holds(why, B=batch, T=many, E=one.embed), assuming=alone_is_one)
+    if _values_see_others(scene):
+        return not_asked(
+            "the value of a token depends on other tokens, so equal tokens differ in it"
+        )
     sure = values > bound / NEAR
     near = NEAR + bound / float(target.norm())
     rest = _outside(target, directions[sure])
@@ -315,6 +317,25 @@ def on_a_line(scene: Scene) -> Outcome:
         T=many,
         E=one.embed,
     )
+
+
+def _values_see_others(scene: Scene) -> bool:
+    """Whether the values of a layer, if they are found, depend on tokens other than their own."""
+    one = scene.subject
+    parts = _parts(one.module)
+    if parts is None or one.layer is None:
+        return False
+    x = scene.draw.normal(1, 3, one.embed, salt=5)
+    found = []
+    for tokens in (x, torch.cat((x[:, :1], -x[:, 1:2], x[:, 2:]), 1)):
+        run = _Run({})
+        with torch.no_grad(), _hooked(one.module, parts, run):
+            one.layer(tokens)
+        found.append(run.made.get("v", run.made.get("qkv")))
+    before, after = found
+    if before is None or after is None or before.shape[:2] != x.shape[:2]:
+        return False
+    return not torch.allclose(before[:, ::2], after[:, ::2])
 
 
 def _keeps_equal_values(scene: Scene) -> bool:

@@ -206,11 +206,11 @@ def test_sums_of_weights_are_seen_in_few_tokens() -> None:
 class MixedHeads(nn.Module):
     """Talking heads: the weights of the heads are mixed behind the softmax, if at all."""
 
-    def __init__(self, mixing: Tensor, *, named: bool = True) -> None:
+    def __init__(self, mixing: Tensor, *, named: bool = True, embed: int = 12) -> None:
         super().__init__()
         self.mixing, self.heads = mixing, mixing.shape[0]
-        self.add_module("qkv" if named else "first", nn.Linear(12, 36))
-        self.out = nn.Linear(12, 12)
+        self.add_module("qkv" if named else "first", nn.Linear(embed, 3 * embed))
+        self.out = nn.Linear(embed, embed)
         self.named = named
 
     def forward(self, x: Tensor) -> Tensor:
@@ -242,6 +242,21 @@ def test_sums_that_are_a_factor_of_the_values_are_a_condition(
     seen = found(one, "rows-sum-to-one")
     assert seen.verdict == "holds", seen.why
     assert [condition.text for condition in seen.assuming] == assumed
+
+
+class Shifted(MixedHeads):
+    """Half of each token is the one before, of which the first token has none."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward((x + nn.functional.pad(x, (0, 0, 1, -1))) / 2)
+
+
+def test_values_that_see_other_tokens_say_nothing_of_sums_of_weights() -> None:
+    module = Shifted(torch.eye(4), embed=32)
+    one = Attention(name="shifted", layer=module, module=module, embed=32, declared=FULL)
+    seen = found(one, "rows-sum-to-one")
+    assert seen.verdict == "not asked"
+    assert "depends on other tokens" in seen.why
 
 
 @pytest.mark.parametrize(
