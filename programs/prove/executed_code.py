@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from ..loading.reach import codes_in
-from ..loading.source_numbers import functions_in, state_of
+from ..loading.reach import PACKAGE, codes_in
+from ..loading.source_numbers import functions_in, is_own, state_of
 
 T = TypeVar("T")
 MAX_NUMBERS, FEW_ENTRIES = 4096, 8  # of one run, and of a tuple
@@ -24,6 +24,8 @@ WRAPPING = ("__wrapped__", "__func__", "fget")  # what a decorated function or m
 MAX_WRAPPED = 8  # decorators of one function
 # Functions and methods that add to a container or an object, or take from an iterator.
 ADDING = frozenset(("append", "appendleft", "add", "extend", "insert", "update", "setattr", "next"))
+# What imports modules, and its function that asks the finders of ``sys.meta_path``.
+IMPORTING, FINDING = "importlib", "_find_spec"
 # Functions of torch that tell whether code is being traced.
 TRACING_QUERIES = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_fx_tracing")
 # What torch writes to tell whether what it compiled can be used again.
@@ -41,6 +43,25 @@ def is_written(code: CodeType) -> bool:
     """
     generated = code.co_qualname.startswith(("__create_fn__", GUARD))
     return not generated and "_tuple_new" not in code.co_names
+
+
+def is_of_an_import(frame: FrameType) -> bool:
+    """Whether a frame runs because a library imports a module, or to find a module.
+
+    Torch imports parts of itself when they are first needed.  What that runs, such as the finders
+    of ``sys.meta_path``, need not belong to a library that is known.
+    """
+    importing, above = False, frame.f_back
+    while above is not None:
+        name = str(above.f_globals.get("__name__", "")).split(".")[0]
+        if name == IMPORTING:
+            importing = True
+            if above.f_code.co_name == FINDING:
+                return True
+        elif importing or name == PACKAGE:  # which called the code
+            return importing and not is_own(above.f_globals)
+        above = above.f_back
+    return False
 
 
 def stores(code: CodeType) -> bool:
@@ -113,7 +134,7 @@ class Executed:
             return
         if code.co_qualname.startswith(GUARD):
             self._others.add(code)
-        elif self.is_own(frame.f_globals):
+        elif self.is_own(frame.f_globals) and not is_of_an_import(frame):
             self.codes[code] = frame.f_globals
         elif code.co_name not in TRACING_QUERIES:
             self._others.add(code)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..loading.reach import codes_in
 from ..loading.source_numbers import is_own
 from .blocks import REACHED, VALUE, Place, value_key
-from .executed_code import is_written
+from .executed_code import is_of_an_import, is_written
 
 Numbers = tuple[float, ...]
 Lengths = Mapping[str, int]
@@ -190,7 +190,7 @@ class Watch:
         del result
         code = frame.f_code
         if event == "call" and id(code) not in self._known:
-            if is_own(frame.f_globals) and is_written(code):
+            if is_own(frame.f_globals) and is_written(code) and not is_of_an_import(frame):
                 self._here[code] = None
             else:
                 self._known[id(code)] = code

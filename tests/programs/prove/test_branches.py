@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import json
 import operator
 import os
+import pkgutil
 import random
 import re
 import sys
@@ -22,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
+from attnproof.programs.loading import source_numbers
 from attnproof.programs.loading.source_numbers import functions_in
 from attnproof.programs.prove import executed_code, prove
 from attnproof.programs.prove.executed_code import Executed, functions_of
@@ -467,6 +470,37 @@ def test_a_function_is_found_however_its_file_is_laid_out(text: str, tmp_path: P
     with watch.run({}, "plain"):
         assert far(9)
     assert [watch.sites[site].text for site, _, _ in watch.sides] == ["n > 7"]
+
+
+def test_what_a_library_imports_is_not_the_code_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "imported_late.py").write_text("most = (lambda: 7)()", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, path: Any, target: Any = None) -> None:
+            """Find nothing."""
+
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+
+    def by_a_library(n: int) -> bool:
+        return bool(n > pkgutil.resolve_name("imported_late:most"))
+
+    def by_itself(n: int) -> bool:
+        return bool(n > importlib.import_module("imported_late").most)
+
+    for run, own in ((by_a_library, []), (by_itself, ["<module>", "<lambda>"])):
+        monkeypatch.delitem(sys.modules, "imported_late", raising=False)
+        ran, watch = Executed(source_numbers.is_own), Watch()
+        instrument([run], watch)
+        with watch.run({}, "plain"):
+            assert run(8)
+        assert [code.co_qualname for code in watch.unwatched] == own
+        monkeypatch.delitem(sys.modules, "imported_late")
+        ran.recording(run)(8)
+        assert [code.co_qualname for code in ran.codes] == [run.__qualname__, *own]
 
 
 # --- where a comparison turns
