@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from .call_forms.choices import FINITE_MASK
 from .call_forms.vocabulary import has_embedding, on_vectors
 from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called, place_of
 from .declarations import Declared, declares, sizes_declared
@@ -325,6 +326,8 @@ def _why_another_kind(code: Code, kind: str, named: list[str], subject: Subject)
         return "it can be called as rotary code, but does not rotate its input"
     if kind not in named and _adds_nothing(subject):
         return f"it can be called as {kind} code, but adds nothing"
+    if kind not in named and _only_hides(subject):
+        return f"it can be called as {kind} code, but only hides keys, as a mask does"
     if named and kind not in named and "; method " in subject.line:
         return f"only one of its methods can be called so, and its names suggest {named[0]}"
     return _why_names_rule_out(code, kind, named)
@@ -336,6 +339,14 @@ def _adds_nothing(subject: Subject) -> bool:
         return not bool(subject.added(torch.zeros(1, 3, subject.width)).any())
     call = subject.bias if isinstance(subject, Bias) else None
     return call is not None and not any(bool(call(r, n).any()) for r, n in ((2, 3), (5, 5)))
+
+
+def _only_hides(subject: Subject) -> bool:
+    """Whether a bias adds 0 to the scores of some keys, and hides all others."""
+    if not isinstance(subject, Bias):
+        return False
+    added = torch.cat([subject.bias(n, n).flatten() for n in (2, 5)])
+    return bool((added == 0).any() and ((added == 0) | (added <= FINITE_MASK)).all())
 
 
 def _why_names_rule_out(code: Code, kind: str, named: list[str]) -> str:

@@ -48,7 +48,7 @@ def table_role(
     if value.dtype == torch.bool and value.ndim:
         return ("table", name), boolean(*value.shape)
     literal = not held and not isinstance(value, nn.Parameter)
-    if literal and not value.ndim and value.dtype.is_floating_point:
+    if literal and not value.ndim and (value.dtype.is_floating_point or value.dtype == torch.bool):
         return ("constant", value.item()), None  # a literal in the code
     if value.dtype.is_floating_point or (value.dtype in WIDE_INTEGERS and value.ndim):
         return ("table", name), real(*value.shape, says=f"{target}, any real numbers")

@@ -47,6 +47,22 @@ def test_a_subject_is_returned_with_what_is_declared() -> None:
     assert adapted_as(lambda: mine) is mine
 
 
+@pytest.mark.parametrize(
+    ("hidden", "kept", "kind"),
+    [(-torch.inf, 0.0, "mask"), (torch.finfo(torch.float32).min, 0.0, "mask"),
+     (-torch.inf, 0.5, "bias"), (-3.0, 0.0, "bias")],
+)  # fmt: skip
+def test_what_hides_some_keys_and_adds_nothing_to_others_is_a_mask(
+    hidden: float, kept: float, kind: str
+) -> None:
+    def seen(n: int) -> Tensor:
+        ahead = torch.arange(n) > torch.arange(n)[:, None]
+        return torch.full((n, n), kept).masked_fill(ahead, hidden)
+
+    assert adapted_as(seen).kind == kind
+    assert adapted_as(seen, kind="bias").kind == "bias"
+
+
 def test_fields_are_set_and_stay_set_when_built_anew() -> None:
     subject: Any = adapted_as(half, kind="rotary", first=-4)
     assert subject.first == subject.make().first == -4
