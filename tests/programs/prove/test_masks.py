@@ -261,3 +261,17 @@ def test_a_mask_of_truth_values_that_is_used_otherwise_is_never_proved(name: str
 def test_numbers_that_are_not_what_is_added_are_never_proved(name: str) -> None:
     found = verdicts(attention(ADDED[name], form="float"), ADDS)[ADDS]
     assert not found & {"holds", "internal error"}
+
+
+def test_truth_values_that_code_holds_are_read() -> None:
+    def causal_mask(n: int) -> Tensor:
+        places = torch.arange(n)
+        return torch.where(places <= places[:, None], torch.tensor(True), torch.tensor(False))
+
+    def blind_mask(n: int) -> Tensor:
+        places = torch.arange(n)
+        return torch.where(places < places[:, None], torch.tensor(True), torch.tensor(False))
+
+    for mask, verdict in ((causal_mask, "holds"), (blind_mask, "broken")):
+        (found,) = prove(adapted_as(mask, "n = n -> n n keep"), ("true-means-visible",)).findings
+        assert found.verdict == verdict, found.why
