@@ -60,6 +60,8 @@ ORDERS = (
     "V n B E",
     "n V B E",
 )
+# An order of three axes, which a base class may state, says nothing about a call with four.
+FOUR_AXES = tuple(one for one in ORDERS if one.count(" ") == 3 and "(" not in one)
 # Calls with rows, or columns, of a grid as a batch, if they are independent.
 INDEPENDENT_SIDES = {"B h w E": ("B V n E", "B n V E")}
 SHAPE_ERROR = "mat1 and mat2 shapes cannot be multiplied"  # tokens are not as wide as a matrix
@@ -281,7 +283,7 @@ def _tokens_lines(
     orders = (
         ("(B n) E",)
         if packed
-        else ("n B E",)
+        else ("n B E", *FOUR_AXES)
         if _tokens_first(code)
         else (*_of_fixed_length(code), *ORDERS, *rows_of_caches(code), *_of_placed_table(code))
     )

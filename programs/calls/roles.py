@@ -177,9 +177,7 @@ def runner(
         there = sizes.items() <= code.built.items()
         made = code if there else kept.get(tuple(sizes.items())) if plain else None
         if made is None:
-            with torch.random.fork_rng(devices=[]):  # every instance has the same weights
-                torch.manual_seed(0)
-                made = code.again(**sizes)
+            made = code.again(**sizes)
         if plain and not there:
             if len(kept) >= MAX_INSTANCES:
                 kept.pop(next(iter(kept)))

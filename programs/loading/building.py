@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from ..code import Code, DoesNotFit, NoSetting, Options, globals_of, place_of, source_of
-from ..execution.running import CodeFault
+from ..execution.running import CodeFault, seeded
 from ..execution.state import large_copies
 from .constructors import build, configs_for, construct, settings_for
 from .names import parameters, role_of
@@ -233,7 +233,10 @@ def _object(
 
     def again(**settings: Any) -> Code:
         if settings:
-            return other(_changed_arguments(maker or type(kept), kept, built, settings))
+            given = _changed_arguments(maker or type(kept), kept, built, settings)
+            with torch.random.fork_rng(devices=[]):  # every instance has the same weights
+                seeded(0)
+                return other(given)
         fresh = copied(kept)
         return Code(
             name=name,

@@ -179,7 +179,8 @@ def _places(one: Any) -> Iterator[_Place]:
                 yield _Place(cell, partial(_content, cell), partial(_filled, cell))
         case nn.Module():
             yield _Place(one, partial(_buffers, one), partial(_set_buffers, one))
-            yield _of_attributes(vars(one))
+            held = vars(one)
+            yield _Place(held, partial(dict, held), partial(_refilled_in_its_mode, held))
         case _:
             yield from _of_other_objects(one)
 
@@ -213,6 +214,12 @@ def _entries(one: MutableMapping[Any, Any]) -> dict[Any, Any]:
 def _refilled(one: Any, content: Any) -> None:
     one.clear()
     (one.extend if isinstance(one, list | deque) else one.update)(content)
+
+
+def _refilled_in_its_mode(held: dict[str, Any], content: dict[str, Any]) -> None:
+    """Set the attributes of a module but for its mode, which whoever calls the code sets."""
+    mode = held["training"]
+    _refilled(held, content | {"training": mode})
 
 
 def _buffers(module: nn.Module) -> dict[str, Tensor | None]:

@@ -266,6 +266,30 @@ class PlacedAttention(PartsAttention):
         return super().forward(x + position_ids[..., None])
 
 
+class TokensFirstAttention(nn.Module):
+    """Attention whose source says that tokens come before rows."""
+
+    def __init__(self, embed_dim: int) -> None:
+        super().__init__()
+        self.out = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        length, batch, dim = x.shape
+        rows = x.transpose(0, 1)
+        mixed: Tensor = (rows @ rows.mT / dim**0.5).softmax(-1) @ rows
+        out: Tensor = self.out(mixed.transpose(0, 1))
+        return out.reshape(length, batch, dim)
+
+
+class ImageAttention(TokensFirstAttention):
+    """The same over the places of an image, with another order of axes than that of its base."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows, high, wide, width = x.shape
+        out = super().forward(x.reshape(rows, high * wide, width).transpose(0, 1))
+        return out.transpose(0, 1).reshape(rows, high, wide, width)
+
+
 ROWS = "x: B n H D, freqs: n D/2"
 
 
@@ -292,6 +316,8 @@ ROWS = "x: B n H D, freqs: n D/2"
         (AcrossAttention, "inputs: B n V E, layer_idx = 0 -> B n V E"),
         (TiedAttention, "inputs: V n B E, layer_idx = 0 -> V n B E"),
         (PartsAttention, "x: B n E -> B n E"),
+        (TokensFirstAttention, "x: n B E -> n B E"),
+        (ImageAttention, "x: B h w E -> B h w E"),
         (PlacedAttention, "x: B n E, position_ids: B n positions -> B n E"),
     ],
 )

@@ -39,6 +39,13 @@ class Model(nn.Module):
         return self.head(self.mixed(self.words(idx)))
 
 
+class Dropping(Model):
+    """With dropout, as most models have."""
+
+    def mixed(self, x: Tensor) -> Tensor:
+        return nn.functional.dropout(super().mixed(x), 0.3, self.training)
+
+
 class Tied(Model):
     def __init__(self) -> None:
         super().__init__()
@@ -405,3 +412,8 @@ def test_one_that_leaks_is_remarked_and_broken_where_that_is_declared() -> None:
     declared = "attention:causal"
     told = check_code("", Leaks, laws=("causal",), declared=declared, methods=("measured",))
     assert told.law("causal").verdict == "broken"
+
+
+def test_a_fresh_model_that_drops_in_training_is_called_in_evaluation() -> None:
+    (found,) = examine(adapted_as(Dropping), laws=["stateless"])
+    assert found.verdict == "holds", found.why

@@ -268,6 +268,32 @@ def test_fresh_layers_have_the_weights_of_each_other() -> None:
     assert [f.verdict for f in found] == ["holds"]
 
 
+class LearnedBias(nn.Module):
+    """A weight for each head and offset, drawn by the constructor."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(heads, 199))
+
+    def forward(self, r: int, n: int) -> Tensor:
+        offsets = torch.arange(n) - torch.arange(n - r, n)[:, None]
+        return self.weight[:, offsets.clamp(-99, 99) + 99]
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (LearnedBias, "r = r, n = n -> H r n; built with heads = H"),
+        (SelfAttention, "x: B n E -> B n E; built with embed = E"),
+    ],
+)
+def test_code_built_at_the_sizes_of_a_line_has_the_weights_of_a_fresh_one(
+    code: type[nn.Module], line: str
+) -> None:
+    (found,) = examine(adapted_as(code, line), laws=["stateless"])
+    assert found.verdict == "holds", found.why
+
+
 def test_state_laws_have_probes_for_all_kinds() -> None:
     examine(mask(), laws=["no-mutation"])
     for law in ("stateless", "no-mutation"):
