@@ -218,8 +218,8 @@ def _refilled(one: Any, content: Any) -> None:
 
 def _refilled_in_its_mode(held: dict[str, Any], content: dict[str, Any]) -> None:
     """Set the attributes of a module but for its mode, which whoever calls the code sets."""
-    mode = held["training"]
-    _refilled(held, content | {"training": mode})
+    mode = {name: held[name] for name in ("training",) if name in held}
+    _refilled(held, content | mode)
 
 
 def _buffers(module: nn.Module) -> dict[str, Tensor | None]:
