@@ -260,9 +260,10 @@ def _in_two(step: Callable[..., Any], x: Tensor, cut: int, sizes: Sizes) -> Tens
     """Feed tokens in two pieces, or a single one.
 
     They share the memory of the tokens, unless lengths are given: code may refuse such inputs.
+    Then they are contiguous if the tokens are.
     """
     first, rest = x[:, :cut], x[:, cut:]
-    if sizes.queries:
+    if sizes.queries and x.is_contiguous():
         first, rest = first.contiguous(), rest.contiguous()
     found, state = step(first, None)
     return torch.cat((found, step(rest, state)[0]), 1) if rest.shape[1] else found
