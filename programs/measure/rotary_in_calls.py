@@ -38,14 +38,14 @@ def row_by_row(_: Rotary, rotate: Rotate, x: Tensor, ids: Tensor) -> Tensor:
 
 
 def counted(subject: Rotary, rotate: Rotate, x: Tensor, ids: Tensor) -> Tensor:
-    """Rotate each token as the last of a call with all positions up to its own."""
+    """Rotate each token as the last of a call with all positions up to its own, if it is one."""
     every = tensor_of(subject, [point(subject, subject.first + p) for p in range(NEAR)], Draw())
     every, found = every.to(ids), []
     for i in range(x.shape[2]):
-        n = next(n for n in range(NEAR) if bool((ids[:, i] == every[n]).all()))
-        rows = every[: n + 1].expand(x.shape[0], *every[: n + 1].shape).contiguous()
-        tokens = x[:, :, i : i + 1].repeat(1, 1, n + 1, 1)
-        found.append(rotate(tokens, rows)[:, :, n:])
+        places = [n for n in range(NEAR) if bool((ids[:, i] == every[n]).all())]
+        before = every[: places[0]] if places else every[:0]
+        rows = torch.cat((before.expand(x.shape[0], *before.shape), ids[:, i : i + 1]), 1)
+        found.append(rotate(x[:, :, i : i + 1].repeat(1, 1, rows.shape[1], 1), rows)[:, :, -1:])
     return torch.cat(found, 2)
 
 
