@@ -118,9 +118,7 @@ def _lengths_of(subject: Subject, own: OwnRuns) -> Places:
     while len(met.ran.codes) > known:  # more tokens may lead to other code
         known = len(met.ran.codes)
         met.instrument()
-        search = Search(
-            alone, watch, letters, ("plain",), from_one=[c for c in "Bnr" if c in letters]
-        )
+        search = Search(alone, watch, letters, ("plain",))
         search.where_outcomes_change()
         changes = dict(_cheapest_changes(watch, alone, heard.code))
         found = [*(one for some in changes.values() for one in some), *_of_tables(subject)]
