@@ -175,7 +175,7 @@ def _unlike(
 ) -> Iterator[str]:
     """Yield the ways in which calls give other results, of few tokens unless lengths are given."""
     queries, sizes = (at.get("r", at["n"]), at) if at is not None else (0, FEW)
-    for call in ways_of(subject, queries):
+    for call in (*ways_of(subject, queries), *other_ways(subject, queries or sizes["n"])):
         given = call.make_inputs(draw, sizes.get("B", 1), sizes["n"], 0)
         yield from (way for way in ways if _gives_other(subject, call, given, way))
 

@@ -19,7 +19,7 @@ from ..programs.execution.calling import evaluating, is_judged, restored_setting
 from ..programs.execution.finite import wrapped
 from ..programs.prove.instrumentation import instrument_unwatched
 from ..programs.prove.met_numbers import MetNumbers
-from ..programs.prove.watch import FEW, HINTS, UNWATCHED, Met
+from ..programs.prove.watch import FEW, HINTS, UNWATCHED, ComparedSides, Met
 from ..programs.subjects import Attention, Bias, Mask, Subject
 from .every_call import Call, Lengths, call_of, sizes_of, takes
 
@@ -123,11 +123,11 @@ class OwnRuns:
     def conditions(self, law: str, asked: Collection[tuple[int, int]]) -> Iterator[str]:
         """Yield the outcomes that the law met alone, of comparisons that may have another.
 
-        ``asked``: those that are known to; of others, which nothing but the law met, those whose
-        sides changed.  Of values in tensors, which inputs are drawn for, only queries count.
+        ``asked``: those that are known to; of others, whose sides changed for nothing but the law,
+        all.  Of values in tensors, which inputs are drawn for, only queries count.
         """
         sites, sides = self.numbers.watch.sites, self.numbers.watch.sides
-        known = {place[:2] for place in sides}
+        known = {place[:2] for place, some in sides.items() if _changes(some)}
         for place, some in self.of.get(law, {}).items():
             answers = {answer for *_, answer in some}
             other = place in asked or (place not in known and len(some) > 1)
@@ -149,6 +149,11 @@ def _parts(subject: Subject) -> list[Any]:
 
     wrapped(subject, kept, UNHEARD)
     return parts
+
+
+def _changes(some: Sequence[ComparedSides]) -> bool:
+    """Whether the sides of a comparison changed with the lengths."""
+    return len({(one.left, one.right) for one in some}) > 1
 
 
 def _add(known: Met, met: Met) -> None:

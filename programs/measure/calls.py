@@ -245,7 +245,7 @@ def _joined(field: str) -> Take:
 
 
 def _in_pieces(tokens: MakeInputs, sizes: Sizes) -> Iterator[tuple[str, Take, MakeInputs]]:
-    """Yield the calls of a step on tokens in two pieces; of given lengths, also a token first."""
+    """Yield the calls of a step on tokens in two pieces; of given lengths, also other pieces."""
 
     def of(cut: Callable[[int], int]) -> Take:
         return lambda one: lambda x: _in_two(one.step, x, cut(x.shape[1]), sizes)
@@ -253,15 +253,17 @@ def _in_pieces(tokens: MakeInputs, sizes: Sizes) -> Iterator[tuple[str, Take, Ma
     yield "step", of(sizes.half), tokens
     if sizes.queries:
         yield "step, a token first", of(lambda _: 1), tokens
+        yield "step, two tokens last", of(lambda n: max(1, n - 2)), tokens
 
 
 def _in_two(step: Callable[..., Any], x: Tensor, cut: int, sizes: Sizes) -> Tensor:
     """Feed tokens in two pieces, or a single one.
 
     They share the memory of the tokens, unless lengths are given: code may refuse such inputs.
+    Then they are contiguous if the tokens are.
     """
     first, rest = x[:, :cut], x[:, cut:]
-    if sizes.queries:
+    if sizes.queries and x.is_contiguous():
         first, rest = first.contiguous(), rest.contiguous()
     found, state = step(first, None)
     return torch.cat((found, step(rest, state)[0]), 1) if rest.shape[1] else found

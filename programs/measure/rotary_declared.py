@@ -31,6 +31,7 @@ from ..reading.scalings import attention_factor, ladders_of
 from ..signatures.signature import SignatureError
 from ..subjects import Rotary
 from .base import Outcome, broken, compare, holds, not_asked, probe, undecided
+from .rotary_in_calls import in_other_calls
 
 BASES = (10_000.0, 500_000.0, 40_000.0)
 FACTORS = (2.0, 3.0)  # the declared factor
@@ -49,6 +50,7 @@ def declaration(subject: Rotary) -> DeclaredRotary:
 
 
 @probe("layout-as-declared", "rotary")
+@in_other_calls
 def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """Check that no rotated unit vector leaves the declared pair of its channel."""
     layout = declaration(subject).layout or ""
@@ -92,6 +94,7 @@ def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 
 
 @probe("width-as-declared", "rotary")
+@in_other_calls
 def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """Compare the number of channels that change, to the bit, with the declared width."""
     declared, D = declaration(subject), subject.width
@@ -155,6 +158,7 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 
 
 @probe("length-as-declared", "rotary")
+@in_other_calls
 def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """Compare the norms of rotated unit vectors with the declared factor."""
     declared = declaration(subject)
@@ -181,7 +185,7 @@ def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
                 },
                 "its length, rotated",
             ),
-            f"rotated vectors are {wanted:.6g} times as long",
+            f"rotated vectors are {wanted:.6g} times as long, at positions up to {found.last}",
             D=subject.width,
         )
         if seen.witness is not None:
@@ -190,6 +194,7 @@ def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 
 
 @probe("frequencies-as-declared", "rotary")
+@in_other_calls
 def frequencies_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """Compare angles at positions up to 65536 with position times declared frequency."""
     declared = declaration(subject)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from . import attention, given_masks, masks, rotary, states, tables
+from . import attention, given_masks, hidden_keys, masks, rotary, states, tables
 from .law import Formula, Law, called, key_calls
 
 __all__ = ["FORMER", "LAWS", "Formula", "Law", "called", "key_calls", "laws_of", "renamed"]
@@ -15,6 +15,7 @@ LAWS: tuple[Law, ...] = (
     *rotary.LAWS,
     *attention.LAWS,
     *masks.LAWS,
+    *hidden_keys.LAWS,
     *given_masks.LAWS,
     *states.LAWS,
     *tables.LAWS,

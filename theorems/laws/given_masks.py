@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -19,16 +19,11 @@ TRUE_MEANS = Law(
     "a boolean mask hides exactly the keys that it marks as hidden",
 )
 _law = partial(Law, kinds="attention", group="masks")
-HIDDEN = _law(
-    "hidden-keys-do-nothing",
-    says="hidden keys have no influence, however large their entries (inf and NaN are reported)",
-)
 MASK_ADDS = _law("mask-adds", says="a numeric mask is added to the scores as it is")
 HIDDEN_ROWS = _law(
     "hidden-rows",
     says="the output of a query that sees no key is as declared, and NaN only if so declared",
 )
-FINITE = "the hidden numbers are finite"
 DOCUMENTS = _law("documents-apart", says="documents packed into one row do not affect each other")
 
 
@@ -75,18 +70,39 @@ def of_its_row(f: Any, x: Any, y: Any) -> Sides:
     return padded, alone
 
 
-def _masks(f: Any, q: Any, k: Any, keep: Any) -> list[Any]:
+Masks = list[tuple[Any, int]]
+"""Masks, each with the first query that is compared under it.
+
+That is query 1 where the first key is hidden: code that hides later keys itself leaves query 0
+without a key.
+"""
+
+
+def scattered_masks(f: Any, q: Any, k: Any, keep: Any) -> Masks:
     """Return that mask, and one under which queries do not see their own key, nor the first one.
 
     Code that sees the key before its own is left with a key in every row.
     """
     xp, (r, n) = array_namespace(q), (q.shape[2], k.shape[2])
     query, key, first = xp.arange(r)[:, None], xp.arange(n)[None, :], _mask(f, q, k, keep)
-    if n <= 2 or (f.by_key and f.causal):
-        return [first]
+    if n <= 2 or (f.by_key and r == 1):
+        return [(first, 0)]
     own = (key == query + max(0, n - r)) & (query > 0)
     hidden = key + 0 * query == 0 if f.by_key else own | ((key == 0) & (query > 1))
-    return [first, xp.broadcast_to(~hidden[None, None], first.shape)]
+    return [(first, 0), (xp.broadcast_to(~hidden[None, None], first.shape), int(f.by_key))]
+
+
+def usual_masks(f: Any, q: Any, k: Any, keep: Any) -> Masks:
+    """Return masks as most callers pass them: padding at the end, at the start, causal, a band."""
+    xp, (b, r, n) = array_namespace(q), (q.shape[0], q.shape[2], k.shape[2])
+    query, key = xp.arange(r)[:, None], xp.arange(n)[None, :]
+    every = key + query >= 0
+    masks = [(every & (key < n - 1), 0)] if n > 1 else []
+    if not f.by_key:
+        masks += [(every & (key > 0), 1)] if r > 1 else []
+        masks += [(every & keep[:, None, None, :], 0), (key <= query + max(0, n - r), 0)]
+        masks += [((key <= query) & (key > query - 2), 0)] if r == n else []
+    return [(xp.broadcast_to(mask, (b, 1, r, n)), first) for mask, first in masks]
 
 
 ALL_TRUE = (("the output under a mask that is all True", "the output without a mask"),)
@@ -113,9 +129,10 @@ def all_true(f: Any, q: Any, k: Any, v: Any) -> Sides:
 def true_is_seen(f: Any, q: Any, k: Any, keep: Any) -> Sides:
     """Under a mask, the keys with weight are those with weight without it where it is True."""
     q = q[:, :, -k.shape[2] :]  # if causal, queries before all keys may read the mean of all
-    plain, masks = f.weighs(q, k), _masks(f, q, k, keep)
-    left = [f.weighs(q, k, seen) for seen in masks]
-    return left, [array_namespace(plain).where(seen, plain, 0 * plain) for seen in masks]
+    where, plain = array_namespace(q).where, f.weighs(q, k)
+    masks = scattered_masks(f, q, k, keep)
+    left = [f.weighs(q, k, seen)[:, :, at:] for seen, at in masks]
+    return left, [where(seen, plain, 0 * plain)[:, :, at:] for seen, at in masks]
 
 
 QUERIES_COUNT: dict[str, Any] = {
@@ -186,7 +203,22 @@ def mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
 @MASK_ADDS.formula("attention", "attend_lowered", names=ADDED, inputs=ATTENTION_INPUTS, **KEPT)
 def mask_hides(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same for a mask of 0 and −∞."""
-    return _left(f, q, k, v, keep, f.attend_lowered)
+    return _left(q, k, v, f.attend_lowered, scattered_masks(f, q, k, keep))
+
+
+USUAL: dict[str, Any] = {
+    "floats": True,
+    "inputs": tuple(
+        Inputs(lengths=dict(zip("Brn", sizes, strict=True)), scale={"k2": 100.0, "v2": 100.0})
+        for sizes in ((1, 3, 3), (3, 4, 4), (2, 2, 5))
+    ),
+}
+
+
+@MASK_ADDS.formula("attention", "attend_lowered", names=ADDED, **USUAL, **KEPT)
+def usual_mask_hides(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
+    """The same for masks as most callers pass them."""
+    return _left(q, k, v, f.attend_lowered, usual_masks(f, q, k, keep))
 
 
 @TRUE_MEANS.formula(
@@ -199,36 +231,45 @@ def mask_hides(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
 )
 def true_is_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same for truth values, with the factor 1 where they are True and 0 elsewhere."""
-    return _left(f, q, k, v, keep, f.attend_keeping)
+    return _left(q, k, v, f.attend_keeping, scattered_masks(f, q, k, keep))
 
 
-def _left(f: Any, q: Any, k: Any, v: Any, keep: Any, under: Any) -> Sides:
+@TRUE_MEANS.formula("attention", "attend_keeping", names=ADDED, **USUAL, **KEPT)
+def usual_true_is_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
+    """The same for masks as most callers pass them."""
+    return _left(q, k, v, f.attend_keeping, usual_masks(f, q, k, keep))
+
+
+def _left(q: Any, k: Any, v: Any, under: Any, masks: Masks) -> Sides:
     """Return both sides for attention under truth values, compared with a mask that is all True.
 
     Without any mask, code may behave differently.
     """
     xp, left, right = array_namespace(q), [], []
-    for seen in _masks(f, q, k, keep):
+    for seen, at in masks:
         every = xp.broadcast_to(xp.arange(k.shape[2]) >= 0, seen.shape)
         factor = xp.where(seen, 1, 0 * q[:, :1, :, :1])
         plain, found = partial(under, q, k, seen=every), under(q, k, v, seen)
-        here, there = _multiplied(xp, v, factor, plain, found)
+        here, there = _multiplied(xp, v, factor, plain, found, at)
         left.append(here)
         right.append(there)
     return left, right
 
 
-def _some(many: int) -> list[int]:
+def some_queries(many: int) -> list[int]:
     """Return the queries that are examined one by one: of many, the first, middle and last."""
     return [*range(many)] if many <= FAR else [0, many // 2, many - 1]
 
 
-def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any) -> Sides:
-    """Return both sides for weights multiplied by ``factor`` (B, 1, r, n) and normalised again."""
+def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any, first: int = 0) -> Sides:
+    """Return both sides for weights multiplied by ``factor`` (B, 1, r, n) and normalised again.
+
+    They are compared from the ``first`` query on.
+    """
     one = 0 * v + 1
     sink = 1 - plain(v=one)  # weight that no key has, unaffected by masks
     left, right = [], []
-    for i in _some(found.shape[2]):
+    for i in some_queries(found.shape[2])[first:]:
         own = factor[:, :, i, :, None] * one
         total = plain(v=own)[:, :, i] + sink[:, :, i]
         left.append(found[:, :, i] * total)
@@ -239,7 +280,7 @@ def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any) -> Sides:
 ONE: dict[str, Any] = {**QKV, "i": "index r"}
 
 
-def _own(f: Any, mask: Any, i: Any) -> Any:
+def own_row(f: Any, mask: Any, i: Any) -> Any:
     """Return row i (B, 1, n, 1) of a mask (B, r, n); row 0 if the code's mask is by key."""
     return mask[:, 0 if f.by_key else i][:, None, :, None]
 
@@ -247,7 +288,7 @@ def _own(f: Any, mask: Any, i: Any) -> Any:
 @MASK_ADDS.formula("attention", "attend_plus", names=ADDED, m="real B r n", **ONE)
 def one_mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any, i: Any) -> Sides:
     """The same for any one query, among any number of them."""
-    factor, one = array_namespace(q).exp(_own(f, m, i)), 0 * v + 1
+    factor, one = array_namespace(q).exp(own_row(f, m, i)), 0 * v + 1
 
     def plain(values: Any) -> Any:
         return f.attend_plus(q, k, values, 0 * m)[:, :, i]
@@ -315,114 +356,6 @@ def _of_no_key(f: Any, xp: Any, q: Any, v: Any) -> Any:
     return own[:, :, None] + 0 * q
 
 
-@HIDDEN.formula(
-    "attention",
-    "hide",
-    names=(("padded", "the same, other tokens in the padding"),),
-    limits=FINITE,
-    x=TOKENS,
-    y=TOKENS,
-    keep="padding B n",
-    inputs=tuple(
-        Inputs(lengths={"B": b, "n": n}, scale={"y": y}, left=left)
-        for b, n in ((1, 3), (3, 6), (5, 5), (2, "H"))
-        for left in (False, True)
-        for y in (1.0, 100.0)
-    ),
-)
-def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
-    """Other tokens in the padding of a row do not change the outputs of tokens that count."""
-    xp, kept = array_namespace(x), keep[..., None]
-    one, other = f.hide(x, keep), f.hide(xp.where(kept, x, y), keep)
-    zero = zero_of_each(x)  # the output of padding itself may be NaN, as it is not used
-    return xp.where(kept, one, zero), xp.where(kept, other, zero)
-
-
-@HIDDEN.formula(
-    "attention",
-    "reading",
-    names=(("hidden tokens of a context", "the same, other numbers in them"),),
-    unsaid="infinite numbers and NaN",
-    x=TOKENS,
-    y="real B m F",
-    z="real B m F",
-    keep="keep B m",
-    inputs=tuple(
-        Inputs(lengths={"B": b, "n": n, "m": m}, scale={"z": z})
-        for b, n, m in ((1, 2, 3), (3, 6, 4), (5, 5, 5), (2, 3, 6))
-        for z in (1.0, 100.0)
-    ),
-)
-def hidden_context(f: Any, x: Any, y: Any, z: Any, keep: Any) -> Sides:
-    """Other values of the hidden tokens of a context do not change the output."""
-    changed = array_namespace(x).where(keep[..., None], y, z)
-    return f.reading(x, y, keep), f.reading(x, changed, keep)
-
-
-@HIDDEN.formula(
-    "attention",
-    "attend_masked",
-    names=(("hidden keys", "the same, other numbers in them"),),
-    sizes=SQUARE_AND_ONE,
-    unsaid="infinite numbers and NaN",
-    **QKV,
-    k2=KEYS,
-    v2=KEYS,
-    keep="keep B n",
-    inputs=tuple(
-        Inputs(lengths=dict(zip("Brn", sizes, strict=True)), scale={"k2": large, "v2": large})
-        for sizes in ((1, 3, 3), (3, 6, 6), (3, 1, 4), (2, "H", "H"), (5, 5, 5))
-        for large in (1.0, 100.0, 1e4)
-    ),
-)
-def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> Sides:
-    """Other numbers in keys that a mask hides from a query, or in their values, do not affect it.
-
-    If the mask is not by key alone, different keys are hidden from each query, which detects code
-    that uses the mask of another query.  For each query, the numbers hidden from it are changed in
-    a separate copy of the batch.
-    """
-    xp, (rows, _, r), n = array_namespace(q), q.shape[:3], k.shape[2]
-    query, key, turn = xp.arange(r)[:, None], xp.arange(n)[None, :], 0 if f.by_key else 1
-    turned = keep[:, (key - turn * query) % n]  # B r n
-
-    some = _some(r)
-
-    def each(x: Any) -> Any:
-        return xp.concat([x] * len(some), axis=0)
-
-    def changed(x: Any, other: Any, shown: Any) -> Any:
-        return xp.concat([xp.where(shown[:, i, None, :, None], x, other) for i in some], axis=0)
-
-    left: list[Any] = []
-    right: list[Any] = []
-    masks = [turned[:, None], *_masks(f, q, k, keep)[1:]]
-    for call, mask in product(f.attend_masked, masks):
-        other = changed(k, k2, mask[:, 0]), changed(v, v2, mask[:, 0])
-        found = call(each(q), *other, each(mask))
-        left.append(xp.stack([call(q, k, v, mask)[:, :, i] for i in some], axis=2))
-        own = [found[place * rows : (place + 1) * rows, :, i] for place, i in enumerate(some)]
-        right.append(xp.stack(own, axis=2))
-    return left, right
-
-
-@HIDDEN.formula(
-    "attention",
-    "attend_under",
-    names=(("hidden keys", "the same, other numbers in them"),),
-    limits=FINITE,
-    k2=KEYS,
-    v2=KEYS,
-    seen="truth B r n",
-    **ONE,
-)
-def hidden_from_one(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, seen: Any, i: Any) -> Sides:
-    """The same for any one query, among any number of them."""
-    xp, own = array_namespace(q), _own(f, seen, i)
-    other = f.attend_under(q, xp.where(own, k, k2), xp.where(own, v, v2), seen)
-    return f.attend_under(q, k, v, seen)[:, :, i], other[:, :, i]
-
-
 @DOCUMENTS.formula(
     "attention",
     "documents",
@@ -455,4 +388,4 @@ def documents_apart(f: Any, x: Any) -> Sides:
     return left, right
 
 
-LAWS = (HIDDEN, MASK_ADDS, TRUE_MEANS, HIDDEN_ROWS, DOCUMENTS)
+LAWS = (MASK_ADDS, TRUE_MEANS, HIDDEN_ROWS, DOCUMENTS)

@@ -204,7 +204,8 @@ def in_pieces(f: Any, x: Any) -> Sides:
     if n > 2 * SINGLE:
         singly = {*range(SINGLE + 1), *pieces, *range(n - SINGLE, n)}
     cuts = {(*sorted(singly), n), (*pieces, n), (0, n // 2, n)}
-    cuts |= {(0, 1, n), (0, n - 1, n)} | ({(0, n - 2, n - 1, n)} if n > 2 else set())
+    cuts |= {(0, 1, n), (0, n - 1, n)}
+    cuts |= {(0, n - 2, n - 1, n), (0, n - 2, n)} if n > 2 else set()
     ways = sorted(way for way in cuts if len(set(way)) == len(way))
     return [_fed(f, xp, x, way) for way in ways], [f.at_once(x)] * len(ways)
 
@@ -308,6 +309,31 @@ for _call, _alone, _left in (
             else ((1, 1, 1, 1), (2, 1, 1, 5), (1, 2, 4, 2))
         ),
     )(partial(_ragged_rows, **_how))
+
+
+def _of_all_lengths(f: Any, x: Any, *, call: str, left: bool) -> Sides:
+    """Rows of many lengths, in no order, give their outputs alone."""
+    xp, (rows, n) = array_namespace(x), x.shape[:2]
+    count = [1 + (2 * row + 1) % n for row in range(rows)]
+    place = xp.arange(n)[None, :]
+    keep = xp.concat([place >= n - c if left else place < c for c in count], axis=0)
+    found = getattr(f, call)(x, keep)
+    at = [slice(n - c, None) if left else slice(None, c) for c in count]
+    return [found[row : row + 1, own] for row, own in enumerate(at)], [
+        f.alone(x[row : row + 1, own]) for row, own in enumerate(at)
+    ]
+
+
+for _call, _left in (("hide", False), ("hide_left", True)):
+    PADDING.formula(
+        "attention",
+        _call,
+        names=ALONE,
+        others=("alone",),
+        floats=True,
+        x=TOKENS,
+        inputs=tuple(Inputs(lengths={"B": b, "n": n}) for b, n in ((2, 3), (5, 5), (3, 9))),
+    )(partial(_of_all_lengths, call=_call, left=_left))
 
 
 @PADDING.formula(

@@ -232,7 +232,7 @@ def test_calls_of_given_lengths_have_these_and_keep_all_tokens_but_one() -> None
     assert "attend with another number of queries than keys" not in made
 
 
-def test_pieces_of_given_lengths_are_all_tokens_but_one_and_one_first() -> None:
+def test_pieces_of_given_lengths_are_all_tokens_but_one_or_two_and_one_first() -> None:
     seen: list[int] = []
 
     def noted(x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -241,7 +241,7 @@ def test_pieces_of_given_lengths_are_all_tokens_but_one_and_one_first() -> None:
 
     for way in other_ways(Layer(name="l", call=causal, embed=4, step=noted), 6):
         way.call(*way.make_inputs(Draw(), 1, 6, 0))
-    assert seen == [5, 1, 1, 5]
+    assert seen == [5, 1, 1, 5, 4, 2]
 
 
 @pytest.mark.parametrize("code", [Mask(name="m", mask=lambda r, n: torch.ones(r, n).tril(n - r))])

@@ -1,0 +1,77 @@
+"""Steps of a layer with a fault at one place of its cache, or in one way of calling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from torch import Tensor, nn
+
+from attnproof.programs.subject import adapted_as
+from attnproof.real_code.checking import look
+from attnproof.real_code.collecting import Collected
+from attnproof.real_code.records import LawOfCodeRecord
+from attnproof.real_code.request import CodeRequest
+from attnproof.real_code.words import how
+
+Kept = tuple[Tensor, int, int]
+Wrong = Callable[[int, int, int, Tensor], bool]
+LINE = "x: B n E -> B n E, _; step: x: B n E, past -> B n E, past"
+
+
+def never(seen: int, count: int, calls: int, x: Tensor) -> bool:
+    del seen, count, calls, x
+    return False
+
+
+def at_two_of_many(seen: int, count: int, calls: int, x: Tensor) -> bool:
+    del calls, x
+    return count > 1 and seen == 31
+
+
+def after_many_calls(seen: int, count: int, calls: int, x: Tensor) -> bool:
+    del seen, count, x
+    return calls > 200
+
+
+def of_other_layout(seen: int, count: int, calls: int, x: Tensor) -> bool:
+    del count, calls
+    return seen > 0 and not x.is_contiguous()
+
+
+def asked(wrong: Wrong) -> LawOfCodeRecord:
+    class Sums(nn.Module):
+        """The sum of all tokens so far; a wrong step doubles it."""
+
+        def forward(self, x: Tensor, past: Kept | None = None) -> tuple[Tensor, Kept]:
+            start: Kept = (x[:, :1] * 0, 0, 0)
+            before, seen, calls = start if past is None else past
+            out = x.cumsum(1) + before
+            kept = out[:, -1:], seen + x.shape[1], calls + 1
+            return out * 2 if wrong(seen, x.shape[1], calls, x) else out, kept
+
+    law = "step-by-step"
+    code = adapted_as(Sums, LINE, kind="layer")
+    ask = CodeRequest(target="a.py::a", kind="layer", methods=("measured",), laws=(law,))
+    heard = Collected(ask)
+    heard.receive({"event": "adapted", "name": "a", "kind": "layer", "adapted": "", "file": ""})
+    look(code, ask, heard.receive)
+    return next(row for row in heard.record(0.0).laws if row.law == law)
+
+
+def test_two_tokens_after_a_number_of_them_are_fed_together() -> None:
+    assert asked(at_two_of_many).verdict == "broken"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (after_many_calls, "`calls > 200` is false, as it was in every run"),
+        (of_other_layout, "no call is made with inputs that are not contiguous"),
+    ],
+)
+def test_what_no_step_of_a_law_met_is_named(wrong: Wrong, told: str) -> None:
+    row = asked(wrong)
+    assert row.verdict == "measured"
+    assert told in how(row)
+    assert told not in how(asked(never))
