@@ -343,9 +343,10 @@ def _adds_nothing(subject: Subject) -> bool:
 
 def _only_hides(subject: Subject) -> bool:
     """Whether a bias adds 0 to the scores of some keys, and hides all others."""
-    if not isinstance(subject, Bias):
+    call = subject.bias if isinstance(subject, Bias) else None
+    if call is None:
         return False
-    added = torch.cat([subject.bias(n, n).flatten() for n in (2, 5)])
+    added = torch.cat([call(n, n).flatten() for n in (2, 5)])
     return bool((added == 0).any() and ((added == 0) | (added <= FINITE_MASK)).all())
 
 

@@ -214,7 +214,7 @@ class MixedHeads(nn.Module):
         self.named = named
 
     def forward(self, x: Tensor) -> Tensor:
-        joint = self.qkv if self.named else self.first
+        joint = self.get_submodule("qkv" if self.named else "first")
         q, k, v = joint(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
         mixed = torch.einsum("bhrn,hg->bgrn", weights, self.mixing.to(x.dtype))

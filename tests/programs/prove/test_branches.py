@@ -494,6 +494,7 @@ def test_what_a_library_imports_is_not_the_code_of_the_user(
     for run, own in ((by_a_library, []), (by_itself, ["<module>", "<lambda>"])):
         monkeypatch.delitem(sys.modules, "imported_late", raising=False)
         ran, watch = Executed(source_numbers.is_own), Watch()
+        assert isinstance(run, FunctionType)
         instrument([run], watch)
         with watch.run({}, "plain"):
             assert run(8)
