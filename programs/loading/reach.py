@@ -23,8 +23,9 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 LIBRARIES = {"torch", "numpy", "sympy", "mpmath", "array_api_compat", "attnproof"}
+OF_TENSORS = {"einops", "opt_einsum"}  # what they do depends on their arguments alone
 BACKPORTS = {"typing_extensions"}  # of the standard library
-FOREIGN = (LIBRARIES | BACKPORTS | sys.stdlib_module_names) - {"__main__"}
+FOREIGN = (LIBRARIES | OF_TENSORS | BACKPORTS | sys.stdlib_module_names) - {"__main__"}
 PACKAGE = "attnproof"  # its records about some code, such as a signature, are not the code's
 MAX_OBJECTS = 4000  # that are searched
 MAX_ENTRIES = 500  # that are read of a container

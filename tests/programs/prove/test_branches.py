@@ -472,6 +472,26 @@ def test_a_function_is_found_however_its_file_is_laid_out(text: str, tmp_path: P
     assert [watch.sites[site].text for site, _, _ in watch.sides] == ["n > 7"]
 
 
+@pytest.mark.parametrize(("package", "own"), [("einops", False), ("einops_like", True)])
+def test_what_rearranges_tensors_is_a_library_and_not_the_code_of_the_user(
+    package: str, own: bool
+) -> None:
+    there: dict[str, Any] = {"__name__": f"{package}.parsing"}
+    exec("def cut(x, kept=[]):\n    return x[:, : 7 if x.shape[1] > 7 else None]", there)
+
+    def call(x: Tensor) -> Tensor:
+        found: Tensor = there["cut"](2 * x)
+        return found
+
+    ran, watch = Executed(source_numbers.is_own), Watch()
+    ran.recording(call)(torch.ones(2, 9))
+    instrument([call], watch)
+    with watch.run({}, "plain"):
+        call(torch.ones(2, 9))
+    assert ("cut" in [code.co_name for code in ran.codes]) == own
+    assert ([code.co_name for code in watch.unwatched] == ["cut"]) == own
+
+
 def test_what_a_library_imports_is_not_the_code_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
