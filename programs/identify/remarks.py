@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..finding import Identity, Part, format_number
 from ..subjects import Attention, Rotary, Subject
-from .suggestions import Suggestions, suggestions_of
+from .suggestions import Suggestions, numbers_beside, suggestions_of
 
 RELATIVE_TOLERANCE = 1e-3  # relative tolerance between a value read off and a written value
 FEW_DIGITS = 2  # of a base that people write down; published bases have one or two
@@ -79,6 +79,7 @@ def remarks_on(subject: Subject, identity: Identity, thing: Any = None) -> tuple
     """
     code = thing if thing is not None else subject.module
     said = Suggestions() if code is None else suggestions_of(code, subject.module)
+    said = replace(said, numbers=said.numbers | numbers_beside(code, subject.line))
     parts = {part.name: part for part in identity.parts}
     rule = REMARKS_BY_KIND.get(subject.kind)
     found = tuple(rule(subject, parts, said)) if rule is not None else ()

@@ -18,6 +18,8 @@ from typing import Any
 from torch import nn
 
 from ..call_forms.vocabulary import OnVectors
+from ..code import globals_of
+from ..signatures.grammar import parse
 
 MODULE_DEPTH = 2  # how deep the parts of a module are whose settings are read
 SKIPPED_PACKAGES = (
@@ -161,6 +163,15 @@ def suggestions_of(thing: Any, module: nn.Module | None = None) -> Suggestions:
         parameters=tuple(_parameters(run)),
         parts=_sources_of_parts(owner),
     )
+
+
+def numbers_beside(thing: Any, line: str) -> frozenset[float]:
+    """Return the numbers in the source of the code that is called before or after, by its line."""
+    call = parse(line) if line else None
+    others = () if call is None else (call.source, call.then)
+    known = globals_of(thing)
+    made = [known[one.code] for one in others if one is not None and one.code in known]
+    return frozenset().union(*(suggestions_of(one).numbers for one in made))
 
 
 def _sources_of_parts(owner: Any) -> dict[str, str]:

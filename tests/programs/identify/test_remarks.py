@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,6 +72,35 @@ class Slipped(OfItsContext):
 def test_a_base_that_is_computed_has_any_digits() -> None:
     assert about(OfItsContext(8)) == []
     assert about(Slipped()) == ["base"]
+
+
+ANGLES = """
+import torch
+from torch import nn
+
+class RotaryEmbedding(nn.Module):
+    def __init__(self, dim, theta = {base}):
+        super().__init__()
+        self.inv_freq = 1.0 / theta ** (torch.arange(0, dim, 2) / dim)
+
+    def forward(self, positions):
+        angles = positions[:, None].float() * self.inv_freq
+        return torch.cat((angles, angles), -1)
+
+def apply_rotary_pos_emb(t, pos):
+    a, b = t.chunk(2, -1)
+    return t * pos.cos() + torch.cat((-b, a), -1) * pos.sin()
+"""
+
+
+@pytest.mark.parametrize(("base", "found"), [("32768", []), ("2.0 ** 15.1", ["base"])])
+def test_a_base_that_the_code_of_the_tables_states_is_not_remarked(
+    base: str, found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"angles_{len(found)}"
+    (tmp_path / f"{name}.py").write_text(ANGLES.format(base=base), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert about(import_module(name).apply_rotary_pos_emb) == found
 
 
 def test_a_width_that_is_set_and_not_used() -> None:

@@ -485,6 +485,7 @@ def test_what_rearranges_tensors_is_a_library_and_not_the_code_of_the_user(
 
     ran, watch = Executed(source_numbers.is_own), Watch()
     ran.recording(call)(torch.ones(2, 9))
+    assert isinstance(call, FunctionType)
     instrument([call], watch)
     with watch.run({}, "plain"):
         call(torch.ones(2, 9))
