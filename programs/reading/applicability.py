@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attnproof.theorems.laws import Formula
 from attnproof.theorems.laws.attention import NO_MORE_QUERIES
+from attnproof.theorems.laws.given_masks import ADDED
 
 from ..applicable_laws import declared_of, not_asked, why_not_at_fault, why_order_matters
 from ..as_read import IN_ORDER
@@ -29,6 +30,7 @@ from .weights import (
     no_multiple,
     no_order,
     no_softmax,
+    ratios_see_others,
     weights_are,
 )
 
@@ -59,8 +61,7 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
         return (
             "" if at_end else "it is not declared that the last query is aligned with the last key"
         )
-    ratios = formula.id == "true-means-visible" and not formula.floats and formula.kind != "mask"
-    if formula.id == "mask-adds" or ratios:
+    if formula.names == ADDED:
         return _run(_no_ratios, subject)
     if formula.floats:
         return ""
@@ -112,8 +113,8 @@ def depends_on_length(subject: Any, draw: Draw) -> str:
 
 def _no_ratios(subject: Any, draw: Draw) -> str:
     """Return why the ratio of two weights does not determine their scores, or "" if it does."""
-    own = weights_are(subject, draw) == INDEPENDENT_WEIGHTS
-    return "the weights are not a softmax: their ratios do not show what a mask adds" * own
+    other = weights_are(subject, draw) == INDEPENDENT_WEIGHTS or ratios_see_others(subject, draw)
+    return "the weights are not a softmax: their ratios do not show what a mask adds" * other
 
 
 def _sums(formula: Formula, subject: Any) -> str:

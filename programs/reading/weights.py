@@ -338,6 +338,27 @@ def weights_are(one: Attention, draw: Draw) -> str:
     return MORE_KEYS_COUNTED if whole and float(near) >= 1 else SINK_IN_DENOMINATOR
 
 
+def ratios_see_others(one: Attention, draw: Draw) -> bool:
+    """Whether the ratio of two weights of a query depends on a third key.
+
+    It does where keys are normalized for each feature, and not in a softmax of scores.  Read from
+    the last query, which sees every key under a causal mask.
+    """
+    attend = one.attend
+    if attend is None:
+        return False
+    q, k = drawn(one, draw, KEYS, KEYS, 51)
+    other = k.clone()
+    other[:, :, 0] = draw.normal(1, one.groups, one.width or 5, salt=53)
+    found = [
+        allowance(lambda k: read_weights(attend, q, k), keys, draw=draw) for keys in (k, other)
+    ]
+    w, u = (seen.output[0, :, -1, 1:].double().cpu() for seen in found)  # (H, S - 1)
+    products = w[:, :, None] * u[:, None]
+    off = sum(seen() for seen in found) * float(w.abs().max() + u.abs().max())
+    return bool(products.isfinite().all()) and float((products - products.mT).abs().max()) > 2 * off
+
+
 def _quotient(over: Tensor, under: Tensor, off: float) -> Tensor:
     """Error bound of the quotient of a remainder, a sum over keys, and one weight."""
     return over / under * (KEYS * off / over.abs() + off / under.abs())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -285,3 +286,29 @@ def test_a_softmax_with_a_factor_is_asked(factor: float) -> None:
         return factor * plain(q, k, v, mask)
 
     assert measured(code(more), SUM)[0] == "broken"
+
+
+def of_features(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, seen: bool = True
+) -> Tensor:
+    """Linear attention with a softmax over tokens for each feature of the keys."""
+    if mask is not None:
+        own = mask[:, :, :1].mT == seen
+        k, v = k.masked_fill(~own, -1e4), v.masked_fill(~own, 0.0)
+    return q.softmax(-1) @ (k.softmax(-2).mT @ v)
+
+
+def gated(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, seen: bool = True) -> Tensor:
+    """Sigmoid attention."""
+    weights = scores(q, k).sigmoid()
+    return (weights if mask is None else weights.masked_fill(mask != seen, 0.0)) @ v
+
+
+@pytest.mark.parametrize("attend", [of_features, gated])
+def test_a_mask_of_weights_that_are_no_softmax_is_judged_by_what_it_hides(
+    attend: Callable[..., Tensor],
+) -> None:
+    right = code(attend, masks=("bool",), by_key=True)
+    assert measured(right, "true-means-visible")[0] == "holds"
+    inverted = code(partial(attend, seen=False), masks=("bool",), by_key=True)
+    assert measured(inverted, "true-means-visible")[0] == "broken"
