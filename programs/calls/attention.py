@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from ..code import Code
 from ..loading.names import Parameter, parameters
 from ..loading.program import Program
-from ..signatures.layout import laid_out, read_back
+from ..signatures.layout import laid_out_together, read_back
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Attention
 from .masks import (
@@ -236,13 +236,10 @@ class OnHeads:
         )
         q, k, v = self.query_key_value
         there = ("B", self.groups, "n", "D")
-        arrays: dict[str, Any] = {
-            q.name: laid_out(
-                a, ("B", "H", "n" if self.square else "r", "D"), q.axes or (), lengths
-            ),
-            k.name: laid_out(b, there, k.axes or (), lengths),
-            v.name: laid_out(c, there, v.axes or (), lengths),
-        }
+        here = ("B", "H", "n" if self.square else "r", "D")
+        given = [(a, here, q.axes or ()), (b, there, k.axes or ()), (c, there, v.axes or ())]
+        made = laid_out_together(given, lengths)
+        arrays: dict[str, Any] = {one.name: x for one, x in zip((q, k, v), made, strict=True)}
         for n, one in enumerate(self.masks):
             beside = counts is not None and not per_query(one)
             if (n or seen is None) and one.name in self.left_out and not beside:

@@ -21,6 +21,7 @@ from ..signatures.layout import (
     in_runs,
     labels,
     laid_out,
+    laid_out_together,
     one_by_one,
     read_back,
 )
@@ -304,11 +305,15 @@ class Rotating:
         sides = dict.fromkeys("hw", isqrt(known["n"])) if self.grid else {}
         lengths = lengths_of(self.signature, **sides, **known)
         arrays: dict[str, Any] = {}
-        for (one, own), x in zip(self._rotated, xs, strict=True):
+        for (_, own), x in zip(self._rotated, xs, strict=True):
             lengths |= {c: n for c, n in zip(own, x.shape, strict=True) if c}
-            made = laid_out(x, own, one.axes or (), lengths)
-            # of a view, code may change the shape in place
-            arrays[one.name] = made.permute(*range(made.dim())) if made is x else made
+        given = [(x, own, one.axes or ()) for (one, own), x in zip(self._rotated, xs, strict=True)]
+        views: dict[int, Tensor] = {}  # of these, code may change the shape in place
+        for (one, _), x, made in zip(
+            self._rotated, xs, laid_out_together(given, lengths), strict=True
+        ):
+            same = views.setdefault(id(x), x.permute(*range(x.dim()))) if made is x else made
+            arrays[one.name] = same
         if self.packed and self.places:  # as many rows as positions that do not restart
             rows = lengths["n"] * (lengths["B"] if self._rows[1] else 1)
             positions = torch.arange(rows, device=xs[0].device)

@@ -32,7 +32,15 @@ from ..execution.response import (
 )
 from ..execution.running import in_a_line
 from ..finding import Counterexample
-from ..prove.call_variants import WAY_TEXTS, call_in, inputs_for, random_weights, trainable, zeroed
+from ..prove.call_variants import (
+    OF_ONE_SHAPE,
+    WAY_TEXTS,
+    call_in,
+    inputs_for,
+    random_weights,
+    trainable,
+    zeroed,
+)
 from ..prove.running import counterexample_of, shrunk
 from .inputs import (
     BINARY_MASKS,
@@ -249,7 +257,7 @@ def _compare_unusual(
     tokens = [c for c in at if c in TOKENS]
     square = {**at, **dict.fromkeys(tokens, min((at[c] for c in tokens), default=0))}
     for way in dict.fromkeys(("strided", *WAY_TEXTS)):
-        lengths = square if way == "one" else at  # shared inputs need equal shapes
+        lengths = square if way in OF_ONE_SHAPE else at
         values = drawn_or_none(both, lengths, draw)
         if values:
             values = inputs_for(way, values, batch_axes(both))

@@ -13,6 +13,7 @@ from random import Random
 from time import process_time
 from typing import Any, Protocol
 
+from .call_variants import OF_ONE_SHAPE
 from .lengths import LONGEST
 from .open_comparisons import (
     LENGTHS_PER_COMPARISON,
@@ -77,13 +78,14 @@ class Search:
     def in_each_way(self) -> tuple[Lengths, str] | None:
         """Return where code and graph differ, and the way of calling, trying each way once."""
         at = self._drawn()
-        return next(((at, way) for way in self.ways if not self.run.agrees(at, way)), None)
+        tried = ((self._drawn_in(way) if way in OF_ONE_SHAPE else at, way) for way in self.ways)
+        return next(((own, way) for own, way in tried if not self.run.agrees(own, way)), None)
 
     def where_outcomes_change(self) -> tuple[Lengths, str] | None:
         """Return lengths and a way of calling at which code and graph were seen to differ."""
         for way in self.ways:
             for _ in range(FIRST_RUNS):
-                self._run_watched(self._drawn(), way)
+                self._run_watched(self._drawn_in(way), way)
         self._run_at_one()
         self._begun = process_time()
         return next((one for one in self._candidates() if not self._agrees_twice(*one)), None)
@@ -201,6 +203,13 @@ class Search:
             if self.run.allowed(at):
                 return at
         return dict.fromkeys(self.letters, 3)
+
+    def _drawn_in(self, way: str) -> Lengths:
+        """Return lengths at which inputs can be shared as in this way."""
+        at = self._drawn()
+        if way not in OF_ONE_SHAPE:
+            return at
+        return dict.fromkeys(at, max(at.values(), default=0))
 
     def _run_watched(self, at: Lengths, way: str) -> None:
         if self._fits(at):

@@ -24,6 +24,8 @@ WAY_TEXTS = {
     "inference": "in inference mode",
     "one": "with one parameter, which is not contiguous, for all inputs of its shape",
     "shared": "with one array for all inputs of its shape but the first",
+    "outer": "with one array for all inputs of its shape but the second",
+    "leading": "with one array for all inputs of its shape but the last",
     "repeated": "with one row repeated without copies",
     "int32": "with int32 positions",
     "enabled": "with gradients enabled",
@@ -36,6 +38,8 @@ WAY_TEXTS = {
     "frozen": "with parameters that require no gradients",
 }
 ALL_WAYS = ("plain", *WAY_TEXTS)
+APART = {"shared": 0, "outer": 1, "leading": -1}  # which of the inputs with numbers is not shared
+OF_ONE_SHAPE = ("one", "outer", "leading")  # queries are shared: all inputs need one shape
 GRADIENTS = ("gradients", "trained", "one", "enabled", "computed", "first", "rest", "frozen")
 
 
@@ -48,8 +52,8 @@ def inputs_for(
     """
     if way == "one":  # inputs of one shape are one array, as in self-attention
         return _shared_by_shape(inputs)
-    if way == "shared":  # as keys and values may be
-        return (*inputs[:1], *_shared_by_shape(inputs[1:]))
+    if way in APART:  # as keys and values may be one array, or queries and keys
+        return _shared_but_one(inputs, APART[way])
     if way == "repeated":
         return tuple(
             x if row is None else x.narrow(row, 0, 1).expand(x.shape)
@@ -62,6 +66,14 @@ def _shared_by_shape(inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Return one array for all inputs of a shape."""
     first: dict[torch.Size, Tensor] = {}
     return tuple(first.setdefault(x.shape, x) if x.is_floating_point() else x for x in inputs)
+
+
+def _shared_but_one(inputs: Sequence[Tensor], apart: int) -> tuple[Tensor, ...]:
+    """Return one array for all inputs of a shape, but one of those with numbers as it is."""
+    numbers = [k for k, x in enumerate(inputs) if x.is_floating_point()]
+    kept = numbers[apart] if len(numbers) > max(apart, 0) else None
+    shared = iter(_shared_by_shape([x for k, x in enumerate(inputs) if k != kept]))
+    return tuple(x if k == kept else next(shared) for k, x in enumerate(inputs))
 
 
 def call_in(
@@ -118,21 +130,32 @@ def _frozen(modules: Iterable[nn.Module]) -> Iterator[None]:
 
 
 def _copied(x: Tensor, way: str) -> Tensor:
-    """Return an input prepared for a way of calling."""
-    if not x.is_floating_point():
-        return x.int() if way == "int32" and x.dtype == torch.int64 else x.clone()
+    """Return an input prepared for a way of calling; positions and masks as far as they can be."""
+    if way == "int32" and x.dtype == torch.int64:
+        return x.int()
     if way == "repeated":  # its rows share memory, at an offset
         kept = torch.cat((x.new_zeros(1), x.as_strided((_stored(x),), (1,)).clone()))
         return kept.as_strided(x.shape, x.stride(), 1)
+    if way == "view":
+        return _view_of_written(x)
+    if way == "subclass":
+        return x.clone().as_subclass(_Own)
+    if way == "strided":
+        return in_other_layout(x)
+    if not x.is_floating_point():
+        return x.clone()
     if way in ("trained", "one"):
         return nn.Parameter(in_other_layout(x))
     if way == "computed":
         return x.clone().requires_grad_() * 1
-    if way == "view":
-        return torch.cat((x.new_zeros(1), x.flatten())).mul_(1)[1:].view(x.shape)
-    if way == "subclass":
-        return x.clone().as_subclass(_Own)
-    return in_other_layout(x) if way == "strided" else x.clone().requires_grad_(way == "gradients")
+    return x.clone().requires_grad_(way == "gradients")
+
+
+def _view_of_written(x: Tensor) -> Tensor:
+    """Return a copy of the numbers as a view, at an offset, of an array that was written to."""
+    whole = x.new_zeros(x.numel() + 1)
+    whole[1:] = x.flatten()
+    return whole[1:].view(x.shape)
 
 
 def _stored(x: Tensor) -> int:

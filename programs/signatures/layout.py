@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -77,6 +77,23 @@ def laid_out(
         shape.append(math.prod(x.shape[at : at + count]))
         at += count
     return x.reshape(shape)
+
+
+def laid_out_together(
+    given: Sequence[tuple[Tensor, Sequence[Label], Sequence[Axis]]], lengths: Mapping[str, int]
+) -> list[Tensor]:
+    """Return :func:`laid_out` of several inputs; one array laid out alike stays one array.
+
+    Code may ask whether its keys are its values.
+    """
+    made: dict[tuple[Any, ...], Tensor] = {}
+    keys = []
+    for x, here, axes in given:
+        factors = tuple(len(parts(axis)) for axis in axes)
+        keys.append((id(x), _way(tuple(here), tuple(axes)), factors))
+        if keys[-1] not in made:
+            made[keys[-1]] = laid_out(x, here, axes, lengths)
+    return [made[key] for key in keys]
 
 
 class _Way(NamedTuple):

@@ -311,6 +311,18 @@ def test_keys_may_be_values_while_queries_are_others() -> None:
     assert "one array for all inputs of its shape but the first" in finding.why
 
 
+def test_queries_may_be_keys_while_values_are_others() -> None:
+    finding = of_attention(lambda q, k, v: q is k and k is not v)
+    assert finding.verdict == "undecided"
+    assert "one array for all inputs of its shape but the last" in finding.why
+
+
+def test_queries_may_be_values_while_keys_are_others() -> None:
+    finding = of_attention(lambda q, k, v: q is v and k is not v)
+    assert finding.verdict == "undecided"
+    assert "one array for all inputs of its shape but the second" in finding.why
+
+
 class Settings:
     """What is asked of it is code of its own, as that of a configuration of transformers."""
 
