@@ -288,7 +288,7 @@ def test_a_softmax_with_a_factor_is_asked(factor: float) -> None:
     assert measured(code(more), SUM)[0] == "broken"
 
 
-def of_features(
+def hiding_features(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, seen: bool = True
 ) -> Tensor:
     """Linear attention with a softmax over tokens for each feature of the keys."""
@@ -304,7 +304,7 @@ def gated(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, seen: bool = 
     return (weights if mask is None else weights.masked_fill(mask != seen, 0.0)) @ v
 
 
-@pytest.mark.parametrize("attend", [of_features, gated])
+@pytest.mark.parametrize("attend", [hiding_features, gated])
 def test_a_mask_of_weights_that_are_no_softmax_is_judged_by_what_it_hides(
     attend: Callable[..., Tensor],
 ) -> None:
