@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -329,7 +329,7 @@ def _values_see_others(scene: Scene) -> bool:
     found = []
     for tokens in (x, torch.cat((x[:, :1], -x[:, 1:2], x[:, 2:]), 1)):
         run = _Run({})
-        with torch.no_grad(), _hooked(one.module, parts, run):
+        with suppress(*REFUSALS), torch.no_grad(), _hooked(one.module, parts, run):
             one.layer(tokens)
         found.append(run.made.get("v", run.made.get("qkv")))
     before, after = found
@@ -340,14 +340,18 @@ def _values_see_others(scene: Scene) -> bool:
 
 def _keeps_equal_values(scene: Scene) -> bool:
     """Whether values inside the layer can be set, and give their own value if they are equal."""
-    inner = projected(scene.subject)
-    if inner is None or inner.attend is None:
+    try:
+        inner = projected(scene.subject)
+        if inner is None or inner.attend is None:
+            return False
+        attend = inner.attend
+        q, k, v = replace(scene, subject=inner).draw_qkv(1, 3, 82)
+        equal = v[:, :, :1].expand_as(v)
+        seen = scene.allow(lambda v: attend(q, k, v, None), equal)
+        wanted = equal.repeat_interleave(inner.heads // inner.groups, 1)
+        return gap(seen.output, wanted) <= seen()
+    except REFUSALS:  # it may take no three tokens
         return False
-    attend = inner.attend
-    q, k, v = replace(scene, subject=inner).draw_qkv(1, 3, 82)
-    equal = v[:, :, :1].expand_as(v)
-    seen = scene.allow(lambda v: attend(q, k, v, None), equal)
-    return gap(seen.output, equal.repeat_interleave(inner.heads // inner.groups, 1)) <= seen()
 
 
 def _most(call: Callable[[int], object], many: int) -> int:

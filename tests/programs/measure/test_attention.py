@@ -222,6 +222,15 @@ class MixedHeads(nn.Module):
         return out
 
 
+class InFours(MixedHeads):
+    """It takes a token alone, or fours of tokens."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[1] > 1 and x.shape[1] % 4:
+            raise ValueError(f"wanted fours of tokens, got {x.shape[1]}")
+        return super().forward(x)
+
+
 @pytest.mark.parametrize(
     ("module", "assumed"),
     [
@@ -232,13 +241,15 @@ class MixedHeads(nn.Module):
             ["the weight of a token alone is 1"],
         ),
         (MixedHeads(torch.eye(2), named=False), ["the weight of a token alone is 1"]),
+        (InFours(torch.eye(2), embed=22), ["the weight of a token alone is 1"]),
     ],
-    ids=["one head each", "sums of 1", "sums of 1 and 2", "values that are not found"],
+    ids=["one head each", "sums of 1", "sums of 1 and 2", "values not found", "fours of tokens"],
 )
 def test_sums_that_are_a_factor_of_the_values_are_a_condition(
     module: nn.Module, assumed: list[str]
 ) -> None:
-    one = Attention(name="mixed", layer=module, module=module, embed=12, heads=2, declared=FULL)
+    embed = module.get_submodule("out").weight.shape[0]
+    one = Attention(name="mixed", layer=module, module=module, embed=embed, heads=2, declared=FULL)
     seen = found(one, "rows-sum-to-one")
     assert seen.verdict == "holds", seen.why
     assert [condition.text for condition in seen.assuming] == assumed
