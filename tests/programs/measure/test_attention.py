@@ -246,9 +246,9 @@ class InFours(MixedHeads):
     ids=["one head each", "sums of 1", "sums of 1 and 2", "values not found", "fours of tokens"],
 )
 def test_sums_that_are_a_factor_of_the_values_are_a_condition(
-    module: nn.Module, assumed: list[str]
+    module: MixedHeads, assumed: list[str]
 ) -> None:
-    embed = module.get_submodule("out").weight.shape[0]
+    embed = module.out.in_features
     one = Attention(name="mixed", layer=module, module=module, embed=embed, heads=2, declared=FULL)
     seen = found(one, "rows-sum-to-one")
     assert seen.verdict == "holds", seen.why
