@@ -33,6 +33,7 @@ from ..execution.response import (
 from ..execution.running import in_a_line
 from ..finding import Counterexample
 from ..prove.call_variants import (
+    APART,
     OF_ONE_SHAPE,
     WAY_TEXTS,
     call_in,
@@ -42,6 +43,7 @@ from ..prove.call_variants import (
     zeroed,
 )
 from ..prove.running import counterexample_of, shrunk
+from .effects import on_copies
 from .inputs import (
     BINARY_MASKS,
     CONSTANT_INPUTS,
@@ -254,17 +256,9 @@ def _compare_unusual(
         if found.counterexample is not None:
             found.how = "with the first key hidden"
             return
-    tokens = [c for c in at if c in TOKENS]
-    square = {**at, **dict.fromkeys(tokens, min((at[c] for c in tokens), default=0))}
-    for way in dict.fromkeys(("strided", *WAY_TEXTS)):
-        lengths = square if way in OF_ONE_SHAPE else at
-        values = drawn_or_none(both, lengths, draw)
-        if values:
-            values = inputs_for(way, values, batch_axes(both))
-        compare_at(both, lengths, values, draw, found, way=way)
-        if found.counterexample is not None:
-            found.how = WAY_TEXTS[way]
-            return
+    _compare_ways(both, draw, found)
+    if found.counterexample is not None:
+        return
     with random_weights(both.modules) as drawn_anew:
         if drawn_anew:
             compare_at(both, at, given, draw, found)
@@ -277,6 +271,27 @@ def _compare_unusual(
             compare_at(both, at, given, draw, found, description="weights that are 0")
         if found.counterexample is not None:
             found.how = "with weights that are 0"
+            return
+
+
+def _compare_ways(both: ProgramPair, draw: Draw, found: NumericComparison) -> None:
+    """Run both at one length in unusual ways.
+
+    If one writes into its inputs, the verdict says that no two of them share memory.
+    """
+    at = dict(both.lengths)
+    tokens = [c for c in at if c in TOKENS]
+    square = {**at, **dict.fromkeys(tokens, min((at[c] for c in tokens), default=0))}
+    alone, _ = on_copies(both)
+    sharing = ("one", *APART) if alone.first.copies or alone.second.copies else ()
+    for way in (way for way in dict.fromkeys(("strided", *WAY_TEXTS)) if way not in sharing):
+        lengths = square if way in OF_ONE_SHAPE else at
+        values = drawn_or_none(both, lengths, draw)
+        if values:
+            values = inputs_for(way, values, batch_axes(both))
+        compare_at(both, lengths, values, draw, found, way=way)
+        if found.counterexample is not None:
+            found.how = WAY_TEXTS[way]
             return
 
 
