@@ -209,8 +209,10 @@ class MixedHeads(nn.Module):
     def __init__(self, mixing: Tensor, *, named: bool = True, embed: int = 12) -> None:
         super().__init__()
         self.mixing, self.heads = mixing, mixing.shape[0]
-        self.add_module("qkv" if named else "first", nn.Linear(embed, 3 * embed))
-        self.out = nn.Linear(embed, embed)
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.add_module("qkv" if named else "first", nn.Linear(embed, 3 * embed))
+            self.out = nn.Linear(embed, embed)
         self.named = named
 
     def forward(self, x: Tensor) -> Tensor:
