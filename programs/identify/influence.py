@@ -33,6 +33,7 @@ from .masks import Pattern, pattern
 T = TypeVar("T")
 TOKENS, MORE_TOKENS = 12, 40  # the second if a mask hides later or distant tokens
 QUICK_SECONDS = 0.05  # that the small call may take for the large one to be made
+PLAIN = ("none", "causal")  # patterns that are what they seem
 SHIFT = 5  # places by which tokens are moved
 WEIGHT_FACTORS = (1.0, 4.0, 20.0)  # factors on weights and tokens
 
@@ -106,10 +107,24 @@ def repetition(call: Callable[[], Tensor]) -> Part:
 
 
 def _mask_pattern(code: Attention, draw: Draw, tokens: int) -> Pattern:
-    """The mask pattern of the layer, from what a change of one token changes."""
+    """The mask pattern of the layer, from what a change of one token changes.
+
+    Weights may be too small to be seen for some tokens: if the pattern is no plain one, other
+    tokens are tried as well, and smaller ones.
+    """
+    seen = _seen(code, draw, tokens, 31)
+    for salt, size in ((431, 1.0), (433, 0.125)):
+        if pattern(seen).name in PLAIN:
+            break
+        seen |= _seen(code, draw, tokens, salt, size)
+    return pattern(seen)
+
+
+def _seen(code: Attention, draw: Draw, tokens: int, salt: int, size: float = 1.0) -> Tensor:
+    """Whether a change of each token changes each output (T, S) by more than rounding explains."""
     assert code.layer is not None  # checked by the caller
-    x = draw.normal(1, tokens, code.embed, salt=31)
-    other = x + draw.normal(code.embed, salt=32) * 4
+    x = draw.normal(1, tokens, code.embed, salt=salt) * size
+    other = x + draw.normal(code.embed, salt=salt + 1) * 4 * size
     found = changes(code.layer, x, other, range(tokens))
     seen = found > 0
     small = seen & (found <= _of_roundings(code.layer, x, draw))
@@ -119,7 +134,7 @@ def _mask_pattern(code: Attention, draw: Draw, tokens: int) -> Pattern:
             x, other = x.double(), other.double()
             allowed = _of_roundings(code.layer, x, draw.cast(torch.float64))
             seen &= ~small | (changes(code.layer, x, other, range(tokens)) > allowed)
-    return pattern(seen)
+    return seen
 
 
 def _of_roundings(call: Callable[[Tensor], Tensor], x: Tensor, draw: Draw) -> float:

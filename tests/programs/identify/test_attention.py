@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.execution.draw import Draw
@@ -313,3 +313,33 @@ def test_code_that_gives_one_row_nothing_has_no_weights_to_tell_of() -> None:
 
     one = Attention(name="x", heads=4, groups=4, width=8, attend=centred)
     assert no_softmax(one, Draw()) == ""
+
+
+class Sharp(nn.Module):
+    """Causal attention, whose weights of many tokens are too small to be seen."""
+
+    def __init__(self, times: float, *, window: int = 99) -> None:
+        super().__init__()
+        self.times, self.window = times, window
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.qkv = nn.Linear(8, 24)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        places = torch.arange(x.shape[1])
+        before = places[:, None] - places
+        hidden = (before < 0) | (before >= self.window)
+        out: Tensor = (q @ k.mT * self.times).masked_fill(hidden, -math.inf).softmax(-1) @ v
+        return out
+
+
+@pytest.mark.parametrize(
+    ("layer", "words"),
+    [(Sharp(1.0), "causal"), (Sharp(15.0), "causal"), (Sharp(80.0), "causal"),
+     (Sharp(1.0, window=3), "causal, a window of 3 keys"),
+     (Sharp(15.0, window=3), "causal, a window of 3 keys")],
+)  # fmt: skip
+def test_weights_that_are_too_small_to_be_seen_are_no_mask(layer: nn.Module, words: str) -> None:
+    found = identify(Attention(name="sharp", layer=layer, module=layer, embed=8))
+    assert part(found, "mask").words == words
