@@ -33,7 +33,7 @@ from .masks import Pattern, pattern
 T = TypeVar("T")
 TOKENS, MORE_TOKENS = 12, 40  # the second if a mask hides later or distant tokens
 QUICK_SECONDS = 0.05  # that the small call may take for the large one to be made
-PLAIN = ("none", "causal")  # patterns that are what they seem
+PLAIN = ("none", "causal")  # patterns in which no weight is missing
 SHIFT = 5  # places by which tokens are moved
 WEIGHT_FACTORS = (1.0, 4.0, 20.0)  # factors on weights and tokens
 
