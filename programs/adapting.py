@@ -346,7 +346,7 @@ def _only_hides(subject: Subject) -> bool:
     call = subject.bias if isinstance(subject, Bias) else None
     if call is None:
         return False
-    added = torch.cat([call(n, n).flatten() for n in (2, 5)])
+    added = torch.cat([call(r, n).flatten() for r, n in ((6, 6), (3, 7))])  # as it was fitted
     return bool((added == 0).any() and ((added == 0) | (added <= FINITE_MASK)).all())
 
 

@@ -36,11 +36,6 @@ NUMBERS = range(SHORT, LONGEST)  # candidates for a number of tokens
 MAIN = ("attend", "layer", "call", "rotate", "added", "bias", "mask")
 
 
-def calls_of(subject: Any) -> tuple[Any, ...]:
-    """Return the calls of some code; the first is the one that laws run."""
-    return tuple(one for name in MAIN if callable(one := getattr(subject, name, None)))
-
-
 def takes(call: Call, at: Lengths) -> bool:
     """Whether code accepts these lengths."""
     with suppress(Exception):  # code may raise anything
@@ -55,7 +50,7 @@ def call_of(subject: Any) -> Call | None:
     Exceptions of the first call propagate; those of the others are suppressed.  Where gradients are
     enabled, inputs require them.
     """
-    if not calls_of(subject):
+    if not any(callable(getattr(subject, name, None)) for name in MAIN):
         return None
     module = subject.module
     parts = [] if module is None else [*module.parameters(), *module.buffers()]

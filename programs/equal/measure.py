@@ -33,8 +33,8 @@ from ..execution.response import (
 from ..execution.running import in_a_line
 from ..finding import Counterexample
 from ..prove.call_variants import (
-    APART,
     OF_ONE_SHAPE,
+    SHARING,
     WAY_TEXTS,
     call_in,
     inputs_for,
@@ -283,8 +283,8 @@ def _compare_ways(both: ProgramPair, draw: Draw, found: NumericComparison) -> No
     tokens = [c for c in at if c in TOKENS]
     square = {**at, **dict.fromkeys(tokens, min((at[c] for c in tokens), default=0))}
     alone, _ = on_copies(both)
-    sharing = ("one", *APART) if alone.first.copies or alone.second.copies else ()
-    for way in (way for way in dict.fromkeys(("strided", *WAY_TEXTS)) if way not in sharing):
+    excluded = SHARING if alone.first.copies or alone.second.copies else ()
+    for way in (way for way in dict.fromkeys(("strided", *WAY_TEXTS)) if way not in excluded):
         lengths = square if way in OF_ONE_SHAPE else at
         values = drawn_or_none(both, lengths, draw)
         if values:

@@ -39,6 +39,7 @@ WAY_TEXTS = {
 }
 ALL_WAYS = ("plain", *WAY_TEXTS)
 APART = {"shared": 0, "outer": 1, "leading": -1}  # which of the inputs with numbers is not shared
+SHARING = ("one", *APART)  # ways in which inputs are one array
 OF_ONE_SHAPE = ("one", "outer", "leading")  # queries are shared: all inputs need one shape
 GRADIENTS = ("gradients", "trained", "one", "enabled", "computed", "first", "rest", "frozen")
 
