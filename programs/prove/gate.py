@@ -14,7 +14,7 @@ import resource
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -289,7 +289,10 @@ def _memory() -> int:
 def _inputs_tried(
     run: RunBeside, letters: list[str], constants: Iterable[float], numbers: Sequence[int]
 ) -> Iterator[tuple[tuple[Tensor, ...], Lengths]]:
-    """Yield inputs of several scales and signs, constants from the source, distant positions."""
+    """Yield inputs of several scales and signs, constants from the source, distant positions.
+
+    Positions are also given to single tokens, for which untraced code may read them otherwise.
+    """
     at = dict.fromkeys(letters, 3)
     places = dict.fromkeys(n for k in numbers for n in (k - 1, k, k + 1) if 0 <= n < 1 << 40)
     for k, scale in enumerate(INPUT_SCALES):
@@ -298,19 +301,13 @@ def _inputs_tried(
         yield tuple(-x.abs() if x.is_floating_point() else x for x in run.inputs(at, k, scale)), at
     given = run.graph.call.inputs
     placed = not all(x.is_floating_point() or x.dtype == torch.bool for x in given)
-    for n in islice(places, SOURCE_NUMBERS):
-        yield (
-            tuple(x if x.dtype == torch.bool else torch.full_like(x, n) for x in run.inputs(at, 0)),
-            at,
-        )
+    lengths = (at, {**at, **dict.fromkeys(run.from_one(), 1)}) if placed else (at,)
+    for n, here in product(islice(places, SOURCE_NUMBERS), lengths):
+        given, later = run.inputs(here, 0), run.inputs(here, 1)
+        yield tuple(x if x.dtype == torch.bool else torch.full_like(x, n) for x in given), here
         if placed:
-            yield (
-                tuple(
-                    x if x.is_floating_point() or x.dtype == torch.bool else x + n
-                    for x in run.inputs(at, 1)
-                ),
-                at,
-            )
+            moved = (x if x.is_floating_point() or x.dtype == torch.bool else x + n for x in later)
+            yield tuple(moved), here
     for real in islice((c for c in constants if 0 < abs(c) < 1e30 and c != int(c)), SOURCE_NUMBERS):
         for value in (real, 1.01 * real, 0.99 * real):
             yield (
