@@ -180,6 +180,7 @@ class SettingsRead:
     executed: Executed
     read: AttributesRead = field(default_factory=AttributesRead)
     before: Kept = field(default_factory=dict)
+    set_by_runs: set[tuple[str, str, int]] = field(default_factory=set)
     _functions: tuple[int, list[FunctionType]] = (-1, [])  # count of codes when last searched
     _classes: tuple[int, set[type]] = (-1, set())
 
@@ -213,9 +214,15 @@ class SettingsRead:
         """Note the values that are there now."""
         self.before = self._values()
 
+    def note(self) -> None:
+        """Note what runs have set by now, before it is set back."""
+        now, before = self._values(), self.before
+        self.set_by_runs |= {one for one in now.keys() & before.keys() if now[one] != before[one]}
+
     def conditions(self) -> Iterator[str]:
         """Yield that what other code may set keeps its value, unless a run set it."""
-        yield from kept_conditions(self.before, self._values())
+        now = {one: at for one, at in self._values().items() if one not in self.set_by_runs}
+        yield from kept_conditions(self.before, now)
 
     def _values(self) -> Kept:
         return kept_values(self.executed.codes, self.functions, self.held(), self.read)

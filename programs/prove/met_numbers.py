@@ -158,6 +158,7 @@ class MetNumbers:
         lengths = [next(iter(at.values()), 0) for at in few]
         self.ran.numbers = None
         self.passed |= {*_without_lengths(passed, lengths), *_without_lengths(held, lengths)}
+        self._settings.note()
         self.instrument()
         watched, more = self.watched(call), True
         while more:

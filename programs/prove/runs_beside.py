@@ -28,6 +28,8 @@ WORK_PER_CALL = 150_000_000  # of one call, in the units of work.py
 SAFE_INPUT, SAFE_LENGTH = 4.0, 16  # up to these, no exponential of a score overflows
 STEP = 2.0**-22
 ROUNDED_GAP = 0.99  # of the allowed gap, so that rounding the gap itself cannot matter
+# Rounding explains a difference of this many times what the last bits of inputs change.
+LAST_BITS, EXPLAINED = 8, 64.0
 POOL, POOL_STRIDE = 1_048_583, 104_729  # both prime, so that no axis repeats the same numbers
 # How successive calls are made; see call_variants.py.
 WAYS = (
@@ -181,7 +183,25 @@ class RunBeside:
             return True
         if self.gate.nan_at is None and max(at.values(), default=0) <= SAFE_LENGTH:
             self._record_nan(at, given, got)
-        return self.agree(got, want)
+        return self.agree(got, want) or self._is_rounding(given, got, want)
+
+    def _is_rounding(self, given: tuple[Tensor, ...], got: Results, want: Results) -> bool:
+        """Whether inputs that differ in their last bit change each entry of the graph as much.
+
+        Where a denominator is almost 0, as of scores of both signs, an error of its last bit is
+        seen in the first digits of a result.
+        """
+        changes = [x.new_zeros(x.shape, dtype=torch.float64) for x in want]
+        for seed in range(LAST_BITS):
+            results = self.graph_results(_with_other_last_bits(given, seed))
+            if results is None:
+                return False
+            for change, x, y in zip(changes, results, want, strict=True):
+                torch.maximum(change, (x.double() - y.double()).abs(), out=change)
+        return all(
+            a.shape == b.shape and bool(((a == b) | ((a - b).abs() <= EXPLAINED * change)).all())
+            for a, b, change in zip(got, want, changes, strict=True)
+        )
 
     def _record_nan(self, at: Lengths, given: tuple[Tensor, ...], got: Results) -> None:
         """Record the lengths if inputs that are not large give NaN."""
@@ -247,6 +267,18 @@ class RunBeside:
         return not all(
             torch.equal(a, b) or bool(b.isnan().any()) for a, b in zip(kept, before, strict=True)
         )
+
+
+def _with_other_last_bits(inputs: tuple[Tensor, ...], seed: int) -> tuple[Tensor, ...]:
+    """Return the inputs with each number moved up or down, in turn, by a unit in its last place."""
+    generator = torch.Generator().manual_seed(seed)
+    moved = []
+    for x in inputs:
+        if x.is_floating_point():
+            sign = torch.randint(0, 2, x.shape, generator=generator) * 2 - 1
+            x = x * (1 + torch.finfo(x.dtype).eps * sign).to(x.dtype)  # noqa: PLW2901
+        moved.append(x)
+    return tuple(moved)
 
 
 @cache

@@ -13,6 +13,7 @@ from torch.fx import Node
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.givens import Given, boolean, real
 
+from .operations.reading import NoTerm
 from .reached_arrays import NotTraced
 from .tables import Pattern, pattern_of
 
@@ -41,6 +42,8 @@ def table_role(
     """
     if not isinstance(value, Tensor):
         return ("constant", NoTerm(target, value)), None
+    if value.is_floating_point() and not isinstance(value, nn.Parameter) and _is_undefined(value):
+        return ("constant", NoTerm(target, value)), None  # its format may be all that is read
     pattern = pattern_of(value, target, held)
     if pattern is not None:
         return ("pattern", pattern), None
@@ -58,6 +61,11 @@ def table_role(
         told = f"{held} keeps its value, {whole!r}"
         return ("pattern", Pattern(whole, lambda _: whole, told)), None
     return ("constant", as_array(int(value)) if number else NoTerm(target, value)), None
+
+
+def _is_undefined(value: Tensor) -> bool:
+    """Whether every entry is NaN, or every entry +∞, which no term is."""
+    return bool(value.numel()) and bool(value.isnan().all() or (value == float("inf")).all())
 
 
 def _free_name(target: str, taken: Collection[str]) -> str:
@@ -94,15 +102,3 @@ def state_role(
         raise NotTraced(f"the code leaves another shape or dtype in {target} for later calls")
     given = real(*value.shape, says=f"{target}, any real numbers, different in each call")
     return ("table", _free_name(target, taken)), given
-
-
-class NoTerm:
-    """A stored tensor that has no term; an operation on it has no reading."""
-
-    def __init__(self, target: str, value: Tensor) -> None:
-        self.description = f"{target}, a {type(value).__name__}"
-        if isinstance(value, Tensor):
-            self.description = f"the table {target} of {value.dtype}, {tuple(value.shape)}"
-
-    def __getattr__(self, name: str) -> Any:
-        raise TypeError(self.description)

@@ -420,3 +420,29 @@ def test_a_setting_that_runs_read_is_a_condition(exact: bool) -> None:
     code = Layer(name="l", call=made, embed=4, module=made)
     found = conditions(code, "rows-of-batch-apart", exact=exact)
     assert found == ["the attribute fast keeps its value, False"]
+
+
+class KeptTable(nn.Module):
+    """What it keeps of one length it makes anew for another; nothing else sets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.length = 0
+        self.kept = torch.empty(0)
+
+    def keep(self, x: Tensor) -> Tensor:
+        if x.shape[1] != self.length:
+            self.length = x.shape[1]
+            self.kept = torch.arange(self.length).to(x.dtype)[:, None]
+        return self.kept
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.keep(x)
+
+
+def test_what_runs_of_other_lengths_set_is_no_condition() -> None:
+    made = KeptTable()
+    made(torch.randn(2, 5, 4))
+    code = Layer(name="l", call=made, embed=4, module=made)
+    told = conditions(code, "rows-of-batch-apart")
+    assert not any("keeps" in one for one in told), told

@@ -38,7 +38,10 @@ def sliced(a: Array, axis: int = 0, start: Any = None, end: Any = None, step: An
     known = number_of(length)
     if known is not None:
         first = max(0, min(first, int(known))) if isinstance(first, int) else first
-        last = max(0, min(last, int(known))) if isinstance(last, int) else last
+        if isinstance(last, int):
+            last = max(0, min(last, int(known)))
+        elif last is not None and always_less(as_array(int(known) - 1).term, last.term):
+            last = int(known)  # any number of tokens reaches beyond an axis of length 1
     if known is not None and isinstance(last, Array) and step == 1:
         a = _first_rows(a, axis, last)
         if isinstance(first, int) and first == 0:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
 from attnproof.documents.verdict_line import Condition, Kind
 from attnproof.symbolic import namespace as xp
@@ -37,6 +38,21 @@ FULL_PRECISION = 2.0**-51
 
 class Unread(Exception):
     """An operation, or a use of one, that has no reading as a term; the text names it."""
+
+
+class NoTerm:
+    """A stored tensor that has no term; an operation on it has no reading."""
+
+    def __init__(self, target: str, value: Tensor) -> None:
+        self.description = f"{target}, a {type(value).__name__}"
+        if isinstance(value, Tensor):
+            of = f"{value.dtype}, {tuple(value.shape)}"
+            same = value.numel() and not value.is_complex() and not value.isfinite().any()
+            told = f", {value.flatten()[0].item()} everywhere" if same else ""
+            self.description = f"the table {target} of {of}{told}"
+
+    def __getattr__(self, name: str) -> Any:
+        raise TypeError(self.description)
 
 
 @dataclass
@@ -168,6 +184,8 @@ def constant(value: Any) -> Array:
         return value
     if isinstance(value, bool):
         return as_array(int(value)) == as_array(1)
+    if isinstance(value, NoTerm):
+        raise Unread(value.description)
     if isinstance(value, float) and value != value:
         raise Unread("the constant NaN")
     if isinstance(value, float) and value == float("inf"):

@@ -66,6 +66,26 @@ def test_where_the_law_fails_it_is_broken_there() -> None:
     assert "T = 601" in finding.why
 
 
+def by_signed_sums(factor: float) -> Attention:
+    """Weights that are no exponentials: where they cancel, a last bit changes the first digits."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        del mask
+        total = torch.einsum("...nd,...d->...n", q, k.sum(-2))[..., None]
+        n: object = q.shape[2]  # while it is traced, it is none
+        return (factor if isinstance(n, int) and n > 6 else 1) * (q @ (k.mT @ v)) / total
+
+    return Attention(name="a", attend=attend, heads=2, groups=2, width=4)
+
+
+@pytest.mark.usefixtures("fewer_lengths")
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "holds"), (1.0001, "undecided")])
+def test_what_last_bits_of_inputs_change_is_rounding(factor: float, verdict: str) -> None:
+    (finding,) = prove(by_signed_sums(factor), ("order-of-keys",), seconds=SECONDS).findings
+    assert finding.verdict == verdict, finding.why
+    assert ("differs from its graph" in finding.why) == (verdict == "undecided")
+
+
 class OfOneShapeIntoABuffer(nn.Module):
     """Its graph takes a single shape, and each result overwrites the one before."""
 

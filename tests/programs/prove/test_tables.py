@@ -180,6 +180,39 @@ def test_tables_of_nearly_one_name_are_two() -> None:
     assert verdicts(found) == {"permutation": "broken"}
 
 
+class FormatOfATable(nn.Module):
+    """Of its table, whose numbers are whatever was in memory, the format alone is read."""
+
+    def __init__(self, number: float, *, reads: bool) -> None:
+        super().__init__()
+        self.register_buffer("format", torch.full((1,), number))
+        self.reads = reads
+
+    def forward(self, x: Tensor) -> Tensor:
+        buffer = self.get_buffer("format")
+        return torch.where(buffer > 0, x, 2 * x) if self.reads else x.double().type_as(buffer)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_table_of_no_numbers_is_unread_where_it_is_used(number: float) -> None:
+    found = prove(layer(FormatOfATable(number, reads=False)), ("permutation",), seconds=SECONDS)
+    assert verdicts(found) == {"permutation": "holds"}
+    found = prove(layer(FormatOfATable(number, reads=True)), ("permutation",), seconds=SECONDS)
+    assert found.findings == ()
+    assert f"the table format of torch.float32, (1,), {number} everywhere" in found.why
+
+
+def cut_by_tokens(x: Tensor) -> Tensor:
+    """Of an axis of length 1 any number of tokens takes all."""
+    return x * torch.ones(1, 4).mul(3.0).cumsum(0)[: x.shape[1]]
+
+
+def test_an_axis_of_one_is_taken_whole_by_any_number_of_tokens() -> None:
+    found = prove(layer(cut_by_tokens), ("permutation",), seconds=SECONDS)
+    assert verdicts(found) == {"permutation": "holds"}
+    assert not [c.text for one in found.findings for c in one.assuming if "T ≤" in c.text]
+
+
 def _no_table(*_: Any) -> None:
     """What stored tables there are: none."""
 
