@@ -456,3 +456,20 @@ def test_a_leak_hidden_by_float32_is_found_in_experts_whose_product_has_no_float
 
     assert found(of(0.0), "causal").verdict == "holds"
     refused(of(1e-9), "causal")
+
+
+@pytest.mark.parametrize(("shown", "verdict"), [(64, "holds"), (40, "broken")])
+def test_many_hidden_tokens_are_hidden_from_the_few_that_count(shown: int, verdict: str) -> None:
+    def hide(x: Tensor, counts: Tensor) -> Tensor:
+        """Causal attention that shows every token from one on."""
+        place = torch.arange(x.shape[1])
+        seen = (counts[:, None] | (place >= shown)) & (place <= place[:, None])
+        seen = seen | (place == place[:, None])
+        return scaled_dot_product_attention(x, x, x, attn_mask=seen)
+
+    def layer(x: Tensor) -> Tensor:
+        return hide(x, torch.ones(x.shape[:2], dtype=torch.bool))
+
+    one = Attention(name="one", layer=layer, hide=hide, embed=8)
+    (found,) = examine(replace(one, run_at=({"B": 1, "n": 60},)), laws=("hidden-keys-do-nothing",))
+    assert found.verdict == verdict, found.why
