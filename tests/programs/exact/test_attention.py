@@ -182,14 +182,17 @@ def test_modules_of_torch_run_as_they_are() -> None:
 class _Slots(nn.Module):
     """Causal attention whose keys and values stand in buffers, which a call writes by position."""
 
+    keys: Tensor
+    values: Tensor
+
     def __init__(self, embed: int = 8) -> None:
         super().__init__()
-        self.qkv = nn.Linear(embed, 3 * embed)
+        self.project = nn.Linear(embed, 3 * embed)
         for name in ("keys", "values"):
             self.register_buffer(name, torch.zeros(8, 64, embed), persistent=False)
 
     def forward(self, x: Tensor, input_pos: Tensor) -> Tensor:
-        q, k, v = self.qkv(x).chunk(3, -1)
+        q, k, v = self.project(x).chunk(3, -1)
         rows = len(x)
         self.keys[:rows, input_pos], self.values[:rows, input_pos] = k, v
         seen = torch.arange(64) <= input_pos[:, None]
