@@ -21,6 +21,7 @@ from ..theorems.laws import LAWS as CODE_LAWS
 from ..theorems.laws import Law as CodeLaw
 from .records import (
     RAISED,
+    RUN_OF_MORE,
     CardLawRecord,
     CardRecord,
     CodeRecord,
@@ -331,6 +332,9 @@ class Collected:
         """Record that the law begun last did not finish: it is undecided, with this reason."""
         method, law = self.at
         if law:
+            if self.does == RUN_OF_MORE:
+                self.lengthened.append(law)  # it is not tried again
+                why = f"{AT_OTHER_LENGTHS}: {why}"
             self.cut[method, law] = why
             asked = self.asked
             found = Finding(
@@ -349,6 +353,8 @@ class Collected:
         asked = self.asked
         over = self.ended or any(method.method == "measured" for method in self.methods)
         rows = [self._row(law, over=over) for law in self.laws]
+        if stopped or self.cut:
+            rows = [*map(self._at_few_lengths, rows)]
         missing = tuple(row.law for row in rows if row.why == NOT_REACHED)
         return CodeRecord.of(
             SimpleNamespace(**vars(asked) | vars(self)),
@@ -375,6 +381,13 @@ class Collected:
         elif not over and not found:
             return row.model_copy(update={"verdict": "undecided", "why": NOT_REACHED})
         return row if self.asked.laws else self._checked(row)
+
+    def _at_few_lengths(self, row: LawOfCodeRecord) -> LawOfCodeRecord:
+        """Return the row of a check that was cut short; if exact for few tokens, it is open."""
+        if row.verdict != "exact" or row.law in self.lengthened:
+            return row
+        told = f"{AT_OTHER_LENGTHS} it was not run; it is exact for few tokens"
+        return row.model_copy(update={"verdict": "undecided", "why": told, "assuming": ()})
 
     def _in_order(self, row: LawOfCodeRecord) -> LawOfCodeRecord:
         """Return the row; no law of unordered tokens holds if the mask that was read orders them.

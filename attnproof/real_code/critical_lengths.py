@@ -10,6 +10,7 @@ first of these; and as many tokens as a stored square table has rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -20,8 +21,9 @@ from torch import Tensor
 from ..documents.verdict_line import Condition
 from ..programs.calls.counts import has_constant_diagonals
 from ..programs.execution.calling import evaluating, restored_settings
+from ..programs.execution.draw import normal
 from ..programs.prove.branches import Search
-from ..programs.prove.executed_code import counts_calls
+from ..programs.prove.executed_code import counts_calls, counts_steps
 from ..programs.prove.watch import ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from .every_call import NUMBERS, SHORT, Call, sizes_of, takes
@@ -71,7 +73,7 @@ class Places:
     ``asked``: comparisons that have, or may have, another outcome at other lengths.  ``numbers``:
     for each axis, the numbers in the source and in operations that may be so many tokens or rows,
     except those that the code is known to reject.  ``own``: the code whose comparisons are watched,
-    if it has a call.
+    if it has a call.  ``of_steps``: conditions on how often code is called in steps.
     """
 
     longer: Sequence[Longer] = ()
@@ -79,6 +81,7 @@ class Places:
     asked: frozenset[tuple[int, int]] = frozenset()
     numbers: Mapping[str, Sequence[int]] = field(default_factory=dict)
     own: OwnRuns | None = None
+    of_steps: Sequence[str] = ()
 
     def below(self, reached: Lengths) -> list[Condition]:
         """Return the conditions that lengths stay below the numbers that were not run."""
@@ -139,7 +142,13 @@ def _lengths_of(subject: Subject, own: OwnRuns) -> Places:
     longer += _cheap(subject, exactly, {one.at["n"] for one in longer if one.at.get("B", 1) == 1})
     other = {one.place[:2] for one in search.untested_lengths()} | changes.keys()
     told = [*met.conditions(), *counted]
-    return Places(longer, told, frozenset(other), named.left, own)
+    return Places(longer, told, frozenset(other), named.left, own, [*_of_steps(subject)])
+
+
+def _of_steps(subject: Subject) -> Iterator[str]:
+    if isinstance(subject, Attention | Layer) and subject.step is not None:
+        with suppress(Exception):  # the code may take no further tokens
+            yield from counts_steps(subject.step, normal(2, 5, subject.embed, seed=5))
 
 
 def _cheap(subject: Subject, numbers: Iterable[int], known: Collection[int]) -> Iterator[Longer]:

@@ -38,6 +38,7 @@ SIDES = 2  # calls of the code per law, before it was run; each key that it exam
 OF_STATE = {"no-mutation": 4, "evaluation-repeats": 25, "stateless": 80}
 # Products of all pairs of tokens, each with its bound, that a law makes of a table.
 OF_PAIRS = {"products-of-offset": 12}
+FED_IN_STEPS = "step-by-step"
 MASK_VALUES = 2  # distinct values of a mask: visible and hidden
 
 
@@ -113,6 +114,7 @@ def at_longer(
             own.add(of.id, met_again)
         met = own.conditions(of.id, known.asked) if own is not None else ()
         missed = [*known.where, *(stored if of.id in OF_MASKS else ()), of.unexamined]
+        missed += known.of_steps if of.id == FED_IN_STEPS else ()
         told = dict.fromkeys((*met, *missed))
         assuming = [Condition(one, "where") for one in told if one]
         if of.id in exact:

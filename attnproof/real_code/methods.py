@@ -25,12 +25,12 @@ from ..programs.declarations import parse
 from ..programs.execution.calling import restored_settings
 from ..programs.execution.draw import Draw
 from ..programs.execution.running import CodeFault, fault_in, limited
-from ..programs.finding import Finding
+from ..programs.finding import AT_OTHER_LENGTHS, Finding
 from ..programs.subject import adapted_as
 from ..programs.subjects import provable
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import CAUSAL
-from .records import FindingRecord, IdentityRecord
+from .records import RUN_OF_MORE, FindingRecord, IdentityRecord
 from .request import DTYPES, IN_A_ROW, raised, settings_of
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ class Methods:
         except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
             why, fault = self.why(error)
             why = why.removeprefix("the code ") if fault is None else why
+            if method == "longer":
+                self.leave_open(why)
         return {
             "event": "method",
             "method": self.ran if method == "longer" else method,
@@ -301,12 +303,8 @@ class Methods:
         """
         from .longer_inputs import at_longer
 
-        names = [
-            law
-            for law, known in self.verdicts.items()
-            if _is_run_alone(known) and law in self.here - self.lengthened
-        ]
-        begin = partial(self.begins, self.ran, does="being run of more")
+        names = self.not_lengthened
+        begin = partial(self.begins, self.ran, does=RUN_OF_MORE)
         exact = [law for law in names if ("exact", "holds") in self.verdicts[law]]
         for one in at_longer(self.code, names, self.draw, begin, self.ran, exact, self.places):
             self.found(one)
@@ -318,6 +316,22 @@ class Methods:
                 self.found(one)
         self.lengthened.update(names)
         self.pass_on({"event": "lengthened", "laws": names})
+
+    @property
+    def not_lengthened(self) -> list[str]:
+        """The laws that hold without a proof and were not examined at more tokens."""
+        return [
+            law
+            for law, known in self.verdicts.items()
+            if _is_run_alone(known) and law in self.here - self.lengthened
+        ]
+
+    def leave_open(self, why: str) -> None:
+        """Report that exact laws are undecided where the code may take another path, and why."""
+        for law in self.not_lengthened:
+            if ("exact", "holds") in self.verdicts[law]:
+                told = f"{AT_OTHER_LENGTHS}: {why}"
+                self.found(Finding(law, "measured", "undecided", told, seed=self.asked.seed))
 
     @cached_property
     def places(self) -> Places:

@@ -19,6 +19,7 @@ LawVerdict = Literal[
 ]
 Method = Literal["measured", "identity", "exact", "traced"]
 RAISED = ("the code raised ", "the code left ")  # prefixes of reasons that are not about the law
+RUN_OF_MORE = "being run of more"  # what a law is while it is examined at more tokens
 
 
 Told = Annotated[JsonValue, BeforeValidator(plain)]

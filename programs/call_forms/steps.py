@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +20,7 @@ from ..code import Code
 from ..execution.draw import normal
 from ..execution.state import arrays_of
 from ..loading.names import Parameter
+from ..loading.reach import is_foreign
 from ..signatures.grammar import parse
 from ..signatures.signature import Signature
 from .parts import CACHE_HALF_NAMES, CACHE_NAMES
@@ -72,7 +74,7 @@ def stepped(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
         one.name for one in known if CACHE_HALF_NAMES.fullmatch(one.name) and one.default is None
     ]
     if not cache and len(halves) != 2:
-        return with_own_state(code, line, embed) or line
+        return with_own_state(code, line, embed, known) or line
     whole, _, made = line.partition("; ")
     before, _, back = whole.replace(f", {cache} = None", "").partition(" -> ")
     call = parse(whole)
@@ -83,13 +85,23 @@ def stepped(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
         before = before.replace(f", {spare} = None", "") + f", {spare}: B 1 n (n + p) add"
     if any(one.name == "use_cache" for one in known):
         before += ", use_cache = True"
-    for start, rest in product(STATES if cache else ("",), _results(cache, halves)):
+    states = (*_own_states(code, cache, known), *STATES) if cache else ("",)
+    for start, rest in product(states, _results(cache, halves)):
         step = f"{before}, {cache or ', '.join(halves)}{start}"
         trial = f"{line}; step: {step} -> {', '.join([back.partition(',')[0], *rest])}"
         with suppress(Exception):  # it cannot be fed in pieces this way
             if _leaves_state(OnTokens(code.again(), parse(trial)), embed):
                 return trial
     return line
+
+
+def _own_states(code: Code, cache: str, known: tuple[Parameter, ...]) -> Iterator[str]:
+    """Yield that a step begins with an object of a class of the file that annotates the cache."""
+    kind = next(one.annotation for one in known if one.name == cache)
+    text = kind.__name__ if isinstance(kind, type) else str(kind)
+    for word in re.findall(r"\w+", text):
+        if isinstance(held := code.space.get(word), type) and not is_foreign(held):
+            yield f" = {word}()"
 
 
 def _results(cache: str, halves: list[str]) -> Iterator[list[str]]:
@@ -118,18 +130,21 @@ def _with_earlier_keys(given: str, call: Signature) -> str:
     return given
 
 
-def with_own_state(code: Code, line: str, embed: int) -> str:
+def with_own_state(code: Code, line: str, embed: int, known: tuple[Parameter, ...] = ()) -> str:
     """Return the line with a call in steps, if a module keeps the state of earlier steps itself.
 
-    It must be told where its tokens start, and a step must read the tokens of an earlier one.  Else
-    the result is "".
+    It must be told where its tokens start, by default at 0, and a step must read the tokens of an
+    earlier one.  Else the result is "".
     """
     whole = line.partition("; ")[0]
     call = parse(whole)
     placed = any("p" in one.lengths or role(one) == "positions" for one in call.arguments)
-    if code.module is None or not placed:
+    starts = (one for one in known if one.role == "offset" and one.default == 0)
+    start = next((one.name for one in starts if call.named(one.name) is None), "")
+    if code.module is None or not (placed or start):
         return ""
     given, _, back = whole.partition(" -> ")
+    given += "" if placed else f", {start} = p"
     trial = f"{line}; step: {_with_earlier_keys(given, call)} -> {back}"
     with suppress(Exception):  # the code may take no further tokens
         if _reads_earlier(OnTokens(code.again(), parse(trial)), embed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ..execution.response import leaves
+from ..loading.shared_state import refill
 from ..subjects import Subject
 from .guards import as_numbers, reconciled, whole
 from .rules import attended
@@ -132,13 +134,18 @@ def _prepared(into: Duck, value: Duck, session: Session) -> None:
 
 
 S = TypeVar("S", bound=Subject)
+REFILLED = (dict, OrderedDict, list, set)
 
 
 @contextmanager
 def restored_module(module: nn.Module | None) -> Iterator[None]:
-    """Put a module into evaluation mode, and restore its state and its tensors afterwards."""
+    """Put a module into evaluation mode, and restore its state and its tensors afterwards.
+
+    Its containers stay the same objects: others refer to them.
+    """
     parts = [] if module is None else list(module.modules())
-    before = [(part, {k: _copied(v) for k, v in vars(part).items()}) for part in parts]
+    before = [(part, {k: _kept(v) for k, v in vars(part).items()}) for part in parts]
+    filled = [(x, copy(x)) for _, state in before for x in state.values() if type(x) in REFILLED]
     held = [] if module is None else [*module.buffers(), *module.parameters()]
     values = [x.detach().clone() for x in held]
     try:
@@ -147,8 +154,9 @@ def restored_module(module: nn.Module | None) -> Iterator[None]:
         yield
     finally:
         for part, state in before:
-            vars(part).clear()
-            vars(part).update(state)
+            refill(vars(part), state)
+        for container, content in filled:
+            refill(container, content)
         with torch.no_grad():
             for x, value in zip(held, values, strict=True):
                 if not torch.equal(x, value):  # written in place
@@ -179,5 +187,6 @@ def _copies(call: Callable[..., Any]) -> Callable[..., Any]:
     return copied
 
 
-def _copied(x: Any) -> Any:
-    return copy(x) if isinstance(x, (dict, list, set)) else x
+def _kept(x: Any) -> Any:
+    """Return what stands for a value of a module: a copy of a container that is not refilled."""
+    return copy(x) if isinstance(x, (dict, list, set)) and type(x) not in REFILLED else x

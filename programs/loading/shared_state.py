@@ -169,11 +169,11 @@ def _places(one: Any) -> Iterator[_Place]:
         case np.ndarray():
             yield _Place(one, one.copy, partial(np.copyto, one))
         case MutableMapping() if "__builtins__" not in one and "__name__" not in one:
-            yield _Place(one, partial(_entries, one), partial(_refilled, one))
+            yield _Place(one, partial(_entries, one), partial(refill, one))
         case list() | deque():
-            yield _Place(one, partial(list, one), partial(_refilled, one))
+            yield _Place(one, partial(list, one), partial(refill, one))
         case set():
-            yield _Place(one, one.copy, partial(_refilled, one))
+            yield _Place(one, one.copy, partial(refill, one))
         case FunctionType():
             for cell in one.__closure__ or ():
                 yield _Place(cell, partial(_content, cell), partial(_filled, cell))
@@ -200,7 +200,7 @@ def _of_other_objects(one: Any) -> Iterator[_Place]:
 
 
 def _of_attributes(held: dict[str, Any]) -> _Place:
-    return _Place(held, partial(dict, held), partial(_refilled, held))
+    return _Place(held, partial(dict, held), partial(refill, held))
 
 
 def _entries(one: MutableMapping[Any, Any]) -> dict[Any, Any]:
@@ -211,7 +211,8 @@ def _entries(one: MutableMapping[Any, Any]) -> dict[Any, Any]:
     return {key: dict.__getitem__(one, key) for key in own.__iter__(one)}
 
 
-def _refilled(one: Any, content: Any) -> None:
+def refill(one: Any, content: Any) -> None:
+    """Give a dictionary, list, queue or set this content instead of its own."""
     one.clear()
     (one.extend if isinstance(one, list | deque) else one.update)(content)
 
@@ -219,7 +220,7 @@ def _refilled(one: Any, content: Any) -> None:
 def _refilled_in_its_mode(held: dict[str, Any], content: dict[str, Any]) -> None:
     """Set the attributes of a module but for its mode, which whoever calls the code sets."""
     mode = {name: held[name] for name in ("training",) if name in held}
-    _refilled(held, content | mode)
+    refill(held, content | mode)
 
 
 def _buffers(module: nn.Module) -> dict[str, Tensor | None]:

@@ -30,7 +30,7 @@ from ..reading.offsets import (
 from ..subjects import Bias
 from .base import Outcome, broken, compare, holds, probe, undecided
 
-HEADS = (4, 6, 8, 12, 16)  # tried on code that takes any number
+HEADS = (4, 6, 8, 12, 16, 5, 25)  # tried on code that takes any number
 NEAR = 40  # keys, enough for a slope
 WINDOWS = ((2, 2), (2, 3), (3, 5), (4, 4), (2, 3, 4), (3, 3, 3))
 FAR_OFFSET = 300  # beyond the last bucket of T5

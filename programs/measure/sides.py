@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
@@ -174,6 +175,7 @@ def updated_lengths(formula: Formula, values: Values, lengths: Mapping[str, int]
 
 
 SHRUNK = "BAcnrm"  # letters whose lengths a witness may shrink
+MAX_SECONDS = 15  # of shrinking: who takes longer may be stopped, and the fault is lost
 LINEAR = 32  # lengths up to this shrink by one at a time
 NO_PART = 1e-15  # share of a difference below which its rounding is not mentioned
 MAX_SHOWN = 8  # numbers of an input that a witness lists
@@ -267,7 +269,8 @@ def _apart(found: Difference, formula: Formula, queries: int = 0, keys: int = 0)
 def _shrunk(
     comparison: Comparison, formula: Formula, values: Values, found: Difference
 ) -> tuple[Values, Difference]:
-    """Shrink each letter as long as the sides differ."""
+    """Shrink each letter as long as the sides differ, and time is left."""
+    end = monotonic() + MAX_SECONDS
     for letter in SHRUNK:
         most = updated_lengths(formula, values, {}).get(letter, 1)
         while True:
@@ -282,6 +285,8 @@ def _shrunk(
                 slice(half, None),
                 *(slice(0, length - cut) for cut in cuts),
             ):
+                if monotonic() > end:
+                    return values, found
                 fewer = _part(formula, values, letter, part)
                 if _of_padding_alone(formula, fewer) or _before_all_keys(formula, fewer):
                     continue

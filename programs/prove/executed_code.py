@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
@@ -95,6 +96,21 @@ def counts_calls(
     call()
     if state_of(roots) != before:
         yield "state that the code keeps between calls has no effect, as in every run"
+
+
+def counts_steps(step: Callable[..., Any], tokens: Tensor) -> Iterator[str]:
+    """Yield that the number of steps changes nothing, if what they leave shows it.
+
+    ``step``: a piece of the tokens and the state, None at first -> its output and the next state.
+    """
+    counted = []
+    for cuts in ((0, 1, tokens.shape[1]), range(tokens.shape[1] + 1)):
+        state = None
+        for start, end in pairwise(cuts):
+            _, state = step(tokens[:, start:end], state)
+        counted.append([one for one in state_of([state]) if isinstance(one, int)])
+    if counted[0] != counted[1]:
+        yield "the number of earlier steps, which the state counts, has no effect, as in every run"
 
 
 @dataclass

@@ -27,7 +27,7 @@ from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.critical_lengths import lengths_of
 from attnproof.real_code.longer_inputs import at_longer
-from attnproof.real_code.records import LawOfCodeRecord
+from attnproof.real_code.records import RUN_OF_MORE, LawOfCodeRecord
 from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.words import how
 from attnproof.testing import check_attention
@@ -125,20 +125,22 @@ def asked(
     causal: bool | None = None,
     methods: tuple[str, ...] = ("exact", "measured"),
 ) -> LawOfCodeRecord:
-    declared = None if causal is None else DeclaredAttention(causal=causal)
-    code = Attention(
+    ask = CodeRequest(target="a.py::a", kind="attention", methods=methods, laws=(law,))
+    heard = Collected(ask)
+    heard.receive({"event": "adapted", "name": "a", "kind": "attention", "adapted": "", "file": ""})
+    look(code_of(attend, causal=causal), ask, heard.receive)
+    return next(row for row in heard.record(0.0).laws if row.law == law)
+
+
+def code_of(attend: Attend, *, causal: bool | None = None) -> Attention:
+    return Attention(
         name="a",
         attend=lambda q, k, v, _: attend(q, k, v),
         heads=2,
         groups=2,
         width=4,
-        declared=declared,
+        declared=None if causal is None else DeclaredAttention(causal=causal),
     )
-    ask = CodeRequest(target="a.py::a", kind="attention", methods=methods, laws=(law,))
-    heard = Collected(ask)
-    heard.receive({"event": "adapted", "name": "a", "kind": "attention", "adapted": "", "file": ""})
-    look(code, ask, heard.receive)
-    return next(row for row in heard.record(0.0).laws if row.law == law)
 
 
 @pytest.mark.parametrize(
@@ -506,3 +508,35 @@ def test_a_method_is_told_to_have_failed_when_all_laws_are_examined(
     assert failed
     assert ends.index(("measured", False)) < failed[0]
     assert all(k >= len(ask.methods) for k in failed)
+
+
+def test_what_is_exact_for_few_tokens_is_open_if_runs_of_more_fail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert asked(plain, "permutation").verdict == "exact"
+
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("late")
+
+    monkeypatch.setattr(longer_inputs, "at_longer", fails)
+    row = asked(plain, "permutation")
+    assert row.verdict == "undecided"
+    assert row.why.startswith("at lengths that the code asks about")
+
+
+def test_what_is_exact_for_few_tokens_is_open_if_runs_of_more_are_cut_short() -> None:
+    laws = ("permutation", "rows-of-batch-apart")
+    ask = CodeRequest(target="a.py::a", kind="attention", methods=("exact", "measured"), laws=laws)
+    heard, events = Collected(ask), list[Any]()
+    heard.receive({"event": "adapted", "name": "a", "kind": "attention", "adapted": "", "file": ""})
+    look(code_of(plain), ask, events.append)
+    first = next(k for k, one in enumerate(events) if one.get("does") == RUN_OF_MORE)
+    for event in events[: first + 1]:
+        heard.receive(event)
+    heard.lost("it had not ended")
+    assert heard.lengthened == [heard.at[1]]
+    rows = heard.record(0.0).laws
+    assert {row.law: row.verdict for row in rows} == dict.fromkeys(laws, "undecided")
+    for event in events[first + 1 :]:
+        heard.receive(event)
+    assert [row.verdict for row in heard.record(0.0).laws].count("exact") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import torch
 from torch import Tensor, nn
 
 from attnproof.programs.subject import adapted_as
@@ -39,6 +40,9 @@ def of_other_layout(seen: int, count: int, calls: int, x: Tensor) -> bool:
     return seen > 0 and not x.is_contiguous()
 
 
+COUNTED = "the number of earlier steps, which the state counts, has no effect, as in every run"
+
+
 def asked(wrong: Wrong) -> LawOfCodeRecord:
     class Sums(nn.Module):
         """The sum of all tokens so far; a wrong step doubles it."""
@@ -50,8 +54,12 @@ def asked(wrong: Wrong) -> LawOfCodeRecord:
             kept = out[:, -1:], seen + x.shape[1], calls + 1
             return out * 2 if wrong(seen, x.shape[1], calls, x) else out, kept
 
+    return fed(Sums)
+
+
+def fed(layer: type[nn.Module]) -> LawOfCodeRecord:
     law = "step-by-step"
-    code = adapted_as(Sums, LINE, kind="layer")
+    code = adapted_as(layer, LINE, kind="layer")
     ask = CodeRequest(target="a.py::a", kind="layer", methods=("measured",), laws=(law,))
     heard = Collected(ask)
     heard.receive({"event": "adapted", "name": "a", "kind": "layer", "adapted": "", "file": ""})
@@ -75,3 +83,46 @@ def test_what_no_step_of_a_law_met_is_named(wrong: Wrong, told: str) -> None:
     assert row.verdict == "measured"
     assert told in how(row)
     assert told not in how(asked(never))
+
+
+def test_a_state_that_counts_the_steps_is_named() -> None:
+    class Counts(nn.Module):
+        """The sum of all tokens so far, which each hundredth step changes; nothing is compared."""
+
+        def forward(
+            self, x: Tensor, past: tuple[Tensor, list[int]] | None = None
+        ) -> tuple[Tensor, tuple[Tensor, list[int]]]:
+            before, fed = (x[:, :1] * 0, []) if past is None else past
+            out = x.cumsum(1) + before
+            return out * (1 + len(fed) // 100), (out[:, -1:], [*fed, x.shape[1]])
+
+    class Sums(nn.Module):
+        """The sum of all tokens so far."""
+
+        def forward(
+            self, x: Tensor, past: tuple[Tensor, int] | None = None
+        ) -> tuple[Tensor, tuple[Tensor, int]]:
+            before, fed = (x[:, :1] * 0, 0) if past is None else past
+            out = x.cumsum(1) + before
+            return out, (out[:, -1:], fed + x.shape[1])
+
+    assert COUNTED in how(fed(Counts))
+    assert COUNTED not in how(fed(Sums))
+
+
+def test_a_long_piece_between_others_is_followed_by_a_token() -> None:
+    class Ring(nn.Module):
+        """The sum of the last 64 tokens, kept by place; 64 or more at once are put as if first."""
+
+        def forward(
+            self, x: Tensor, past: tuple[Tensor, int] | None = None
+        ) -> tuple[Tensor, tuple[Tensor, int]]:
+            b, n, e = x.shape
+            kept, seen = (x.new_zeros(b, 64, e), 0) if past is None else past
+            before = torch.cat((kept[:, torch.arange(seen, seen + 64) % 64], x), 1).cumsum(1)
+            out = before[:, 64:] - before[:, :-64]
+            places = torch.arange(seen, seen + n) % 64
+            kept = x[:, -64:].roll(n % 64, 1) if n >= 64 else kept.index_copy(1, places, x)
+            return out, (kept, seen + n)
+
+    assert fed(Ring).verdict == "broken"

@@ -54,6 +54,26 @@ def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
 
 @HIDDEN.formula(
     "attention",
+    "hide",
+    names=(("padded", "the same, other tokens in the padding"),),
+    floats=True,
+    x=TOKENS,
+    y=TOKENS,
+    keep="padding B n",
+    inputs=tuple(
+        Inputs(lengths={"B": b, "n": n}, left=left)
+        for b, n in ((1, 5), (3, 6))
+        for left in (False, True)
+    ),
+)
+def tokens_hidden_from_few(f: Any, x: Any, y: Any, keep: Any) -> Sides:
+    """The same if all but the first, or the last, one or two tokens are padding."""
+    backwards = x.shape[1] - 1 - array_namespace(x).arange(x.shape[1])
+    return hidden_tokens(f, x, y, ~keep[:, backwards])
+
+
+@HIDDEN.formula(
+    "attention",
     "reading",
     names=(("hidden tokens of a context", "the same, other numbers in them"),),
     unsaid="infinite numbers and NaN",

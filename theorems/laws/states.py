@@ -206,6 +206,8 @@ def in_pieces(f: Any, x: Any) -> Sides:
     cuts = {(*sorted(singly), n), (*pieces, n), (0, n // 2, n)}
     cuts |= {(0, 1, n), (0, n - 1, n)}
     cuts |= {(0, n - 2, n - 1, n), (0, n - 2, n)} if n > 2 else set()
+    # A long piece that follows others is itself followed by a token.
+    cuts |= {(0, first, n - 1, n) for first in (1, n // 2)} if n > 3 else set()
     ways = sorted(way for way in cuts if len(set(way)) == len(way))
     return [_fed(f, xp, x, way) for way in ways], [f.at_once(x)] * len(ways)
 

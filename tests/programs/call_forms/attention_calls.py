@@ -117,6 +117,24 @@ class WritesInPlace(Projected):
         return self.weigh(q, k, None) @ v
 
 
+class Kept:
+    """The keys and values of earlier tokens."""
+
+    tokens: tuple[Tensor, Tensor] | None = None
+
+
+class WritesToObject(Projected):
+    """Attention whose cache is an object that is written to."""
+
+    def forward(self, x: Tensor, cache: Kept | None = None) -> Any:
+        q, k, v = self.project(x).chunk(3, -1)
+        if cache is not None:
+            if cache.tokens is not None:
+                k, v = (torch.cat(both, 1) for both in zip(cache.tokens, (k, v), strict=True))
+            cache.tokens = k, v
+        return self.weigh(q, k, None) @ v
+
+
 class Keeps(Projected):
     """Attention whose cache is its own; where its tokens start is told."""
 

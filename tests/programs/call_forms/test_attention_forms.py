@@ -64,6 +64,14 @@ LINES: dict[str, tuple[Make, str]] = {
         code.WritesInPlace,
         "x: B n E -> B n E; step: x: B n E, cache = {} -> B n E",
     ),
+    "a cache of a class of the file": (
+        code.WritesToObject,
+        "x: B n E -> B n E; step: x: B n E, cache = Kept() -> B n E",
+    ),
+    "a cache of its own": (
+        code.Keeps,
+        "x: B n E -> B n E; step: x: B n E, start_pos = p -> B n E",
+    ),
     "a context": (code.Cross, "x: B n E, context: B n E tokens -> B n E"),
     "an object with a field": (code.Model, "x: B n E -> {last_hidden_state: B n E}"),
 }

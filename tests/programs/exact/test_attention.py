@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.exact import exact
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Additive, Attention, Layer
 
@@ -176,3 +177,32 @@ def test_modules_of_torch_run_as_they_are() -> None:
         name="wrong", call=lambda x: sequence_first(x, x, x)[0], module=sequence_first, embed=16
     )
     assert verdict(wrong, "rows-of-batch-apart") == "broken"
+
+
+class _Slots(nn.Module):
+    """Causal attention whose keys and values stand in buffers, which a call writes by position."""
+
+    keys: Tensor
+    values: Tensor
+
+    def __init__(self, embed: int = 8) -> None:
+        super().__init__()
+        self.project = nn.Linear(embed, 3 * embed)
+        for name in ("keys", "values"):
+            self.register_buffer(name, torch.zeros(8, 64, embed), persistent=False)
+
+    def forward(self, x: Tensor, input_pos: Tensor) -> Tensor:
+        q, k, v = self.project(x).chunk(3, -1)
+        rows = len(x)
+        self.keys[:rows, input_pos], self.values[:rows, input_pos] = k, v
+        seen = torch.arange(64) <= input_pos[:, None]
+        return functional.scaled_dot_product_attention(
+            q, self.keys[:rows], self.values[:rows], attn_mask=seen
+        )
+
+
+def test_buffers_can_be_cast_and_set_back_after_a_law_was_run_exactly() -> None:
+    code = adapted_as(_Slots, name="Slots")
+    exact(code, ("step-by-step",))
+    (found,) = examine(code, laws=("stateless",))
+    assert found.verdict == "holds", found.why

@@ -280,6 +280,18 @@ class BuiltOfSeries(Built):
         super().__init__(num_heads, by=series)
 
 
+def wrong_if_odd(T: int, S: int, num_heads: int = 8) -> Tensor:
+    return (series if num_heads % 2 else published)(T, S, num_heads)
+
+
+def test_slopes_are_compared_at_odd_numbers_of_heads() -> None:
+    line = "T = r, S = n, num_heads = H -> H r n"
+    made: Any = adapted_as(wrong_if_odd, line, kind="bias", declared=ALIBI)
+    one = found("slopes-as-declared", made)
+    assert one.verdict == "broken"
+    assert "of 5 differs" in one.why
+
+
 @pytest.mark.parametrize(
     ("code", "line", "right"),
     [

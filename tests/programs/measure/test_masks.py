@@ -456,3 +456,35 @@ def test_a_leak_hidden_by_float32_is_found_in_experts_whose_product_has_no_float
 
     assert found(of(0.0), "causal").verdict == "holds"
     refused(of(1e-9), "causal")
+
+
+def shows_from(shown: int) -> Attention:
+    """Causal attention to 60 tokens that shows every token from one on."""
+
+    def hide(x: Tensor, counts: Tensor) -> Tensor:
+        place = torch.arange(x.shape[1])
+        seen = (counts[:, None] | (place >= shown)) & (place <= place[:, None])
+        seen = seen | (place == place[:, None])
+        return scaled_dot_product_attention(x, x, x, attn_mask=seen)
+
+    def layer(x: Tensor) -> Tensor:
+        return hide(x, torch.ones(x.shape[:2], dtype=torch.bool))
+
+    at = ({"B": 1, "n": 60},)
+    return Attention(name="one", layer=layer, hide=hide, embed=8, run_at=at)
+
+
+@pytest.mark.parametrize(("shown", "verdict"), [(64, "holds"), (40, "broken")])
+def test_many_hidden_tokens_are_hidden_from_the_few_that_count(shown: int, verdict: str) -> None:
+    (found,) = examine(shows_from(shown), laws=("hidden-keys-do-nothing",))
+    assert found.verdict == verdict, found.why
+
+
+def test_a_fault_is_shown_as_it_was_found_if_shrinking_takes_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (small,) = examine(shows_from(40), laws=("hidden-keys-do-nothing",))
+    monkeypatch.setattr("attnproof.programs.measure.sides.MAX_SECONDS", -1.0)
+    (large,) = examine(shows_from(40), laws=("hidden-keys-do-nothing",))
+    assert small.verdict == large.verdict == "broken"
+    assert small.sizes["n"] < large.sizes["n"] == 60
