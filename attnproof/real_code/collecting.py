@@ -265,8 +265,11 @@ class Collected:
                 self.remarks = tuple(map(RemarkRecord.read, told.pop("remarks")))
                 self.identity = IdentityRecord.read(told)
             case "method":
+                same = [one.why for one in self.methods if one.method == told["method"]]
                 own = [
-                    f"{law}: {why}" for (at, law), why in self.cut.items() if at == told["method"]
+                    f"{law}: {why}"
+                    for (at, law), why in self.cut.items()
+                    if at == told["method"] and not any(f"{law}: {why}" in one for one in same)
                 ]
                 self.methods.append(MethodRecord(**{**told, "why": told["why"] or "; ".join(own)}))
             case "lengthened":

@@ -320,7 +320,7 @@ def _decompositions(_registered: int) -> dict[Any, Any]:
 
 
 def _short(error: Exception) -> str:
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()).partition(" While executing %")[0]  # a node of the graph
     return text if len(text) < 300 else text[:297] + "..."
 
 

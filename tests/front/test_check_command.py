@@ -282,6 +282,16 @@ def test_where_laws_are_lost(
     )
 
 
+def test_why_a_law_did_not_finish_is_told_once() -> None:
+    heard = Collected(CodeRequest(target="a.py::f", laws=("norm",), methods=("measured",)))
+    heard.receive({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
+    heard.receive({"event": "begins", "method": "measured", "law": "norm"})
+    heard.lost("it had not ended")
+    for _ in range(2):
+        heard.receive({"event": "method", "method": "measured", "why": "", "seconds": 0.0})
+    assert [one.why for one in heard.methods] == ["norm: it had not ended", ""]
+
+
 def test_a_method_that_crashes_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
     """Code that dies on numbers of a finite field still has its proofs."""
     text = CODE + (
