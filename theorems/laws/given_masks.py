@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -200,6 +200,63 @@ def mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
     return _multiplied(xp, v, xp.exp(mask), plain, f.attend_added(q, k, v, mask))
 
 
+LARGE = (60.0, -60.0, 1000.0, -1000.0)  # the exponentials of the first two are in float32
+NUMBERS = ("|m|", "−|m|, and −∞ for hidden keys", "m + c, where c is ±60 or ±1000 by row")
+
+
+@MASK_ADDS.formula(
+    "attention",
+    "attend_added",
+    floats=True,
+    names=tuple(
+        (
+            f"the output under the mask {mask}, up to a factor",
+            "values times e to the mask, weighted without it, up to the same factor",
+        )
+        for mask in NUMBERS
+    ),
+    **KEPT,
+    m="real B r n",
+    inputs=tuple(Inputs(lengths={"B": b, "r": n, "n": n}) for b, n in ((1, 3), (3, 4))),
+)
+def usual_numbers(f: Any, q: Any, k: Any, v: Any, keep: Any, m: Any) -> Sides:
+    """The same for masks as most callers pass them: a bias, large numbers, beside −∞.
+
+    attend(q, k, v; m)_i Σ_j p_ij e^m_ij = attend(q, k, 1; m)_i Σ_j p_ij e^m_ij v_j with any sink,
+    and with both sides divided by e^c.
+    """
+    xp, one, left, right = array_namespace(q), 0 * v + 1, [], []
+    plain = partial(f.attend_added, q, k)
+    for mask, factor in _masks_of_numbers(f, q, k, keep, m):
+        without = partial(plain, seen=0 * factor)
+        found, shared = plain(v, mask), plain(one, mask)
+        here, there = _multiplied(xp, v, factor, without, found, sinks=False)
+        left.append(here)
+        right.append(there * shared)
+    return left, right
+
+
+def _masks_of_numbers(f: Any, q: Any, k: Any, keep: Any, m: Any) -> list[tuple[Any, Any]]:
+    """Return masks, each with e to the mask, or, for large numbers c, with e to the mask − c.
+
+    A large positive number is added for every other key: for a single one its size has no effect.
+    """
+    xp, (b, r, n) = array_namespace(q), (q.shape[0], q.shape[2], k.shape[2])
+    m = xp.broadcast_to(m[:, None, :1] if f.by_key else m[:, None], (b, 1, r, n))
+    row, query = xp.arange(b)[:, None, None, None], xp.arange(r)[:, None]
+    key, none = xp.arange(n)[None, :], 0 * m
+    seen = keep[:, None, None, :] if f.by_key else key <= query + max(0, n - r)
+    below, c = xp.where(m < 0, m, -m), none
+    for place, large in enumerate(LARGE):
+        c = xp.where((row + (0 if f.by_key else query)) % len(LARGE) == place, large, c)
+    raised = (c < 0) | (key % 2 == 0)
+    return [
+        (-below, xp.exp(-below)),
+        (xp.where(seen, below, -math.inf), xp.where(seen, xp.exp(below), none)),
+        (xp.where(raised, m + c, m), xp.exp(xp.where(raised, m, m - c))),
+    ]
+
+
 @MASK_ADDS.formula("attention", "attend_lowered", names=ADDED, inputs=ATTENTION_INPUTS, **KEPT)
 def mask_hides(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same for a mask of 0 and −∞."""
@@ -261,13 +318,16 @@ def some_queries(many: int) -> list[int]:
     return [*range(many)] if many <= FAR else [0, many // 2, many - 1]
 
 
-def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any, first: int = 0) -> Sides:
+def _multiplied(
+    xp: Any, v: Any, factor: Any, plain: Any, found: Any, first: int = 0, *, sinks: bool = True
+) -> Sides:
     """Return both sides for weights multiplied by ``factor`` (B, 1, r, n) and normalised again.
 
-    They are compared from the ``first`` query on.
+    They are compared from the ``first`` query on.  ``sinks``: some weight may fall on no key, and
+    is unaffected by masks.
     """
     one = 0 * v + 1
-    sink = 1 - plain(v=one)  # weight that no key has, unaffected by masks
+    sink = 1 - plain(v=one) if sinks else 0 * found
     left, right = [], []
     for i in some_queries(found.shape[2])[first:]:
         own = factor[:, :, i, :, None] * one
@@ -310,17 +370,16 @@ def one_mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any, i: Any) -> Sides:
 )
 def hidden_rows(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """A query without keys reads what is declared, or any numbers; the others are unaffected."""
-    xp, full, zero = array_namespace(q), _mask(f, q, k, keep), 0 * q
+    xp, zero, due = array_namespace(q), 0 * q, _of_no_key(f, array_namespace(q), q, v)
     batch, query = xp.arange(q.shape[0])[:, None, None, None], xp.arange(q.shape[2])[:, None]
     blind = (batch == 0) & ((query == 1) | (query >= 0 if f.by_key else query < 0))
     left: list[Any] = []
     right: list[Any] = []
-    for call in f.attend_blinded:
-        found = call(q, k, v, full & ~blind)
+    for call, (mask, first) in product(f.attend_blinded, scattered_masks(f, q, k, keep)):
+        found, left_out = call(q, k, v, mask & ~blind), blind | (query < first)
         any_number = 0 * found if f.hidden_row == "any" else found
-        left += [xp.where(blind, any_number, zero), xp.where(blind, zero, found)]
-        due = _of_no_key(f, xp, q, v)
-        right += [xp.where(blind, due, zero), xp.where(blind, zero, call(q, k, v, full))]
+        left += [xp.where(blind, any_number, zero), xp.where(left_out, zero, found)]
+        right += [xp.where(blind, due, zero), xp.where(left_out, zero, call(q, k, v, mask))]
     return left, right
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -96,3 +97,72 @@ def test_padded_rows_have_many_lengths_in_no_order(case: str) -> None:
 
     assert found(lambda *_: False) == "holds"
     assert found(LENGTHS[case]) == "broken"
+
+
+def in_range(low: float, high: float) -> Callable[[Tensor], Tensor]:
+    return lambda mask: mask.clamp(low, high)
+
+
+def only_of_hidden_keys(mask: Tensor) -> Tensor:
+    """A bias beside −∞ is lost."""
+    infinite = mask == -math.inf
+    return torch.zeros_like(mask).masked_fill(infinite, -math.inf) if infinite.any() else mask
+
+
+ADDED: dict[str, Callable[[Tensor], Tensor]] = {
+    "positive numbers are limited": in_range(-math.inf, 30.0),
+    "negative numbers are limited": in_range(-50.0, math.inf),
+    "large positive numbers are limited": in_range(-math.inf, 500.0),
+    "large negative numbers are limited": in_range(-500.0, math.inf),
+    "a bias beside −∞ is lost": only_of_hidden_keys,
+    "a mask that is positive is no mask": lambda mask: mask if (mask < 0).any() else 0 * mask,
+    "low numbers hide": lambda mask: mask.masked_fill(mask < -20, -math.inf),
+}
+
+
+def added(
+    changed: Callable[[Tensor], Tensor], *, sink: bool = False, low: float = -math.inf
+) -> Callable[..., Tensor]:
+    """Causal attention that adds a changed mask, with a sink beside the keys or without."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        later = torch.ones(q.shape[2], k.shape[2]).tril(k.shape[2] - q.shape[2]) == 0
+        scores = q @ k.mT / q.shape[-1] ** 0.5 + changed(mask)
+        scores = scores.masked_fill(later, low)
+        scores = torch.cat((scores, torch.zeros_like(scores[..., :1])), -1)
+        keys = scores[..., : None if sink else -1]
+        return keys.softmax(-1)[..., : k.shape[2]] @ v
+
+    return attend
+
+
+@pytest.mark.parametrize("case", ADDED)
+def test_numbers_that_are_not_added_as_they_are_are_found(case: str) -> None:
+    subject = adapted_as(added(ADDED[case]), f"{HEADS} B 1 r n add -> B H r D", kind="attention")
+    (found,) = examine(subject, (Draw(0),), ("mask-adds",))
+    assert found.verdict == "broken"
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("mask", ["B 1 r n", "B n"])
+@pytest.mark.parametrize("sink", [False, True])
+def test_large_numbers_are_added_as_they_are(mask: str, sink: bool, dtype: torch.dtype) -> None:
+    def plain(mask: Tensor) -> Tensor:
+        return mask if mask.dim() == 4 else mask[:, None, None]
+
+    for low in (-math.inf, -1e4):
+        code = added(plain, sink=sink, low=low)
+        subject = adapted_as(code, f"{HEADS} {mask} add -> B H r D", kind="attention")
+        (found,) = examine(subject, (Draw(0, dtype),), ("mask-adds",))
+        assert found.verdict == "holds"
+
+
+def test_a_key_shown_to_all_because_one_query_sees_none_is_found() -> None:
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, *, every: bool) -> Tensor:
+        blind = ~mask.any(-1)
+        mask = mask.clone()
+        mask[..., 0] |= blind.any() if every else blind
+        return (q @ k.mT).masked_fill(~mask, -math.inf).softmax(-1) @ v
+
+    for every, verdict_of_law in ((True, "broken"), (False, "holds")):
+        assert verdict(partial(attend, every=every), "B 1 r n", "hidden-rows") == verdict_of_law
