@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.prove import prove
 from attnproof.programs.subject import adapted_as
 
 HEADS = "q: B H r D, k: B H n D, v: B H n D, mask: "
@@ -166,3 +167,40 @@ def test_a_key_shown_to_all_because_one_query_sees_none_is_found() -> None:
 
     for every, verdict_of_law in ((True, "broken"), (False, "holds")):
         assert verdict(partial(attend, every=every), "B 1 r n", "hidden-rows") == verdict_of_law
+
+
+OF_HEADS = [("keep", "B H r n"), ("add", "B H r n"), ("add", "H r n"), ("add", "B H n")]
+
+
+def masked_by_head(kind: str, axes: str, *, first: bool) -> Callable[..., Tensor]:
+    """Attention under a mask with a part for each head; ``first``: all use that of the first."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        mask = mask if axes[0] == "B" else mask[None]
+        mask = mask[:, :1] if first else mask
+        mask = mask if "r" in axes else mask[:, :, None]
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        scores = scores + mask if kind == "add" else scores.masked_fill(~mask, -math.inf)
+        return scores.softmax(-1) @ v
+
+    return attend
+
+
+@pytest.mark.parametrize(("kind", "axes"), OF_HEADS)
+def test_heads_that_use_the_mask_of_another_are_found(kind: str, axes: str) -> None:
+    law = {"add": "mask-adds", "keep": "true-means-visible"}[kind]
+    for first, wanted in ((True, "broken"), (False, "holds")):
+        attend, line = masked_by_head(kind, axes, first=first), f"{HEADS}{axes} {kind} -> B H r D"
+        (found,) = examine(adapted_as(attend, line, kind="attention"), (Draw(0),), (law,))
+        assert found.verdict == wanted
+
+
+@pytest.mark.usefixtures("fewer_lengths")
+@pytest.mark.parametrize(("axes", "told"), [("B H r n", True), ("B 1 r n", False)])
+def test_a_proof_about_masks_that_heads_share_says_so(axes: str, told: bool) -> None:
+    attend, line = masked_by_head("add", axes, first=False), f"{HEADS}{axes} add -> B H r D"
+    (found,) = prove(
+        adapted_as(attend, line, kind="attention"), ("mask-adds",), seconds=3.0
+    ).findings
+    assert found.verdict == "holds"
+    assert ("mask is the same for every head" in {one.text for one in found.assuming}) == told
