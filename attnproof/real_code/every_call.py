@@ -134,7 +134,7 @@ def _resized(subject: S, at: Lengths) -> S:
     return subject
 
 
-COMMON = ("strided", "gradients")  # what most code asks, told before its special cases
+COMMON = ("strided", "gradients", "enabled")  # what most code asks, told before its special cases
 WAYS = (*COMMON, *(way for way in WAY_TEXTS if way not in (*COMMON, "int32")))
 COVERS: Mapping[str, Collection[str]] = {
     "strided": ("one", "first", "rest", "repeated", "expanded"),

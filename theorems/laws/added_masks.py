@@ -38,8 +38,8 @@ def mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
     return multiplied(xp, v, xp.exp(mask), plain, f.attend_added(q, k, v, mask))
 
 
-LARGE = (60.0, -60.0, 1000.0, -1000.0)  # the exponentials of the first two are in float32
-NUMBERS = ("|m|", "−|m|, and −∞ for hidden keys", "m + c, where c is ±60 or ±1000 by row")
+LARGE = 60.0  # e to ±60 times that of a score is in the range of float32
+NUMBERS = ("|m|", "−|m|, and −∞ for hidden keys", "m + c, where c is 60 or −60 by row")
 
 
 @MASK_ADDS.formula(
@@ -84,9 +84,8 @@ def _masks_of_numbers(f: Any, q: Any, k: Any, keep: Any, m: Any) -> list[tuple[A
     row, query = xp.arange(b)[:, None, None, None], xp.arange(r)[:, None]
     key, none = xp.arange(n)[None, :], 0 * m
     seen = keep[:, None, None, :] if f.by_key else key <= query + max(0, n - r)
-    below, c = xp.where(m < 0, m, -m), none
-    for place, large in enumerate(LARGE):
-        c = xp.where((row + (0 if f.by_key else query)) % len(LARGE) == place, large, c)
+    below = xp.where(m < 0, m, -m)
+    c = xp.where((row + (0 if f.by_key else query)) % 2 == 0, LARGE, none - LARGE)
     raised = (c < 0) | (key % 2 == 0)
     return [
         (-below, xp.exp(-below)),

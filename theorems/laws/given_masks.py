@@ -275,7 +275,7 @@ def of_each_head(call: Any, q: Any, k: Any, v: Any, mask: Any) -> Sides:
 @TRUE_MEANS.formula("attention", "keeping_by_head", names=OF_HEAD, floats=True, inputs=FEW, **KEPT)
 def heads_keep(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """Under a mask with a part for each head, each head hides the keys of its own part."""
-    xp, (b, heads, r, n) = array_namespace(q), (*q.shape[:3], k.shape[2])
+    xp, (b, heads, r, _), n = array_namespace(q), q.shape, k.shape[2]
     head, key = xp.arange(heads)[:, None, None], xp.arange(n)
     shown = keep[:, None, None, :] & ((key + head) % 2 == 0) | (key == 0)
     return of_each_head(f.keeping_by_head, q, k, v, xp.broadcast_to(shown, (b, heads, r, n)))
