@@ -146,7 +146,8 @@ class Attention(Subject):
     ``attend``: q (B, H, T, D), k (B, G, S, D), v (B, G, S, D), mask -> (B, H, T, D).  The mask is
     None, or truth values (B, 1, T, S) that are True where a query sees a key, or numbers of that
     shape to be added to the scores; ``masks`` names which of "bool" and "float" it takes, and
-    ``by_key`` says that masks are the same for every query.
+    ``by_key`` says that masks are the same for every query, ``by_head`` that they have a part for
+    each head, (B, H, T, S) if it is given.
 
     ``layer``: tokens x (B, T, E) -> (B, T, E), with its own projections.  ``hide`` is the same with
     truth values (B, T), True for tokens that count and False for padding; ``hiding`` are other
@@ -178,6 +179,7 @@ class Attention(Subject):
     width: int = 0
     masks: tuple[str, ...] = ()
     by_key: bool = False
+    by_head: bool = False
     counting: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] | None = None
     reading: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
     context: int = 0

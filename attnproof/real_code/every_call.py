@@ -24,7 +24,7 @@ from ..programs.execution.calling import evaluating
 from ..programs.execution.draw import Draw
 from ..programs.finding import Finding
 from ..programs.measure.calls import Way, other_ways, ways_of
-from ..programs.prove.call_variants import WAY_TEXTS, call_in, inputs_for
+from ..programs.prove.call_variants import GRADIENTS, WAY_TEXTS, call_in, inputs_for
 from ..programs.prove.lengths import LONGEST
 from ..programs.subjects import Additive, Attention, Layer, Rotary, Subject
 
@@ -134,8 +134,15 @@ def _resized(subject: S, at: Lengths) -> S:
     return subject
 
 
-COMMON = ("strided", "gradients")  # what most code asks, told before its special cases
-WAYS = (*COMMON, *(way for way in WAY_TEXTS if way not in (*COMMON, "repeated", "int32")))
+COMMON = ("strided", "gradients", "enabled")  # what most code asks, told before its special cases
+WAYS = (*COMMON, *(way for way in WAY_TEXTS if way not in (*COMMON, "int32")))
+COVERS: Mapping[str, Collection[str]] = {
+    "strided": ("one", "first", "rest", "repeated", "expanded"),
+    "gradients": ("trained", "one", "computed", "first", "rest"),
+    "enabled": GRADIENTS,
+    "inference": ("made",),
+}
+"""Ways of calling that are cases of another."""
 FEW = {"B": 2, "n": 5}
 NEAR = 0.05  # relative to the largest entry: another kernel rounds otherwise, in any format
 
@@ -158,7 +165,8 @@ def holds_unless(ways: Sequence[str], laws: Collection[str], draw: Draw) -> Iter
     """Yield findings that laws hold unless a call is made in one of these ways; none for none."""
     told = tuple(
         Condition(f"no call is made {WAY_TEXTS[way]}, which gives other results", "where")
-        for way in ways[:1]
+        for way in ways
+        if not any(way in COVERS.get(other, ()) for other in ways if other != way)
     )
     why = "it holds for inputs that were given as most are"
     for law in laws if told else ():
@@ -185,7 +193,7 @@ def _gives_other(subject: Subject, call: Way, given: tuple[Any, ...], way: str) 
         return (call.call(*(next(rest) if isinstance(x, Tensor) else x for x in given)),)
 
     with suppress(Exception), torch.random.fork_rng(devices=[]):  # code may refuse it
-        inputs = inputs_for(way, tensors, [None] * len(tensors))
+        inputs = inputs_for(way, tensors, [0] * len(tensors))
         plain, other, again = (
             call_in(one, code, [x.clone() for x in inputs] if one == "plain" else inputs, modules)[
                 0

@@ -245,7 +245,7 @@ class OnHeads:
             if (n or seen is None) and one.name in self.left_out and not beside:
                 continue
             which = (
-                seen[:, 0]
+                (seen if seen.shape[1] > 1 else seen[:, 0])
                 if seen is not None and not n
                 else torch.ones(rows, queries, keys, dtype=torch.bool, device=a.device)
             )
@@ -378,6 +378,8 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     masks = (*on.masks, *on.query_masks)
     spared = on.left_out - {one.name for one in on.query_masks}  # these go with a mask of keys
     beside = other_masks(code, [one.name for one in on.masks[:1]], masks, spared) if mask else []
+    by_head = mask is not None and "H" in mask.letters and heads > 1 and not on.shared
+    beside += [f"{mask.name} is the same for every head"] if mask and by_head else []
     told = ["it takes one length: fewer queries are put in the last places"] if on.square else []
     held = [one.name for one in signature.arrays if role(one) == "bounds"]
     told += [CONTENTS["bounds"].format(name) for name in held]
@@ -399,6 +401,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
         dropout=dropout_of(code.module),
         masks=forms_of(mask) if mask is not None else (),
         by_key=mask is not None and not per_query(mask),
+        by_head=by_head,
         weights=on.weights if on.returns_weights_per_head else None,
         given={
             **default_masks(code, masks, on.left_out),

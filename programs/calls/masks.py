@@ -110,8 +110,9 @@ def mask_argument(
 ) -> Tensor:
     """Return the mask in the form and the axes that the argument expects.
 
-    ``seen`` holds truth values (B, T, S), True where a key is seen, or numbers to add; ``least`` is
-    the number that hides a key.  A mask with one row for all queries gets the first row.
+    ``seen`` holds truth values (B, T, S), True where a key is seen, or numbers to add, or a part
+    for each head (B, H, T, S); ``least`` is the number that hides a key.  A mask with one row for
+    all queries gets the first row.
     """
     kinds = (role(one), one.also)
     if seen.dtype == torch.bool:
@@ -124,14 +125,15 @@ def mask_argument(
     axes = list(one.axes or ())
     queries, keys = _places(axes)
     axes[keys] = KEYS
-    x, here = seen[:, 0], tuple("Bn")
+    rows = "BH" if seen.dim() > 3 else "B"
+    x, here = seen[..., 0, :], tuple(f"{rows}n")
     if queries is not None:
-        x, here, axes[queries] = seen, tuple("Brn"), QUERIES
+        x, here, axes[queries] = seen, tuple(f"{rows}rn"), QUERIES
     if "B" not in one.letters:
         x, here = x[0], here[1:]
     elif x.shape[0] != lengths["B"]:
         x = x.expand(lengths["B"], *x.shape[1:])
-    return laid_out(x, here, axes, {**lengths, "r": seen.shape[1], "n": seen.shape[2]})
+    return laid_out(x, here, axes, {**lengths, "r": seen.shape[-2], "n": seen.shape[-1]})
 
 
 def row_by_row(call: Callable[..., Tensor], first: Tensor, *more: Tensor | None) -> Tensor:

@@ -365,7 +365,7 @@ def _masked(make: MakeInputs, form: str, sizes: Sizes) -> MakeInputs:
         q, k, v, _ = make(draw, b, t, start)
         seen = torch.ones(b, 1, q.shape[2], t, dtype=torch.bool, device=q.device)
         seen[..., sizes.counted(t, start) :] = False  # every query sees the first key
-        numbers = torch.zeros(seen.shape, dtype=q.dtype, device=q.device)
+        numbers = draw.normal(*seen.shape, salt=start + 130)
         return q, k, v, seen if form == "bool" else numbers.masked_fill(~seen, -math.inf)
 
     return given

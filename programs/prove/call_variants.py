@@ -27,6 +27,7 @@ WAY_TEXTS = {
     "outer": "with one array for all inputs of its shape but the second",
     "leading": "with one array for all inputs of its shape but the last",
     "repeated": "with one row repeated without copies",
+    "expanded": "with an input that is expanded along its axis before the last",
     "int32": "with int32 positions",
     "enabled": "with gradients enabled",
     "computed": "with inputs that were computed with gradients",
@@ -47,7 +48,7 @@ GRADIENTS = ("gradients", "trained", "one", "enabled", "computed", "first", "res
 def inputs_for(
     way: str, inputs: Sequence[Tensor], rows: Sequence[int | None]
 ) -> tuple[Tensor, ...]:
-    """Return the numbers of a call made in some way: with repeated rows, or shared inputs.
+    """Return the numbers of a call made in some way: repeated without copies, or shared inputs.
 
     ``rows``: the batch axis of each input, if it has one.
     """
@@ -60,6 +61,8 @@ def inputs_for(
             x if row is None else x.narrow(row, 0, 1).expand(x.shape)
             for x, row in zip(inputs, rows, strict=True)
         )
+    if way == "expanded" and inputs and inputs[-1].ndim > 1:  # as is a mask by key alone
+        return *inputs[:-1], inputs[-1].narrow(-2, 0, 1).expand(inputs[-1].shape)
     return tuple(inputs)
 
 
@@ -134,7 +137,7 @@ def _copied(x: Tensor, way: str) -> Tensor:
     """Return an input prepared for a way of calling; positions and masks as far as they can be."""
     if way == "int32" and x.dtype == torch.int64:
         return x.int()
-    if way == "repeated":  # its rows share memory, at an offset
+    if way in ("repeated", "expanded"):  # its parts share memory, at an offset
         kept = torch.cat((x.new_zeros(1), x.as_strided((_stored(x),), (1,)).clone()))
         return kept.as_strided(x.shape, x.stride(), 1)
     if way == "view":

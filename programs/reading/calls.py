@@ -254,11 +254,13 @@ def _with_masks(
             "attend_added": _under(call, forms["bool"]),
             "attend_lowered": _under(call, forms["float"]),
         }
+        found |= {"added_by_head": call} if subject.by_head else {}
     if "bool" in subject.masks:
         found |= {
             "attend_keeping": _under(call, forms["bool"]),
             "weighs": adapter.call("weighs", visible_keys(attend, anywhere=False)),
         }
+        found |= {"keeping_by_head": call} if subject.by_head else {}
     return found
 
 

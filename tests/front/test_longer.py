@@ -227,8 +227,8 @@ def reversed_if_long_and_trained(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def test_ways_of_calling_in_which_code_is_another_function_are_said() -> None:
     for attend, told in (
         (reversed_if_strided, "with inputs that are not contiguous"),
-        (reversed_if_trained, "with inputs that require gradients"),
-        (reversed_if_long_and_trained, "with inputs that require gradients"),
+        (reversed_if_trained, "with gradients enabled"),
+        (reversed_if_long_and_trained, "with gradients enabled"),
         (reversed_if_one, "with one parameter, which is not contiguous, for all inputs"),
     ):
         row = asked(attend, "order-of-keys")

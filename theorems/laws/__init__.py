@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from . import attention, given_masks, hidden_keys, masks, rotary, states, tables
+from . import added_masks, attention, given_masks, hidden_keys, masks, rotary, states, tables
 from .law import Formula, Law, called, key_calls
 
 __all__ = ["FORMER", "LAWS", "Formula", "Law", "called", "key_calls", "laws_of", "renamed"]
@@ -16,6 +16,7 @@ LAWS: tuple[Law, ...] = (
     *attention.LAWS,
     *masks.LAWS,
     *hidden_keys.LAWS,
+    *added_masks.LAWS,
     *given_masks.LAWS,
     *states.LAWS,
     *tables.LAWS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -19,7 +19,6 @@ TRUE_MEANS = Law(
     "a boolean mask hides exactly the keys that it marks as hidden",
 )
 _law = partial(Law, kinds="attention", group="masks")
-MASK_ADDS = _law("mask-adds", says="a numeric mask is added to the scores as it is")
 HIDDEN_ROWS = _law(
     "hidden-rows",
     says="the output of a query that sees no key is as declared, and NaN only if so declared",
@@ -189,23 +188,6 @@ ADDED = (
 SQUARE_AND_ONE: tuple[dict[str, int], ...] = ({"r": 5, "n": 5}, {"r": 1})  # as in decoding
 
 
-@MASK_ADDS.formula(
-    "attention", "attend_added", names=ADDED, **QKV, m="real B r n", inputs=ATTENTION_INPUTS
-)
-def mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
-    """attend(q, k, v; m)_i (Σ_j p_ij e^m_ij + s) = Σ_j p_ij e^m_ij v_j, s the weight of a sink."""
-    xp, shape = array_namespace(q), (q.shape[0], 1, q.shape[2], k.shape[2])
-    mask = xp.broadcast_to(m[:, None, :1] if f.by_key else m[:, None], shape)
-    plain = partial(f.attend_added, q, k, seen=0 * mask)
-    return _multiplied(xp, v, xp.exp(mask), plain, f.attend_added(q, k, v, mask))
-
-
-@MASK_ADDS.formula("attention", "attend_lowered", names=ADDED, inputs=ATTENTION_INPUTS, **KEPT)
-def mask_hides(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
-    """The same for a mask of 0 and −∞."""
-    return _left(q, k, v, f.attend_lowered, scattered_masks(f, q, k, keep))
-
-
 USUAL: dict[str, Any] = {
     "floats": True,
     "inputs": tuple(
@@ -213,12 +195,6 @@ USUAL: dict[str, Any] = {
         for sizes in ((1, 3, 3), (3, 4, 4), (2, 2, 5))
     ),
 }
-
-
-@MASK_ADDS.formula("attention", "attend_lowered", names=ADDED, **USUAL, **KEPT)
-def usual_mask_hides(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
-    """The same for masks as most callers pass them."""
-    return _left(q, k, v, f.attend_lowered, usual_masks(f, q, k, keep))
 
 
 @TRUE_MEANS.formula(
@@ -229,18 +205,18 @@ def usual_mask_hides(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     inputs=ATTENTION_INPUTS,
     **KEPT,
 )
-def true_is_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
+def true_isweights_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same for truth values, with the factor 1 where they are True and 0 elsewhere."""
-    return _left(q, k, v, f.attend_keeping, scattered_masks(f, q, k, keep))
+    return weights_left(q, k, v, f.attend_keeping, scattered_masks(f, q, k, keep))
 
 
 @TRUE_MEANS.formula("attention", "attend_keeping", names=ADDED, **USUAL, **KEPT)
-def usual_true_is_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
+def usual_true_isweights_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same for masks as most callers pass them."""
-    return _left(q, k, v, f.attend_keeping, usual_masks(f, q, k, keep))
+    return weights_left(q, k, v, f.attend_keeping, usual_masks(f, q, k, keep))
 
 
-def _left(q: Any, k: Any, v: Any, under: Any, masks: Masks) -> Sides:
+def weights_left(q: Any, k: Any, v: Any, under: Any, masks: Masks) -> Sides:
     """Return both sides for attention under truth values, compared with a mask that is all True.
 
     Without any mask, code may behave differently.
@@ -250,7 +226,7 @@ def _left(q: Any, k: Any, v: Any, under: Any, masks: Masks) -> Sides:
         every = xp.broadcast_to(xp.arange(k.shape[2]) >= 0, seen.shape)
         factor = xp.where(seen, 1, 0 * q[:, :1, :, :1])
         plain, found = partial(under, q, k, seen=every), under(q, k, v, seen)
-        here, there = _multiplied(xp, v, factor, plain, found, at)
+        here, there = multiplied(xp, v, factor, plain, found, at)
         left.append(here)
         right.append(there)
     return left, right
@@ -261,13 +237,16 @@ def some_queries(many: int) -> list[int]:
     return [*range(many)] if many <= FAR else [0, many // 2, many - 1]
 
 
-def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any, first: int = 0) -> Sides:
+def multiplied(
+    xp: Any, v: Any, factor: Any, plain: Any, found: Any, first: int = 0, *, sinks: bool = True
+) -> Sides:
     """Return both sides for weights multiplied by ``factor`` (B, 1, r, n) and normalised again.
 
-    They are compared from the ``first`` query on.
+    They are compared from the ``first`` query on.  ``sinks``: some weight may fall on no key, and
+    is unaffected by masks.
     """
     one = 0 * v + 1
-    sink = 1 - plain(v=one)  # weight that no key has, unaffected by masks
+    sink = 1 - plain(v=one) if sinks else 0 * found
     left, right = [], []
     for i in some_queries(found.shape[2])[first:]:
         own = factor[:, :, i, :, None] * one
@@ -277,24 +256,37 @@ def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any, first: int
     return xp.stack(left, axis=2), xp.stack(right, axis=2)
 
 
+OF_HEAD = (("a head under a mask with a part for each", "the same head, all under its part"),)
+FEW = tuple(Inputs(lengths={"B": b, "r": n, "n": n}) for b, n in ((1, 3), (3, 4)))
+
+
+def of_each_head(call: Any, q: Any, k: Any, v: Any, mask: Any) -> Sides:
+    """A head depends on its own part of a mask (B, H, r, n): the first, middle and last heads."""
+    whole, heads = call(q, k, v, mask), q.shape[1]
+    left: list[Any] = []
+    right: list[Any] = []
+    for head in sorted({0, heads // 2, heads - 1}) if heads > 1 else ():
+        own = slice(head, head + 1)
+        left.append(whole[:, own])
+        right.append(call(q, k, v, mask[:, own])[:, own])
+    return left, right
+
+
+@TRUE_MEANS.formula("attention", "keeping_by_head", names=OF_HEAD, floats=True, inputs=FEW, **KEPT)
+def heads_keep(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
+    """Under a mask with a part for each head, each head hides the keys of its own part."""
+    xp, (b, heads, r, _), n = array_namespace(q), q.shape, k.shape[2]
+    head, key = xp.arange(heads)[:, None, None], xp.arange(n)
+    shown = keep[:, None, None, :] & ((key + head) % 2 == 0) | (key == 0)
+    return of_each_head(f.keeping_by_head, q, k, v, xp.broadcast_to(shown, (b, heads, r, n)))
+
+
 ONE: dict[str, Any] = {**QKV, "i": "index r"}
 
 
 def own_row(f: Any, mask: Any, i: Any) -> Any:
     """Return row i (B, 1, n, 1) of a mask (B, r, n); row 0 if the code's mask is by key."""
     return mask[:, 0 if f.by_key else i][:, None, :, None]
-
-
-@MASK_ADDS.formula("attention", "attend_plus", names=ADDED, m="real B r n", **ONE)
-def one_mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any, i: Any) -> Sides:
-    """The same for any one query, among any number of them."""
-    factor, one = array_namespace(q).exp(own_row(f, m, i)), 0 * v + 1
-
-    def plain(values: Any) -> Any:
-        return f.attend_plus(q, k, values, 0 * m)[:, :, i]
-
-    total = plain(factor * one) + 1 - plain(one)
-    return f.attend_plus(q, k, v, m)[:, :, i] * total, plain(factor * v)
 
 
 @HIDDEN_ROWS.formula(
@@ -310,17 +302,16 @@ def one_mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any, i: Any) -> Sides:
 )
 def hidden_rows(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """A query without keys reads what is declared, or any numbers; the others are unaffected."""
-    xp, full, zero = array_namespace(q), _mask(f, q, k, keep), 0 * q
+    xp, zero, due = array_namespace(q), 0 * q, _of_no_key(f, array_namespace(q), q, v)
     batch, query = xp.arange(q.shape[0])[:, None, None, None], xp.arange(q.shape[2])[:, None]
     blind = (batch == 0) & ((query == 1) | (query >= 0 if f.by_key else query < 0))
     left: list[Any] = []
     right: list[Any] = []
-    for call in f.attend_blinded:
-        found = call(q, k, v, full & ~blind)
+    for call, (mask, first) in product(f.attend_blinded, scattered_masks(f, q, k, keep)):
+        found, left_out = call(q, k, v, mask & ~blind), blind | (query < first)
         any_number = 0 * found if f.hidden_row == "any" else found
-        left += [xp.where(blind, any_number, zero), xp.where(blind, zero, found)]
-        due = _of_no_key(f, xp, q, v)
-        right += [xp.where(blind, due, zero), xp.where(blind, zero, call(q, k, v, full))]
+        left += [xp.where(blind, any_number, zero), xp.where(left_out, zero, found)]
+        right += [xp.where(blind, due, zero), xp.where(left_out, zero, call(q, k, v, mask))]
     return left, right
 
 
@@ -388,4 +379,4 @@ def documents_apart(f: Any, x: Any) -> Sides:
     return left, right
 
 
-LAWS = (MASK_ADDS, TRUE_MEANS, HIDDEN_ROWS, DOCUMENTS)
+LAWS = (TRUE_MEANS, HIDDEN_ROWS, DOCUMENTS)

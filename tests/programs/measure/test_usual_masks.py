@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.prove import prove
 from attnproof.programs.subject import adapted_as
 
 HEADS = "q: B H r D, k: B H n D, v: B H n D, mask: "
@@ -96,3 +98,108 @@ def test_padded_rows_have_many_lengths_in_no_order(case: str) -> None:
 
     assert found(lambda *_: False) == "holds"
     assert found(LENGTHS[case]) == "broken"
+
+
+def in_range(low: float, high: float) -> Callable[[Tensor], Tensor]:
+    return lambda mask: mask.clamp(low, high)
+
+
+def only_of_hidden_keys(mask: Tensor) -> Tensor:
+    """A bias beside −∞ is lost."""
+    infinite = mask == -math.inf
+    return torch.zeros_like(mask).masked_fill(infinite, -math.inf) if infinite.any() else mask
+
+
+ADDED: dict[str, Callable[[Tensor], Tensor]] = {
+    "positive numbers are limited": in_range(-math.inf, 30.0),
+    "negative numbers are limited": in_range(-50.0, math.inf),
+    "a bias beside −∞ is lost": only_of_hidden_keys,
+    "a mask that is positive is no mask": lambda mask: mask if (mask < 0).any() else 0 * mask,
+    "low numbers hide": lambda mask: mask.masked_fill(mask < -20, -math.inf),
+}
+
+
+def added(
+    changed: Callable[[Tensor], Tensor], *, sink: bool = False, low: float = -math.inf
+) -> Callable[..., Tensor]:
+    """Causal attention that adds a changed mask, with a sink beside the keys or without."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        later = torch.ones(q.shape[2], k.shape[2]).tril(k.shape[2] - q.shape[2]) == 0
+        scores = q @ k.mT / q.shape[-1] ** 0.5 + changed(mask)
+        scores = scores.masked_fill(later, low)
+        scores = torch.cat((scores, torch.zeros_like(scores[..., :1])), -1)
+        keys = scores[..., : None if sink else -1]
+        return keys.softmax(-1)[..., : k.shape[2]] @ v
+
+    return attend
+
+
+@pytest.mark.parametrize("case", ADDED)
+def test_numbers_that_are_not_added_as_they_are_are_found(case: str) -> None:
+    subject = adapted_as(added(ADDED[case]), f"{HEADS} B 1 r n add -> B H r D", kind="attention")
+    (found,) = examine(subject, (Draw(0),), ("mask-adds",))
+    assert found.verdict == "broken"
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("mask", ["B 1 r n", "B n"])
+@pytest.mark.parametrize("sink", [False, True])
+def test_large_numbers_are_added_as_they_are(mask: str, sink: bool, dtype: torch.dtype) -> None:
+    def plain(mask: Tensor) -> Tensor:
+        return mask if mask.dim() == 4 else mask[:, None, None]
+
+    for low in (-math.inf, -1e4):
+        code = added(plain, sink=sink, low=low)
+        subject = adapted_as(code, f"{HEADS} {mask} add -> B H r D", kind="attention")
+        (found,) = examine(subject, (Draw(0, dtype),), ("mask-adds",))
+        assert found.verdict == "holds"
+
+
+def test_a_key_shown_to_all_because_one_query_sees_none_is_found() -> None:
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, *, every: bool) -> Tensor:
+        blind = ~mask.any(-1)
+        mask = mask.clone()
+        mask[..., 0] |= blind.any() if every else blind
+        return (q @ k.mT).masked_fill(~mask, -math.inf).softmax(-1) @ v
+
+    for every, verdict_of_law in ((True, "broken"), (False, "holds")):
+        assert verdict(partial(attend, every=every), "B 1 r n", "hidden-rows") == verdict_of_law
+
+
+OF_HEADS = [("keep", "B H r n"), ("add", "B H r n"), ("add", "H r n"), ("add", "B H n")]
+
+
+def masked_by_head(kind: str, axes: str, *, first: bool) -> Callable[..., Tensor]:
+    """Attention under a mask with a part for each head; ``first``: all use that of the first."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        mask = mask if axes[0] == "B" else mask[None]
+        mask = mask[:, :1] if first else mask
+        mask = mask if "r" in axes else mask[:, :, None]
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        scores = scores + mask if kind == "add" else scores.masked_fill(~mask, -math.inf)
+        out: Tensor = scores.softmax(-1) @ v
+        return out
+
+    return attend
+
+
+@pytest.mark.parametrize(("kind", "axes"), OF_HEADS)
+def test_heads_that_use_the_mask_of_another_are_found(kind: str, axes: str) -> None:
+    law = {"add": "mask-adds", "keep": "true-means-visible"}[kind]
+    for first, wanted in ((True, "broken"), (False, "holds")):
+        attend, line = masked_by_head(kind, axes, first=first), f"{HEADS}{axes} {kind} -> B H r D"
+        (found,) = examine(adapted_as(attend, line, kind="attention"), (Draw(0),), (law,))
+        assert found.verdict == wanted
+
+
+@pytest.mark.usefixtures("fewer_lengths")
+@pytest.mark.parametrize(("axes", "told"), [("B H r n", True), ("B 1 r n", False)])
+def test_a_proof_about_masks_that_heads_share_says_so(axes: str, told: bool) -> None:
+    attend, line = masked_by_head("add", axes, first=False), f"{HEADS}{axes} add -> B H r D"
+    (found,) = prove(
+        adapted_as(attend, line, kind="attention"), ("mask-adds",), seconds=3.0
+    ).findings
+    assert found.verdict == "holds"
+    assert ("mask is the same for every head" in {one.text for one in found.assuming}) == told
