@@ -93,7 +93,8 @@ def written(
         chosen = _chosen(x, part, place, first, None if whole_axis else end)
         if chosen is not None:
             return chosen
-        pieces = [part] if first == 0 else [sliced(x, axis, 0, first), part]
+        at_start = isinstance(first, int) and first == 0
+        pieces = [part] if at_start else [sliced(x, axis, 0, first), part]
         if whole_axis:
             return concatenated(pieces, axis)
         _note_end(end, length)
