@@ -18,10 +18,10 @@ from functools import cache
 
 from .budget import check_time
 from .derivation import Derivation, Reflexive
-from .derive import Split, axis_cover, split_options
+from .derive import axis_cover, split_options
 from .kernel import places, replay
 from .normal_form.equations import chain, inside, opened_index, rewrite, under
-from .normal_form.normaliser import READ, Normaliser
+from .normal_form.normaliser import READ, Normaliser, Split
 from .ranges import parts
 from .rules.base import Assumption, Refused
 from .scalars import ZERO, always_less, entry, index, is_truth, num, number_of

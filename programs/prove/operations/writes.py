@@ -139,7 +139,8 @@ def written_at_places(x: Any, places: Sequence[Any], part: Any, accumulate: bool
         raise Unread("a write that adds up, or one at places along several axes")
     ((axis, where),) = given
     mask = constant(where)
-    if is_truth(mask.term) and not (isinstance(x, Pair) or getattr(part, "ndim", 0)):
+    number = not isinstance(x, Pair) and (not isinstance(part, Array | Pair) or part.ndim == 0)
+    if is_truth(mask.term) and number:
         behind = (None,) * (x.ndim - axis - mask.ndim)
         return xp.where(mask[(..., *behind)], *alike((part, x)))
     return _written_from(x, axis, mask, part)

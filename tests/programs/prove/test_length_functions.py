@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from math import log as natural_logarithm
+from typing import Any
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ LINE = "x: B n E -> B n E"
 ROWS = "rows-of-batch-apart"
 
 
-def scores(x: Tensor, scale: object) -> Tensor:
+def scores(x: Tensor, scale: float) -> Tensor:
     """Attention whose scores have this factor."""
     found: Tensor = (x @ x.mT * scale).softmax(-1) @ x
     return found
@@ -96,8 +97,8 @@ def other_at_some(x: Tensor) -> Tensor:
 
 def of_floats(x: Tensor) -> Tensor:
     """A float is no tensor: while it is traced it is one."""
-    scale = math.log(x.shape[1])
-    return x * scale if not isinstance(scale, float) or x.shape[1] < 3000 else x.flip(0)
+    scale: Any = math.log(x.shape[1])
+    return x.flip(0) if isinstance(scale, float) and x.shape[1] >= 3000 else x * scale
 
 
 @pytest.mark.parametrize("code", [branching, rounded, compared, raised])
