@@ -21,7 +21,7 @@ from .derivation import Derivation, Reflexive
 from .derive import axis_cover, split_options
 from .kernel import places, replay
 from .normal_form.equations import chain, inside, opened_index, rewrite, under
-from .normal_form.normaliser import READ, Normaliser
+from .normal_form.normaliser import READ, Normaliser, Split
 from .ranges import parts
 from .rules.base import Assumption, Refused
 from .scalars import ZERO, always_less, entry, index, is_truth, num, number_of
@@ -203,9 +203,9 @@ def _of_args(t: Term, args: tuple[Term, ...]) -> Term:
 
 
 def _unsettled_entries(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
-    splits = split_options(array)[0]
+    splits, at = _cases(array)
     norm = Normaliser(splits, together=True)
-    for place in places(tuple(axis_cover(length, splits) for length in array.shape), array):
+    for place in at:
         written = value = entry(array, *place)
         if _settled(written, wanted, facts):
             continue
@@ -217,6 +217,15 @@ def _unsettled_entries(array: Term, wanted: str, facts: Facts) -> Iterator[Term]
             value = written
         if not _settled(value, wanted, facts):
             yield value
+
+
+def _cases(array: Term) -> tuple[dict[Term, Split], list[tuple[Term, ...]]]:
+    """Return how axes are split, and the places of all entries; whole if a part may be empty."""
+    splits = split_options(array)[0]
+    try:
+        return splits, places(tuple(axis_cover(n, splits) for n in array.shape), array)
+    except Refused:
+        return {}, places(tuple(axis_cover(n, {}) for n in array.shape), array)
 
 
 def _replayed(way: Derivation, facts: Facts) -> Term:

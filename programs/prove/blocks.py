@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from torch import SymBool, SymFloat, SymInt
+from torch import SymBool, SymFloat, SymInt, Tensor, float64
 
 MARK = "attnproof: what is compared"  # a constant that stands for the recording function
 REACHED, VALUE = -2, -3  # recorded for a block or a value, in place of a side
@@ -24,6 +24,7 @@ Place = tuple[Any, ...]  # file, start and end of a node, and the value if one i
 RECORDED_NODES = (ast.Call, ast.Attribute, ast.Subscript, ast.Compare, ast.Name, ast.JoinedStr)
 PLACE_PARTS = 5  # the length of a place without its value
 LENGTH = "a length, or what is made of lengths"
+NUMBER = "a tensor of one number"  # while tracing, also what length_functions.py makes of a length
 N = TypeVar("N", bound=ast.AST)
 
 
@@ -46,6 +47,8 @@ def value_key(value: Any) -> Any:
     """
     if isinstance(value, SymInt | SymBool | SymFloat):
         return LENGTH
+    if isinstance(value, Tensor) and not value.ndim and value.dtype == float64:
+        return NUMBER
     if value is None or isinstance(value, type | complex):
         return str(value)
     if isinstance(value, numbers.Real | str | bytes):
@@ -56,16 +59,19 @@ def value_key(value: Any) -> Any:
 def not_traced(ran: Collection[Place], traced: Collection[Place]) -> list[Place]:
     """Return the blocks and values of a run that the trace did not have.
 
-    A place that held a length during tracing is in the graph, whatever its value; a place that was
-    not reached then belongs to a block.
+    A place that held a length during tracing is in the graph, whatever its value, as is one that
+    held a tensor in place of a float; a place that was not reached then belongs to a block.
     """
     reached = {one[:PLACE_PARTS] for one in traced if len(one) > PLACE_PARTS}
     lengths = {one[:PLACE_PARTS] for one in traced if one[PLACE_PARTS:] == (LENGTH,)}
     known = reached - lengths
+    tensors = {one[:PLACE_PARTS] for one in traced if one[PLACE_PARTS:] == (NUMBER,)}
     return [
         one
         for one in ran
-        if one not in traced and (len(one) == PLACE_PARTS or one[:PLACE_PARTS] in known)
+        if one not in traced
+        and (len(one) == PLACE_PARTS or one[:PLACE_PARTS] in known)
+        and not (one[:PLACE_PARTS] in tensors and isinstance(one[-1], float))
     ]
 
 

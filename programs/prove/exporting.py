@@ -28,6 +28,7 @@ from .executed_code import Executed, functions_of
 from .guards import conditions_of, fails_only_at_one, from_one_or_two, is_cut_short
 from .in_place import written_as_new
 from .instrumentation import instrument
+from .length_functions import LengthFunctions
 from .nodes import is_silent, live, nodes_of, unread_of
 from .reached_arrays import (
     NOT_A_BUFFER,
@@ -184,13 +185,43 @@ def traced(
     allows that.  A symbolic length is 2 or more; with ``from_one`` it is 1 or more if only
     comparisons of single lengths can tell a length of 1.
     """
-    if from_one:
-        follower = UnitLengths()
-        follower.inspect(call, inputs)
-        if not follower.reasons:
-            with suppress(NotTraced):
-                return _traced(call, inputs, lengths, modules, follower)
-    return _traced(call, inputs, lengths, modules, None)
+    near = functions_in((call, *modules_in(call), *modules))
+    functions = LengthFunctions(one.__globals__ for one in near if is_own(one.__globals__))
+    told = _Asked(call, inputs, lengths, modules, from_one)
+    try:
+        found = told.trace(functions)
+    except (NotTraced, Refused):
+        if not functions.used:
+            raise
+    else:
+        if not functions.used or (_is_read(found.program) and not functions.decide(found.program)):
+            return found
+    return told.trace(None)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What :func:`traced` is asked for."""
+
+    call: Callable[..., Any]
+    inputs: Sequence[Tensor]
+    lengths: Sequence[Sequence[bool]]
+    modules: Sequence[nn.Module]
+    from_one: bool
+
+    def trace(self, functions: LengthFunctions | None) -> Trace:
+        """Return a trace, in which these functions of lengths stay symbolic."""
+        with nullcontext() if functions is None else functions.symbolic():
+            if self.from_one:
+                follower = UnitLengths()
+                follower.inspect(self.call, self.inputs)
+                if not follower.reasons:
+                    with suppress(NotTraced):
+                        return self._followed(follower)
+            return self._followed(None)
+
+    def _followed(self, follower: UnitLengths | None) -> Trace:
+        return _traced(self.call, self.inputs, self.lengths, self.modules, follower)
 
 
 def _traced(

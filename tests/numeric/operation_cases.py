@@ -12,8 +12,8 @@ import torch
 class Of:
     """A tensor: its kind and its axes, as text.
 
-    Kinds are real, positive, whole, truth, complex, stored (a table), seen (a mask of keys) and
-    following (the places 2, 3, ..).
+    Kinds are real, positive, whole, truth, complex, stored (a table), seen (a mask of keys),
+    following (the places 2, 3, ..) and alike (one number everywhere).
     """
 
     kind: str
@@ -53,7 +53,7 @@ P, BITS, MORE = Of("positive", "n 4"), Of("truth", "n 4"), Of("truth", "n 1")
 WHOLE = Of("whole", "n m")
 Z, SQUARE, BATCH = Of("complex", "n 2"), R("n n"), R("m n 4")
 SHAPE = [N, 3]
-PLACES, SLOTS = Of("following", "n"), R("3 8 4")
+PLACES, SLOTS, ONE_ROW = Of("following", "n"), R("3 8 4"), Of("alike", "1 4")
 
 CASES: dict[str, list[Case]] = {
     "aten.add.Tensor": [on(X, ROW), on(X, Y, alpha=3), on(BITS, MORE), on(BITS, X)],
@@ -148,13 +148,17 @@ CASES: dict[str, list[Case]] = {
     "aten.index_put.default": [
         on(SLOTS, [None, PLACES], R("3 n 4")), on(SLOTS, [None, PLACES], R("4"), False),
         on(R("8 4"), [PLACES], X), on(Of("truth", "8 n"), [PLACES], Of("truth", "n 1")),
+        on(X, [BITS], SCALAR), on(BATCH, [None, Of("truth", "n")], SCALAR),
+        on(BATCH, [Of("truth", "m n")], SCALAR),
     ],
     "aten.index_copy.default": [
         on(SLOTS, 1, PLACES, R("3 n 4")), on(R("4 8"), -1, PLACES, R("4 n")),
     ],
     "aten.slice_scatter.default": [on(X, R("n 2"), 1, 0, 2), on(X, R("n 2"), 1, 1, 9, 2),
-                                   on(X, R("n 1"), 1, 2, 3), on(X, Y)],
-    "aten.select_scatter.default": [on(X, R("n"), 1, 2), on(X, R("n"), 1, -1)],
+                                   on(X, R("n 1"), 1, 2, 3), on(X, Y), on(X, R("1 4"), 0, 1, 2),
+                                   on(X, ONE_ROW, 0, 1, 2), on(X, ONE_ROW, 0, -1)],
+    "aten.select_scatter.default": [on(X, R("n"), 1, 2), on(X, R("n"), 1, -1), on(X, ROW, 0, 1),
+                                    on(X, ROW, 0, -2), on(BITS, Of("truth", "4"), 0, 0)],
     "aten.copy.default": [on(X, ROW)],
     "aten.slice.Tensor": [on(X, 1, 1, 3), on(X, 1, 0, 9223372036854775807, 2), on(X, -1, -3, -1),
                           on(X, 1, -9), on(X, 0, 1), on(BATCH, 1, 0, Symint("n", -1)),

@@ -1,4 +1,4 @@
-"""Operations that pick entries by position, join arrays, or write one into another."""
+"""Operations that pick entries by position, or join arrays."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ from typing import Any
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
-from attnproof.symbolic.divisors import opened
 from attnproof.symbolic.scalars import (
     ZERO,
     always_less,
     entry,
-    index,
     integer,
-    is_truth,
     number_of,
-    subtract,
 )
 from attnproof.symbolic.terms import Term
 
 from .at_places import first_entries, note_longest, rows_of, table
 from .creation import rounded_up
-from .reading import Pair, Unread, alike, constant, length_of, moves, notes, numeric, sized, whole
-from .shapes import by_parts, each_part, reshaped, unsqueeze, viewed
+from .reading import (
+    Pair,
+    Unread,
+    alike,
+    constant,
+    length_of,
+    moves,
+    notes,
+    numeric,
+    sized,
+    whole,
+)
+from .shapes import by_parts, reshaped, viewed
 
 END = 1 << 62
 
@@ -33,8 +40,12 @@ def sliced(a: Array, axis: int = 0, start: Any = None, end: Any = None, step: An
     """The entries start, start + step, .. below end along an axis."""
     axis = axis % a.ndim
     length = a.axes[axis]
-    first = _inside(0 if start is None else start, length)
-    last = None if end is None or (isinstance(end, int) and end >= END) else _inside(end, length)
+    first = from_the_front(0 if start is None else start, length)
+    last = (
+        None
+        if end is None or (isinstance(end, int) and end >= END)
+        else from_the_front(end, length)
+    )
     known = number_of(length)
     if known is not None:
         first = max(0, min(first, int(known))) if isinstance(first, int) else first
@@ -84,7 +95,7 @@ def _first_rows(a: Array, axis: int, count: Array) -> Array:
     return first_entries(a, axis, count)
 
 
-def _inside(at: Any, length: Term) -> Any:
+def from_the_front(at: Any, length: Term) -> Any:
     """Return a bound of a slice, counted from the front."""
     place = sized(at)
     if isinstance(place, int) and place < 0:
@@ -96,7 +107,7 @@ def _inside(at: Any, length: Term) -> Any:
 def select(a: Array, axis: int, at: Any) -> Array:
     """The part at one index of an axis."""
     axis = axis % a.ndim
-    return _read(a, (slice(None),) * axis + (_inside(at, a.axes[axis]),), "a selection")
+    return _read(a, (slice(None),) * axis + (from_the_front(at, a.axes[axis]),), "a selection")
 
 
 @moves("aten.unbind.int")
@@ -261,93 +272,3 @@ def padded(x: Any, pad: Sequence[Any], mode: Any = 0.0, value: Any = None) -> Ar
         parts = [b for b, n in ((blocks[0], before), (a, 1), (blocks[1], after)) if n]
         a = as_array(concatenated(parts, axis))
     return a
-
-
-@moves("aten.slice_scatter.default")
-def written(
-    x: Any, part: Any, axis: int = 0, start: Any = None, end: Any = None, step: Any = 1
-) -> Any:
-    """x with start, start + step, .. of an axis replaced by ``part``."""
-    place = axis % x.ndim
-    length, stride = x.axes[place], whole(step, "a step")
-    if stride == 1:
-        first = 0 if start is None else start
-        whole_axis = end is None or (isinstance(end, int) and end >= END)
-        pieces = [part] if first == 0 else [sliced(x, axis, 0, first), part]
-        if whole_axis:
-            return concatenated(pieces, axis)
-        _note_end(end, length)
-        return concatenated([*pieces, sliced(x, axis, end, None)], axis)
-    known, offset = number_of(length), 0 if start is None else whole(start, "a start")
-    if known is None or known % stride or not 0 <= offset < stride:
-        raise Unread(f"a write to one place in {stride} of an axis of length {length!r}")
-    lanes = [part if k == offset else sliced(x, axis, k, None, stride) for k in range(stride)]
-    joined = stack(lanes, place + 1)
-    return reshaped(joined, [*x.axes[:place], length, *x.axes[place + 1 :]])
-
-
-def _note_end(end: Any, length: Term) -> None:
-    """Note where a write ends that is as long as an input: inside the axis, and what is behind."""
-    last = sized(end)
-    if isinstance(last, Array) and number_of(length) is not None:
-        note_longest(last, length)
-        notes().ends[last.term] = length
-
-
-@moves("aten.index_put.default")
-def written_at_places(x: Any, places: Sequence[Any], part: Any, accumulate: bool = False) -> Any:
-    """x with the entries at consecutive places of one axis replaced by ``part``."""
-    given = [(axis, where) for axis, where in enumerate(places) if where is not None]
-    if accumulate or len(given) != 1:
-        raise Unread("a write that adds up, or one at places along several axes")
-    ((axis, where),) = given
-    return _written_from(x, axis, constant(where), part)
-
-
-@moves("aten.index_copy.default")
-def copied_to_places(x: Any, axis: int, where: Any, part: Any) -> Any:
-    """x with the entries at consecutive places of an axis replaced by ``part``."""
-    return _written_from(x, axis % x.ndim, constant(where), part)
-
-
-def _written_from(x: Any, axis: int, where: Array, part: Any) -> Any:
-    """Return x with as many entries of an axis replaced as there are places."""
-    first, length = _first_of(where), x.axes[axis]
-    count = as_array(where.axes[0])
-    end = length_of(count + first)
-    room = number_of(length)
-    if room is None or first < 0 or (isinstance(end, int) and end > room):
-        raise Unread(f"a write at {first}..{end - 1!r} of an axis of length {length!r}")
-    shape = (*x.axes[:axis], count, *x.axes[axis + 1 :])
-    return written(x, each_part(part, lambda a: xp.broadcast_to(a, shape)), axis, first, end)
-
-
-def _first_of(where: Array) -> int:
-    """Return k for places k, k + 1, ..; of two writes at one place, torch keeps either."""
-    if where.ndim != 1 or is_truth(where.term):
-        raise Unread("a write at places that are not one row of indices")
-    (length,) = where.axes
-    at = ZERO if number_of(length) == 1 else index("place", length)
-    first = number_of(integer(subtract(opened(entry(where.term, at)).right, at)))
-    if first is None or first.denominator != 1:
-        raise Unread("a write at places that are not known to follow one another from a number on")
-    return int(first)
-
-
-@moves("aten.select_scatter.default")
-def written_at(x: Any, part: Any, axis: int, at: Any) -> Any:
-    """x with one index of an axis replaced by ``part``."""
-    place = whole(at, "a place")
-    length = whole(Array(x.axes[axis % x.ndim]), "an axis that is written to")
-    place %= length
-    pieces = [sliced(x, axis, 0, place)] if place else []
-    pieces.append(unsqueeze(part, axis % x.ndim))
-    if place + 1 < length:
-        pieces.append(sliced(x, axis, place + 1, None))
-    return concatenated(pieces, axis)
-
-
-@moves("aten.copy.default")
-def copied(x: Any, source: Any, *_: Any) -> Any:
-    """The source, broadcast to the shape of x."""
-    return each_part(source, lambda a: xp.broadcast_to(a, x.axes))

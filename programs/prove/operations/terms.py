@@ -94,13 +94,16 @@ def whole_quotient(a: Any, b: Any, rounding: str) -> Array:
 
 
 def power(a: Any, b: Any) -> Array:
-    """A root, or any power of a number whose form shows that it is positive."""
+    """A root, or any power of a number that is seen to be positive, as 1 − 2⁻ʰ⁻⁵ is."""
     if literal(b) in (0.5, -0.5):
         return as_array(numeric(a) ** literal(b))
     base, times = as_power(numeric(a))  # 10000 ** x is 10 ** (4·x)
+    exponent = numeric(b) * times if times > 1 else numeric(b)
     try:
-        return as_array(base ** (numeric(b) * times if times > 1 else numeric(b)))
+        return as_array(base**exponent)
     except TypeError as error:
+        if base.term.finite and exponent.term.finite and _positive(base.term):
+            return as_array(exp(exponent * log(base)))
         raise Refused(f"a power: {error}") from None
 
 

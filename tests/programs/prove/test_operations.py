@@ -61,6 +61,8 @@ class Inputs:
             return as_array(3)
         if told.kind == "following":
             return xp.arange(*lengths) + 2
+        if told.kind == "alike":
+            return xp.broadcast_to(self.tensor(Of("real")), tuple(lengths))
         name = f"{told.kind}_{len(self.values)}"
         drawn = torch.randn(shape, generator=self.generator, dtype=torch.float64)
         if told.kind == "positive":
@@ -91,6 +93,8 @@ class Inputs:
         if a.kind == "complex":
             return torch.complex(next(values), next(values))
         drawn = next(values)
+        if a.kind == "alike":
+            return drawn.expand([self.sizes.get(n) or int(n) for n in a.axes.split()])
         if a.kind == "seen":
             return (drawn > 0) | (torch.arange(drawn.shape[-1]) <= 0)
         return drawn > 0 if a.kind == "truth" else drawn
@@ -163,6 +167,22 @@ def test_lengths_that_are_computed_otherwise_are_refused() -> None:
     for name in REFUSED:
         with pytest.raises(Unread):
             READINGS[name](as_array(LETTERS["n"]), 2)
+
+
+@pytest.mark.parametrize("least", [5, 1, 0])
+def test_a_base_that_is_seen_to_be_positive_has_any_power(least: int) -> None:
+    """1 − 2^(−k − h), the decay of a retention at head h, is 0 at h = k = 0."""
+    decay = 1 - as_array(2) ** (-(xp.arange(Array(LETTERS["n"])) + least))
+    exponent = real(Array(LETTERS["n"])).named("x")
+    with noted(Notes()) as notes:
+        if not least:
+            with pytest.raises(Unread, match="positive"):
+                READINGS["aten.pow.Tensor_Tensor"](decay, exponent)
+            return
+        term = READINGS["aten.pow.Tensor_Tensor"](decay, exponent)
+    drawn = torch.randn(4, dtype=torch.float64)
+    bases = 1 - 2.0 ** -(torch.arange(4, dtype=torch.float64) + least)
+    assert disagreement(bases.pow, term, ["x"], [drawn], {}, OPERATIONS, {"n": 4}, notes) == ""
 
 
 def test_roots_and_quotients_of_lengths_are_numbers() -> None:

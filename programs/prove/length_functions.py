@@ -1,0 +1,79 @@
+"""Keep square roots, logarithms and exponentials of lengths symbolic while code is traced.
+
+``math.sqrt(n)`` makes a float of a length, and so fixes it to the one that is traced.  Meanwhile
+these functions of the module math are functions of torch, as math.pow is for torch.export, also
+where code imported them by name.  A trace in which they decide something is not used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.utils._sympy.functions import FloatPow
+
+from .guards import conditions_of
+
+LENGTHS = (torch.SymInt, torch.SymFloat)
+
+
+def _number(x: Any) -> Tensor:
+    """Return a tensor of one number, which does not change the dtype of what it multiplies."""
+    return torch.scalar_tensor(x, dtype=torch.float64)
+
+
+def _log(x: Any, *base: Any) -> Tensor:
+    found = _number(x).log()
+    return found / _log(*base) if base else found
+
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    math.sqrt: lambda x: x**0.5,
+    math.exp: lambda x: _number(x).exp(),
+    math.log: _log,
+    math.log2: lambda x: _log(x, 2),
+    math.log10: lambda x: _log(x, 10),
+}
+
+
+class LengthFunctions:
+    """The functions of the module math, on lengths; ``used``: whether one was called on a length.
+
+    ``namespaces``: those of the code that is traced.
+    """
+
+    def __init__(self, namespaces: Iterable[dict[str, Any]] = ()) -> None:
+        self.used = False
+        self.namespaces = {id(names): names for names in (vars(math), *namespaces)}.values()
+
+    @contextmanager
+    def symbolic(self) -> Iterator[None]:
+        """Replace the functions within a context."""
+        made = {id(function): self._on_lengths(function) for function in FUNCTIONS}
+        with ExitStack() as stack:
+            for names in self.namespaces:
+                before = {name: x for name, x in names.items() if id(x) in made}
+                stack.callback(names.update, before)
+                names.update({name: made[id(x)] for name, x in before.items()})
+            yield
+
+    def _on_lengths(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*given: Any) -> Any:
+            if not any(isinstance(x, LENGTHS) for x in given):
+                return function(*given)
+            self.used = True
+            return FUNCTIONS[function](*given)
+
+        return called
+
+    def decide(self, program: ExportedProgram) -> bool:
+        """Whether a branch, a count or a fixed number of a traced call depends on such a function.
+
+        What depends on a logarithm or an exponential is no number while it is traced: it raises.
+        """
+        return any(condition.has(FloatPow) for condition in conditions_of(program))
