@@ -178,7 +178,8 @@ def _fit_additive_line(code: Code, line: str) -> Fit[Additive]:
             f"called as {line}, it returns the same row for an id at every position: it "
             f"embeds tokens, not positions"
         )
-    return Fit(str(parse(line)), subject, made, (apart, _along_every_side(subject)))
+    any_grid = "w" in parse(line).letters  # which says more than a square
+    return Fit(str(parse(line)), subject, made, (apart, _along_every_side(subject), any_grid))
 
 
 def _along_every_side(subject: Additive) -> bool:
