@@ -19,6 +19,7 @@ from ..signatures.layout import Label, labels, laid_out, read_back
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Bias, Mask
 from .roles import (
+    PLACES,
     ROTATED,
     SIZES,
     built_at,
@@ -73,9 +74,9 @@ def _plain(one: Argument, lengths: Mapping[str, int]) -> Tensor:
     plain = plain_input(one, lengths, torch.zeros(()))
     if plain is not None:
         return plain
-    if kind in ("positions", "coordinates"):
+    if kind in PLACES:
         found = _places(one, lengths)
-        return found if kind == "positions" else found.to(torch.get_default_dtype())
+        return found.to(torch.get_default_dtype()) if kind == "coordinates" else found
     if kind in ROTATED and shape:  # one vector for all, so that rows do not depend on the length
         return torch.arange(1.0, shape[-1] + 1).sin().expand(shape).clone()
     return torch.zeros(shape)
