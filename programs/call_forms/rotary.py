@@ -96,9 +96,8 @@ UNCERTAIN_ROLES = ("", "width", "embed", "length", "freqs")
 LAYER = "layer_type"
 AXIS = "AXIS"  # placeholder for the index of the token axis
 OF_AXES = re.compile(r"_[xyzhw]$")
-SECTIONS = re.compile(r"(\w+_)?(rope_?|rotary_?)?sections?")
-# Of the angles of a vector, one section for each axis, all different; as a tuple, or as a list.
-SECTIONED = ("(D/12, D/6, D/4)", "[2, 4, 6]")
+SECTIONS = re.compile(r"(\w+_)?sections?")
+SECTIONED = "(D/12, D/6, D/4)"  # pairs of each axis, all different
 
 
 def lines(
@@ -129,7 +128,7 @@ def lines(
             one,
             f"{one.name}: (B + 1) bounds"
             if BOUND_NAMES.fullmatch(one.name)
-            else f"{one.name} = {SECTIONED[0]}"
+            else f"{one.name} = {SECTIONED}"
             if SECTIONS.fullmatch(one.name) and not one.is_number
             else AXIS
             if OF_TOKENS.fullmatch(one.name)
