@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signatures.grammar import parse
+from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 
 
@@ -79,6 +80,13 @@ def test_a_window_is_told_by_its_sides_or_by_one(code: Any) -> None:
     found = examine(guessed, laws=["offset-only", "stateless", "no-mutation"])
     assert {one.verdict for one in found} <= {"holds", "not asked"}
     assert found[0].verdict == "holds"
+
+
+@pytest.mark.parametrize("code", [SwinBias, relative_position_index])
+def test_sides_of_a_square_are_equal(code: Any) -> None:
+    guessed: Any = adapted_as(code, kind="bias")
+    with pytest.raises(SignatureError, match="wanted a square window"):
+        guessed.index((2, 3))
 
 
 class TableAsHeads(SwinBias):
@@ -302,4 +310,4 @@ def unread(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
 
 def test_a_required_mask_that_hides_nothing_is_not_invented() -> None:
     with pytest.raises(NoAdapter, match="it requires 'mask', whose meaning is not known"):
-        adapted_as(unread)
+        adapted_as(unread, kind="attention")
