@@ -85,7 +85,8 @@ def _tokens_or_lengths(code: Code) -> list[Parameter]:
     counting = {"tokens", "value", "query", "positions", "length", "keys"}
     if needed and code.module is None and not counting & {one.role for one in needed}:
         needed += [one for one in known if one.role == "length" and not one.required][:1]
-    return needed or [one for one in known if IDS.search(one.name)]
+    ids = [one for one in known if IDS.search(one.name)]
+    return needed if any(one.required for one in needed) else ids or needed
 
 
 def _additive_lines(code: Code) -> Iterator[str]:

@@ -66,7 +66,10 @@ FORMS = {  # {braces} stand for the names of query, key and value
     "of heads, one of keys": "{query}: <q>, {key}: <k>, {value}: <k>",
 }
 FULL_MASKS = ("B 1 r n", "B 1 1 n", "B n")
-PER_HEAD = re.compile(rf"{SLOPES.pattern}|(attn_|attention_)?sinks?|s_aux")
+PER_HEAD = re.compile(
+    rf"{SLOPES.pattern}|(attn_|attention_)?sinks?|s_aux|(logit|head)_scales?|temperatures?|tau"
+)
+PER_HEAD_AXES = ("H", "H 1 1")
 MERGED = re.compile(r"[HG] (\d )?D\)")  # heads and their features in one axis
 PACKED_FORMS = {"qkv": "{qkv}: <qkv> qkv", "kv": "{query}: <q>, {kv}: <kv> kv"}
 
@@ -252,7 +255,6 @@ def _heads_lines(
         taken = {*names.values(), *own, *per_head}
         more = further_arguments(code, known, taken, square=square, counted=counted)
         more += "".join(f", {name} = {letter}" for name, letter in own.items())
-        more += "".join(f", {name}: H constant" for name in per_head)
         if any(one.name == "enable_gqa" for one in known) and "enable_gqa" not in more:
             more += ", enable_gqa = True"
         shared = form == "of heads, one of keys"
@@ -263,7 +265,9 @@ def _heads_lines(
             line = re.sub(r"\{(\w+)\}: <\w+>", partial(_kinded, names), FORMS[form])
             line = line.replace("<q>", q).replace("<one>", q).replace("<k>", k)
             line = line.format(**names) + more.replace(": B n positions", ": n positions")
-            yield line + _heads_clause(code, line)
+            for of_head in PER_HEAD_AXES[: len(per_head) + 1]:
+                told = line + "".join(f", {name}: {of_head} constant" for name in per_head)
+                yield told + _heads_clause(code, told)
 
 
 def _packed_lines(

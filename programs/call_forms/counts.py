@@ -53,6 +53,8 @@ IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
 # Names of the arrays from which a mask or a bias is made.
 DOCUMENTS = re.compile(r"(\w+_)?(sample|segment|seg|doc|document|sequence|seq|block|group)_?ids?")
 TIMES = re.compile(r"(time|pos|position)_ids?")
+CACHED_TIMES = re.compile(r"cache_positions?")  # of the queries, among the keys
+SHAPES = re.compile(r"(input|token|tgt|target|src|source)(_ids)?_shape")  # of ids, (B, n)
 SPANS = re.compile(r"(chunk|window|block|look|left|right|future)(_\w+)?")  # counted in tokens
 WIDTHS = re.compile(r"(dim|dimension|size|features|channels|units)$")
 SCORES = re.compile(r"((qk|attn|attention|raw)_)?(dots|sim|scores?|logits|weights)|attn|att")
@@ -109,7 +111,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
                 if one.role in ARGUMENTS_BY_ROLE
                 else ""
             )
-        arrays = any(": " in _row_argument(one, rows) for one in known)
+        arrays = any({":", "("} & {*_row_argument(one, rows)} for one in known)
         counted = {"length", "keys", "key", "mask", "padding", *TOKENS} & set(roles)
         if all(told) and (not known or arrays or counted):
             yield [without_implied_roles(", ".join(told))]
@@ -154,12 +156,16 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
 
 def _row_argument(one: Parameter, rows: str) -> str:
     """Return an argument such as lengths, ids or scores, recognised by its name; else ""."""
+    if SHAPES.fullmatch(one.name):
+        return f"{one.name} = (B, n)"
     if LENGTH_NAMES.fullmatch(one.name):
         return f"{one.name}: B lengths"
     if DOCUMENTS.fullmatch(one.name) or IDS.search(one.name):
         return f"{one.name}: B n ids"
     if TIMES.fullmatch(one.name):
         return f"{one.name}: B n positions"
+    if CACHED_TIMES.fullmatch(one.name):
+        return f"{one.name}: {rows} positions"
     if SPANS.fullmatch(one.name) and not one.role:
         return f"{one.name} = 3"
     return f"{one.name}: B H {rows} n" if SCORES.fullmatch(one.name) else ""

@@ -43,7 +43,10 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "<cos_sin>": (
         *(f"{row} D/2 2 cos_sin" for row in ROWS),
         *(f"2 {row}{width} cos_sin" for width, row in product(WIDTHS, COMMON_ROWS)),
-        *(f"{row} D {kind}" for kind, row in product(("cos_sin", "sin_cos"), COMMON_ROWS)),
+        *(
+            f"{row} {wide} {kind}"
+            for wide, kind, row in product(("D", "(2 D)"), ("cos_sin", "sin_cos"), COMMON_ROWS)
+        ),
     ),
     "<matrices>": tuple(f"{row} D/2 2 2 matrices" for row in ROWS),
 }
@@ -95,6 +98,7 @@ POSITION_ROLES = (*TABLE_ROLES, "positions", "axis", "offset")
 UNCERTAIN_ROLES = ("", "width", "embed", "length", "freqs")
 LAYER = "layer_type"
 AXIS = "AXIS"  # placeholder for the index of the token axis
+EMBEDDING = re.compile(r"(\w+_)?emb(edding)?s?")
 OF_AXES = re.compile(r"_[xyzhw]$")
 SECTIONS = re.compile(r"(\w+_)?sections?")
 SECTIONED = "(D/12, D/6, D/4)"  # pairs of each axis, all different
@@ -223,7 +227,13 @@ def _with_names(beside: str, by: Mapping[str, list[str]]) -> str:
 
 
 def with_table_role(known: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-    """Return the parameters; if none is named like a table, ``positions`` is taken for one."""
+    """Return the parameters; if none is named like a table, one is taken for one.
+
+    It is ``positions``, or an embedding beside what is rotated.
+    """
     if set(TABLE_ROLES) & {one.role for one in known}:
         return known
-    return tuple(replace(p, role="freqs") if p.role == "positions" else p for p in known)
+    found = [one for one in known if one.role == "positions"] or [
+        one for one in known[1:] if one.role == "tokens" and EMBEDDING.fullmatch(one.name)
+    ]
+    return tuple(replace(one, role="freqs") if one in found else one for one in known)

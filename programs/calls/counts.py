@@ -434,9 +434,7 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
         return Bias(**told, heads=1, index=index, square=square)
     held = signature.built and hasattr(code.call, "relative_position_index")
     heads = window(2, 2 if square else 3).shape[0]
-    return Bias(
-        **told, heads=heads, window=window, index=shown if held else None, square=square
-    )
+    return Bias(**told, heads=heads, window=window, index=shown if held else None, square=square)
 
 
 def index_of_pairs(module: Any) -> Tensor:

@@ -226,8 +226,9 @@ class Rotating:
     @cached_property
     def _tables_apart(self) -> int:
         """How many rows tables made here have for each token, one for each coordinate; else 0."""
-        known = {str(a) for one in self.vectors for a in one.axes or ()}
         made = [one for one in self.places if role(one) in TABLES]
+        rest = [one for one in self.signature.arrays if one not in made]
+        known = {str(a) for one in rest for a in one.axes or ()}  # such as a number of rows
         told = []
         for one in made if self.signature.source is None else ():
             own = axes_of_table(one)

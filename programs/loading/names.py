@@ -44,7 +44,7 @@ ROLES: dict[str, str] = {
     "t_len time_steps n_steps seq_len_q tgt_seq_len n_pos num_pos",
     "keys": "key_length k_len kv_len src_len kv_seq_len num_keys n_keys tk key_len klen lk j seq_k "
     "k_length total_len kv_length nk s_len t_k len_k "
-    "seq_len_k src_seq_len max_seqlen_k max_seqlen_kv max_seq_len_k",
+    "seq_len_k src_seq_len target_length max_seqlen_k max_seqlen_kv max_seq_len_k",
     "heads": "heads num_heads n_heads n_head h nheads nhead num_attention_heads n_h head_num "
     "no_heads",
     "groups": "kv_heads num_kv_heads n_kv_heads num_key_value_heads groups n_kv_head",

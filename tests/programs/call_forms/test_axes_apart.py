@@ -115,7 +115,6 @@ def test_each_axis_is_a_coordinate(code: Any) -> None:
     assert [one.verdict for one in examine(guessed, laws=LAWS)] == ["holds"] * len(LAWS)
 
 
-
 def second_axis_squared(x: Tensor, pos_h: Tensor, pos_w: Tensor) -> Tensor:
     return rope2d(x, pos_h, pos_w**2)
 
