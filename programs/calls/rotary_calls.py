@@ -220,7 +220,7 @@ class Rotating:
 
     @property
     def axes_told(self) -> bool:
-        """Whether positions, or tables, are apart for each axis, so that their number is certain."""
+        """Whether positions, or tables, are apart for each axis: then their number is certain."""
         return bool(self._tables_apart) or any(role(one) == "axis" for one in self.places)
 
     @cached_property

@@ -40,7 +40,7 @@ def rope2d_of_rows(x: Tensor, y_pos: Tensor, x_pos: Tensor) -> Tensor:
 
 
 def rope2d_tokens_first(x: Tensor, height_ids: Tensor, width_ids: Tensor) -> Tensor:
-    B, n, H, D = x.shape
+    assert x.dim() == 4  # (B, n, H, D)
     return rope2d(x, height_ids[:, None], width_ids[:, None])
 
 
@@ -120,7 +120,7 @@ def second_axis_squared(x: Tensor, pos_h: Tensor, pos_w: Tensor) -> Tensor:
 
 
 def first_axis_twice(x: Tensor, pos_h: Tensor, pos_w: Tensor) -> Tensor:
-    return rope2d(x, pos_h, pos_h)
+    return rope2d(x, pos_h, pos_h + 0 * pos_w)
 
 
 def axes_of_keys_exchanged(

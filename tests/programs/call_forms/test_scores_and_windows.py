@@ -249,8 +249,7 @@ def padded_by_adding(q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor) ->
 def padded_on_one_length(
     query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor
 ) -> Tensor:
-    b, h, n, d = query.shape
-    assert attention_mask.size() == (b, 1, 1, n)
+    assert attention_mask.size() == (query.shape[0], 1, 1, query.shape[2])
     return F.scaled_dot_product_attention(query, key, value, attn_mask=attention_mask)
 
 
