@@ -64,7 +64,7 @@ class Rope2D(nn.Module):
 
 
 def sections_of(table: Tensor, sizes: Any, unsqueeze_dim: int) -> Tensor:
-    parts = table.split(sizes, -1)
+    parts = torch.split(table, sizes, -1)
     return torch.cat([m[i % 3] for i, m in enumerate(parts)], -1).unsqueeze(unsqueeze_dim)
 
 
@@ -110,7 +110,7 @@ def test_each_axis_is_a_coordinate(code: Any) -> None:
     assert guessed.kind == "rotary"
     assert guessed.line == CODE[code]
     assert guessed.axes == (3 if code is rope3d or "3 B" in CODE[code] else 2)
-    again = adapted_as(code, guessed.line, kind="rotary")
+    again: Any = adapted_as(code, guessed.line, kind="rotary")
     assert (again.line, again.axes) == (guessed.line, guessed.axes)
     assert [one.verdict for one in examine(guessed, laws=LAWS)] == ["holds"] * len(LAWS)
 
@@ -146,7 +146,7 @@ def apply_mrope_one_section_not_twice(
     x: Tensor, cos: Tensor, sin: Tensor, mrope_section: Any
 ) -> Tensor:
     order = [0, 1, 2, 1, 0, 2]
-    parts = [one.split(mrope_section * 2, -1) for one in (cos, sin)]
+    parts = [torch.split(one, mrope_section * 2, -1) for one in (cos, sin)]
     cos, sin = (
         torch.cat([m[k] for k, m in zip(order, one, strict=True)], -1).unsqueeze(2) for one in parts
     )

@@ -149,8 +149,10 @@ STYLES: dict[Any, tuple[Any, str, str]] = {
     ),
     mask_at_cache_positions: (
         mask_at_first_positions,
-        "attention_mask: B n keep, sequence_length = r, target_length = n, "
-        "cache_position: r positions -> B 1 r n add",
+        (
+            "attention_mask: B n keep, sequence_length = r, target_length = n, "
+            "cache_position: r positions -> B 1 r n add"
+        ),
         "alignment",
     ),
     apply_rot_embed_cat: (

@@ -19,6 +19,8 @@ from attnproof.programs.subject import adapted_as
 class WindowBias(nn.Module):
     """The bias of a window of rows and columns, by the offset in both."""
 
+    relative_position_index: Tensor
+
     def __init__(self, window_size: tuple[int, int], num_heads: int) -> None:
         super().__init__()
         self.rows, self.columns = window_size
@@ -53,7 +55,8 @@ class RelativePositionBiasOfSides(nn.Module):
         at = torch.arange(self.size)
         ahead = at - at[:, None] + self.size - 1
         both = self.rows[:, ahead][:, :, None, :, None] + self.columns[:, ahead][:, None, :, None]
-        return both.flatten(3).flatten(1, 2)[None]
+        out: Tensor = both.flatten(3).flatten(1, 2)[None]
+        return out
 
 
 def relative_position_index(window_size: int) -> Tensor:
@@ -132,7 +135,8 @@ class KerpleLog(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         assert x.shape[-1] == x.shape[-2]
-        return x - self.p * torch.log1p(self.a * self.distance(x.shape[-1]).abs())
+        out: Tensor = x - self.p * torch.log1p(self.a * self.distance(x.shape[-1]).abs())
+        return out
 
 
 class KerpleByLength(KerpleLog):
@@ -144,6 +148,8 @@ class KerpleByLength(KerpleLog):
 
 class AliBi(nn.Module):
     """The bias of the last queries; later keys have none."""
+
+    slopes: Tensor
 
     def __init__(self, num_heads: int) -> None:
         super().__init__()
@@ -233,7 +239,7 @@ def test_a_table_of_places_is_no_bias_of_scores() -> None:
 
 
 def scores_of(q: Tensor, k: Tensor) -> Tensor:
-    return q @ k.mT / q.shape[-1] ** 0.5
+    return (q @ k.mT).div(q.shape[-1] ** 0.5)
 
 
 def padded(q: Tensor, k: Tensor, v: Tensor, pad_mask: Tensor) -> Tensor:
