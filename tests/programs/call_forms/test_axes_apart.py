@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.call_forms.choices import choices
 from attnproof.programs.calls.rotary import rotary
 from attnproof.programs.code import Options
 from attnproof.programs.loading.building import code_of
@@ -167,6 +168,13 @@ BROKEN = {
 def test_a_fault_in_one_axis_breaks_a_law(code: Any) -> None:
     (found,) = examine(adapted_as(code), laws=[BROKEN[code]])
     assert found.verdict == "broken"
+
+
+def test_sections_are_a_guess_that_no_single_number_replaces() -> None:
+    guessed = adapted_as(apply_mrope_sine_of_another_axis)
+    assert "with mrope_section = (D/12, D/6, D/4), which is a guess" in guessed.adapted
+    told = choices(guessed, lambda line: adapted_as(apply_mrope_sine_of_another_axis, line))
+    assert not [one.words for one in told if "mrope_section = " in one.words]
 
 
 @pytest.mark.parametrize(
