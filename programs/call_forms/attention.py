@@ -66,10 +66,8 @@ FORMS = {  # {braces} stand for the names of query, key and value
     "of heads, one of keys": "{query}: <q>, {key}: <k>, {value}: <k>",
 }
 FULL_MASKS = ("B 1 r n", "B 1 1 n", "B n")
-PER_HEAD = re.compile(
-    rf"{SLOPES.pattern}|(attn_|attention_)?sinks?|s_aux|(logit|head)_scales?|temperatures?|tau"
-)
-PER_HEAD_AXES = ("H", "H 1 1")
+HEAD_SCALE = re.compile(r"(logit|head)_scales?|temperatures?|tau")  # a factor of scores
+PER_HEAD = re.compile(rf"{SLOPES.pattern}|(attn_|attention_)?sinks?|s_aux|{HEAD_SCALE.pattern}")
 MERGED = re.compile(r"[HG] (\d )?D\)")  # heads and their features in one axis
 PACKED_FORMS = {"qkv": "{qkv}: <qkv> qkv", "kv": "{query}: <q>, {kv}: <kv> kv"}
 
@@ -265,9 +263,15 @@ def _heads_lines(
             line = re.sub(r"\{(\w+)\}: <\w+>", partial(_kinded, names), FORMS[form])
             line = line.replace("<q>", q).replace("<one>", q).replace("<k>", k)
             line = line.format(**names) + more.replace(": B n positions", ": n positions")
-            for of_head in PER_HEAD_AXES[: len(per_head) + 1]:
-                told = line + "".join(f", {name}: {of_head} constant" for name in per_head)
-                yield told + _heads_clause(code, told)
+            for told in _of_each_head(per_head):
+                yield line + told + _heads_clause(code, line)
+
+
+def _of_each_head(names: Sequence[str]) -> Iterator[str]:
+    """Yield arguments of a number for each head; a factor of the scores may have their axes."""
+    for axes in ("H", "H 1 1") if any(map(HEAD_SCALE.fullmatch, names)) else ("H",):
+        own = ((name, axes if HEAD_SCALE.fullmatch(name) else "H") for name in names)
+        yield "".join(f", {name}: {axes} constant" for name, axes in own)
 
 
 def _packed_lines(
