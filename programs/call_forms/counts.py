@@ -121,8 +121,8 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
             elif len(known) == 1 and roles[0] == "tokens":  # it may be scores, or words
                 name = known[0].name
                 scores = [f"{name}: {axes} r n tokens" for axes in ("B H", "B")]
-                yield scores if heads else [f"{name}: B n ids"]
                 yield from ([f"{name}: B H {q} n constant"] for q in "rn" if heads)  # to add to
+                yield scores if heads else [f"{name}: B n ids"]
             if not set(TOKENS) & set(roles):
                 named = True
                 break

@@ -350,8 +350,9 @@ def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:
     required and may be tokens.
     """
     context = next((one for one in known[1:4] if CONTEXTS.fullmatch(one.name)), None)
-    if context is None and sum(one.required and one.role in STREAMS for one in known) == 2:
-        context = known[1] if known[1].required and known[1].role in STREAMS else None
+    pair = [one for one in known if one.required and one.role in STREAMS]
+    if context is None and pair == list(known[:2]) and not any(one.is_number for one in pair):
+        context = known[1] if len(pair) == 2 else None
     if context is not None:
         yield from _reading(code, known, known[0], context)
 

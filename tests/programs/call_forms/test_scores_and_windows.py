@@ -227,7 +227,7 @@ class OfImages(nn.Module):
 
 @pytest.mark.parametrize(
     ("code", "why"),
-    [(Rectified, "does more to scores than to add"), (SameForAll, "the same number to the scores")],
+    [(Rectified, "a number for each position"), (SameForAll, "the same number to the scores")],
 )
 def test_code_that_does_more_or_nothing_to_scores_is_no_bias(code: Any, why: str) -> None:
     with pytest.raises(NoAdapter, match=why):
