@@ -16,6 +16,7 @@ import torch
 
 from .call_forms.choices import FINITE_MASK
 from .call_forms.vocabulary import has_embedding, on_vectors
+from .calls.counts import has_constant_diagonals
 from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called, place_of
 from .declarations import Declared, declares, sizes_declared
 from .execution.running import CodeFault, fault_in, in_a_line, limited, seeded, text_of
@@ -32,7 +33,7 @@ WORDS = {
     "rotary": r"rope|rotary|rotate|freqs_cis",
     "attention": r"attention|attn|multihead|mha|sdpa|scaled_dot|transformer.*layer|^heads?$|mqa"
     r"|gqa",
-    "bias": r"alibi|bias|slopes|relative_position|rel_pos|t5|bucket",
+    "bias": r"alibi|kerple|bias|slopes|relative_position|rel_pos|t5|bucket",
     "additive": r"sinusoid|position|pos_?enc|pos_?emb|timing|^pe$",
     "mask": r"mask|causal",
 }
@@ -326,6 +327,8 @@ def _why_another_kind(code: Code, kind: str, named: list[str], subject: Subject)
         return "it can be called as rotary code, but does not rotate its input"
     if kind not in named and _adds_nothing(subject):
         return f"it can be called as {kind} code, but adds nothing"
+    if kind not in named and _adds_to_places(subject):
+        return f"it can be called as {kind} code, but adds a number to each place, as tables do"
     if kind not in named and _only_hides(subject):
         return f"it can be called as {kind} code, but only hides keys, as a mask does"
     if named and kind not in named and "; method " in subject.line:
@@ -339,6 +342,13 @@ def _adds_nothing(subject: Subject) -> bool:
         return not bool(subject.added(torch.zeros(1, 3, subject.width)).any())
     call = subject.bias if isinstance(subject, Bias) else None
     return call is not None and not any(bool(call(r, n).any()) for r, n in ((2, 3), (5, 5)))
+
+
+def _adds_to_places(subject: Subject) -> bool:
+    """Whether code that adds to scores adds other numbers for pairs of the same offset."""
+    if not isinstance(subject, Bias) or subject.bias is None or " n constant" not in subject.line:
+        return False
+    return not has_constant_diagonals(subject.bias(6, 6))
 
 
 def _only_hides(subject: Subject) -> bool:

@@ -207,6 +207,7 @@ class Bias(Subject):
     ``bias``: numbers of queries T and keys S -> (H, T, S); the queries are the last T of S.
     ``window``: rows and columns of a window -> (H, R, R) with R = rows·columns, instead.
     ``index``: sizes of a window of any number of axes -> the index into its table (R, R), integers.
+    ``square``: its windows are squares; for others it raises an error.
     ``causal``: whether keys after the query are hidden in any case.  ``of_heads``: a number of
     heads -> ``bias`` with so many, if code takes any number; otherwise it may raise anything.
     """
@@ -216,6 +217,7 @@ class Bias(Subject):
     bias: Callable[[int, int], Tensor] | None = None
     window: Callable[[int, int], Tensor] | None = None
     index: Callable[[tuple[int, ...]], Tensor] | None = None
+    square: bool = False
     causal: bool = False
     of_heads: Callable[[int], Callable[[int, int], Tensor]] | None = None
     declared: DeclaredBias | None = None

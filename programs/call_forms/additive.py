@@ -85,7 +85,8 @@ def _tokens_or_lengths(code: Code) -> list[Parameter]:
     counting = {"tokens", "value", "query", "positions", "length", "keys"}
     if needed and code.module is None and not counting & {one.role for one in needed}:
         needed += [one for one in known if one.role == "length" and not one.required][:1]
-    return needed or [one for one in known if IDS.search(one.name)]
+    ids = [one for one in known if IDS.search(one.name)]
+    return needed if any(one.required for one in needed) else ids or needed
 
 
 def _additive_lines(code: Code) -> Iterator[str]:
@@ -178,7 +179,8 @@ def _fit_additive_line(code: Code, line: str) -> Fit[Additive]:
             f"called as {line}, it returns the same row for an id at every position: it "
             f"embeds tokens, not positions"
         )
-    return Fit(str(parse(line)), subject, made, (apart, _along_every_side(subject)))
+    any_grid = "w" in parse(line).letters  # which says more than a square
+    return Fit(str(parse(line)), subject, made, (apart, _along_every_side(subject), any_grid))
 
 
 def _along_every_side(subject: Additive) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
@@ -65,7 +65,9 @@ FORMS = {  # {braces} stand for the names of query, key and value
     "of heads, one length": "{query}: <one>, {key}: <one>, {value}: <one>",
     "of heads, one of keys": "{query}: <q>, {key}: <k>, {value}: <k>",
 }
-PER_HEAD = re.compile(rf"{SLOPES.pattern}|(attn_|attention_)?sinks?|s_aux")
+FULL_MASKS = ("B 1 r n", "B 1 1 n", "B n")
+HEAD_SCALE = re.compile(r"(logit|head)_scales?|temperatures?|tau")  # a factor of scores
+PER_HEAD = re.compile(rf"{SLOPES.pattern}|(attn_|attention_)?sinks?|s_aux|{HEAD_SCALE.pattern}")
 MERGED = re.compile(r"[HG] (\d )?D\)")  # heads and their features in one axis
 PACKED_FORMS = {"qkv": "{qkv}: <qkv> qkv", "kv": "{query}: <q>, {kv}: <kv> kv"}
 
@@ -190,14 +192,14 @@ def _heads_fit(
     names = packed or _named(known, QUERY_KEY_VALUE)
     masks = [m.name for m in known if takes_mask(m) and m.name not in code.options.arguments]
     forms = [one for one in PACKED_FORMS if one in packed] or [*FORMS]
-    for full, form, counted in product(("", *masks[:1]), forms, counts_of(known)):
+    for full, form, counted in product(("", *_full_masks(masks)), forms, counts_of(known)):
         lines = (_packed_lines if packed else _heads_lines)(
             code, known, names, form, counted=counted
         )
         square = form in ("of heads, one length", "qkv")
-        shown = f", {full}: B 1 {'n' if square else 'r'} n hide" * bool(full)  # if it needs one
+        shown = full.replace(" r ", " n ") if square else full
         found = fitting(
-            (re.sub("(?=;)|$", shown, line, count=1) for line in lines),
+            (_with_full_mask(line, shown) for line in lines),
             lambda line, full=bool(full): _tried_on_heads(code, line, known, full=full),  # type: ignore[misc]
             code,
             failed,
@@ -209,10 +211,26 @@ def _heads_fit(
         axes = [x.replace("r", "n") if square else x for x in CHOICES["<row>"]]
         masked = partial(with_masks, code, axes=axes, marks=_mask_effect)
         line = with_query_masks(code, masked(line, masks), masks, "r", _hides_query, masked)
+        given = {one.name for one in parse(line).arguments}
+        if unread := [m.name for m in known if m.required and m.name not in given]:
+            told = f"it requires {unread[0]!r}, whose meaning is not known"
+            raise DoesNotFit(f"{told}; write it behind its axes, with --call")
         return replace(
             on_heads(code, parse(line), guessed=True), others=alternatives(found, chosen)
         )
     return None
+
+
+def _full_masks(masks: Sequence[str]) -> Iterator[str]:
+    """Yield the first mask, showing every key, as it may be required to be."""
+    for name, axes, kind in product(masks[:1], FULL_MASKS, ("hide", "keep")):
+        yield f", {name}: {axes} {kind}"
+
+
+def _with_full_mask(line: str, shown: str) -> str:
+    """Return the arguments with such a mask instead of none."""
+    name = shown.removeprefix(", ").partition(":")[0]
+    return re.sub("(?=;)|$", shown, line.replace(f", {name} = None", ""), count=1) if name else line
 
 
 def _heads_lines(
@@ -235,7 +253,6 @@ def _heads_lines(
         taken = {*names.values(), *own, *per_head}
         more = further_arguments(code, known, taken, square=square, counted=counted)
         more += "".join(f", {name} = {letter}" for name, letter in own.items())
-        more += "".join(f", {name}: H constant" for name in per_head)
         if any(one.name == "enable_gqa" for one in known) and "enable_gqa" not in more:
             more += ", enable_gqa = True"
         shared = form == "of heads, one of keys"
@@ -246,7 +263,15 @@ def _heads_lines(
             line = re.sub(r"\{(\w+)\}: <\w+>", partial(_kinded, names), FORMS[form])
             line = line.replace("<q>", q).replace("<one>", q).replace("<k>", k)
             line = line.format(**names) + more.replace(": B n positions", ": n positions")
-            yield line + _heads_clause(code, line)
+            for told in _of_each_head(per_head):
+                yield line + told + _heads_clause(code, line)
+
+
+def _of_each_head(names: Sequence[str]) -> Iterator[str]:
+    """Yield arguments of a number for each head; a factor of the scores may have their axes."""
+    for axes in ("H", "H 1 1") if any(map(HEAD_SCALE.fullmatch, names)) else ("H",):
+        own = ((name, axes if HEAD_SCALE.fullmatch(name) else "H") for name in names)
+        yield "".join(f", {name}: {axes} constant" for name, axes in own)
 
 
 def _packed_lines(
@@ -323,6 +348,8 @@ def _tried_on_heads(
     out = on.attend(q, k, v)
     if out.shape != q.shape:
         raise DoesNotFit(f"wanted shape {tuple(q.shape)}, got {tuple(out.shape)}")
+    if full and not bool(out.isfinite().all()):
+        raise DoesNotFit(f"called as {line}, it shows no key")
     other = v.clone()
     other[1, :, 0] += 1.0
     mixed = bool((out != on.attend(q, k, other))[1, :, 1:].any())

@@ -64,6 +64,8 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
             line = subject.line.replace(str(flag), f"{flag.name} = {other}", 1)
             yield Choice(told, partial(called, line))
         for one in unexplained(parse(subject.line)) if subject.line else ():
+            if isinstance(one.value, tuple):
+                continue  # sections of a vector have to fill it
             number = one.value if isinstance(one.value, int) else getattr(subject, "width", 4)
             other = f"{one.name} = {2 * number}"
             line = subject.line.replace(str(one), other, 1)

@@ -21,6 +21,7 @@ from ..calls.counts import bias, heads_of, mask, missing_start, plain_arrays, ta
 from ..calls.fitting import Fit, alternatives, best, fitting, without_implied_roles
 from ..calls.roles import as_described, describe_call_error, lengths_of, runner
 from ..code import Ambiguous, Code, DoesNotFit
+from ..execution.draw import normal
 from ..loading.names import USUAL_ARGUMENTS, Parameter, parameters, role_of
 from ..signatures.grammar import parse
 from ..subjects import Bias, Mask
@@ -39,7 +40,7 @@ TOKENS = ("tokens", "value", "query")
 UNNAMED_ORDERS = {1: ("n",), 2: ("r n", "H n", "n H"), 3: ("H r n", "r n H")}
 BIAS_METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)
 _BIAS = re.compile(
-    r"(?:(?:1|B|H|\(B H\)) )*(?:(?:r|n|1) n|(?:r|n) n H)|(?:(?:1|H) )*\(h w\) \(h w\)"
+    r"(?:(?:1|B|H|\(B H\)) )*(?:(?:r|n|1) n|(?:r|n) n H)|(?:(?:1|H) )*\(h ([hw])\) \(h \1\)"
 )
 _MASK = re.compile(r"(?:(?:1|B|H|\(B H\)) )*(?:r|n) n(?: 1)?")
 # Also padding masks, the same for every query.
@@ -52,9 +53,12 @@ IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
 # Names of the arrays from which a mask or a bias is made.
 DOCUMENTS = re.compile(r"(\w+_)?(sample|segment|seg|doc|document|sequence|seq|block|group)_?ids?")
 TIMES = re.compile(r"(time|pos|position)_ids?")
+CACHED_TIMES = re.compile(r"cache_positions?")  # of the queries, among the keys
+SHAPES = re.compile(r"(input|token|tgt|target|src|source)(_ids)?_shape")  # of ids, (B, n)
 SPANS = re.compile(r"(chunk|window|block|look|left|right|future)(_\w+)?")  # counted in tokens
 WIDTHS = re.compile(r"(dim|dimension|size|features|channels|units)$")
-SCORES = re.compile(r"((qk|attn|attention|raw)_)?(dots|sim|scores?|logits|weights)")
+SCORES = re.compile(r"((qk|attn|attention|raw)_)?(dots|sim|scores?|logits|weights)|attn|att")
+SCORES_GIVEN = re.compile(r": B H [rn] n( constant)?(,|$)")
 Kind = TypeVar("Kind")
 
 
@@ -107,15 +111,18 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
                 if one.role in ARGUMENTS_BY_ROLE
                 else ""
             )
-        arrays = any(": " in _row_argument(one, rows) for one in known)
+        arrays = any({":", "("} & {*_row_argument(one, rows)} for one in known)
         counted = {"length", "keys", "key", "mask", "padding", *TOKENS} & set(roles)
         if all(told) and (not known or arrays or counted):
             yield [without_implied_roles(", ".join(told))]
             if any(SCORES.fullmatch(one.name) for one in known):  # heads may differ from its own
                 yield [without_implied_roles(", ".join(told)).replace(": B H", ": B G")]
+                yield [without_implied_roles(", ".join(told)).replace(" r n", " n n")]
             elif len(known) == 1 and roles[0] == "tokens":  # it may be scores, or words
-                scores = [f"{known[0].name}: {axes} r n tokens" for axes in ("B H", "B")]
-                yield scores if heads else [f"{known[0].name}: B n ids"]
+                name = known[0].name
+                scores = [f"{name}: {axes} r n tokens" for axes in ("B H", "B")]
+                yield from ([f"{name}: B H {q} n constant"] for q in "rn" if heads)  # to add to
+                yield scores if heads else [f"{name}: B n ids"]
             if not set(TOKENS) & set(roles):
                 named = True
                 break
@@ -149,12 +156,16 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
 
 def _row_argument(one: Parameter, rows: str) -> str:
     """Return an argument such as lengths, ids or scores, recognised by its name; else ""."""
+    if SHAPES.fullmatch(one.name):
+        return f"{one.name} = (B, n)"
     if LENGTH_NAMES.fullmatch(one.name):
         return f"{one.name}: B lengths"
     if DOCUMENTS.fullmatch(one.name) or IDS.search(one.name):
         return f"{one.name}: B n ids"
     if TIMES.fullmatch(one.name):
         return f"{one.name}: B n positions"
+    if CACHED_TIMES.fullmatch(one.name):
+        return f"{one.name}: {rows} positions"
     if SPANS.fullmatch(one.name) and not one.role:
         return f"{one.name} = 3"
     return f"{one.name}: B H {rows} n" if SCORES.fullmatch(one.name) else ""
@@ -167,15 +178,19 @@ def built_clauses(code: Code) -> Iterator[str]:
     for one in known:
         if one.role in ("length", "keys"):
             yield f"built with {one.name} = n"
-        if one.role == "window" or (one.required and GRIDS.fullmatch(one.name)):
+        window = one.role == "window" or (one.required and GRIDS.fullmatch(one.name))
+        if window:
             yield f"built with {one.name} = (h, w)"
+        if window or one.role in ("length", "keys"):
+            yield f"built with {one.name} = h"  # the side of a square
 
 
-def _heads_clause(code: Code) -> Iterator[str]:
-    """Yield a ``built with`` clause that sets the module's number of heads to that of scores."""
-    if code.module is not None and any(SCORES.fullmatch(one.name) for one in _needed(code)):
+def _heads_clauses(code: Code, told: str) -> Iterator[str]:
+    """Yield "", then a clause that sets the module's number of heads to that of given scores."""
+    yield ""
+    if code.module is not None and SCORES_GIVEN.search(told):
         for one in parameters(type(code.module)):
-            if one.role == "heads" and not one.required:
+            if one.role == "heads":
                 yield f"; built with {one.name} = H"
 
 
@@ -241,13 +256,16 @@ def _lines(
 ) -> Iterator[list[str]]:
     """Yield groups of lines whose arguments the code accepts and whose result has allowed axes."""
     more = {"H": heads_of(code), "G": 37, "D": 22, "E": 26}
-    clauses = (
-        [f"; {one}" for one in built_clauses(code)]
-        if not _needed(code)
-        else ["", *_heads_clause(code)]
-    )
+    built = [f"; {one}" for one in built_clauses(code)]
     told_of = _arguments(code, heads=own == "H")
-    groups = [[(told, one) for told in group for one in clauses] for group in told_of]
+    groups = [
+        [
+            (told, one)
+            for told in group
+            for one in (_heads_clauses(code, told) if _needed(code) else built)
+        ]
+        for group in told_of
+    ]
     groups.append([(told, "") for told in _window(code)])
     for group in groups:
         lines = []
@@ -272,6 +290,7 @@ def _window(code: Code) -> Iterator[str]:
     known = [one.name for one in _needed(code)]
     if len(known) == 1:
         yield f"{known[0]} = (h, w)"
+        yield f"{known[0]} = h"  # the side of a square
     if len(known) == 2:
         yield f"{known[0]} = h, {known[1]} = w"
 
@@ -349,7 +368,7 @@ def _fit_bias_line(clauses: str, code: Code, line: str) -> Fit[Bias]:
     if line.partition(";")[0].endswith(" H") and _is_width(code, numbers.shape[-1]):
         raise DoesNotFit(f"called as {line}, it returns features for each offset, not heads")
     whole = not numbers.is_floating_point()
-    if whole and "(h w)" not in line:
+    if whole and "(h " not in line:
         raise DoesNotFit(f"wanted numbers to add, got {numbers.dtype}")
     given = parse(f"{_ended(_placed(code, line), 'index' * whole)}{clauses}")
     subject = bias(code, given, guessed=True)
@@ -359,21 +378,24 @@ def _fit_bias_line(clauses: str, code: Code, line: str) -> Fit[Bias]:
         raise DoesNotFit(
             f"called as {line}, it returns a number for each position, not for each offset"
         )
+    if " n constant" in line:
+        _require_added(code, line, square)
     if subject.bias is not None and _decays(square):
         raise DoesNotFit(
             f"called as {line}, it returns factors of weights, 0 for later keys, and "
             f"not a bias that is added to scores"
         )
+    sides = (2, 2) if subject.square else (2, 3)
     seen = (
         subject.bias(3, 7)
         if subject.bias is not None
-        else subject.window(2, 3)
+        else subject.window(*sides)
         if subject.window is not None
-        else subject.index((2, 3))
+        else subject.index(sides)
         if subject.index is not None
         else torch.zeros(())
     )
-    return Fit(str(given), subject, seen, ())
+    return Fit(str(given), subject, seen, (not subject.square,))
 
 
 def _is_width(code: Code, size: int) -> bool:
@@ -389,6 +411,21 @@ def _decays(square: Tensor) -> bool:
     late = torch.ones(square.shape[-2:], dtype=torch.bool).triu(1)
     here = square[..., ~late]
     return not bool(square[..., late].any()) and bool(((here > 0) & (here <= 1)).all())
+
+
+def _require_added(code: Code, line: str, square: Tensor) -> None:
+    """Refuse a line of scores unless numbers that differ between keys are added to them."""
+    call = parse(line)
+    (scores,) = call.arrays
+    lengths = {**FIRST_LENGTHS, "H": heads_of(code)}
+    given = torch.zeros(scores.shape(lengths)), normal(*scores.shape(lengths), seed=1)
+    plain, other = (
+        next(iter(runner(code, call)({scores.name: x.clone()}, lengths).values())) for x in given
+    )
+    if not torch.allclose(other, plain + given[1], atol=1e-4):
+        raise DoesNotFit(f"called as {line}, it does more to scores than to add numbers")
+    if torch.equal(square, square[..., :1].expand_as(square)):
+        raise DoesNotFit(f"called as {line}, it adds the same number to the scores of all keys")
 
 
 def _ended(line: str, kind: str) -> str:

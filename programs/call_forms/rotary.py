@@ -37,12 +37,16 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "<rows>": tuple(row + width for row, width in product(("m", "1 1 m", "1 m 1"), WIDTHS)),
     "<at>": POSITION_AXES,
     "<some>": POSITION_AXES[:3],
+    "<apart>": tuple(row + width for width, row in product(WIDTHS, ("3 B n", "3 n", "B 3 n"))),
     "<cis>": tuple(f"{row}{width} cis" for width, row in product((" D/2", " D"), ROWS)),
     "<angles>": tuple(f"{row}{width} angles" for width, row in product(WIDTHS, ROWS)),
     "<cos_sin>": (
         *(f"{row} D/2 2 cos_sin" for row in ROWS),
         *(f"2 {row}{width} cos_sin" for width, row in product(WIDTHS, COMMON_ROWS)),
-        *(f"{row} D {kind}" for kind, row in product(("cos_sin", "sin_cos"), COMMON_ROWS)),
+        *(
+            f"{row} {wide} {kind}"
+            for wide, kind, row in product(("D", "(2 D)"), ("cos_sin", "sin_cos"), COMMON_ROWS)
+        ),
     ),
     "<matrices>": tuple(f"{row} D/2 2 2 matrices" for row in ROWS),
 }
@@ -72,6 +76,7 @@ FORMS = (
         "{cos}: <rows> cos, {sin}: <rows> sin, {offset}: B positions",
     ),
     Form(("cos", "sin"), "{cos}: <cos> cos, {sin}: <cos> sin"),
+    Form(("cos", "sin"), "{cos}: <apart> cos, {sin}: <apart> sin"),
     Form(("pair",), "{pair} = (cos: <cos>, sin: <cos>)"),
     Form(("pair",), "{pair}: <cos_sin>"),
     Form(("freqs",), "{freqs}: <cis>"),
@@ -81,18 +86,22 @@ FORMS = (
     Form(("freqs",), "{freqs}: <matrices>"),
     Form(("positions",), "{positions}: <at> positions"),
     Form(("positions",), "{positions}: <some> coordinates"),
+    Form(("axis",), "{axis}: <some> axis"),
     Form(("offset",), "{offset} = p"),
     Form(("offset",), "{offset}: B positions"),
     Form((), ""),
 )
 TABLE_ROLES = ("cos", "sin", "freqs", "pair")  # roles of parameters that take tables
 # roles of parameters that determine positions
-POSITION_ROLES = (*TABLE_ROLES, "positions", "offset")
+POSITION_ROLES = (*TABLE_ROLES, "positions", "axis", "offset")
 # roles that a name may wrongly suggest for x
 UNCERTAIN_ROLES = ("", "width", "embed", "length", "freqs")
 LAYER = "layer_type"
 AXIS = "AXIS"  # placeholder for the index of the token axis
+EMBEDDING = re.compile(r"(\w+_)?emb(edding)?s?")
 OF_AXES = re.compile(r"_[xyzhw]$")
+SECTIONS = re.compile(r"(\w+_)?sections?")
+SECTIONED = "(D/12, D/6, D/4)"  # pairs of each axis, all different
 
 
 def lines(
@@ -123,6 +132,8 @@ def lines(
             one,
             f"{one.name}: (B + 1) bounds"
             if BOUND_NAMES.fullmatch(one.name)
+            else f"{one.name} = {SECTIONED}"
+            if SECTIONS.fullmatch(one.name) and not one.is_number
             else AXIS
             if OF_TOKENS.fullmatch(one.name)
             else plain_argument(one, code, counted=counted),
@@ -149,13 +160,14 @@ def lines(
 
 
 def names_by_role(known: Sequence[Parameter]) -> dict[str, list[str]]:
-    """Return the parameter of each role; several if they are named as tables of several axes."""
+    """Return the parameter of each role; several if they are named as those of several axes."""
     by: dict[str, list[str]] = {}
     for one in known:
         by.setdefault(one.role, []).append(one.name)
     several = {
         role: [n for n in names if SEVERAL.fullmatch(n.lower())] for role, names in by.items()
     }
+    several["axis"] = by.get("axis", [])
     return {
         role: several[role] if len(several[role]) > 1 else names[-1:] for role, names in by.items()
     }
@@ -215,7 +227,13 @@ def _with_names(beside: str, by: Mapping[str, list[str]]) -> str:
 
 
 def with_table_role(known: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-    """Return the parameters; if none is named like a table, ``positions`` is taken for one."""
+    """Return the parameters; if none is named like a table, one is taken for one.
+
+    It is ``positions``, or an embedding beside what is rotated.
+    """
     if set(TABLE_ROLES) & {one.role for one in known}:
         return known
-    return tuple(replace(p, role="freqs") if p.role == "positions" else p for p in known)
+    found = [one for one in known if one.role == "positions"] or [
+        one for one in known[1:] if one.role == "tokens" and EMBEDDING.fullmatch(one.name)
+    ]
+    return tuple(replace(one, role="freqs") if one in found else one for one in known)

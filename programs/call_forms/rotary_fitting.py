@@ -32,13 +32,13 @@ from ..loading.building import code_of, method_of
 from ..loading.names import SIDES, Parameter, order_in, parameters, role_of
 from ..signatures.grammar import parse
 from ..subjects import Rotary
-from .rotary import TABLE_ROLES, Form, lines, names_by_role, with_table_role
+from .rotary import SECTIONS, TABLE_ROLES, Form, lines, names_by_role, with_table_role
 
 SCALAR_RANK = 4  # one number per position ranks above 2 or 3 coordinates, which may be channels
 STEPS = re.compile(r"half|every_(two|other)")  # internal steps of a rotation
 ROTATING_METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
 PLACES_OF_GRIDS = ("B H (h w) D", "B (h w) H D", "B (h w) D")
-WIDTH_OF_THREE = 24  # channels, a third of which still splits into pairs
+WIDTH_OF_THREE = 24  # channels that split into three parts of pairs, equal or all different
 ASSERTED = re.compile(r"assert self\.(\w+)")
 
 
@@ -55,7 +55,7 @@ def fit(code: Code) -> Rotary:
     failed: dict[str, str] = {}
     some = widths_of(code)
     some = some if code.module is not None else [some[0], *some[3:4]]  # two suffice for a function
-    some += [WIDTH_OF_THREE] * (code.module is None and _takes_three_tables(code))
+    some += [WIDTH_OF_THREE] * (code.module is None and _has_three_parts(code))
     for width in some if not makes_tables(code) else ():
         one = with_width(code, width)
         for called, clause in _calls(one):
@@ -116,12 +116,15 @@ def _of_squares(code: Code, module: nn.Module) -> Iterator[tuple[int, str]]:
                 yield wide, f"built with {width} = {part}, {side} = h"
 
 
-def _takes_three_tables(code: Code) -> bool:
-    """Whether the code takes three tables of the same role, one for each part of a vector."""
+def _has_three_parts(code: Code) -> bool:
+    """Whether the code takes three tables, or positions, of the same role, or sections."""
     try:
-        return any(len(names) == 3 for names in names_by_role(parameters(code.call)).values())
+        known = parameters(code.call)
     except DoesNotFit:
         return False
+    return any(len(names) == 3 for names in names_by_role(known).values()) or any(
+        SECTIONS.fullmatch(one.name) for one in known
+    )
 
 
 def _chosen(code: Code, found: list[Fit[Rotating]], clause: str | None = None) -> Rotary:
@@ -242,11 +245,17 @@ def _fits(
             for form, line in lines(code, hinted, tables=tables, counted=counted)
             if takes(call, parse(line), code, failed, {"D": code.options.width, START: 0})
         ]
-        told = [one for one in tried if one[0].needs]  # lines that give positions come first
-        for some in filter(None, (told, [one for one in tried if not one[0].needs])):
+        for some in _by_likelihood(tried):
             if found := _ordered_fits(code, known, some, clause, failed):
                 return found
     return []
+
+
+def _by_likelihood(tried: list[tuple[Form, str]]) -> Iterator[list[tuple[Form, str]]]:
+    """Yield lines that give positions, then those with a table for each axis, then the others."""
+    apart = [one for one in tried if "<apart>" in one[0].text]
+    told = [one for one in tried if one[0].needs and one not in apart]
+    yield from filter(None, (told, apart, [one for one in tried if not one[0].needs]))
 
 
 def _ordered_fits(
@@ -386,7 +395,7 @@ def _fit_line(code: Code, line: str) -> Fit[Rotating]:
     moved[1, 2] += 12
     if subject.axes:
         at, moved = (p[..., None].repeat(1, 1, subject.axes) for p in (at, moved))
-        for axis in range(subject.axes):
+        for axis in range(subject.axes * (not way.axes_told)):
             other = at.clone()
             other[..., axis] += 1
             if torch.equal(subject.rotate(x, at), subject.rotate(x, other)):

@@ -346,9 +346,13 @@ def _of_placed_table(code: Code) -> list[str]:
 def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:
     """Yield lines of tokens and a context of another length.
 
-    None if no parameter that follows the first is named like one.
+    It is a parameter that follows the first and is named like one, or the second of two that are
+    required and may be tokens.
     """
     context = next((one for one in known[1:4] if CONTEXTS.fullmatch(one.name)), None)
+    pair = [one for one in known if one.required and one.role in STREAMS]
+    if context is None and pair == list(known[:2]) and not any(one.is_number for one in pair):
+        context = known[1] if len(pair) == 2 else None
     if context is not None:
         yield from _reading(code, known, known[0], context)
 

@@ -22,6 +22,7 @@ from ..subjects import Additive
 from .masks import row_by_row
 from .roles import (
     ORDINARY_ID,
+    PLACES,
     ROTATED,
     SIZES,
     TABLES,
@@ -177,9 +178,9 @@ def _array(
         return torch.zeros(one.shape(lengths), dtype=x.dtype, device=x.device)  # only shape matters
     if role(one) in ROTATED:
         return laid_out(x, here, axes, lengths)
-    if role(one) in ("positions", "coordinates"):
+    if role(one) in PLACES:
         at = torch.arange(count, device=x.device)
-        at = at if role(one) == "positions" else at.to(x.dtype)
+        at = at.to(x.dtype) if role(one) == "coordinates" else at
         return laid_out(at, ("n",), axes, lengths)
     if role(one) in ("constant", "scale"):
         return torch.ones(one.shape(lengths), dtype=x.dtype, device=x.device)

@@ -19,6 +19,7 @@ from ..signatures.layout import Label, labels, laid_out, read_back
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Bias, Mask
 from .roles import (
+    PLACES,
     ROTATED,
     SIZES,
     built_at,
@@ -37,7 +38,7 @@ from .supplied_inputs import (
 )
 
 ONE_LENGTH = "it takes one length, so fewer queries are read from the last rows"
-WINDOW = "(h w)"
+WINDOWS = ("(h w)", "(h h)")
 MASK_AXES = ("B", "H", "r", "n")
 START = parse("start = (n - r) -> 1").arguments[0]  # position of the first of the last queries
 
@@ -73,9 +74,9 @@ def _plain(one: Argument, lengths: Mapping[str, int]) -> Tensor:
     plain = plain_input(one, lengths, torch.zeros(()))
     if plain is not None:
         return plain
-    if kind in ("positions", "coordinates"):
+    if kind in PLACES:
         found = _places(one, lengths)
-        return found if kind == "positions" else found.to(torch.get_default_dtype())
+        return found.to(torch.get_default_dtype()) if kind == "coordinates" else found
     if kind in ROTATED and shape:  # one vector for all, so that rows do not depend on the length
         return torch.arange(1.0, shape[-1] + 1).sin().expand(shape).clone()
     return torch.zeros(shape)
@@ -239,7 +240,7 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
     Raises :class:`SignatureError`.
     """
     code = built_at(code, signature, H=heads_of(code))
-    if {"h", "w"} <= set(signature.letters):
+    if "h" in signature.letters:
         return _of_window(code, signature, guessed)
     call, length = _by_lengths(code, signature, heads=True)
     few, square = call(2, 3), call(5, 5)
@@ -385,12 +386,21 @@ def _padded(
 
 
 def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
-    """Return the bias of a window of h rows and w columns, or the index into its table."""
+    """Return the bias of a window of h rows and w columns, or the index into its table.
+
+    If only h is told, windows are squares.
+    """
     back = result_names(signature, ("out",))[0]
-    axes = _rows_and_keys(result_axes(signature, back), WINDOW)
+    square = "w" not in signature.letters
+    axes = _rows_and_keys(result_axes(signature, back), WINDOWS[square])
     tupled = next((one for one in signature.arguments if isinstance(one.value, tuple)), None)
 
+    def require_sides(sizes: tuple[int, ...]) -> None:
+        if square and len(set(sizes)) > 1:
+            raise SignatureError(f"wanted a square window for {signature}, got {sizes}")
+
     def index(sizes: tuple[int, ...]) -> Tensor:
+        require_sides(sizes)
         if len(sizes) == 2:
             call, lengths = signature, dict(zip("hw", sizes, strict=True))
         elif tupled is None:
@@ -404,6 +414,7 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
         return found.reshape(math.prod(sizes), math.prod(sizes))
 
     def window(rows: int, columns: int) -> Tensor:
+        require_sides((rows, columns))
         lengths = lengths_of(signature, h=rows, w=columns, B=1)
         lengths |= {"r": rows * columns, "n": rows * columns, "H": heads_of(code)}
         found = runner(code, signature)({}, lengths)[back]
@@ -411,6 +422,7 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
         return read_back(found, axes, ("B", "H", "r", "n"), {**lengths, **own})[0]
 
     def shown(sizes: tuple[int, ...]) -> Tensor:
+        require_sides(sizes)
         made: Any = code.again(
             **{one.name: one.at(dict(zip("hw", sizes, strict=True))) for one in signature.built}
         ).call
@@ -418,11 +430,11 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
 
     told = shared_fields(code, signature, partial(bias, guessed=guessed), "", guessed)
     if any(one.kind == "index" for one in signature.results):
-        index((2, 3))
-        return Bias(**told, heads=1, index=index)
+        index((2, 2 if square else 3))
+        return Bias(**told, heads=1, index=index, square=square)
     held = signature.built and hasattr(code.call, "relative_position_index")
-    heads = window(2, 3).shape[0]
-    return Bias(**told, heads=heads, window=window, index=shown if held else None)
+    heads = window(2, 2 if square else 3).shape[0]
+    return Bias(**told, heads=heads, window=window, index=shown if held else None, square=square)
 
 
 def index_of_pairs(module: Any) -> Tensor:
@@ -459,5 +471,6 @@ def table_of_window(code: Code) -> Bias:
         heads=holder.relative_position_bias_table.shape[-1],
         window=lambda rows, columns: bias_of_table(of((rows, columns))),
         index=lambda sizes: index_of_pairs(of(sizes)),
+        square=isinstance(getattr(holder, "window_size", None), int),
         adapted=f"the table of {code.name}, read with its index, in windows of (rows, columns)",
     )

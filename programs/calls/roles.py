@@ -24,7 +24,7 @@ from ..subjects import Subject
 
 ROTATED = ("query", "key", "value", "tokens")
 TABLES = ("cos", "sin", "angles", "cis", "cos_sin", "sin_cos", "matrices")
-PLACES = ("positions", "coordinates")
+PLACES = ("positions", "coordinates", "axis")
 JOINT_TABLES = ("cos_sin", "sin_cos")  # tables with cosines and sines in one array
 PAIR = Axis(((Fraction(2), ()),))
 ROW_AXES = {*"BHGnmrhwt"}  # letters of axes along which angles do not run

@@ -32,6 +32,7 @@ from .roles import (
     ROTATED,
     SIZES,
     TABLES,
+    axes_of_table,
     bounds,
     lengths_of,
     result_axes,
@@ -205,13 +206,38 @@ class Rotating:
         source = self.signature.source
         if self.grid or (source is not None and of_grid(source.call)):
             return 2
+        if sides := [one for one in self.places if role(one) == "axis"]:
+            if len(sides) == 1:
+                raise SignatureError(f"wanted an array for each axis, got only {sides[0]}")
+            return len(sides)
         given = source.call.arrays if source is not None else ()
         for one in (*self.places, *given):
             if role(one) in PLACES:
                 numbers = [a for a in one.axes or () if not a.letters and a.split is None]
                 if numbers:
                     return numbers[0].size({})
-        return 0
+        return self._tables_apart
+
+    @property
+    def axes_told(self) -> bool:
+        """Whether positions, or tables, are apart for each axis: then their number is certain."""
+        return bool(self._tables_apart) or any(role(one) == "axis" for one in self.places)
+
+    @cached_property
+    def _tables_apart(self) -> int:
+        """How many rows tables made here have for each token, one for each coordinate; else 0."""
+        made = [one for one in self.places if role(one) in TABLES]
+        rest = [one for one in self.signature.arrays if one not in made]
+        known = {str(a) for one in rest for a in one.axes or ()}  # such as a number of rows
+        told = []
+        for one in made if self.signature.source is None else ():
+            own = axes_of_table(one)
+            left = [a for k, a in enumerate(one.axes or ()) if k not in own and not a.letters]
+            many = [a.size({}) for a in left if str(a) not in known and a.size({}) > 1]
+            told.append(many[0] if many else 0)
+        if len(set(told)) > 1:
+            raise SignatureError(f"wanted as many rows in each table, got {self.signature}")
+        return told[0] if told else 0
 
     @cached_property
     def batched(self) -> bool:
@@ -380,6 +406,7 @@ class Rotating:
         found = {}
         at = torch.arange(rows_needed(positions), device=like.device) if whole else positions
         held = [one for one, kind, _ in self._kinds if kind not in PLACES]
+        sides = [one for one, kind, _ in self._kinds if kind == "axis"]
         values = self.table(held, at, lengths["D"]) if held and self.table is not None else {}
         for one, kind, rest in self._kinds:
             if kind in PLACES:
@@ -389,6 +416,8 @@ class Rotating:
                 if kind == "coordinates":  # an 8-bit format would change them
                     own_at = positions.to(torch.promote_types(like.dtype, torch.float32))
                 coordinates = (str(self.axes),) * bool(self.axes)
+                if kind == "axis":
+                    own_at, coordinates = own_at[..., sides.index(one)], ()
                 found[one.name] = laid_out(own_at, (*own, *coordinates), one.axes or (), lengths)
                 continue
             value = values[one.name]
@@ -398,6 +427,7 @@ class Rotating:
             if self.signature.source is None:
                 value = value.to(torch.complex64 if value.is_complex() else like.dtype)
             rows: tuple[Label, ...] = (whole,) if whole else here
+            rows += (str(self.axes),) * bool(self._tables_apart)
             if value.ndim != len(rows) + len(rest):
                 raise SignatureError(f"wanted as many axes as {one} has, got {tuple(value.shape)}")
             sizes = {**lengths, whole: at.shape[0]}

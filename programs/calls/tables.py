@@ -202,6 +202,8 @@ def maker_from(
     run = runner(maker, source.call)
     grid = of_grid(source.call)
     placed = next((one for one in source.call.arrays if role(one) in PLACES), None)
+    if placed is not None and role(placed) == "axis":
+        raise SignatureError(f"wanted all positions of {source.code} in one array, got {placed}")
     coordinates = tuple(
         str(a) for a in (placed.axes or () if placed else ()) if not a.letters and a.split is None
     )
@@ -306,7 +308,7 @@ def of_grid(call: Signature) -> bool:
 
 
 def _places(one: Argument, at: Tensor, here: tuple[str, ...], lengths: Mapping[str, int]) -> Tensor:
-    at = at if role(one) == "positions" else at.to(torch.get_default_dtype())
+    at = at.to(torch.get_default_dtype()) if role(one) == "coordinates" else at
     return laid_out(at, here, one.axes or (), lengths)
 
 

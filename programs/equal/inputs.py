@@ -151,7 +151,7 @@ def drawn(
             if shape:
                 kept[..., 0] = True
             return ~kept if kind == "hide" else kept.long() if kind == "ones" else kept
-        if kind in ("positions", "ids", "index", "lengths"):
+        if kind in (*INTEGER_KINDS, "lengths"):
             return _integers(kind, shape, lengths, generator)
         if kind == "cis":
             angles = torch.randn(shape, generator=generator)
@@ -170,7 +170,7 @@ def _integers(kind: str, shape: list[int], lengths: Mapping[str, int], generator
         if found.numel() > 1:
             found.flatten()[-1] = most  # padding ends where the longest row does
         return found
-    if kind == "positions" and shape:
+    if kind in ("positions", "axis") and shape:
         start = torch.randint(0, MAX_START, [*shape[:-1], 1], generator=generator)
         return start + torch.arange(shape[-1])
     return torch.randint(0, VOCABULARY_SIZE, shape, generator=generator)
@@ -184,7 +184,7 @@ MAX_SOURCE_NUMBERS = 8  # number of numbers from the source that are tried as in
 MORE_SOURCE_NUMBERS = 40  # number of those that are tried as inputs at all
 LARGEST_INPUT = 8e307  # whose double is a number too
 TOKENS = "nrm"
-INTEGER_KINDS = ("positions", "ids", "index")
+INTEGER_KINDS = ("positions", "axis", "ids", "index")
 BINARY_MASKS = ("keep", "ones", "hide")  # masks that are not added
 FILL_RANGE = (1e3, 1e6)  # fills that hide keys as long as no score is as large
 INFINITE = 1e30  # a fill from here on stands for infinity in any format

@@ -264,12 +264,13 @@ def _answers(parts: Sequence[Part]) -> Iterator[str]:
         yield (f"are my slopes the published ones? {'yes' if right else 'no'}: {slopes.words}")
 
 
-SIZES = ((3, 5), (2, 3, 4))
+SIZES, SQUARES = ((3, 5), (2, 3, 4)), ((4, 4), (3, 3, 3))
 
 
 def window_parts(code: Bias) -> Iterator[Part]:
     """Yield the parts of code that makes an index, the bias of a window, or both."""
-    for sizes in SIZES:
+    tried = SQUARES if code.square else SIZES
+    for sizes in tried:
         if code.index is None:
             break
         try:
@@ -285,7 +286,7 @@ def window_parts(code: Bias) -> Iterator[Part]:
             continue
         yield _index(index, sizes)
     if code.window is not None:
-        yield _window(code.window(*SIZES[0]).detach().double().cpu(), SIZES[0])
+        yield _window(code.window(*tried[0]).detach().double().cpu(), tried[0])
 
 
 def _index(index: Tensor, sizes: tuple[int, ...]) -> Part:

@@ -44,7 +44,7 @@ ROLES: dict[str, str] = {
     "t_len time_steps n_steps seq_len_q tgt_seq_len n_pos num_pos",
     "keys": "key_length k_len kv_len src_len kv_seq_len num_keys n_keys tk key_len klen lk j seq_k "
     "k_length total_len kv_length nk s_len t_k len_k "
-    "seq_len_k src_seq_len max_seqlen_k max_seqlen_kv max_seq_len_k",
+    "seq_len_k src_seq_len target_length max_seqlen_k max_seqlen_kv max_seq_len_k",
     "heads": "heads num_heads n_heads n_head h nheads nhead num_attention_heads n_h head_num "
     "no_heads",
     "groups": "kv_heads num_kv_heads n_kv_heads num_key_value_heads groups n_kv_head",
@@ -109,6 +109,10 @@ PAIR = re.compile(
 )
 # One of several tables: for queries or keys, or for an axis.
 SEVERAL = re.compile(r"((?:freqs?|cos|sin|cis|angles|rot(?:ary)?)(?:_\w+)?)_[qkxyzhw]")
+# Positions along one axis of several, such as pos_h, row_ids or x_positions.
+_SIDE = r"([thwxyz]|rows?|cols?|columns?|heights?|widths?|time|temporal|frames?|depth)"
+_PLACED = r"(pos|positions?|(pos(ition)?_)?(ids?|idx|ind(ex|ices))|coords?|coordinates?)"
+ALONG_AXIS = re.compile(rf"({_PLACED}_{_SIDE})|({_SIDE}_{_PLACED})|rows|cols|columns")
 # Names of the sides of a grid.
 SIDES = (("h", "w"), ("height", "width"), ("H", "W"), ("grid_h", "grid_w"), ("rows", "cols"))
 ARRAY = re.compile(r"\bTensor\b")  # a theta that is an array holds angles, not a base
@@ -117,7 +121,7 @@ CAPACITY = 2048  # passed for a maximum number of tokens or positions
 NUMBER = re.compile(r"(typing\.)?(Optional\[)?(int|float|bool)\]?( \| None)?")  # not an array
 # Roles of arrays; a number with the role of positions is the position of the first token.
 ARRAYS = {
-    *("query", "key", "value", "tokens", "positions", "encoding"),
+    *("query", "key", "value", "tokens", "positions", "axis", "encoding"),
     *("cos", "sin", "freqs", "pair", "mask", "padding"),
 }
 SUFFIX = re.compile(r"(?<=[a-z])_[A-Z]{2,6}$")  # axes at the end of a name, as in q_BLHD
@@ -170,8 +174,8 @@ def role_of(name: str) -> str:
     ('cos', 'sin', '', 'pair')
     >>> role_of("rope_cos_sin"), role_of("sincos_cache"), role_of("cosine_sin_k")
     ('pair', 'pair', '')
-    >>> role_of("freqs_cis_q"), role_of("cos_x"), role_of("cache_k")
-    ('freqs', 'cos', '')
+    >>> role_of("freqs_cis_q"), role_of("cos_x"), role_of("cache_k"), role_of("pos_h")
+    ('freqs', 'cos', '', 'axis')
     """
     word = SUFFIX.sub("", name).lower()
     one = word[:-1] if word.endswith(("dims", "sizes")) else word
@@ -179,7 +183,9 @@ def role_of(name: str) -> str:
     table, several = TABLE.fullmatch(word), SEVERAL.fullmatch(word)
     if PAIR.fullmatch(word):
         return known or "pair"
-    return known or (table[1] if table else role_of(several[1]) if several else "")
+    if known or table:
+        return known or table[1]  # type: ignore[index]
+    return role_of(several[1]) if several else "axis" if ALONG_AXIS.fullmatch(word) else ""
 
 
 def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:

@@ -60,6 +60,9 @@ def ways_of(subject: Subject, queries: int = 0) -> list[Way]:
     def lengths(_: Draw, b: int, t: int, start: int) -> Inputs:
         return (queries, t) if queries else (t, t + b + start)
 
+    def sides(_: Draw, b: int, t: int, start: int) -> tuple[int, int]:
+        return (b + start, b + start) if getattr(subject, "square", False) else (b + start, t)
+
     match subject:
         case Rotary():
             return _rotary(subject, given=bool(queries))
@@ -68,8 +71,8 @@ def ways_of(subject: Subject, queries: int = 0) -> list[Way]:
         case Bias():
             made = (
                 ("bias", subject.bias, lengths),
-                ("window", subject.window, lambda _, b, t, s: (b + s, t)),
-                ("index", subject.index, lambda _, b, t, s: ((b + s, t),)),
+                ("window", subject.window, sides),
+                ("index", subject.index, lambda *given: (sides(*given),)),
             )
             return [Way(name, call, make) for name, call, make in made if call is not None]
         case Mask():

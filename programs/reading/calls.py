@@ -291,8 +291,12 @@ def _under(attend: Callable[..., Any], mask: Callable[[Any], Any]) -> Callable[.
 
 def _bias(subject: Bias, adapter: Adapter) -> dict[str, Any]:
     if subject.bias is None:
-        name = "windowed" if subject.index is None else "indexed"
-        return {name: adapter.call("windowed", _window_calls(subject))}
+        made = {"indexed": subject.index, "windowed": _of_two_sides(subject.window)}
+        return {
+            name: adapter.call("windowed", _apart(call))
+            for name, call in made.items()
+            if call is not None
+        }
     bias = subject.bias
 
     def biased(queries: int, keys: int) -> Tensor:
@@ -309,16 +313,24 @@ def _bias(subject: Bias, adapter: Adapter) -> dict[str, Any]:
     return found
 
 
-def _window_calls(subject: Bias) -> Callable[[tuple[int, ...]], Tensor]:
-    """The bias, or index, of a window of given lengths, with the axes of the window separated."""
+def _of_two_sides(
+    window: Callable[[int, int], Tensor] | None,
+) -> Callable[[tuple[int, ...]], Tensor] | None:
+    """The bias of a window, given its sizes."""
+
+    def of(sizes: tuple[int, ...]) -> Tensor:
+        if len(sizes) != 2:
+            raise ValueError(f"the code makes no window of {len(sizes)} axes")
+        return window(*sizes)  # type: ignore[misc]
+
+    return None if window is None else of
+
+
+def _apart(call: Callable[[tuple[int, ...]], Tensor]) -> Callable[[tuple[int, ...]], Tensor]:
+    """The same with an axis for each side of the window, of queries and of keys."""
 
     def windowed(sizes: tuple[int, ...]) -> Tensor:
-        if subject.index is not None:
-            made = subject.index(sizes)
-        elif subject.window is not None and len(sizes) == 2:
-            made = subject.window(*sizes)
-        else:
-            raise ValueError(f"the code makes no window of {len(sizes)} axes")
+        made = call(sizes)
         return made.reshape(*made.shape[:-2], *sizes, *sizes)
 
     return windowed

@@ -65,6 +65,7 @@ KINDS = {
     "tokens": "tokens",
     "positions": "positions of the tokens",
     "coordinates": "positions of the tokens that are not integers",
+    "axis": "positions of the tokens along one axis, an array for each axis in their order",
     "ids": "ids of the words of a vocabulary",
     "index": "an index into a table",
     "lengths": "the number of tokens in each row",

@@ -1,0 +1,178 @@
+"""Calls of code in the styles of published libraries, each beside code with a fault."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 (its usual name)
+from torch import Tensor, nn
+
+from attnproof.programs.declarations import DeclaredAttention
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.subject import adapted_as
+
+
+def cosine_attention(q: Tensor, k: Tensor, v: Tensor, logit_scale: Tensor) -> Tensor:
+    """Scores are cosines times a factor for each head (H, 1, 1)."""
+    cosines = F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT
+    return (cosines * logit_scale.clamp(max=4.6).exp()).softmax(-1) @ v
+
+
+def cosines_across_heads(q: Tensor, k: Tensor, v: Tensor, logit_scale: Tensor) -> Tensor:
+    cosines = F.normalize(q, dim=1) @ F.normalize(k, dim=1).mT
+    return (cosines * logit_scale.exp()).softmax(-1) @ v
+
+
+class CrossAttention(nn.Module):
+    """Queries of 24 features read features of 40."""
+
+    def __init__(self, q_dim: int = 24, kv_dim: int = 40, num_heads: int = 4) -> None:
+        super().__init__()
+        self.heads = num_heads
+        self.q, self.kv = nn.Linear(q_dim, 32), nn.Linear(kv_dim, 64)
+        self.proj = nn.Linear(32, q_dim)
+
+    def weights(self, scores: Tensor) -> Tensor:
+        return scores.softmax(-1)
+
+    def forward(self, queries: Tensor, features: Tensor) -> Tensor:
+        own = (self.q(queries), *self.kv(features).chunk(2, -1))
+        q, k, v = (x.unflatten(-1, (self.heads, -1)).transpose(1, 2) for x in own)
+        out: Tensor = self.proj((self.weights(q @ k.mT) @ v).transpose(1, 2).flatten(2))
+        return out
+
+
+class CrossAttentionOverRows(CrossAttention):
+    def weights(self, scores: Tensor) -> Tensor:
+        return scores.softmax(0)
+
+
+class BertEmbeddings(nn.Module):
+    """Words, token types and positions, all of them optional arguments."""
+
+    def __init__(self, vocab_size: int = 100, hidden_size: int = 16, most: int = 64) -> None:
+        super().__init__()
+        self.words, self.types = (nn.Embedding(n, hidden_size) for n in (vocab_size, 2))
+        self.positions, self.norm = nn.Embedding(most, hidden_size), nn.LayerNorm(hidden_size)
+
+    def places(self, ids: Tensor) -> Tensor:
+        return torch.arange(ids.shape[1])[None]
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+    ) -> Tensor:
+        assert input_ids is not None
+        types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+        at = self.places(input_ids) if position_ids is None else position_ids
+        out: Tensor = self.norm(self.words(input_ids) + self.types(types) + self.positions(at))
+        return out
+
+
+class BertEmbeddingsByRow(BertEmbeddings):
+    def places(self, ids: Tensor) -> Tensor:
+        return torch.arange(ids.shape[1]) + torch.arange(ids.shape[0])[:, None]
+
+
+def sliding_window_mask(
+    input_ids_shape: tuple[int, int], dtype: torch.dtype, device: str, sliding_window: int = 4
+) -> Tensor:
+    rows, n = input_ids_shape
+    near = torch.ones(n, n, device=device).tril().triu(1 - sliding_window)
+    return near.log().to(dtype).expand(rows, 1, n, n)
+
+
+def window_without_later_queries(
+    input_ids_shape: tuple[int, int], dtype: torch.dtype, device: str, sliding_window: int = 4
+) -> Tensor:
+    mask = sliding_window_mask(input_ids_shape, dtype, device, sliding_window).clone()
+    mask[..., 20:, :] = 0.0
+    return mask
+
+
+def mask_at_cache_positions(
+    attention_mask: Tensor, sequence_length: int, target_length: int, cache_position: Tensor
+) -> Tensor:
+    assert cache_position.shape == (sequence_length,)
+    later = torch.arange(target_length) > cache_position[:, None]
+    hidden = later | ~attention_mask[:, None, None].bool()
+    return hidden.expand(-1, 1, sequence_length, -1) * torch.finfo(torch.float32).min
+
+
+def mask_at_first_positions(
+    attention_mask: Tensor, sequence_length: int, target_length: int, cache_position: Tensor
+) -> Tensor:
+    first = torch.arange(sequence_length) + 0 * cache_position
+    return mask_at_cache_positions(attention_mask, sequence_length, target_length, first)
+
+
+def turned(x: Tensor) -> Tensor:
+    return torch.stack((-x[..., 1::2], x[..., ::2]), -1).reshape(x.shape)
+
+
+def apply_rot_embed_cat(x: Tensor, emb: Tensor) -> Tensor:
+    """Sines and then cosines, each a number for each channel, in one row."""
+    sin, cos = emb.tensor_split(2, -1)
+    return x * cos + turned(x) * sin
+
+
+def apply_rot_embed_cat_of_one_sign(x: Tensor, emb: Tensor) -> Tensor:
+    sin, cos = emb.tensor_split(2, -1)
+    return x * cos + turned(x) * sin * torch.tensor([1.0, -1.0]).repeat(x.shape[-1] // 2)
+
+
+CAUSAL = DeclaredAttention(causal=True)
+STYLES: dict[Any, tuple[Any, str, str]] = {
+    cosine_attention: (
+        cosines_across_heads,
+        "q: B H r D, k: B H n D, v: B H n D, logit_scale: H 1 1 constant -> B H r D",
+        "heads-apart",
+    ),
+    CrossAttention: (
+        CrossAttentionOverRows,
+        "queries: B r E tokens, features: B n 40 tokens -> B r E",
+        "rows-of-batch-apart",
+    ),
+    BertEmbeddings: (
+        BertEmbeddingsByRow,
+        "input_ids: B n ids -> B n E",
+        "rows-of-batch-apart",
+    ),
+    sliding_window_mask: (
+        window_without_later_queries,
+        'input_ids_shape = (B, n), dtype = torch.float32, device = "cpu" -> B 1 n n add',
+        "causal",
+    ),
+    mask_at_cache_positions: (
+        mask_at_first_positions,
+        (
+            "attention_mask: B n keep, sequence_length = r, target_length = n, "
+            "cache_position: r positions -> B 1 r n add"
+        ),
+        "alignment",
+    ),
+    apply_rot_embed_cat: (
+        apply_rot_embed_cat_of_one_sign,
+        "x: B H n D, emb: n (2 D) sin_cos -> x",
+        "relative",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", STYLES)
+def test_it_is_called_by_its_bare_name(code: Any) -> None:
+    fault, line, law = STYLES[code]
+    told: dict[str, Any] = {"kind": "mask", "declared": CAUSAL} if "mask" in code.__name__ else {}
+    guessed = adapted_as(code, **told)
+    assert guessed.line == line
+    (found,) = examine(guessed, laws=[law])
+    assert found.verdict == "holds"
+    told = told or {"kind": guessed.kind}
+    again, wrong = (adapted_as(one, line, **told) for one in (code, fault))
+    assert again.line == line
+    (found,) = examine(wrong, laws=[law])
+    assert found.verdict == "broken"
