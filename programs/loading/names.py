@@ -49,7 +49,7 @@ ROLES: dict[str, str] = {
     "no_heads",
     "groups": "kv_heads num_kv_heads n_kv_heads num_key_value_heads groups n_kv_head",
     "width": "head_dim d d_head rotary_dim n_elem dim_head d_k hd head_size head_width width dh "
-    "rot_dim rope_dim headdim d_rope rotary_ndims rope_n_elem",
+    "rot_dim rope_dim headdim d_rope rotary_ndims rope_n_elem dim_heads dim_per_head",
     "embed": "d_model embed_dim n_embd hidden_dim hidden_size dim embed model_dim emb_dim d_hid "
     "n_state embedding_dim channels in_channels dim_model emb_size d_in d_out dims "
     "input_dim output_dim num_embed num_hidden num_pos_feats n_units features_dim "

@@ -205,13 +205,13 @@ USUAL: dict[str, Any] = {
     inputs=ATTENTION_INPUTS,
     **KEPT,
 )
-def true_isweights_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
+def true_is_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same for truth values, with the factor 1 where they are True and 0 elsewhere."""
     return weights_left(q, k, v, f.attend_keeping, scattered_masks(f, q, k, keep))
 
 
 @TRUE_MEANS.formula("attention", "attend_keeping", names=ADDED, **USUAL, **KEPT)
-def usual_true_isweights_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
+def usual_true_is_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same for masks as most callers pass them."""
     return weights_left(q, k, v, f.attend_keeping, usual_masks(f, q, k, keep))
 

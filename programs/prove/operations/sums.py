@@ -68,7 +68,10 @@ def largest(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
     a = numeric(x)
     wanted = axes_of(a, axes)
     if len(wanted) != 1:
-        raise Unread("a maximum over several axes")
+        found = a
+        for axis in reversed(wanted):
+            found = largest(found, [axis], keepdim=True)
+        return found if keepdim else xp.squeeze(found, axis=tuple(wanted))
     if not sees_a_key(a, wanted[0]):
         assume("every query sees a key", "if")  # otherwise the maximum is −∞, which is not a number
     known = (
@@ -78,7 +81,7 @@ def largest(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
     notes().largest[name] = (a, wanted[0])
     lengths = [Array(n) for k, n in enumerate(a.axes) if k != wanted[0]]
     says = "the largest of a row, of which nothing is used"
-    found: Array = standing(name, real(*lengths, says=says))
+    found = standing(name, real(*lengths, says=says))
     return xp.expand_dims(found, axis=wanted[0]) if keepdim else found
 
 
