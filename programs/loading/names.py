@@ -56,7 +56,8 @@ ROLES: dict[str, str] = {
     "in_features n_feat n_feats embed_size embedding_size demb d_emb d_embed dimension",
     "base": "base theta rope_theta rope_base temperature base_freq",
     "rows": "batch_size bsz batch bs bsize num_batches b_size",
-    "mask": "mask attn_mask attention_mask bias attn_bias src_mask",
+    "mask": "mask attn_mask attention_mask bias attn_bias src_mask rel_pos_bias position_bias "
+    "pos_bias relative_position_bias pair_bias",
     "padding": "key_padding_mask src_key_padding_mask padding_mask",
     "causal": "causal is_causal use_causal_mask",
     "dropout": "dropout dropout_p drop p_drop attn_drop attn_dropout attention_dropout resid_pdrop "

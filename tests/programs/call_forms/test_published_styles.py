@@ -49,6 +49,26 @@ class CrossAttentionOverRows(CrossAttention):
         return scores.softmax(0)
 
 
+class BiasedAttention(nn.Module):
+    """One head whose scores are given a bias of positions."""
+
+    def __init__(self, embed_dim: int = 16) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(embed_dim, embed_dim) for _ in range(3))
+
+    def bias(self, given: Tensor) -> Tensor:
+        return given[:, 0]
+
+    def forward(self, x: Tensor, rel_pos_bias: Tensor) -> Tensor:
+        scores = self.q(x) @ self.k(x).mT + self.bias(rel_pos_bias)
+        return scores.softmax(-1) @ self.v(x)
+
+
+class WithTheBiasOfTheFirstRow(BiasedAttention):
+    def bias(self, given: Tensor) -> Tensor:
+        return given[:1, 0]
+
+
 class BertEmbeddings(nn.Module):
     """Words, token types and positions, all of them optional arguments."""
 
@@ -136,6 +156,11 @@ STYLES: dict[Any, tuple[Any, str, str]] = {
         CrossAttentionOverRows,
         "queries: B r E tokens, features: B n 40 tokens -> B r E",
         "rows-of-batch-apart",
+    ),
+    BiasedAttention: (
+        WithTheBiasOfTheFirstRow,
+        "x: B n E, rel_pos_bias: B 1 1 n add -> B n E",
+        "hidden-keys-do-nothing",
     ),
     BertEmbeddings: (
         BertEmbeddingsByRow,
