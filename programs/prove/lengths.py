@@ -18,12 +18,27 @@ PAIRED_NUMBERS = 12  # numbers of the source that are tried in pairs
 
 
 def small(letters: list[str]) -> Iterator[Lengths]:
-    """Yield all combinations of lengths up to 3, and all pairs of lengths up to ``SMALL``."""
-    for sizes in itertools.product((1, 2, 3), repeat=len(letters)):
-        yield dict(zip(letters, sizes, strict=True))
-    for one, other in itertools.combinations(letters, 2):
-        for a, b in itertools.product(range(1, SMALL + 1), repeat=2):
-            yield {**dict.fromkeys(letters, 2), one: a, other: b}
+    """Yield all combinations of lengths up to 3, and all pairs of lengths up to ``SMALL``.
+
+    There may be too many to run.  So equal lengths come first, then those of which few are not 2.
+    """
+    each = sorted(itertools.product((2, 1, 3), repeat=len(letters)), key=_unusual)
+    pairs = dict.fromkeys(
+        tuple({**dict.fromkeys(letters, 2), one: a, other: b}.values())
+        for one, other in itertools.combinations(letters, 2)
+        for a, b in itertools.product(range(1, SMALL + 1), repeat=2)
+        if max(a, b) > 3
+    )
+    few = [sizes for sizes in each if _unusual(sizes) <= 2]
+    turns = itertools.zip_longest(pairs, (sizes for sizes in each if _unusual(sizes) > 2))
+    for sizes in itertools.chain(few, *turns):
+        if sizes is not None:
+            yield dict(zip(letters, sizes, strict=True))
+
+
+def _unusual(sizes: Sequence[int]) -> int:
+    """Return how many lengths are not 2; none if all are equal."""
+    return 0 if len(set(sizes)) == 1 else sum(n != 2 for n in sizes)
 
 
 OTHER_LENGTHS = (1, 2, 3, 5)

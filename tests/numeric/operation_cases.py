@@ -214,7 +214,12 @@ CASES: dict[str, list[Case]] = {
     "aten.std.correction": [on(X, [1]), on(X, [-1], correction=0, keepdim=True)],
     "aten.var_mean.correction": [on(X, [1]), on(X, [-1], correction=0, keepdim=True)],
     "aten.cumsum.default": [on(X, 0), on(X, -1), on(BITS, 1)],
-    "aten.amax.default": [on(X, [-1]), on(BATCH, [1], True), on(BATCH, [0, 2]), on(BATCH, [-1, 1], True)],
+    "aten.amax.default": [
+        on(X, [-1]),
+        on(BATCH, [1], True),
+        on(BATCH, [0, 2]),
+        on(BATCH, [-1, 1], True),
+    ],
     "aten.isinf.default": [on(X)],
     "aten.isnan.default": [on(X)],
     "aten.any.dim": [on(BITS, -1), on(BITS, 0, True), on(X, 1)],

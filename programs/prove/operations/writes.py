@@ -140,7 +140,7 @@ def written_at_places(x: Any, places: Sequence[Any], part: Any, accumulate: bool
     ((axis, where),) = given
     mask = constant(where)
     number = not isinstance(x, Pair) and (not isinstance(part, Array | Pair) or part.ndim == 0)
-    if is_truth(mask.term) and number:
+    if is_truth(mask.term) and number and mask.axes == x.axes[axis : axis + mask.ndim]:
         behind = (None,) * (x.ndim - axis - mask.ndim)
         return xp.where(mask[(..., *behind)], *alike((part, x)))
     return _written_from(x, axis, mask, part)

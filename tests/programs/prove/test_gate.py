@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from copy import deepcopy
+from itertools import combinations, product
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.prove.conditions import BY_VALUE, ON_CPU
 from attnproof.programs.prove.gate import OVERWRITES
+from attnproof.programs.prove.lengths import small as small_lengths
 from attnproof.programs.prove.runs_beside import (
     POOL,
     POOL_STRIDE,
@@ -56,6 +58,17 @@ def texts(finding: Finding) -> list[str]:
 def test_code_that_does_other_than_its_graph_is_not_proved(name: str) -> None:
     found = of_layer(deepcopy(UNLIKE[name]), "permutation", "rows-of-batch-apart")
     assert not any(one.verdict == "holds" for one in found), found
+
+
+def test_of_many_lengths_all_pairs_of_few_come_before_there_are_too_many() -> None:
+    letters = list("BHrnD")
+    every = [tuple(one.values()) for one in small_lengths(letters)]
+    assert len(every) == len(set(every))
+    assert {*product((1, 2, 3), repeat=5)} <= {*every}
+    first = every[:60]
+    assert {(n,) * 5 for n in (1, 2, 3)} <= {*first}
+    for one, other in combinations(range(5), 2):
+        assert {(sizes[one], sizes[other]) for sizes in first} >= {*product((1, 2, 3), repeat=2)}
 
 
 @pytest.mark.usefixtures("fewer_lengths")
