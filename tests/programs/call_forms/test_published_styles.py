@@ -61,7 +61,8 @@ class BiasedAttention(nn.Module):
 
     def forward(self, x: Tensor, rel_pos_bias: Tensor) -> Tensor:
         scores = self.q(x) @ self.k(x).mT + self.bias(rel_pos_bias)
-        return scores.softmax(-1) @ self.v(x)
+        out: Tensor = scores.softmax(-1) @ self.v(x)
+        return out
 
 
 class WithTheBiasOfTheFirstRow(BiasedAttention):
