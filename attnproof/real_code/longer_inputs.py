@@ -9,6 +9,7 @@ not examined.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import Any
@@ -19,9 +20,10 @@ from ..documents.verdict_line import Condition
 from ..programs.as_read import LAWS as OF_MASKS
 from ..programs.calls.counts import has_constant_diagonals
 from ..programs.exact import exact as exact_of
-from ..programs.execution.calling import restored_settings
+from ..programs.execution.calling import evaluating, restored_settings
 from ..programs.execution.draw import Draw
 from ..programs.execution.finite import wrapped
+from ..programs.execution.response import Returned
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
 from ..programs.measure.examine import examine
 from ..programs.subjects import Bias, Mask, Rotary, Subject
@@ -29,10 +31,11 @@ from ..theorems.laws import Formula, laws_of
 from ..theorems.laws.masks import looked_at
 from .critical_lengths import Lengths, Longer, Places, lengths_of, square_tables, work
 from .every_call import SHORT, SIZES, of_sizes
-from .own_runs import OwnRuns
+from .own_runs import SOME, OwnRuns
 
 MAX_WORK = 150_000_000  # values computed for all laws together, in about three seconds
 CALL_VALUES = 40_000  # values that are computed in the time of a call of few tokens
+LARGE_CALL = 130_000  # values that operations return in a call that takes longer than most
 SIDES = 2  # calls of the code per law, before it was run; each key that it examines takes one more
 # Laws of state are no formulas; calls of the code, in calls of the lengths at which they are run.
 OF_STATE = {"no-mutation": 4, "evaluation-repeats": 25, "stateless": 80}
@@ -85,15 +88,15 @@ def at_longer(
         varies |= law in OF_STATE
         states.append(_OfLaw(law, varies and method == "measured"))
     unheard = set(laws) - own.of.keys() if own is not None else set()
-    left, beside = MAX_WORK, set[str]()
+    left, beside, scale = MAX_WORK, set[str](), _scale(subject, own)
     for one in known.longer:
         for of in (each for each in states if not each.fails):
             made = None
             runs = of.is_run and not (one.exactly and of.id in OF_STATE)
-            if runs and _cost(subject, of, one.at) <= left:
+            if runs and _cost(subject, of, one.at, scale) <= left:
                 begin(of.id)
                 made, others = _run(subject, of, one.at, draw, own)
-                left -= of.calls * _of_call(subject, one.at)
+                left -= of.calls * _of_call(subject, one.at, scale)
                 yield from (
                     _longer(found, one)
                     for name, found in others.items()
@@ -196,21 +199,35 @@ def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:
     return looked_at(at["n"]) if each else []
 
 
-def _of_call(subject: Subject, at: Lengths) -> int:
+def _scale(subject: Subject, own: OwnRuns | None) -> int:
+    """Return how many times as long as most a call takes.
+
+    A model of many layers, or of many random features, makes as many more values in a call.
+    """
+    made = Returned()
+    if own is not None:
+        with restored_settings(), evaluating(subject), torch.no_grad(), suppress(Exception), made:
+            own.call(SOME)
+    return max(1, made.values // LARGE_CALL)
+
+
+def _of_call(subject: Subject, at: Lengths, scale: int) -> int:
     """Return roughly how many values are computed in the time of a call."""
-    return max(work(subject, at), CALL_VALUES)
+    return scale * max(work(subject, at), CALL_VALUES)
 
 
-def _cost(subject: Subject, of: _OfLaw, at: Lengths) -> int:
+def _cost(subject: Subject, of: _OfLaw, at: Lengths, scale: int) -> int:
     """Return roughly how many values are computed in the time in which a law is run."""
     calls = OF_STATE.get(of.id, SIDES) + len(_keys(subject, of.id, at))
-    if of.calls:  # a law may make a call for each token
+    if of.id in OF_STATE:
+        calls = max(calls, of.calls)
+    elif of.calls:  # a law may make a call for each token
         calls = max(SIDES, of.calls * min(at["n"], of.tokens) // of.tokens)
-    whole = calls * _of_call(subject, at) + OF_PAIRS.get(of.id, 0) * at["n"] ** 2
+    whole = calls * _of_call(subject, at, scale) + OF_PAIRS.get(of.id, 0) * at["n"] ** 2
     counts = isinstance(subject, Rotary) and subject.counts and subject.running is None
     if of.id == "composition" and counts:
         # Sums of positions do not follow one another: each token may take a call of its own.
-        whole += SIDES * CALL_VALUES * at["n"]
+        whole += SIDES * scale * CALL_VALUES * at["n"]
     return whole
 
 

@@ -178,6 +178,21 @@ class Recorder(Watching):
         return max((self._computed or self._any, *made))
 
 
+class Returned(Watching):
+    """Counts the values that operations return."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.values = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.values += sum(x.numel() for x in _floats(result))
+        return result
+
+
 def coarsest_unit(call: Callable[..., Tensor], *given: Any) -> tuple[Tensor, float]:
     """Return the result of a call and the coarsest unit of what it computes, see `Recorder`."""
     with Recorder() as recorder:
