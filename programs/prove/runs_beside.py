@@ -29,7 +29,7 @@ SAFE_INPUT, SAFE_LENGTH = 4.0, 16  # up to these, no exponential of a score over
 STEP = 2.0**-22
 ROUNDED_GAP = 0.99  # of the allowed gap, so that rounding the gap itself cannot matter
 # Rounding explains a difference of this many times what the last bits of inputs change.
-LAST_BITS, EXPLAINED = 8, 64.0
+LAST_BITS, EXPLAINED, LARGEST_SHARE = 8, 64.0, 0.05
 POOL, POOL_STRIDE = 1_048_583, 104_729  # both prime, so that no axis repeats the same numbers
 # How successive calls are made; see call_variants.py.
 WAYS = (
@@ -189,7 +189,8 @@ class RunBeside:
         """Whether inputs that differ in their last bit change each entry of the graph as much.
 
         Where a denominator is almost 0, as of scores of both signs, an error of its last bit is
-        seen in the first digits of a result.
+        seen in the first digits of a result.  No part of an entry above ``LARGEST_SHARE`` is taken
+        for rounding.
         """
         changes = [x.new_zeros(x.shape, dtype=torch.float64) for x in want]
         for seed in range(LAST_BITS):
@@ -199,7 +200,12 @@ class RunBeside:
             for change, x, y in zip(changes, results, want, strict=True):
                 torch.maximum(change, (x.double() - y.double()).abs(), out=change)
         return all(
-            a.shape == b.shape and bool(((a == b) | ((a - b).abs() <= EXPLAINED * change)).all())
+            a.shape == b.shape
+            and bool(
+                ((a - b).abs() <= torch.minimum(EXPLAINED * change, LARGEST_SHARE * b.abs()))
+                .logical_or_(a == b)
+                .all()
+            )
             for a, b, change in zip(got, want, changes, strict=True)
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import deepcopy
 from itertools import combinations, product
 from types import SimpleNamespace
@@ -97,6 +98,22 @@ def test_what_last_bits_of_inputs_change_is_rounding(factor: float, verdict: str
     (finding,) = prove(by_signed_sums(factor), ("order-of-keys",), seconds=SECONDS).findings
     assert finding.verdict == verdict, finding.why
     assert ("differs from its graph" in finding.why) == (verdict == "undecided")
+
+
+@pytest.mark.parametrize(("factor", "is_rounding"), [(1.001, True), (1.1, False), (-1.0, False)])
+def test_a_twentieth_of_an_entry_at_most_is_taken_for_rounding(
+    factor: float, is_rounding: bool
+) -> None:
+    given = torch.linspace(1, 2, 40), 0.999 * torch.linspace(1, 2, 40)
+    graphs: list[tuple[Callable[[Tensor, Tensor], Tensor], bool]] = [
+        (lambda x, y: 1 / (x - y), is_rounding),  # of terms a thousand times as large
+        (lambda x, _: (1e9 * x).sin(), is_rounding),  # of which no digit is left
+        (lambda x, y: x + y, False),
+    ]
+    for graph, explains in graphs:
+        run: Any = SimpleNamespace(graph_results=lambda at, graph=graph: (graph(*at),))
+        want = graph(*given)
+        assert RunBeside._is_rounding(run, given, (factor * want,), (want,)) == explains
 
 
 class OfOneShapeIntoABuffer(nn.Module):
