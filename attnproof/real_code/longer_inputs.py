@@ -23,7 +23,7 @@ from ..programs.exact import exact as exact_of
 from ..programs.execution.calling import evaluating, restored_settings
 from ..programs.execution.draw import Draw
 from ..programs.execution.finite import wrapped
-from ..programs.execution.response import Returned
+from ..programs.execution.response import Entries
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
 from ..programs.measure.examine import examine
 from ..programs.subjects import Bias, Mask, Rotary, Subject
@@ -35,7 +35,7 @@ from .own_runs import SOME, OwnRuns
 
 MAX_WORK = 150_000_000  # values computed for all laws together, in about three seconds
 CALL_VALUES = 40_000  # values that are computed in the time of a call of few tokens
-LARGE_CALL = 130_000  # values that operations return in a call that takes longer than most
+LARGE_CALL = 180_000  # entries that a call of few tokens computes if it takes longer than most
 SIDES = 2  # calls of the code per law, before it was run; each key that it examines takes one more
 # Laws of state are no formulas; calls of the code, in calls of the lengths at which they are run.
 OF_STATE = {"no-mutation": 4, "evaluation-repeats": 25, "stateless": 80}
@@ -204,11 +204,11 @@ def _scale(subject: Subject, own: OwnRuns | None) -> int:
 
     A model of many layers, or of many random features, makes as many more values in a call.
     """
-    made = Returned()
+    made = Entries()
     if own is not None:
         with restored_settings(), evaluating(subject), torch.no_grad(), suppress(Exception), made:
             own.call(SOME)
-    return max(1, made.values // LARGE_CALL)
+    return max(1, made.count // LARGE_CALL)
 
 
 def _of_call(subject: Subject, at: Lengths, scale: int) -> int:

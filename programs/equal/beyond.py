@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,7 +19,7 @@ from torch import Tensor
 from attnproof.documents.verdict_line import Condition
 
 from ..execution.draw import Draw
-from ..execution.response import Watching, leaves
+from ..execution.response import Entries
 from .asked import FEATURES, HEADS, compare_where_asked
 from .inputs import (
     LARGE_INPUTS,
@@ -39,7 +38,6 @@ from .pair import ProgramPair
 LONGEST = 1 << 17  # number of the source that is tried as a length
 WORK, TOTAL = 110_000_000, 150_000_000  # entries that one call, and all calls, may compute
 WIDER = 30_000_000  # entries that all calls with more channels or heads may compute
-TOGETHER = 4  # multiply-adds in the time of writing one entry
 EXTREME = 0.75  # power of the largest number of a format: its square overflows
 LOST, KEPT = 1e-3, 0.1  # of the size of the inputs
 MEASURED = (32, 64)  # lengths from which work is extrapolated
@@ -248,7 +246,7 @@ def _work(both: ProgramPair, at: Lengths, draw: Draw) -> int:
     """Return how many entries one call of the more expensive program computes; 0 if both fail."""
     values, found = drawn_or_none(both, at, draw), 0
     for side in ("first", "second") if values else ():
-        counted = _Entries()
+        counted = Entries()
         try:
             with torch.no_grad(), counted:
                 both.results_of_copies(side, values)
@@ -256,27 +254,3 @@ def _work(both: ProgramPair, at: Lengths, draw: Draw) -> int:
             continue
         found = max(found, counted.count)
     return found
-
-
-class _Entries(Watching):
-    """Counts the entries that operations compute; a sum of products counts as more."""
-
-    supports_higher_order_operators = True
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.count = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        given, made = _arrays((args, kwargs or {})), _arrays(result)
-        self.count += sum(x.numel() for x in made)
-        if "mm" in str(func):
-            self.count += made[0].numel() * int(given[-2].shape[-1]) // TOGETHER
-        if "attention" in str(func):
-            self.count += 8 * given[0].numel() * int(given[1].shape[-2]) // TOGETHER
-        return result
-
-
-def _arrays(value: object) -> list[Tensor]:
-    return [x for x in leaves(value) if isinstance(x, Tensor)]

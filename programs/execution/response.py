@@ -39,6 +39,7 @@ REAL = {
 }
 CONTAINERS = (tuple, list, dict)
 PERTURBATIONS = 3  # perturbations of the inputs; the largest response counts
+TOGETHER = 4  # multiply-adds in the time of writing one entry
 CANCELLED = 8  # times the measured effect of inner rounding is allowed
 # a fused attention: a product, a scale, a mask, a maximum, exp, a sum, a quotient, a product
 FUSED = 8
@@ -178,18 +179,23 @@ class Recorder(Watching):
         return max((self._computed or self._any, *made))
 
 
-class Returned(Watching):
-    """Counts the values that operations return."""
+class Entries(Watching):
+    """Counts the entries that operations compute; a sum of products counts as more."""
 
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.values = 0
+        self.count = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        self.values += sum(x.numel() for x in _floats(result))
+        given, made = _arrays((args, kwargs or {})), _arrays(result)
+        self.count += sum(x.numel() for x in made)
+        if "mm" in str(func):
+            self.count += made[0].numel() * int(given[-2].shape[-1]) // TOGETHER
+        if "attention" in str(func):
+            self.count += 8 * given[0].numel() * int(given[1].shape[-2]) // TOGETHER
         return result
 
 
@@ -276,6 +282,10 @@ def _floats(value: object) -> list[Tensor]:
     """Return the floating-point and complex tensors in an operation's arguments or results."""
     tensors = (x for x in leaves(value) if isinstance(x, Tensor))
     return [x for x in tensors if x.is_floating_point() or x.is_complex()]
+
+
+def _arrays(value: object) -> list[Tensor]:
+    return [x for x in leaves(value) if isinstance(x, Tensor)]
 
 
 def leaves(x: Any, found: list[Any] | None = None) -> list[Any]:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import torch
@@ -187,41 +187,35 @@ def traced(
     """
     near = functions_in((call, *modules_in(call), *modules))
     functions = LengthFunctions(one.__globals__ for one in near if is_own(one.__globals__))
-    told = _Asked(call, inputs, lengths, modules, from_one)
+    trace = partial(_traced_from, call, inputs, lengths, modules, from_one=from_one)
     try:
-        found = told.trace(functions)
+        with functions.symbolic():
+            found = trace()
     except (NotTraced, Refused):
         if not functions.used:
             raise
     else:
         if not functions.used or (_is_read(found.program) and not functions.decide(found.program)):
             return found
-    return told.trace(None)
+    return trace()
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What :func:`traced` is asked for."""
-
-    call: Callable[..., Any]
-    inputs: Sequence[Tensor]
-    lengths: Sequence[Sequence[bool]]
-    modules: Sequence[nn.Module]
-    from_one: bool
-
-    def trace(self, functions: LengthFunctions | None) -> Trace:
-        """Return a trace, in which these functions of lengths stay symbolic."""
-        with nullcontext() if functions is None else functions.symbolic():
-            if self.from_one:
-                follower = UnitLengths()
-                follower.inspect(self.call, self.inputs)
-                if not follower.reasons:
-                    with suppress(NotTraced):
-                        return self._followed(follower)
-            return self._followed(None)
-
-    def _followed(self, follower: UnitLengths | None) -> Trace:
-        return _traced(self.call, self.inputs, self.lengths, self.modules, follower)
+def _traced_from(
+    call: Callable[..., Any],
+    inputs: Sequence[Tensor],
+    lengths: Sequence[Sequence[bool]],
+    modules: Sequence[nn.Module],
+    *,
+    from_one: bool,
+) -> Trace:
+    """Return a trace from lengths of 1 on, if the code allows that, else from 2 on."""
+    if from_one:
+        follower = UnitLengths()
+        follower.inspect(call, inputs)
+        if not follower.reasons:
+            with suppress(NotTraced):
+                return _traced(call, inputs, lengths, modules, follower)
+    return _traced(call, inputs, lengths, modules, None)
 
 
 def _traced(
