@@ -44,6 +44,7 @@ def _unusual(sizes: Sequence[int]) -> int:
 OTHER_LENGTHS = (1, 2, 3, 5)
 NEIGHBOURS = (1, 0, -1)
 POWERS = tuple(1 << k for k in range(3, 11))  # of two, which often have code of their own
+LARGE_POWER = 512  # code that treats powers of two alike is seen at smaller ones in every way
 # Other lengths, and the way of calling; repeated, so that cached results are returned.
 AT_NAMED = ((1, "plain"), (2, "trained"), (2, "trained"), (2, "one"))
 AT_DERIVED = ((2, "trained"), (2, "trained"), (3, ""), (2, "one"))  # for derived lengths
@@ -77,12 +78,13 @@ def derived(
 ) -> Iterator[tuple[Lengths, str]]:
     """Yield lengths that are related to numbers of the source, and powers of two."""
     tokens = [letter for letter in letters if letter in "rn"]
-    told = _beside_numbers(numbers)
-    for n in dict.fromkeys((*related_numbers(numbers, LONGEST), *POWERS)):
+    told, related = _beside_numbers(numbers), [*related_numbers(numbers, LONGEST)]
+    for n in dict.fromkeys((*related, *POWERS)):
         if n not in told:
+            ways = AT_DERIVED if several else AT_DERIVED[:3]
             yield from (
                 ({letter: n if letter in tokens else others for letter in letters}, way)
-                for others, way in (AT_DERIVED if several else AT_DERIVED[:3])
+                for others, way in (ways if n < LARGE_POWER or n in related else ways[:1])
             )
 
 
