@@ -251,15 +251,18 @@ def _heads_lines(
         if per_head and "H" not in q:
             continue
         taken = {*names.values(), *own, *per_head}
-        more = further_arguments(code, known, taken, square=square, counted=counted)
-        more += "".join(f", {name} = {letter}" for name, letter in own.items())
-        if any(one.name == "enable_gqa" for one in known) and "enable_gqa" not in more:
-            more += ", enable_gqa = True"
         shared = form == "of heads, one of keys"
         if shared and "H " not in q.replace("(H D)", ""):
             continue
         for keys in ("",) if shared else ("H ",) if square or "H" not in q else ("G ", "H "):
             k = q.replace("H ", keys).replace("r", "n")
+            each = "H/G" if keys == "G " else "1"
+            more = further_arguments(
+                code, known, taken, square=square, counted=counted, groups=each
+            )
+            more += "".join(f", {name} = {letter}" for name, letter in own.items())
+            if any(one.name == "enable_gqa" for one in known) and "enable_gqa" not in more:
+                more += ", enable_gqa = True"
             line = re.sub(r"\{(\w+)\}: <\w+>", partial(_kinded, names), FORMS[form])
             line = line.replace("<q>", q).replace("<one>", q).replace("<k>", k)
             line = line.format(**names) + more.replace(": B n positions", ": n positions")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
@@ -52,6 +53,14 @@ CACHE_HALF_NAMES = re.compile(
 IMAGE_SIZE_NAMES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")
 BOUND_NAMES = re.compile(r"cu_?(seq_?)?lens?(_(q|k|kv|x))?")
 LENGTH_NAMES = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
+ATTRIBUTES = {  # of a module that calls a function of attention
+    "training": " = False",
+    "layer_idx": " = 0",
+    "attention_dropout": " = 0.0",
+    "head_dim": " = D",
+    "sinks": ": H constant",
+}
+GROUPS = ("num_key_value_groups", "n_rep", "num_queries_per_kv")
 CONDITION_NAMES = re.compile(r"t?emb|(time|t|timestep)_emb(ed)?(ding)?|vec|adaln_\w+|pooled_\w+")
 MaskEffect = Callable[..., str]  # from code and its call; least: the number that hides a key
 SOFT = -0.5  # added to a score it hides nothing; read as a boolean it does
@@ -72,10 +81,12 @@ def further_arguments(
     *,
     square: bool,
     counted: bool = False,
+    groups: str = "1",
 ) -> str:
     """Return the rest of the line: the other required parameters, given arguments, a causal flag.
 
-    ``counted``: a maximal number of tokens is set to the number of tokens of the call.
+    ``counted``: a maximal number of tokens is set to the number of tokens of the call.  ``groups``:
+    how many heads of queries share one of keys.
     Raises ``DoesNotFit`` for a parameter whose name does not say what it is.
     """
     causal = bool(code.options.likely.get("causal", 0))
@@ -103,6 +114,9 @@ def further_arguments(
             if LENGTH_NAMES.fullmatch(one.name) and kind != "length":
                 said.append(f"{one.name}: B lengths")
                 continue
+            if one.is_module:
+                said.append(f"{one.name} = {_namespace(code, one.name, groups, causal=causal)}")
+                continue
             if kind not in ARGUMENTS_BY_ROLE:
                 said.append(f"{one.name} = {_unnamed(one)}")
                 continue
@@ -111,6 +125,55 @@ def further_arguments(
             own = f" = {CAPACITY}" if most else own
             said.append(one.name + own)
     return "".join(f", {one}" for one in said)
+
+
+def _namespace(code: Code, name: str, groups: str, *, causal: bool) -> str:
+    """Return an object with the attributes that a function reads of the module it is given.
+
+    Attributes for which the code has a default are left to it, but for the groups of heads.
+    Raises ``DoesNotFit`` if a name does not say what it is.
+    """
+    usual = {**ATTRIBUTES, "is_causal": f" = {causal}", **dict.fromkeys(GROUPS, f" = {groups}")}
+    read, asked = attributes_read(code.text, name)
+    wanted = [*read, *(one for one in asked if one in GROUPS and one not in read)]
+    unknown = [one for one in wanted if one not in usual]
+    if unknown or not wanted:
+        told = ", ".join(f"{one} = .." for one in unknown or ("..",))
+        raise DoesNotFit(
+            f"it needs {name!r}, and nothing says with which attributes; write "
+            f"{name} = namespace({told}), in the whole --call"
+        )
+    return f"namespace({', '.join(one + usual[one] for one in wanted)})"
+
+
+def attributes_read(text: str, name: str) -> tuple[list[str], list[str]]:
+    """Return the attributes of a variable that a source reads, and those that it asks for by name.
+
+    >>> attributes_read("def f(m): return m.a + getattr(m, 'b', 1) * m.c.d", "m")
+    (['a', 'c'], ['b'])
+    """
+    try:
+        nodes = [*ast.walk(ast.parse(textwrap.dedent(text)))]
+    except SyntaxError:
+        return [], []
+    read = (
+        (node.lineno, node.col_offset, node.attr)
+        for node in nodes
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name
+    )
+    asked = (
+        str(node.args[1].value)
+        for node in nodes
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("getattr", "hasattr")
+        and isinstance(node.args[0], ast.Name)
+        and node.args[0].id == name
+        and isinstance(node.args[1], ast.Constant)
+    )
+    return list(dict.fromkeys(one for *_, one in sorted(read))), list(dict.fromkeys(asked))
 
 
 def _unnamed(one: Parameter) -> str:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import torch
@@ -258,7 +259,8 @@ def shared_fields(
 
 def unexplained(signature: Signature) -> Iterator[Argument]:
     """Yield the numbers of a line that were chosen here and that their names do not explain."""
-    for one in signature.arguments:
+    each = ((one.parts if one.named else (one,)) for one in signature.arguments)
+    for one in chain.from_iterable(each):
         number = type(one.value) is int or "D" in one.lengths
         named = role_of(one.name) or INDEX.fullmatch(one.name) or OF_TOKENS.fullmatch(one.name)
         if number and not named:

@@ -159,6 +159,13 @@ class Parameter:
         return bool(NUMBER.fullmatch(text))
 
     @property
+    def is_module(self) -> bool:
+        """Whether it is a module of which a function reads attributes, by name or annotation."""
+        kind = self.annotation
+        text = kind.__name__ if isinstance(kind, type) else str(kind).rpartition(".")[2]
+        return "Module" in (text, self.name.capitalize())
+
+    @property
     def is_unknown_number(self) -> bool:
         """Whether it is a required integer whose value nothing suggests."""
         whole = self.is_number and "int" in str(self.annotation)

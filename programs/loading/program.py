@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import takewhile
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -250,6 +251,10 @@ def _by_name(call: Callable[..., Any], names: list[str], told: str) -> bool:
 def _value(one: Argument, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> Any:
     if one.parts:
         parts = tuple(_value(part, arrays, lengths) for part in one.parts)
+        if one.named:
+            return SimpleNamespace(
+                **dict(zip((part.name for part in one.parts), parts, strict=True))
+            )
         return _packed(one, parts, lengths) if one.packed is not None else parts
     if one.axes is not None and any(axis.fold for axis in one.axes):
         x: Tensor = arrays[one.name]

@@ -37,6 +37,8 @@ _THEN = re.compile(r"then\s+([\w.]+)\s*\((.*)\)", re.DOTALL)
 _BUILT = re.compile(r"built\s+with\s+(.+)", re.DOTALL)
 _KEYS = re.compile(r"keys\s+with\s+(.+)", re.DOTALL)
 _METHOD = re.compile(r"method\s+([^\W\d]\w*)")
+_NAMESPACE = re.compile(r"namespace\((.+)\)", re.DOTALL)
+_QUOTIENT = re.compile(r"(.+)/\s*([A-Za-z]\d?'*)")
 _DTYPE = re.compile(r"torch\.(\w+)")
 _OPEN = re.compile(r"(\w+)\s*[:=]\s*\?|->[^;]*\?")
 _ARRAY = re.compile(r"[^\W\d]\w*\s*:")
@@ -64,16 +66,12 @@ def _parsed(text: str) -> Signature:
         )
     first, *more = re.sub(r"\n\s*(?=step:)", "; ", text).split(";")
     call = _call(first, text)
-    plain = [
-        replace(one, value=ast.literal_eval(one.value.start))
-        if isinstance(one.value, State) and one.value.start in EMPTY
-        else one
-        for one in call.arguments
-    ]
-    call = replace(call, arguments=tuple(plain))  # outside step:, empty containers are plain values
-    if call.states:
+    # outside step:, empty containers are plain values
+    call = replace(call, arguments=tuple(map(_literal, call.arguments)))
+    inner = [part for one in call.arguments if one.named for part in one.parts]
+    if states := (*call.states, *(one for one in inner if isinstance(one.value, State))):
         raise SignatureError(
-            f"wanted NAME: AXES, or NAME = VALUE, got {str(call.states[0])!r} in {text!r}; what "
+            f"wanted NAME: AXES, or NAME = VALUE, got {str(states[0])!r} in {text!r}; what "
             "one step passes to the next is written after step:"
         )
     for part in map(str.strip, more):
@@ -241,6 +239,9 @@ def _argument(part: str, whole: str) -> Argument:
         return _packed(name[0], told, whole) or _array(name[0], told, whole)
     if told.startswith("(") and ":" in told and told.endswith(")"):
         return Argument(name[0], parts=_items(told, whole))
+    if found := _NAMESPACE.fullmatch(told):
+        parts = tuple(_literal(_argument(one, whole)) for one in _parts(found[1], whole))
+        return Argument(name[0], parts=parts, named=True)
     return Argument(name[0], value=_value(told, whole))
 
 
@@ -263,14 +264,23 @@ def _value(told: str, whole: str) -> Any:
         return tuple(_value(part, whole) for part in _parts(told[1:-1], whole))
     if found := _DTYPE.fullmatch(told):
         return _dtype(found[1], whole)
-    word = _NAME.fullmatch(told) and not _LETTER.fullmatch(told)
-    axes, kind = ((), "") if word else _axes(told, whole)
+    quotient = _QUOTIENT.fullmatch(told)
+    above = quotient[1].strip() if quotient else told
+    word = _NAME.fullmatch(above) and not _LETTER.fullmatch(above)
+    axes, kind = ((), "") if word else _axes(above, whole)
     if len(axes) != 1 or kind:
         raise SignatureError(
             f"wanted a value such as 4, True or 'bhtd', a length such as n, or the name of an "
             f"array before it, got {told!r} in {whole!r}"
         )
-    return axes[0]
+    return _shared(replace(axes[0], over=quotient[2])) if quotient else axes[0]
+
+
+def _literal(one: Argument) -> Argument:
+    """Return an argument whose state is an empty list or dictionary with that as its value."""
+    if isinstance(one.value, State) and one.value.start in EMPTY:
+        return replace(one, value=ast.literal_eval(one.value.start))
+    return one
 
 
 def _dtype(name: str, whole: str) -> Any:

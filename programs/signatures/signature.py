@@ -17,6 +17,7 @@ part                                meaning
 ``seq_len = n``, ``past = (n - r)``  the length itself, a difference of lengths
 ``window = (h, w)``                 a tuple of lengths, or of such tuples: ``((h, w),)``
 ``key = query``                     the very array that ``query`` is given
+``m = namespace(groups = H/G)``      an object with these attributes, values or arrays
 ``qkv: B n 3 H D``                  queries, keys and values in one array; also ``B n (H 3 D)``
 ``kv: B n 2 G D``                   keys and values in one array
 ``x: B 5 E``, ``mask: B n 1 r add``  exactly 5 tokens; keys before queries
@@ -123,6 +124,7 @@ class Axis:
     terms: tuple[tuple[Fraction, tuple[str, ...]], ...]
     fold: str = ""  # a number, or G: the slower of the two axes that the call has for this one
     slower: int = 0  # how many letters of a product are slower than its number
+    over: str = ""  # a letter that divides it, if it is a value
 
     def __hash__(self) -> int:
         return hash(self.text)  # cached, unlike the hash of a fraction
@@ -140,7 +142,8 @@ class Axis:
     @cached_property
     def letters(self) -> tuple[str, ...]:
         """Its letters, without repetition."""
-        return tuple(dict.fromkeys(c for _, letters in self.terms for c in letters))
+        above = (c for _, letters in self.terms for c in letters)
+        return tuple(dict.fromkeys((*above, *([self.over] if self.over else []))))
 
     @cached_property
     def split(self) -> tuple[str, ...] | None:
@@ -161,6 +164,7 @@ class Axis:
     def size(self, lengths: Mapping[str, int]) -> int:
         """Return its length.  Raises :class:`SignatureError` if that is not an integer."""
         whole, counts = self._counted
+        whole *= lengths[self.over] if self.over else 1
         found: int = sum(n * math.prod(lengths[c] for c in letters) for n, letters in counts)
         if whole > 1 and found % whole:
             at = ", ".join(f"{c} = {lengths[c]}" for c in self.letters)
@@ -182,6 +186,8 @@ class Axis:
         told = " ".join(self.split) if self.slower and self.split else told
         if self.fold:
             return f"{self.fold} {told}"
+        if self.over:
+            return f"{told if TOKEN.fullmatch(told) else f'({told})'}/{self.over}"
         return told if TOKEN.fullmatch(told) or re.fullmatch(r"\S+/\d+", told) else f"({told})"
 
     def __str__(self) -> str:
@@ -241,7 +247,7 @@ class Argument:
     literal, an :class:`Axis` (a length), a tuple of these, a :class:`State`, or :class:`Same`.
     ``packed``: the parts are one array, stacked on an axis before the axis of this index of theirs;
     or within it, if it is a product, behind that many of its factors.  ``of``: of a result, the
-    packed array of which it is a part.
+    packed array of which it is a part.  ``named``: the parts are attributes of one object.
     """
 
     name: str
@@ -252,6 +258,7 @@ class Argument:
     also: str = ""
     packed: tuple[int, int | None] | None = None
     of: str = ""
+    named: bool = False
 
     def __hash__(self) -> int:
         return hash(self.text)  # a value may be unhashable
@@ -281,8 +288,9 @@ class Argument:
 
     @cached_property
     def lengths(self) -> tuple[str, ...]:
-        """The letters of its value, without repetition."""
-        return tuple(dict.fromkeys(c for axis in _axes_in(self.value) for c in axis.letters))
+        """The letters of its value, and of those in it, without repetition."""
+        own = (c for axis in _axes_in(self.value) for c in axis.letters)
+        return tuple(dict.fromkeys((*own, *(c for part in self.parts for c in part.lengths))))
 
     def shape(self, lengths: Mapping[str, int]) -> tuple[int, ...]:
         """Return the shape of the array at these lengths."""
@@ -300,7 +308,8 @@ class Argument:
         if self.packed is not None:
             return f"{self.name}: {' '.join([*self._packed_axes, *filter(None, [self.kind])])}"
         if self.parts:
-            return f"{self.name}{' = ' * bool(self.name)}({', '.join(map(str, self.parts))})"
+            whole = f"{'namespace' * self.named}({', '.join(map(str, self.parts))})"
+            return f"{self.name}{' = ' * bool(self.name)}{whole}"
         if self.axes is None:
             if isinstance(self.value, State):
                 return f"{self.name} = {self.value}" if self.value.start else self.name

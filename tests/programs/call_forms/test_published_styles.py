@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.subject import adapted_as
 
 
@@ -146,6 +148,46 @@ def apply_rot_embed_cat_of_one_sign(x: Tensor, emb: Tensor) -> Tensor:
     return x * cos + turned(x) * sin * torch.tensor([1.0, -1.0]).repeat(x.shape[-1] // 2)
 
 
+def grouped_attention_forward(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float,
+    dropout: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """Attention that reads the number of groups off the layer that calls it."""
+    groups = module.num_key_value_groups
+    key, value = (x.repeat_interleave(groups, 1) for x in (key, value))
+    scores = query @ key.mT * scaling
+    if attention_mask is not None:
+        scores = scores + attention_mask
+    sinks = module.sinks.reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+    weights = torch.cat((scores, sinks), -1).softmax(-1)[..., :-1]
+    weights = F.dropout(weights, p=dropout, training=module.training)
+    return (weights @ value).transpose(1, 2).contiguous(), weights
+
+
+def groups_in_turn_attention_forward(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float,
+) -> tuple[Tensor, Tensor]:
+    groups = getattr(module, "num_key_value_groups", 1)
+    once = SimpleNamespace(num_key_value_groups=1, training=False, sinks=module.sinks)
+    key, value = (x.repeat(1, groups, 1, 1) for x in (key, value))
+    return grouped_attention_forward(once, query, key, value, attention_mask, scaling)
+
+
+def attention_with_a_sink(module: nn.Module, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    scores = torch.cat((query @ key.mT, module.sink.expand(*query.shape[:3], 1)), -1)
+    return scores.softmax(-1)[..., :-1] @ value
+
+
 CAUSAL = DeclaredAttention(causal=True)
 STYLES: dict[Any, tuple[Any, str, str]] = {
     cosine_attention: (
@@ -186,6 +228,16 @@ STYLES: dict[Any, tuple[Any, str, str]] = {
         "x: B H n D, emb: n (2 D) sin_cos -> x",
         "relative",
     ),
+    grouped_attention_forward: (
+        groups_in_turn_attention_forward,
+        (
+            "query: B H r D, key: B G n D, value: B G n D, module = "
+            "namespace(num_key_value_groups = H/G, sinks: H constant, training = False), "
+            "scaling: scale, "
+            "attention_mask: B 1 r n add -> B r H D, weights: B H r n"
+        ),
+        "groups-of-heads",
+    ),
 }
 
 
@@ -202,3 +254,10 @@ def test_it_is_called_by_its_bare_name(code: Any) -> None:
     assert again.line == line
     (found,) = examine(wrong, laws=[law])
     assert found.verdict == "broken"
+
+
+def test_a_module_is_given_only_attributes_that_are_known() -> None:
+    with pytest.raises(NoAdapter, match=r"write module = namespace\(sink = \.\.\)"):
+        adapted_as(attention_with_a_sink)
+    asked = adapted_as(groups_in_turn_attention_forward)
+    assert "module = namespace(sinks: H constant, num_key_value_groups = H/G)" in asked.line

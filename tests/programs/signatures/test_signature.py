@@ -46,6 +46,7 @@ SAME = [
     "x: B n D -> x; built with size = n; keys with inverse = True",
     "x: B (4 n) E, pos_emb: 1 (2 n - 1) E offsets, pos: B n E encoding -> B 3 E",
     "x: B n E, biases = [], kept = {}, λ = 0.1 -> B n E",
+    "q: B H n D, k: B G n D, m = namespace(groups = H/G, past = (n - r)/G, s: H constant) -> q",
 ]
 
 
@@ -53,6 +54,28 @@ SAME = [
 def test_what_is_written_is_what_was_read(text: str) -> None:
     assert str(parse(text)) == text
     assert parse(text.replace(" ", "  ").replace("-> ", "->")) == parse(text)
+
+
+def test_a_namespace_has_the_attributes_of_the_call() -> None:
+    line = "q: B H n D, m = namespace(groups = H/G, kept = [], s: G constant) -> q"
+
+    def told(q: Tensor, m: Any) -> Tensor:
+        m.kept.append(1)
+        return q * m.groups + len(m.kept) + m.s.sum()
+
+    arrays = {"q": torch.ones(1, 6, 2, 1), "s": torch.ones(3)}
+    called = attnproof.Program(told, line)
+    assert called.signature.arguments[1].lengths == ("H", "G")
+    for _ in range(2):  # each call is given a list of its own
+        (found,) = called.run(arrays, {"B": 1, "H": 6, "G": 3, "n": 2, "D": 1}).values()
+        assert torch.equal(found, torch.full((1, 6, 2, 1), 6.0))
+    with pytest.raises(SignatureError, match="whole number for the axis H/G, got 6/4"):
+        called.run(arrays, {"B": 1, "H": 6, "G": 4, "n": 2, "D": 1})
+    for state in ("DynamicCache()", ""):
+        with pytest.raises(SignatureError, match="wanted NAME: AXES, or NAME = VALUE, got"):
+            parse(line.replace("[]", state).replace("kept = ,", "kept,"))
+    with pytest.raises(SignatureError, match="a number above 0 after /, got G"):
+        parse("q: B H/G n D -> q")
 
 
 def test_each_call_is_given_a_list_of_its_own() -> None:
