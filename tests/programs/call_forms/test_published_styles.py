@@ -149,7 +149,7 @@ def apply_rot_embed_cat_of_one_sign(x: Tensor, emb: Tensor) -> Tensor:
 
 
 def grouped_attention_forward(
-    module: nn.Module,
+    module: Any,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -170,7 +170,7 @@ def grouped_attention_forward(
 
 
 def groups_in_turn_attention_forward(
-    module: nn.Module,
+    module: Any,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -183,8 +183,9 @@ def groups_in_turn_attention_forward(
     return grouped_attention_forward(once, query, key, value, attention_mask, scaling)
 
 
-def attention_with_a_sink(module: nn.Module, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    scores = torch.cat((query @ key.mT, module.sink.expand(*query.shape[:3], 1)), -1)
+def attention_with_a_sink(layer: nn.Module, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    sink: Any = layer.sink
+    scores = torch.cat((query @ key.mT, sink.expand(*query.shape[:3], 1)), -1)
     return scores.softmax(-1)[..., :-1] @ value
 
 
@@ -257,7 +258,7 @@ def test_it_is_called_by_its_bare_name(code: Any) -> None:
 
 
 def test_a_module_is_given_only_attributes_that_are_known() -> None:
-    with pytest.raises(NoAdapter, match=r"write module = namespace\(sink = \.\.\)"):
+    with pytest.raises(NoAdapter, match=r"write layer = namespace\(sink = \.\.\)"):
         adapted_as(attention_with_a_sink)
     asked = adapted_as(groups_in_turn_attention_forward)
     assert "module = namespace(sinks: H constant, num_key_value_groups = H/G)" in asked.line

@@ -59,7 +59,7 @@ def test_what_is_written_is_what_was_read(text: str) -> None:
 def test_a_namespace_has_the_attributes_of_the_call() -> None:
     line = "q: B H n D, m = namespace(groups = H/G, kept = [], s: G constant) -> q"
 
-    def told(q: Tensor, m: Any) -> Tensor:
+    def told(q: Tensor, m: Any) -> Any:
         m.kept.append(1)
         return q * m.groups + len(m.kept) + m.s.sum()
 
