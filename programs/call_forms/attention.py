@@ -77,7 +77,7 @@ def fit_attention(code: Code) -> Attention:
 
     Raises ``DoesNotFit``, and ``Ambiguous`` if two forms fit and differ in meaning.
     """
-    return _with_its_mask(_fit_attention, _bound(code))
+    return _with_its_needs(_fit_attention, _bound(code))
 
 
 def _fit_attention(code: Code) -> Attention:
@@ -104,7 +104,7 @@ def _fit_attention(code: Code) -> Attention:
 
 def fit_layer(code: Code) -> Layer:
     """Return any map of tokens by the form that fits.  Raises ``DoesNotFit``."""
-    return _with_its_mask(_fit_layer, _bound(code))
+    return _with_its_needs(_fit_layer, _bound(code))
 
 
 def _fit_layer(code: Code) -> Layer:
@@ -112,21 +112,22 @@ def _fit_layer(code: Code) -> Layer:
     return replace(layer(code, parse(line), guessed=True), others=more)
 
 
-def _with_its_mask(fit: Callable[[Code], Adapted], code: Code) -> Adapted:
-    """Return what fits; if the calls raise without the optional masks, what fits with them."""
+def _with_its_needs(fit: Callable[[Code], Adapted], code: Code) -> Adapted:
+    """Return what fits; if calls raise without optional masks or tables, what fits with them."""
     try:
         return fit(code)
     except DoesNotFit as error:
-        masks = {one.name for one in parameters(code.call) if takes_mask(one) and not one.required}
-        if not masks or " raised " not in str(error):
-            raise
-        with suppress(DoesNotFit):
-            return fit(_needing(code, masks))
+        optional = [one for one in parameters(code.call) if not one.required]
+        masks = {one.name for one in optional if takes_mask(one)}
+        tables = {one.name for one in optional if one.role == "pair"}
+        for needed in filter(None, (masks, tables) if " raised " in str(error) else ()):
+            with suppress(DoesNotFit):
+                return fit(_needing(code, needed))
         raise
 
 
-def _needing(code: Code, masks: AbstractSet[str]) -> Code:
-    """Return the code with these masks as required parameters."""
+def _needing(code: Code, needed: AbstractSet[str]) -> Code:
+    """Return the code with these parameters as required ones."""
     needs = partial(code.call)
     needs.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
@@ -134,14 +135,14 @@ def _needing(code: Code, masks: AbstractSet[str]) -> Code:
                 one.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=inspect.Parameter.empty
-                if one.required or one.name in masks
+                if one.required or one.name in needed
                 else one.default,
                 annotation=one.annotation,
             )
             for one in parameters(code.call)
         ]
     )
-    return code.changed(lambda made: _needing(made, masks), call=needs)
+    return code.changed(lambda made: _needing(made, needed), call=needs)
 
 
 def _bound(code: Code) -> Code:

@@ -51,6 +51,30 @@ class CrossAttentionOverRows(CrossAttention):
         return scores.softmax(0)
 
 
+class PatchAttention(nn.Module):
+    """Tables of angles that have a default, and which it cannot do without."""
+
+    axis = -1
+
+    def __init__(self, hidden_size: int = 32, num_heads: int = 4) -> None:
+        super().__init__()
+        self.heads = num_heads
+        self.qkv = nn.Linear(hidden_size, 3 * hidden_size)
+
+    def forward(
+        self, x: Tensor, position_embeddings: tuple[Tensor, Tensor] | None = None
+    ) -> Tensor:
+        assert position_embeddings is not None, "the tables are missing"
+        cos, sin = position_embeddings
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        q, k = (y * cos + y.unflatten(-1, (2, -1)).flip(-2).flatten(-2) * sin for y in (q, k))
+        return ((q @ k.mT / 8).softmax(self.axis) @ v).transpose(1, 2).flatten(2)
+
+
+class PatchAttentionOverRows(PatchAttention):
+    axis = 0
+
+
 class BiasedAttention(nn.Module):
     """One head whose scores are given a bias of positions."""
 
@@ -199,6 +223,11 @@ STYLES: dict[Any, tuple[Any, str, str]] = {
     CrossAttention: (
         CrossAttentionOverRows,
         "queries: B r E tokens, features: B n 40 tokens -> B r E",
+        "rows-of-batch-apart",
+    ),
+    PatchAttention: (
+        PatchAttentionOverRows,
+        "x: B n E, position_embeddings = (cos: 1 n D, sin: 1 n D) -> B n E",
         "rows-of-batch-apart",
     ),
     BiasedAttention: (
