@@ -70,7 +70,7 @@ ROWS = (
     *("1 n D", "n D", "B n D", "1 n D/2", "n D/2"),
     *("1 n 1 D", "n 1 D", "1 n 1 D/2", "n 1 D/2"),  # beside heads behind the tokens
 )
-IN_ONE = ("n D/2 cis", "n D/2 2 cos_sin", "n D/2 angles")
+IN_ONE = ("n D/2 cis", "1 n D/2 cis", "n D/2 2 cos_sin", "n D/2 angles")
 OFFSETS = ("1 (2 n - 1) E", "(2 n - 1) 1 E", "(2 n - 1) E", "n 1 E")
 STARTS = (" = p", ": B positions")  # the position of the first token, or of that of each row
 Part = tuple[str, str]  # an input beside the tokens, and the clause that makes it
@@ -444,6 +444,7 @@ def _parts(code: Code, known: tuple[Parameter, ...], embed: int) -> Iterator[Par
     if pair is not None and pair.required:
         yield from _in_two_tables(code, f"{pair.name} = (cos: {{0}}, sin: {{0}})", (), known)
         yield from ((f"{pair.name}: {axes} offsets", "") for axes in OFFSETS)
+        yield from _in_one_table(code, pair, known)
 
 
 def _in_two_tables(
@@ -473,7 +474,7 @@ def _in_one_table(code: Code, freqs: Parameter, known: tuple[Parameter, ...]) ->
             axes = made.axes.replace("m", "n")
             yield (
                 without_implied_roles(f"{freqs.name}: {axes} {kind}"),
-                f"; {made.table_clause(('freqs',), known)}",
+                f"; {made.table_clause((freqs.role,), known)}",
             )
     yield from ((f"{freqs.name}: {axes}", "") for axes in IN_ONE)
 

@@ -61,17 +61,30 @@ class PatchAttention(nn.Module):
         self.heads = num_heads
         self.qkv = nn.Linear(hidden_size, 3 * hidden_size)
 
-    def forward(
-        self, x: Tensor, position_embeddings: tuple[Tensor, Tensor] | None = None
-    ) -> Tensor:
-        assert position_embeddings is not None, "the tables are missing"
-        cos, sin = position_embeddings
+    def rotated(self, x: Tensor, tables: Any) -> Tensor:
+        cos, sin = tables
+        return x * cos + torch.cat((-x.chunk(2, -1)[1], x.chunk(2, -1)[0]), -1) * sin
+
+    def forward(self, x: Tensor, position_embeddings: Any = None) -> Tensor:
         q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        q, k = (y * cos + y.unflatten(-1, (2, -1)).flip(-2).flatten(-2) * sin for y in (q, k))
+        q, k = (self.rotated(y, position_embeddings) for y in (q, k))
         return ((q @ k.mT / 8).softmax(self.axis) @ v).transpose(1, 2).flatten(2)
 
 
 class PatchAttentionOverRows(PatchAttention):
+    axis = 0
+
+
+class ComplexAttention(PatchAttention):
+    """A table of complex numbers (1, n, D/2), by the name that two tables have elsewhere."""
+
+    def rotated(self, x: Tensor, tables: Any) -> Tensor:
+        assert tables.ndim == 3
+        turned = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * tables
+        return torch.view_as_real(turned).flatten(-2)
+
+
+class ComplexAttentionOverRows(ComplexAttention):
     axis = 0
 
 
@@ -228,6 +241,11 @@ STYLES: dict[Any, tuple[Any, str, str]] = {
     PatchAttention: (
         PatchAttentionOverRows,
         "x: B n E, position_embeddings = (cos: 1 n D, sin: 1 n D) -> B n E",
+        "rows-of-batch-apart",
+    ),
+    ComplexAttention: (
+        ComplexAttentionOverRows,
+        "x: B n E, position_embeddings: 1 n D/2 cis -> B n E",
         "rows-of-batch-apart",
     ),
     BiasedAttention: (
