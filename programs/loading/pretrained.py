@@ -43,6 +43,8 @@ SMALL = {
     "max_position_embeddings": 512,
     "attn_implementation": "eager",
 }
+LAYERS = ("num_hidden_layers", "n_layer", "num_layers")  # other settings may list each of them
+NARROW = {name: size for name, size in SMALL.items() if name not in LAYERS}
 MAX_PARAMETERS = 2**27  # half a gigabyte in float32
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 PARTS = (
@@ -112,7 +114,7 @@ def _small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any]) -> A
     failed = ""
     names = getattr(annotation, "attribute_map", {})  # num_hidden_layers may be set as n_layer
     own = {names.get(name, name) for name in told}
-    for sizes in ({}, SMALL) if rotary else (SMALL, {}):
+    for sizes in ({}, SMALL) if rotary else (SMALL, NARROW, {}):
         try:
             left = (k for k in sizes if names.get(k, k) not in own and _has(annotation, k))
             small = {k: sizes[k] for k in left}
@@ -125,7 +127,7 @@ def _small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any]) -> A
         for part in _parts(config):
             _completed(part)
             try:
-                if sizes is not SMALL:
+                if not sizes:
                     _require_small(cls, part)
                 cls(part, **_layer_index(cls))
             except Exception as error:  # noqa: BLE001 (it may be the wrong part of the config)

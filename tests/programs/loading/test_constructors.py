@@ -429,3 +429,10 @@ def test_a_setting_of_a_config_may_have_another_name_than_the_small_sizes() -> N
     for name in ("n_layer", "num_hidden_layers"):
         small = pretrained.small_config(bloom.BloomConfig, bloom.BloomModel, {name: 1})
         assert (small.n_layer, small.num_hidden_layers, small.n_head) == (1, 1, 4)
+
+
+def test_a_config_that_lists_its_layers_keeps_their_number() -> None:
+    neo = pytest.importorskip("transformers.models.gpt_neo.modeling_gpt_neo")
+    small = pretrained.small_config(neo.GPTNeoConfig, neo.GPTNeoAttention)
+    assert (small.hidden_size, small.num_heads) == (32, 4)
+    assert len(small.attention_layers) == small.num_layers > pretrained.SMALL["num_layers"]
