@@ -120,7 +120,7 @@ def _with_its_needs(fit: Callable[[Code], Adapted], code: Code) -> Adapted:
         optional = [one for one in parameters(code.call) if not one.required]
         masks = {one.name for one in optional if takes_mask(one)}
         tables = {one.name for one in optional if one.role == "pair"}
-        for needed in filter(None, (masks, tables) if " raised " in str(error) else ()):
+        for needed in filter(None, (masks if " raised " in str(error) else set(), tables)):
             with suppress(DoesNotFit):
                 return fit(_needing(code, needed))
         raise

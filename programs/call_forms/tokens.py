@@ -70,6 +70,7 @@ ROWS = (
     *("1 n D", "n D", "B n D", "1 n D/2", "n D/2"),
     *("1 n 1 D", "n 1 D", "1 n 1 D/2", "n 1 D/2"),  # beside heads behind the tokens
 )
+PACKED_ROWS = ("(B n) D", "(B n) D/2")
 IN_ONE = ("n D/2 cis", "1 n D/2 cis", "n D/2 2 cos_sin", "n D/2 angles")
 OFFSETS = ("1 (2 n - 1) E", "(2 n - 1) 1 E", "(2 n - 1) E", "n 1 E")
 STARTS = (" = p", ": B positions")  # the position of the first token, or of that of each row
@@ -279,7 +280,7 @@ def _tokens_lines(
             or (second.required and bool(CONTEXTS.fullmatch(second.name)))
         )
     )
-    packed = any(one.required and BOUND_NAMES.fullmatch(one.name) for one in known)
+    packed = any(map(_is_bounds, known))
     orders = (
         ("(B n) E",)
         if packed
@@ -447,6 +448,11 @@ def _parts(code: Code, known: tuple[Parameter, ...], embed: int) -> Iterator[Par
         yield from _in_one_table(code, pair, known)
 
 
+def _is_bounds(one: Parameter) -> bool:
+    """Whether a parameter says where sequences that are packed into one axis begin."""
+    return one.required and bool(BOUND_NAMES.fullmatch(one.name))
+
+
 def _in_two_tables(
     code: Code, given: str, needs: tuple[str, ...], known: tuple[Parameter, ...]
 ) -> Iterator[Part]:
@@ -457,7 +463,8 @@ def _in_two_tables(
     width = OnTokens(code, parse("x: B n E -> x")).rotated
     beside = sources(replace(code, options=replace(code.options, width=width)))
     made = [one for one in beside if one.kind == "pair"]
-    for row in dict.fromkeys([*(one.axes.replace("m", "n") for one in made), *ROWS]):
+    rows = PACKED_ROWS if any(map(_is_bounds, known)) else ROWS
+    for row in dict.fromkeys([*(one.axes.replace("m", "n") for one in made), *rows]):
         said = given.format(row)
         own = (one for one in made if one.suits(f"{said} -> 1"))
         yield from (

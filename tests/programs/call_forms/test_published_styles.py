@@ -88,6 +88,29 @@ class ComplexAttentionOverRows(ComplexAttention):
     axis = 0
 
 
+class PackedAttention(PatchAttention):
+    """Images that are packed into one axis, with a row of a table for each token."""
+
+    def pieces(self, cu_seqlens: Tensor) -> list[int]:
+        found: list[int] = cu_seqlens.diff().tolist()
+        return found
+
+    def forward(  # type: ignore[override]
+        self, x: Tensor, cu_seqlens: Tensor, position_embeddings: Any = None
+    ) -> Tensor:
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(1, 2, 0, 3)
+        assert position_embeddings[0].shape == x.shape[:1] + q.shape[-1:]
+        q, k = (self.rotated(y, position_embeddings) for y in (q, k))
+        each = zip(*(y.split(self.pieces(cu_seqlens), 1) for y in (q, k, v)), strict=True)
+        parts = [(a @ b.mT / 8).softmax(-1) @ c for a, b, c in each]
+        return torch.cat(parts, 1).transpose(0, 1).flatten(1)
+
+
+class PackedAttentionAcrossImages(PackedAttention):
+    def pieces(self, cu_seqlens: Tensor) -> list[int]:
+        return [int(cu_seqlens[-1])]
+
+
 class BiasedAttention(nn.Module):
     """One head whose scores are given a bias of positions."""
 
@@ -246,6 +269,14 @@ STYLES: dict[Any, tuple[Any, str, str]] = {
     ComplexAttention: (
         ComplexAttentionOverRows,
         "x: B n E, position_embeddings: 1 n D/2 cis -> B n E",
+        "rows-of-batch-apart",
+    ),
+    PackedAttention: (
+        PackedAttentionAcrossImages,
+        (
+            "x: (B n) E, cu_seqlens: (B + 1) bounds, "
+            "position_embeddings = (cos: (B n) D, sin: (B n) D) -> (B n) E"
+        ),
         "rows-of-batch-apart",
     ),
     BiasedAttention: (
