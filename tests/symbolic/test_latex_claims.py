@@ -45,7 +45,7 @@ from attnproof.symbolic.latex import (
     name_latex,
     statement_latex,
 )
-from attnproof.symbolic.plain import plain, plain_claim, plain_fact, plain_law
+from attnproof.symbolic.plain import plain, plain_claim, plain_fact
 from attnproof.symbolic.scalars import index
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import softmax
@@ -361,7 +361,7 @@ def test_hypotheses_stand_before_the_conclusions() -> None:
     )
     mathml(text)
     assert law_latex(sign) == r"c \ge s"
-    assert plain_law(start) == "for all x ∈ ℝ^d: f(x, 0) = x"
+    assert plain_claim(start.claim) == "for all x ∈ ℝ^d: f(x, 0) = x"
 
 
 def test_facts_are_told_at_their_values() -> None:
