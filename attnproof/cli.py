@@ -87,16 +87,8 @@ def schema(
 
     Without an option, this is the record of `run`.
     """
-    asked = {
-        "--table": table,
-        "--sweep": of_sweep,
-        "--code": code,
-        "--equal": equal,
-        "--classes": classes,
-        "--proof": proof,
-        "--calibration": calibration,
-    }
-    given = [flag for flag, on in asked.items() if on]
+    asked = (False, table, of_sweep, code, equal, classes, proof, calibration)
+    given = [flag for flag, on in zip(RECORDS, asked, strict=True) if on]
     if len(given) > 1:
         raise UsageError(f"wanted one record, got {' and '.join(given)}; give one of them at most")
     from .documents.evidence import schema_text

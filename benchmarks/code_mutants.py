@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
 from itertools import pairwise
+
+from benchmarks.mutations import called
 
 OTHER_FUNCTIONS = {
     "cos": ("sin",),
@@ -37,8 +39,6 @@ OTHER_FUNCTIONS = {
     "floor": ("ceil",),
     "log": ("exp",),
     "tanh": ("sin",),
-    "masked_attention": (),
-    "attention": (),
 }
 WEAKER_GIVENS = {
     "orthogonal": "real",
@@ -95,15 +95,15 @@ class Mutant:
 Edit = tuple[str, ast.expr]
 
 
-def mutants(source: str, keep: Callable[[ast.stmt], bool] = lambda _: True) -> Iterator[Mutant]:
-    """Yield all mutants of a file; ``keep`` decides which top-level statements may change.
+def mutants(source: str) -> Iterator[Mutant]:
+    """Yield all mutants of a file.
 
     >>> [str(m) for m in mutants("y = x + 1")][0]
     'line 1, operator: x + 1  ->  x - 1'
     """
     tree = ast.parse(source)
     for k, statement in enumerate(tree.body):
-        if isinstance(statement, ast.Import | ast.ImportFrom) or not keep(statement):
+        if isinstance(statement, ast.Import | ast.ImportFrom):
             continue
         names, unread = _names_in_scope(statement), _annotations(statement)
         for place, node in enumerate(ast.walk(statement)):
@@ -247,17 +247,12 @@ def _(node: ast.Subscript, _: list[str]) -> Iterator[Edit]:
 
 @_edits.register
 def _(node: ast.Call, _: list[str]) -> Iterator[Edit]:
-    name = (
-        node.func.id
-        if isinstance(node.func, ast.Name)
-        else node.func.attr
-        if isinstance(node.func, ast.Attribute)
-        else ""
-    )
+    name = called(node)
     for other in OTHER_FUNCTIONS.get(name, ()):
         func = copy.copy(node.func)
         setattr(func, "id" if isinstance(func, ast.Name) else "attr", other)
-        yield "relation" if name in HYPOTHESES else "function", _called(node, func)
+        kind = "relation" if name in HYPOTHESES else "function"
+        yield kind, ast.Call(func, node.args, node.keywords)
     if name in WEAKER_GIVENS and isinstance(node.func, ast.Name):
         yield "given", _weaker(node, name)
     if name in ("cos", "sin", "exp", "maximum", "sqrt", "tanh", "inverse") and len(node.args) == 1:
@@ -270,10 +265,6 @@ def _(node: ast.Call, _: list[str]) -> Iterator[Edit]:
     kept = [k for k in node.keywords if k.arg not in ("axis", "keepdims")]
     if name in ("sum", "mean") and len(kept) < len(node.keywords):
         yield "axis", ast.Call(node.func, node.args, kept)
-
-
-def _called(node: ast.Call, func: ast.expr) -> ast.Call:
-    return ast.Call(func, node.args, node.keywords)
 
 
 def _weaker(node: ast.Call, name: str) -> ast.Call:

@@ -28,8 +28,8 @@ import numpy as np
 from attnproof import encodings
 from attnproof.cards.verdicts import decided
 from attnproof.encoding.base import Encoding
-from attnproof.encoding.law import EncodingLaw, letters
-from attnproof.encoding.names import LAW_SIZES, named
+from attnproof.encoding.law import EncodingLaw
+from attnproof.encoding.names import LAW_SIZES, letters, named
 from attnproof.laws import LAWS
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.bodies import Code

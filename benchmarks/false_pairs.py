@@ -28,10 +28,10 @@ from attnproof.programs.equal.sides import Operand
 from benchmarks.false_programs import (
     EMBED,
     FAMILIES,
-    NEAR,
     TRIED,
     WIDTH,
     Draws,
+    differ,
     loaded,
     outside,
 )
@@ -76,15 +76,9 @@ def differs_at(
     """Return the first point at which torch finds a difference.  Raises what the programs raise."""
     for at in points:
         given = _given(of, at)
-        results = []
-        for f in (one, other):
-            with torch.set_grad_enabled(at.how == "gradients"):
-                results.append(Draws(at).given(f)(*given))
-        here, there = results
-        size = max(1.0, float(there.detach().abs().nan_to_num().max()))
-        if here.shape != there.shape or not torch.allclose(
-            here, there, NEAR, NEAR * size, equal_nan=True
-        ):
+        with torch.set_grad_enabled(at.how == "gradients"):
+            here, there = (Draws(at).given(f)(*given) for f in (one, other))
+        if differ(here, there):
             return at
     return None
 

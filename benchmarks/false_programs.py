@@ -212,12 +212,15 @@ def broken_at(f: Code, of: Reference, points: Sequence[At]) -> dict[str, list[Le
             for law, (here, there), lengths in CHECKS[of.kind](f, at):
                 if law not in of.laws:
                     continue
-                size = max(1.0, float(there.abs().nan_to_num().max()))
-                if here.shape != there.shape or not torch.allclose(
-                    here, there, NEAR, NEAR * size, equal_nan=True
-                ):
+                if differ(here, there):
                     found.setdefault(law, []).append(lengths)
     return found
+
+
+def differ(here: Tensor, there: Tensor) -> bool:
+    """Whether two results differ by more than rounding."""
+    near = NEAR * max(1.0, float(there.detach().abs().nan_to_num().max()))
+    return here.shape != there.shape or not torch.allclose(here, there, NEAR, near, equal_nan=True)
 
 
 # --- attempted proofs

@@ -148,14 +148,13 @@ def false_at(
     statement: Statement,
     given: Mapping[str, Given],
     random: Random,
-    tries: int = TRIES,
 ) -> str:
     """Describe values that satisfy all hypotheses where a conclusion fails; "" if none found."""
     lengths = [t for g in given.values() for n in g.lengths for t in (n, *free(n))]
     if any(t.op == "space" for t in lengths):  # a plain sum is no expectation
         return ""
     names = sorted(code.links.sizes | {str(t.data[0]) for t in lengths if t.op == "size"})
-    for k in range(tries):
+    for k in range(TRIES):
         sizes = {name: random.choice((1, 2, 3) if k else (2,)) for name in names}
         guess = draw(given, sizes, random, SPREAD)
         if guess is None:

@@ -188,7 +188,7 @@ def _changes(at: ast.stmt, node: ast.AST, function: str) -> Iterator[Changed]:
             parts = list(enumerate(value))
         if isinstance(node, ast.ClassDef):
             parts = [(k, part) for k, part in parts if isinstance(part, ast.FunctionDef)]
-        if isinstance(node, ast.Call) and _called(node) == "need" and field == "args":
+        if isinstance(node, ast.Call) and called(node) == "need" and field == "args":
             parts = parts[:1]
         for index, part in parts:
             if not isinstance(part, ast.AST) or isinstance(part, (ast.JoinedStr, ast.Raise)):
@@ -200,7 +200,8 @@ def _changes(at: ast.stmt, node: ast.AST, function: str) -> Iterator[Changed]:
             yield from _changes(at, part, function)
 
 
-def _called(call: ast.Call) -> str:
+def called(call: ast.Call) -> str:
+    """Return the name of the function or method that is called, if it has one."""
     return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
 
 
@@ -260,7 +261,7 @@ def _binary(node: ast.BinOp, _: ast.AST) -> Iterator[ast.AST]:
 
 
 def _call(node: ast.Call, _: ast.AST) -> Iterator[ast.AST]:
-    name, args = _called(node), node.args
+    name, args = called(node), node.args
     if name in OPPOSITE:
         yield ast.Call(ast.Name(OPPOSITE[name], ast.Load()), args, node.keywords)
     if isinstance(node.func, ast.Attribute) and name == "union":
@@ -287,7 +288,7 @@ def _collection(node: Any, parent: ast.AST) -> Iterator[ast.AST]:
     if words or isinstance(node, ast.Set):
         for k in range(len(node.elts)):
             yield _like(node, _without(node.elts, k))
-    elif isinstance(node, ast.Tuple) and isinstance(parent, ast.Call) and _called(parent) == "make":
+    elif isinstance(node, ast.Tuple) and isinstance(parent, ast.Call) and called(parent) == "make":
         for k in range(len(node.elts) - 1):
             yield _like(node, _swapped(node.elts, k))
     elif isinstance(node, ast.Tuple) and isinstance(parent, ast.Return) and len(node.elts) == 2:

@@ -61,11 +61,7 @@ COUNTEREXAMPLE = (
 def _of_layer(name: str) -> dict[str, Any]:
     model, kind = name.split(".")
     thing = getattr(importlib.import_module(f"transformers.models.{model}.modeling_{model}"), kind)
-    return _compared(thing, name, LAYERS[name])
-
-
-def _compared(thing: Any, name: str, text: str) -> dict[str, Any]:
-    start = process_time()
+    start, text = process_time(), LAYERS[name]
     try:
         found = compare(Operand(thing, name), Operand(text, text))
         verdict, line = str(found.verdict), line_of(found)
@@ -101,18 +97,15 @@ def main() -> None:
     if asked.into is not None and asked.into.exists():
         found = json.loads(asked.into.read_text(encoding="utf-8"))
     known = {one["name"] for one in found}
-
-    def keep(one: dict[str, Any]) -> None:
+    for name in LAYERS:
+        if name in known or (asked.names and name not in asked.names):
+            continue
+        one = _of_layer(name)
         found.append(one)
-        print(
-            f"{one['name']}: {one['verdict']} {one['against']}, {one['seconds']:.1f} s", flush=True
-        )
+        told = f"{name}: {one['verdict']} {one['against']}, {one['seconds']:.1f} s"
+        print(told, flush=True)
         if asked.into is not None:
             asked.into.write_text(json.dumps(found, indent=1), encoding="utf-8")
-
-    for name in LAYERS:
-        if name not in known and (not asked.names or name in asked.names):
-            keep(_of_layer(name))
     if asked.page is not None:
         words = " ".join(["python -m benchmarks.specifications", *asked.names])
         title = f"What attention code of transformers {version('transformers')} is"

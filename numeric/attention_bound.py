@@ -41,6 +41,7 @@ from weakref import ReferenceType, ref
 import torch
 from torch import Tensor
 
+from .devices import one_thread
 from .profile import Profile
 from .rounded import Rounded, gamma
 
@@ -60,7 +61,7 @@ def softmax_bound(scores: Rounded) -> Rounded:
     weights = torch.softmax(s, -1)
     eta = (s.amax(-1, keepdim=True) - s).mul_(u).add_(scores.error())
     e = eta.add_(profile.function_error * u).expm1_().masked_fill_(weights == 0, 0.0)
-    total = (weights * e).sum(-1, keepdim=True) + gamma(profile.softmax_terms(s.shape[-1]), u)
+    total = (weights * e).sum(-1, keepdim=True) + gamma(profile.softmax.terms(s.shape[-1]), u)
     radius = e.add_(total).mul_(weights).div_(1 - total).masked_fill_(~(total < 1), math.inf)
     return arithmetic.rounded(weights, radius, scores.unit)
 
@@ -266,23 +267,17 @@ def _input_error(query: Rounded, key: Rounded, scale: float) -> Tensor | float:
 B = TypeVar("B")
 
 
-def _single() -> None:
-    torch.set_num_threads(1)
-
-
 def mapped(work: Callable[[A], B], items: Iterable[A], device: torch.device) -> list[B]:
     """Apply ``work`` to every item, in order; on the CPU in as many threads as torch may use."""
     every, threads = list(items), torch.get_num_threads()
     if device.type != "cpu":
         return [work(item) for item in every]
-    try:
-        torch.set_num_threads(1)
+    with one_thread():
         if threads == 1 or len(every) == 1:
             return [work(item) for item in every]
-        with ThreadPoolExecutor(min(threads, len(every)), initializer=_single) as pool:
+        most = min(threads, len(every))
+        with ThreadPoolExecutor(most, "", torch.set_num_threads, (1,)) as pool:
             return list(pool.map(work, every))
-    finally:
-        torch.set_num_threads(threads)
 
 
 # Attention in float64 and the bound of a fused kernel, over keys in chunks

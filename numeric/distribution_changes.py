@@ -286,10 +286,6 @@ def _times(factor: float) -> Callable[[_Tokens], dict[str, Tensor]]:
     return change
 
 
-def _peaked(t: _Tokens) -> dict[str, Tensor]:
-    return _times(PEAKED)(t) if t.attended else {}
-
-
 def _needle(t: _Tokens) -> dict[str, Tensor]:
     """Let one key match all queries: q_i = a u + noise, k_j = noise except b u at one place.
 
@@ -316,15 +312,6 @@ def _needle(t: _Tokens) -> dict[str, Tensor]:
     return changed
 
 
-def _clustered(t: _Tokens) -> dict[str, Tensor]:
-    """Let keys take few values, each of which occurs."""
-    return _grouped(t, lambda n: max(2, min(CLUSTERS, n // 4)), "key", "score")
-
-
-def _constant(t: _Tokens) -> dict[str, Tensor]:
-    return _grouped(t, lambda _: 1, "query", "key", "value", "score")
-
-
 def _grouped(t: _Tokens, count: Callable[[int], int], *roles: str) -> dict[str, Tensor]:
     return {
         name: t.arrays[name][t.groups(len(t.arrays[name]), count(len(t.arrays[name])))]
@@ -348,10 +335,10 @@ def _structured(t: _Tokens) -> dict[str, Tensor]:
 
 _CHANGES: dict[str, Callable[[_Tokens], dict[str, Tensor]]] = {
     "shifted": _shifted,
-    "peaked": _peaked,
+    "peaked": lambda t: _times(PEAKED)(t) if t.attended else {},
     "needle": _needle,
     "large": _times(LARGE),
-    "clustered": _clustered,
-    "constant": _constant,
+    "clustered": lambda t: _grouped(t, lambda n: max(2, min(CLUSTERS, n // 4)), "key", "score"),
+    "constant": lambda t: _grouped(t, lambda _: 1, "query", "key", "value", "score"),
     "structured": _structured,
 }

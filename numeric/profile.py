@@ -26,8 +26,10 @@ class Profile:
     sums, attention kernels and elementary functions; ``product``: inside matrix products.
     ``operand``: operands of a matrix unit (TF32 and the like; 0 if it reads the dtype itself).
     ``least``: the largest absolute error below the normal numbers of the dtype.
-    ``function_error``, ``power_error``: errors of elementary functions and of xᵏ, in units of the
-    accumulation.  ``calibration`` names the measurement from which the constants come.
+    ``sums``, ``softmax``: the roundings of one term in a sum, and of one weight of
+    ``torch.softmax`` in the sum of weights.  ``function_error``, ``power_error``: errors of
+    elementary functions and of xᵏ, in units of the accumulation.  ``calibration`` names the
+    measurement from which the constants come.
     """
 
     dtype: torch.dtype
@@ -52,14 +54,6 @@ class Profile:
         words += f", angles at {_two(self.wide)}" if self.wide != self.store else ""
         words += f", matrix operands read at {_two(self.operand)}" if self.operand else ""
         return f"{words}; constants measured: {self.calibration}"
-
-    def sum_terms(self, k: int) -> int:
-        """The number of roundings of one term in a sum of k terms."""
-        return self.sums.terms(k)
-
-    def softmax_terms(self, k: int) -> int:
-        """The number of roundings of one weight in the sum of k weights of ``torch.softmax``."""
-        return self.softmax.terms(k)
 
     def product_terms(self, k: int, rows: int, columns: int) -> int:
         """The number of roundings of one product in an entry of (rows, k) @ (k, columns).

@@ -181,7 +181,7 @@ class Rounded(BoundedArray):
         Independent errors add in quadrature within each sum.
         """
         shape, u = self.value.shape, self.arithmetic.inner(self.unit)
-        terms = self.arithmetic.profile.sum_terms(shape[axis])
+        terms = self.arithmetic.profile.sums.terms(shape[axis])
         factor, size = gamma(terms, u), self.value.abs().sum(axis)
         radius = factor * size
         if self.radius is not None:

@@ -55,6 +55,14 @@ class WrongIndex(IndexError):
         record_request("an index that symbolic arrays do not support")
 
 
+Operator = Callable[["Array", Any], "Array"]
+
+
+def _both(combine: Callable[[Any, Any], Array]) -> tuple[Operator, Operator]:
+    """Return an operator of two arrays, and its reflected version."""
+    return combine, lambda self, other: combine(other, self)
+
+
 class Array(ArrayApiOnly):
     """An array-valued term with the operators of the array API.
 
@@ -169,40 +177,17 @@ class Array(ArrayApiOnly):
             )
         return self * -1
 
-    def __add__(self, other: Any) -> Array:
-        return _pairwise(add, self, other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Array:
-        return self + -as_array(other)
-
-    def __rsub__(self, other: Any) -> Array:
-        return as_array(other) + -self
-
-    def __mul__(self, other: Any) -> Array:
-        return _pairwise(mul, self, other)
-
-    def __rmul__(self, other: Any) -> Array:
-        return _pairwise(mul, other, self)
-
-    def __truediv__(self, other: Any) -> Array:
-        return self * as_array(other) ** -1
-
-    def __rtruediv__(self, other: Any) -> Array:
-        return as_array(other) * self**-1
-
-    def __floordiv__(self, other: Any) -> Array:
-        return _divided("floor_divide", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Array:
-        return _divided("floor_divide", other, self)
-
-    def __mod__(self, other: Any) -> Array:
-        return _divided("remainder", self, other)
-
-    def __rmod__(self, other: Any) -> Array:
-        return _divided("remainder", other, self)
+    __add__ = __radd__ = _both(lambda x, y: _pairwise(add, x, y))[0]
+    __sub__, __rsub__ = _both(lambda x, y: as_array(x) + -as_array(y))
+    __mul__, __rmul__ = _both(lambda x, y: _pairwise(mul, x, y))
+    __truediv__, __rtruediv__ = _both(lambda x, y: as_array(x) * as_array(y) ** -1)
+    __floordiv__, __rfloordiv__ = _both(lambda x, y: _divided("floor_divide", x, y))
+    __mod__, __rmod__ = _both(lambda x, y: _divided("remainder", x, y))
+    __matmul__, __rmatmul__ = _both(lambda x, y: matmul(as_array(x), as_array(y)))
+    __lt__, __gt__ = _both(lambda x, y: _pairwise(partial(boolean, "less"), x, y))
+    __le__, __ge__ = _both(lambda x, y: _pairwise(partial(boolean, "less_equal"), x, y))
+    __and__ = __rand__ = _both(lambda x, y: _connected("and", x, y))[0]
+    __or__ = __ror__ = _both(lambda x, y: _connected("or", x, y))[0]
 
     def __pow__(self, exponent: Any) -> Array:
         require_numbers(self)
@@ -223,24 +208,6 @@ class Array(ArrayApiOnly):
     def __rpow__(self, base: Any) -> Array:
         return as_array(base) ** self
 
-    def __matmul__(self, other: Any) -> Array:
-        return matmul(self, as_array(other))
-
-    def __rmatmul__(self, other: Any) -> Array:
-        return matmul(as_array(other), self)
-
-    def __lt__(self, other: Any) -> Array:
-        return _pairwise(partial(boolean, "less"), self, other)
-
-    def __le__(self, other: Any) -> Array:
-        return _pairwise(partial(boolean, "less_equal"), self, other)
-
-    def __gt__(self, other: Any) -> Array:
-        return _pairwise(partial(boolean, "less"), other, self)
-
-    def __ge__(self, other: Any) -> Array:
-        return _pairwise(partial(boolean, "less_equal"), other, self)
-
     def __eq__(self, other: object) -> Array:  # type: ignore[override]
         x, y = self, as_array(other)
         if is_truth(x.term) != is_truth(y.term):
@@ -251,16 +218,6 @@ class Array(ArrayApiOnly):
 
     def __ne__(self, other: object) -> Array:  # type: ignore[override]
         return ~(self == other)
-
-    def __and__(self, other: Any) -> Array:
-        return _connected("and", self, other)
-
-    __rand__ = __and__
-
-    def __or__(self, other: Any) -> Array:
-        return _connected("or", self, other)
-
-    __ror__ = __or__
 
     def __xor__(self, other: Any) -> Array:
         both = as_array(other)

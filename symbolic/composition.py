@@ -147,16 +147,8 @@ class _Composing:
             left, right = equation.left, equation.right
             claim = _claim(left, right)
             used, _ = check_proof(claim, Statement(self.whole.givens, {}), replay(derivation), ())
-            own = LinkProof(
-                "by the laws of its parts",
-                left,
-                right,
-                derivation,
-                sum(counts.values()),
-                dict(counts),
-                0.0,
-                True,
-            )
+            told = "by the laws of its parts"
+            own = LinkProof(told, left, right, derivation, dict(counts), 0.0)
             yield ClaimDecision(
                 "", claim, "proved", (*links, own), used, readings, derivation=derivation
             )

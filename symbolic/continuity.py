@@ -331,33 +331,9 @@ def _all_bounded(_: Term, parts: list[Sides]) -> Sides:
     return all(low for low, _ in parts), all(high for _, high in parts)
 
 
-def _named(_: Term, parts: list[Sides]) -> Sides:
-    return parts[0]  # the body of the definition; its arguments follow
-
-
-def _where(t: Term, parts: list[Sides]) -> Sides:
-    return _all_bounded(t, parts[1:])
-
-
-def _largest(_: Term, parts: list[Sides]) -> Sides:
-    return any(low for low, _ in parts), all(high for _, high in parts)
-
-
-def _exp(_: Term, parts: list[Sides]) -> Sides:
-    return True, parts[0][1]
-
-
-def _absolute(_: Term, parts: list[Sides]) -> Sides:
-    return True, all(parts[0])
-
-
 def _power(t: Term, parts: list[Sides]) -> Sides:
     both = all(parts[0]) and t.data > 0
     return both or (t.data > 0 and not t.data % 2), both
-
-
-def _products(_: Term, parts: list[Sides]) -> Sides:
-    return BOTH if all(map(all, parts)) else NEITHER
 
 
 def _product(t: Term, parts: list[Sides]) -> Sides:
@@ -371,21 +347,22 @@ def _product(t: Term, parts: list[Sides]) -> Sides:
     return (low, high) if prod(value for value in literal if value is not None) > 0 else (high, low)
 
 
-def _call(t: Term, parts: list[Sides]) -> Sides:
-    return BOTH if all(map(all, parts)) and all(map(whole_valued, t.args)) else NEITHER
-
-
-_RULES: dict[str, Callable[[Term, list[Sides]], Sides]] = dict.fromkeys(
-    ("add", "concat", "stack", "broadcast", "permute", "new axis", "reshape", "reduce"),
-    _all_bounded,
-) | {
-    "named": _named,
-    "where": _where,
-    "maximum": _largest,
-    "exp": _exp,
-    "abs": _absolute,
-    "power": _power,
-    "matmul": _products,
-    "mul": _product,
-    "call": _call,
-}
+_RULES: dict[str, Callable[[Term, list[Sides]], Sides]] = (
+    dict.fromkeys(
+        ("add", "concat", "stack", "broadcast", "permute", "new axis", "reshape", "reduce"),
+        _all_bounded,
+    )
+    | {
+        "named": lambda _, parts: parts[0],  # the body of the definition; its arguments follow
+        "where": lambda t, parts: _all_bounded(t, parts[1:]),
+        "maximum": lambda _, parts: (any(low for low, _ in parts), all(high for _, high in parts)),
+        "exp": lambda _, parts: (True, parts[0][1]),
+        "abs": lambda _, parts: (True, all(parts[0])),
+        "power": _power,
+        "matmul": lambda _, parts: BOTH if all(map(all, parts)) else NEITHER,
+        "mul": _product,
+        "call": lambda t, parts: (
+            BOTH if all(map(all, parts)) and all(map(whole_valued, t.args)) else NEITHER
+        ),
+    }
+)

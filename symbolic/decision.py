@@ -51,21 +51,28 @@ class Step:
 class LinkProof:
     """One link of a chain, left = right, with its reason and its kernel steps.
 
-    ``meeting`` holds, for each index pattern, the common normal form of both sides.
-    ``steps`` is the number of kernel steps and ``rules`` the number of uses of each rule;
-    ``symbolic.steps.flatten`` lists the steps of ``derivation``.
+    ``meeting`` holds, for each index pattern, the common normal form of both sides, and ``rules``
+    the number of uses of each rule; ``symbolic.steps.flatten`` lists the steps of ``derivation``.
     """
 
     reason: str
     left: Term
     right: Term
     derivation: Derivation | None
-    steps: int
     rules: dict[str, int]
     seconds: float
-    proved: bool
     why_not: str = ""
     meeting: tuple[tuple[tuple[Term, ...], Term], ...] = ()
+
+    @property
+    def steps(self) -> int:
+        """The number of kernel steps."""
+        return sum(self.rules.values())
+
+    @property
+    def proved(self) -> bool:
+        """Whether it is derived."""
+        return self.derivation is not None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import prod
 
-from .claim import Claim, Instance, Law
+from .claim import Claim, Instance
 from .givens import Given
 from .latex.arrays import power_base
 from .latex.statements import at_values, shortened
@@ -272,11 +272,6 @@ def plain_claim(claim: Claim) -> str:
     if not claim.variables:
         return line
     return f"for all {', '.join(_member(*named) for named in claim.variables)}: {line}"
-
-
-def plain_law(law: Law) -> str:
-    """Return a hypothesis on one line."""
-    return plain_claim(law.claim)
 
 
 def plain_fact(fact: Instance) -> str:

@@ -136,10 +136,10 @@ def _linked(
     why = ""
     left = first
     for reason, right in steps:
-        link, told = _link(reason, left, right, equations, refuted)
+        link = _link(reason, left, right, equations, refuted)
         links.append(link)
         if link.derivation is None:
-            why = why or (f"the step '{reason}': " if reason else "") + told
+            why = why or (f"the step '{reason}': " if reason else "") + link.why_not
         else:
             parts.append(link.derivation)
         left = right
@@ -154,28 +154,16 @@ def _link(
     right: Term,
     equations: tuple[Equation, ...],
     refuted: Callable[[], bool] | None = None,
-) -> tuple[LinkProof, str]:
+) -> LinkProof:
     start = time.perf_counter()
     meeting: list[Meeting] = []
     try:
         part = derive(left, right, equations, meeting, refuted)
     except (NotProved, Refused) as failed:
         took = time.perf_counter() - start
-        return LinkProof(reason, left, right, None, 0, {}, took, False, str(failed)), str(failed)
+        return LinkProof(reason, left, right, None, {}, took, str(failed))
     took = time.perf_counter() - start
-    counts = rule_counts(part)
-    return LinkProof(
-        reason,
-        left,
-        right,
-        part,
-        sum(counts.values()),
-        dict(counts),
-        took,
-        True,
-        "",
-        tuple(meeting),
-    ), ""
+    return LinkProof(reason, left, right, part, dict(rule_counts(part)), took, "", tuple(meeting))
 
 
 def _by_induction(claim: Claim, premises: Premises) -> Attempt:
@@ -253,10 +241,10 @@ def _by_contradiction(claim: Claim, premises: Premises) -> Attempt:
     if whole is None:
         return Attempt(links, None, why)
     gap = add(first, mul(num(-1), claim.links[-1].term))
-    link, why = _link("and their difference is not 0", gap, form, premises.equations)
+    link = _link("and their difference is not 0", gap, form, premises.equations)
     links = (*links, link)
     if link.derivation is None:
-        return Attempt(links, None, why)
+        return Attempt(links, None, link.why_not)
     keep = frozenset(array for _, array in premises.facts)
     form_opened = chain(link.derivation, opened(form, keep))
     signs = find_nonzero(form_opened.right, premises.facts)[1]
@@ -306,16 +294,8 @@ def _signed(claim: Claim, premises: Premises) -> Attempt:
                 continue
             counts = sum((rule_counts(part) for part in parts), Counter[str]())
             took = time.perf_counter() - start
-            last = LinkProof(
-                "by the form of the entries",
-                form,
-                ZERO,
-                parts[0],
-                sum(counts.values()),
-                dict(counts),
-                took,
-                True,
-            )
+            told = "by the form of the entries"
+            last = LinkProof(told, form, ZERO, parts[0], dict(counts), took)
             return Attempt((*links, last), proof, "", shown)
     known = _by_known_sign(claim, to_form, premises)
     return Attempt(links, None, why) if known is None else replace(known, links=links)

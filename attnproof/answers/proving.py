@@ -8,7 +8,7 @@ what is given.  A negative control is optional.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, NoneType
 from typing import TYPE_CHECKING, Any, overload
 
 from ..documents.document import Shown
@@ -108,7 +108,7 @@ def _theorem(
             raise TypeError("a theorem has its givens, hypotheses and control: prove(theorem)")
         return body
     demand(body, (FunctionType, MethodType), WANTED)
-    demand(given, _is_table, "`given` names the parameters: given={'X': real(n)}")
+    demand(given, (NoneType, Mapping), "`given` names the parameters: given={'X': real(n)}")
     twice = sorted(set(given or ()) & set(named))
     if twice:
         raise TypeError(f"prove: {', '.join(twice)} is given twice; name it once")
@@ -127,10 +127,6 @@ def _theorem(
     called = body.__name__
     title = "" if called == "<lambda>" else called.replace("_", " ").strip().capitalize()
     return _Stated(title, everything, body, assume=assume, control_body=other, control_says=says)
-
-
-def _is_table(given: object) -> bool:
-    return given is None or isinstance(given, Mapping)
 
 
 def _require_asked(given: Mapping[str, Given], code: Sequence[Callable[..., Any] | None]) -> None:

@@ -201,7 +201,13 @@ def _is_own(value: Any, module: ModuleType) -> bool:
 
 def _home(kind: type[Encoding]) -> tuple[str, str]:
     """Return its name and file, since one file may be read twice."""
+    path = source_of(kind)
+    return kind.__qualname__, str(path) if path.name else kind.__module__
+
+
+def source_of(kind: type[Encoding]) -> Path:
+    """Return the file that defines a class; empty if it was typed into a session."""
     try:
-        return kind.__qualname__, str(Path(inspect.getfile(kind)).resolve())
-    except (OSError, TypeError):  # typed into a session
-        return kind.__qualname__, kind.__module__
+        return Path(inspect.getfile(kind)).resolve()
+    except (OSError, TypeError):
+        return Path()

@@ -38,7 +38,7 @@ from .records import (
     RequirementRecord,
     TableRecord,
 )
-from .registry import Home, home, place_words
+from .registry import Home, home, place_words, source_of
 from .verdicts import LIMIT, decided, measured
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -69,14 +69,6 @@ def encoding_record(kind: type[Encoding]) -> EncodingRecord:
         hypotheses=tuple(kind.hypotheses().values()),
         code=translate.as_written(kind),
     )
-
-
-def source_of(kind: type[Encoding]) -> Path:
-    """Return the file that defines a class; empty if it was typed into a session."""
-    try:
-        return Path(inspect.getfile(kind)).resolve()
-    except (OSError, TypeError):
-        return Path()
 
 
 def file_of(kind: type[Encoding]) -> str:

@@ -23,7 +23,8 @@ from ..documents.evidence import (
 )
 from ..encoding.applicability import most_of, ways
 from ..encoding.base import Encoding
-from ..encoding.law import Answer, EncodingLaw, letters
+from ..encoding.law import Answer, EncodingLaw
+from ..encoding.names import letters
 from ..symbolic.budget import OutOfTime, check_time, within
 from ..symbolic.decision import Decision
 from ..symbolic.gate import Misread

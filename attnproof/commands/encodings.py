@@ -164,7 +164,7 @@ def _chosen(
 
 
 def _of_files(files: Sequence[Path], found: Encodings) -> list[type[Encoding]]:
-    from ..cards.table import source_of
+    from ..cards.registry import source_of
 
     wanted = {file.resolve() for file in files}
     return [kind for kind in found.kinds if source_of(kind) in wanted]

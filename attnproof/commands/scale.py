@@ -241,7 +241,7 @@ def _found(
     with bar() as shown:
         task = shown.add_task("", total=len(wanted))
 
-        def tell(way: str, _done: int, _all: int) -> None:
+        def tell(way: str) -> None:
             shown.update(task, description=METHODS[way])
 
         try:
@@ -257,16 +257,13 @@ def _found(
                 raise
             if fault is None:
                 return found, told, []
-            says = told[0] if told else ""
-            return (
-                found,
-                told,
-                [
-                    InternalErrorEvidence(
-                        says=says, why=fault.message, traceback=fault.traceback, seconds=0.0
-                    )
-                ],
+            failed = InternalErrorEvidence(
+                says=told[0] if told else "",
+                why=fault.message,
+                traceback=fault.traceback,
+                seconds=0.0,
             )
+            return found, told, [failed]
     return found, [], []
 
 

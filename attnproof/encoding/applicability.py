@@ -26,8 +26,8 @@ from ..symbolic.refute import find_example
 from ..symbolic.statement import Statement
 from ..theorems.laws.law import by_offset
 from .base import Encoding, remembered
-from .law import Answer, EncodingLaw, letters, stated
-from .names import c, r
+from .law import Answer, EncodingLaw, stated
+from .names import c, letters, r
 
 TOGETHER = "the score of a query with a key depends on the other tokens, so a pair alone has no "
 "score"

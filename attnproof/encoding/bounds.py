@@ -13,7 +13,7 @@ bound that fails refutes only itself, so no witness is sought against it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -23,15 +23,15 @@ from ..symbolic.array import Array, AxisMismatch, as_array
 from ..symbolic.claim import Claim, at_least, equal, greater
 from ..symbolic.continuity import bounded
 from ..symbolic.decision import Decision
-from ..symbolic.givens import NUMBERS, Given, index_map, natural, positions, real
+from ..symbolic.givens import NUMBERS, Given, natural
 from ..symbolic.prove import Effort, decide
 from ..symbolic.refute import refute
 from ..symbolic.scalars import always_less, num
 from ..symbolic.terms import Term, free
 from .applicability import alone
 from .base import Encoding
-from .law import Answer, stated
-from .names import LAW_SIZES, c, most, r, size_names
+from .law import Answer, Body, stated
+from .names import LAW_SIZES, c, most, named, r, size_names
 from .names import e as value_width
 
 EFFORT = Effort(refuting=False, prove=2.0)
@@ -128,13 +128,11 @@ def proved_bound(e: Encoding, under: Sequence[str] = ()) -> tuple[list[str], Cou
         ways = (False, True) if e.defines("bound") and several else (False,)
         for C, together in product(map(as_array, bounds), ways):
 
-            def body(
-                e: Encoding, a: Any, b: Any, x: Any, y: Any, u: Any, p: Any, Q: Any, K: Any, V: Any
-            ) -> dict[str, Claim]:
-                _, numbers, token = list(made(e, a, b, x, y, u, p, Q, K, V))[k]  # noqa: B023
+            def said(e: Encoding, every: list[Made]) -> dict[str, Claim]:
+                _, numbers, token = every[k]  # noqa: B023
                 return within(e, numbers, token, C, together)  # noqa: B023
 
-            asked = stated(body, e, {}, under)
+            asked = stated(_of_made(said), e, {}, under)
             assert not isinstance(asked, Answer)
             found = decide(asked, effort=EFFORT)
             if found.verdict == "proved":
@@ -156,34 +154,35 @@ def numbers_made(e: Encoding) -> list[Term]:
 def _symbolic(e: Encoding) -> list[Made]:
     found: list[Made] = []
 
-    def body(
-        e: Encoding, a: Any, b: Any, x: Any, y: Any, u: Any, p: Any, Q: Any, K: Any, V: Any
-    ) -> Answer:
-        found.extend(made(e, a, b, x, y, u, p, Q, K, V))
+    def said(_: Encoding, every: list[Made]) -> Answer:
+        found.extend(every)
         return Answer("undecided", "", "", "")
 
-    stated(body, e, {})
+    stated(_of_made(said), e, {})
     return found
+
+
+def _of_made(say: Callable[[Encoding, list[Made]], Any]) -> Body:
+    """Return the function of a law about everything that an encoding computes."""
+
+    def body(
+        e: Encoding, a: Any, b: Any, x: Any, y: Any, u: Any, p: Any, Q: Any, K: Any, V: Any
+    ) -> Any:
+        return say(e, list(made(e, a, b, x, y, u, p, Q, K, V)))
+
+    return body
 
 
 def by_form(e: Encoding) -> set[int]:
     """Return the indices of what is bounded by its form: sums and products of bounded numbers."""
-    axes = (e.axes,) * bool(e.axes)
-    one = natural() if e.whole else positions(*axes)
-    if e.whole:
-        rows = (index_map(r, most), index_map(c, most))
-    else:
-        rows = (positions(r, *axes), positions(c, *axes))
-    places = (("a", one), ("b", one), ("u", rows[0]), ("p", rows[1]))
-    values = real(c, e.width if e.defines("add") else value_width)
-    contents = (("Q", real(r, e.width)), ("K", real(c, e.width)), ("V", values))
-    variables = {given.named(name).term for name, given in places}
-    variables |= {r.term, c.term, most.term}
-    held = frozenset(given.named(name).term for name, given in contents)
+    places, contents = (
+        frozenset(named(name, e, {})[1].term for name in names) for names in ("abup", "QKV")
+    )
+    variables = places | {r.term, c.term, most.term}
     return {
         k
         for k, (_, numbers, token) in enumerate(_symbolic(e))
-        if token is None and bounded(numbers.term, frozenset(variables), held)
+        if token is None and bounded(numbers.term, variables, contents)
     }
 
 

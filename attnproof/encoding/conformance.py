@@ -17,16 +17,16 @@ import numpy as np
 
 from ..symbolic.array import Array, AxisMismatch, as_array, broadcast_shapes
 from ..symbolic.bodies import Code
-from ..symbolic.claim import Law, equal, fresh_numbering
+from ..symbolic.claim import Law, equal, fresh_numbering, name_of
 from ..symbolic.gate import Misread
-from ..symbolic.givens import natural, positions, real
+from ..symbolic.givens import real
 from ..symbolic.namespace import arange
 from ..symbolic.plain import plain
 from ..symbolic.refusals import arrays_only
 from ..symbolic.statement import Statement
 from ..symbolic.terms import Term, free
 from .base import FINAL, Encoding, remembered
-from .names import c, e, named, r
+from .names import c, e, letters, named, r
 
 Shape = tuple[Term, ...]
 Call = tuple[str, str, Callable[[], Any], Array, bool]
@@ -100,14 +100,8 @@ def _words(shape: Shape) -> str:
 def _calls(kind: type[Encoding]) -> Iterator[Call]:
     """Yield each method that it writes, at rows of positions and at one, with the shape wanted."""
     made, axes = kind(), (kind.axes,) * bool(kind.axes)
-    width = made.width
-    Q, K, V = (
-        real(*shape).named(n)
-        for n, shape in zip("QKV", ((r, width), (c, width), (c, e)), strict=True)
-    )
-    u, p = (positions(n, *axes).named(name) for name, n in (("u", r), ("p", c)))
-    if kind.whole and not axes:
-        u, p = (natural().named(name) + arange(n) for name, n in (("u", r), ("p", c)))
+    Q, K, u, p = (named(name, made, {}, in_a_row=True)[1] for name in "QKup")
+    V = real(c, e).named("V")
     q, one = Q[0], u[0]
     pair, m, n = real(r, c).named("S"), u[:, None], p[None]
     rows = f"positions of shape {_words(u.axes)}"
@@ -171,20 +165,13 @@ def _require(encoding: Encoding) -> None:
 
 
 def _marked_letters(encoding: Encoding, mark: str) -> dict[str, Any]:
-    axes, width = (encoding.axes,) * bool(encoding.axes), encoding.width
-    kinds = {
-        "Q": real(r, width),
-        "K": real(c, width),
-        "V": real(c, width if encoding.defines("add") else e),
-        "u": natural() if encoding.whole else positions(r, *axes),
-        "p": natural() if encoding.whole else positions(c, *axes),
-    }
-    return {name: given.named(name + mark) for name, given in kinds.items()}
+    givens = (named(name, encoding, {}, in_a_row=True)[0] for name in "QKVup")
+    return {name: own.named(name + mark) for given in givens for name, own in given.items()}
 
 
-def _of_hooks(encoding: Encoding, letters: Mapping[str, Any]) -> list[Term]:
+def _of_hooks(encoding: Encoding, values: Mapping[str, Any]) -> list[Term]:
     """Return what the encoding gives as a whole, and for one token and one pair."""
-    Q, K, V, u, p = letters.values()
+    Q, K, V, u, p = values.values()
     if encoding.whole:
         u, p = u + arange(r), p + arange(c)
     made = (
@@ -251,9 +238,9 @@ def hooks_of(kind: type[Encoding]) -> Statement:
     The sizes are arbitrary, the parameters arbitrary of their kinds and not the defaults, the
     positions any real numbers, or any whole ones.
     """
-    hypotheses = {name: _letters(kind, name) for name in kind.hypotheses()}
-    wanted = dict.fromkeys(name for letters in hypotheses.values() for name in letters)
     givens, symbolic = dict(kind.declared()), kind()
+    hypotheses = {name: letters(symbolic, name) for name in kind.hypotheses()}
+    wanted = dict.fromkeys(name for taken in hypotheses.values() for name in taken)
     for name in dict.fromkeys(("Q", "K", "V", "u", "p", *wanted)):
         givens.update(named(name, symbolic, {})[0])
     parameters, width = tuple(kind.declared()), kind.width
@@ -264,8 +251,8 @@ def hooks_of(kind: type[Encoding]) -> Statement:
         said: dict[str, Any] = {}
         for name, value in _results(made, *(values[name] for name in "QKVup")):
             said[name] = equal(value, value)
-        for name, letters in hypotheses.items():
-            for k, one in enumerate(getattr(made, name)(**{x: values[x] for x in letters})):
+        for name, taken in hypotheses.items():
+            for k, one in enumerate(getattr(made, name)(**{x: values[x] for x in taken})):
                 said[f"{name}, hypothesis {k + 1}"] = equal(*one) if isinstance(one, tuple) else one
         return said
 
@@ -277,8 +264,8 @@ def hooks_of(kind: type[Encoding]) -> Statement:
     claims = {name: one.claim if isinstance(one, Law) else one for name, one in said.items()}
     for name, claim in claims.items():
         own = {variable for variable, _ in claim.variables}
-        letters = {t for term in claim.terms() for t in free(term) if t.op in ("var", "index")}
-        spoken = {str(t.data if t.op == "index" else t.data[0]) for t in letters}
+        variables = {t for term in claim.terms() for t in free(term) if t.op in ("var", "index")}
+        spoken = {name_of(t) for t in variables}
         strange = sorted(spoken - own - set(givens))
         if strange:
             raise TypeError(
@@ -305,10 +292,6 @@ def _require_same_made(kind: type[Encoding], values: Mapping[str, Any]) -> None:
                 f"it is {as_array(one).term!r}, and with them {as_array(others[name]).term!r}; use "
                 "the parameters themselves, as in self.slope"
             )
-
-
-def _letters(kind: type[Encoding], hypothesis: str) -> tuple[str, ...]:
-    return tuple(inspect.signature(getattr(kind, hypothesis)).parameters)[1:]
 
 
 def _results(made: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any) -> Iterator[tuple[str, Any]]:

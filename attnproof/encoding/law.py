@@ -23,7 +23,7 @@ from ..symbolic.statement import Statement, equations_and_laws
 from ..symbolic.terms import Term, postorder
 from .base import Encoding
 from .conformance import require_no_state, require_read
-from .names import LAW_SIZES, named, require_own_names, size_names
+from .names import LAW_SIZES, letters, named, require_own_names, size_names
 
 Body = Callable[..., Any]
 
@@ -191,11 +191,6 @@ def stated(
             "of them by another name"
         )
     return Statement(kept, claims, tuple(equations), tuple(laws))
-
-
-def letters(encoding: Encoding, hypothesis: str) -> tuple[str, ...]:
-    """Return the names of laws that a hypothesis of the encoding uses: its method's parameters."""
-    return tuple(inspect.signature(getattr(encoding, hypothesis)).parameters)
 
 
 def _supposed(encoding: Encoding, name: str, values: Mapping[str, Any]) -> list[Any]:

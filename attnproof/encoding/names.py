@@ -19,6 +19,7 @@ of these, but it says less.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from inspect import signature
 from typing import Any
 
 from ..symbolic.array import as_array
@@ -55,6 +56,11 @@ def _own_sizes(encoding: Encoding) -> set[str]:
     lengths = [n for given in encoding.declared().values() for n in given.lengths]
     lengths.append(as_array(type(encoding).width).term)
     return size_names(lengths)
+
+
+def letters(encoding: Encoding, hypothesis: str) -> tuple[str, ...]:
+    """Return the names of laws that a hypothesis of the encoding uses: its method's parameters."""
+    return tuple(signature(getattr(encoding, hypothesis)).parameters)
 
 
 def size_names(terms: Iterable[Term]) -> set[str]:

@@ -25,7 +25,8 @@ from ..symbolic.givens import Given, positions
 from ..symbolic.statement import Statement
 from ..symbolic.terms import free
 from .base import Encoding
-from .law import Answer, letters, stated
+from .law import Answer, stated
+from .names import letters
 
 REST = {
     "others": lambda enc: _coordinates(enc, "the first position"),

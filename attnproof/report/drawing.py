@@ -329,12 +329,10 @@ class Node:
 
 
 def uses_drawn(
-    name: str,
     uses: Mapping[str, Sequence[str]],
     direct: Sequence[str],
     places: Mapping[str, str],
     claims: Mapping[str, str],
-    root: str = "",
 ) -> Markup:
     """Draw a theorem between the definitions it uses and the claims that rest on it.
 
@@ -348,10 +346,10 @@ def uses_drawn(
     deepest = max(depth.values(), default=-1)
     columns: list[list[tuple[str, str, str]]] = [[] for _ in range(deepest + 1)]
     for word in uses:
-        columns[depth[word]].append((word, root + places[word], "definition"))
-    columns.append([(name, "", "this")])
+        columns[depth[word]].append((word, places[word], "definition"))
+    columns.append([("this theorem", "", "this")])
     if claims:
-        columns.append([(claim, root + href, "claim") for claim, href in claims.items()])
+        columns.append([(claim, href, "claim") for claim, href in claims.items()])
     high = ROW * max(map(len, columns)) + 4
     nodes: dict[tuple[str, str], Node] = {}
     x = 2.0
@@ -361,7 +359,7 @@ def uses_drawn(
         for place, (word, href, kind) in enumerate(sorted(column, key=lambda c: c[2] == "this")):
             nodes[kind, word] = Node(word, href, x, top + ROW * place + 4, wide, kind)
         x += wide + GAP
-    this = nodes["this", name]
+    this = nodes["this", "this theorem"]
     pairs = [(nodes["definition", a], nodes["definition", b]) for b in uses for a in uses[b]]
     pairs += [(nodes["definition", word], this) for word in direct]
     pairs += [(this, nodes["claim", claim]) for claim in claims]

@@ -298,11 +298,7 @@ def table_html(record: TableRecord) -> str:
 
 def _rendered(part: str, record: TableRecord, **more: object) -> str:
     """Return a part for a notebook: a macro, called with what it is about."""
-    told = {"reasons": _reasons, "counted": counted, "faults": faults, "because": because, **more}
+    told = {"reasons": reasons, "counted": counted, "faults": faults, "because": because, **more}
     module: Any = environment().get_template("notebook.html.j2").make_module(told)
     macro: Callable[[TableRecord], str] = getattr(module, part)
     return str(macro(record))
-
-
-def _reasons(cell: CellRecord) -> list[str]:
-    return list(reasons(cell))

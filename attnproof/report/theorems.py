@@ -239,9 +239,9 @@ def _graph(sheet: Sheet, known: Mapping[str, DefinitionRecord]) -> Markup:
             uses[name] = tuple(part for part in known[name].uses if part in known)
             left += uses[name]
     direct = [name for name in sheet.record.uses if name in known]
-    claims = {c.id: f"{document_file(c.document)}#{c.id}" for c in sheet.claims}
-    places = {name: definition_place(name) for name in uses}
-    return uses_drawn("this theorem", uses, direct, places, claims, root="../")
+    claims = {c.id: f"../{document_file(c.document)}#{c.id}" for c in sheet.claims}
+    places = {name: f"../{definition_place(name)}" for name in uses}
+    return uses_drawn(uses, direct, places, claims)
 
 
 def _definitions(shared: Shared, results: Results) -> str:

@@ -24,15 +24,15 @@ from ..documents.evidence import (
     WitnessRecord,
 )
 from ..symbolic.latex import (
+    claim_latex,
     fact_latex,
     index_letter,
     latex,
     latex_pair,
-    law_latex,
     names_in,
     statement_latex,
 )
-from ..symbolic.plain import plain, plain_claim, plain_fact, plain_law
+from ..symbolic.plain import plain, plain_claim, plain_fact
 from ..symbolic.scalars import ZERO, index
 from ..symbolic.steps import flatten
 from ..symbolic.terms import Term, free, substitute
@@ -75,7 +75,9 @@ def statement(claimed: Statement) -> Formula:
 def hypotheses(claimed: Statement) -> tuple[Formula, ...]:
     """Return the equations and laws that a statement assumes."""
     equations = tuple(_equation(left, right) for left, right in claimed.assume)
-    laws = (Formula(latex=law_latex(law), text=plain_law(law)) for law in claimed.laws)
+    laws = (
+        Formula(latex=claim_latex(law.claim), text=plain_claim(law.claim)) for law in claimed.laws
+    )
     return (*equations, *laws)
 
 

@@ -19,13 +19,15 @@ from typing import Any, get_args
 
 from attnproof import __version__
 from attnproof.real_code.collecting import Collected
-from attnproof.real_code.records import CodeRecord, CodesRecord, LawOfCodeRecord, LawVerdict
+from attnproof.real_code.records import CodeRecord, CodesRecord, LawVerdict
 from attnproof.real_code.request import CodeRequest
 from attnproof.theorem_runs.records import Machine
 
 Row = dict[str, Any]
 VERDICTS: tuple[str, ...] = get_args(LawVerdict)
 INTERNAL = "internal error"
+SHOWN = {"method", "witness", "seed", "dtype", "sizes"}
+TRACED = {"operations", "guards", "why", "unread"}
 
 
 def checked(target: str, flags: str, seconds: int) -> Row:
@@ -98,36 +100,23 @@ def row(record: CodeRecord) -> Row:
             verdict: [law.law for law in record.laws if law.verdict == verdict]
             for verdict in VERDICTS
         }
-        | {INTERNAL: [law.law for law in record.laws if _failed(law)]},
+        | {  # a method had an internal error, whatever the others found
+            INTERNAL: [
+                law.law
+                for law in record.laws
+                if any(one.verdict == INTERNAL for one in law.findings)
+            ]
+        },
         "broken": [
-            {"law": law.law, "why": law.why, **_shown(law.shown.model_dump())}
+            {"law": law.law, "why": law.why, **law.shown.model_dump(include=SHOWN)}
             for law in record.broken
             if law.shown is not None
         ],
         "undecided": {law.law: law.why for law in record.laws if law.verdict == "undecided"},
-        "traced": _traced(record),
+        "traced": {}
+        if record.traced is None
+        else record.traced.model_dump(mode="json", include=TRACED),
         "seconds": round(record.seconds, 1),
-    }
-
-
-def _failed(law: LawOfCodeRecord) -> bool:
-    """Whether a method had an internal error, whatever the others found."""
-    return any(one.verdict == INTERNAL for one in law.findings)
-
-
-def _shown(finding: Mapping[str, Any]) -> Row:
-    return {name: finding[name] for name in ("method", "witness", "seed", "dtype", "sizes")}
-
-
-def _traced(record: CodeRecord) -> Row:
-    if record.traced is None:
-        return {}
-    told = record.traced
-    return {
-        "operations": told.operations,
-        "guards": list(told.guards),
-        "why": told.why,
-        "unread": list(told.unread),
     }
 
 

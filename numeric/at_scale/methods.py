@@ -22,7 +22,6 @@ from .sampled import NoMemory, alone, keys_permuted, queries_permuted, reach, sa
 
 # The methods by name
 
-Tell = Callable[[str, int, int], None]
 Check = Callable[[Call, Arrays, Tensor], tuple[Worst, str, str]]
 
 ON_ONE_FORWARD: dict[str, Check] = {
@@ -62,7 +61,7 @@ def default_methods(call: Call) -> tuple[str, ...]:
 
 
 def check_at_scale(
-    call: Call, methods: Sequence[str] = (), tell: Tell | None = None
+    call: Call, methods: Sequence[str] = (), tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[KernelCheck]:
     """Check a kernel by these methods, or by those its size allows, yielding a record of each.
 
@@ -74,9 +73,8 @@ def check_at_scale(
         if method not in METHODS:
             raise ValueError(f"way {method!r} was asked for; there are {', '.join(METHODS)}")
     shared = _Shared(call)
-    for k, method in enumerate(wanted):
-        if tell is not None:
-            tell(method, k, len(wanted))
+    for method in wanted:
+        tell(method)
         started = perf_counter()
         try:
             with torch.no_grad():

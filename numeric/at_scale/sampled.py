@@ -27,7 +27,6 @@ same without the rest of the sequence.  No tolerance is needed, and any misplace
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -136,19 +135,14 @@ def group_of_heads(call: Call, free: int | None) -> int:
     return min(call.heads, room // one)
 
 
-def reach(
-    call: Call, rows: int | None = None, tell: Callable[[str, int, int], None] | None = None
-) -> Reached:
-    """Run the kernel on ``rows`` rows of each head, over all tokens; ``tell`` gets the progress."""
-    rows = (CAUSAL_ROWS if call.causal else REACH_ROWS) if rows is None else rows
-    rows = min(rows, call.tokens)
+def reach(call: Call) -> Reached:
+    """Run the kernel on some rows of each head, over all tokens."""
+    rows = min(CAUSAL_ROWS if call.causal else REACH_ROWS, call.tokens)
     group = group_of_heads(call, available(call.device))
     worst: Worst | None = None
     seconds, held = 0.0, 0
     for head in range(0, call.heads, group):
         heads = min(group, call.heads - head)
-        if tell is not None:
-            tell("reach", head, call.heads)
         one, spent, taken = _heads(call, rows, range(head, head + heads))
         seconds, held = seconds + spent, max(held, taken)
         worst = worse(worst, replace(one, place=(one.place[0] + head, *one.place[1:])))

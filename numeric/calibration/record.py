@@ -350,7 +350,7 @@ def _kernel(
     return KernelConstants(
         kernel=record.kernel,
         exponential_error=exponential_error,
-        any_queries=widest([r.model for r in own]) if own else SEQUENTIAL,
+        any_queries=widest([r.model for r in own]),
         full_blocks=widest(full) if any(FULL in r.operation for r in own) else SEQUENTIAL,
         scores_stored=record.scores_stored,
         weights_stored=record.weights_stored,
@@ -359,8 +359,7 @@ def _kernel(
 
 def _of(orders: Sequence[OrderRecord], operation: str) -> Depth:
     """The worst order of an operation; sequential if it was not measured."""
-    models = [r.model for r in orders if r.operation.startswith(operation)]
-    return widest(models) if models else SEQUENTIAL
+    return widest([r.model for r in orders if r.operation.startswith(operation)])
 
 
 def _narrow(products: Sequence[OrderRecord]) -> int | None:

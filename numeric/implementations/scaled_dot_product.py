@@ -72,7 +72,8 @@ def _accepts(backend: SDPBackend, device: torch.device) -> bool:
 
 def _implementation(name: str, backend: Backend) -> Implementation:
     bound = AttentionBound(scores_stored=backend.scores_stored, kernel=name)
-    call, whole = partial(_call, backend.kind), partial(_whole, backend.quadratic)
+    call = partial(four_axes, partial(with_backend, backend.kind))
+    whole = partial(_whole, backend.quadratic)
     return Implementation(
         f"scaled_dot_product_attention ({name})",
         replacing(call, whole),
@@ -103,16 +104,6 @@ def _whole(quadratic: bool, lengths: Sequence[Lengths]) -> bool:
     """Compute all rows at once, unless the scores or the mask would not fit."""
     held = pairs(lengths) if quadratic or len(lengths) > 3 else 0
     return held <= STORED_SCORES and pairs(lengths) <= FUSED_SCORES
-
-
-def _call(
-    backend: SDPBackend,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *mask: Tensor,
-) -> Tensor:
-    return four_axes(partial(with_backend, backend), query, key, value, *mask)
 
 
 def whole_rows(

@@ -76,7 +76,7 @@ def kernel_of(bound: AttentionBound, query: Rounded, key: Rounded) -> Kernel:
 def eager_kernel(query: Rounded, key: Rounded) -> Kernel:
     """The definition operation by operation: scores are stored, scaled, and stored again."""
     profile = query.arithmetic.profile
-    terms = max(profile.product_terms(key.shape[-2], 1, 1), profile.softmax_terms(key.shape[-2]))
+    terms = max(profile.product_terms(key.shape[-2], 1, 1), profile.softmax.terms(key.shape[-2]))
     return Kernel(2, True, False, profile.function_error, terms)
 
 
@@ -354,7 +354,7 @@ def softmax_spread(s: Rounded) -> Rounded:
     rows = LAMBDA * (p * together).square_().sum(-1, keepdim=True).sqrt_()
     if shared is not None:
         rows, far = rows + (p * shared).sum(-1, keepdim=True), far + shared
-    rows = rows + LAMBDA * sqrt(profile.softmax_terms(p.shape[-1]) + 1) * u
+    rows = rows + LAMBDA * sqrt(profile.softmax.terms(p.shape[-1]) + 1) * u
     e = torch.expm1(far).masked_fill_(unseen, 0.0)
     left = 1 - (p * e).sum(-1, keepdim=True) - rows
     factor = e.div_(far.clamp(min=1e-300)).div_(left).masked_fill_(~(left > 0), inf)

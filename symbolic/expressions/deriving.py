@@ -213,7 +213,6 @@ class Derivation:
     sizes: tuple[dict[str, int], ...] = ()
     cases: int = 0
     all: int = 0
-    conclusions: int = 0
     natural: bool = False
     shown: tuple[Sides, ...] = ()
     seconds: float = 0.0
@@ -225,7 +224,6 @@ class _Outcome:
 
     cases: int = 0
     all: int = 0
-    conclusions: int = 0
     why: str = ""
     refused: str = ""
     shown: tuple[Sides, ...] = ()
@@ -253,7 +251,6 @@ def derive(statement: Statement, code: Code, seconds: float = 1.0) -> Derivation
                 (sizes,),
                 outcome.cases,
                 outcome.all,
-                outcome.conclusions,
                 outcome.natural,
                 outcome.shown,
                 thread_time() - started,
@@ -277,7 +274,6 @@ def derive(statement: Statement, code: Code, seconds: float = 1.0) -> Derivation
         tuple(s for s, _ in done),
         sum(o.cases for o in found),
         sum(o.all for o in found),
-        found[0].conclusions,
         any(o.natural for o in found),
         found[0].shown,
         seconds,
@@ -406,7 +402,6 @@ def _at(statement: Statement, code: Code, sizes: dict[str, int], seconds: float)
             for case in run.cases():
                 check_time()
                 claims, hypotheses = run.at(case)
-                outcome.conclusions = len(claims)
                 if not outcome.cases:  # if hypotheses rule out all cases, the last one is shown
                     outcome.shown = _sides_of(claims)
                 try:

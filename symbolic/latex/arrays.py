@@ -14,7 +14,7 @@ from typing import Any
 
 from ..definition import DEFINITIONS
 from ..scalars import ONE, ZERO, add, entry, integer, mul, num, number_of, subtract
-from ..terms import Term, free, instantiate, make
+from ..terms import Term, free, instantiate, make, names
 from .numbers import ExpectationPrinter
 from .opening import constant, core, folded, letter_of, names_of, needs_entries, opened
 from .printer import (
@@ -314,7 +314,7 @@ class Printer(BlockPrinter):
     def op_tabulate(self, t: Term) -> Piece:
         k = self.fresh(t.args[0], free(t))
         inner = instantiate(t.args[1], k)
-        if inner.op == "entry" and inner.args[-1] is k and k not in free_of(inner.args[:-1]):
+        if inner.op == "entry" and inner.args[-1] is k and k not in names(*inner.args[:-1]):
             return self.subscripted(inner.args[0], inner.args[1:-1])
         row = inner.op == "pick" and not inner.data and inner.args[1] is k
         if row and k not in free(inner.args[0]):
@@ -363,11 +363,6 @@ class Printer(BlockPrinter):
                 at = [i if n is not ONE else num(0) for i, n in zip(at, inner.shape, strict=False)]
             x = inner
         return self.subscripted(x, at)
-
-
-def free_of(terms: tuple[Term, ...]) -> frozenset[Term]:
-    """Return the free names of the terms."""
-    return frozenset[Term]().union(*map(free, terms))
 
 
 def unit_vector(entry_: Term, at: Term) -> Term | None:

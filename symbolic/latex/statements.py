@@ -3,17 +3,16 @@ r"""LaTeX of statements: their givens, claims and hypotheses."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import pairwise
 
-from ..claim import Claim, Instance, Law, name_of
-from ..givens import Given
+from ..claim import Claim, Instance, name_of
 from ..scalars import index
 from ..statement import Statement
 from ..terms import Term, bind, instantiate, make, substitute
 from .arrays import Printer
 from .opening import core, letter, names_in, needs_entries, opened, small
-from .printer import SUM, bracket, name_latex, text_latex
+from .printer import SUM, name_latex, text_latex
 
 # Formulas longer than a page are cut before their text is built: terms share parts, but a text
 # repeats them (eight nested functions give 200 kB).
@@ -115,22 +114,6 @@ def membership(name: str, kind: str, shape: Iterable[str], below: str = "") -> s
     return rf"{letter} \in {_SETS.get(kind, _REAL)}{power}"
 
 
-def givens_latex(givens: Mapping[str, Given]) -> dict[str, str]:
-    """Return the membership of each given of a statement, by name."""
-    printer = Printer()
-    memberships: dict[str, str] = {}
-    for name, given in givens.items():
-        below = printer(given.below) if given.below is not None else ""
-        if given.kind == "function":
-            dots = ", ".join(r"\cdot" for _ in given.core)
-            memberships[name] = f"{name_latex(name)}{bracket(dots)}"
-        else:
-            memberships[name] = membership(
-                name, given.kind, [printer(n) for n in given.shape], below
-            )
-    return memberships
-
-
 def sizes_latex(names: Iterable[str]) -> str:
     """Return the quantified sizes: n, ℓ ≥ 1."""
     return ", ".join(name_latex(name) for name in names) + r" \ge 1"
@@ -220,28 +203,9 @@ def _printed(terms: list[Term], relation: str, printer: Printer) -> tuple[list[s
     return [printer(opened(t, at), SUM) for t in terms], printer.listed(at)
 
 
-def chain_latex(claim: Claim) -> tuple[str, ...]:
-    """Return the LaTeX of the terms of a claim's chain, from first to last."""
-    printer = Printer()
-    if claim.compared == "!=" and claim.links:
-        printer.avoid = names_in(*(link.term for link in claim.links))
-        return tuple(
-            _with_layers(printer, printer(shortened(link.term), SUM)) for link in claim.links
-        )
-    terms = [claim.left, *(link.term for link in claim.links)]
-    if claim.right is not None and not claim.links:
-        terms.append(claim.right)
-    return tuple(_with_layers(printer, side) for side in _sides(terms, claim.compared, printer)[0])
-
-
 def claim_latex(claim: Claim) -> str:
     """Return a claim on one line: its two ends and the relation between them."""
     return r" \quad ".join(inline(row) for row in rows(claim))
-
-
-def law_latex(law: Law) -> str:
-    """Return a hypothesis on one line."""
-    return claim_latex(law.claim)
 
 
 def at_values(fact: Instance) -> tuple[Claim, tuple[Term, ...]]:

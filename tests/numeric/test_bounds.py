@@ -136,8 +136,8 @@ def test_sums_are_bounded_by_the_orders_that_were_measured(monkeypatch: pytest.M
         lambda dtype, _: (measured.of(name_of(dtype)), measured.label),
     )
     profile = profile_of(torch.float32, CPU)
-    assert profile.sum_terms(2) == 2
-    assert profile.sum_terms(65_536) < 1_024
+    assert profile.sums.terms(2) == 2
+    assert profile.sums.terms(65_536) < 1_024
     assert profile.product_terms(65_536, 1, 64) == 65_536, "a narrow product: one after another"
     assert profile.product_terms(512, 64, 64) <= 512
     assert profile.attention_terms(65_536, "flash", 33) == 65_536, "a query alone in its block"

@@ -15,10 +15,11 @@ from attnproof.report import view, words
 from attnproof.report.drawing import ratio, ratio_bar
 from attnproof.report.page import MATH, MATH_FACES, TEXT_FACES, asset
 from attnproof.report.words import conclusion, inputs, mathml, value_latex
-from attnproof.symbolic.latex import NOTATION, givens_latex, latex, statement_latex
+from attnproof.symbolic.latex import NOTATION, latex, statement_latex
 from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorem_runs.ledger import load_ledger
 from attnproof.theorem_runs.records import Results
+from tests.symbolic.stating import memberships
 
 
 def measurements(results: Results) -> dict[str, MeasuredEvidence]:
@@ -159,7 +160,7 @@ def test_the_font_draws_every_character_of_the_catalogue() -> None:
     for entry in load_catalogue().entries:
         for statement in entry.statements:
             texts.append(statement_latex(statement))
-            texts += givens_latex(statement.givens).values()
+            texts += memberships(statement.givens).values()
             for claim in statement.claims.values():
                 texts += [latex(link.term) for link in claim.links]
     held = glyphs(MATH)

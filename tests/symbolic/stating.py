@@ -12,6 +12,7 @@ from attnproof.symbolic.derivation import Derivation
 from attnproof.symbolic.formed import formed
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.kernel import Proof, Refused, replay
+from attnproof.symbolic.latex import latex, membership
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.rules import applied
 from attnproof.symbolic.rules.base import Assumption
@@ -70,3 +71,12 @@ def proof_of_sign(
 ) -> Proof:
     """The proof that every entry is > 0 (or >= 0), by what is found of the forms of the parts."""
     return replay(signed(array, cover, parts, facts))
+
+
+def memberships(givens: Mapping[str, Given]) -> dict[str, str]:
+    """What each given may be, as a page shows it."""
+    ranges = {name: "" if g.below is None else latex(g.below) for name, g in givens.items()}
+    return {
+        name: membership(name, g.kind, [latex(n) for n in g.shape], ranges[name])
+        for name, g in givens.items()
+    }

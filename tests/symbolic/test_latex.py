@@ -10,7 +10,7 @@ import pytest
 from attnproof.report.words import mathml
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
-from attnproof.symbolic.claim import all_positive, chain, equal, exists
+from attnproof.symbolic.claim import all_positive, equal, exists
 from attnproof.symbolic.givens import (
     boolean,
     frequencies,
@@ -23,10 +23,8 @@ from attnproof.symbolic.givens import (
     sizes,
 )
 from attnproof.symbolic.latex import (
-    chain_latex,
     claim_latex,
     fact_latex,
-    givens_latex,
     latex,
     name_latex,
     statement_latex,
@@ -39,6 +37,7 @@ from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, make
 from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorems.definitions.attention import attention, softmax
+from tests.symbolic.stating import memberships
 
 n, m = sizes("n m", "tokens")
 l, d = sizes("l d", "features")
@@ -189,8 +188,6 @@ def test_claims() -> None:
         r"\sum_{j < m} \operatorname{softmax}(S)_{i j} = 1 \quad \text{for all } i"
     )
     assert claim_latex(all_positive(softmax(S))).startswith(r"\operatorname{softmax}(S)_{i j} > 0")
-    steps = chain(Q + K, ("commute", K + Q), ("again", Q + K))
-    assert chain_latex(steps) == ("Q + K", "K + Q", "Q + K")
     some = exists(real(l, l), "M", lambda M: equal(Q @ M, K), witness=xp.eye(l), free_of=(p,))
     assert claim_latex(some) == (
         r"\exists\, M \in \mathbb{R}^{\ell \times \ell} \text{ independent of } p:\quad "
@@ -223,16 +220,14 @@ def test_givens() -> None:
         "sigma": permutation(n),
         "g": orthogonal(l),
         "e": index_map(k, n),
-        "h": function(1, 1),
         "c": real(),
         "M": boolean(n, n),
     }
-    assert givens_latex(givens) == {
+    assert memberships(givens) == {
         "Q": r"Q \in \mathbb{R}^{n \times \ell}",
         "sigma": r"\sigma \in S_{n}",
         "g": r"g \in \operatorname{O}(\ell)",
         "e": r"e \colon\; \{0, \dots, k - 1\} \to \{0, \dots, n - 1\}",
-        "h": r"h(\cdot, \cdot)",
         "c": r"c \in \mathbb{R}",
         "M": r"M \in \{\text{T}, \text{F}\}^{n \times n}",
     }
@@ -246,19 +241,19 @@ def test_every_formula_of_the_catalogue_can_be_set(name: str) -> None:
     for statement in ENTRIES[name].statements:
         mathml(statement_latex(statement))
         for claim in (*statement.claims.values(), *(law.claim for law in statement.laws)):
-            for text in (*chain_latex(claim), *map(fact_latex, claim.using)):
+            for text in (claim_latex(claim), *map(fact_latex, claim.using)):
                 mathml(text)
             sides: list[Callable[..., str]] = [latex, unfolded_latex]
             for term in (claim.left, *(link.term for link in claim.links)):
                 for read in sides:
                     mathml(read(term))
-        for text in givens_latex(statement.givens).values():
+        for text in memberships(statement.givens).values():
             mathml(text)
 
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_a_statement_and_its_control_do_not_look_alike(name: str) -> None:
-    told = [(statement_latex(s), givens_latex(s.givens)) for s in ENTRIES[name].statements]
+    told = [(statement_latex(s), memberships(s.givens)) for s in ENTRIES[name].statements]
     assert all(a != b for a, b in pairwise(told))
 
 

@@ -35,21 +35,19 @@ from attnproof.symbolic.givens import (
     standard,
 )
 from attnproof.symbolic.latex import (
-    chain_latex,
     claim_latex,
     fact_latex,
-    givens_latex,
     latex,
     latex_pair,
-    law_latex,
     name_latex,
     statement_latex,
 )
-from attnproof.symbolic.plain import plain, plain_claim, plain_fact, plain_law
+from attnproof.symbolic.plain import plain, plain_claim, plain_fact
 from attnproof.symbolic.scalars import index
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import softmax
 from attnproof.theorems.definitions.complex import conjugate, product, unit
+from tests.symbolic.stating import memberships
 
 (n,) = sizes("n", "tokens")
 d, l = sizes("d l", "features")
@@ -341,11 +339,6 @@ def test_what_would_look_alike_is_told_apart_in_a_chain() -> None:
     assert latex_pair(left, left) == ("M N M", "M N M")
 
 
-def test_chains_start_where_the_claim_does() -> None:
-    assert chain_latex(at_least(s, c, ("", s - c))) == ("s", "s - c")
-    assert chain_latex(differ(x, y, s, ("because", c), s - c)) == ("s", "c")
-
-
 def test_hypotheses_stand_before_the_conclusions() -> None:
     start = for_all({"x": real(d)}, lambda x: equal(f(x, 0), x))
     step = for_all({"x": real(d), "m": natural()}, lambda x, m: equal(f(x, m + 1), M @ f(x, m)))
@@ -360,8 +353,8 @@ def test_hypotheses_stand_before_the_conclusions() -> None:
         r"\text{then } f(x, m) &= M^{m}\,x \end{align*}"
     )
     mathml(text)
-    assert law_latex(sign) == r"c \ge s"
-    assert plain_law(start) == "for all x ∈ ℝ^d: f(x, 0) = x"
+    assert claim_latex(sign.claim) == r"c \ge s"
+    assert plain_claim(start.claim) == "for all x ∈ ℝ^d: f(x, 0) = x"
 
 
 def test_facts_are_told_at_their_values() -> None:
@@ -403,7 +396,7 @@ def test_indices_in_a_label_are_set() -> None:
 
 def test_givens() -> None:
     given = {"m": natural(), "c": nonnegative(d), "z": standard(Omega, l), "X": real(Omega, d)}
-    assert givens_latex(given) == {
+    assert memberships(given) == {
         "m": r"m \in \mathbb{N}",
         "c": r"c \in \mathbb{R}_{\ge 0}^{d}",
         "z": r"z \colon\; \Omega \to \mathbb{R}^{\ell}",

@@ -12,7 +12,7 @@ from attnproof.symbolic.claim import Claim, at_least, differ, equal
 from attnproof.symbolic.continuity import bounded, whole_valued
 from attnproof.symbolic.divisors import opened
 from attnproof.symbolic.givens import real, sizes
-from attnproof.symbolic.latex import chain_latex, claim_latex, latex, latex_pair
+from attnproof.symbolic.latex import claim_latex, latex, latex_pair
 from attnproof.symbolic.latex.statements import MAX_DEPTH, MAX_PARTS, shortened
 from attnproof.symbolic.plain import plain, plain_claim
 from attnproof.symbolic.prove import decide
@@ -42,8 +42,7 @@ TELLS: dict[str, Callable[[Array], str]] = {
     "a pair": lambda x: " ".join(latex_pair(x.term, (x + 1).term)),
     "an equation": lambda x: plain_claim(equal(x, x + 1)) + claim_latex(equal(x, x + 1)),
     "an order": lambda x: claim_latex(at_least(x, 1)),
-    "a chain": lambda x: " ".join(chain_latex(equal(x, x + 1))),
-    "a difference": lambda x: " ".join(chain_latex(differ(x, x + 1))),
+    "a difference": lambda x: claim_latex(differ(x, x + 1)),
     "an entry": lambda x: latex(x[0].term) + plain(x[0].term),
     "a product": lambda x: latex((x[:, None] @ x[None, :]).term),
     "a record": lambda x: translate.statement(Statement(GIVEN, {"": equal(x, x + 1)})).latex,

@@ -180,7 +180,7 @@ class Formula:
             found.append(sides(key_calls(calls), **values))
         if len(found) == 1:
             return found[0]
-        left, right = ([part for both in found for part in _listed(both[side])] for side in (0, 1))
+        left, right = ([part for both in found for part in listed(both[side])] for side in (0, 1))
         return left, right
 
 
@@ -232,7 +232,8 @@ class Law:
         return wrap
 
 
-def _listed(side: Any) -> list[Any]:
+def listed(side: Any) -> list[Any]:
+    """Return a list as it is, and anything else as a list of one."""
     return side if isinstance(side, list) else [side]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .law import KEYS, QUERIES, SQUARE, TOKENS, Inputs, Law, Sides
+from .law import KEYS, QUERIES, SQUARE, TOKENS, Inputs, Law, Sides, listed
 
 CAUSAL = Law(
     "causal",
@@ -59,7 +59,7 @@ def _of_tokens(kind: str, call: str) -> None:
 
     def changed(f: Any, x: Any, y: Any, z: Any, calls: str = call) -> Sides:
         """The first outputs do not depend on the values of later tokens."""
-        ways = _listed(getattr(f, calls))
+        ways = listed(getattr(f, calls))
         return [_first(way, x, y) for way in ways], [_first(way, x, z) for way in ways]
 
     def left_out(f: Any, x: Any, y: Any) -> Sides:
@@ -124,10 +124,6 @@ _of_tokens("layer", "call")
 OTHER_KEYS_AND_VALUES: dict[str, Any] = {"k3": "real B G m D", "v3": "real B G m D"}
 
 
-def _listed(calls: Any) -> list[Any]:
-    return calls if isinstance(calls, list) else [calls]
-
-
 def _attend_changed(
     f: Any,
     q: Any,
@@ -142,7 +138,7 @@ def _attend_changed(
 ) -> Sides:
     """The first outputs do not depend on the values of later keys and values."""
     xp, n = array_namespace(q), q.shape[2]
-    whole, ways = xp.concat((q, q2), axis=2), _listed(getattr(f, calls))
+    whole, ways = xp.concat((q, q2), axis=2), listed(getattr(f, calls))
     one, other = (
         [way(whole, xp.concat((k, a), axis=2), xp.concat((v, b), axis=2))[:, :, :n] for way in ways]
         for a, b in ((k2, v2), (k3, v3))
