@@ -61,14 +61,15 @@ class PatchAttention(nn.Module):
         self.heads = num_heads
         self.qkv = nn.Linear(hidden_size, 3 * hidden_size)
 
-    def rotated(self, x: Tensor, tables: Any) -> Tensor:
+    def rotated(self, x: Tensor, tables: Any) -> Any:
         cos, sin = tables
         return x * cos + torch.cat((-x.chunk(2, -1)[1], x.chunk(2, -1)[0]), -1) * sin
 
     def forward(self, x: Tensor, position_embeddings: Any = None) -> Tensor:
         q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         q, k = (self.rotated(y, position_embeddings) for y in (q, k))
-        return ((q @ k.mT / 8).softmax(self.axis) @ v).transpose(1, 2).flatten(2)
+        out: Tensor = ((q @ k.mT / 8).softmax(self.axis) @ v).transpose(1, 2).flatten(2)
+        return out
 
 
 class PatchAttentionOverRows(PatchAttention):
@@ -78,9 +79,9 @@ class PatchAttentionOverRows(PatchAttention):
 class ComplexAttention(PatchAttention):
     """A table of complex numbers (1, n, D/2), by the name that two tables have elsewhere."""
 
-    def rotated(self, x: Tensor, tables: Any) -> Tensor:
+    def rotated(self, x: Tensor, tables: Any) -> Any:
         assert tables.ndim == 3
-        turned = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * tables
+        turned = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2)) * tables
         return torch.view_as_real(turned).flatten(-2)
 
 
