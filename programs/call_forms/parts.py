@@ -61,6 +61,7 @@ ATTRIBUTES = {  # of a module that calls a function of attention
     "sinks": ": H constant",
 }
 GROUPS = ("num_key_value_groups", "n_rep", "num_queries_per_kv")
+FURTHER_RESULTS = re.compile(r"(output|return|need)_\w+|use_cache")  # flags, without annotation
 CONDITION_NAMES = re.compile(r"t?emb|(time|t|timestep)_emb(ed)?(ding)?|vec|adaln_\w+|pooled_\w+")
 MaskEffect = Callable[..., str]  # from code and its call; least: the number that hides a key
 SOFT = -0.5  # added to a score it hides nothing; read as a boolean it does
@@ -183,7 +184,7 @@ def _unnamed(one: Parameter) -> str:
     """
     if INDEX.fullmatch(one.name):
         return "0"
-    if one.annotation in (bool, "bool"):
+    if one.annotation in (bool, "bool") or FURTHER_RESULTS.fullmatch(one.name):
         return "False"
     if one.is_unknown_number:
         raise DoesNotFit(

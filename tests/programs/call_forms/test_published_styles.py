@@ -39,7 +39,8 @@ class CrossAttention(nn.Module):
     def weights(self, scores: Tensor) -> Tensor:
         return scores.softmax(-1)
 
-    def forward(self, queries: Tensor, features: Tensor) -> Tensor:
+    def forward(self, queries: Tensor, features: Tensor, output_attentions: Any) -> Tensor:
+        assert output_attentions is False
         own = (self.q(queries), *self.kv(features).chunk(2, -1))
         q, k, v = (x.unflatten(-1, (self.heads, -1)).transpose(1, 2) for x in own)
         out: Tensor = self.proj((self.weights(q @ k.mT) @ v).transpose(1, 2).flatten(2))
@@ -259,7 +260,7 @@ STYLES: dict[Any, tuple[Any, str, str]] = {
     ),
     CrossAttention: (
         CrossAttentionOverRows,
-        "queries: B r E tokens, features: B n 40 tokens -> B r E",
+        "queries: B r E tokens, features: B n 40 tokens, output_attentions = False -> B r E",
         "rows-of-batch-apart",
     ),
     PatchAttention: (
