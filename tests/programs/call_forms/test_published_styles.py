@@ -39,8 +39,7 @@ class CrossAttention(nn.Module):
     def weights(self, scores: Tensor) -> Tensor:
         return scores.softmax(-1)
 
-    def forward(self, queries: Tensor, features: Tensor, output_attentions: Any) -> Tensor:
-        assert output_attentions is False
+    def forward(self, queries: Tensor, features: Tensor) -> Tensor:
         own = (self.q(queries), *self.kv(features).chunk(2, -1))
         q, k, v = (x.unflatten(-1, (self.heads, -1)).transpose(1, 2) for x in own)
         out: Tensor = self.proj((self.weights(q @ k.mT) @ v).transpose(1, 2).flatten(2))
@@ -123,7 +122,8 @@ class BiasedAttention(nn.Module):
     def bias(self, given: Tensor) -> Tensor:
         return given[:, 0]
 
-    def forward(self, x: Tensor, rel_pos_bias: Tensor) -> Tensor:
+    def forward(self, x: Tensor, rel_pos_bias: Tensor, output_attentions: Any) -> Tensor:
+        assert output_attentions is False
         scores = self.q(x) @ self.k(x).mT + self.bias(rel_pos_bias)
         out: Tensor = scores.softmax(-1) @ self.v(x)
         return out
@@ -260,7 +260,7 @@ STYLES: dict[Any, tuple[Any, str, str]] = {
     ),
     CrossAttention: (
         CrossAttentionOverRows,
-        "queries: B r E tokens, features: B n 40 tokens, output_attentions = False -> B r E",
+        "queries: B r E tokens, features: B n 40 tokens -> B r E",
         "rows-of-batch-apart",
     ),
     PatchAttention: (
@@ -283,7 +283,7 @@ STYLES: dict[Any, tuple[Any, str, str]] = {
     ),
     BiasedAttention: (
         WithTheBiasOfTheFirstRow,
-        "x: B n E, rel_pos_bias: B 1 1 n add -> B n E",
+        "x: B n E, output_attentions = False, rel_pos_bias: B 1 1 n add -> B n E",
         "hidden-keys-do-nothing",
     ),
     BertEmbeddings: (
