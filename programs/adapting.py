@@ -331,8 +331,9 @@ def _why_another_kind(code: Code, kind: str, named: list[str], subject: Subject)
         return f"it can be called as {kind} code, but adds a number to each place, as tables do"
     if kind not in named and _only_hides(subject):
         return f"it can be called as {kind} code, but only hides keys, as a mask does"
-    if named and kind not in named and "; method " in subject.line:
-        return f"only one of its methods can be called so, and its names suggest {named[0]}"
+    if kind not in named and "; method " in subject.line and (named or code.has_parameters):
+        why = f"its names suggest {named[0]}" if named else "it has weights"
+        return f"only one of its methods can be called so, and {why}"
     return _why_names_rule_out(code, kind, named)
 
 

@@ -41,6 +41,7 @@ class Subject:
     what the given masks show; "padding" says which masks these are when a mask is given, and
     "counted" names lengths that mark padding.  No law takes these for properties of the code.
 
+    ``lengths_given``: those of the letters of what it receives, which no law varies.
     ``others``: further lines that fit with another meaning, if ``line`` is a guess.  ``sizes``:
     widths among the settings of its constructor that were not given; ``guesses``: settings that no
     name explains.  ``conditions``: other choices in its calls, each a clause; proofs are
@@ -60,6 +61,7 @@ class Subject:
     source: str = ""
     adapted: str = ""
     line: str = ""
+    lengths_given: Mapping[str, int] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
     others: Sequence[str] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)

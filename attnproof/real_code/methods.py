@@ -26,6 +26,7 @@ from ..programs.execution.calling import restored_settings
 from ..programs.execution.draw import Draw
 from ..programs.execution.running import CodeFault, fault_in, limited
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
+from ..programs.signatures.grammar import parse as parse_line
 from ..programs.subject import adapted_as
 from ..programs.subjects import provable
 from ..theorems.laws import laws_of
@@ -158,12 +159,22 @@ class Methods:
         self.tell({"event": "begins", "method": method, "law": law, **more})
 
     def found(self, one: Finding) -> None:
-        """Report a finding; one that holds says what was converted."""
-        if self.subject.converted and one.method != "traced" and one.verdict == "holds":
-            where = Condition(self.subject.converted, "where")
-            one = replace(one, assuming=(*one.assuming, where))
+        """Report a finding; one that holds says what holds of every run."""
+        if one.method != "traced" and one.verdict == "holds":
+            one = replace(one, assuming=(*one.assuming, *self.of_every_run))
         told = FindingRecord.of(one).model_dump(mode="json")
         self.tell({"event": "found", "finding": told})
+
+    @cached_property
+    def of_every_run(self) -> tuple[Condition, ...]:
+        """What was converted, and the numbers that the code received in every run."""
+        told = parse_line(self.subject.line or "-> 1")
+        arrays = {c for one in told.arrays for c in one.letters}
+        given = {c: n for c, n in self.subject.lengths_given.items() if c not in arrays}
+        found = [Condition(f"{c} = {n}", "for") for c, n in given.items()]
+        if self.subject.converted:
+            found.append(Condition(self.subject.converted, "where"))
+        return tuple(found)
 
     def why(self, error: BaseException) -> tuple[str, Fault | None]:
         """Return why a law or a method did not finish, and the fault if it is attnproof's own."""

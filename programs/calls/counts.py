@@ -17,7 +17,7 @@ from ..loading.names import parameters, sizes_of
 from ..signatures.grammar import parse
 from ..signatures.layout import Label, labels, laid_out, read_back
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
-from ..subjects import Bias, Mask
+from ..subjects import Bias, Mask, Subject
 from .roles import (
     PLACES,
     ROTATED,
@@ -234,6 +234,15 @@ def last_rows(value: Tensor, queries: int) -> Tensor:
     return value.index_select(-2, torch.arange(rows - queries, rows, device=value.device))
 
 
+def _shared(
+    code: Code, signature: Signature, made: Callable[..., Subject], more: str, guessed: bool
+) -> dict[str, Any]:
+    """Return the fields of all subjects, for one batch row and the number of heads of the code."""
+    again = partial(made, guessed=guessed)
+    lengths = lengths_of(signature, B=1, H=heads_of(code))
+    return shared_fields(code, signature, again, more, guessed, lengths)
+
+
 def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
     """Return a bias: a map of lengths to (H, T, S), or the bias of a window, or its index.
 
@@ -253,7 +262,7 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
     late = torch.ones(5, 5, dtype=torch.bool).triu(1)
     more = call_and_contents(length, signature)
     return Bias(
-        **shared_fields(code, signature, partial(bias, guessed=guessed), more, guessed),
+        **_shared(code, signature, bias, more, guessed),
         heads=few.shape[0],
         bias=call,
         causal=bool(torch.isneginf(square[:, late]).all()),
@@ -341,7 +350,7 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
     read(2, 3)
     more = call_and_contents(length, signature)
     return Mask(
-        **shared_fields(code, signature, partial(mask, guessed=guessed), more, guessed),
+        **_shared(code, signature, mask, more, guessed),
         mask=read,
         padded=_padded(code, signature, kind, guessed=guessed),
         true_means="hidden" if kind == "hide" else "visible",
@@ -428,7 +437,7 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
         ).call
         return index_of_pairs(made)
 
-    told = shared_fields(code, signature, partial(bias, guessed=guessed), "", guessed)
+    told = _shared(code, signature, bias, "", guessed)
     if any(one.kind == "index" for one in signature.results):
         index((2, 2 if square else 3))
         return Bias(**told, heads=1, index=index, square=square)

@@ -33,6 +33,7 @@ COUNTED = ("length", "keys", "heads", "groups", "width", "embed", "rows", "offse
 MASKS = ("keep", "hide", "ones", "add")
 SIZES = {"B": 3, "H": 4, "G": 2, "r": 5, "n": 7, "D": 8, "E": 16}  # all different
 MAX_INSTANCES = 8  # cached instances of the code, one for each choice of sizes
+VARIED = "nrthwuvp"  # numbers of tokens, sides of grids and first positions vary in every law
 OTHER_LENGTH = 6  # the length of any other letter
 ORDINARY_ID = 2  # an id that is neither padding nor the first of the vocabulary
 
@@ -92,6 +93,24 @@ def lengths_of(signature: Signature, **known: int) -> dict[str, int]:
     """Return a length for every letter: those given or declared, and distinct ones for the rest."""
     free = {c: SIZES.get(c, OTHER_LENGTH) for c in signature.letters}
     return {**free, **dict(signature.sizes), **known}
+
+
+def lengths_given(
+    signature: Signature, lengths: Mapping[str, int], *, arrays: bool = True
+) -> dict[str, int]:
+    """Return the lengths of the letters of what the code receives, which no law varies.
+
+    ``arrays``: of its arrays as well as of numbers.
+
+    >>> from ..signatures.grammar import parse
+    >>> told = parse("x: B n E, n = n, heads = H -> B n E")
+    >>> lengths_given(told, lengths_of(told, H=3), arrays=False)
+    {'H': 3}
+    """
+    own = [one.lengths for one in (*signature.arguments, *signature.built)]
+    own += [one.letters for one in signature.arrays] if arrays else []
+    letters = {c for one in own for c in one} - set(VARIED)
+    return {c: lengths[c] for c in signature.letters if c in letters}
 
 
 def bounds(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
@@ -218,10 +237,12 @@ def shared_fields(
     again: Callable[[Code, Signature], Subject],
     more: str = "",
     guessed: bool = False,
+    lengths: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """Return the fields that all subjects share: name, call, and how to build one again.
 
     ``guessed``: the signature was not given, and is shown so that it can be corrected.
+    ``lengths``: those with which it is called, where they are not the usual ones.
     """
 
     def made(**settings: Any) -> Subject:
@@ -236,6 +257,7 @@ def shared_fields(
     guess = guesses(maker, code.built, {**code.options.settings, **said})
     built = f"built as with {set_words(guess)}" if guess else ""
     chosen = unexplained(signature) if guessed else ()
+    lengths = lengths or lengths_of(signature)
     numbers = (f"with {one}, which is a guess" for one in chosen)
     same = (
         f"{one.name} is {one.value}" for one in signature.arguments if isinstance(one.value, Same)
@@ -245,6 +267,8 @@ def shared_fields(
     return {
         "name": code.name,
         "line": str(signature),
+        # a module has widths of its own
+        "lengths_given": lengths_given(signature, lengths, arrays=code.module is None),
         "make": made,
         "module": code.module,
         "sizes": widths_built(maker, code.built, code.options.settings),

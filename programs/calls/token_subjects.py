@@ -270,8 +270,9 @@ def _shared(
     """Return what attention and layers have in common; ``made`` builds the subject again."""
     conditions = "; ".join(_conditions(on))
     code, again = _of_width(on.code, width), partial(made, guessed=guessed)
+    _, lengths = on.given(torch.zeros(1, 2, width * on.copies))
     return {
-        **shared_fields(code, signature, again, conditions, guessed),
+        **shared_fields(code, signature, again, conditions, guessed, lengths),
         "given": _supplied(on),
         "only_length": on.only_length,
         "embed": width * on.copies,

@@ -230,7 +230,7 @@ def fixed_letter_choices(both: ProgramPair) -> Sequence[str]:
 
 def _conditions(both: ProgramPair, *, proved: bool = False) -> tuple[Condition, ...]:
     """Return conditions on what both share besides the arrays: a proof covers any weights."""
-    found = [Condition(told, "for") for told in both.equated_letters]
+    found = [Condition(told, "for") for told in both.equated]
     if both.table is not UNRELATED:
         found.append(Condition(both.table.says, "where"))
     if both.weights:

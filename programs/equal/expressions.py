@@ -52,6 +52,11 @@ class Expression:
         return _value(self.tree, self.names, values)
 
 
+def itself(name: str) -> Expression:
+    """Return the array of a name, which need not be one that can be written, such as 0.weight."""
+    return Expression(name, ast.Name("_0"), (name,))
+
+
 def expressions(text: str) -> dict[str, Expression]:
     """Parse definitions; return expressions by name.  Raises :class:`SignatureError`.
 

@@ -28,7 +28,7 @@ from ..signatures.grammar import parse
 from ..signatures.signature import Signature, SignatureError
 from ..subject import adapted_as
 from ..subjects import Pair, Subject
-from .expressions import Expression, expressions, joined
+from .expressions import Expression, expressions, itself, joined
 from .inputs import UNRELATED, Table, drawn, lengths_for, with_angles, with_tables
 from .sides import (
     Operand,
@@ -62,7 +62,8 @@ class ProgramPair:
     """Two programs, their shared arrays, and lengths at which both can be called.
 
     ``table``: how cosines and sines are related.  ``weights``: parameters that both have.
-    ``equated_letters``: letters of the first line that are one letter of the second, as "n = r".
+    ``equated``: letters of the first line that are one letter of the second, as "n = r", and those
+    that only one program receives, as "H = 4".
     ``converted``: what each program stores that was converted, as clauses.
     """
 
@@ -73,7 +74,7 @@ class ProgramPair:
     table: Table = UNRELATED
     weights: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    equated_letters: tuple[str, ...] = ()
+    equated: tuple[str, ...] = ()
     converted: tuple[str, ...] = ()
 
     @cached_property
@@ -209,7 +210,7 @@ def pair_programs(
             one, other = _read_both(first, second)
     shared = shared_of(one.signature)
     known = {**other.known, **one.known}
-    alone = length_arguments(shared, (one.signature, other.signature), known)
+    alone, fixed = length_arguments(shared, (one.signature, other.signature), known)
     if not shared and not alone:
         raise SignatureError(f"{first.name} takes no input: there is nothing to compare it on")
     made = _argument_expressions(where, [one.name for one in shared])
@@ -235,7 +236,8 @@ def pair_programs(
         if told.code.converted
     )
     both = ProgramPair(here, there, shared, {}, weights=names, notes=notes, converted=wide)
-    both = replace(both, equated_letters=tuple(f"{c} = {d}" for c, d in same.items() if c != d))
+    equated = (f"{c} = {d}" for c, d in same.items() if c != d)
+    both = replace(both, equated=(*equated, *(f"{c} = {known[c]}" for c in fixed)))
     return _with_lengths(both, {same.get(c, c): n for c, n in known.items()})
 
 
@@ -382,7 +384,7 @@ def _weights_by_name(
             f"the second program has weights that the first lacks: {told}; unmatched in "
             f"the first: {', '.join(left) or 'none'}; write --weights '{alone[0]} = ..'"
         )
-    return {name: expressions(f"{name} = {name}")[name] for name in other}
+    return {name: itself(name) for name in other}
 
 
 def _unused_weights(

@@ -103,18 +103,26 @@ def shared_of(signature: Signature) -> tuple[Shared, ...]:
 
 def length_arguments(
     shared: Sequence[Shared], signatures: Sequence[Signature], known: Collection[str]
-) -> tuple[Shared, ...]:
+) -> tuple[tuple[Shared, ...], tuple[str, ...]]:
     """Return an array for each length that is an argument but not an axis of any array.
 
+    Beside them the letters that are such arguments of one program and ``known`` of another, which
+    does not receive them: their lengths are fixed.
+
     >>> from ..signatures.grammar import parse
-    >>> list(map(str, length_arguments((), [parse("count = n -> n n")], ())))
-    ['length_n: n']
+    >>> told = [parse("heads = H, n = n -> H n n"), parse("n = n -> H n n")]
+    >>> free, fixed = length_arguments((), told, {"H"})
+    >>> list(map(str, free)), fixed
+    (['length_n: n'], ('H',))
     """
-    told = {c for one in shared for c in _letters_of(one)} | set(known)
-    wanted = (c for s in signatures for one in s.arguments for c in one.lengths)
-    return tuple(
-        Shared(f"{LENGTH}_{c}", (c,), LENGTH) for c in dict.fromkeys(wanted) if c not in told
-    )
+    axes = {c for one in shared for c in _letters_of(one)}
+    passed = [{c for one in s.arguments for c in one.lengths} for s in signatures]
+    wanted = dict.fromkeys(c for s in signatures for one in s.arguments for c in one.lengths)
+    letters = [c for c in wanted if c not in axes]
+    pairs = list(zip(signatures, passed, strict=True))
+    fixed = [c for c in letters if c in known and any(c in {*s.letters} - own for s, own in pairs)]
+    free = (Shared(f"{LENGTH}_{c}", (c,), LENGTH) for c in letters if c not in fixed)
+    return tuple(free), tuple(fixed)
 
 
 def _letters_of(one: Shared) -> Iterator[str]:

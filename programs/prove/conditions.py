@@ -101,11 +101,10 @@ class Conditions:
         letters = dict.fromkeys(c for g in graphs for told in g.call.letters for c in told.split())
         for letter in getattr(self.subject, "single", ""):
             letters.pop(letter, None)  # the code has no such axis
-        return tuple(
-            f"{c} = {self.letters[c]!r}"
-            for c in letters
-            if c.isalpha() and number_of(self.letters[c]) is not None
-        )
+        known = {c: number_of(self.letters[c]) for c in letters if c.isalpha()}
+        given = self.subject.lengths_given
+        others = (f"{c} = {n}" for c, n in given.items() if c not in self.letters)
+        return (*(f"{c} = {n}" for c, n in known.items() if n is not None), *others)
 
     def lettered(self, told: str) -> str:
         """Write lengths in the printed letters of the call: T tokens or queries, S keys.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, redirect_stderr, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
+from io import StringIO
 from typing import Any
 
 import torch
@@ -304,8 +305,9 @@ def _tracing() -> Iterator[None]:
     logger, fast = logging.getLogger("torch"), torch.backends.mha.get_fastpath_enabled()
     level, unnoted = logger.level, getattr(graphs, "do_not_emit_stack_traces", False)
     uncached = tracing.patch(fake_tensor_cache_enabled=False)
+    quiet = redirect_stderr(StringIO())  # torch prints the graphs that it gives up
     try:
-        with warnings.catch_warnings(), uncached, torch.no_grad():
+        with warnings.catch_warnings(), uncached, quiet, torch.no_grad():
             warnings.simplefilter("ignore")
             logger.setLevel(logging.CRITICAL)
             torch.backends.mha.set_fastpath_enabled(False)

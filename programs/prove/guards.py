@@ -12,6 +12,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain, islice, permutations, product
 from math import lcm, prod
@@ -442,16 +443,18 @@ def satisfied_in_calls(
 
 def satisfied(conditions: Sequence[Any], lengths: Mapping[str, int]) -> bool:
     """Whether lengths, by their names in the graph, satisfy its conditions."""
-    for condition in conditions:
-        names, test = compiled(condition)
-        try:
-            holds = test(*(lengths[name] for name in names))
-        except (KeyError, NameError, TypeError):  # an unknown length, or an unknown function
-            known = {s: lengths[str(s)] for s in condition.free_symbols if str(s) in lengths}
-            holds = condition.subs(known)
-        if holds not in (True, sympy.true):
-            return False
-    return True
+    try:
+        return all(_holds(one, lengths) in (True, sympy.true) for one in conditions)
+    except ZeroDivisionError:  # which the code raises too
+        return False
+
+
+def _holds(condition: Any, lengths: Mapping[str, int]) -> Any:
+    names, test = compiled(condition)
+    with suppress(KeyError, NameError, TypeError):  # an unknown length, or an unknown function
+        return test(*(lengths[name] for name in names))
+    known = {s: lengths[str(s)] for s in condition.free_symbols if str(s) in lengths}
+    return condition.subs(known)
 
 
 @lru_cache(maxsize=1024)

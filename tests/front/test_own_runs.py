@@ -22,6 +22,7 @@ from attnproof.real_code.collecting import Collected
 from attnproof.real_code.longer_inputs import at_longer
 from attnproof.real_code.own_runs import OwnRuns
 from attnproof.real_code.request import CodeRequest
+from attnproof.testing import check_bias
 
 KEPT: list[int] = []
 
@@ -446,3 +447,20 @@ def test_what_runs_of_other_lengths_set_is_no_condition() -> None:
     code = Layer(name="l", call=made, embed=4, module=made)
     told = conditions(code, "rows-of-batch-apart")
     assert not any("keeps" in one for one in told), told
+
+
+def biased_by(heads: int, T: int) -> Tensor:
+    return torch.arange(heads)[:, None, None] * distances(T, T)
+
+
+def biased_by_four(T: int) -> Tensor:
+    return biased_by(4, T)
+
+
+@pytest.mark.parametrize(("code", "told"), [(biased_by, ["H = 4"]), (biased_by_four, [])])
+def test_a_number_that_code_receives_is_a_condition_of_its_runs(
+    code: Callable[..., Tensor], told: list[str]
+) -> None:
+    found = check_bias(code, ["offset-only"], methods=["measured"])
+    assert found.law("offset-only").verdict == "measured"
+    assert [one.text for one in found.law("offset-only").assuming if one.kind == "for"] == told

@@ -400,3 +400,34 @@ def test_a_bias_kept_by_its_keys_alone_does_not_forget() -> None:
     (found,) = examine(subject, (Draw(0),), ("stateless",))
     assert found.verdict == "broken"
     assert "as many keys" in found.why
+
+
+def alibi_of(heads: int, n: int) -> Tensor:
+    """ALiBi; a number of heads that is no power of 2 gets a bias of other than offsets."""
+    at = torch.arange(n)
+    apart = at[:, None] * at if heads & (heads - 1) else (at[:, None] - at).abs()
+    return -slopes(heads)[:, None, None] * apart
+
+
+def heads_apart(x: Tensor, heads: int) -> Tensor:
+    """Attention of each head to itself; the rows of more than 4 heads are mixed."""
+    split = x.view(*x.shape[:2], heads, -1).transpose(1, 2)
+    split = split + split.mean(0) if heads > 4 else split
+    weights = torch.softmax(split @ split.mT, -1)
+    found: Tensor = weights @ split
+    return found.transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize(
+    ("law", "kind", "code", "line"),
+    [
+        ("offset-only", "bias", alibi_of, "heads = H, n = n -> H n n"),
+        ("rows-of-batch-apart", "attention", heads_apart, "x: B n E, heads = H -> B n E"),
+    ],
+)
+def test_a_number_of_heads_that_is_received_is_a_condition(
+    law: str, kind: Any, code: Any, line: str
+) -> None:
+    (found,) = prove(adapted_as(code, line, kind=kind), (law,)).findings
+    assert found.verdict == "holds"
+    assert [c.kind for c in found.assuming if c.text == "H = 4"] == ["for"]

@@ -258,6 +258,25 @@ class ChainAttention(nn.Module):
         return ((q @ k.mT) * chain).softmax(-1) @ x
 
 
+class Latent(ChainAttention):
+    """A layer whose name says nothing, with weights and a method that rotates."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = nn.Linear(16, 16)
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        q, k = self.apply_rotary(x, x)
+        found: Tensor = self.out((q @ k.mT).softmax(-1) @ x)
+        return found
+
+
+class Rotates(ChainAttention):
+    """The same without weights, and without a call."""
+
+    forward = nn.Module.forward
+
+
 class PlacedAttention(PartsAttention):
     """Positions that its parameters let one leave out, and its source does not."""
 
@@ -343,6 +362,12 @@ def test_positions_that_are_added_are_absolute() -> None:
     """Where they are handed on, a row that is padded on the left stands elsewhere."""
     assert adapted_as(PlacedAttention).positional  # type: ignore[attr-defined]
     assert not adapted_as(SeriesAttention).positional  # type: ignore[attr-defined]
+
+
+def test_a_layer_with_weights_is_no_rotation_for_a_method_of_it() -> None:
+    assert adapted_as(Latent).kind == "attention"
+    assert adapted_as(Latent, kind="rotary").line.endswith("method apply_rotary")
+    assert adapted_as(Rotates).kind == "rotary"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.equal.beyond import compare_at_longer, larger_inputs_condition
-from attnproof.programs.equal.deciding import compare
+from attnproof.programs.equal.deciding import EQUAL_VERDICTS, compare
 from attnproof.programs.equal.inputs import (
     HALVES,
     drawn,
@@ -312,6 +312,47 @@ def test_lengths_that_one_line_has_as_one_are_told() -> None:
     assert [c.kind for c in found.assuming if c.text in ("n = r", "r = n")] == ["for"]
     found = compare(Operand(first, "first", line), Operand(second, "second", line))
     assert found.verdict == "counterexample"
+
+
+def alibi_with(second: Callable[[int], bool]) -> Code:
+    """ALiBi; the numbers of heads for which ``second`` holds have slopes of twice the size."""
+
+    def biases(heads: int, n: int) -> Tensor:
+        slopes = 2.0 ** (-8.0 / heads * torch.arange(1, heads + 1))
+        at = torch.arange(n)
+        return (2 if second(heads) else 1) * slopes[:, None, None] * (at - at[:, None])
+
+    return biases
+
+
+class OfFour(nn.Module):
+    """The same with 4 heads, which it does not receive."""
+
+    heads = 4
+
+    def forward(self, n: int) -> Tensor:
+        return alibi_with(lambda _: False)(4, n)
+
+
+def test_weights_may_have_names_that_cannot_be_written() -> None:
+    made = [nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(2)]
+    first, second = (Operand(one, "made", TOKENS) for one in made)
+    assert compare(first, second).verdict == "proved"
+    other = Operand(nn.Sequential(nn.Linear(4, 4), nn.Sigmoid()), "other", TOKENS)
+    assert compare(first, other).verdict == "counterexample"
+
+
+@pytest.mark.usefixtures("every_length")
+def test_a_number_of_heads_that_programs_receive_is_free() -> None:
+    line = "heads = H, n = n -> H n n"
+    plain = Operand(alibi_with(lambda _: False), "plain", line)
+    for second in (lambda h: h == 3, lambda h: h == 12):
+        other = Operand(alibi_with(second), "other", line)
+        assert compare(plain, other).verdict == "counterexample"
+    assert compare(plain, replace(plain, name="again")).verdict == "proved"
+    found = compare(plain, Operand(OfFour(), "of four", "n = n -> H n n"))
+    assert found.verdict in EQUAL_VERDICTS
+    assert [c.kind for c in found.assuming if c.text == "H = 4"] == ["for"]
 
 
 def times(count: Callable[[int], Tensor]) -> Code:

@@ -9,7 +9,7 @@ import pytest
 import sympy
 import torch
 from torch import Tensor
-from torch.utils._sympy.functions import FloorDiv, Max, ToFloat
+from torch.utils._sympy.functions import FloorDiv, IntTrueDiv, Max, ToFloat
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from attnproof.programs.prove import prove
@@ -19,6 +19,7 @@ from attnproof.programs.prove.guards import (
     conditions_of,
     printed_conditions,
     satisfiable,
+    satisfied,
 )
 from attnproof.programs.prove.reached_arrays import NotTraced
 from attnproof.programs.subject import adapted_as
@@ -226,3 +227,10 @@ def test_a_condition_that_is_left_out_holds_at_each_length() -> None:
                 assert condition.subs({n: at, r: rows}) == sympy.true, condition
     assert out > 10
     assert not _always_holds(FloorDiv(n, 4096) <= n, {}), "so many cases are not looked at"
+
+
+def test_lengths_at_which_a_condition_divides_by_zero_do_not_satisfy_it() -> None:
+    n = sympy.Symbol("n", integer=True, positive=True)
+    above = IntTrueDiv(n, n - 1) >= 1
+    assert satisfied([above], {"n": 2})
+    assert not satisfied([above], {"n": 1})
