@@ -199,7 +199,7 @@ INTEGER_BITS = {"int8": 7, "char": 7, "uint8": 8, "byte": 8, "int16": 15, "short
 def lengths_tried(both: ProgramPair) -> list[dict[str, int]]:
     """Return the lengths at which both are run: as given, small, equal, long; shortest first."""
     base = dict(both.lengths)
-    letters = [c for c in base if any(c in one.letters for one in both.inputs)]
+    letters = both.letters
     tokens = [c for c in letters if c in TOKENS]
     found = [base]
     even = [c for c in base if c in "DE"]  # channels may go in pairs
