@@ -33,13 +33,14 @@ from typing import TYPE_CHECKING, Any
 from ..programs.as_read import is_to_be_read
 from ..programs.declarations import declares, parse
 from ..programs.subject import adapted_as
-from .methods import Event, Methods, Tell
+from .methods import Event, Methods
 from .request import settings_of
 
 if TYPE_CHECKING:
     from ..programs.subjects import Subject
     from .forking import Beside
     from .request import CodeRequest
+    from .running import Tell
 
 
 def adapted(thing: Any, asked: CodeRequest, name: str, file: str, tell: Tell) -> Subject:
