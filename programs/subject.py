@@ -134,7 +134,7 @@ def _is_of_words(signature: Signature) -> bool:
     >>> _is_of_words(parse("x: B n ids -> B n E")), _is_of_words(parse("x: B n ids -> B n n keep"))
     (False, False)
     """
-    back = next((one for one in signature.results if one.axes is not None), None)
+    back = next(iter(signature.array_results), None)
     axes = [str(one) for one in back.axes or ()] if back is not None else []
     told = {role(one) for one in signature.arrays}
     bare = not any({"D", "E"} & set(one.letters) for one in signature.arrays)
@@ -193,7 +193,7 @@ def kind_of(signature: Signature, name: str = "") -> str:
     features = [one for one in signature.arrays if {"D", "E"} & set(one.letters)]
     if {"query", "key", "value"} <= roles:
         both = {one.name for one in signature.arrays if role(one) in ("query", "key")}
-        handed_on = both <= {one.name for one in signature.results if one.axes is not None}
+        handed_on = both <= {one.name for one in signature.array_results}
         return (
             "rotary" if handed_on and any("D" in one.letters for one in features) else "attention"
         )
@@ -209,7 +209,7 @@ def kind_of(signature: Signature, name: str = "") -> str:
     named = re.search(WORDS["rotary"], name, re.IGNORECASE)
     if signature.then or (vectors and (placed or headed or named) and not tokens):
         return "rotary"
-    back = [one for one in signature.results if one.axes is not None]
+    back = signature.array_results
     if not features or (back and "B" not in back[0].letters and "B" in features[0].letters):
         return "additive"
     if _padded_table(signature, name):
@@ -234,7 +234,7 @@ def _padded_table(signature: Signature, name: str) -> bool:
 
 def _scores(signature: Signature) -> bool:
     """Whether it returns a number for each query and key, or for each pair of places."""
-    back = next(one for one in signature.results if one.axes is not None)
+    back = signature.array_results[0]
     axes = [str(one) for one in back.axes or ()]
     whole = {"D", "E"} & set(back.letters)
     square = "n" in axes or axes.count("(h w)") == 2

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from attnproof.theorems.laws import Formula, laws_of
@@ -75,6 +76,12 @@ class Subject:
     as_before: Callable[[], AbstractContextManager[Callable[[], object]]] | None = field(
         default=None, repr=False, compare=False
     )
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of its parameters or buffers; float32 if there are none."""
+        parts = [] if self.module is None else [*self.module.parameters(), *self.module.buffers()]
+        return next((x.dtype for x in parts if x.is_floating_point()), torch.float32)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,10 +76,9 @@ def check_code(
     import torch
 
     from ..numeric.devices import chosen
-    from ..programs.declarations import declares, parse, require_sound
+    from ..programs.declarations import parse, require_sound
     from ..programs.execution.calling import restored_settings
-    from ..programs.subject import adapted_as
-    from .checking import look
+    from .checking import adapted, look
     from .collecting import Collected
 
     __tracebackhide__ = True  # pytest shows the line of the test
@@ -103,23 +102,13 @@ def check_code(
     meant = parse(declared) if isinstance(declared, str) and declared else declared or None
     if meant is not None:
         require_sound(meant)
-        of = declares(asked.declared)
-        kind = kind or (of[0] if len(of) == 1 else "")
     collected = Collected(asked)
     with restored_settings():
         torch.set_num_threads(1)  # as in a command: small arrays, sums in one order
-        subject = adapted_as(code, call, kind=kind or None, declared=meant, name=told, **how)
         collected.receive({"event": "ready", "torch": torch.__version__})
-        collected.receive(
-            {
-                "event": "adapted",
-                "name": told,
-                "kind": subject.kind,
-                "adapted": subject.adapted,
-                "file": file_of(code),
-            }
-        )
-        look(subject, asked, collected.receive, code, seconds=limit, **how)
+        hear = collected.receive
+        subject = adapted(code, asked, told, file_of(code), hear, declared=meant, **how)
+        look(subject, asked, hear, code, seconds=limit, **how)
     collected.receive({"event": "ended"})
     record = collected.record(perf_counter() - start)
     if run.report is not None:

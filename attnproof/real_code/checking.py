@@ -33,32 +33,29 @@ from typing import TYPE_CHECKING, Any
 from ..programs.as_read import is_to_be_read
 from ..programs.declarations import declares, parse
 from ..programs.subject import adapted_as
-from .methods import Event, Methods, Tell
+from .methods import Event, Methods
 from .request import settings_of
 
 if TYPE_CHECKING:
     from ..programs.subjects import Subject
     from .forking import Beside
     from .request import CodeRequest
+    from .running import Tell
 
 
-def adapted(thing: Any, asked: CodeRequest, name: str, file: str, tell: Tell) -> Subject:
-    """Return the code as a subject that can be called.
+def adapted(
+    thing: Any, asked: CodeRequest, name: str, file: str, tell: Tell, **how: Any
+) -> Subject:
+    """Return the code as a subject that can be called; ``how``: what the caller said about it.
 
     Raises ``NoAdapter`` if no form of call fits, ``OtherKind``, ``SignatureError`` if the call that
     was given does not fit, ``NoSetting``, or what the code raises.
     """
-    declared = parse(asked.declared) if asked.declared else None
+    how = {"declared": parse(asked.declared) if asked.declared else None, **how}
+    how |= {"settings": settings_of(asked.settings)} if asked.settings else {}
     of = declares(asked.declared) if asked.declared else ()
     kind = asked.kind or (of[0] if len(of) == 1 else None)  # attention: fits several kinds
-    subject = adapted_as(
-        thing,
-        asked.call,
-        kind=kind,
-        declared=declared,
-        name=name,
-        **({"settings": settings_of(asked.settings)} if asked.settings else {}),
-    )
+    subject = adapted_as(thing, asked.call, kind=kind, name=name, **how)
     tell(
         {
             "event": "adapted",

@@ -44,7 +44,7 @@ def takes(call: Call, at: Lengths) -> bool:
     return False
 
 
-def call_of(subject: Any) -> Call | None:
+def call_of(subject: Subject) -> Call | None:
     """Return a function that runs the code, and its other calls, at given lengths; None if no call.
 
     Exceptions of the first call propagate; those of the others are suppressed.  Where gradients are
@@ -52,9 +52,7 @@ def call_of(subject: Any) -> Call | None:
     """
     if not any(callable(getattr(subject, name, None)) for name in MAIN):
         return None
-    module = subject.module
-    parts = [] if module is None else [*module.parameters(), *module.buffers()]
-    draw = Draw(dtype=next((x.dtype for x in parts if x.is_floating_point()), torch.float32))
+    draw = Draw(dtype=subject.dtype)
 
     def made(way: Way, at: Lengths) -> Any:
         given = way.make_inputs(draw, at.get("B", 1), at["n"], 0)

@@ -34,7 +34,7 @@ from typing import IO, Any, Self
 
 import torch
 
-from .running import BOOT, HOME, Process, main, spawned
+from .running import BOOT, HOME, Process, Tell, main, reporting, spawned
 
 NUMBER = struct.Struct("q")  # a process id, an exit code, or the length of a request
 NO_CUDA = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}  # a fork cannot use CUDA once its parent does
@@ -217,8 +217,6 @@ def _begin(told: Any, *numbers: int) -> None:
     main([asked])
 
 
-Event = dict[str, Any]
-Tell = Callable[[Event], None]
 CAPACITY = 1 << 20  # bytes of events that it can report before they are read
 THREADS = 2  # the main thread, and the one that waits for the listener to leave
 
@@ -245,7 +243,7 @@ class Beside:
             _run(run, here)
         os.close(here)
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[dict[str, Any]]:
         """Yield the events as they come.  If the process does not end regularly, end as it did."""
         faulthandler.unregister(signal.SIGUSR1)
         signal.signal(signal.SIGUSR1, self._ask_for_line)
@@ -270,15 +268,8 @@ class Beside:
 
 def _run(run: Callable[[Tell], None], pipe: int) -> None:
     """Run the method, and report through the pipe; never returns."""
-    own = os.getpid()
     with os.fdopen(pipe, "w", encoding="utf-8") as reports:
-
-        def tell(event: Event) -> None:
-            if os.getpid() != own:
-                os._exit(0)  # a fork made by the code, which would report everything twice
-            reports.write(json.dumps(event, allow_nan=False) + "\n")
-            reports.flush()
-
+        tell = reporting(reports)
         run(tell)
         tell({"event": "ended"})
     os._exit(0)

@@ -22,6 +22,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import IO, TYPE_CHECKING, Any, Protocol
@@ -76,6 +77,8 @@ class Process(Protocol):
 
 Start = Callable[[str], Process]
 """Start a process for a request, given as JSON."""
+Tell = Callable[[dict[str, Any]], None]
+"""Report an event."""
 
 
 def spawned(asked: str) -> Process:
@@ -293,39 +296,47 @@ def main(arguments: list[str] | None = None) -> None:
     """Examine one target; never returns."""
     gc.set_threshold(YOUNG)
     asked = CodeRequest.read((sys.argv[1:] if arguments is None else arguments)[0])
-    findings = _streams()
-    sys.stdout = printed = counting(1)
+    tell = reporting(_streams())
     faulthandler.enable()  # a crash prints its line to standard error
     if hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGUSR1, all_threads=False)  # prints the current line
 
+    _tell_all(tell, partial(_look, asked))
+    tell({"event": "ended"})
+    os._exit(0)  # the code may have left threads and exit hooks
+
+
+def reporting(stream: IO[str]) -> Tell:
+    """Return what writes an event to a stream, in this process only."""
     own = os.getpid()
 
     def tell(event: dict[str, Any]) -> None:
         if os.getpid() != own:
             os._exit(0)  # a fork made by the code, which would report everything twice
-        findings.write(json.dumps(event, allow_nan=False) + "\n")
-        findings.flush()
+        stream.write(json.dumps(event, allow_nan=False) + "\n")
+        stream.flush()
 
+    return tell
+
+
+def _tell_all(tell: Tell, examine: Callable[[Tell], None]) -> None:
+    """Examine code, and report in the end what it raised and what it printed."""
+    sys.stdout = printed = counting(1)
     try:
-        _look(asked, tell)
+        examine(tell)
     except BaseException as error:  # noqa: BLE001 (any code may raise anything)
-        tell(_refused(error))
+        fault = fault_of(error)
+        tell(
+            {
+                "event": "refused",
+                "why": raised(error) if fault is None else fault.message,
+                "traceback": fault.traceback if fault is not None else "",
+            }
+        )
     tell({"event": "printed", **printed.told()})
-    tell({"event": "ended"})
-    os._exit(0)  # the code may have left threads and exit hooks
 
 
-def _refused(error: BaseException) -> dict[str, Any]:
-    fault = fault_of(error)
-    return {
-        "event": "refused",
-        "why": raised(error) if fault is None else fault.message,
-        "traceback": fault.traceback if fault is not None else "",
-    }
-
-
-def _look(asked: CodeRequest, tell: Any) -> None:
+def _look(asked: CodeRequest, tell: Tell) -> None:
     import torch
 
     from ..numeric.devices import DeviceAbsent, chosen
@@ -335,7 +346,7 @@ def _look(asked: CodeRequest, tell: Any) -> None:
     from ..programs.no_adapter import NoAdapter
     from ..programs.signatures.signature import SignatureError
     from .checking import adapted, look
-    from .forking import Beside, Tell, is_possible
+    from .forking import Beside, is_possible
     from .loading import CannotLoad, load
     from .targets import sources_loaded
 
@@ -361,20 +372,15 @@ def _look(asked: CodeRequest, tell: Any) -> None:
         tell({"event": "refused", "why": readable(why)[:MAX_LENGTH]})
         return
 
+    def with_files(examine: Callable[[Tell], None], tell: Tell) -> None:
+        examine(tell)
+        tell({"event": "files", "files": sources_loaded(code.file)})
+
     def fork(examine: Callable[[Tell], None]) -> Beside:
-        def run(tell: Tell) -> None:
-            sys.stdout = printed = counting(1)
-            try:
-                examine(tell)
-                tell({"event": "files", "files": sources_loaded(code.file)})
-            except BaseException as error:  # noqa: BLE001 (any code may raise anything)
-                tell(_refused(error))
-            tell({"event": "printed", **printed.told()})
+        return Beside(partial(_tell_all, examine=partial(with_files, examine)))
 
-        return Beside(run)
-
-    look(subject, asked, tell, code.thing, fork=fork if is_possible() else None)
-    tell({"event": "files", "files": sources_loaded(code.file)})
+    beside = fork if is_possible() else None
+    with_files(lambda tell: look(subject, asked, tell, code.thing, fork=beside), tell)
 
 
 def _streams() -> IO[str]:

@@ -17,7 +17,7 @@ import os
 import platform
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
@@ -333,14 +333,11 @@ def _owned() -> list[str]:
 def _own() -> str:
     """Return the digest of attnproof's own sources."""
     digest = sha256()
-    for path in sorted(_python_files(PACKAGE)):
+    walk = os.walk(PACKAGE, followlinks=True)
+    files = (f"{place}{os.sep}{name}" for place, _, names in walk for name in names)
+    for path in sorted(path for path in files if path.endswith(".py")):
         digest.update(f"{path}\0".encode() + Path(path).read_bytes())
     return digest.hexdigest()
-
-
-def _python_files(folder: Path) -> Iterable[str]:
-    for place, _, names in os.walk(folder, followlinks=True):
-        yield from (f"{place}{os.sep}{name}" for name in names if name.endswith(".py"))
 
 
 def _installed() -> list[str]:

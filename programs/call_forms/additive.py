@@ -71,7 +71,7 @@ def fit_additive(code: Code) -> Additive:
 def _maps_tokens(line: str) -> bool:
     """Whether sequences of tokens go in and come back: then the input is not coordinates."""
     call = parse(line)
-    first, back = call.arrays[:1], [one for one in call.results if one.axes is not None]
+    first, back = call.arrays[:1], call.array_results
     return bool(first) and first[0].axes == back[0].axes and {"B", "n", "E"} == set(back[0].letters)
 
 

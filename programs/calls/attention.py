@@ -141,11 +141,11 @@ class OnHeads:
     def returned_weights(self) -> tuple[str, tuple[Axis, ...]] | None:
         """The name and the axes of the attention weights, if the code returns them."""
         output = self.output_name
-        for k, one in enumerate(self.signature.results):
+        for name, one in self.signature.named_results:
             axes = with_query_letter(one.axes or ())
             letters = {c for axis in axes for c in axis.letters}
-            if (one.name or str(k)) != output and {"r", "n"} <= letters and "D" not in letters:
-                return one.name or str(k), axes
+            if name != output and {"r", "n"} <= letters and "D" not in letters:
+                return name, axes
         return None
 
     @property
@@ -160,11 +160,7 @@ class OnHeads:
     def output_name(self) -> str:
         """The name of the output: the one named ``out``, else the first result with channels."""
         told = result_names(self.signature, ("out",))[0]
-        wide = [
-            one.name or str(k)
-            for k, one in enumerate(self.signature.results)
-            if "D" in {c for axis in one.axes or () for c in axis.letters}
-        ]
+        wide = [name for name, one in self.signature.named_results if "D" in one.letters]
         return wide[0] if told != "out" and wide else told
 
     @property

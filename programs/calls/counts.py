@@ -341,7 +341,7 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
     """Return a mask: a map of lengths to (T, S).  Raises :class:`SignatureError`."""
     code = built_at(code, signature, H=heads_of(code))
     call, length = _by_lengths(code, signature, heads=False)
-    kind = next((one.kind for one in signature.results if one.axes is not None), "")
+    kind = next((one.kind for one in signature.array_results), "")
 
     def read(queries: int, keys: int) -> Tensor:
         value = call(queries, keys)

@@ -131,7 +131,7 @@ def takes(
         arrays = {one.name: _ones(one.shape(lengths), role(one)) for one in signature.arrays}
         arrays |= {one.name: bounds(one, lengths, torch.ones(1)) for one in packed}
         found = Program(call, signature, code.name).run(arrays, lengths)
-        wanted = [one.shape(lengths) for one in signature.results if one.axes is not None]
+        wanted = [one.shape(lengths) for one in signature.array_results]
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
         failed.setdefault("", f"called as {signature}, {describe_call_error(code, error)}")
         return False

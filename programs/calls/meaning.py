@@ -57,17 +57,16 @@ class _Asked:
     def moved(self, after: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Tensor]]:
         """Return each result's letters and where it differs, with one axis for each letter."""
         found = []
-        for k, one in enumerate(self.signature.results):
-            here, there = (told.get(one.name or str(k)) for told in (self.plain, after))
-            if one.axes is None or not isinstance(here, Tensor) or not isinstance(there, Tensor):
+        for name, one in self.signature.named_results:
+            here, there = (told.get(name) for told in (self.plain, after))
+            if not isinstance(here, Tensor) or not isinstance(there, Tensor):
                 continue
-            letters = labels(one.axes)
-            own = {
-                c: n for c, n in zip(map(str, one.axes), here.shape, strict=False) if len(c) == 1
-            }
+            axes = one.axes or ()
+            letters = labels(axes)
+            own = {c: n for c, n in zip(map(str, axes), here.shape, strict=False) if len(c) == 1}
             sizes = {**own, **self.lengths}
             try:
-                a, b = (read_back(x, one.axes, letters, sizes) for x in (here, there))
+                a, b = (read_back(x, axes, letters, sizes) for x in (here, there))
             except (SignatureError, KeyError):
                 continue
             largest = float(torch.nan_to_num(a.abs(), 0.0, 0.0).max()) if a.numel() else 0.0

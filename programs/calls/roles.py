@@ -141,13 +141,12 @@ def bounds_at(ids: Tensor) -> Tensor:
 
 def result_names(signature: Signature, names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the results that correspond to these arrays, in their order."""
-    arrays = [one for one in signature.results if one.axes is not None]
-    told = [one.name or str(k) for k, one in enumerate(signature.results) if one.axes is not None]
+    told = tuple(name for name, _ in signature.named_results)
     if set(names) <= set(told):
         return tuple(names)
-    if len(arrays) < len(names):
+    if len(told) < len(names):
         raise SignatureError(f"wanted {' and '.join(names)} back, got {signature}")
-    return tuple(told[: len(names)])
+    return told[: len(names)]
 
 
 def result_axes(signature: Signature, name: str) -> tuple[Axis, ...]:

@@ -81,7 +81,7 @@ class Rotating:
         if self.line.then is None:
             rows = "r" in self.line.letters or self.grid
             return by_token(flattened_grid(self.line) if rows else self.line)
-        back = tuple(one.name for one in self.line.results if one.axes is not None)
+        back = tuple(one.name for one in self.line.array_results)
         made = replace(self.line, then=None)
         applied = flattened_grid(self.line.then.call) if of_grid(made) else self.line.then.call
         return replace(by_token(applied), source=Source(back, self.code.name, made))
@@ -133,7 +133,7 @@ class Rotating:
         found = [
             one for one in self.signature.arrays if role(one) in ROTATED and "D" in one.letters
         ]
-        back = {one.name for one in self.signature.results if one.axes is not None}
+        back = {one.name for one in self.signature.array_results}
         # An ignored key may rotate differently: it must come back.
         found = [one for one in found if one.name in back or role(one) == "key"] or found
         if not found:

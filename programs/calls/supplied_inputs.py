@@ -151,8 +151,7 @@ def image_layout(signature: Signature) -> dict[str, str]:
     sides = dict(signature.sizes)
     if {"h", "w"} <= sides.keys():
         return {"image": f"tokens fill a grid of {sides['h']} by {sides['w']} row by row"}
-    arrays = (*signature.arrays, *(one for one in signature.results if one.axes is not None))
-    there = any("h" in one.letters for one in arrays)
+    there = any("h" in one.letters for one in (*signature.arrays, *signature.array_results))
     return (
         {"image": "tokens fill an image row by row, as nearly square as possible"} if there else {}
     )

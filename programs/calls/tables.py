@@ -122,7 +122,7 @@ def _ladders(
 
 def _require_results(signature: Signature, source: Source) -> None:
     """Refuse a single result for arrays with different contents, such as cosines and sines."""
-    back = [one for one in source.call.results if one.axes is not None]
+    back = source.call.array_results
     given = [one for one in signature.arrays if one.name in source.names]
     kinds = {(one.axes, role(one) in ("cos", "sin") and role(one)) for one in given}
     if len(back) < len(source.names) and len(kinds) > 1:
@@ -209,7 +209,7 @@ def maker_from(
     )
     batched = placed is not None and "B" in placed.letters
     here = (("B",) if batched else ()) + ("n",)
-    results = [one for one in source.call.results if one.axes is not None]
+    results = source.call.array_results
 
     rows_at = ("B", "h", "w") if grid else here if placed is not None else ()
     read = _reading(source, results, rows_at)

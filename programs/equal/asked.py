@@ -20,7 +20,7 @@ from attnproof.documents.verdict_line import Condition
 
 from ..execution.draw import Draw
 from ..prove.branches import Search
-from ..prove.call_variants import ALL_WAYS, WAY_TEXTS, inputs_for
+from ..prove.call_variants import ALL_WAYS, inputs_for
 from ..prove.executed_code import counts_calls
 from .inputs import Meeting
 from .measure import NumericComparison, batch_axes, compare_at, drawn_or_none, run_in
@@ -44,11 +44,10 @@ def compare_where_asked(
     ``most``: what the calls of one search may compute.
     """
     asks: dict[str, None] = {}
-    letters = [c for c in both.lengths if any(c in one.letters for one in both.inputs)]
     for one in programs:
         call = partial(_Watched(both, one, draw, found, work, most).call, {}, "plain")
         asks |= dict.fromkeys(counts_calls(one.met.ran.codes, one.met.roots, call))
-        for own in _groups(letters):
+        for own in _groups(both.letters):
             run = _Watched(both, one, draw, found, work, most, in_groups={*HEADS} <= {*own})
             free = [c for c in own if run.is_free(c)]
             if not free:
@@ -118,10 +117,7 @@ class _Watched:
         values = drawn_or_none(self.both, whole, self.draw)
         if values and way != "plain":
             values = inputs_for(way, values, batch_axes(self.both))
-        compare_at(self.both, whole, values, self.draw, self.found, way=way)
-        if self.found.counterexample is not None:
-            self.found.how = WAY_TEXTS.get(way, "")
-        return self.found.counterexample is None
+        return not compare_at(self.both, whole, values, self.draw, self.found, way=way)
 
     def allowed(self, at: Lengths) -> bool:
         """Whether these are lengths."""

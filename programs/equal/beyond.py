@@ -154,8 +154,7 @@ def larger_inputs_condition(
         for fill in dict.fromkeys(map(abs, fills_of(both, given) if given else ())):
             probe = NumericComparison()
             larger = scaled(given, 16 * fill)
-            compare_at(both, at, larger, draw, probe, description=LARGE_INPUTS)
-            if probe.counterexample is not None:
+            if compare_at(both, at, larger, draw, probe, description=LARGE_INPUTS):
                 told = f"inputs stay far below {fill:g}, which may stand for −∞"
                 return (Condition(f"{told}: for larger ones the two differ"),)
     return ()
@@ -163,8 +162,7 @@ def larger_inputs_condition(
 
 def _letters(both: ProgramPair) -> list[str]:
     """Return the letters that stand for many tokens, rows, or lengths of no known kind."""
-    found = [c for c in both.lengths if any(c in one.letters for one in both.inputs)]
-    return [c for c in found if c not in FEATURES and c not in HEADS]
+    return [c for c in both.letters if c not in FEATURES and c not in HEADS]
 
 
 def _long(both: ProgramPair) -> list[tuple[str, ...]]:
@@ -176,9 +174,8 @@ def _long(both: ProgramPair) -> list[tuple[str, ...]]:
 
 def _wide(both: ProgramPair, draw: Draw) -> list[tuple[str, ...]]:
     """Return each letter of channels, and those of heads, that may have other lengths."""
-    letters = [c for c in both.lengths if any(c in one.letters for one in both.inputs)]
-    heads = tuple(c for c in letters if c in HEADS)
-    groups = [*((c,) for c in letters if c in FEATURES), *([heads] if heads else [])]
+    heads = tuple(c for c in both.letters if c in HEADS)
+    groups = [*((c,) for c in both.letters if c in FEATURES), *([heads] if heads else [])]
     base = {c: n if c in FEATURES + HEADS else 1 for c, n in both.lengths.items()}
     return [own for own in groups if all(_works(both, base, own, draw))]
 

@@ -53,9 +53,7 @@ def _called(both: ProgramPair, side: str, values: Sequence[Tensor]) -> _Call:
 def _remark(both: ProgramPair, values: Sequence[Tensor], first: _Call, second: _Call) -> str:
     if not first.written and not second.written:
         return ""
-    one, other = both.first.program.name, both.second.program.name
-    if one == other:
-        one, other = "the first", "the second"
+    one, other = both.names
     if not first.written or not second.written:
         who, into = (one, first.written) if first.written else (other, second.written)
         return f"{who} writes into {_listed(into)}; the other leaves its inputs as they are"

@@ -9,7 +9,7 @@ both are run are also defined here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -199,7 +199,7 @@ INTEGER_BITS = {"int8": 7, "char": 7, "uint8": 8, "byte": 8, "int16": 15, "short
 def lengths_tried(both: ProgramPair) -> list[dict[str, int]]:
     """Return the lengths at which both are run: as given, small, equal, long; shortest first."""
     base = dict(both.lengths)
-    letters = [c for c in base if any(c in one.letters for one in both.inputs)]
+    letters = both.letters
     tokens = [c for c in letters if c in TOKENS]
     found = [base]
     even = [c for c in base if c in "DE"]  # channels may go in pairs
@@ -303,9 +303,11 @@ def unusual_inputs(
             CONSTANT_INPUTS,
             tuple(torch.full_like(x, number) if x.is_floating_point() else x for x in given),
         )
-    yield from _with_kinds_changed(both, given, INTEGER_KINDS, [_resampled])
     large = [n for n in numbers_of(constants) if n >= VOCABULARY_SIZE][:MAX_SOURCE_NUMBERS]
-    yield from _with_kinds_changed(both, given, INTEGER_KINDS, map(_adder, large))
+    if any(one.kind in INTEGER_KINDS for one in both.inputs):
+        for change in (_resampled, *map(_adder, large)):
+            every = zip(both.inputs, given, strict=True)
+            yield "", tuple(change(x) if one.kind in INTEGER_KINDS else x for one, x in every)
     if any(one.kind in BINARY_MASKS for one in both.inputs):
         yield "", _masked(both, given, lambda _: None)
 
@@ -378,24 +380,6 @@ def _resampled(x: Tensor) -> Tensor:
     generator = torch.Generator().manual_seed(9)
     places = torch.randint(0, max(x.numel(), 1), (x.numel(),), generator=generator)
     return x.flatten()[places].reshape(x.shape)
-
-
-def _with_kinds_changed(
-    both: ProgramPair,
-    given: Sequence[Tensor],
-    kinds: Collection[str],
-    ways: Iterable[Callable[[Tensor], Tensor]],
-) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
-    """Yield the inputs with arrays of these kinds changed in each way, if there are any."""
-    if any(one.kind in kinds for one in both.inputs):
-        for way in ways:
-            yield (
-                "",
-                tuple(
-                    way(x) if one.kind in kinds else x
-                    for one, x in zip(both.inputs, given, strict=True)
-                ),
-            )
 
 
 def scaled(values: Sequence[Tensor], scale: float) -> tuple[Tensor, ...]:

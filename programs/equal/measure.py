@@ -56,7 +56,7 @@ from .inputs import (
     with_first_key_hidden,
 )
 from .pair import ProgramPair
-from .sides import LENGTH, Shared
+from .sides import LENGTH
 
 FORMATS = (torch.float64, torch.float32)
 JUMP = 1e-6  # relative to the result; less than this may be rounding
@@ -161,8 +161,7 @@ class ComparedResult:
                 try:
                     total += allowance(call, *floats, draw=self.draw, moved=moves).value / 2
                 except NotDeterministic as error:
-                    own = self.pair.first if side == "first" else self.pair.second
-                    raise NotDeterministic(error.gap, own.program.name) from None
+                    raise NotDeterministic(error.gap, self.pair.side(side).program.name) from None
                 if off > total and math.isfinite(off) and not roughly:
                     inside += CANCELLED * moved_inside(call, *floats, draw=self.draw)
         return max(total, inside), total < off <= inside
@@ -212,12 +211,10 @@ def compare_numerically(both: ProgramPair, seed: int = 0) -> NumericComparison:
             before = found.tried
             for at in lengths_tried(both):
                 for k, description in ((0, ""), (1, LARGE_INPUTS)):
-                    values = drawn_or_none(both, at, Draw(seed + k, dtype))
+                    draw = Draw(seed + k, dtype)
+                    values = drawn_or_none(both, at, draw)
                     values = scaled(values, 8.0) if description else values
-                    compare_at(
-                        both, at, values, Draw(seed + k, dtype), found, description=description
-                    )
-                    if found.counterexample is not None:
+                    if compare_at(both, at, values, draw, found, description=description):
                         return found
             if found.tried > before:
                 found.formats = (*found.formats, name_of(dtype))
@@ -248,34 +245,26 @@ def _compare_unusual(
     at, draw = dict(both.lengths), Draw(seed, dtype)
     given = drawn_or_none(both, at, draw)
     for description, values in unusual_inputs(both, given):
-        compare_at(both, at, values, draw, found, description=description)
-        if found.counterexample is not None:
+        if compare_at(both, at, values, draw, found, description=description):
             return
     if any(one.kind in BINARY_MASKS for one in both.inputs):
-        compare_at(both, at, with_first_key_hidden(both, given), draw, found, last=True)
-        if found.counterexample is not None:
-            found.how = "with the first key hidden"
+        hidden, how = with_first_key_hidden(both, given), "with the first key hidden"
+        if compare_at(both, at, hidden, draw, found, how=how, last=True):
             return
-    _compare_ways(both, draw, found)
-    if found.counterexample is not None:
+    if _differ_in_some_way(both, draw, found):
         return
     with random_weights(both.modules) as drawn_anew:
-        if drawn_anew:
-            compare_at(both, at, given, draw, found)
-    if found.counterexample is not None:
-        found.how = "with other weights"
-        return
-    weights = trainable(both.modules)
+        if drawn_anew and compare_at(both, at, given, draw, found, how="with other weights"):
+            return
+    weights, unusual = trainable(both.modules), "weights that are 0"
     for some in (weights, *([one] for one in weights[:MAX_ZEROED])) if weights else ():
         with zeroed(some):
-            compare_at(both, at, given, draw, found, description="weights that are 0")
-        if found.counterexample is not None:
-            found.how = "with weights that are 0"
-            return
+            if compare_at(both, at, given, draw, found, description=unusual, how=f"with {unusual}"):
+                return
 
 
-def _compare_ways(both: ProgramPair, draw: Draw, found: NumericComparison) -> None:
-    """Run both at one length in unusual ways.
+def _differ_in_some_way(both: ProgramPair, draw: Draw, found: NumericComparison) -> bool:
+    """Whether both differ at one length if called in unusual ways.
 
     If one writes into its inputs, the verdict says that no two of them share memory.
     """
@@ -289,14 +278,13 @@ def _compare_ways(both: ProgramPair, draw: Draw, found: NumericComparison) -> No
         values = drawn_or_none(both, lengths, draw)
         if values:
             values = inputs_for(way, values, batch_axes(both))
-        compare_at(both, lengths, values, draw, found, way=way)
-        if found.counterexample is not None:
-            found.how = WAY_TEXTS[way]
-            return
+        if compare_at(both, lengths, values, draw, found, way=way):
+            return True
+    return False
 
 
-def _values(shared: Sequence[Shared], drawings: Sequence[Tensor]) -> dict[str, Tensor]:
-    return {one.name: x for one, x in zip(shared, drawings, strict=True)}
+def _values(both: ProgramPair, drawings: Sequence[Tensor]) -> dict[str, Tensor]:
+    return {one.name: x for one, x in zip(both.inputs, drawings, strict=True)}
 
 
 def compare_at(
@@ -308,15 +296,17 @@ def compare_at(
     *,
     description: str = "",
     way: str = "plain",
+    how: str = "",
     last: bool = False,
-) -> None:
-    """Compare on these values, called in some way; shrink and keep the first difference.
+) -> bool:
+    """Whether both differ on these values, called in some way; shrink and keep the difference.
 
     ``description``: what is unusual about the values; non-finite results are then recorded
-    instead.  ``last``: compare only the last token of each result, which sees most keys.
+    instead.  ``how``: what else is unusual.  ``last``: compare only the last token of each result,
+    which sees most keys.
     """
     if not values:
-        return
+        return False
     results: dict[str, Any] = {}
     for side in ("first", "second"):
         try:
@@ -330,7 +320,7 @@ def compare_at(
             ((side, raised),) = wrong.items()
             where = ", ".join(f"{c} = {n}" for c, n in at.items())
             found.raises = f"only the {side} raises at {where}: {in_a_line(raised, 160)}"
-        return
+        return False
     found.tried += 1
     found.longest = max(found.longest, *at.values(), 0)
     found.reached = {c: max(n, found.reached.get(c, 0)) for c, n in at.items()}
@@ -343,18 +333,21 @@ def compare_at(
         here, there = map(run.compared, pair)
         if _overflows(both, here, there, draw.dtype, description, found):
             continue
-        told = _excess(run, _values(both.inputs, values), here.double(), there.double(), found)
-        if told is None and description == CONSTANT_INPUTS and not found.jumps:
-            found.jumps = _jump(run, _values(both.inputs, values), here.double(), there.double())
-        if told is not None:
+        given, here, there = _values(both, values), here.double(), there.double()
+        differ = _exceed(run, given, here, there, found)
+        if not differ and description == CONSTANT_INPUTS and not found.jumps:
+            found.jumps = _jump(run, given, here, there)
+        if differ:
             try:
-                seen = _smallest(run, both, at, told)
+                seen = _smallest(run, both, at, given)
             except NotDeterministic as error:
                 found.unsteady = str(error)
-                return
+                return False
             found.result, found.at, found.dtype = k, dict(at), name_of(draw.dtype)
             found.counterexample, found.error, found.bound = seen, seen.difference, seen.allowed
-            return
+            found.how = how or WAY_TEXTS.get(way, "")
+            return True
+    return False
 
 
 def _dtype_remark(both: ProgramPair, values: Sequence[Tensor], given: str) -> str:
@@ -407,30 +400,30 @@ def _largest(x: Tensor) -> float:
     return float(finite.max()) if finite.numel() else 0.0
 
 
-def _excess(
+def _exceed(
     run: ComparedResult,
     values: dict[str, Tensor],
     here: Tensor,
     there: Tensor,
     found: NumericComparison,
-) -> dict[str, Tensor] | None:
-    """Return the values if the results differ by more than rounding; else None, noting the gap."""
+) -> bool:
+    """Whether the results differ by more than rounding explains; if not, the gap is noted."""
     if here.shape != there.shape:
-        return values
+        return True
     off = float(entry_differences(here, there).max()) if here.numel() else 0.0
     if off == 0:
-        return None
+        return False
     try:
         allowed, cancels = run.allowed(values, off)
     except NotDeterministic as error:
         found.unsteady = str(error)
-        return None
+        return False
     if off > allowed:
-        return values
+        return True
     found.cancels |= cancels
     if not found.bound or off / allowed > found.error / found.bound:
         found.error, found.bound = off, allowed
-    return None
+    return False
 
 
 def _jump(run: ComparedResult, values: dict[str, Tensor], here: Tensor, there: Tensor) -> str:
@@ -455,9 +448,8 @@ def _smallest(
 ) -> Counterexample:
     """Return the witness with as many zeros as possible, in small integers if those suffice."""
     for attempt in range(3):
-        small = _values(
-            both.inputs, drawn(both.inputs, at, run.draw.seed + attempt, run.draw.dtype, small=True)
-        )
+        seed = run.draw.seed + attempt
+        small = _values(both, drawn(both.inputs, at, seed, run.draw.dtype, small=True))
         told = run.gap(small)
         if told is not None and told[0] > 4 * told[1]:
             values = small
@@ -476,11 +468,8 @@ def _smallest(
         if told is None or told[0] <= 4 * told[1]:  # rounding explains more than it seemed
             least = shrunk(run, values)
         given = inputs_for(run.way, list(least.values()), batch_axes(both))  # shared inputs
-        seen = counterexample_of(run, _values(both.inputs, given))
-    one, other = both.first.program.name, both.second.program.name
-    place = seen.here[0].removeprefix("left side")
-    if one == other:
-        one, other = "the first", "the second"
+        seen = counterexample_of(run, _values(both, given))
+    (one, other), place = both.names, seen.here[0].removeprefix("left side")
     alone = {shared.name for shared in both.inputs if shared.kind == LENGTH}
     return replace(
         seen,

@@ -88,6 +88,17 @@ class ProgramPair:
         return min(len(self.first.results), len(self.second.results))
 
     @property
+    def letters(self) -> list[str]:
+        """The letters of the lengths that inputs have."""
+        return [c for c in self.lengths if any(c in one.letters for one in self.inputs)]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the programs are called where both are named."""
+        one, other = self.first.program.name, self.second.program.name
+        return ("the first", "the second") if one == other else (one, other)
+
+    @property
     def modules(self) -> tuple[nn.Module, ...]:
         """The modules of both programs, starting with those whose weights are used."""
         own = [self.second.source, self.first.source, self.first.module, self.second.module]
@@ -95,10 +106,14 @@ class ProgramPair:
             own += modules_in(side.program.call)
         return tuple(dict.fromkeys(one for one in own if one is not None))
 
+    def side(self, name: str) -> Side:
+        """Return the first or the second program."""
+        return self.first if name == "first" else self.second
+
     def results(self, side: str, values: Sequence[Tensor]) -> list[Tensor]:
         """Return the results of one program, in the axes of the first program; True becomes 1."""
         given = with_tables(self.shared, self.table, values)
-        own = self.first if side == "first" else self.second
+        own = self.side(side)
         found = [_number(x) for x in own.run(given)[: self.count]]
         if own is self.first:
             return found
@@ -110,7 +125,7 @@ class ProgramPair:
 
     def formats(self, side: str, values: Sequence[Tensor]) -> list[torch.dtype]:
         """Return the dtype of each result as the program returns it, on copies."""
-        own = self.first if side == "first" else self.second
+        own = self.side(side)
         given = with_tables(self.shared, self.table, [x.clone() for x in values])
         return [x.dtype for x in own.run(given)[: self.count]]
 
@@ -340,8 +355,8 @@ def _side(
     if sized:
         code = as_described(code.again(**sized), replace(signature, built=()))
     program = Program(code.call, signature, code.name)
-    named = [one.name or str(k) for k, one in enumerate(signature.results) if one.axes is not None]
-    return Side(program, code.module, str(signature), code.place, shared, made, known, tuple(named))
+    back = tuple(name for name, _ in signature.named_results)
+    return Side(program, code.module, str(signature), code.place, shared, made, known, back)
 
 
 def _weighted(
@@ -397,19 +412,17 @@ def _unused_weights(
 
 
 def _result_count_note(one: _ReadProgram, other: _ReadProgram) -> tuple[str, ...]:
-    own, theirs = (
-        [r for r in read.signature.results if r.axes is not None] for read in (one, other)
-    )
-    if len(own) == len(theirs):
+    own, theirs = (len(read.signature.array_results) for read in (one, other))
+    if own == theirs:
         return ()
     if not (one.guessed or other.guessed):
         raise SignatureError(
-            f"wanted the same number of results from both programs, got {len(own)} and "
-            f"{len(theirs)}; write _ for results to ignore"
+            f"wanted the same number of results from both programs, got {own} and {theirs}; "
+            "write _ for results to ignore"
         )
-    fewer = min(len(own), len(theirs))
+    fewer = min(own, theirs)
     which = "only the first is" if fewer == 1 else f"the first {fewer} are"
-    return (f"of {len(own)} and {len(theirs)} results, {which} compared",)
+    return (f"of {own} and {theirs} results, {which} compared",)
 
 
 def _with_lengths(both: ProgramPair, known: Mapping[str, int]) -> ProgramPair:
@@ -439,7 +452,7 @@ def _with_lengths(both: ProgramPair, known: Mapping[str, int]) -> ProgramPair:
 
 def shapes(both: ProgramPair, side: str, values: Sequence[Tensor]) -> list[tuple[int, ...]]:
     """Return the shapes of the results; ``SignatureError``, with the call, if the code raises."""
-    told = both.first if side == "first" else both.second
+    told = both.side(side)
     try:
         return [tuple(x.shape) for x in both.results(side, values)]
     except SignatureError:

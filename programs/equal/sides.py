@@ -393,8 +393,7 @@ def in_axes_of_first(first: Side, second: Side, k: int, there: Tensor) -> Tensor
 
 def axes_of(side: Side, k: int) -> tuple[Axis, ...]:
     """Return the axes of a result as written in the signature of a program."""
-    back = [one for one in side.program.signature.results if one.axes is not None]
-    return back[k].axes or ()
+    return side.program.signature.array_results[k].axes or ()
 
 
 def _letter_lengths(axes: Sequence[Axis], sizes: Mapping[str, Any], x: Tensor) -> list[Any]:

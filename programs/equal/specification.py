@@ -191,8 +191,7 @@ def _axes(array: Argument) -> str:
 
 
 def _result(signature: Signature, k: int = 0) -> str:
-    back = [one for one in signature.results if one.axes is not None]
-    return _axes(back[k])
+    return _axes(signature.array_results[k])
 
 
 def _rope(one: DeclaredRotary, roles: Roles, signature: Signature, module: Any) -> CallAndLine:

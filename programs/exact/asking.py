@@ -110,7 +110,7 @@ def _finding(
             why,
             witness=seen,
             seed=seed,
-            dtype=name_of(_dtype(subject)),
+            dtype=name_of(subject.dtype),
             seconds=perf_counter() - start,
             **more,
         ), depth
@@ -154,7 +154,7 @@ def _asked(
     asked = Observations()
     for place in range(TOWERS):
         session = Session(seed * TOWERS + place, depth, place)
-        lab = Lab(session, _dtype(subject), wanted=wanted, given=subject)
+        lab = Lab(session, subject.dtype, wanted=wanted, given=subject)
         ran: list[Sides] = []
         try:
             with restored_module(subject.module):
@@ -240,13 +240,6 @@ def _tower(
     asked.functions = tuple(sorted({*asked.functions, *session.functions}))
     asked.hidden = max(asked.hidden, session.hidden)
     return None
-
-
-def _dtype(subject: Subject) -> torch.dtype:
-    """The dtype of the parameters or buffers; float32 if there are none."""
-    module = subject.module
-    parts = [] if module is None else [*module.parameters(), *module.buffers()]
-    return next((x.dtype for x in parts if x.is_floating_point()), torch.float32)
 
 
 def _remade(make: Callable[..., Any], base: float | None) -> Any:

@@ -206,8 +206,6 @@ def _equations(
     values = {name: _drawn(told, subject, lab, lengths) for name, told in formula.given.items()}
     told = {name: _shown(value) for name, value in values.items()}
     inputs = {**_words(formula, lengths), **{k: v for k, v in told.items() if v is not None}}
-    left, right = formula.equations(calls, **values)
-    pairs = list(zip(left, right, strict=True)) if isinstance(left, list) else [(left, right)]
     names = formula.names or (("the left side", "the right side"),)
     return [
         Sides(
@@ -216,7 +214,7 @@ def _equations(
             inputs,
             from_inputs=not formula.of_sizes,
         )
-        for k, (here, there) in enumerate(pairs)
+        for k, (here, there) in enumerate(formula.equations(calls, **values))
     ]
 
 

@@ -134,6 +134,8 @@ class Allowance:
 class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """A mode that sees the operations of code, also of code that compiles itself."""
 
+    supports_higher_order_operators = True  # flex_attention is one, and counts as one operation
+
     @classmethod
     def ignore_compile_internals(cls) -> bool:
         """Allow code to compile itself, as flex_attention does: else it would run uncompiled."""
@@ -145,8 +147,6 @@ class Recorder(Watching):
 
     Positions in bfloat16 that are only compared, as in a mask, round no number.
     """
-
-    supports_higher_order_operators = True  # flex_attention is one, and counts as one operation
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -182,8 +182,6 @@ class Recorder(Watching):
 class Entries(Watching):
     """Counts the entries that operations compute; a sum of products counts as more."""
 
-    supports_higher_order_operators = True
-
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.count = 0
@@ -209,8 +207,6 @@ def coarsest_unit(call: Callable[..., Tensor], *given: Any) -> tuple[Tensor, flo
 class Rounding(Watching):
     """Perturbs the result of each operation by a unit in its last place; integers stay exact."""
 
-    supports_higher_order_operators = True
-
     def __init__(self, draw: Draw, salt: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.draw, self.salt = draw, salt
@@ -229,8 +225,6 @@ class Rounding(Watching):
 
 class OutOfRange(Watching):
     """Detects numbers that leave their format: infinity from finite operands, or an exp of 0."""
-
-    supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -251,8 +245,6 @@ class OutOfRange(Watching):
 
 class OperationNames(Watching):
     """Collects the names of the operations of some code."""
-
-    supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -381,8 +373,6 @@ class WithFloat64(Watching):
 
     Code is run in float64 to tell what it computes from how it rounds.
     """
-
-    supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..execution.draw import Draw
-from ..execution.rotary_matrices import probe_positions
+from ..execution.rotary_matrices import FURTHEST, probe_positions
 from ..finding import Part, format_number, simplest
 from ..reading.ladders import Fitted, MeasuredFrequencies, fit, ladder_parts
 from ..reading.rotations import Blocks, follow, images, pairs_of, reading_error, stored_in
@@ -152,9 +152,9 @@ class Dynamic:
         return Part("length", value, words, self.evidence, certain=known)
 
 
-def dynamic_of(code: Rotary, draw: Draw, furthest: int) -> Dynamic | None:
+def dynamic_of(code: Rotary, draw: Draw) -> Dynamic | None:
     """Find the call length beyond which the rotation at position 1 changes, if any."""
-    furthest = min(furthest, code.most - 1)
+    furthest = min(FURTHEST, code.most - 1)
     if code.axes or not code.whole or furthest < 8 or code.first > 1:
         return None
     one = torch.tensor([1])

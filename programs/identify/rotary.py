@@ -51,7 +51,7 @@ def identify_rotary(code: Rotary, draw: Draw) -> Identity:
             return Identity("rotary", (Part("positions", ids, words, seen),))
         code = _with_fractional_positions(code, draw) if ids == "own" else code
         code, order = _in_order(code, draw)
-        dynamic = dynamic_of(code, draw, FURTHEST) if ids == "own" else None
+        dynamic = dynamic_of(code, draw) if ids == "own" else None
         seen_at = _places(code, ids, dynamic)
         every = [images(code, seen_at, draw, axis=a) for a in range(code.axes or 1)]
         finite = [one.finite() for one in every]

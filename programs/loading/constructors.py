@@ -108,7 +108,7 @@ def settings_for(
             given[one.name] = SIZES["embed"] if one.name == "size" else _value_by_name(one.name)
         elif one.name == "size" and one.required and "heads" in {other.role for other in known}:
             given[one.name] = options.embed or SIZES["embed"]  # of tokens that heads share
-        elif one.required or one.name == "layer_idx" or _part(options, one.name):
+        elif one.required or one.name == "layer_idx" or _part(options.settings, one.name):
             given[one.name] = _setting(one, cls, options, space)
         elif _is_config(one, space):
             with suppress(Exception):  # what cannot be built is left out
@@ -318,10 +318,10 @@ def _changed(
     for name, config in given.items():
         if dataclasses.is_dataclass(config) and name not in told:
             with suppress(Exception):  # its own default sizes may be inconsistent
-                own = _configured(type(config), name, _part(options, name), options, {})
+                own = _configured(type(config), name, _part(options.settings, name), options, {})
                 others.append({**given, name: own})
         elif name in CONFIGS and name in bare and not isinstance(config, InferredConfig):
-            others.append({**given, name: InferredConfig(_part(options, name))})
+            others.append({**given, name: InferredConfig(_part(options.settings, name))})
     yield from others
     spare = {one.name for one in known if not one.required and one.name in CONFIGS}
     if spare:
@@ -347,7 +347,11 @@ def _likely(options: Options, roles: set[str]) -> Mapping[str, int]:
 
 def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any]) -> Any:
     annotation = _annotated(one, space)
-    if one.name in CONFIGS or dataclasses.is_dataclass(annotation) or _part(options, one.name):
+    if (
+        one.name in CONFIGS
+        or dataclasses.is_dataclass(annotation)
+        or _part(options.settings, one.name)
+    ):
         return _config(annotation, cls, one.name, options, space)
     inner = _inner(annotation, options) if annotation is not cls else None
     if inner is not None:
@@ -421,11 +425,10 @@ def _value_by_name(name: str) -> Any:
     return next(found, UNKNOWN)
 
 
-def _part(options: Options, name: str) -> dict[str, Any]:
+def _part(told: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the settings for the fields of a config, given as in ``config.width=8``."""
     ahead = f"{name}."
-    told = options.settings.items()
-    return {key.removeprefix(ahead): value for key, value in told if key.startswith(ahead)}
+    return {key.removeprefix(ahead): value for key, value in told.items() if key.startswith(ahead)}
 
 
 class InferredConfig:
@@ -444,9 +447,7 @@ class InferredConfig:
     def __init__(self, told: Mapping[str, Any]) -> None:
         self.__dict__.update({name: x for name, x in told.items() if "." not in name})
         for name in dict.fromkeys(one.partition(".")[0] for one in told if "." in one):
-            ahead = f"{name}."
-            parts = {k.removeprefix(ahead): x for k, x in told.items() if k.startswith(ahead)}
-            self.__dict__[name] = InferredConfig(parts)
+            self.__dict__[name] = InferredConfig(_part(told, name))
 
     def __getattr__(self, name: str) -> Any:
         here = inspect.currentframe()
@@ -565,7 +566,7 @@ def _config(
         named.sort(key=lambda v: -common_prefix(v.__name__, cls.__name__))
         own = [v for v in named if v.__module__ == getattr(cls, "__module__", "")]
         annotation = next(iter([*own, *named]), None) if annotation is None else None
-    told = _part(options, name)
+    told = _part(options.settings, name)
     if annotation is None or issubclass(annotation, NAMESPACES):
         return InferredConfig(told)
     if hasattr(annotation, "model_type") or annotation.__module__.startswith("transformers."):

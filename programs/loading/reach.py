@@ -104,6 +104,11 @@ def is_foreign(one: Any) -> bool:
     return str(getattr(one, "__module__", "")).split(".")[0] in FOREIGN
 
 
+def is_own_module(one: Any) -> bool:
+    """Whether it is a module of the user, and of no library that is known."""
+    return isinstance(one, ModuleType) and one.__name__.split(".")[0] not in FOREIGN
+
+
 def codes_in(code: CodeType) -> Iterator[CodeType]:
     """Yield a code object and all that are nested in it."""
     yield code
@@ -216,7 +221,7 @@ def _named_globals(one: FunctionType, code: CodeType) -> Iterator[Any]:
     """Yield the globals that a code object names, and what it names of modules among them."""
     for name in code.co_names:
         named = one.__globals__.get(name)
-        if isinstance(named, ModuleType) and named.__name__.split(".")[0] not in FOREIGN:
+        if is_own_module(named):
             yield from (vars(named).get(other) for other in code.co_names)
         elif not isinstance(named, ModuleType):
             yield named

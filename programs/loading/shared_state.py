@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from ..execution.state import LARGE
 from ..subjects import Subject
 from .building import CACHED_FUNCTION
-from .reach import FOREIGN, codes_in, is_foreign, reached
+from .reach import codes_in, is_foreign, is_own_module, reached
 
 MISSING = object()
 SHOWN = (dict, OrderedDict, list, deque)  # these, but not their subclasses, hide nothing
@@ -280,15 +280,10 @@ def _names_used(found: list[Any]) -> list[tuple[dict[str, Any], frozenset[str]]]
         if not isinstance(one, FunctionType) or is_foreign(one):
             continue
         names = {name for code in codes_in(one.__code__) for name in code.co_names}
-        modules = [held for name in names if _is_own(held := one.__globals__.get(name))]
+        modules = [held for name in names if is_own_module(held := one.__globals__.get(name))]
         for space in (one.__globals__, *map(vars, modules)):
             used.setdefault(id(space), (space, set()))[1].update(names)
     return [(space, frozenset(names)) for space, names in used.values()]
-
-
-def _is_own(held: Any) -> bool:
-    """Whether it is a module of the user, and of no library that is known."""
-    return isinstance(held, ModuleType) and held.__name__.split(".")[0] not in FOREIGN
 
 
 def _named(space: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:

@@ -104,10 +104,9 @@ class Comparison:
                 formula, values, {"H": self.subject.heads, "G": self.subject.groups}
             )
             calls.heads, calls.groups = met["H"], met["G"]
-        left, right = formula.equations(calls, **values)
-        if isinstance(left, list) and not left:
+        pairs = formula.equations(calls, **values)
+        if not pairs:
             raise Beyond(VACUOUS)
-        pairs = list(zip(left, right, strict=True)) if isinstance(left, list) else [(left, right)]
         names = formula.names or (("the left side", "the right side"),)
         worst = (0.0, 0.0, 0.0)
         for k, sides in enumerate(pairs):

@@ -50,17 +50,16 @@ NO_NAN = "the code gives no NaN"
 SHORT = 60  # characters of a formula that fits in the line
 
 
+OF_ALL = {
+    "≠ 0": "no denominator is 0",
+    "≥ 0": "no root of a negative number is taken",
+    "> 0": "every logarithm is of a positive number",
+}
+
+
 def defined(told: str, short: int = SHORT) -> Condition:
     """State that a number is nonzero or nonnegative; if it is long, that all such numbers are."""
-    if len(told) <= short:
-        return Condition(told, "if")
-    if told.endswith("≠ 0"):
-        return Condition("no denominator is 0", "if")
-    if told.endswith("≥ 0"):
-        return Condition("no root of a negative number is taken", "if")
-    if told.endswith("> 0"):
-        return Condition("every logarithm is of a positive number", "if")
-    return Condition(told, "if")
+    return Condition(told if len(told) <= short else OF_ALL.get(told[-3:], told), "if")
 
 
 @dataclass

@@ -65,7 +65,7 @@ READ_LENGTHS = (3, 1, 7)  # at which it is seen of which tensors code reads numb
 OVERWRITES = "a later call of the code overwrites the result of an earlier one"
 
 
-def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
+def gate(graph: Graph, *, whole: bool = False) -> Gate:
     """Run the code beside its graph; return where they differ, and where only the code raises.
 
     ``whole``: compare both results of a call of which each result is a graph.
@@ -74,11 +74,11 @@ def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
     run = RunBeside(graph, own, *both_calls(graph, whole=whole), Gate(letters=own))
     letters = list(dict.fromkeys(run.letters.values()))
     with random_flat_weights(modules_of(graph)), random_contents(graph.exported.written):
-        _run_beside(run, letters, seed)
+        _run_beside(run, letters)
     return run.gate
 
 
-def _run_beside(run: RunBeside, letters: list[str], seed: int) -> None:
+def _run_beside(run: RunBeside, letters: list[str]) -> None:
     first = dict.fromkeys(letters, 3)
     fresh = run.inputs(first, 0)
     before, want = run.code_results(fresh), run.graph_results(fresh)
@@ -91,33 +91,28 @@ def _run_beside(run: RunBeside, letters: list[str], seed: int) -> None:
     with ran.recorded():
         run.code_results(fresh)
     ran.settings.begin()
-    if letters:
-        differs = _differs(run, letters, ran, seed)
-    else:
-        differs = _differs_at_branches(run, letters, ran)
+    differs = (_differs if letters else _differs_at_branches)(run, letters, ran)
     if differs and before is not None:
         now = run.code_results(fresh)
         if now is None or not run.agree(now, before):
             run.gate.changes = CHANGES
 
 
-def _differs(run: RunBeside, letters: list[str], ran: _ExecutedCode, seed: int) -> bool:
+def _differs(run: RunBeside, letters: list[str], ran: _ExecutedCode) -> bool:
     """Whether the code was seen to differ from its graph; where it did is recorded."""
     constants = ran.constants()
     numbers = numbers_of(constants)
     for inputs, at in _inputs_tried(run, letters, constants, numbers):
         way = WAYS[run.count % 3]
         if not run.agrees(at, way, inputs):
-            run.gate.differs_at.append(dict(at))
-            run.gate.how = WAY_TEXTS.get(way, "")
-            return True
+            return _records(run, dict(at), way)
     run.far = tuple(islice((n for n in numbers if 0 < n < POSITION_LIMIT), SOURCE_NUMBERS))
     plans: dict[str, Iterable[tuple[Lengths, str]]] = {
         "small": ((at, "") for at in small(letters)),
         "named": _named(run, letters, ran),
         "derived": _derived(run, letters, ran),
         "pairs": _pairs(run, letters, ran),
-        "all": ((at, "") for at in every(letters, seed)),
+        "all": ((at, "") for at in every(letters)),
     }
     memory = _memory()
     if _differs_at_branches(run, letters, ran):
@@ -134,9 +129,7 @@ def _differs(run: RunBeside, letters: list[str], ran: _ExecutedCode, seed: int) 
             with ran.recorded() if (name, told) == ("named", "plain") else nullcontext():
                 agree = run.agrees(at, told)
             if not agree:
-                run.gate.differs_at.append(_shrunk(run, at, told))
-                run.gate.how = WAY_TEXTS.get(told, "")
-                return True
+                return _records(run, _shrunk(run, at, told), told)
     return False
 
 
@@ -221,9 +214,7 @@ def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode)
             found = search.where_outcomes_change()
     if found is not None:
         lengths, way = found
-        run.gate.differs_at.append(_shrunk(run, lengths, way))
-        run.gate.how = WAY_TEXTS.get(way, "")
-        return True
+        return _records(run, _shrunk(run, lengths, way), way)
     held = ran.settings.held()
     told = (
         *search.conditions(),
@@ -317,6 +308,13 @@ def _inputs_tried(
                 ),
                 at,
             )
+
+
+def _records(run: RunBeside, at: dict[str, int], way: str) -> bool:
+    """Record lengths and a way of calling at which code and graph differ; return True."""
+    run.gate.differs_at.append(at)
+    run.gate.how = WAY_TEXTS.get(way, "")
+    return True
 
 
 def _shrunk(run: RunBeside, at: Lengths, way: str) -> dict[str, int]:

@@ -79,6 +79,16 @@ class _Marking(ast.NodeTransformer):
         self.sites.append(Site(sign, shortened(ast.unparse(node)), targets, whole))
         return len(self.sites) - 1
 
+    def _marked(
+        self, node: ast.AST, sign: str, *sides: tuple[ast.AST, str], whole: bool = False
+    ) -> ast.AST:
+        """Return a node whose sides, each the attribute of one of its parts, are recorded."""
+        site = self._site(node, sign, whole=whole)
+        self.generic_visit(node)
+        for k, (part, name) in enumerate(sides):
+            setattr(part, name, recorded(site, k, getattr(part, name)))
+        return node
+
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         signs = [SIGNS.get(type(op), "") for op in node.ops]
         if isinstance(node.ops[0], ast.Is | ast.IsNot) and not any(
@@ -137,14 +147,9 @@ class _Marking(ast.NodeTransformer):
         if type(node.op) not in DIVISIONS:
             return self.generic_visit(node)
         if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
-            site = self._site(node, "kind")
-            self.generic_visit(node)
-            node.right = recorded(site, 0, node.right)
-            return node
-        site = self._site(node, "//", whole=isinstance(node.op, ast.FloorDiv | ast.Mod))
-        self.generic_visit(node)
-        node.left, node.right = recorded(site, 0, node.left), recorded(site, 1, node.right)
-        return node
+            return self._marked(node, "kind", (node, "right"))
+        whole = isinstance(node.op, ast.FloorDiv | ast.Mod)
+        return self._marked(node, "//", (node, "left"), (node, "right"), whole=whole)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if isinstance(node.slice, ast.Slice):
@@ -152,10 +157,7 @@ class _Marking(ast.NodeTransformer):
         plain = isinstance(node.slice, ast.Constant | ast.Tuple)
         if not isinstance(node.ctx, ast.Load) or plain:
             return self.generic_visit(node)
-        site = self._site(node, "item")
-        self.generic_visit(node)
-        node.value, node.slice = recorded(site, 0, node.value), recorded(site, 1, node.slice)
-        return node
+        return self._marked(node, "item", (node, "value"), (node, "slice"))
 
     def _recorded_slice(self, node: ast.Subscript, cut: ast.Slice) -> ast.AST:
         """Return a slice that records where it starts and ends, if that is computed."""
@@ -182,11 +184,8 @@ class _Marking(ast.NodeTransformer):
             node.args = [self._recorded_test(node.args[0])]
             return node
         asks = name in KIND_QUERIES and (name != "getattr" or len(node.args) > 2)
-        if isinstance(node.func, ast.Attribute) and attribute.strip("_") in ("str", "repr", "hash"):
-            site = self._site(node, "kind")
-            self.generic_visit(node)
-            node.func.value = recorded(site, 0, node.func.value)
-            return node
+        if attribute.strip("_") in ("str", "repr", "hash"):
+            return self._marked(node, "kind", (node.func, "value"))
         if plain and (asks or attribute == "format"):
             site = self._site(node, "kind")
             self.generic_visit(node)
@@ -198,11 +197,7 @@ class _Marking(ast.NodeTransformer):
             node.args[0] = recorded(site, -1, self.visit(node.args[0]))
             return node
         if attribute in CONSUMING_METHODS or (attribute == "get" and not node.args):
-            site = self._site(node, "taken")
-            self.generic_visit(node)
-            assert isinstance(node.func, ast.Attribute)
-            node.func.value = recorded(site, 0, node.func.value)
-            return node
+            return self._marked(node, "taken", (node.func, "value"))
         get = attribute in ("get", "setdefault")
         if not plain or not (get or name in ("min", "max", "range")):
             return self._recorded_query(node, node.func)
@@ -231,10 +226,7 @@ class _Marking(ast.NodeTransformer):
             return self.generic_visit(node)
         if node.attr not in KIND_ATTRIBUTES:
             return self._recorded_query(node, node)
-        site = self._site(node, "kind")
-        self.generic_visit(node)
-        node.value = recorded(site, 0, node.value)
-        return node
+        return self._marked(node, "kind", (node, "value"))
 
     def _recorded_query(self, node: ast.expr, asked: ast.expr) -> ast.AST:
         """Return a query of an array or of torch that records its answer."""

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from inspect import getattr_static
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
 from torch import Tensor, nn
 
-from ..loading.reach import ATTRIBUTE_READERS, FOREIGN, codes_in, is_foreign, reached
+from ..loading.reach import ATTRIBUTE_READERS, codes_in, is_foreign, is_own_module, reached
 from .attributes_read import EVERY, HOW, READING, AttributesRead
 from .executed_code import Executed
 from .setters import BUILDING, OF_CELLS, OF_FUNCTIONS, Setters
@@ -120,9 +120,9 @@ def kept_values(
     names = reads.named.union(*(reads.names(one) for one in objects))
     setters = Setters(names | OF_FUNCTIONS | {OF_CELLS})
     spaces = {id(space): space for space in codes.values()}
-    modules = [m for space in spaces.values() for m in map(space.get, names) if _is_own_module(m)]
+    modules = [m for space in spaces.values() for m in map(space.get, names) if is_own_module(m)]
     of_objects = (sys.modules.get(str(getattr(type(one), "__module__", ""))) for one in objects)
-    for module in (*modules, *filter(_is_own_module, of_objects)):
+    for module in (*modules, *filter(is_own_module, of_objects)):
         spaces.setdefault(id(vars(module)), vars(module))
     for space in spaces.values():
         for one in [*space.values()]:
@@ -310,10 +310,6 @@ def _defaults(setters: Setters, functions: Iterable[FunctionType]) -> Iterator[S
 
 def _sets_defaults(setters: Setters) -> bool:
     return "__kwdefaults__" in setters.changed or not OF_FUNCTIONS.isdisjoint(setters.others)
-
-
-def _is_own_module(one: Any) -> bool:
-    return isinstance(one, ModuleType) and one.__name__.split(".")[0] not in FOREIGN
 
 
 def _shown(value: Any) -> str:

@@ -113,12 +113,12 @@ def _tokens_first(letters: list[str]) -> list[str]:
     return sorted(letters, key=lambda letter: letter not in "nr")
 
 
-def every(letters: list[str], seed: int) -> Iterator[Lengths]:
+def every(letters: list[str]) -> Iterator[Lengths]:
     """Yield all middle lengths with small others; all up to ``LONG`` in random order; a few longer.
 
     Of three successive lengths one is small, one middle and one large, while there are such.
     """
-    drawn = random.Random(seed)
+    drawn = random.Random(0)
     for n in range(SMALL + 1, MIDDLE):
         for letter in _tokens_first(letters):
             if letter in "nr" or n < CUTS[0]:

@@ -343,19 +343,10 @@ class Proofs:
             found = None if proofs is None else proofs.of(law)
             if found is not None and found.verdict == "holds":
                 lengths = clauses(c for c in found.assuming if c.kind == "for")
-                told.append(
-                    Condition(
-                        f"other code runs elsewhere, for which it is proved {', '.join(lengths)}",
-                        "where",
-                    )
-                )
+                known = f"for which it is proved {', '.join(lengths)}"
             else:
-                told.append(
-                    Condition(
-                        f"other code runs elsewhere, as at {where}, for which it is not proved",
-                        "where",
-                    )
-                )
+                known = f"as at {where}, for which it is not proved"
+            told.append(Condition(f"other code runs elsewhere, {known}", "where"))
         return told
 
     def hooks(self) -> Hooks | None:

@@ -32,24 +32,13 @@ OF_CELLS = "cell_contents"
 OF_MODULES = frozenset(dir(nn.Module()))  # read in every call of a module; no settings
 
 
-@dataclass(frozen=True)
 class _Set:
-    """What some code sets: ``own`` are attributes of its first argument, ``others`` of any object.
+    """What a function sets, and what is nested in it, read line by line from its instructions.
 
-    ``changed``: names of what may be a container whose entries it changes.  ``any_own``: it sets
-    attributes of its first argument by names that it is given.
+    ``own`` are attributes of its first argument, ``others`` of any object.  ``changed``: names of
+    what may be a container whose entries it changes.  ``any_own``: it sets attributes of its first
+    argument by names that it is given.
     """
-
-    own: frozenset[str]
-    others: frozenset[str]
-    names: frozenset[str]
-    variables: frozenset[str]
-    changed: frozenset[str]
-    any_own: bool
-
-
-class _Reader:
-    """Read the instructions of a function, and of what is nested in it, line by line."""
 
     def __init__(self, code: CodeType) -> None:
         self.first = code.co_varnames[0] if code.co_argcount else None
@@ -118,15 +107,7 @@ class _Reader:
 
 @lru_cache(maxsize=4096)
 def _set_by(code: CodeType) -> _Set:
-    found = _Reader(code)
-    return _Set(
-        frozenset(found.own),
-        frozenset(found.others),
-        frozenset(found.names),
-        frozenset(found.variables),
-        frozenset(found.changed),
-        found.any_own,
-    )
+    return _Set(code)
 
 
 @dataclass

@@ -220,7 +220,7 @@ def stated(
     programs = {name: graph.as_function(values, way) for name, graph in graphs.items()}
     calls = calls_by_name(programs, subject)
     try:
-        pairs = _pairs(law, calls, {name: values[name] for name in own})
+        pairs = law.equations(calls, **{name: values[name] for name in own})
         claims = {str(place or ""): equal(*pair) for place, pair in enumerate(pairs)}
         if law.positive is not None:
             for name in [name for name in ("rotate", "key") if name in graphs]:
@@ -246,12 +246,6 @@ def _givens(
     return own, givens
 
 
-def _pairs(law: Formula, calls: Any, given: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    """Return the equations of a law for these calls."""
-    left, right = law.equations(calls, **given)
-    return list(zip(left, right, strict=True)) if isinstance(left, list) else [(left, right)]
-
-
 def composed(law: Formula, graph: Graph, letters: Axes, subject: Subject) -> Composition | None:
     """Return the law of a program cut into parts; None if the program or the law cannot be cut.
 
@@ -267,7 +261,7 @@ def composed(law: Formula, graph: Graph, letters: Axes, subject: Subject) -> Com
 
     def sides(call: Any, given: Mapping[str, Array]) -> list[tuple[Term, Term]]:
         try:
-            pairs = _pairs(law, calls_by_name({law.call: call}, subject), given)
+            pairs = law.equations(calls_by_name({law.call: call}, subject), shown=False, **given)
         except (ValueError, TypeError, IndexError) as error:
             raise NotComposed(str(error)) from None
         return [(as_array(left).term, as_array(right).term) for left, right in pairs]

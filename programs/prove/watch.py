@@ -248,31 +248,25 @@ class Watch:
             self.blocks.setdefault(known, here.text)
             self.reached[-1][1].setdefault(known)
             return
-        if self.sites[site].sign == "taken":
-            self._record_taking(site, value, through=place != 0)
-            return
-        if self.sites[site].sign == "kind":
-            self._record_kind(site, value)
-            return
-        if self.sites[site].sign == "try":
-            self.tried.setdefault(site, Counter())[place] += 1
-            return
-        if self.sites[site].sign == "asks":
-            self._record_query(site, place, value)
-            return
-        if self.sites[site].sign == "slice":
-            self._record_slice(site, place, value)
-            return
-        if place == -1:
-            self._record_truth(site, value)
-            return
-        here = self.sites[site + max(0, place - 1)]
-        if here.targets:
-            self._record_sides(site, value, here.targets)
-            return
-        if place:
-            self._record_sides(site + place - 1, self._left_sides.get(site), value)
-        self._left_sides[site] = value
+        match self.sites[site].sign:
+            case "taken":
+                self._record_taking(site, value, through=place != 0)
+            case "kind":
+                self._record_kind(site, value)
+            case "try":
+                self.tried.setdefault(site, Counter())[place] += 1
+            case "asks":
+                self._record_query(site, place, value)
+            case "slice":
+                self._record_slice(site, place, value)
+            case _ if place == -1:
+                self._record_truth(site, value)
+            case _ if targets := self.sites[site + max(0, place - 1)].targets:
+                self._record_sides(site, value, targets)
+            case _:
+                if place:
+                    self._record_sides(site + place - 1, self._left_sides.get(site), value)
+                self._left_sides[site] = value
 
     def _is_no_comparison(self, site: int) -> bool:
         return self.sites[site].sign in ("taken", "kind", "try", "slice")

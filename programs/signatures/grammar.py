@@ -145,7 +145,7 @@ def _with_clause(call: Signature, told: str, whole: str) -> Signature:
         return replace(call, keys=_values(found[1], "for keys", whole))
     if found := _THEN.fullmatch(told):
         after = parse(found[2])
-        back = [one.name for one in call.results if one.axes is not None]
+        back = [one.name for one in call.array_results]
         unknown = next((name for name in back if after.named(name) is None), None)
         if unknown is not None:
             raise SignatureError(

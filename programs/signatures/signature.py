@@ -422,6 +422,17 @@ class Signature:
         return tuple(array for one in self.arguments for array in one.arrays)
 
     @cached_property
+    def array_results(self) -> tuple[Argument, ...]:
+        """The results that are arrays, and not ignored."""
+        return tuple(one for one in self.results if one.axes is not None)
+
+    @cached_property
+    def named_results(self) -> tuple[tuple[str, Argument], ...]:
+        """These with their names; one without a name has its place among all results."""
+        told = enumerate(self.results)
+        return tuple((one.name or str(k), one) for k, one in told if one.axes is not None)
+
+    @cached_property
     def letters(self) -> tuple[str, ...]:
         """Every letter, without repetition."""
         lengths = (one.lengths for one in (*self.arguments, *self.built))

@@ -172,16 +172,15 @@ class Formula:
         """Whether it is about rotating vectors, for which queries and keys may have own code."""
         return self.call == "rotate"
 
-    def equations(self, calls: SimpleNamespace, *, shown: bool = False, **values: Any) -> Sides:
-        """Return the two sides, or two lists of them, also for keys if other code rotates them."""
+    def equations(
+        self, calls: SimpleNamespace, *, shown: bool = False, **values: Any
+    ) -> list[tuple[Any, Any]]:
+        """Return the two sides of each equation, also for keys if other code rotates them."""
         sides = self.shown if shown and self.shown is not None else self.sides
         found = [sides(calls, **values)]
         if self.rotates and self.id != "relative" and calls.key is not calls.rotate:
             found.append(sides(key_calls(calls), **values))
-        if len(found) == 1:
-            return found[0]
-        left, right = ([part for both in found for part in listed(both[side])] for side in (0, 1))
-        return left, right
+        return [pair for both in found for pair in zip(*map(listed, both), strict=True)]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.execution.draw import Draw
@@ -203,6 +204,20 @@ def test_layers_that_take_tokens_only() -> None:
         Attention(name="x", embed=16, heads=4, layer=lambda x: plain(x + place[: x.shape[1]]))
     )
     assert part(found, "positions of tokens").value is True
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_a_layer_of_flex_attention_is_read() -> None:
+    made = nn.Linear(16, 16)
+
+    def layer(x: Tensor) -> Tensor:
+        heads = made(x).unflatten(-1, (2, 8)).transpose(1, 2)
+        out = flex_attention(heads, heads, heads)
+        assert isinstance(out, Tensor)
+        return out.transpose(1, 2).flatten(2)
+
+    found = identify(Attention(name="x", layer=layer, embed=16, heads=2, module=made))
+    assert part(found, "mask").words == "no mask"
 
 
 @pytest.mark.parametrize(
