@@ -183,10 +183,10 @@ def test_the_record_and_the_order_of_events_are_those_of_one_process(
 
 @needs_two
 def test_a_proof_that_never_ends_is_stopped_at_its_line(tmp_path: Path) -> None:
-    run = heard(tmp_path, "sleeps", Limits(law=3.0))
+    run = heard(tmp_path, "sleeps", Limits(law=2.0))
     assert run.stopped is None
     (traced,) = [method for method in run.found.methods if method.method == "traced"]
-    assert traced.why.startswith("it had not ended after 3 s, at ")
+    assert traced.why.startswith("it had not ended after 2 s, at ")
     assert "code_under_test.py:" in traced.why
     assert "in <lambda>" in traced.why
     assert {one.verdict for one in run.found.findings if one.method == "exact"} == {"holds"}
@@ -196,7 +196,7 @@ def test_a_proof_that_never_ends_is_stopped_at_its_line(tmp_path: Path) -> None:
 def test_code_that_does_not_end_where_it_is_watched_keeps_its_other_findings(
     tmp_path: Path,
 ) -> None:
-    run = heard(tmp_path, "endless", Limits(law=3.0))
+    run = heard(tmp_path, "endless", Limits(law=2.0))
     assert run.stopped is None
     known = {(one.law, one.method): one.verdict for one in run.found.findings}
     assert known["rows-of-batch-apart", "measured"] == "undecided"

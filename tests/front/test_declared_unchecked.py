@@ -23,7 +23,6 @@ from attnproof.testing import (
 )
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 
-pytestmark = pytest.mark.usefixtures("hardly_longer")
 FEW = ["measured"]
 TOLD = "declared, and not checked: "
 

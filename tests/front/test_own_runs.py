@@ -23,6 +23,7 @@ from attnproof.real_code.longer_inputs import at_longer
 from attnproof.real_code.own_runs import OwnRuns
 from attnproof.real_code.request import CodeRequest
 
+pytestmark = pytest.mark.usefixtures("longer")
 KEPT: list[int] = []
 
 
