@@ -160,9 +160,7 @@ LARGE = [
 
 
 @pytest.mark.parametrize(("mask", "sink", "low", "dtype"), LARGE)
-def test_large_numbers_are_added_as_they_are(
-    mask: str, sink: bool, low: float, dtype: int
-) -> None:
+def test_large_numbers_are_added_as_they_are(mask: str, sink: bool, low: float, dtype: int) -> None:
     def plain(mask: Tensor) -> Tensor:
         return mask if mask.dim() == 4 else mask[:, None, None]
 
