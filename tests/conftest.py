@@ -181,7 +181,7 @@ def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
 
 PART, SECONDS, NUMBERS = 40, 0.2, 12
 LONGER = (
-    ("longer_inputs", "MAX_WORK", 3),
+    ("longer_inputs", "MAX_WORK", PART),
     ("critical_lengths", "MAX_VALUES", PART),
     ("critical_lengths", "CHEAP_VALUES", PART),
 )
@@ -263,17 +263,9 @@ def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def hardly_longer(fewer_lengths: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond its numbers code is run with a fraction of that work, in tests of other things."""
-    del fewer_lengths
-    longer = import_module("attnproof.real_code.longer_inputs")
-    monkeypatch.setattr(longer, "MAX_WORK", longer.MAX_WORK // 13)
-
-
-@pytest.fixture
-def few_lengths(hardly_longer: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def few_lengths(fewer_lengths: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside its graph code is run with a quarter of that, in tests of what is proved of graphs."""
-    del hardly_longer
+    del fewer_lengths
     gates = import_module("attnproof.programs.prove.gate")
     monkeypatch.setattr(gates, "WORK", {name: work // 4 for name, work in gates.WORK.items()})
     monkeypatch.setattr(gates, "SECONDS", 0.05)

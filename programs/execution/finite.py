@@ -244,8 +244,8 @@ def _varied(x: Tensor) -> bool:
     """Whether no vector is constant; a norm may divide by 0 at a constant one."""
     if x.dim() == 0 or x.shape[-1] < 2:
         return False
-    spread = x.detach().amax(-1) - x.detach().amin(-1)
-    return bool((spread > 0).all())
+    least, largest = x.detach().aminmax(dim=-1)
+    return bool((largest > least).all())
 
 
 def _shown(given: tuple[Any, ...]) -> dict[str, Any]:

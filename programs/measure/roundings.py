@@ -307,5 +307,7 @@ def _with(out: Tensor, radius: Tensor) -> Rounded:
 
 
 def _size(x: Tensor) -> float:
-    finite = x.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-    return float(finite.abs().max()) if x.numel() else 0.0
+    """Return the largest absolute value of the finite entries."""
+    sizes = x.double().abs()
+    size = float(sizes.max()) if x.numel() else 0.0
+    return size if math.isfinite(size) else float(sizes.nan_to_num(nan=0.0, posinf=0.0).max())

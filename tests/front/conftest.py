@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -43,6 +44,14 @@ MISMATCHED = TRUE.replace('(n,) = sizes("n"', 'n, m = sizes("n m"').replace(
 @pytest.fixture(autouse=True)
 def lengths(fewer_lengths: None) -> None:
     """What commands and answers say of code is not about lengths; where it is, this is replaced."""
+
+
+@pytest.fixture
+def longer(lengths: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond its numbers code is run with more work, in tests about that."""
+    del lengths
+    inputs = import_module("attnproof.real_code.longer_inputs")
+    monkeypatch.setattr(inputs, "MAX_WORK", 13 * inputs.MAX_WORK)
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.words import declaring, exit_code
 from attnproof.testing import check_attention, check_mask
 
-pytestmark = pytest.mark.usefixtures("hardly_longer")
 Rule = Callable[[Tensor, Tensor], Tensor]
 OF_MASKS = ["causal", "past-is-used", "window-as-declared", "alignment"]
 FEW = ["measured", "identity"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,6 @@ def rotated(x, position_ids, then=lambda: None):
     cos, sin = angle.cos()[:, None], angle.sin()[:, None]
     a, b = x.chunk(2, -1)
     return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
-
-def plain(x, position_ids):
-    return rotated(x, position_ids)
 
 def crashes(x, position_ids):
     return rotated(x, position_ids, lambda: ctypes.string_at(0))
@@ -102,15 +100,23 @@ LAWS = {
     "layer": ("rows-of-batch-apart", "no-mutation"),
 }
 KINDS = {"Masked": "attention", "MaskedCrashes": "attention", "endless": "layer"}
+PARTS = {"signs": ("True", "False"), "Masked": ("plain", "masked")}  # traced or run; masks
 needs_two = pytest.mark.skipif(
     sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2, reason="needs two processors"
 )
 
 
-def heard(
-    folder: Path, name: str, limits: Limits | None = None
-) -> tuple[Collected, Stopped | None, list[Any]]:
-    """What is heard of a function, and where it was at each event."""
+@dataclass(frozen=True)
+class Heard:
+    """What is heard of a function, where it was at each event, and by name who signed."""
+
+    found: Collected
+    stopped: Stopped | None
+    at: list[Any]
+    signed: dict[str, set[str]]
+
+
+def heard(folder: Path, name: str, limits: Limits | None = None) -> Heard:
     file = folder / "code_under_test.py"
     file.write_text(CODE, encoding="utf-8")
     (folder / "loaded_late.py").write_text("LATE = True\n", encoding="utf-8")
@@ -123,7 +129,13 @@ def heard(
         lambda told, event: at.append((event["event"], *told.at)),
         Child(asked),
     )
-    return found, stopped, at
+    signed = {
+        signature.suffix[1:]: {*signature.read_text(encoding="utf-8").split()}
+        for signature in folder.glob(f"{file.name}.*")
+    }
+    for name in signed:
+        Path(f"{file}.{name}").unlink()
+    return Heard(found, stopped, at, signed)
 
 
 def without_seconds(record: CodeRecord) -> Any:
@@ -137,82 +149,59 @@ def without_seconds(record: CodeRecord) -> Any:
 
 @needs_two
 @pytest.mark.parametrize(
-    "name", ["plain", "crashes", "exits", "speaks", "loads", "Masked", "MaskedCrashes"]
+    "name", ["signs", "crashes", "exits", "speaks", "loads", "Masked", "MaskedCrashes"]
 )
 def test_the_record_and_the_order_of_events_are_those_of_one_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    two, stopped_two, at_two = heard(tmp_path, name)
+    two = heard(tmp_path, name)
     monkeypatch.setenv("ONE", "1")
-    one, stopped_one, at_one = heard(tmp_path, name)
-    assert stopped_one == stopped_two
-    assert [at for at in at_one if at[0] not in ("files", "printed")] == [
-        at for at in at_two if at[0] not in ("files", "printed")
+    one = heard(tmp_path, name)
+    assert one.stopped == two.stopped
+    assert [at for at in one.at if at[0] not in ("files", "printed")] == [
+        at for at in two.at if at[0] not in ("files", "printed")
     ]
-    assert without_seconds(one.record(1.0)) == without_seconds(two.record(1.0))
-    assert one.files == two.files
-    assert (one.printed, one.first_printed) == (two.printed, two.first_printed)
+    assert without_seconds(one.found.record(1.0)) == without_seconds(two.found.record(1.0))
+    assert one.found.files == two.found.files
+    assert one.found.printed == two.found.printed
+    assert one.found.first_printed == two.found.first_printed
     # Each of them does something of its own: with nothing there, nothing would be compared.
     assert (
-        ("traced", "holds") in {(f.method, f.verdict) for f in two.findings}
-        or two.cut
-        or (any(method.why for method in two.methods))
+        ("traced", "holds") in {(f.method, f.verdict) for f in two.found.findings}
+        or two.found.cut
+        or (any(method.why for method in two.found.methods))
     )
-    assert (two.printed > 0) == (name == "speaks")
-    assert any(file.endswith("loaded_late.py") for file in two.files) == (name == "loads")
+    assert (two.found.printed > 0) == (name == "speaks")
+    assert any(file.endswith("loaded_late.py") for file in two.found.files) == (name == "loads")
+    if name in PARTS:  # each has a process of its own, unless there is one processor
+        first, second = PARTS[name]
+        assert two.signed[first] != two.signed[second]
+        assert one.signed[first] == one.signed[second]
+    if name == "Masked":
+        assert {law.verdict for law in two.found.record(1.0).laws} == {"proved", "measured"}
 
 
 @needs_two
 def test_a_proof_that_never_ends_is_stopped_at_its_line(tmp_path: Path) -> None:
-    found, stopped, _ = heard(tmp_path, "sleeps", Limits(law=3.0))
-    assert stopped is None
-    (traced,) = [method for method in found.methods if method.method == "traced"]
-    assert traced.why.startswith("it had not ended after 3 s, at ")
+    run = heard(tmp_path, "sleeps", Limits(law=2.0))
+    assert run.stopped is None
+    (traced,) = [method for method in run.found.methods if method.method == "traced"]
+    assert traced.why.startswith("it had not ended after 2 s, at ")
     assert "code_under_test.py:" in traced.why
     assert "in <lambda>" in traced.why
-    assert {one.verdict for one in found.findings if one.method == "exact"} == {"holds"}
+    assert {one.verdict for one in run.found.findings if one.method == "exact"} == {"holds"}
 
 
 @needs_two
 def test_code_that_does_not_end_where_it_is_watched_keeps_its_other_findings(
     tmp_path: Path,
 ) -> None:
-    found, stopped, _ = heard(tmp_path, "endless", Limits(law=3.0))
-    assert stopped is None
-    known = {(one.law, one.method): one.verdict for one in found.findings}
+    run = heard(tmp_path, "endless", Limits(law=2.0))
+    assert run.stopped is None
+    known = {(one.law, one.method): one.verdict for one in run.found.findings}
     assert known["rows-of-batch-apart", "measured"] == "undecided"
     assert known["rows-of-batch-apart", "exact"] == "holds"
     assert known["no-mutation", "measured"] == "holds"
-
-
-@needs_two
-@pytest.mark.parametrize("one", [False, True])
-def test_one_processor_is_not_shared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, one: bool
-) -> None:
-    if one:
-        monkeypatch.setenv("ONE", "1")
-    heard(tmp_path, "signs")
-    traced, ran = (signed(tmp_path, name) for name in ("True", "False"))
-    assert (traced == ran) == one
-
-
-@needs_two
-@pytest.mark.parametrize("one", [False, True])
-def test_each_part_of_a_proof_has_a_process_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, one: bool
-) -> None:
-    if one:
-        monkeypatch.setenv("ONE", "1")
-    found, _, _ = heard(tmp_path, "Masked")
-    plain, masked = (signed(tmp_path, name) for name in ("plain", "masked"))
-    assert (plain == masked) == one
-    assert {law.verdict for law in found.record(1.0).laws} == {"proved", "measured"}
-
-
-def signed(folder: Path, name: str) -> set[str]:
-    """The processes that signed under a name."""
-    return set((folder / f"code_under_test.py.{name}").read_text(encoding="utf-8").split())
 
 
 def test_nothing_is_forked_beside_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

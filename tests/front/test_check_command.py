@@ -94,7 +94,7 @@ def test_identify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("rope_forever", "it had not ended after 3 s"),
+        ("rope_forever", "it had not ended after 2 s"),
         ("rope_exits", "its process ended with exit code 7, as os._exit would end it"),
         ("rope_crashes", "it crashed with SIGSEGV"),
     ],
@@ -109,7 +109,7 @@ def test_code_that_never_ends_or_dies_is_stopped_and_the_rest_is_kept(
     record, stopped, said = ran(
         tmp_path,
         name,
-        Limits(law=3.0 if "after" in told else 60.0),
+        Limits(law=2.0 if "after" in told else 60.0),
         text=text,
         laws=(),
         hears=lambda event: mark.touch() if event == "found" else None,
@@ -198,12 +198,12 @@ def rope_slow(x, position_ids):
 def test_a_law_that_never_ends_holds_back_no_other(tmp_path: Path) -> None:
     """It alone is undecided, and says why."""
     laws = ("norm", "linear", "no-mutation")
-    record, stopped, _ = ran(tmp_path, "rope_slow", Limits(law=3.0), text=SLOW, laws=laws)
+    record, stopped, _ = ran(tmp_path, "rope_slow", Limits(law=2.0), text=SLOW, laws=laws)
     assert stopped is None
     verdicts = {law.law: law.verdict for law in record.laws}
     assert verdicts == {"norm": "measured", "linear": "undecided", "no-mutation": "measured"}
     why = record.law("linear").why
-    assert why.startswith("it had not ended after 3 s, at ")
+    assert why.startswith("it had not ended after 2 s, at ")
     assert [method.why for method in record.methods] == [
         f"linear: {why}"
     ]  # such a record is not kept

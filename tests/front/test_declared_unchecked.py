@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -23,7 +22,6 @@ from attnproof.testing import (
 )
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 
-pytestmark = pytest.mark.usefixtures("hardly_longer")
 FEW = ["measured"]
 TOLD = "declared, and not checked: "
 
@@ -68,6 +66,12 @@ def test_a_declared_scale_that_is_not_compared_does_not_pass() -> None:
     assert exit_code(raised.value.record) == 1
     assert undeclared().law("scale-as-declared").verdict == "not asked"
     assert exit_code(undeclared()) == 0
+
+
+def test_what_is_advised_of_attention_works() -> None:
+    assert "--declare attention:causal=false " in declaring(undeclared())
+    record = check_attention(attention(), declared="attention:causal=false", methods=FEW)
+    assert exit_code(record) == 0
 
 
 def test_a_law_of_other_code_that_compares_what_is_declared_has_a_row() -> None:
@@ -195,24 +199,22 @@ def test_a_field_that_nothing_reads_does_not_pass_beside_a_law_that_holds() -> N
 
 
 @pytest.mark.parametrize(
-    ("check", "code", "wanted"),
+    ("code", "wanted"),
     [
-        (check_mask, causal, "mask:causal=true"),
-        (check_mask, window, "mask:causal=true,window=4"),
-        (check_mask, both_sides, "mask:causal=false,window=3"),
-        (check_mask, at_start, "mask:causal=true,alignment=start"),
-        (check_mask, strict, ""),
-        (check_mask, lambda n: torch.eye(n).bool(), ""),
-        (check_attention, attention(), "attention:causal=false"),
+        (causal, "mask:causal=true"),
+        (window, "mask:causal=true,window=4"),
+        (both_sides, "mask:causal=false,window=3"),
+        (at_start, "mask:causal=true,alignment=start"),
+        (strict, ""),
+        (lambda n: torch.eye(n).bool(), ""),
     ],
-    ids=["causal", "window", "both sides", "at start", "strict", "itself", "attention"],
+    ids=["causal", "window", "both sides", "at start", "strict", "itself"],
 )
-def test_what_is_advised_works(check: Callable[..., Any], code: Any, wanted: str) -> None:
-    plain = check is check_attention
-    told = declaring(undeclared() if plain else check(code, methods=["measured", "identity"]))
+def test_what_is_advised_works(code: Callable[..., Tensor], wanted: str) -> None:
+    told = declaring(check_mask(code, methods=["measured", "identity"]))
     assert (f"--declare {wanted} " in told) if wanted else not told
     if wanted:
-        assert exit_code(check(code, declared=wanted, methods=FEW)) == 0
+        assert exit_code(check_mask(code, declared=wanted, methods=FEW)) == 0
 
 
 def test_the_command_counts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

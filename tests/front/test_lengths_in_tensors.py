@@ -24,6 +24,7 @@ from attnproof.real_code.words import how
 
 from .test_longer import Attend, asked, scores
 
+pytestmark = pytest.mark.usefixtures("longer")
 CALL = "q: B H r D, k: B H n D, v: B H n D -> B H r D"
 TABLE = (torch.arange(400) == 57).float()
 

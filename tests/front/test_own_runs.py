@@ -24,6 +24,7 @@ from attnproof.real_code.own_runs import OwnRuns
 from attnproof.real_code.request import CodeRequest
 from attnproof.testing import check_bias
 
+pytestmark = pytest.mark.usefixtures("longer")
 KEPT: list[int] = []
 
 

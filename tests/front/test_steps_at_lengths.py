@@ -15,6 +15,7 @@ from attnproof.real_code.records import LawOfCodeRecord
 from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.words import how
 
+pytestmark = pytest.mark.usefixtures("longer")
 Kept = tuple[Tensor, int, int]
 Wrong = Callable[[int, int, int, Tensor], bool]
 LINE = "x: B n E -> B n E, _; step: x: B n E, past -> B n E, past"

@@ -113,7 +113,7 @@ def test_what_raises_and_what_crashes_is_told_with_the_reason(out: Path) -> None
 
 def test_code_that_never_ends_is_stopped(library: Library) -> None:
     target = library.lines["Good"].partition("::")[0]
-    found = checked(f"{target}::endless", "--as layer --call 'x: B n E -> B n E'", 4)
+    found = checked(f"{target}::endless", "--as layer --call 'x: B n E -> B n E'", 2)
     assert found["why"]
     assert not any(found["laws"].values())
 

@@ -173,7 +173,7 @@ def endless(_: Tensor) -> NoReturn:
 @pytest.mark.parametrize("code", [quietly, raising, endless])
 def test_a_block_gives_back_what_it_was_given(code: Callable[[Tensor], Tensor]) -> None:
     before = settings()
-    with contextlib.suppress(CodeFault, ValueError), restored_settings(), limited(0.2):
+    with contextlib.suppress(CodeFault, ValueError), restored_settings(), limited(0.05):
         code(torch.zeros(2))
     assert settings() == before
 

@@ -313,7 +313,7 @@ def test_what_depends_on_more_than_the_offset_is_not_proved(name: str) -> None:
     ]
     assert max((one - scores[0]).abs().max() for one in scores) > 1e-3  # torch says it is false
     # What is true is proved in far less.
-    found = {f.law: f.verdict for f in asked(code, ("relative",), seconds=2.0).findings}
+    found = {f.law: f.verdict for f in asked(code, ("relative",), seconds=1.0).findings}
     assert found.get("relative") != "holds", found
 
 

@@ -350,7 +350,7 @@ def as_long_as_a_list(x: Tensor) -> Tensor:
 
 
 def long_attention(x: Tensor) -> Tensor:
-    x = x.cumsum(1) if not torch.compiler.is_compiling() and x.shape[1] > 4096 else x
+    x = x.cumsum(1) if not torch.compiler.is_compiling() and x.shape[1] > 1301 else x
     return torch.softmax(x @ x.mT, -1) @ x
 
 
@@ -384,7 +384,7 @@ def test_the_code_is_run_however_it_may_be_called(code: object) -> None:
     assert finding.verdict != "holds"
 
 
-@pytest.mark.usefixtures("every_length")
+@pytest.mark.usefixtures("fewer_lengths")
 def test_the_code_is_run_on_many_tokens_though_each_call_is_much_work() -> None:
     (finding,) = of_layer(long_attention, "permutation")
     assert finding.verdict != "holds"
