@@ -225,7 +225,7 @@ lengths = st.lists(st.integers(1, 3), min_size=1, max_size=4)
 
 
 @given(lengths, st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 def test_any_reshape_of_literal_lengths_is_row_major(before: list[int], random: Any) -> None:
     after = list(before)
     for _ in range(2):
