@@ -154,27 +154,21 @@ def attributes_read(text: str, name: str) -> tuple[list[str], list[str]]:
     (['a', 'c'], ['b'])
     """
     try:
-        nodes = [*ast.walk(ast.parse(textwrap.dedent(text)))]
+        tree = ast.parse(textwrap.dedent(text))
     except SyntaxError:
         return [], []
-    read = (
-        (node.lineno, node.col_offset, node.attr)
-        for node in nodes
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == name
-    )
-    asked = (
-        str(node.args[1].value)
-        for node in nodes
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in ("getattr", "hasattr")
-        and isinstance(node.args[0], ast.Name)
-        and node.args[0].id == name
-        and isinstance(node.args[1], ast.Constant)
-    )
-    return list(dict.fromkeys(one for *_, one in sorted(read))), list(dict.fromkeys(asked))
+    read: list[tuple[int, int, str]] = []
+    asked: dict[str, None] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=of), attr=attribute) if of == name:
+                read.append((node.lineno, node.col_offset, attribute))
+            case ast.Call(
+                func=ast.Name(id="getattr" | "hasattr"),
+                args=[ast.Name(id=of), ast.Constant(value=str(attribute)), *_],
+            ) if of == name:
+                asked[attribute] = None
+    return list(dict.fromkeys(one for *_, one in sorted(read))), list(asked)
 
 
 def _unnamed(one: Parameter) -> str:

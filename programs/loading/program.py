@@ -252,9 +252,8 @@ def _value(one: Argument, arrays: Mapping[str, Any], lengths: Mapping[str, int])
     if one.parts:
         parts = tuple(_value(part, arrays, lengths) for part in one.parts)
         if one.named:
-            return SimpleNamespace(
-                **dict(zip((part.name for part in one.parts), parts, strict=True))
-            )
+            named = zip(one.parts, parts, strict=True)
+            return SimpleNamespace(**{part.name: value for part, value in named})
         return _packed(one, parts, lengths) if one.packed is not None else parts
     if one.axes is not None and any(axis.fold for axis in one.axes):
         x: Tensor = arrays[one.name]
