@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 
+from attnproof.programs.call_forms.parts import attributes_read
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
@@ -342,3 +343,11 @@ def test_a_module_is_given_only_attributes_that_are_known() -> None:
         adapted_as(attention_with_a_sink)
     asked = adapted_as(groups_in_turn_attention_forward)
     assert "module = namespace(sinks: H constant, num_key_value_groups = H/G)" in asked.line
+
+
+def test_only_what_names_an_attribute_is_read_off_a_source() -> None:
+    text = (
+        "def f(m, n):\n    return m.b + n.c + m.a.d + getattr(*m) + hasattr(m, n) + getattr(m, 'e')"
+    )
+    assert attributes_read(text, "m") == (["b", "a"], ["e"])
+    assert attributes_read("no source", "m") == ([], [])
