@@ -150,3 +150,13 @@ def test_the_module_is_as_before() -> None:
 
 def failing(x: Tensor) -> Tensor:
     raise ValueError(f"it reads {math.sqrt(x.shape[1])}")
+
+
+def whole_logarithm(x: Tensor) -> Tensor:
+    return scores(x, math.floor(math.log2(x.shape[1])))
+
+
+def test_graphs_that_torch_gives_up_are_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    layer = Layer(name="layer", call=whole_logarithm, embed=16)
+    assert [one.verdict for one in prove(layer, [ROWS]).findings] == ["holds"]
+    assert capfd.readouterr() == ("", "")
