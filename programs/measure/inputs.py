@@ -31,6 +31,8 @@ LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2, "c": 8}
 USUAL_TOKENS = 6  # of other inputs
 MAX_CONSTANT = 130  # the largest number in the source that counts
 HEAD_CALLS = ("attend", "attend_masked", "attend_keeping", "attend_added", "attend_lowered")
+MEAN = 90  # salt of the mean of a cluster
+SPREAD = 0.25  # of a cluster, where that of other tokens is 1
 DEPENDENT = ("o",)  # positions that are as many as those of another input
 
 
@@ -57,9 +59,8 @@ def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | No
     """Yield the inputs of a formula, each with the single axis of its shift (None for all)."""
     if subject.run_at:
         for left in sorted({one.left for one in formula.inputs} or {False}):
-            yield from (
-                (Inputs(lengths=one, left=left, named=True), None) for one in subject.run_at
-            )
+            for one in subject.run_at:
+                yield Inputs(lengths=one, left=left, named=True, clustered=True), None
         return
     of_call = OF_CALLS.get(formula.call, ())
     if not formula.inputs and not of_call:
@@ -197,7 +198,10 @@ def _numbers_of(
     inputs: Inputs,
     salt: int,
 ) -> Rounded:
-    """Return unit vectors, one for each token in turn, or normally distributed numbers."""
+    """Return unit vectors, one for each token in turn, or normally distributed numbers.
+
+    Clustered tokens have a common mean.
+    """
     if inputs.units and letters[-1:] == ["D"] and name != "y":
         width = shape[-1]
         units = torch.eye(width, dtype=torch.float64)[torch.arange(shape[-2]) % width]
@@ -206,6 +210,9 @@ def _numbers_of(
     large = inputs.scale.get(name, 1.0)
     large = 16 * math.log(top) if large == BEYOND_EXP else large
     made = comparison.draw.normal(*(shape or [1]), salt=salt + 1)
+    if inputs.clustered and letters[-1:] == ["E"] and len(shape) > 1:
+        mean = comparison.draw.normal(shape[-1], salt=salt + MEAN)
+        made[..., ::2, :] = mean + SPREAD * made[..., ::2, :]
     made = made * min(large, math.sqrt(top) / 16)  # products of two stay finite
     return exact(made if shape else made[0])
 

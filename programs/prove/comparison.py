@@ -168,14 +168,16 @@ def _wrong(
 def _random_tables(graph: Graph) -> dict[str, Tensor]:
     """Return other numbers for the tables in the term, which reveal what ones and zeros hide.
 
-    Those of a matrix are smaller the wider it is, so that no exponential of a product overflows.
+    Those of a matrix are smaller the wider it is, and all have the signs of the numbers they
+    replace, so that no exponential of a product overflows.
     """
     generator, recognises = torch.Generator().manual_seed(2), graph.program.notes.recognises
     found: dict[str, Tensor] = {}  # tables that share a name in the statement share numbers
     for name, value in graph.exported.values.items():
         known = name in graph.exported.angles or (recognises and stored_base(value) is not None)
         if value.is_floating_point() and not known:
-            drawn = (torch.rand(value.shape, generator=generator) + 0.5) / _width(value)
+            sizes = (torch.rand(value.shape, generator=generator) + 0.5) / _width(value)
+            drawn = torch.where(value < 0, -sizes, sizes)
             found.setdefault(graph.tables[name], drawn.to(value.dtype))
         else:
             found.setdefault(graph.tables[name], value)

@@ -20,6 +20,7 @@ from attnproof.documents.verdict_line import Condition
 from attnproof.symbolic.scalars import number_of
 from attnproof.theorems.laws import Formula
 
+from ..execution.running import seeded
 from ..finding import Finding
 from ..subjects import Pair, Rotary, Subject, provable
 from .calls import Call, calls_of, symbolic
@@ -82,7 +83,7 @@ def prove(
     letters whose lengths to fix, of which the first that can be read is used; ``part``: trace only
     this one of :func:`parts_of`.
     """
-    made = calls_of(subject)
+    made = _calls(subject)
     with _evaluated(made):
         start = perf_counter()
         wanted = [f for f in provable(subject) if not laws or f.id in laws]
@@ -122,9 +123,15 @@ def prove(
 
 def parts_of(subject: Subject, laws: Collection[str] = ()) -> int:
     """Return how many parts :func:`prove` can be split into, each of which traces its own calls."""
-    with torch.random.fork_rng(devices=[]):  # calls have random inputs
-        made = calls_of(subject)
+    made = _calls(subject)
     return len(_parts(subject, made, [f for f in provable(subject) if not laws or f.id in laws]))
+
+
+def _calls(subject: Subject) -> tuple[Call, ...]:
+    """Return the calls of a program; their random inputs are the same in every process."""
+    with torch.random.fork_rng(devices=[]):
+        seeded(0)
+        return calls_of(subject)
 
 
 def _parts(subject: Subject, made: Sequence[Call], wanted: Sequence[Formula]) -> list[list[Call]]:

@@ -38,6 +38,8 @@ class Inputs:
     that products do not overflow.
     ``window``: the lengths of a window.  ``left``: padding is to the left of the tokens.
     ``named``: lengths come from the code, such as a constant plus one; the code may refuse them.
+    ``clustered``: every second token of a layer's input is near a common vector, which fills the
+    expert that takes such tokens.
     """
 
     at: Mapping[str, Any] = field(default_factory=dict)
@@ -47,6 +49,7 @@ class Inputs:
     window: tuple[int, ...] = ()
     left: bool = False
     named: bool = False
+    clustered: bool = False
 
 
 def _lengths(letters: str, *rows: Sequence[int | str]) -> tuple[Inputs, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -303,3 +304,18 @@ def test_what_a_call_of_many_tokens_keeps_is_met_by_calls_of_other_kinds() -> No
     (found,) = examine(replace(code, run_at=({"B": 2, "n": 50},)), laws=("stateless",))
     assert found.verdict == "broken"
     assert "after calls of all kinds, the last of them hide" in found.why
+
+
+def chooses_expert(x: Tensor, slack: float) -> Tensor:
+    """Double each token that finds room in the expert named by its largest channel."""
+    chosen = torch.nn.functional.one_hot(x.argmax(-1).flatten(), x.shape[-1])
+    place = (chosen.cumsum(0) * chosen).sum(-1).view(x.shape[:-1])
+    return torch.where((place <= slack * place.numel() / x.shape[-1] + 8)[..., None], 2 * x, x)
+
+
+def test_an_expert_overflows_where_tokens_are_alike() -> None:
+    for slack, wanted in (1.5, "broken"), (4.0, "holds"):
+        code = Layer(name="experts", call=partial(chooses_expert, slack=slack), embed=4)
+        assert verdict(code, "rows-of-batch-apart") == "holds"
+        code = replace(code, run_at=({"B": 20, "n": 6},))
+        assert verdict(code, "rows-of-batch-apart") == wanted
