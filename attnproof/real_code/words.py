@@ -349,11 +349,11 @@ def _sparse(value: Any) -> str:
 
 
 def _others(value: Any, place: tuple[int, ...]) -> Iterator[tuple[str, float]]:
-    """Yield the index and value of each nonzero entry."""
+    """Yield the index and value of each entry that is not a plain zero, such as −0."""
     if isinstance(value, list):
         for k, part in enumerate(value):
             yield from _others(part, (*place, k))
-    elif value:
+    elif value or math.copysign(1, value) < 0:
         yield str(list(place)), value
 
 

@@ -290,7 +290,7 @@ def unusual_inputs(
     yield ZERO_INPUTS, scaled(given, 0.0)
     for place, x in enumerate(given):
         if x.is_floating_point():
-            yield ZERO_INPUTS, (*given[:place], torch.zeros_like(x), *given[place + 1 :])
+            yield ZERO_INPUTS, (*given[:place], 0.0 * x, *given[place + 1 :])  # some are −0
     constants = source_constants(both)
     fills = bool(fills_of(both, given))
     yield LARGE_INPUTS, scaled(given, 16.0 if fills else 100.0)

@@ -257,7 +257,7 @@ def shrunk(
                 and (process_time() - begun < SHRINKING)
             ):
                 flat = values[name].flatten().clone()
-                if bool(flat[start : start + block].any()):
+                if bool(_nonzero(flat[start : start + block]).any()):
                     flat[start : start + block] = 0
                     tried = {**values, name: flat.reshape(values[name].shape)}
                     tries += 1
@@ -267,6 +267,11 @@ def shrunk(
                 start += block
             block //= 4
     return values
+
+
+def _nonzero(x: Tensor) -> Tensor:
+    """Return which entries are not plain zeros; code may tell −0 from 0."""
+    return (x != 0) | x.signbit()
 
 
 def counterexample_of(run: Sides, values: dict[str, Tensor]) -> Counterexample:
@@ -290,7 +295,7 @@ def _plain(value: Tensor) -> Any:
     """Return a tensor as lists, or if large and sparse by its nonzero entries."""
     if value.numel() <= 16:
         return value.tolist()
-    nonzero = value.nonzero().tolist()
+    nonzero = _nonzero(value).nonzero().tolist()
     if len(nonzero) <= 16:
         entries = {",".join(map(str, place)): value[tuple(place)].item() for place in nonzero}
         return {"shape": list(value.shape), "entries": entries}

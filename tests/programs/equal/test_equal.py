@@ -244,6 +244,7 @@ ELSEWHERE: dict[str, tuple[Callable[..., bool], str]] = {
     "one place": (lambda q, k, _: q.data_ptr() == k.data_ptr(), "with one parameter"),
     "a subclass": (lambda q, *_: type(q) not in (Tensor, nn.Parameter), "of a subclass"),
     "zeros": (lambda q, *_: not bool(q.any()), ""),
+    "minus zeros": (lambda q, *_: bool((q.signbit() & (q == 0)).any()), ""),
     "large": (lambda *given: bool(given[2].abs().max() > 50), ""),
     "many more queries than keys": (lambda q, k, _: q.shape[2] > 3 * k.shape[2] + 40, "r = 62"),
 }
