@@ -279,3 +279,27 @@ def test_any_whole_numbers_and_any_truth_values() -> None:
 
     found = prove(layer(by_token), ("permutation",), seconds=SECONDS)
     assert verdicts(found) == {"permutation": "broken"}
+
+
+class LowRank(nn.Module):
+    """Attention whose queries and keys are normalised before they are widened, without a scale."""
+
+    def __init__(self, width: int = 64) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(1)
+        self.narrow, self.wide = (
+            nn.Parameter(torch.randn(width, width, generator=generator) / width**0.5)
+            for _ in range(2)
+        )
+        self.norm = nn.RMSNorm(width, elementwise_affine=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q = self.norm(x.abs() @ self.narrow) @ self.wide
+        found: Tensor = (q @ q.mT).softmax(-1) @ x
+        return found
+
+
+def test_other_numbers_in_tables_leave_exponentials_finite() -> None:
+    module = LowRank()
+    code = Layer(name="low rank", call=module, module=module, embed=64)
+    assert verdicts(prove(code, ["rows-of-batch-apart"])) == {"rows-of-batch-apart": "holds"}
