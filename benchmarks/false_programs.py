@@ -114,12 +114,12 @@ def _first(t: int) -> int:
 def _lengths(at: At, queries: int = 0) -> dict[str, int]:
     """Return the lengths of a call, by the letters in the line of a verdict."""
     b, t, h = at.rows, at.tokens, at.heads
-    return {"B": b, "B′": b, "T": queries or t, "S": t, "H": h, "G": h, "T′": t}
+    return {"B": b, "B′": b, "r": queries or t, "n": t, "H": h, "G": h, "n′": t}
 
 
 def _cut(at: At) -> dict[str, int]:
     n = _first(at.tokens)
-    return _lengths(at) | {"T": n, "S": n, "T′": at.tokens - n, "S′": at.tokens - n}
+    return _lengths(at) | {"r": n, "n": n, "n′": at.tokens - n}
 
 
 def _layer(code: Code, at: At) -> Said:
@@ -197,7 +197,7 @@ def _bias(f: Code, at: At) -> Said:
     for keys in (at.tokens, at.tokens + at.rows):
         found = f(at.tokens, keys).double()
         moved = found[..., 1:, 1:] - found[..., :-1, :-1]  # up to a number for each query
-        own = _lengths(at) | {"S": keys}
+        own = _lengths(at) | {"n": keys}
         yield "offset-only", (moved, moved[..., :1].expand_as(moved)), own
 
 
@@ -229,13 +229,13 @@ def differ(here: Tensor, there: Tensor) -> bool:
 def outside(text: str, lengths: Lengths) -> bool:
     """Whether a condition of a proof excludes these lengths.
 
-    >>> outside("B, T ≥ 3", {"B": 4, "T": 2}), outside("T mod 7 ≠ 1", {"T": 8})
+    >>> outside("B, n ≥ 3", {"B": 4, "n": 2}), outside("n mod 7 ≠ 1", {"n": 8})
     (True, True)
-    >>> outside("D = 8", {"T": 2})
+    >>> outside("D = 8", {"n": 2})
     False
     """
     if text == "as many queries as keys":
-        return lengths["T"] != lengths["S"]
+        return lengths["r"] != lengths["n"]
     one = re.fullmatch(r"([^≥≤=≠<>]+) ([≥≤=≠<>]) ([^≥≤=≠<>]+)", text)
     if one is None:
         return False

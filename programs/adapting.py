@@ -19,11 +19,12 @@ from .call_forms.vocabulary import has_embedding, on_vectors
 from .calls.counts import has_constant_diagonals
 from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called, place_of
 from .declarations import Declared, declares, sizes_declared
-from .execution.running import CodeFault, fault_in, in_a_line, limited, seeded, text_of
+from .execution.running import CodeFault, fault_in, in_a_line, limited, seeded, text_of, uncompiled
 from .loading.building import as_it_is_or_in_float32, code_of, in_float32, makes_modules
 from .loading.constructors import placed
 from .loading.names import parameters
 from .loading.pretrained import class_for, is_config
+from .loading.reach import UNCOMPILED, has_compiled
 from .loading.shared_state import SharedState
 from .no_adapter import NoAdapter, advice_on, suggested_call
 from .signatures.signature import packed_as
@@ -83,6 +84,7 @@ def adapt(
         contextlib.redirect_stderr(said),
         torch.random.fork_rng(devices=[]),
         torch.no_grad(),
+        uncompiled(),
         limited(SECONDS),
     ):
         seeded(0)
@@ -90,6 +92,9 @@ def adapt(
     if kind is not None and kind != subject.kind:
         raise OtherKind(f"{subject.name} is {subject.kind} code, and {kind} code was asked for")
     changed = dict(set_later)
+    if isinstance(thing, Subject) and has_compiled([thing]):
+        changed["converted"] = "; ".join(filter(None, (subject.converted, UNCOMPILED)))
+        changed["conditions"] = (*subject.conditions, UNCOMPILED)
     if name:
         changed["name"] = name
     if declared is not None:

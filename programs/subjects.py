@@ -5,7 +5,7 @@ and every law uses only the call defined here.  The optional fields are further 
 do (a step with a cache, a shift of cached keys, other paths to the same result); a law that needs a
 missing one is skipped.
 
-Letters of the shapes: B rows of a batch, T tokens (queries), S keys, H heads, G key-value heads, D
+Letters of the shapes: B rows of a batch, n tokens or keys, r queries, H heads, G key-value heads, D
 features of a head, E features of a token.
 """
 
@@ -88,19 +88,19 @@ class Subject:
 class Rotary(Subject):
     """Rotary code.
 
-    ``rotate``: queries (B, H, T, D) at positions (B, T) -> (B, H, T, D); positions with ``axes``
-    coordinates are (B, T, axes).  ``key`` does the same to keys, if it is other code.  ``whole``:
+    ``rotate``: queries (B, H, n, D) at positions (B, n) -> (B, H, n, D); positions with ``axes``
+    coordinates are (B, n, axes).  ``key`` does the same to keys, if it is other code.  ``whole``:
     positions are integers.  ``first`` and ``most``: its positions p have first <= p < most.
 
-    ``shift``: keys already rotated (B, H, T, D), and an integer s -> the keys moved by s positions.
-    ``all_three``: q, k, v (B, H, T, D), positions -> q, k, v, if code rotates values as well.
-    ``values_rotate``: whether values are meant to rotate.  ``evict``: raw keys (B, H, T, D) -> the
+    ``shift``: keys already rotated (B, H, n, D), and an integer s -> the keys moved by s positions.
+    ``all_three``: q, k, v (B, H, n, D), positions -> q, k, v, if code rotates values as well.
+    ``values_rotate``: whether values are meant to rotate.  ``evict``: raw keys (B, H, n, D) -> the
     keys kept in its cache (B, H, W, D), their raw keys (B, H, W, D), and the positions (W,) that
     they claim to have.  ``grid``: rows, columns -> positions (rows·columns, 2), the row and column
     of each place, row-major.  ``convert``: projections of queries and keys (E_out, E_in) each,
     heads -> the same for code of the layout of ``converts_to``, itself a Rotary.  ``running``: x
-    (B, H, T, D) at the positions 0..T-1, for code that takes no positions.  ``by_length``: the same
-    for code whose results depend on T, which ``rotate`` keeps fixed.  ``beside``: x, what is
+    (B, H, n, D) at the positions 0..n-1, for code that takes no positions.  ``by_length``: the same
+    for code whose results depend on n, which ``rotate`` keeps fixed.  ``beside``: x, what is
     rotated in the same call, positions, and 0 or 1 -> x rotated as a query or as a key, if one call
     rotates both.  ``pair``: x, y, positions -> x rotated as a query and y as a key, if one call
     rotates just these two.  ``last``: queries of the last tokens and the keys of all, the first at
@@ -109,7 +109,7 @@ class Rotary(Subject):
     ``any_width``: all channels rotate, however many there are; ``width`` is the number used.
     ``single``: the letters among B and H whose axes the code lacks: it is called separately for
     each row, or head.  ``shared``: all rows have the same positions, which may be given once, as
-    (1, T).  ``counts``: it counts the positions of a call itself, from the first one or 0.
+    (1, n).  ``counts``: it counts the positions of a call itself, from the first one or 0.
     """
 
     kind: ClassVar[str] = "rotary"
@@ -152,27 +152,27 @@ class Rotary(Subject):
 class Attention(Subject):
     """Attention code: ``attend`` on queries, keys and values, or ``layer`` on tokens, or both.
 
-    ``attend``: q (B, H, T, D), k (B, G, S, D), v (B, G, S, D), mask -> (B, H, T, D).  The mask is
-    None, or truth values (B, 1, T, S) that are True where a query sees a key, or numbers of that
+    ``attend``: q (B, H, r, D), k (B, G, n, D), v (B, G, n, D), mask -> (B, H, r, D).  The mask is
+    None, or truth values (B, 1, r, n) that are True where a query sees a key, or numbers of that
     shape to be added to the scores; ``masks`` names which of "bool" and "float" it takes, and
     ``by_key`` says that masks are the same for every query, ``by_head`` that they have a part for
-    each head, (B, H, T, S) if it is given.
+    each head, (B, H, r, n) if it is given.
 
-    ``layer``: tokens x (B, T, E) -> (B, T, E), with its own projections.  ``hide`` is the same with
-    truth values (B, T), True for tokens that count and False for padding; ``hiding`` are other
+    ``layer``: tokens x (B, n, E) -> (B, n, E), with its own projections.  ``hide`` is the same with
+    truth values (B, n), True for tokens that count and False for padding; ``hiding`` are other
     paths to that, as ``paths`` are to the main call.  ``counting``: q, k, v and truth values (B,
-    T), True for the queries that count, if code takes a mask of queries.  ``reading``: x (B, T, E),
+    n), True for the queries that count, if code takes a mask of queries.  ``reading``: x (B, n, E),
     a context (B, S, F) and truth values (B, S), True where it is seen, if code takes a mask of a
     context; ``context``: its number of features F.  ``from_start``: padding follows the tokens, as
     code is given their number.
 
     ``step``: a chunk of tokens (B, c, E) and the state (None at first) -> (B, c, E) and the next
     state: the same layer, fed in pieces.  ``padded_step``: the same with the number of padding
-    tokens at the left of each row (B,) as third argument, on every call.  ``documents``: x (B, T,
-    E) and position ids (B, T) that restart at 0 with each document.  ``positional``: whether the
-    layer is meant to use absolute positions; ``whole_layer``: x (B, T, E) and the place of its
-    first token -> (B, T, E), if code takes that.  ``weights``: like ``attend`` without values ->
-    (B, H, T, S), if code returns its weights.  ``true_hides``: truth values are inverted before the
+    tokens at the left of each row (B,) as third argument, on every call.  ``documents``: x (B, n,
+    E) and position ids (B, n) that restart at 0 with each document.  ``positional``: whether the
+    layer is meant to use absolute positions; ``whole_layer``: x (B, n, E) and the place of its
+    first token -> (B, n, E), if code takes that.  ``weights``: like ``attend`` without values ->
+    (B, H, r, n), if code returns its weights.  ``true_hides``: truth values are inverted before the
     code is given them, because its own True hides a key.  ``as_read``: the mask inferred from runs
     if nothing is declared.
     """
@@ -213,7 +213,7 @@ class Attention(Subject):
 class Bias(Subject):
     """Code that makes a bias of scores.
 
-    ``bias``: numbers of queries T and keys S -> (H, T, S); the queries are the last T of S.
+    ``bias``: numbers of queries r and keys n -> (H, r, n); the queries are the last r of n.
     ``window``: rows and columns of a window -> (H, R, R) with R = rows·columns, instead.
     ``index``: sizes of a window of any number of axes -> the index into its table (R, R), integers.
     ``square``: its windows are squares; for others it raises an error.
@@ -234,7 +234,7 @@ class Bias(Subject):
 
 @dataclass(frozen=True, kw_only=True)
 class Additive(Subject):
-    """Code that adds a table of positions to tokens: ``added``: x (B, T, D) -> (B, T, D).
+    """Code that adds a table of positions to tokens: ``added``: x (B, n, D) -> (B, n, D).
 
     ``scale`` multiplies the tokens first, if the code does that (√D in the Transformer).  ``grid``:
     sizes of a grid (h, w), or (t, h, w) -> its table (*sizes, D), if tokens lie on ``axes`` axes;
@@ -258,7 +258,7 @@ class Additive(Subject):
 class Mask(Subject):
     """Code that makes a mask.
 
-    ``mask``: numbers of queries T and keys S -> (.., T, S): truth values, or numbers to add.
+    ``mask``: numbers of queries r and keys n -> (.., r, n): truth values, or numbers to add.
     ``true_means``: the meaning of True, "visible" or "hidden".  ``adds``: its numbers are declared
     to be added to scores, so that 0 hides nothing and 1 says nothing about visibility.
     ``as_read``: the mask inferred from runs if nothing is declared.  ``padded``: the number of
@@ -277,7 +277,7 @@ class Mask(Subject):
 
 @dataclass(frozen=True, kw_only=True)
 class Layer(Subject):
-    """Any map of tokens: ``call``: x (B, T, E) -> (B, T, E').
+    """Any map of tokens: ``call``: x (B, n, E) -> (B, n, E').
 
     ``declared`` says whether it is causal, and ``positional`` whether it uses positions;
     ``as_read`` is what runs show if nothing is declared.  ``step``: the same fed in pieces, as for

@@ -172,9 +172,8 @@ class Methods:
         arrays = {c for one in told.arrays for c in one.letters}
         given = {c: n for c, n in self.subject.lengths_given.items() if c not in arrays}
         found = [Condition(f"{c} = {n}", "for") for c, n in given.items()]
-        if self.subject.converted:
-            found.append(Condition(self.subject.converted, "where"))
-        return tuple(found)
+        clauses = filter(None, self.subject.converted.split("; "))
+        return (*found, *(Condition(one, "where") for one in clauses))
 
     def why(self, error: BaseException) -> tuple[str, Fault | None]:
         """Return why a law or a method did not finish, and the fault if it is attnproof's own."""

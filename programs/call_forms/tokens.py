@@ -217,7 +217,7 @@ def _mixes(code: Code, line: str, embed: int) -> bool:
 
 
 def _drawn(on: OnTokens, rows: int, count: int, embed: int, *, seed: int) -> Tensor:
-    """Draw tokens (B, T, E), at most as many as the code takes; one row if it has no batch."""
+    """Draw tokens (B, n, E), at most as many as the code takes; one row if it has no batch."""
     count = count if on.whole.letters else min(count, on.whole.size({}) - 1)
     x = normal(rows, count, embed, seed=seed)
     return x[:1] if "B" not in on.tokens.letters else x
@@ -251,7 +251,7 @@ def _tried(
         return "", ""
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
         failed.setdefault(
-            "", f"called with tokens (B, T, {embed}): {describe_call_error(code, error)}"
+            "", f"called with tokens (B, n, {embed}): {describe_call_error(code, error)}"
         )
         return "", str(error)
 

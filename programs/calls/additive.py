@@ -106,7 +106,7 @@ def _square_as_grid(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 def _in_rows(
     call: Callable[[Tensor], Tensor], sides: tuple[str, ...]
 ) -> Callable[[Tensor], Tensor]:
-    """Return the same map for tokens (B, T, E), which fill a nearly square grid row by row.
+    """Return the same map for tokens (B, n, E), which fill a nearly square grid row by row.
 
     For code that takes squares only, they are the first tokens of the smallest square that holds
     them.
@@ -130,7 +130,7 @@ def _in_rows(
 def _token_map(
     code: Code, signature: Signature, width: int, *, within: bool = False, another: bool = False
 ) -> Callable[[Tensor], Tensor]:
-    """Return the code as a map of tokens, (B, T, E) -> (B or 1, T, E).
+    """Return the code as a map of tokens, (B, n, E) -> (B or 1, n, E).
 
     ``within``: coordinates are scaled to [0, 1), as is common for images.  ``another``: if the code
     takes ids, the first token has a different id from the others.

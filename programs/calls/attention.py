@@ -48,7 +48,7 @@ from .supplied_inputs import CONTENTS, constant, constants, contents_of, words_o
 
 @dataclass(frozen=True)
 class OnHeads:
-    """A call on q (B, H, T, D), k and v (B, G, S, D), and a boolean or additive mask (B, 1, T, S).
+    """A call on q (B, H, r, D), k and v (B, G, n, D), and a boolean or additive mask (B, 1, r, n).
 
     Raises :class:`SignatureError` if the signature does not describe such a call.
     """
@@ -171,7 +171,7 @@ class OnHeads:
         return packed and not counted and not self.masks and "H" in self.query_key_value[0].letters
 
     def documents(self, x: Tensor, ids: Tensor) -> Tensor:
-        """Attend within packed documents: tokens (B, T, H·D) serve as queries, keys and values.
+        """Attend within packed documents: tokens (B, n, H·D) serve as queries, keys and values.
 
         A document begins wherever ``ids`` is 0.
         """
@@ -183,7 +183,7 @@ class OnHeads:
         return out.transpose(1, 2).reshape(x.shape)
 
     def _output(self, found: Mapping[str, Any], lengths: Mapping[str, int]) -> Tensor:
-        """Return the output (B, H, T, D) among the results of a call."""
+        """Return the output (B, H, r, D) among the results of a call."""
         there = ("B", "H", "n" if self.square else "r", "D")
         axes = result_axes(self.signature, self.output_name)
         return read_back(found[self.output_name], axes, there, lengths)
@@ -196,7 +196,7 @@ class OnHeads:
         seen: Tensor | None = None,
         counts: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """Return ``out`` (B, H, T, D), and ``weights`` (B, H, T, S) if the code returns them."""
+        """Return ``out`` (B, H, r, D), and ``weights`` (B, H, r, n) if the code returns them."""
         if self.square and a.shape[2] != b.shape[2]:
             return self._among(a, b, c, seen)
         arrays, lengths = self.arguments(a, b, c, seen, counts)
@@ -293,7 +293,7 @@ class OnHeads:
         return {name: x[:, :, more:] for name, x in self.call(longer, b, c, seen).items()}
 
     def counting(self, a: Tensor, b: Tensor, c: Tensor, counts: Tensor) -> Tensor:
-        """Return the output under a mask of queries (B, T)."""
+        """Return the output under a mask of queries (B, n)."""
         return self.attend(a, b, c, None, counts)
 
     def attend(

@@ -244,7 +244,7 @@ def _shared(
 
 
 def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
-    """Return a bias: a map of lengths to (H, T, S), or the bias of a window, or its index.
+    """Return a bias: a map of lengths to (H, r, n), or the bias of a window, or its index.
 
     Raises :class:`SignatureError`.
     """
@@ -338,7 +338,7 @@ def missing_start(code: Code, signature: Signature) -> str:
 
 
 def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
-    """Return a mask: a map of lengths to (T, S).  Raises :class:`SignatureError`."""
+    """Return a mask: a map of lengths to (r, n).  Raises :class:`SignatureError`."""
     code = built_at(code, signature, H=heads_of(code))
     call, length = _by_lengths(code, signature, heads=False)
     kind = next((one.kind for one in signature.array_results), "")
@@ -362,7 +362,7 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
 def _padded(
     code: Code, signature: Signature, kind: str, *, guessed: bool
 ) -> Callable[[Tensor, int], Tensor] | None:
-    """Return which keys the last token of each row sees (B, S), for code given lengths per row.
+    """Return which keys the last token of each row sees (B, n), for code given lengths per row.
 
     None if padding comes first, or if the call was guessed and the lengths have no effect: they may
     be fractions of the longest.
@@ -375,7 +375,7 @@ def _padded(
         return None
 
     def every(counts: Tensor, most: int) -> Tensor:
-        """Which keys each token of each row sees (B, T, S)."""
+        """Which keys each token of each row sees (B, r, n)."""
         rows = len(counts)
         lengths = lengths_of(signature, r=most, n=most, B=rows, H=heads_of(code))
         arrays = {**plain_arrays(signature, lengths), told[0].name: counts.clone()}

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from ..code import Ambiguous, Code, DoesNotFit
-from ..execution.running import CodeFault, limited, seeded
+from ..execution.running import CodeFault, limited, seeded, uncompiled
 from ..loading.names import parameters, role_of
 from ..loading.program import Program
 from ..signatures.grammar import parse
@@ -172,6 +172,7 @@ class Alternatives(Sequence[str]):
             contextlib.redirect_stdout(io.StringIO()),
             torch.random.fork_rng(devices=[]),
             torch.no_grad(),
+            uncompiled(),
             contextlib.suppress(CodeFault),
             limited(SECONDS),
         ):

@@ -110,8 +110,8 @@ def mask_argument(
 ) -> Tensor:
     """Return the mask in the form and the axes that the argument expects.
 
-    ``seen`` holds truth values (B, T, S), True where a key is seen, or numbers to add, or a part
-    for each head (B, H, T, S); ``least`` is the number that hides a key.  A mask with one row for
+    ``seen`` holds truth values (B, r, n), True where a key is seen, or numbers to add, or a part
+    for each head (B, H, r, n); ``least`` is the number that hides a key.  A mask with one row for
     all queries gets the first row.
     """
     kinds = (role(one), one.also)
@@ -173,7 +173,7 @@ def call_in_batches(rows: int, call: Callable[[int, slice], Tensor]) -> Tensor:
 def query_mask_argument(
     counts: Tensor, one: Argument, lengths: Mapping[str, int], like: Tensor, least: float
 ) -> Tensor:
-    """Return truth values (B, T), True where a query counts, as a mask of queries is expected."""
+    """Return truth values (B, n), True where a query counts, as a mask of queries is expected."""
     axes = tuple(with_letter(axis, "r", "n") for axis in one.axes or ())
     return mask_argument(counts[:, None], replace(one, axes=axes), lengths, like, least)
 
@@ -200,7 +200,7 @@ NEAR = 1e-3  # relative to the row's largest output: a masked query moves furthe
 
 
 def declared_visibility(declared: DeclaredAttention, queries: int, keys: int) -> Tensor:
-    """Return the truth values (T, S) of what each query sees by the declaration.
+    """Return the truth values (r, n) of what each query sees by the declaration.
 
     With alignment "end" the last query sees the last key, with "start" the first query sees the
     first key.  A window counts the keys up to and including the query's own.
@@ -228,7 +228,7 @@ def unaffected_queries(
     v: Tensor,
     counts: Tensor,
 ) -> Tensor:
-    """Return 1 where masking the queries left a query's output unchanged, else 0: (B, T)."""
+    """Return 1 where masking the queries left a query's output unchanged, else 0: (B, n)."""
     plain, under = attend(q, k, v, None).double(), counting(q, k, v, counts).double()
     near = NEAR * plain.abs().amax((1, 3), keepdim=True)
     return ((plain - under).abs() <= near).all(3).all(1).double()  # False for NaN
@@ -240,14 +240,14 @@ def format_mask(seen: Tensor) -> list[str]:
 
 
 def influences(call: Callable[[Tensor], Tensor], x: Tensor, draw: Draw) -> Tensor:
-    """Return how much each output changes with each token, at most: x (B, S, E) -> (T, S)."""
+    """Return how much each output changes with each token, at most: x (B, n, E) -> (r, n)."""
     keys = range(x.shape[1])
     other = torch.stack([draw.normal(x.shape[0], x.shape[2], salt=500 + j) for j in keys], 1)
     return changes(call, x, other, keys)
 
 
 def changes(call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, at: Iterable[int]) -> Tensor:
-    """Return how much each output changes, at most, when a token becomes that of y: (T, S)."""
+    """Return how much each output changes, at most, when a token becomes that of y: (r, n)."""
     before = call(x).double()
     found = torch.zeros(before.shape[1], x.shape[1], dtype=torch.float64)
     for j in at:
@@ -259,12 +259,12 @@ def changes(call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, at: Iterable
 
 
 def mask_visibility(subject: Mask, queries: int, keys: int) -> Tensor:
-    """Return the truth values (T, S) of what the mask leaves visible in any row or head.
+    """Return the truth values (r, n) of what the mask leaves visible in any row or head.
 
     A number hides a key if its exponential underflows to 0 in its own format; a smaller penalty
     does not, whatever its purpose.
 
-    Raises ``ValueError`` if the shape is not (.., T, S).
+    Raises ``ValueError`` if the shape is not (.., r, n).
     """
     made = subject.mask(queries, keys)
     if made.shape[-2:] != (queries, keys):

@@ -130,7 +130,7 @@ def bounds(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
 
 
 def bounds_at(ids: Tensor) -> Tensor:
-    """Return the boundaries of packed documents, whose position ids (B, T) begin at 0.
+    """Return the boundaries of packed documents, whose position ids (B, n) begin at 0.
 
     >>> bounds_at(torch.tensor([[0, 1, 0], [0, 0, 1]])).tolist()
     [0, 2, 3, 4, 6]

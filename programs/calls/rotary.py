@@ -283,7 +283,7 @@ def as_rotary(way: Rotating) -> Rotary:
 def _rotated_by(
     call: Callable[..., tuple[Tensor, ...]], count: int, *, starts: bool
 ) -> dict[str, Any]:
-    """Return the fields of a `Rotary` that rotate, for a call on ``count`` tensors (B, H, T, D).
+    """Return the fields of a `Rotary` that rotate, for a call on ``count`` tensors (B, H, n, D).
 
     What is rotated beside a query or a key differs from it, so that code which mixes them is
     noticed.  ``starts``: it takes no positions, and its first token is at 0.

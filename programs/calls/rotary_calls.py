@@ -1,4 +1,4 @@
-"""Rotary code as a call on vectors (B, H, T, D) at positions (B, T)."""
+"""Rotary code as a call on vectors (B, H, n, D) at positions (B, n)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def of_first_token(one: Argument) -> bool:
 
 @dataclass(frozen=True)
 class Rotating:
-    """Rotary code as a call on vectors (B, H, T, D) at positions (B, T)."""
+    """Rotary code as a call on vectors (B, H, n, D) at positions (B, n)."""
 
     code: Code
     line: Signature  # as given; ``signature`` is the call of the code that rotates
@@ -144,7 +144,7 @@ class Rotating:
 
     @cached_property
     def _rotated(self) -> tuple[tuple[Argument, tuple[str, ...]], ...]:
-        """The rotated arrays, with labels of (B, H, T, D): "" where all lack it.
+        """The rotated arrays, with labels of (B, H, n, D): "" where all lack it.
 
         Groups are G, and the last of the tokens r.
         """
@@ -247,7 +247,7 @@ class Rotating:
     def calls(
         self, *, keys: bool = False, from_zero: bool = False
     ) -> Callable[..., tuple[Tensor, ...]]:
-        """Return the call on several tensors (B, H, T, D), with ``positions=`` (B, T[, axes]).
+        """Return the call on several tensors (B, H, n, D), with ``positions=`` (B, n[, axes]).
 
         ``keys``: with the arguments for keys.  ``from_zero``: code that is given the first
         position is given 0 in a single call.

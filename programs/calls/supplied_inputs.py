@@ -106,7 +106,7 @@ def plain_input(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tens
 
 def zeros_to(tokens: object) -> str:
     """State how fewer tokens than code takes are made as many."""
-    return f"T tokens are padded with zeros to {tokens}"
+    return f"n tokens are padded with zeros to {tokens}"
 
 
 def constants(signature: Signature) -> list[Argument]:

@@ -260,7 +260,7 @@ MADE = tuple(ENCODED)
 
 @dataclass(frozen=True)
 class TokenLine:
-    """A call of some code that maps tokens (B, T, E), read off its line alone.
+    """A call of some code that maps tokens (B, n, E), read off its line alone.
 
     Raises :class:`SignatureError` if the signature is not such a call.
     """

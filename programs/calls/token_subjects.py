@@ -44,7 +44,7 @@ NEAR = 1e-5  # relative to the largest entry: float32 rounding of sums in anothe
 
 
 def other_paths(on: OnTokens, width: int) -> dict[str, OnTokens | Callable[..., Tensor]]:
-    """Return the other paths by name, each a map of tokens (B, T, E) and of the kept ones (B, T).
+    """Return the other paths by name, each a map of tokens (B, n, E) and of the kept ones (B, n).
 
     ``width``: the features of a token.
     """
@@ -342,7 +342,7 @@ def _one_length(on: OnTokens) -> list[str]:
     """Describe how tokens are extended if code only takes some lengths."""
     told = []
     if on.whole.letters and on.whole != TOKENS:
-        told.append(f"T tokens are repeated until they are {on.whole}")
+        told.append(f"n tokens are repeated until they are {on.whole}")
     elif on.whole != TOKENS:
         told.append(zeros_to(on.whole))
         told += image_layout(on.line).values() if {"h", "w"} <= dict(on.line.sizes).keys() else []

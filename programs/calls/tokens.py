@@ -49,7 +49,7 @@ from .token_lines import MADE, TOKENS, TokenLine, encoding, mapped, repetitions
 
 @dataclass(frozen=True)
 class OnTokens(TokenLine):
-    """A map of tokens (B, T, E), with ``past`` tokens before those of the call."""
+    """A map of tokens (B, n, E), with ``past`` tokens before those of the call."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     least: float | None = None  # the number that hides a key, if not the lowest
@@ -122,7 +122,7 @@ class OnTokens(TokenLine):
         return self.code.options.width or next(widths, SIZES["D"])
 
     def __call__(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
-        """Map tokens; those marked in ``keep`` (B, T) count, the others are padding."""
+        """Map tokens; those marked in ``keep`` (B, n) count, the others are padding."""
         telling_rows = (*self.padding, *self.counted)
         apart = keep is not None and not any("B" in one.letters for one in telling_rows)
         if keep is not None and self.counted and not bool(keep.all(1).any()):
@@ -140,11 +140,11 @@ class OnTokens(TokenLine):
         return self.run(x, keep)[0]
 
     def reading(self, x: Tensor, context: Tensor, seen: Tensor) -> Tensor:
-        """Map tokens that read a context (B, S, F), visible where ``seen`` (B, S) is True."""
+        """Map tokens that read a context (B, n, F), visible where ``seen`` (B, n) is True."""
         return self.run(x, read=(context, seen))[0]
 
     def documents(self, x: Tensor, ids: Tensor) -> Tensor:
-        """Map packed tokens (B, T, E) of documents that begin where ids are 0."""
+        """Map packed tokens (B, n, E) of documents that begin where ids are 0."""
         told = {one.name: bounds_at(ids) for one in self.line.arrays if role(one) == "bounds"}
         return self.run(x.reshape(1, -1, x.shape[-1]), supplied=told)[0].reshape(x.shape)
 
@@ -156,7 +156,7 @@ class OnTokens(TokenLine):
         supplied: Mapping[str, Any] | None = None,
         read: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Return the output (B, T, E), and all results by name.
+        """Return the output (B, n, E), and all results by name.
 
         ``supplied``: inputs that are not made here, such as the state of a step.
         """

@@ -246,9 +246,9 @@ def pair_programs(
     here, there = replace(here, shared=shared), replace(there, shared=shared)
     notes = (*_result_count_note(one, other), *left)
     wide = tuple(
-        told.code.converted.replace("it", told.code.name, 1)
+        clause.replace(" it ", f" {told.code.name} ", 1)
         for told in (one, other)
-        if told.code.converted
+        for clause in filter(None, told.code.converted.split("; "))
     )
     both = ProgramPair(here, there, shared, {}, weights=names, notes=notes, converted=wide)
     equated = (f"{c} = {d}" for c, d in same.items() if c != d)
@@ -306,7 +306,8 @@ def _read(told: Operand) -> _ReadProgram:
         )
     thing, built = resolved(thing, subject.kind if subject else "", dict(told.settings))
     code = code_of(thing, told.name, Options(settings=built))
-    if subject is not None and (wide := in_float32(code)) and wide.converted in subject.conditions:
+    wide = in_float32(code)
+    if subject is not None and wide and {*wide.converted.split("; ")} <= {*subject.conditions}:
         code = wide
     code = as_described(code, signature)
     for letter, name in (("D", "width"), ("E", "embed"), ("H", "heads"), ("G", "groups")):

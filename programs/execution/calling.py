@@ -17,7 +17,7 @@ from torch.nn.parameter import UninitializedParameter
 from ..code import Code
 from ..subjects import Subject
 from .response import unit_of
-from .running import seeded
+from .running import seeded, uncompiled
 
 S = TypeVar("S", bound=Subject)
 
@@ -235,7 +235,7 @@ def restored_settings() -> Iterator[None]:
     affect the next law and the next test.  Restored are: the kernels that scaled dot product
     attention may use, the fast path of transformers, default dtype and device, gradients, autocast,
     the number of threads, deterministic algorithms, the precision of matrix products, and the state
-    of the random number generators.
+    of the random number generators.  Within the block nothing is compiled.
 
     >>> with restored_settings():
     ...     torch.set_default_dtype(torch.float64)
@@ -244,7 +244,8 @@ def restored_settings() -> Iterator[None]:
     """
     before = _read()
     try:
-        yield
+        with uncompiled():
+            yield
     finally:
         _write(before)
 

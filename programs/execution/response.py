@@ -137,6 +137,10 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
     supports_higher_order_operators = True  # flex_attention is one, and counts as one operation
 
     @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    @classmethod
     def ignore_compile_internals(cls) -> bool:
         """Allow code to compile itself, as flex_attention does: else it would run uncompiled."""
         return True

@@ -128,7 +128,7 @@ def tensor_of(subject: Rotary, points: Sequence[Point], draw: Draw) -> Tensor:
 def rotate_at(
     subject: Rotary, call: Call, x: Tensor, points: Sequence[Point], draw: Draw
 ) -> Tensor:
-    """Rotate vectors (B, T, D), the same in every head, at positions of T points: (B, H, T, D).
+    """Rotate vectors (B, n, D), the same in every head, at positions of T points: (B, H, n, D).
 
     Raises ``ValueError`` if the result has another shape than the input.
     """
@@ -144,7 +144,7 @@ def require_shape_of(given: Tensor, found: Tensor) -> None:
     """Raise ``ValueError`` if rotary code returns another shape than it was given."""
     if found.shape != given.shape:
         raise ValueError(
-            f"rotary code was given vectors {tuple(given.shape)} as (B, H, T, D) and gave "
+            f"rotary code was given vectors {tuple(given.shape)} as (B, H, n, D) and gave "
             f"{tuple(found.shape)}; it should give the same shape"
         )
 

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import math
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -82,6 +83,17 @@ def text_of(error: Exception, most: int) -> str:
         one.line or "" for one in traceback.extract_tb(error.__traceback__)[-1:]
     )
     return " ".join(told.split())[:most]
+
+
+def uncompiled() -> contextlib.AbstractContextManager[Any]:
+    """Run functions that ``torch.compile`` wraps as they are written, within a context.
+
+    Compiling anew for each length would take most of the time, and what is compiled says nothing of
+    its operations.  While ``torch._dynamo`` is not imported nothing is wrapped.
+    """
+    if "torch._dynamo" not in sys.modules:
+        return contextlib.nullcontext()
+    return torch.compiler.set_stance("force_eager")
 
 
 def seeded(seed: int) -> None:

@@ -107,7 +107,8 @@ def _softmax(w: Tensor, unit: float) -> Part:
             return Part("softmax", names[dim], "" if dim == 3 else words, seen)
     rows = w.sum(3)
     low, high = float(rows.min()), float(rows.max())
-    words = f"weights of a query that add up to {low:.3g} to {high:.3g}"
+    least, most = f"{low:.3g}", f"{high:.3g}"
+    words = f"weights of a query that add up to {least if least == most else f'{least} to {most}'}"
     return Part("softmax", None, words, "sums over keys, queries, heads and rows are not 1")
 
 

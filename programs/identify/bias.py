@@ -234,7 +234,7 @@ def _alignment(code: Bias, square: Tensor) -> Iterator[Part]:
 
 
 def offsets_part(added: Tensor) -> Iterator[Part]:
-    """Yield the bias that attention code adds itself, given logarithms of weights (H, T, S)."""
+    """Yield the bias that attention code adds itself, given logarithms of weights (H, r, n)."""
     seen = added.isfinite()
     count = seen.sum(-1, keepdim=True).clamp(min=1)
     mean = torch.where(seen, added, 0.0).sum(-1, keepdim=True) / count

@@ -17,6 +17,7 @@ import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ from ..execution.running import CodeFault, seeded
 from ..execution.state import large_copies
 from .constructors import build, configs_for, construct, settings_for
 from .names import parameters, role_of
+from .reach import UNCOMPILED, as_written, has_compiled
 
 Made = TypeVar("Made")
 
@@ -37,6 +39,13 @@ def code_of(thing: Any, name: str, options: Options) -> Code:
 
     A class is instantiated, and a function that builds a module is called.  Raises ``DoesNotFit``.
     """
+    made = _code_of(as_written(thing), name, options)
+    if not has_compiled([thing, made.call]):
+        return made
+    return made.changed(lambda again: replace(again, converted=UNCOMPILED), converted=UNCOMPILED)
+
+
+def _code_of(thing: Any, name: str, options: Options) -> Code:
     if inspect.isclass(thing) or makes_modules(thing):
         return _built(thing, name or thing.__name__, options)
     if isinstance(thing, nn.Module):
@@ -305,6 +314,7 @@ def in_float32(code: Code) -> Code | None:
     fresh.module.float()
     named = tuple(sorted(str(one).removeprefix("torch.") for one in formats))
     told = f"what it stores in {' and '.join(named)} is converted to float32"
+    told = "; ".join(filter(None, (code.converted, told)))
     return fresh.changed(lambda made: in_float32(made) or made, converted=told, stored=named)
 
 

@@ -203,7 +203,8 @@ def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
     """
     module = hasattr(call, "forward") and not inspect.isclass(call)
     target = getattr(call, "forward") if module else call  # noqa: B009
-    target = getattr(target, "_torchdynamo_inline", target)  # a scripted function
+    if not inspect.ismethod(target):
+        target = getattr(target, "_torchdynamo_inline", target)  # a scripted function
     try:
         found = tuple(inspect.signature(target).parameters.values())
         found = _forwarded(call, found, "__init__") if inspect.isclass(call) else found

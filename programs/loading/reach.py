@@ -34,6 +34,8 @@ CLASS_METADATA = ("__module__", "__qualname__", "__doc__")
 READ_IN_PLACE = ("torch", "functools")  # libraries read the attributes of their own objects
 UNOBSERVABLE = ("torch.jit", "torch._dynamo")  # they run code that cannot be observed
 ATTRIBUTE_READERS = frozenset(("getattr", "attrgetter", "methodcaller"))  # of computed names
+WRAPPED = "_torchdynamo_orig_callable"  # the attribute in which torch.compile keeps what it wraps
+UNCOMPILED = "torch.compile is switched off"
 DIGITS = re.compile(r"\d{1,9}")
 MAX_CHARACTERS = 200  # that are read of a text
 WORD = re.compile(r"\w+")
@@ -93,6 +95,29 @@ def reached(roots: Iterable[Any], ran: Collection[CodeType] | None = None) -> It
             waiting.extend((part, told) for part in _parts(one, told))
 
 
+def has_compiled(roots: Iterable[Any]) -> bool:
+    """Whether ``torch.compile`` wraps something that functions, modules or values may use."""
+    return "torch._dynamo" in sys.modules and any(map(is_compiled, reached(roots)))
+
+
+def is_compiled(one: Any) -> bool:
+    """Whether ``torch.compile`` wraps a function or a module.
+
+    >>> import torch
+    >>> is_compiled(torch.compile(nn.ReLU(), backend="eager")), is_compiled(nn.ReLU())
+    (True, False)
+    """
+    held = {} if isinstance(one, MethodType) else _attribute(one, "__dict__") or {}
+    return callable(held.get(WRAPPED)) and not held.get("_torchdynamo_disable")
+
+
+def as_written(one: Any) -> Any:
+    """Return the function or the module that ``torch.compile`` wraps, if it does."""
+    if not is_compiled(one):
+        return one
+    return one.get_submodule("_orig_mod") if isinstance(one, nn.Module) else vars(one)[WRAPPED]
+
+
 def _defining_module(one: Any) -> str:
     """Return the module that defines something; a wrapper's ``__module__`` may name another."""
     wraps = isinstance(one, FunctionType)
@@ -118,7 +143,9 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
 
 
 def _parts(one: Any, ran: _ExecutedCode | None) -> Iterator[Any]:
-    if isinstance(one, Tensor):
+    if is_compiled(one):
+        yield as_written(one)
+    elif isinstance(one, Tensor):
         if is_lazy(one):
             return  # it has no shape yet
         yield from one.shape

@@ -99,13 +99,13 @@ def sees_positions(subject: Additive, draw: Draw) -> Outcome:
             b, s, t = (int(i) for i in torch.unravel_index(apart.argmin(), apart.shape))
             return broken(
                 f"tokens {s} and {t} of row {b} are the same after their positions were added",
-                {"tokens": "1 in every channel", "B": rows, "T": count, "row": b},
+                {"tokens": "1 in every channel", "B": rows, "n": count, "row": b},
                 (f"token {s}", as_lists(result[b, s])),
                 (f"token {t}, which should differ", as_lists(result[b, t])),
                 0.0,
                 bound,
                 B=rows,
-                T=count,
+                n=count,
                 D=subject.width,
             )
         least = min(least, float(apart.min()))
@@ -153,7 +153,7 @@ def _same_row(table: Tensor, p: int, q: int, off: float, allowed: float) -> Outc
         (f"row {q}, which should differ", as_lists(table[q])),
         off,
         allowed,
-        T=q + 1,
+        n=q + 1,
         D=table.shape[1],
     )
 
@@ -196,7 +196,7 @@ def neighbours_differ(subject: Additive, draw: Draw) -> Outcome:
     return holds(
         f"neighbouring rows up to position {len(table) - 1} differ by "
         f"at least {float(steps.min()):.2g}",
-        T=len(table),
+        n=len(table),
         D=subject.width,
     )
 
@@ -266,7 +266,7 @@ def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
             ),
             f"its table is that of the declared ladder: {words}"
             + (f", times {scale:.6g}" if scale != 1 else ""),
-            T=len(table),
+            n=len(table),
             D=width,
         )
         if one.witness is None:
@@ -274,7 +274,7 @@ def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
         seen.append((one.witness.inputs["position"], one))
     row, nearest = max(seen, key=lambda one: one[0])
     more = _instead(table, width, rounding)
-    return replace(nearest, why=nearest.why + more, sizes={"T": row + 1, "D": width})
+    return replace(nearest, why=nearest.why + more, sizes={"n": row + 1, "D": width})
 
 
 def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
@@ -351,14 +351,14 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
             ("its norm for a table that it shifts", 0.0),
             off,
             allowed,
-            T=len(table),
+            n=len(table),
             D=subject.width,
         )
     return holds(
         f"one matrix takes each of {len(table) - 1} rows to the next",
         off,
         allowed,
-        T=len(table),
+        n=len(table),
         D=subject.width,
     )
 

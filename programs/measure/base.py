@@ -168,7 +168,7 @@ class Scene:
 
     @property
     def tokens(self) -> Callable[[Tensor], Tensor] | None:
-        """The map of tokens (B, T, E) -> (B, T, E), if there is one."""
+        """The map of tokens (B, n, E) -> (B, n, E), if there is one."""
         one: Attention | Layer = self.subject
         return one.call if isinstance(one, Layer) else one.layer
 

@@ -32,7 +32,7 @@ MakeInputs = Callable[[Draw, int, int, int], Inputs]
 
 @dataclass(frozen=True)
 class Way:
-    """One way to call code: ``make_inputs`` makes them for a draw, B rows, T tokens, and a start.
+    """One way to call code: ``make_inputs`` makes them for a draw, B rows, n tokens, and a start.
 
     ``attribute`` is the field of the subject, or says in words what is called if ``take`` returns
     the call of a subject.
@@ -86,7 +86,7 @@ def ways_of(subject: Subject, queries: int = 0) -> list[Way]:
 
 
 def tokens_of(width: int, most: int = 1 << 30) -> MakeInputs:
-    """Return what makes tokens (B, T, E), with at most so many in a row."""
+    """Return what makes tokens (B, n, E), with at most so many in a row."""
     return lambda draw, b, t, start: (draw.normal(b, min(t, most), width, salt=start),)
 
 
@@ -357,7 +357,7 @@ def _of_tokens(subject: Attention, sizes: Sizes) -> Iterator[tuple[str, Take, Ma
 
 
 def _first_counts(like: Tensor, tokens: int, start: int, sizes: Sizes) -> Tensor:
-    """Return truth values (B, T): in the last row only the first tokens count."""
+    """Return truth values (B, n): in the last row only the first tokens count."""
     counts = torch.ones(like.shape[0], tokens, dtype=torch.bool, device=like.device)
     counts[-1, sizes.counted(tokens, start) :] = False
     return counts

@@ -79,7 +79,7 @@ def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
                 more = (call(b, t).detach().double().cpu() for _ in range(many - 2))
                 second = next((x for x in more if not torch.equal(x, first)), second)
             least = min(least, many)
-            at = {"B": b, "T": t, "dropout": DROPOUT, "seed": draw.seed}
+            at = {"B": b, "n": t, "dropout": DROPOUT, "seed": draw.seed}
             seen = compare(
                 second,
                 first,
@@ -92,7 +92,7 @@ def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
                 f"{least} equal calls in evaluation gave the same result",
                 there="the first",
                 B=b,
-                T=t,
+                n=t,
             )
             if seen.witness is not None:
                 break
@@ -160,7 +160,7 @@ def training_returns(subject: Any, draw: Draw) -> Outcome:
                     )
         if before:
             b, t = size
-            found = holds("dropout is random again in training after an evaluation", B=b, T=t)
+            found = holds("dropout is random again in training after an evaluation", B=b, n=t)
     return found
 
 
@@ -169,7 +169,7 @@ def _not_dropped(
 ) -> Outcome:
     b, t = size
     seen = Counterexample(
-        {"B": b, "T": t, "seed": draw.seed, "calls": calls},
+        {"B": b, "n": t, "seed": draw.seed, "calls": calls},
         ("difference of two calls in training, after evaluation", after),
         ("the same before", before),
         before,
@@ -178,7 +178,7 @@ def _not_dropped(
     why = "after an evaluation nothing is dropped in training"
     if not before:
         why = "a call in training puts it into evaluation mode, and nothing is dropped"
-    return Outcome(why, before, 0.0, seen, sizes={"B": b, "T": t})
+    return Outcome(why, before, 0.0, seen, sizes={"B": b, "n": t})
 
 
 def _varies(call: Callable[[int, int], Tensor], b: int, t: int) -> float:
@@ -204,6 +204,6 @@ def _with_dropout(subject: Any) -> list[Any]:
 
 
 def _any_call(subject: Any, draw: Draw) -> Callable[[int, int], Tensor]:
-    """Return the main call for B rows of T tokens, with the same inputs each time."""
+    """Return the main call for B rows of n tokens, with the same inputs each time."""
     *_, way = ways_of(subject)  # on tokens, if it takes any
     return lambda b, t: way.call(*way.make_inputs(draw, b, t, t))

@@ -119,13 +119,13 @@ def _behind_each_token(scene: Scene) -> Outcome | None:
                 seen = f"token {place[axis]} changes with those behind token {n - 1}"
                 return broken(
                     f"of {many} tokens, {seen}",
-                    {"T": many, "place": list(place)},
+                    {"n": many, "place": list(place)},
                     ("with other tokens there", float(here[place])),
                     ("before", float(there[place])),
                     float(off[place]),
                     TWICE * whole(),
                     B=1,
-                    T=many,
+                    n=many,
                 )
         return None
     return None
@@ -189,8 +189,7 @@ def fill_too_small(scene: Scene) -> Outcome:
         ("the added number", value),
         ("a number that hides", "-inf"),
         math.inf,
-        T=n,
-        S=n,
+        n=n,
     )
 
 

@@ -42,13 +42,13 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
                         continue
                     count += 1
                     told = f"input {i + 1} of {way.attribute} is changed by the call"
-                    at = {"call": way.attribute, "B": b, "T": t, "input": i + 1}
-                    if changed := _changed(told, at, now, then, B=b, T=t):
+                    at = {"call": way.attribute, "B": b, "n": t, "input": i + 1}
+                    if changed := _changed(told, at, now, then, B=b, n=t):
                         return changed
                 for name, now, then in received:
                     told = f"{name} is changed by the call"
-                    at = {"call": way.attribute, "B": b, "T": t, "input": name}
-                    if changed := _changed(told, at, now, then, B=b, T=t):
+                    at = {"call": way.attribute, "B": b, "n": t, "input": name}
+                    if changed := _changed(told, at, now, then, B=b, n=t):
                         return changed
         written = _weights_written(fresh_instance(subject, draw) or subject, draw)
         if written is not None:
@@ -100,7 +100,7 @@ def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
             seeded_call(way.call, *way.make_inputs(draw, 2, tokens, 0))
         for name, (weight, before) in held.items():
             told = f"a call in evaluation changes its weights: {name}"
-            at = {"call": way.attribute, "T": TOKENS_WRITTEN, "weights": name}
-            if changed := _changed(told, at, weight, before, T=TOKENS_WRITTEN):
+            at = {"call": way.attribute, "n": TOKENS_WRITTEN, "weights": name}
+            if changed := _changed(told, at, weight, before, n=TOKENS_WRITTEN):
                 return changed
     return None

@@ -71,7 +71,7 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
                 bound,
                 B=1,
                 H=subject.heads,
-                T=1 if "itself" in words else len(points),
+                n=1 if "itself" in words else len(points),
                 D=subject.width,
             )
         if apart <= bound:
@@ -271,7 +271,7 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
                 abs(default - step),
                 allowed,
                 D=subject.width,
-                T=2,
+                n=2,
             )
         # Rounding may hide the steps of a slow axis, but not those of all axes together.
         if default > allowed or axis is None:

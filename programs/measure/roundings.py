@@ -278,7 +278,7 @@ class Roundings:
         return _with(found.detach().to("cpu", torch.float64), torch.tensor(off))
 
     def _made(self, found: Tensor, queries: int, keys: int) -> Rounded:
-        """Return a bias (H, T, S) with the rounding of its entries; hidden entries are −∞.
+        """Return a bias (H, r, n) with the rounding of its entries; hidden entries are −∞.
 
         An entry may be a product of two vectors whose angles, a position times a frequency of at
         most 1, are rounded twice each, in float32 or finer: 4 n u relative to the entry.

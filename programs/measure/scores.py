@@ -45,7 +45,7 @@ def large_in_a_layer(scene: Scene) -> Outcome:
             words = ("queries", "keys")[name == "k"]
             return broken(
                 f"large scores give {float(found[tuple(bad[0])])} inside the layer",
-                {"B": 1, "T": 3, "seed": scene.draw.seed, f"{words} times": large},
+                {"B": 1, "n": 3, "seed": scene.draw.seed, f"{words} times": large},
                 ("what attention gives inside the layer", str(float(found[tuple(bad[0])]))),
                 ("wanted there", "a finite number"),
                 math.inf,
@@ -122,7 +122,7 @@ class _Run:
 
 
 def projected(layer: Attention) -> Attention | None:
-    """Return the attention inside a layer: q (B, H, T, D), k and v (B, G, T, D) -> (B, H, T, D).
+    """Return the attention inside a layer: q (B, H, n, D), k and v (B, G, n, D) -> (B, H, n, D).
 
     The projections are found by name; while the layer runs, their results are replaced, and the
     input of its last projection is captured.  That this is attention at all is not assumed: callers
@@ -295,7 +295,7 @@ def on_a_line(scene: Scene) -> Outcome:
     if _outside(target, directions[values > bound]) > FAR:
         why = "tokens on a line gave outputs along it: the weights add up to one"
         alone_is_one = () if _keeps_equal_values(scene) else (ALONE,)
-        return replace(holds(why, B=batch, T=many, E=one.embed), assuming=alone_is_one)
+        return replace(holds(why, B=batch, n=many, E=one.embed), assuming=alone_is_one)
     if _values_see_others(scene):
         return not_asked(
             "the value of a token depends on other tokens, so equal tokens differ in it"
@@ -308,13 +308,13 @@ def on_a_line(scene: Scene) -> Outcome:
     why = "tokens on a line gave outputs off it: the weights do not add up to one"
     return broken(
         why,
-        {"B": batch, "T": many, "E": one.embed, "seed": scene.draw.seed},
+        {"B": batch, "n": many, "E": one.embed, "seed": scene.draw.seed},
         ("share of f(x) − f(y), for x and y alone, outside the directions of the outputs", rest),
         ("the least such share where weights add up to one", FAR),
         FAR - rest,
         near,
         B=batch,
-        T=many,
+        n=many,
         E=one.embed,
     )
 

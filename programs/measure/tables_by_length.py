@@ -59,7 +59,7 @@ def cached_by_length(
                 off,
                 bound,
                 B=1,
-                T=int(given[0].shape[axis]),
+                n=int(given[0].shape[axis]),
             )
     return None
 

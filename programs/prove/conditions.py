@@ -106,19 +106,16 @@ class Conditions:
         return (*(f"{c} = {n}" for c, n in known.items() if n is not None), *others)
 
     def lettered(self, told: str) -> str:
-        """Write lengths in the printed letters of the call: T tokens or queries, S keys.
+        """Write lengths in the letters of the call: n keys, or tokens, and r queries.
 
         Another length of the same kind, such as the batch of a second call, is B′ beside B.
         """
         if isinstance(self.subject, Pair):  # whose calls are declared in these letters
             return told
-        names = {"r": "T", "n": "S"} if "r" in self.letters else {"n": "T"}
-        for letter, like in LIKE.items():
-            if letter not in self.letters:
-                names[letter] = f"{names.get(like, like)}′"
+        names = {more: f"{like}′" for more, like in LIKE.items() if more not in self.letters}
         if "r" not in self.letters:
-            names["m"] = "T″"
-        return re.sub(r"\b[Anrm]\b", lambda found: names.get(found[0], found[0]), told)
+            names["m"] = "n″"
+        return re.sub(r"\b[Arm]\b", lambda found: names.get(found[0], found[0]), told)
 
     def at(self, lengths: Mapping[str, int]) -> str:
         """Return lengths by the letters of a call, as they are printed."""

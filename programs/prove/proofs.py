@@ -60,8 +60,8 @@ def _combined(findings: Sequence[Finding]) -> Finding:
 def _with_others(at: Sequence[Mapping[str, int]]) -> Iterator[dict[str, int]]:
     """Yield lengths of which one is as given, and the others are 3.
 
-    >>> list(_with_others([{"T": 77, "S": 2}]))
-    [{'T': 77, 'S': 3}, {'T': 3, 'S': 2}]
+    >>> list(_with_others([{"r": 77, "n": 2}]))
+    [{'r': 77, 'n': 3}, {'r': 3, 'n': 2}]
     """
     for given in at:
         for kept in given:

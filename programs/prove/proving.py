@@ -20,7 +20,7 @@ from attnproof.documents.verdict_line import Condition
 from attnproof.symbolic.scalars import number_of
 from attnproof.theorems.laws import Formula
 
-from ..execution.running import seeded
+from ..execution.running import seeded, uncompiled
 from ..finding import Finding
 from ..subjects import Pair, Rotary, Subject, provable
 from .calls import Call, calls_of, symbolic
@@ -84,7 +84,7 @@ def prove(
     this one of :func:`parts_of`.
     """
     made = _calls(subject)
-    with _evaluated(made):
+    with uncompiled(), _evaluated(made):
         start = perf_counter()
         wanted = [f for f in provable(subject) if not laws or f.id in laws]
         parts = _parts(subject, made, wanted)

@@ -182,7 +182,7 @@ def _no_one_axis(subject: Any) -> str:
         except Exception as error:  # noqa: BLE001 (any code may raise anything)
             return f"it does not accept positions of one axis ({type(error).__name__})"
         alike = one.shape == x.shape and torch.allclose(one[1:, :, 1:2], single, 1e-4, 1e-4)
-    return "" if alike else "what it does with positions (B, T) is not a rotation of each token"
+    return "" if alike else "what it does with positions (B, n) is not a rotation of each token"
 
 
 def _run(why_not: Callable[[Any, Draw], str], subject: Subject) -> str:

@@ -29,9 +29,9 @@ class NotAsked(Exception):
 
 
 def visible_keys(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[..., Tensor]:
-    """Map queries, keys and a mask to 1 where a weight is not 0 at scores of 0: (B, H, T, S).
+    """Map queries, keys and a mask to 1 where a weight is not 0 at scores of 0: (B, H, r, n).
 
-    ``anywhere``: combine heads and rows of the batch, without a mask: (T, S).  Then the third
+    ``anywhere``: combine heads and rows of the batch, without a mask: (r, n).  Then the third
     argument may list keys, and the result covers only these, for the last query (S,), or with
     ``every`` for each query.
     """
@@ -49,10 +49,10 @@ def visible_keys(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[.
 
 
 def reached_tokens(layer: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    """Map tokens x and y to 1 where an output changes if one token of x becomes that of y: (T, T).
+    """Map tokens x and y to 1 where an output changes if one token of x becomes that of y: (n, n).
 
     If places are given, only those tokens are replaced, and only the last output is compared (T,),
-    unless ``every`` is set.  ``wanted`` (T, T): the search ends once these changes are found.
+    unless ``every`` is set.  ``wanted`` (n, n): the search ends once these changes are found.
     """
 
     def found(

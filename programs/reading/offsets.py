@@ -21,7 +21,7 @@ HIDING = -1e4  # smaller values hide a key and do not depend on its offset
 
 
 def heads_of(bias: Tensor, T: int, S: int) -> Tensor:
-    """Return a bias (.., H, T, S), or one that broadcasts to it, as (H, T, S) in float64.
+    """Return a bias (.., H, r, n), or one that broadcasts to it, as (H, r, n) in float64.
 
     Raises ``ValueError`` for another shape.
     """

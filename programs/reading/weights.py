@@ -27,7 +27,7 @@ KEYS = 5
 
 
 def drawn(code: Attention, draw: Draw, queries: int, keys: int, salt: int) -> tuple[Tensor, Tensor]:
-    """Draw normal queries (1, H, T, D) and keys (1, G, S, D) for the heads of the code."""
+    """Draw normal queries (1, H, n, D) and keys (1, G, n, D) for the heads of the code."""
     width = code.width or 5
     return (
         draw.normal(1, code.heads, queries, width, salt=salt),
@@ -42,7 +42,7 @@ def read_weights(
     mask: Tensor | None = None,
     keys: Sequence[int] | None = None,
 ) -> Tensor:
-    """Read weights (B, H, T, S) using values that are 1 at one key, D keys per call.
+    """Read weights (B, H, r, n) using values that are 1 at one key, D keys per call.
 
     ``keys``: the keys whose weights are read, by default all.
     """
@@ -58,7 +58,7 @@ def read_weights(
 
 
 def weights_of(code: Attention, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The weights of code (B, H, T, S) in float64, see :func:`read_weights`."""
+    """The weights of code (B, H, r, n) in float64, see :func:`read_weights`."""
     assert code.attend is not None  # checked by the caller
     return read_weights(code.attend, q, k, mask).double().cpu()
 
@@ -122,7 +122,7 @@ def scale_of(
 ) -> Scale | None:
     """Fit the scale to log w(q) − log w(0), in which terms added to the scores cancel.
 
-    ``seen``: the keys visible to each query (T, S) in a call of that size.  ``unit``: the unit
+    ``seen``: the keys visible to each query (r, n) in a call of that size.  ``unit``: the unit
     roundoff of the format in which the code computes, if coarser than that of the draw.  A product
     of D numbers is off by at most D·u·|q||k|, an exponential and a quotient of S numbers by
     (S + 8)u.
@@ -191,7 +191,7 @@ class Cap:
 def cap_of(code: Attention, draw: Draw, keys: tuple[int, ...], seen: Tensor) -> Cap | None:
     """Return the soft cap if weights are those of scores c·tanh(s/c) for one c, otherwise None.
 
-    ``keys``: the group from which each head reads its keys; ``seen``: visible keys (T, S).
+    ``keys``: the group from which each head reads its keys; ``seen``: visible keys (r, n).
     """
     T, S = seen.shape
     q, k = drawn(code, draw, T, S, 41)
@@ -287,7 +287,7 @@ def _other_kernel(one: Attention, draw: Draw) -> str:
         return ""
     if all(float((w.sum(-1) - 1).abs().max()) <= KEYS * off for w in (plain, other)):
         return ""
-    shown = (torch.stack(scaled).abs() > off).all(0)  # (H, S)
+    shown = (torch.stack(scaled).abs() > off).all(0)  # (H, n)
     if not bool(shown.any()):
         return ""  # no weight is visible
     logs = [torch.where(shown, w, 1.0).log() for w in scaled]  # NaN for a negative weight
@@ -313,7 +313,7 @@ def weights_are(one: Attention, draw: Draw) -> str:
     ways = ((q, k), (q, other), (alone, k))
     found = [allowance(lambda q, k: read_weights(attend, q, k), *way, draw=draw) for way in ways]
     off = sum(seen() for seen in found)
-    w, u, same = (seen.output[0, :, -1].double().cpu() for seen in found)  # (H, S)
+    w, u, same = (seen.output[0, :, -1].double().cpu() for seen in found)  # (H, n)
     left, left_there = 1 - w.sum(-1, keepdim=True), 1 - u.sum(-1, keepdim=True)
     if not bool((w.isfinite() & u.isfinite()).all()) or float(left.abs().max()) <= KEYS * off:
         return ""

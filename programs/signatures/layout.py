@@ -206,7 +206,7 @@ Rotates = Callable[..., tuple[Tensor, ...]]
 
 
 def one_by_one(call: Raw, lacks: str, *, batched: bool = True) -> Rotates:
-    """Adapt a call on vectors (B, H, T, D) at positions (B, T[, axes]), of code that lacks axes.
+    """Adapt a call on vectors (B, H, n, D) at positions (B, n[, axes]), of code that lacks axes.
 
     ``lacks``: "B" for rows, "H" for heads; the call then has one of them.  Heads become rows.  Code
     whose positions have no rows, not ``batched``, is called row by row too, or once if all rows

@@ -34,7 +34,7 @@ ONCE_PROVED = [
     ("wrap.py::rotate", "rotary", "relative", "positions and lengths stay below 8388608"),
     ("fill_added.py::late", "layer", "permutation", None),
     ("length.py::alibi_bias", "bias", "offset-only", None),
-    ("remainder.py::seventh", "layer", "permutation", "T mod 97 ≠ 0"),
+    ("remainder.py::seventh", "layer", "permutation", "n mod 97 ≠ 0"),
     ("fill.py::attention", "attention:causal", "causal", "scores stay within ±2.5e+08"),
     ("blocks.py::attention", "attention", "order-of-keys", None),
 ]

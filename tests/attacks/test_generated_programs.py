@@ -167,7 +167,7 @@ def test_a_prover_that_believes_all_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def believes(_: object, laws: list[str], **__: object) -> SimpleNamespace:
-        where = (Condition("B, T ≥ 2", "for"),)
+        where = (Condition("B, n ≥ 2", "for"),)
         found = [Finding(law, "traced", "holds", "", assuming=where) for law in laws]
         return SimpleNamespace(findings=found)
 
@@ -186,27 +186,27 @@ def test_the_references_obey_their_laws(reference: Reference) -> None:
 
 
 def test_a_condition_excludes_the_lengths_that_it_names() -> None:
-    at = {"B": 2, "T": 5}
+    at = {"B": 2, "n": 5}
     excluded = [
         t
         for t in (
-            "T ≤ B + 3",
-            "T ≤ B + 2",
-            "B, T ≥ 3",
-            "T mod 4 ≠ 1",
-            "T = 5",
+            "n ≤ B + 3",
+            "n ≤ B + 2",
+            "B, n ≥ 3",
+            "n mod 4 ≠ 1",
+            "n = 5",
             "E = 9",
-            "T·(B + 1) ≤ 14",
-            "BitwiseFn_bitwise_and(T, T - 1) ≠ 4",
+            "n·(B + 1) ≤ 14",
+            "BitwiseFn_bitwise_and(n, n - 1) ≠ 4",
         )
         if outside(t, at)
     ]
     assert excluded == [
-        "T ≤ B + 2",
-        "B, T ≥ 3",
-        "T mod 4 ≠ 1",
-        "T·(B + 1) ≤ 14",
-        "BitwiseFn_bitwise_and(T, T - 1) ≠ 4",
+        "n ≤ B + 2",
+        "B, n ≥ 3",
+        "n mod 4 ≠ 1",
+        "n·(B + 1) ≤ 14",
+        "BitwiseFn_bitwise_and(n, n - 1) ≠ 4",
     ]
 
 

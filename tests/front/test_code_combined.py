@@ -64,7 +64,7 @@ def test_a_coarser_format_that_holds_blames_nothing() -> None:
     assert "floating point" not in told
 
 
-@pytest.mark.parametrize("assuming", [(), ({"text": "T ≥ 2", "kind": "for"},)])
+@pytest.mark.parametrize("assuming", [(), ({"text": "n ≥ 2", "kind": "for"},)])
 def test_floating_point_is_not_blamed_for_what_no_format_holds(
     assuming: tuple[dict[str, str], ...],
 ) -> None:
@@ -72,7 +72,7 @@ def test_floating_point_is_not_blamed_for_what_no_format_holds(
     assert "breaks in floating point" not in told
     assert "broken in float32" not in told
     assert "in float32 (rounding, or a call that no proof covers): seen so" in told
-    assert ("holds in exact arithmetic for T ≥ 2, but not" in told) == bool(assuming)
+    assert ("holds in exact arithmetic for n ≥ 2, but not" in told) == bool(assuming)
 
 
 def test_what_finite_fields_leave_open_is_not_held_against_a_run() -> None:
@@ -82,8 +82,8 @@ def test_what_finite_fields_leave_open_is_not_held_against_a_run() -> None:
 
 def test_the_line_of_a_proof_has_every_condition() -> None:
     conditions = (
-        {"text": "T ≥ 2", "kind": "for"},
-        {"text": "T mod 97 ≠ 0", "kind": "for"},
+        {"text": "n ≥ 2", "kind": "for"},
+        {"text": "n mod 97 ≠ 0", "kind": "for"},
         {"text": "every query sees a key", "kind": "if"},
         {"text": "no mask is given", "kind": "where"},
     )
@@ -94,18 +94,18 @@ def test_the_line_of_a_proof_has_every_condition() -> None:
         "again",
     )
     assert row.why == (
-        "proved, for T ≥ 2 and T mod 97 ≠ 0, if every query sees a key, "
+        "proved, for n ≥ 2 and n mod 97 ≠ 0, if every query sees a key, "
         "where no mask is given and the buffer flag keeps its value"
     )
     assert how(row) == row.why.removeprefix("proved, ")
 
 
 def test_that_a_graph_is_not_the_code_is_told_with_what_was_measured() -> None:
-    unlike = found("traced", "undecided", why=f"at T = 601 {DIFFERS_FROM_GRAPH}")
+    unlike = found("traced", "undecided", why=f"at n = 601 {DIFFERS_FROM_GRAPH}")
     row = combined(NORM, [unlike, found("measured", "holds")], "again")
     assert row.verdict == "measured"
-    assert f"not proved: at T = 601 {DIFFERS_FROM_GRAPH}" in row.why
-    assert f"not proved: at T = 601 {DIFFERS_FROM_GRAPH}" in how(row)
+    assert f"not proved: at n = 601 {DIFFERS_FROM_GRAPH}" in row.why
+    assert f"not proved: at n = 601 {DIFFERS_FROM_GRAPH}" in how(row)
 
 
 @pytest.mark.parametrize(("error", "hidden"), [(7.5, False), (1e-6, True), (None, True)])
@@ -166,7 +166,7 @@ def test_the_limit_of_a_law_reaches_its_proof(monkeypatch: pytest.MonkeyPatch) -
 def test_why_nothing_is_proved_is_shown_and_no_more_than_that() -> None:
     traced = TracedRecord(operations=9, guards=(), unread=(), why="")
     open_ = found("traced", "undecided", why="no proof was found in 6 seconds")
-    other = found("traced", "undecided", why=f"at T = 7 {DIFFERS_FROM_GRAPH}")
+    other = found("traced", "undecided", why=f"at n = 7 {DIFFERS_FROM_GRAPH}")
     told = "nothing was proved about it: norm: no proof was found in 6 seconds"
     assert without_proof(traced, (other, open_), proved=False) == told
     assert without_proof(traced, (other,), proved=False) == ""

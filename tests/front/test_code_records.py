@@ -86,7 +86,7 @@ def test_that_code_differs_from_its_graph_is_told_though_its_laws_hold_otherwise
     asked: dict[str, Any] = {"laws": ["rows-of-batch-apart"], "methods": ["traced", "exact"]}
     told = " ".join(page(check_equivariant(stale, **asked)).split())
     assert re.search(
-        r"! not proved: at B = \d+, T = \d+, with inputs that require gradients, the code differs",
+        r"! not proved: at B = \d+, n = \d+, with inputs that require gradients, the code differs",
         told,
     )
     assert "differs" not in page(check_equivariant(centred, **asked))

@@ -67,7 +67,7 @@ def past_is_used(module: nn.Module) -> LawOfCodeRecord:
 def test_a_large_stored_mask_is_proved_of_its_lengths(mask: Tensor) -> None:
     law = check_attention(Stored(mask), ["causal"]).law("causal")
     assert law.verdict == "proved"
-    assert f"T + T′ ≤ {ROWS}" in [one.text for one in law.assuming]
+    assert f"n + n′ ≤ {ROWS}" in [one.text for one in law.assuming]
 
 
 def test_a_large_stored_mask_takes_few_long_calls(monkeypatch: pytest.MonkeyPatch) -> None:

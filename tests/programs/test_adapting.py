@@ -11,10 +11,13 @@ from torch import Tensor, nn
 
 from attnproof.programs.code import place_of
 from attnproof.programs.declarations import DeclaredRotary, parse
+from attnproof.programs.execution.calling import restored_settings
 from attnproof.programs.execution.running import CodeFault
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import CALLED, NoAdapter
+from attnproof.programs.prove import prove
 from attnproof.programs.subject import adapted_as
-from attnproof.programs.subjects import KINDS, Rotary
+from attnproof.programs.subjects import KINDS, Layer, Rotary
 from attnproof.testing import check_bias, check_rotary
 from tests.numeric.one_count_code import alibi
 
@@ -347,3 +350,62 @@ def test_a_class_that_cannot_be_built_is_to_be_built_in_the_file() -> None:
         adapted_as(Wants)
     assert "return Wants(..)" in refused.value.on_command_line
     assert "settings" not in refused.value.on_command_line
+
+
+@torch.compile(backend="eager")
+def compiled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+
+
+class OfCompiled(nn.Module):
+    """Attention with one head, by a compiled function."""
+
+    def __init__(self, embed_dim: int = 16) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return compiled(*self.qkv(x).chunk(3, -1))
+
+
+class OfCompiledMethod(OfCompiled):
+    @torch.compile(backend="eager")
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)
+
+
+def in_place() -> nn.Module:
+    module = nn.MultiheadAttention(16, 4, batch_first=True)
+    module.compile(backend="eager")
+    return module
+
+
+OF_COMPILED: dict[str, Callable[[], Any]] = {
+    "a function": lambda: compiled,
+    "a class that calls one": lambda: OfCompiled,
+    "a method": lambda: OfCompiledMethod,
+    "a module": lambda: torch.compile(OfCompiled(), backend="eager"),
+    "a module that is compiled in place": in_place,
+    "a subject": lambda: Layer(
+        name="l", call=torch.compile(OfCompiled(), backend="eager"), embed=16
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_COMPILED)
+def test_compiled_code_is_run_as_it_is_written_and_the_line_says_so(name: str) -> None:
+    torch._dynamo.utils.counters.clear()
+    code = adapted_as(OF_COMPILED[name]())
+    with restored_settings():
+        (measured,) = examine(code, laws=("rows-of-batch-apart",))
+    (proved,) = prove(code, ("rows-of-batch-apart",)).findings
+    assert {measured.verdict, proved.verdict} == {"holds"}
+    assert code.converted == "torch.compile is switched off"
+    assert code.converted in [one.text for one in proved.assuming]
+    assert not torch._dynamo.utils.counters["frames"]
+
+
+def test_what_is_not_compiled_carries_no_such_condition() -> None:
+    held = torch.compiler.disable(lambda x: x)
+    for code in adapted_as(nn.MultiheadAttention(16, 4)), adapted_as(held, "x: B n E -> B n E"):
+        assert not code.converted

@@ -165,7 +165,7 @@ def test_two_calls_in_evaluation_are_found_alike_whatever_was_drawn_before() -> 
         assert torch.equal(before, torch.random.get_rng_state())
     assert seen[0].verdict == "broken"
     assert seen[0].witness == seen[1].witness
-    assert seen[0].sizes == {"B": 1, "T": 2}
+    assert seen[0].sizes == {"B": 1, "n": 2}
 
 
 def test_what_says_nothing_of_a_single_token_is_undecided() -> None:
@@ -200,7 +200,7 @@ def test_sums_of_weights_are_seen_in_few_tokens() -> None:
     one = Attention(name="fixed", layer=Fixed(), embed=12, declared=CAUSAL)
     seen = found(one, "rows-sum-to-one")
     assert seen.verdict == "holds", seen.why
-    assert seen.sizes["T"] <= 9
+    assert seen.sizes["n"] <= 9
 
 
 class MixedHeads(nn.Module):

@@ -257,17 +257,17 @@ TOLD: dict[str, tuple[Callable[[], Subject], str, str]] = {
     "a branch on a product": (
         lambda: layer(lambda x: 3 * x if x.shape[1] * x.shape[0] > 400 else 2 * x),
         "permutation",
-        "B·T ≤ 400",
+        "B·n ≤ 400",
     ),
     "a table of 64 rows": (
         lambda: causal(first_rows_of(torch.randn(64, 4))),
         "causal",
-        "T + T′ ≤ 64",
+        "n + n′ ≤ 64",
     ),
     "a table of 64 columns, looked at as rows with an axis in front": (
         lambda: causal(first_rows_of_view(torch.randn(4, 64))),
         "causal",
-        "T + T′ ≤ 64",
+        "n + n′ ≤ 64",
     ),
     "rows of a table at positions": (
         lambda: rotary(rows_at(torch.randn(64, 4))),

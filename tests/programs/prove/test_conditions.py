@@ -34,17 +34,17 @@ BEYOND: dict[str, tuple[Callable[[], Subject], str, str]] = {
     "a remainder": (
         lambda: layer(lambda x: x.cumsum(1) if x.shape[1] % 7 == 0 else 2 * x),
         "permutation",
-        "T mod 7 ≠ 0",
+        "n mod 7 ≠ 0",
     ),
     "a difference": (
         lambda: layer(lambda x: x.cumsum(1) if x.shape[1] == x.shape[0] + 20 else 2 * x),
         "permutation",
-        "T ≠ B + 20",
+        "n ≠ B + 20",
     ),
     "a length, met by the longer input": (
         lambda: causal(lambda x: x.flip(1) if x.shape[1] > 40 else 2 * x),
         "causal",
-        "T + T′ ≤ 40",
+        "n + n′ ≤ 40",
     ),
 }
 
@@ -93,7 +93,7 @@ def test_heads_are_told_by_the_letters_of_what_is_rotated() -> None:
 
     (found,) = prove(adapted_as(code, BOTH), ("linear",), seconds=SECONDS).findings
     assert found.verdict == "undecided"
-    assert "H = 1, T = 1, G = 23 and B = 1, G = 1, T = 1, H = 23" in found.why
+    assert "H = 1, n = 1, G = 23 and B = 1, G = 1, n = 1, H = 23" in found.why
 
 
 def test_both_sides_of_a_branch_on_the_heads_of_keys_are_proved() -> None:

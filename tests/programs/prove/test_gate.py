@@ -77,7 +77,7 @@ def test_where_the_law_fails_it_is_broken_there() -> None:
     (finding,) = of_layer(UNLIKE["is_int"], "permutation")
     assert finding.verdict == "broken"
     assert finding.sizes["n"] == 601
-    assert "T = 601" in finding.why
+    assert "n = 601" in finding.why
 
 
 def by_signed_sums(factor: float) -> Attention:
@@ -147,7 +147,7 @@ def test_other_lengths_vary_where_the_code_differs_from_its_graph() -> None:
     code = Attention(name="a", attend=reversed_where_not_compiled, heads=2, groups=2, width=4)
     (finding,) = prove(code, ("order-of-keys",), seconds=SECONDS).findings
     assert finding.verdict == "broken"
-    assert "T = 77, S = 2 the code differs" in finding.why
+    assert "r = 77, n = 2 the code differs" in finding.why
 
 
 @pytest.mark.parametrize("name", ROTARY)
@@ -313,7 +313,7 @@ def test_one_array_in_two_places_is_tried_at_the_double_of_a_number() -> None:
     subject = adapted_as(same_at_a_double, "q: B H r D, k: B H n D, v: B H n D -> B H r D")
     (finding,) = prove(subject, ("permutation",), seconds=SECONDS).findings
     assert finding.verdict != "holds"
-    assert "T = 128" in finding.why
+    assert "n = 128" in finding.why
 
 
 def while_traced(x: Tensor, axis: int = 1) -> bool:
@@ -446,7 +446,7 @@ def test_positions_are_far_along_at_lengths_that_only_a_run_reaches() -> None:
     subject = Rotary(name="r", rotate=rotate, width=4)
     (finding,) = prove(subject, ("composition",), seconds=SECONDS).findings
     assert finding.verdict == "undecided"
-    assert finding.why.startswith("at B = 1, H = 1, T = 1, ")
+    assert finding.why.startswith("at B = 1, H = 1, n = 1, ")
     assert finding.why.endswith(", the code differs from its graph")
 
 

@@ -121,7 +121,7 @@ def test_code_that_breaks_a_law_at_some_lengths_is_not_proved(code: Code) -> Non
     found = prove(Layer(name="layer", call=code, embed=4, positional=True), [ROWS])
     (law,) = found.findings
     told = {c.text for c in law.assuming}
-    assert law.verdict != "holds" or "T = 5" in told
+    assert law.verdict != "holds" or "n = 5" in told
 
 
 @pytest.mark.parametrize(

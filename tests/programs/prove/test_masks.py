@@ -151,7 +151,7 @@ def test_what_is_looked_at_before_the_mask_is_no_internal_error_of_padding() -> 
 def test_where_other_code_runs_it_is_broken_there_alone() -> None:
     (found,) = prove(layer(BROKEN["not of many tokens"]), [HIDDEN]).findings
     assert found.verdict == "broken"
-    assert "proved for T ≤ 89" in found.why
+    assert "proved for n ≤ 89" in found.why
 
 
 class Encodes(nn.Module):

@@ -259,7 +259,7 @@ def test_laws_are_proved_whatever_the_cache_holds() -> None:
     assert {law: one.verdict for law, one in found.items()} == dict.fromkeys(found, "holds")
     assert set(found) == {"causal", ROWS, HIDDEN}
     told = {condition.text for one in found.values() for condition in one.assuming}
-    assert {"start_pos is 0", "B ≤ 4", "T ≤ 32"} <= told, told
+    assert {"start_pos is 0", "B ≤ 4", "n ≤ 32"} <= told, told
     assert not any("finite" in text and "earlier" in text for text in told), told
     assert vars(module)["cache_k"] is before  # tracing leaves attributes as they are
     assert not dict(module.named_buffers())
@@ -274,7 +274,7 @@ def test_one_row_and_one_token_are_covered() -> None:
     (found,) = prove(adapted(SummingBuffers), [ROWS]).findings
     assert found.verdict == "holds"
     told = {one.text for one in found.assuming}
-    assert {"start_pos is 0", "B′ + B ≤ 4", "T ≤ 32"} <= told, told
+    assert {"start_pos is 0", "B′ + B ≤ 4", "n ≤ 32"} <= told, told
     assert not [one.text for one in found.assuming if one.kind == "for" and "≥" in one.text]
 
 

@@ -47,7 +47,7 @@ def rotary(name: str) -> Rotary:
 
 
 # Where memory is written to, and where too much would have to be traced at one head, all is not.
-AT_LEAST = {"written_in_place": ("B, H, T ≥ 2",)}
+AT_LEAST = {"written_in_place": ("B, H, n ≥ 2",)}
 
 
 @pytest.mark.parametrize("name", code.ROTARY)

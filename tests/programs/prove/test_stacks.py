@@ -197,7 +197,7 @@ def test_conditions_of_a_later_layer_are_told(in_parts: list[bool]) -> None:
     assert in_parts[0]  # and what runs beyond the table is another program
     told = [condition.text for condition in found.assuming]
     assert "no denominator is 0" in told
-    assert any("T + T′ ≤ 64" in text for text in told)
+    assert any("n + n′ ≤ 64" in text for text in told)
 
 
 def test_layers_that_are_alike_are_proved_once(parts: list[Any]) -> None:

@@ -213,7 +213,7 @@ def test_what_holds_on_both_sides_says_so_of_both() -> None:
     elsewhere = [one.text for one in told.assuming if "elsewhere" in one.text]
     assert len(elsewhere) == 2  # of two formulas, each with lengths of its own
     assert all("for which it is proved for" in one for one in elsewhere)
-    assert all("T ≥ 25" in one or "T, T′ ≥ 25" in one for one in elsewhere)
+    assert all("n ≥ 25" in one or "n, n′ ≥ 25" in one for one in elsewhere)
     assert not any("> 24" in one for one in elsewhere)  # which says the same
 
 
@@ -221,8 +221,8 @@ def test_what_is_broken_on_the_other_side_is_broken() -> None:
     told = found("absolute")
     assert told.verdict == "broken"
     assert told.why.startswith("proved for")
-    assert "T + T′ ≤ 24" in told.why
-    assert "as at B = 3, H = 2, T = 25, other code runs, and breaks it" in told.why
+    assert "n + n′ ≤ 24" in told.why
+    assert "as at B = 3, H = 2, n = 25, other code runs, and breaks it" in told.why
     assert told.witness is not None
 
 
@@ -233,7 +233,7 @@ def test_a_law_that_the_other_side_keeps_is_proved_there() -> None:
 def test_where_the_code_raises_there_is_nothing_to_say() -> None:
     told = found("refused")
     assert told.verdict == "holds"
-    assert any("T ≤ 24" in one.text for one in told.assuming)
+    assert any("n ≤ 24" in one.text for one in told.assuming)
     assert not any("elsewhere" in one.text for one in told.assuming)
 
 
@@ -243,7 +243,7 @@ def test_what_is_not_proved_there_is_told(monkeypatch: pytest.MonkeyPatch) -> No
         Proofs, "of", lambda self, law: whole(self, law) if self.elsewhere else None
     )
     told = [one.text for one in found("interpolated").assuming]
-    where = "as at B = 3, H = 2, T = 25"
+    where = "as at B = 3, H = 2, n = 25"
     assert f"other code runs elsewhere, {where}, for which it is not proved" in told
 
 

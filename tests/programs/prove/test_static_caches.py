@@ -189,7 +189,7 @@ def test_places_that_no_query_sees_do_nothing(made: type[Static]) -> None:
     found = proved(made)
     assert {law: one.verdict for law, one in found.items()} == {"causal": "holds", ROWS: "holds"}
     told = {condition.text for condition in found[ROWS].assuming}
-    assert {*LEFT, "T ≤ 16", "B′ + B ≤ 4"} <= told, told
+    assert {*LEFT, "n ≤ 16", "B′ + B ≤ 4"} <= told, told
 
 
 def term_of(code: Any, shape: tuple[int, ...], *lengths: bool) -> tuple[Program, Array]:

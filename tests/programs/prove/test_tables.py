@@ -210,7 +210,7 @@ def cut_by_tokens(x: Tensor) -> Tensor:
 def test_an_axis_of_one_is_taken_whole_by_any_number_of_tokens() -> None:
     found = prove(layer(cut_by_tokens), ("permutation",), seconds=SECONDS)
     assert verdicts(found) == {"permutation": "holds"}
-    assert not [c.text for one in found.findings for c in one.assuming if "T ≤" in c.text]
+    assert not [c.text for one in found.findings for c in one.assuming if "n ≤" in c.text]
 
 
 def _no_table(*_: Any) -> None:

@@ -47,7 +47,7 @@ def finding(module: nn.Module, law: str) -> Finding:
 
 
 @pytest.mark.parametrize(
-    ("law", "lengths"), [("causal", "S′ + T ≤ 64"), ("rows-of-batch-apart", "T ≤ 64")]
+    ("law", "lengths"), [("causal", "n′ + r ≤ 64"), ("rows-of-batch-apart", "r ≤ 64")]
 )
 def test_it_is_proved_up_to_the_length_of_the_table(law: str, lengths: str) -> None:
     found = finding(FromTheEnd(), law)
@@ -69,4 +69,4 @@ def test_an_assumed_length_is_printed_even_if_the_graph_is_valid_beyond(
     monkeypatch.setattr(proving, "widened", everywhere)
     found = finding(FromTheEnd(), "causal")
     assert found.verdict == "holds", found.why
-    assert "S′ + T ≤ 64" in [c.text for c in found.assuming]
+    assert "n′ + r ≤ 64" in [c.text for c in found.assuming]

@@ -81,8 +81,8 @@ def with_the_biased_spread_of_its_rows(x: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("call", "lengths"),
     [
-        (stored, "T + T′ ≤ 12; E = 4"),
-        (made_at_once, "T + T′ ≤ 12; E = 4"),
+        (stored, "n + n′ ≤ 12; E = 4"),
+        (made_at_once, "n + n′ ≤ 12; E = 4"),
         (in_two_ways, "E = 4"),
         (alone_it_is_squeezed, "E = 4"),
         (with_the_biased_spread_of_its_rows, "E = 4"),
@@ -318,7 +318,7 @@ def test_what_torch_has_in_python_is_traced_from_one() -> None:
 def test_other_code_beyond_a_branch_that_breaks_the_law_is_seen() -> None:
     found = found_of(other_at_12)
     assert found.verdict == "broken"
-    assert "T = 12, other code runs" in found.why
+    assert "n = 12, other code runs" in found.why
 
 
 TOKENS = Array(size("T", "tokens"))

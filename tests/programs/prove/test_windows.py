@@ -242,7 +242,7 @@ def test_the_attention_of_a_window_in_transformers() -> None:
     for module in (first, other):
         found = attended(module)
         assert verdicts(found) == {"rows-of-batch-apart": "holds"}
-        assert "T = 9" in found.guards
+        assert "n = 9" in found.guards
 
 
 class Mixing(nn.Module):
@@ -292,6 +292,6 @@ def test_code_of_one_number_of_tokens_is_proved_of_that_number() -> None:
     (found,) = proved(ExactlySix()).findings
     assert found.verdict == "holds"
     told = [one.text for one in found.assuming]
-    assert "T = 6" in told
+    assert "n = 6" in told
     assert [one for one in told if "padded" in one] == []
     assert verdicts(proved(ExactlySix(mixes=True))) == {"rows-of-batch-apart": "broken"}
