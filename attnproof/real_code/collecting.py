@@ -175,19 +175,13 @@ def _holds(
     others = [other for other in doubtful if other.method != "traced"][:1]
     return (
         told
-        + "".join(f"; undecided {_in(other)}: {other.why}" for other in others)
+        + "".join(f"; undecided {other.numbers}: {other.why}" for other in others)
         + "".join(f"; not proved: {other.why}" for other in unlike)
     )
 
 
 def _told(one: FindingRecord) -> str:
-    return one.why or f"{one.verdict} {_in(one)}"
-
-
-def _in(one: FindingRecord) -> str:
-    return {"traced": "in the proof", "exact": "in finite fields"}.get(
-        one.method, f"in {one.dtype}"
-    )
+    return one.why or f"{one.verdict} {one.numbers}"
 
 
 def _guards(findings: Sequence[FindingRecord]) -> tuple[Condition, ...]:

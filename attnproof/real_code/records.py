@@ -69,6 +69,12 @@ class FindingRecord(Record):
     seconds: float = Field(ge=0)
     traceback: Traceback = ""
 
+    @property
+    def numbers(self) -> str:
+        """The numbers of which it speaks, as a phrase."""
+        others = {"traced": "in the proof", "exact": "in finite fields"}
+        return others.get(self.method, f"in {self.dtype}")
+
 
 class LawOfCodeRecord(Record):
     """One law of the code: the verdict of all methods together, and the findings of each."""

@@ -74,7 +74,7 @@ def how(law: LawOfCodeRecord, noted: Collection[Condition] = (), note: str = "")
     if not good:
         return law.why
     open_ = [one for one in law.findings if one.verdict == "undecided" and one.method != "traced"]
-    doubt = f"; undecided in {open_[0].dtype}: {open_[0].why}" if open_ else ""
+    doubt = f"; undecided {open_[0].numbers}: {open_[0].why}" if open_ else ""
     doubt += "".join(f"; not proved: {why}" for why in unlike(law.findings)[:1])
     first = " ".join(filter(None, (told, good[0].why.partition("; ")[0] or "holds")))
     return first + "".join(f", {clause}" for clause in limits) + doubt

@@ -108,6 +108,12 @@ def test_that_a_graph_is_not_the_code_is_told_with_what_was_measured() -> None:
     assert f"not proved: at n = 601 {DIFFERS_FROM_GRAPH}" in how(row)
 
 
+def test_what_finite_fields_leave_open_is_told_of_them() -> None:
+    row = combined(NORM, [found("measured", "holds"), found("exact", "undecided")], "again")
+    assert "; undecided in finite fields: " in row.why
+    assert "; undecided in finite fields: " in how(row)
+
+
 @pytest.mark.parametrize(("error", "hidden"), [(7.5, False), (1e-6, True), (None, True)])
 def test_what_numbers_show_is_not_hidden_by_rounding(error: float | None, hidden: bool) -> None:
     told = why(
