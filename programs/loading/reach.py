@@ -25,7 +25,11 @@ from torch.nn.parameter import is_lazy
 LIBRARIES = {"torch", "numpy", "sympy", "mpmath", "array_api_compat", "attnproof"}
 OF_TENSORS = {"einops", "opt_einsum"}  # what they do depends on their arguments alone
 BACKPORTS = {"typing_extensions"}  # of the standard library
-FOREIGN = (LIBRARIES | OF_TENSORS | BACKPORTS | sys.stdlib_module_names) - {"__main__"}
+TYPE_CHECKERS = {"beartype", "jaxtyping", "typeguard"}  # they raise, or let a call through
+FOREIGN = (LIBRARIES | OF_TENSORS | BACKPORTS | TYPE_CHECKERS | sys.stdlib_module_names) - {
+    "__main__"
+}
+TYPE_CHECK = "<@beartype"  # begins the file name of functions that beartype writes
 PACKAGE = "attnproof"  # its records about some code, such as a signature, are not the code's
 MAX_OBJECTS = 4000  # that are searched
 MAX_ENTRIES = 500  # that are read of a container
@@ -145,6 +149,8 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
 def _parts(one: Any, ran: _ExecutedCode | None) -> Iterator[Any]:
     if is_compiled(one):
         yield as_written(one)
+    elif isinstance(one, FunctionType) and one.__code__.co_filename.startswith(TYPE_CHECK):
+        yield _attribute(one, "__wrapped__")
     elif isinstance(one, Tensor):
         if is_lazy(one):
             return  # it has no shape yet
@@ -222,7 +228,7 @@ def _function_parts(one: FunctionType, ran: _ExecutedCode | None) -> Iterator[An
             continue
         if not (ours and isinstance(held, str)):  # a name or a path, which may contain digits
             yield held
-    if is_foreign(one):
+    if is_foreign(one) or _defining_module(one).split(".")[0] in TYPE_CHECKERS:
         return
     yield from (one.__defaults__, one.__kwdefaults__, vars(one))
     alone = ran is not None and one.__code__ not in ran.codes

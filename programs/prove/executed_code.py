@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from ..loading.reach import PACKAGE, codes_in
+from ..loading.reach import PACKAGE, TYPE_CHECK, codes_in
 from ..loading.source_numbers import functions_in, is_own, state_of
 
 T = TypeVar("T")
@@ -36,13 +36,14 @@ COMPILING = ("_dynamo/convert_frame", "_higher_order_ops")
 
 
 def is_written(code: CodeType) -> bool:
-    """Whether a code object was written, not generated to fill a dataclass or a named tuple.
+    """Whether a code object was written, not generated to fill a dataclass or to check types.
 
     >>> from collections import namedtuple
     >>> is_written(namedtuple("Pair", "a b").__new__.__code__), is_written((lambda: 1).__code__)
     (False, True)
     """
     generated = code.co_qualname.startswith(("__create_fn__", GUARD))
+    generated |= code.co_filename.startswith(TYPE_CHECK)
     return not generated and "_tuple_new" not in code.co_names
 
 

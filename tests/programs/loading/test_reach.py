@@ -14,9 +14,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.loading.reach import reached
 from attnproof.programs.loading.source_numbers import constants_in, is_own, numbers_in, state_of
 from attnproof.programs.prove import prove
-from attnproof.programs.prove.executed_code import Executed
+from attnproof.programs.prove.executed_code import Executed, is_written
 from attnproof.programs.subjects import Layer
 
 NUMBER, OTHER = 3413, 3567
@@ -208,3 +209,16 @@ def test_how_far_an_iterator_got_is_state(made: Callable[[], Iterator[int]]) -> 
     assert before == state_of([code])
     code()
     assert before != state_of([code])
+
+
+def test_a_function_that_checks_types_is_what_it_wraps() -> None:
+    """As beartype writes it, with numbers of its own that no result depends on."""
+    text = "def checked(x):\n    assert limit == 7788\n    return __wrapped(x)\n"
+    names: dict[str, Any] = {"limit": 7788, "__wrapped": defaulted, "__name__": __name__}
+    exec(compile(text, f"<@beartype({__name__}.checked) at 0x1>", "exec"), names)
+    checked = names["checked"]
+    checked.__wrapped__ = defaulted
+    numbers = [one for one in reached([checked]) if isinstance(one, int)]
+    assert NUMBER in numbers
+    assert 7788 not in numbers
+    assert not is_written(checked.__code__)
