@@ -74,19 +74,9 @@ class Conditions:
         """Return the ranges of the lengths of the calls, and what is fixed in them."""
         own = [(g.exported.ranges, [self._own(g)]) for g in graphs]
         settings = (c.text for g in graphs for c in g.call.where)
-        return tuple(
-            dict.fromkeys(
-                map(
-                    self.lettered,
-                    (
-                        *settings,
-                        *printed_ranges(own),
-                        *self._fixed(graphs),
-                        *letter_equations(self.letters),
-                    ),
-                )
-            )
-        )
+        ranges = map(self.lettered, printed_ranges(own))
+        equations = map(self.lettered, letter_equations(self.letters))
+        return tuple(dict.fromkeys((*settings, *ranges, *self._fixed(graphs), *equations)))
 
     def _own(self, graph: Graph) -> Binding:
         """Return the letters of a call for the lengths of its graph."""
@@ -103,7 +93,7 @@ class Conditions:
         known = {c: number_of(self.letters[c]) for c in letters if c.isalpha()}
         given = self.subject.lengths_given
         others = (f"{c} = {n}" for c, n in given.items() if c not in self.letters)
-        return (*(f"{c} = {n}" for c, n in known.items() if n is not None), *others)
+        return (*(f"{self.lettered(c)} = {n}" for c, n in known.items() if n is not None), *others)
 
     def lettered(self, told: str) -> str:
         """Write lengths in the letters of the call: n keys, or tokens, and r queries.
@@ -160,8 +150,8 @@ class Conditions:
             for t in _always_equal(g, met)
         )
         told |= dict.fromkeys(letter_equations(self.letters) if "r" in self.letters else ())
-        told |= dict.fromkeys(self._fixed(graphs.values()))
-        return tuple(Condition(self.lettered(t), "for") for t in told)
+        fixed = self._fixed(graphs.values())
+        return tuple(Condition(t, "for") for t in (*map(self.lettered, told), *fixed))
 
     def assumed(
         self, law: Formula, graphs: Mapping[str, Graph], gates: Mapping[str, Gate]
