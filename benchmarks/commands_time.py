@@ -18,7 +18,7 @@ from time import perf_counter
 
 from rich.table import Table
 
-from attnproof.numeric.measurement import Measurement
+from attnproof.numeric.results import MeasuredEvidence
 from attnproof.sweeping.sweep import Engine, SweepRequest, planned, sweep
 from attnproof.sweeping.work import Cell, Grid, Shared
 from attnproof.symbolic.statement import Statement
@@ -100,7 +100,7 @@ def _user(command: list[str]) -> float:
     return os.times().children_user - before
 
 
-def apart(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+def apart(statement: Statement, cell: Cell) -> Sequence[MeasuredEvidence]:
     """Measure a cell without sharing anything with other cells."""
     return Shared()(statement, cell)
 

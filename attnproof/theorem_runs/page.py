@@ -10,13 +10,13 @@ from ..documents.document import WIDTH, bar, bullets, filled, formula, section, 
 from ..documents.evidence import (
     Formula,
     IllTypedEvidence,
-    MeasuredEvidence,
     MisreadEvidence,
     ProvedEvidence,
     RefutedEvidence,
 )
 from ..documents.verdict_line import Condition, verdict_line
 from ..errors import FAULT, broken_by, exit_code
+from ..numeric.results import MeasuredEvidence
 from ..symbolic.decision import Decision
 from .catalogue import Broken, Catalogue, Source
 from .checking import Options, check

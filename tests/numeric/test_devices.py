@@ -12,6 +12,7 @@ from attnproof.numeric.at_scale import call as memory
 from attnproof.numeric.at_scale.call import timed
 from attnproof.numeric.check import measure
 from attnproof.numeric.profile import profile_of
+from attnproof.numeric.results import as_float
 from tests.numeric.statements import PAIRS
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda:0")
@@ -63,10 +64,14 @@ def test_both_settings_are_measured_and_named(monkeypatch: pytest.MonkeyPatch) -
     plain = measure(PAIRS, **wanted)  # type: ignore[arg-type]
     monkeypatch.setattr(check, "matrix_units", lambda _: (False, True))
     both = measure(PAIRS, **wanted)  # type: ignore[arg-type]
-    units = [m for m in both if "matrix operands read at 2^-11" in m.profile]
+    units = [m for m in both if "matrix operands read at 2^-11" in m.rounding]
     single = [m for m in plain if m.dtype == "float32"]
     assert len(units) == len(single) > 0
     assert len(both) == len(plain) + len(units)
     assert {m.dtype for m in units} == {"float32"}
     widened = {m.implementation: m.tolerance for m in units}
-    assert all(widened[m.implementation] > 50 * m.tolerance for m in single if m.status == "held")
+    assert all(
+        as_float(widened[m.implementation]) > 50 * as_float(m.tolerance)
+        for m in single
+        if m.status == "held"
+    )
