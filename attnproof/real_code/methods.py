@@ -42,11 +42,10 @@ if TYPE_CHECKING:
     from .critical_lengths import Places
     from .own_runs import OwnRuns
     from .request import CodeRequest
-    from .running import Tell
+    from .running import Event, Tell
 
 DECLARED_CAUSAL = "attention:causal=true"
 PROOF = 1 / 6  # share of a law's limit for its proof; runs and witnesses need time as well
-Event = dict[str, Any]
 
 
 @dataclass
