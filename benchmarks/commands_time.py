@@ -19,8 +19,8 @@ from time import perf_counter
 from rich.table import Table
 
 from attnproof.numeric.results import MeasuredEvidence
+from attnproof.sweeping.cells import Cell, Grid, Shared
 from attnproof.sweeping.sweep import Engine, SweepRequest, planned, sweep
-from attnproof.sweeping.work import Cell, Grid, Shared
 from attnproof.symbolic.statement import Statement
 from attnproof.theorem_runs.catalogue import load_catalogue
 from benchmarks.reference_programs import SOURCE

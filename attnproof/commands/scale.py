@@ -162,10 +162,10 @@ def _theorems(
     fresh: bool,
 ) -> int:
     """Measure theorems at these numbers of tokens: a sweep, reported by tokens."""
+    from ..sweeping.cells import Grid
     from ..sweeping.records import sweep_faults, sweep_summary
     from ..sweeping.scale import growth_table, growths
     from ..sweeping.sweep import Engine, SweepRequest
-    from ..sweeping.work import Grid
     from .sweep import run_sweep
 
     catalogue, _ = load_statements(theorems)

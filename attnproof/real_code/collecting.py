@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from ..documents.verdict_line import Condition, clauses, verdict_line
-from ..programs.as_read import IN_ORDER, hides_by_place, mask_as_read
 from ..programs.declarations import Compared, compared_by
 from ..programs.finding import (
     AT_OTHER_LENGTHS,
@@ -17,6 +16,7 @@ from ..programs.finding import (
     NOT_MEASURED,
     Finding,
 )
+from ..programs.identified_mask import IN_ORDER, hides_by_place, mask_as_read
 from ..theorems.laws import LAWS as CODE_LAWS
 from ..theorems.laws import Law as CodeLaw
 from .records import (

@@ -19,7 +19,7 @@ from ..results import WayRecord
 from .call import Arrays, Call, arrays, available, clustered, peak, timed
 from .clusters import CLUSTERS, check_every_row
 from .comparison import Worst, judge, kernel_check
-from .sampled import NoMemory, alone, keys_permuted, queries_permuted, reach, sampled
+from .sampled_rows import NoMemory, alone, keys_permuted, queries_permuted, reach, sampled
 
 # The methods by name
 

@@ -24,7 +24,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 
 from ..at_scale.call import Call, arrays
 from ..at_scale.comparison import Worst, compare, judge, kernel_check, sampling_words, worse
-from ..at_scale.sampled import ENDS, ROWS, places
+from ..at_scale.sampled_rows import ENDS, ROWS, places
 from ..attention_bound import Reference, streamed
 from ..devices import device_label, synchronize
 from ..results import WayRecord

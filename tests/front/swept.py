@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from attnproof.numeric.results import MeasuredEvidence
+from attnproof.sweeping.cells import Cell, Grid
 from attnproof.sweeping.sweep import Engine, Plan, SweepRequest, planned
-from attnproof.sweeping.work import Cell, Grid
 from attnproof.symbolic.statement import Statement
 from attnproof.theorem_runs.catalogue import load_catalogue
 from tests.front.outputs import MEASURED

@@ -19,9 +19,9 @@ import pytest
 from attnproof import cli
 from attnproof.numeric.check import measure
 from attnproof.numeric.results import MeasuredEvidence, PolicyRecord
+from attnproof.sweeping.cells import MAX_BATCH, Cell, Grid, Measure, Shared, batches, scaled
 from attnproof.sweeping.records import SweepRecord, sweep_summary
 from attnproof.sweeping.sweep import Engine, SweepRequest, planned, sweep
-from attnproof.sweeping.work import MAX_BATCH, Cell, Grid, Measure, Shared, batches, scaled
 from attnproof.symbolic.statement import Statement
 from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorem_runs.limits import OutOfTime, limited_memory, limited_time, spent_memory
@@ -133,7 +133,7 @@ def test_how_a_cell_ended_is_told_and_what_was_lost_is_tried_again(
 ) -> None:
     cleared: list[str] = []
     told_of = SimpleNamespace(collect=lambda: cleared.append("where memory was spent"))
-    monkeypatch.setattr("attnproof.sweeping.work.gc", told_of)
+    monkeypatch.setattr("attnproof.sweeping.cells.gc", told_of)
 
     def odd(statement: Statement, cell: Cell) -> Sequence[MeasuredEvidence]:
         (one,) = held(statement, cell)

@@ -17,12 +17,12 @@ from attnproof.numeric import attention_bound as streaming
 from attnproof.numeric import attention_bound as threads
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.at_scale import comparison
-from attnproof.numeric.at_scale import sampled as reach
+from attnproof.numeric.at_scale import sampled_rows as reach
 from attnproof.numeric.at_scale.call import arrays, clustered
 from attnproof.numeric.at_scale.clusters import blocks, totals
 from attnproof.numeric.at_scale.comparison import Worst, sampling_words, with_residual, worse
 from attnproof.numeric.at_scale.methods import check_at_scale, default_methods
-from attnproof.numeric.at_scale.sampled import check_rows, most_rises, places, sampled
+from attnproof.numeric.at_scale.sampled_rows import check_rows, most_rises, places, sampled
 from attnproof.numeric.attention_bound import streamed
 from attnproof.numeric.results import PolicyRecord
 from tests.numeric.scale_code import DTYPES, TOKENS, call, checked
