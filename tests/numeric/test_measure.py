@@ -11,6 +11,7 @@ from attnproof.numeric.check import ReadingError, measure
 from attnproof.numeric.devices import devices
 from attnproof.numeric.implementations import DoesNotFit, implementations_on
 from attnproof.numeric.results import MeasuredEvidence, as_float
+from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import all_positive, equal, exists
 from attnproof.symbolic.givens import (
     angle,
@@ -273,3 +274,33 @@ def test_angles_compose() -> None:
         givens, lambda a, b: equal(block_rotation(a) @ block_rotation(b), block_rotation(a + b))
     )
     assert {m.status for m in measure(held, scale="small")} == {"held"}
+
+
+def unscaled(factor: int) -> Statement:
+    """Softmax of scores that are large, without a shift, in two orders of the keys."""
+    givens = {"X": real(n, d), "s": permutation(n)}
+    X, s = (given.named(name) for name, given in givens.items())
+
+    def softmax(scores: object) -> object:
+        weights = xp.exp(scores)
+        return weights / xp.sum(weights, axis=0, keepdims=True)
+
+    return Statement(givens, {"": equal(softmax(factor * X[s]), softmax(factor * X)[s])})  # type: ignore[index]
+
+
+def test_tokens_that_overflow_are_drawn_again() -> None:
+    (found,) = measure(unscaled(40), scale="small", device="cpu", dtypes=["float32"])
+    assert found.status == "held"
+    assert "overflowed" in found.reason
+
+
+def test_tokens_that_do_not_overflow_are_not() -> None:
+    (found,) = measure(
+        unscaled(1), scale="small", device="cpu", dtypes=["float32"], distributions=["normal"]
+    )
+    assert (found.status, found.reason) == ("held", "")
+
+
+def test_what_is_never_a_number_stays_a_failure() -> None:
+    (found,) = measure(unscaled(4_000), scale="small", device="cpu", dtypes=["float32"])
+    assert found.status == "non-finite"
