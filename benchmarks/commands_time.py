@@ -18,9 +18,9 @@ from time import perf_counter
 
 from rich.table import Table
 
-from attnproof.numeric.measurement import Measurement
+from attnproof.numeric.results import MeasuredEvidence
+from attnproof.sweeping.cells import Cell, Grid, Shared
 from attnproof.sweeping.sweep import Engine, SweepRequest, planned, sweep
-from attnproof.sweeping.work import Cell, Grid, Shared
 from attnproof.symbolic.statement import Statement
 from attnproof.theorem_runs.catalogue import load_catalogue
 from benchmarks.reference_programs import SOURCE
@@ -100,7 +100,7 @@ def _user(command: list[str]) -> float:
     return os.times().children_user - before
 
 
-def apart(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+def apart(statement: Statement, cell: Cell) -> Sequence[MeasuredEvidence]:
     """Measure a cell without sharing anything with other cells."""
     return Shared()(statement, cell)
 

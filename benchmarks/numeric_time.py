@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attnproof.numeric.at_scale.call import Call, arrays, generator, kernel_named
 from attnproof.numeric.at_scale.comparison import Worst
-from attnproof.numeric.at_scale.sampled import ROWS, check_rows, places
+from attnproof.numeric.at_scale.sampled_rows import ROWS, check_rows, places
 from attnproof.numeric.devices import chosen, dtype_named, synchronize
 from attnproof.numeric.implementations import implementations_named
 from attnproof.numeric.sample import draw

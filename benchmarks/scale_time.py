@@ -12,7 +12,7 @@ from rich.table import Table
 from attnproof.numeric.at_scale.call import Call, arrays, clustered, kernel_named
 from attnproof.numeric.at_scale.clusters import CLUSTERS, check_every_row
 from attnproof.numeric.at_scale.methods import ON_ONE_FORWARD
-from attnproof.numeric.at_scale.sampled import sampled
+from attnproof.numeric.at_scale.sampled_rows import sampled
 from attnproof.numeric.devices import chosen, dtype_named
 from attnproof.numeric.residues.exact import check_equation
 from attnproof.numeric.residues.towers import tower

@@ -22,7 +22,7 @@ from .distribution_changes import attention_inputs
 from .distributions import NORMAL, Distribution, distributions_named
 from .hypotheses import Unsatisfiable, given_and_place
 from .implementations import DoesNotFit, Implementation, implementations_named
-from .measurement import Measurement
+from .results import MeasuredEvidence, as_float
 from .run import FEWEST, informative, one_thread, run, search
 from .scale import Scale, scale_named, sizes_of
 from .task import Task, definitions_of, drawn, drawn_again, parts_of
@@ -69,26 +69,28 @@ def _same(a: object, b: object) -> bool:
     return isinstance(a, Tensor) == isinstance(b, Tensor)
 
 
-def contradicted(m: Measurement) -> bool:
+def contradicted(m: MeasuredEvidence) -> bool:
     """Whether a measurement contradicts its claim."""
     return m.status in ("violated", "non-finite")
 
 
-def beyond_range(found: Measurement, claim: Claim) -> str | None:
+def beyond_range(found: MeasuredEvidence, claim: Claim) -> str | None:
     """Name the overflow or underflow that may explain the finding, if any."""
     if found.status == "non-finite":
         return OVERFLOWED
     sign = claim.relation == ">" and claim.right is None and found.status == "violated"
-    return UNDERFLOWED if sign and found.error <= torch.finfo(torch.float64).tiny else None
+    return (
+        UNDERFLOWED if sign and as_float(found.error) <= torch.finfo(torch.float64).tiny else None
+    )
 
 
-def ratio_of(m: Measurement) -> float:
+def ratio_of(m: MeasuredEvidence) -> float:
     """The largest ratio of any applied policy; without one, error over tolerance."""
-    judged = [one.ratio for one in m.judged if one.status != "skipped"]
-    return max(judged, default=m.ratio)
+    applied = [as_float(one.ratio) for one in m.policies if one.status != "skipped"]
+    return max(applied, default=m.ratio)
 
 
-def merged(found: Sequence[Measurement], *, first_stands: bool) -> Measurement:
+def merged(found: Sequence[MeasuredEvidence], *, first_stands: bool) -> MeasuredEvidence:
     """Return the measurement with the worst status and, among those, the largest ratio.
 
     ``first_stands``: among equals of status the first wins, as the only one at the requested scale.
@@ -149,7 +151,7 @@ class Measuring:
     deadline: float | None
     distributions: Sequence[Distribution] = (NORMAL,)
     at_full_scale: bool = False
-    results: list[Measurement] = field(default_factory=list)
+    results: list[MeasuredEvidence] = field(default_factory=list)
     failed: list[tuple[str, Exception]] = field(default_factory=list)
     tasks: dict[int, Task] = field(default_factory=dict)
     unsatisfiable: Unsatisfiable | None = None
@@ -158,7 +160,7 @@ class Measuring:
 
     def claims(self, asked: Sequence[Conclusion], wanted: Sequence[torch.dtype]) -> None:
         """Measure claims dtype by dtype, so that all implementations share the exact values."""
-        found: dict[tuple[int, int, int], Measurement] = {}
+        found: dict[tuple[int, int, int], MeasuredEvidence] = {}
         begun: list[tuple[int, Task]] = []
         for at, (says, part, _) in enumerate(asked):
             try:
@@ -190,7 +192,7 @@ class Measuring:
 
     def _begun(
         self, says: str, part: Statement, wanted: Sequence[torch.dtype]
-    ) -> Task | Measurement:
+    ) -> Task | MeasuredEvidence:
         """Return the task of a claim with values drawn, or its only measurement."""
         claim = part.claims[says]
         try:
@@ -241,7 +243,7 @@ class Measuring:
 
     def run(
         self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
-    ) -> Measurement:
+    ) -> MeasuredEvidence:
         """Run one measurement, at most once."""
         key = (says, implementation.name, dtype)
         if key not in task.runs:
@@ -274,14 +276,14 @@ class Measuring:
         dtype: torch.dtype,
         *,
         more: bool,
-    ) -> Measurement:
+    ) -> MeasuredEvidence:
         """Run one measurement in all its distributions.
 
         A statement expected to be refuted is tried until one distribution contradicts it; that it
         holds in others, which may be special, means nothing.
         """
         refuted = self.expected == "refuted"
-        found: list[Measurement] = []
+        found: list[MeasuredEvidence] = []
         if NORMAL in self.distributions:
             found.append(self.normal(task, says, implementation, dtype))
         if more or refuted or self.at_full_scale:
@@ -297,7 +299,7 @@ class Measuring:
 
     def in_distribution(
         self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
-    ) -> Measurement:
+    ) -> MeasuredEvidence:
         """Run one measurement in a distribution other than the normal one.
 
         It is skipped if a number leaves the range of the dtype in the definition itself as well,
@@ -317,7 +319,7 @@ class Measuring:
 
     def normal(
         self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
-    ) -> Measurement:
+    ) -> MeasuredEvidence:
         """Run one measurement in the normal distribution.
 
         For a statement expected to be refuted, return the first draw that contradicts it.  After an
@@ -345,28 +347,29 @@ class Measuring:
         return replace(found, status="skipped", reason=reason)
 
 
-def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measurement:
+def _search(statement: Statement, says: str, claim: Claim, seed: int) -> MeasuredEvidence:
     """Measure a claim of existence without a witness, whose unknown is a matrix, at small sizes."""
     small = scale_named("small")
     sizes = sizes_of(statement, small)
     started = perf_counter()
     result = search(statement, claim, sizes, small, seed)
     found = result.found
-    return Measurement(
-        says,
-        "least squares",
-        "cpu",
-        "float64",
-        sizes,
-        seed,
-        f"{result.draws} draws of the values that the unknown must not depend on, small sizes",
-        found.error,
-        found.tolerance,
-        found.place,
-        perf_counter() - started,
-        found.status,
-        f"the best matrix leaves a relative residual of {result.residual:.2g}",
-        "float64: each operation rounded, and the solver's own error",
+    return MeasuredEvidence(
+        says=says,
+        implementation="least squares",
+        device="cpu",
+        dtype="float64",
+        sizes=sizes,
+        seed=seed,
+        sampled=f"{result.draws} draws of the values that the unknown must not depend on, "
+        "small sizes",
+        error=found.error,
+        tolerance=found.tolerance,
+        worst=found.place,
+        seconds=perf_counter() - started,
+        status=found.status,
+        reason=f"the best matrix leaves a relative residual of {result.residual:.2g}",
+        rounding="float64: each operation rounded, and the solver's own error",
     )
 
 
@@ -376,7 +379,7 @@ def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measure
 class ReadingError(RuntimeError):
     """Evaluating a statement failed; ``measurements`` holds those that succeeded."""
 
-    def __init__(self, text: str, measurements: list[Measurement]) -> None:
+    def __init__(self, text: str, measurements: list[MeasuredEvidence]) -> None:
         super().__init__(text)
         self.measurements = measurements
 
@@ -392,7 +395,7 @@ def measure(
     limit_seconds: float | None = None,
     expected: str = "proved",
     distributions: str | Sequence[str | Distribution] = "auto",
-) -> list[Measurement]:
+) -> list[MeasuredEvidence]:
     """Measure every conclusion of a statement, in every implementation and dtype.
 
     ``left = right`` holds if the computed sides differ by no more than the sum of their rounding
@@ -436,7 +439,7 @@ def measure(
         distributions_named(distributions),
         distributions != "auto",
     )
-    results: list[Measurement] = []
+    results: list[MeasuredEvidence] = []
     failed: list[tuple[str, Exception]] = []
     for units in matrix_units(where):
         kinds = [d for d in wanted if d == torch.float32] if units else wanted

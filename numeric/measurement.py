@@ -19,6 +19,7 @@ from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.terms import Term
 
 from .implementations import Implementation
+from .results import Status
 from .rounded import Rounded
 from .scale import depths
 from .walk import Where
@@ -42,7 +43,7 @@ class Comparison:
     error: float
     tolerance: float
     place: tuple[int, ...]
-    status: str
+    status: Status
     reason: str = ""
 
     @property
@@ -130,9 +131,8 @@ def each(
     found = []
     for name, side, bound, radius in zip(SIDES, sides, bounds, radii, strict=False):
         one = worst(side, bound.value, radius)
-        wrong = one[0] > one[1]
-        status, reason = ("violated", told.format(name)) if wrong else ("held", "")
-        found.append(Comparison(*one, status, reason))
+        wrong = Comparison(*one, "violated", told.format(name))
+        found.append(wrong if one[0] > one[1] else Comparison(*one, "held"))
     return found
 
 
@@ -237,76 +237,6 @@ def _different(left: Tensor, right: Tensor, radius: Tensor, *, every_entry: bool
         return Comparison(0.0, 0.0, place, "violated", reason)
     reason = f"they differ by {most:.3g} at most, within the rounding bound: {TOO_CLOSE}"
     return Comparison(0.0, 0.0, place, "skipped", reason)
-
-
-STATUSES = ("held", "violated", "non-finite", "skipped")
-POLICIES = ("deterministic", "probabilistic", "residual", "bitwise")
-
-
-@dataclass(frozen=True)
-class Judged:
-    """The result of one policy on one measurement.
-
-    ``ratio`` is the largest error over its bound, or the largest |z| over its limit; above 1 the
-    policy fails.  ``told`` names the place or the direction, or why the policy was not applied.
-    """
-
-    policy: str
-    status: str
-    ratio: float
-    told: str
-
-    def __post_init__(self) -> None:
-        if self.policy not in POLICIES:
-            raise ValueError(f"policy {self.policy!r} is not one of {', '.join(POLICIES)}")
-        if self.status not in STATUSES:
-            raise ValueError(f"status {self.status!r} is not one of {', '.join(STATUSES)}")
-        if self.status == "skipped" and not self.told:
-            raise ValueError("a policy that was not applied must say why")
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One conclusion of a statement, in one implementation and dtype.
-
-    ``error`` and ``tolerance`` are those of the entry ``worst`` of the output, where error over
-    tolerance is largest.  ``sampled`` says which entries were compared, ``profile`` names the
-    rounding model behind the tolerance.  A ``skipped`` measurement gives its reason in ``reason``
-    and is no evidence; a ``non-finite`` one is a failure, and its error is infinite.
-    ``distribution`` is the input distribution of the result, among all ``distributions`` that were
-    tried; ``judged`` holds the results of the policies.
-    """
-
-    says: str
-    implementation: str
-    device: str
-    dtype: str
-    sizes: dict[str, int]
-    seed: int
-    sampled: str
-    error: float
-    tolerance: float
-    worst: tuple[int, ...]
-    seconds: float
-    status: str
-    reason: str
-    profile: str
-    distribution: str = "normal"
-    distributions: tuple[str, ...] = ("normal",)
-    judged: tuple[Judged, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.status not in STATUSES:
-            raise ValueError(f"status {self.status!r} is not one of {', '.join(STATUSES)}")
-        if self.status == "skipped" and not self.reason:
-            raise ValueError("a skipped measurement must say why")
-
-    @property
-    def ratio(self) -> float:
-        """error / tolerance; above 1 the tolerance is exceeded."""
-        if self.error == 0:
-            return 0.0
-        return self.error / self.tolerance if self.tolerance else float("inf")
 
 
 def how(implementation: Implementation) -> str:

@@ -34,8 +34,6 @@ from .implementations.eager import SOFTMAX
 from .measurement import (
     BOUND_TOO_LARGE,
     Comparison,
-    Judged,
-    Measurement,
     compared,
     counted,
     how,
@@ -48,6 +46,7 @@ from .measurement import (
 )
 from .policies.judging import Judging, queries_are_given, rows_are_independent
 from .profile import FULL_BLOCK, Profile, profile_of
+from .results import MeasuredEvidence, PolicyRecord
 from .sample import Sample, draw
 from .scale import Scale
 from .task import Task, definitions_in
@@ -117,7 +116,7 @@ class Calls:
 FEWEST, FIRST = 4, 16
 LARGEST = 1e30  # within the range of float32 and bfloat16, with a margin
 
-Run = Callable[[Task, str, Implementation, torch.dtype], Measurement]
+Run = Callable[[Task, str, Implementation, torch.dtype], MeasuredEvidence]
 
 
 def informative(task: Task, run: Run, redraw: Callable[[Task], Task]) -> Task:
@@ -253,8 +252,8 @@ def _at(claim: Claim, unknown: Term, best: Tensor, sample: Sample, solving: floa
     error = (left.value - right.value).abs()
     tolerance = left.error() + right.error() + solving
     place = place_in(error, int((error / tolerance).argmax()))
-    status = "violated" if float(error[place]) > float(tolerance[place]) else "held"
-    return Comparison(float(error[place]), float(tolerance[place]), place, status)
+    off, allowed = float(error[place]), float(tolerance[place])
+    return Comparison(off, allowed, place, "violated" if off > allowed else "held")
 
 
 # Run, bound and compare
@@ -262,7 +261,7 @@ def _at(claim: Claim, unknown: Term, best: Tensor, sample: Sample, solving: floa
 
 def run(
     task: Task, says: str, claim: Claim, implementation: Implementation, dtype: torch.dtype
-) -> Measurement:
+) -> MeasuredEvidence:
     """Run both sides, and compare the sampled rows with each other and with float64.
 
     Raises ``DoesNotFit`` or ``TooLarge`` if the implementation cannot handle the call.
@@ -296,38 +295,40 @@ def run(
         one = replace(one, place=(head, *place) if heads > 1 else place)
         found = one if found is None else worse(found, one)
     assert found is not None
-    judged = judging.judged(found)
-    found = _with_policies(found, judging, judged)
-    return Measurement(
-        says,
-        implementation.name,
-        device_label(task.device),
-        name_of(dtype),
-        task.sizes | ({"heads drawn": heads} if heads > 1 else {}),
-        task.seed,
-        sampled(
+    policies = judging.judged(found)
+    found = _with_policies(found, judging, policies)
+    return MeasuredEvidence(
+        says=says,
+        implementation=implementation.name,
+        device=device_label(task.device),
+        dtype=name_of(dtype),
+        sizes=task.sizes | ({"heads drawn": heads} if heads > 1 else {}),
+        seed=task.seed,
+        sampled=sampled(
             task,
             claim.left,
             looked,
             partly,
             swapped=claim.right is not None and bool(implementation.replaced),
         ),
-        found.error,
-        found.tolerance,
-        found.place,
-        perf_counter() - started,
-        found.status,
-        found.reason,
-        f"{profile}; {how(implementation)}",
+        error=found.error,
+        tolerance=found.tolerance,
+        worst=found.place,
+        seconds=perf_counter() - started,
+        status=found.status,
+        reason=found.reason,
+        rounding=f"{profile}; {how(implementation)}",
         distribution=task.scale.distribution.name,
         distributions=(task.scale.distribution.name,),
-        judged=judged,
+        policies=policies,
     )
 
 
-def _with_policies(certain: Comparison, judging: Judging, judged: Sequence[Judged]) -> Comparison:
+def _with_policies(
+    certain: Comparison, judging: Judging, policies: Sequence[PolicyRecord]
+) -> Comparison:
     """The final comparison: violated if any policy fails."""
-    against = next((j for j in judged[1:] if j.status == "violated"), None)
+    against = next((j for j in policies[1:] if j.status == "violated"), None)
     if against is None or certain.status in ("violated", "non-finite"):
         return certain
     reason = f"{against.policy}: {against.told}"

@@ -22,11 +22,11 @@ from .devices import device_label, name_of
 from .hypotheses import Unsatisfiable
 from .implementations import Implementation
 from .implementations.eager import SOFTMAX_BOUND
-from .measurement import Measurement
 from .policies.directions import Perturbed
 from .policies.weights import with_spread
 from .profile import Profile
 from .residues.lengths import unselected, work
+from .results import MeasuredEvidence
 from .rounded import Rounded
 from .sample import Sample, draw
 from .scale import Scale, depths, scale_named, sizes_of
@@ -80,7 +80,7 @@ class Task:
     readings: dict[tuple[Hashable, ...], BoundReading] = field(default_factory=dict)
     bounds: dict[tuple[Hashable, ...], Rounded] = field(default_factory=dict)
     broken: dict[torch.dtype, str | None] = field(default_factory=dict)
-    runs: dict[tuple[str, str, torch.dtype], Measurement] = field(default_factory=dict)
+    runs: dict[tuple[str, str, torch.dtype], MeasuredEvidence] = field(default_factory=dict)
     stored: dict[tuple[int, torch.dtype], Stored] = field(default_factory=dict)
     perturbations: dict[int, Perturbed] = field(default_factory=dict)
     computed: dict[tuple[int, torch.dtype, Term, Where], torch.Tensor] = field(default_factory=dict)
@@ -213,23 +213,24 @@ class Task:
             self.broken[dtype] = None if why is None else f"rounded to this dtype, not {why}"
         return self.broken[dtype]
 
-    def skipped(self, says: str, implementation: str, dtype: torch.dtype, why: str) -> Measurement:
+    def skipped(
+        self, says: str, implementation: str, dtype: torch.dtype, why: str
+    ) -> MeasuredEvidence:
         """The record of a measurement that was not made."""
-        return Measurement(
-            says,
-            implementation,
-            device_label(self.device),
-            name_of(dtype),
-            self.sizes,
-            self.seed,
-            "nothing",
-            0.0,
-            0.0,
-            (),
-            0.0,
-            "skipped",
-            why,
-            "",
+        return MeasuredEvidence(
+            says=says,
+            implementation=implementation,
+            device=device_label(self.device),
+            dtype=name_of(dtype),
+            sizes=self.sizes,
+            seed=self.seed,
+            sampled="nothing",
+            error=None,
+            tolerance=None,
+            worst=(),
+            seconds=0.0,
+            status="skipped",
+            reason=why,
         )
 
 

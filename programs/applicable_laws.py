@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from . import as_read
-from .as_read import IN_ORDER
+from . import identified_mask
 from .calls.supplied_inputs import why_not_applicable
 from .declarations import DeclaredAttention
+from .identified_mask import IN_ORDER
 from .subjects import Additive, Attention, Bias, Mask, Rotary, Subject
 
 NO_MASK = "no causal mask is declared"
@@ -322,7 +322,7 @@ def why_not_at_fault(law: str, subject: Subject) -> str:
     The mask was read off few keys, and more keys may reveal a window; but a query that sees a later
     key is a leak in any case.
     """
-    if law == "causal" or law not in as_read.LAWS or not getattr(subject, "as_read", None):
+    if law == "causal" or law not in identified_mask.LAWS or not getattr(subject, "as_read", None):
         return ""
     return (
         "which keys a query should see does not follow from the mask as read; declare what is meant"

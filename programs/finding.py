@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnproof.documents.verdict_line import Condition
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 METHODS = ("traced", "exact", "measured")
 BROKEN_AS_GUESSED = "broken under the guessed call"  # but not as called by another fitting line
@@ -130,6 +133,16 @@ class Identity:
     def part(self, name: str) -> Part | None:
         """Return the part of that name, or None if it was not read."""
         return next((part for part in self.parts if part.name == name), None)
+
+
+def nearest_factor(x: Tensor, y: Tensor) -> float:
+    """Return the number a for which a·x is nearest to y, by least squares.
+
+    >>> import torch
+    >>> nearest_factor(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 6.0]))
+    3.0
+    """
+    return float((x * y).sum() / (x * x).sum())
 
 
 DIGITS = 15

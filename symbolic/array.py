@@ -177,7 +177,10 @@ class Array(ArrayApiOnly):
             )
         return self * -1
 
-    __add__ = __radd__ = _both(lambda x, y: _pairwise(add, x, y))[0]
+    def __add__(self, other: Any) -> Array:
+        return _pairwise(add, self, other)
+
+    __radd__ = __add__
     __sub__, __rsub__ = _both(lambda x, y: as_array(x) + -as_array(y))
     __mul__, __rmul__ = _both(lambda x, y: _pairwise(mul, x, y))
     __truediv__, __rtruediv__ = _both(lambda x, y: as_array(x) * as_array(y) ** -1)
@@ -186,8 +189,14 @@ class Array(ArrayApiOnly):
     __matmul__, __rmatmul__ = _both(lambda x, y: matmul(as_array(x), as_array(y)))
     __lt__, __gt__ = _both(lambda x, y: _pairwise(partial(boolean, "less"), x, y))
     __le__, __ge__ = _both(lambda x, y: _pairwise(partial(boolean, "less_equal"), x, y))
-    __and__ = __rand__ = _both(lambda x, y: _connected("and", x, y))[0]
-    __or__ = __ror__ = _both(lambda x, y: _connected("or", x, y))[0]
+
+    def __and__(self, other: Any) -> Array:
+        return _connected("and", self, other)
+
+    def __or__(self, other: Any) -> Array:
+        return _connected("or", self, other)
+
+    __rand__, __ror__ = __and__, __or__
 
     def __pow__(self, exponent: Any) -> Array:
         require_numbers(self)

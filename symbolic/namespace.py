@@ -26,22 +26,25 @@ from .array import (
     require_truth_values,
 )
 from .array import matmul as matmul  # noqa: PLC0414 (one of the standard's names)
+from .axes import (
+    axes_at,
+    axis_length,
+    axis_lengths,
+    integer_number,
+    regrouped,
+    with_inferred_length,
+)
 from .refusals import DTYPES, REPLACEMENTS, cast, record_user_request
 from .scalars import (
     ONE,
-    ZERO,
-    always_less,
     integer,
-    is_count,
     is_truth,
-    is_whole,
-    mul,
     num,
     number_of,
     split_integer,
     unary,
 )
-from .terms import Term, make
+from .terms import make
 
 inf = float("inf")
 newaxis = None
@@ -249,19 +252,9 @@ def expand_dims(x: Array, /, *, axis: int = 0) -> Array:
     return x[(slice(None),) * axis_at(axis, x.ndim + 1) + (None,)]
 
 
-def _axes_at(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Return axes counted from the front, all of them for None; refuse an axis named twice."""
-    if axis is None:
-        return tuple(range(ndim))
-    found = tuple(axis_at(k, ndim) for k in (axis if isinstance(axis, tuple | list) else (axis,)))
-    if len(set(found)) < len(found):
-        raise ValueError(f"an axis occurs twice in {axis!r}")
-    return found
-
-
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     """The array without some axes of length 1."""
-    places = _axes_at(axis if isinstance(axis, tuple | list) else (axis,), x.ndim)
+    places = axes_at(axis if isinstance(axis, tuple | list) else (axis,), x.ndim)
     for place in places:
         if x.axes[place] is not ONE:
             raise AxisMismatch(f"axis {place} of {x!r} has length {x.axes[place]!r}, not 1")
@@ -270,7 +263,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
 
 def permute_dims(x: Array, /, axes: Sequence[int]) -> Array:
     """The array with its axes in another order."""
-    order = _axes_at(tuple(axes), x.ndim)
+    order = axes_at(tuple(axes), x.ndim)
     if len(order) != x.ndim:
         raise ValueError(f"permute_dims wants each of the {x.ndim} axes once; got {axes}")
     return Array(permuted(x.term, order))
@@ -278,7 +271,7 @@ def permute_dims(x: Array, /, axes: Sequence[int]) -> Array:
 
 def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
     """The array with some axes moved and the others kept in order."""
-    there, here = _axes_at(destination, x.ndim), _axes_at(source, x.ndim)
+    there, here = axes_at(destination, x.ndim), axes_at(source, x.ndim)
     if len(there) != len(here) or source is None or destination is None:
         raise ValueError(f"moveaxis wants as many places as axes: {source!r} to {destination!r}")
     order = [axis for axis in range(x.ndim) if axis not in here]
@@ -298,7 +291,7 @@ def _reduce_axes(x: Any, axis: Any, keepdims: Any, rule: Callable[[Array, int], 
     a = as_array(x)
     if keepdims not in (True, False) or isinstance(keepdims, Array):
         raise TypeError(f"keepdims wants True or False; got {keepdims!r}")
-    places = sorted(_axes_at(axis, a.ndim))
+    places = sorted(axes_at(axis, a.ndim))
     require_numbers(a)
     found = a
     for gone, place in enumerate(places):
@@ -332,29 +325,9 @@ def _mean(x: Array, axis: int) -> Array:
     return total if length.op == "space" else total / as_array(length)
 
 
-def _axis_lengths(shape: Any) -> tuple[Term, ...]:
-    return tuple(map(_length, shape if isinstance(shape, tuple | list) else (shape,)))
-
-
-def _length(n: Any) -> Term:
-    """Return an axis length: a natural number, or a polynomial in sizes."""
-    length = as_array(n).term
-    if length.op == "space":
-        return length
-    length = integer(length)
-    if isinstance(n, float) or not is_count(length):
-        raise TypeError(
-            f"an axis length is an integer or a polynomial in sizes; got {n!r}; for a part of an "
-            "axis, write a mask: xp.where(xp.arange(n) < m, x, 0)"
-        )
-    if always_less(length, ZERO):
-        raise ValueError(f"an axis length is at least 0; got {length!r}")
-    return length
-
-
 def broadcast_to(x: Any, /, shape: Any) -> Array:
     """The array repeated along new axes, and along axes of length 1."""
-    return array.broadcast_to(as_array(x), _axis_lengths(shape))
+    return array.broadcast_to(as_array(x), axis_lengths(shape))
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
@@ -394,19 +367,12 @@ def eye(
 ) -> Array:
     """Ones where the column is the row plus k, zeros elsewhere; for k = 0 the identity matrix."""
     _refuse_device(device)
-    rows, columns = _length(n_rows), _length(n_rows if n_cols is None else n_cols)
-    shift = _integer_number(k, "k")
+    rows, columns = axis_length(n_rows), axis_length(n_rows if n_cols is None else n_cols)
+    shift = integer_number(k, "k")
     if rows is columns and number_of(shift.term) == 0:
         return _as_dtype(dtype, Array(make("eye", (rows,), shape=(rows, rows))))
     here = arange(rows)[:, None] + shift == arange(columns)[None, :]
     return astype(here, DTYPES["float64"] if dtype is None else dtype)
-
-
-def _integer_number(value: Any, name: str) -> Array:
-    a = as_array(value)
-    if isinstance(value, float) or a.ndim or not is_whole(a.term):
-        raise TypeError(f"{name} wants an integer; got {value!r}")
-    return a
 
 
 def arange(
@@ -415,10 +381,10 @@ def arange(
     """start, start + step, .. up to but excluding stop; 0, 1, .., n − 1 for a single number n."""
     _refuse_device(device)
     first, last = (0, start) if stop is None else (start, stop)
-    stride = number_of(_integer_number(step, "step").term)
+    stride = number_of(integer_number(step, "step").term)
     if not stride:
         raise ValueError(f"arange wants an integer step other than 0; got {step!r}")
-    away = _integer_number(last, "stop") - _integer_number(first, "start")
+    away = integer_number(last, "stop") - integer_number(first, "start")
     span = integer((away if stride > 0 else -away).term)
     width = builtins.abs(int(stride))
     count, rest = split_integer(integer(scalars.add(span, num(width - 1))), num(width))
@@ -427,7 +393,7 @@ def arange(
             f"the count of numbers from {first!r} to {last!r} in steps of {step!r} is not known; "
             "write start + step * xp.arange(n)"
         )
-    length = _length(Array(count))
+    length = axis_length(Array(count))
     found = Array(make("arange", (length,), shape=(length,)))
     found = found if stride == 1 else found * int(stride)
     begin = as_array(first)
@@ -444,12 +410,12 @@ def _triangle(x: Array, keep: Callable[[Array, Array], Array]) -> Array:
 
 def tril(x: Array, /, *, k: Any = 0) -> Array:
     """x where the column is at most the row plus k, 0 elsewhere."""
-    return _triangle(x, lambda i, j: j <= i + _integer_number(k, "k"))
+    return _triangle(x, lambda i, j: j <= i + integer_number(k, "k"))
 
 
 def triu(x: Array, /, *, k: Any = 0) -> Array:
     """x where the column is at least the row plus k, 0 elsewhere."""
-    return _triangle(x, lambda i, j: j >= i + _integer_number(k, "k"))
+    return _triangle(x, lambda i, j: j >= i + integer_number(k, "k"))
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
@@ -516,59 +482,11 @@ def reshape(x: Array, /, shape: Any, *, copy: Any = None) -> Array:
     One length may be -1.  Raises :class:`AxisMismatch` if the products cannot be matched.
     """
     del copy
-    given = list(shape) if isinstance(shape, tuple | list) else [shape]
-    if _inferred_axes(given):
-        given = _infer_length(x, given)
-    target = _axis_lengths(given)
-    groups: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-    i = j = 0
-    while i < x.ndim or j < len(target):
-        before, after = [i] if i < x.ndim else [], [j] if j < len(target) else []
-        i, j = i + len(before), j + len(after)
-        while _product(x.axes, before) is not _product(target, after):
-            options = [
-                (i + a, j + b)
-                for a in range(x.ndim - i + 1)
-                for b in range(len(target) - j + 1)
-                if _product(x.axes, [*before, *range(i, i + a)])
-                is _product(target, [*after, *range(j, j + b)])
-            ]
-            if not options:
-                raise AxisMismatch(
-                    f"cannot reshape {x.axes} to {target}: the products of the axes differ"
-                )
-            end_i, end_j = options[0]
-            before, after = [*before, *range(i, end_i)], [*after, *range(j, end_j)]
-            i, j = end_i, end_j
-        groups.append((tuple(before), tuple(after)))
+    target = axis_lengths(with_inferred_length(x, shape))
+    groups = regrouped(x.axes, target)
     if target == x.axes:
         return x
-    return Array(make("reshape", (x.term,), tuple(groups), target))
-
-
-def _inferred_axes(shape: list[Any]) -> list[int]:
-    """Return the places at which a shape has −1."""
-    return [
-        k
-        for k, n in enumerate(shape)
-        if not isinstance(n, float) and number_of(as_array(n).term) == -1
-    ]
-
-
-def _infer_length(x: Array, shape: list[Any]) -> list[Any]:
-    place, *more = _inferred_axes(shape)
-    if more:
-        raise ValueError(f"a shape has at most one length -1; got {shape}")
-    known = [as_array(n).term for k, n in enumerate(shape) if k != place]
-    total = integer(mul(ONE, *x.axes))
-    quotient, rest = split_integer(total, integer(mul(ONE, *known)))
-    if number_of(rest) != 0:
-        raise AxisMismatch(f"cannot infer the length for -1 in {shape} from shape {x.axes}")
-    return [*shape[:place], quotient, *shape[place + 1 :]]
-
-
-def _product(shape: tuple[Term, ...], axes: list[int]) -> Term:
-    return integer(mul(ONE, *(shape[axis] for axis in axes)))
+    return Array(make("reshape", (x.term,), groups, target))
 
 
 NAMES = sorted(

@@ -254,7 +254,7 @@ def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "WORK", {name: work // PART for name, work in gates.WORK.items()})
     monkeypatch.setattr(gates, "SECONDS", SECONDS)
     monkeypatch.setattr(gates, "SOURCE_NUMBERS", NUMBERS)
-    beyond = import_module("attnproof.programs.equal.beyond")
+    beyond = import_module("attnproof.programs.equal.larger_inputs")
     for name in ("WORK", "TOTAL"):
         monkeypatch.setattr(beyond, name, getattr(beyond, name) // PART)
     measure = import_module("attnproof.programs.equal.measure")

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ..documents.document import SIGNS, bar, counts, style, tally
-from ..documents.evidence import MeasuredEvidence
 from ..documents.verdict_line import clauses, joined
+from ..numeric.results import MeasuredEvidence
 from .records import (
     BrokenEncoding,
     CellRecord,

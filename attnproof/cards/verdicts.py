@@ -15,7 +15,6 @@ from ..documents.evidence import (
     ExactEvidence,
     Formula,
     InternalErrorEvidence,
-    MeasuredEvidence,
     ProvedEvidence,
     RefutedEvidence,
     UndecidedEvidence,
@@ -25,6 +24,7 @@ from ..encoding.applicability import most_of, ways
 from ..encoding.base import Encoding
 from ..encoding.law import Answer, EncodingLaw
 from ..encoding.names import letters
+from ..numeric.results import MeasuredEvidence
 from ..symbolic.budget import OutOfTime, check_time, within
 from ..symbolic.decision import Decision
 from ..symbolic.gate import Misread
@@ -332,7 +332,7 @@ def measured(
         )
     except ReadingError as error:
         numbers, told = error.measurements, str(error)
-    found = tuple(_defined(part) for part in map(MeasuredEvidence.of, numbers))
+    found = tuple(map(_defined, numbers))
     return cell.model_copy(update=_judged(cell, found, told, _exact(asked, seed)))
 
 
@@ -347,14 +347,8 @@ def _defined(part: MeasuredEvidence) -> MeasuredEvidence:
     """Return a measurement; skipped if the definition itself gave no finite number."""
     if part.status != "non-finite" or "float64 reference" not in part.reason:
         return part
-    return part.model_copy(
-        update={
-            "status": "skipped",
-            "error": None,
-            "tolerance": None,
-            "reason": f"{UNDEFINED} (entry {', '.join(map(str, part.worst))})",
-        }
-    )
+    reason = f"{UNDEFINED} (entry {', '.join(map(str, part.worst))})"
+    return replace(part, status="skipped", reason=reason)
 
 
 def _without(cell: CellRecord, reason: str) -> CellRecord:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from ..documents.evidence import InternalErrorEvidence
     from ..numeric.at_scale.call import Call
-    from ..numeric.at_scale.comparison import KernelCheck
+    from ..numeric.results import WayRecord
     from ..sweeping.records import SweepRecord
     from ..sweeping.scale import ScaleRecord
     from ..theorem_runs.records import Expected
@@ -162,10 +162,10 @@ def _theorems(
     fresh: bool,
 ) -> int:
     """Measure theorems at these numbers of tokens: a sweep, reported by tokens."""
+    from ..sweeping.cells import Grid
     from ..sweeping.records import sweep_faults, sweep_summary
     from ..sweeping.scale import growth_table, growths
     from ..sweeping.sweep import Engine, SweepRequest
-    from ..sweeping.work import Grid
     from .sweep import run_sweep
 
     catalogue, _ = load_statements(theorems)
@@ -229,7 +229,7 @@ def calls_of(
 
 def _found(
     calls: Sequence[Call], ways: Sequence[str]
-) -> tuple[list[KernelCheck], list[str], list[InternalErrorEvidence]]:
+) -> tuple[list[WayRecord], list[str], list[InternalErrorEvidence]]:
     """Return what every way found, with a line of progress; the ways left out, and why."""
     from ..documents.evidence import InternalErrorEvidence
     from ..numeric.at_scale.methods import METHODS, check_at_scale, default_methods
@@ -237,7 +237,7 @@ def _found(
 
     require_known(ways, tuple(METHODS), "a way to check", "`attnproof scale --help`")
     wanted = [(call, way) for call in calls for way in ways or default_methods(call)]
-    found: list[KernelCheck] = []
+    found: list[WayRecord] = []
     with bar() as shown:
         task = shown.add_task("", total=len(wanted))
 
@@ -364,7 +364,7 @@ def _own(device: str) -> str:
 
 
 def _recorded(
-    found: Sequence[KernelCheck],
+    found: Sequence[WayRecord],
     missing: Sequence[str] = (),
     errors: Sequence[InternalErrorEvidence] = (),
 ) -> ScaleRecord:

@@ -116,8 +116,8 @@ def sweep(
         require_device(name)
     first, end = _range(seeds)
 
+    from ..sweeping.cells import Grid
     from ..sweeping.sweep import SweepRequest
-    from ..sweeping.work import Grid
 
     load("sweep needs", "numeric.check")
     usual = tuple(dict.fromkeys(d for name in devices for d in dtypes_on_device(name)))

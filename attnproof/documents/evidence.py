@@ -1,8 +1,7 @@
 """Evidence: the parts of a record that say how a verdict is known.
 
-The models are strict and frozen, refuse unknown fields, and refuse NaN and infinity: an error that
-is not a number is the word ``"non-finite"``, so that it cannot be mistaken for an error that was
-never measured.
+The models are strict and frozen, refuse unknown fields, and refuse NaN and infinity.  What is
+measured is recorded as :mod:`attnproof.numeric.results` has it.
 """
 
 from __future__ import annotations
@@ -10,37 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from fractions import Fraction
-from math import isfinite
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from ..numeric.results import MeasuredEvidence
 from .document import Shown
 from .verdict_line import Condition
 
 Verdict = Literal["proved", "refuted", "ill-typed", "misread", "undecided", "internal error"]
-Status = Literal["held", "violated", "non-finite", "skipped"]
-Policy = Literal["deterministic", "probabilistic", "residual", "bitwise"]
-
-
-def _word(value: object, info: ValidationInfo) -> object:
-    """Return a number as it was found; one that is not finite becomes that word."""
-    if info.context is FOUND and isinstance(value, float) and not isfinite(value):
-        return "non-finite"
-    return value
-
-
-FOUND: Final = {"found": True}
-Number = Annotated[float | Literal["non-finite"], BeforeValidator(_word)]
 Traceback = Annotated[
     str, Field(description="Traceback of an error of attnproof itself; empty if there was none.")
 ]
@@ -59,7 +37,7 @@ class Record(BaseModel):
         if more:
             there = (name for name in cls.model_fields if name not in more)
             found = {name: getattr(found, name) for name in there if hasattr(found, name)} | more
-        return cls.model_validate(found, from_attributes=True, context=FOUND)
+        return cls.model_validate(found, from_attributes=True)
 
     @classmethod
     def read(cls, told: object) -> Self:
@@ -184,68 +162,6 @@ class MisreadEvidence(Record):
     term: str = Field(description="The value of its term there.")
     text: str = Field(description="The whole of it in one line.")
     seconds: float = Field(ge=0)
-
-
-class PolicyRecord(Record):
-    """What one policy says about one measurement."""
-
-    policy: Policy
-    status: Status
-    ratio: Number | None = Field(
-        description="The largest ratio of error to bound, or of |z| to its limit; null if skipped."
-    )
-    told: str = Field(description="The entry or direction; if skipped, why it was not applied.")
-
-    @field_validator("ratio", mode="before")
-    @classmethod
-    def _applied(cls, value: object, info: ValidationInfo) -> object:
-        return None if info.data.get("status") == "skipped" else value
-
-
-class MeasuredEvidence(Record):
-    """One implementation, on one device and in one dtype, against the statement."""
-
-    kind: Literal["measured"] = "measured"
-    says: str
-    implementation: str
-    device: str
-    dtype: str
-    sizes: dict[str, int]
-    seed: int
-    sampled: str = Field(description="What was examined, in words.")
-    error: Number | None = Field(
-        description="The difference at the worst entry; null only if skipped."
-    )
-    tolerance: Number | None = Field(description="The rounding bound at that entry.")
-    worst: tuple[int, ...] = Field(
-        description="The entry with the largest ratio of error to tolerance."
-    )
-    seconds: float = Field(ge=0)
-    status: Status
-    reason: str
-    rounding: str = Field(
-        default="",
-        validation_alias=AliasChoices("rounding", "profile"),
-        description="The rounding model of the tolerance, in words.",
-    )
-    distribution: str = Field(
-        default="normal", description="The input distribution that decided the outcome."
-    )
-    distributions: tuple[str, ...] = Field(
-        default=("normal",), description="All input distributions that were tried."
-    )
-    policies: tuple[PolicyRecord, ...] = Field(
-        default=(),
-        validation_alias=AliasChoices("policies", "judged"),
-        description="The outcome of each policy; the measurement is violated if any policy is.",
-    )
-
-    @classmethod
-    def of(cls, found: object, **more: object) -> Self:
-        """Return the record of a measurement; one that was skipped has no error."""
-        one = super().of(found, **more)
-        nothing = {"error": None, "tolerance": None}
-        return one.model_copy(update=nothing) if one.status == "skipped" else one
 
 
 class ExactEvidence(Record):

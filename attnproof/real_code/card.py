@@ -34,7 +34,7 @@ from ..symbolic.statement import Statement
 from ..symbolic.terms import free
 
 if TYPE_CHECKING:
-    from ..programs.prove.hooks import Hook, Hooks
+    from ..programs.prove.traced_rotation import Hook, Hooks
 
 Cell = dict[str, Any]
 LIMIT = 10.0  # seconds that one law may take

@@ -30,17 +30,17 @@ from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ..programs.as_read import is_to_be_read
 from ..programs.declarations import declares, parse
+from ..programs.identified_mask import is_to_be_read
 from ..programs.subject import adapted_as
-from .methods import Event, Methods
+from .methods import Methods
 from .request import settings_of
 
 if TYPE_CHECKING:
     from ..programs.subjects import Subject
     from .forking import Beside
     from .request import CodeRequest
-    from .running import Tell
+    from .running import Event, Tell
 
 
 def adapted(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..documents.verdict_line import Condition, clauses, verdict_line
-from ..programs.as_read import IN_ORDER, hides_by_place, mask_as_read
 from ..programs.declarations import Compared, compared_by
 from ..programs.finding import (
     AT_OTHER_LENGTHS,
@@ -17,6 +16,7 @@ from ..programs.finding import (
     NOT_MEASURED,
     Finding,
 )
+from ..programs.identified_mask import IN_ORDER, hides_by_place, mask_as_read
 from ..theorems.laws import LAWS as CODE_LAWS
 from ..theorems.laws import Law as CodeLaw
 from .records import (
@@ -34,6 +34,9 @@ from .records import (
     TracedRecord,
 )
 from .request import CodeRequest, readable
+
+if TYPE_CHECKING:
+    from .running import Event
 
 BEST = ("traced", "exact", "measured")
 VERDICTS: dict[str, LawVerdict] = {"traced": "proved", "exact": "exact", "measured": "measured"}
@@ -235,7 +238,7 @@ class Collected:
         self.files: dict[str, str] = {}
         self.ended = False
 
-    def receive(self, event: dict[str, Any]) -> None:  # noqa: C901 (one case for each event)
+    def receive(self, event: Event) -> None:  # noqa: C901 (one case for each event)
         """Take in one event.  Raises ``KeyError`` or ``ValidationError`` if it is invalid."""
         told = {name: value for name, value in event.items() if name != "event"}
         match event["event"]:

@@ -3,8 +3,8 @@
 Code that compares its lengths (``if n > 1000``) may take another path with more tokens than laws
 are run with.  Its comparisons are watched, and the lengths are those where one turns out
 differently (:mod:`attnproof.programs.prove.branches`); more tokens, or rows, than the largest
-number that the code meets (:mod:`attnproof.programs.prove.met_numbers`), and exactly as many as the
-first of these; and as many tokens as a stored square table has rows.
+number that the code meets (:mod:`attnproof.programs.prove.compared_numbers`), and exactly as many
+as the first of these; and as many tokens as a stored square table has rows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ..programs.prove.branches import Search
 from ..programs.prove.executed_code import counts_calls, counts_steps
 from ..programs.prove.watch import ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
+from .comparison_outcomes import SOME, OwnRuns
 from .every_call import NUMBERS, SHORT, Call, sizes_of, takes
-from .own_runs import SOME, OwnRuns
 
 Lengths = Mapping[str, int]
 MAX_VALUES = 4_500_000  # values that one call computes, in about a tenth of a second

@@ -34,7 +34,7 @@ from typing import IO, Any, Self
 
 import torch
 
-from .running import BOOT, HOME, Process, Tell, main, reporting, spawned
+from .running import BOOT, HOME, Event, Process, Tell, main, reporting, spawned
 
 NUMBER = struct.Struct("q")  # a process id, an exit code, or the length of a request
 NO_CUDA = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}  # a fork cannot use CUDA once its parent does
@@ -243,7 +243,7 @@ class Beside:
             _run(run, here)
         os.close(here)
 
-    def events(self) -> Iterator[dict[str, Any]]:
+    def events(self) -> Iterator[Event]:
         """Yield the events as they come.  If the process does not end regularly, end as it did."""
         faulthandler.unregister(signal.SIGUSR1)
         signal.signal(signal.SIGUSR1, self._ask_for_line)

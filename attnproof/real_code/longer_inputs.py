@@ -17,7 +17,6 @@ from typing import Any
 import torch
 
 from ..documents.verdict_line import Condition
-from ..programs.as_read import LAWS as OF_MASKS
 from ..programs.calls.counts import has_constant_diagonals
 from ..programs.exact import exact as exact_of
 from ..programs.execution.calling import evaluating, restored_settings
@@ -25,13 +24,14 @@ from ..programs.execution.draw import Draw
 from ..programs.execution.finite import wrapped
 from ..programs.execution.response import Entries
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
+from ..programs.identified_mask import LAWS as OF_MASKS
 from ..programs.measure.examine import examine
 from ..programs.subjects import Bias, Mask, Rotary, Subject
 from ..theorems.laws import Formula, laws_of
 from ..theorems.laws.masks import looked_at
+from .comparison_outcomes import SOME, OwnRuns
 from .critical_lengths import Lengths, Longer, Places, lengths_of, square_tables, work
 from .every_call import SHORT, SIZES, of_sizes
-from .own_runs import SOME, OwnRuns
 
 MAX_WORK = 150_000_000  # values computed for all laws together, in about three seconds
 CALL_VALUES = 40_000  # values that are computed in the time of a call of few tokens

@@ -18,7 +18,6 @@ import torch
 
 from ..documents.verdict_line import Condition
 from ..numeric.devices import chosen
-from ..programs.as_read import mask_as_read, with_mask, with_mask_of
 from ..programs.call_forms.choices import checked_under_choices, choices
 from ..programs.calls.supplied_inputs import mask_prefix, why_inconclusive
 from ..programs.declarations import parse
@@ -26,6 +25,7 @@ from ..programs.execution.calling import restored_settings
 from ..programs.execution.draw import Draw
 from ..programs.execution.running import CodeFault, fault_in, limited
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
+from ..programs.identified_mask import mask_as_read, with_mask, with_mask_of
 from ..programs.signatures.grammar import parse as parse_line
 from ..programs.subject import adapted_as
 from ..programs.subjects import provable
@@ -39,14 +39,13 @@ if TYPE_CHECKING:
 
     from ..programs.prove import Traced
     from ..programs.subjects import Subject
+    from .comparison_outcomes import OwnRuns
     from .critical_lengths import Places
-    from .own_runs import OwnRuns
     from .request import CodeRequest
-    from .running import Tell
+    from .running import Event, Tell
 
 DECLARED_CAUSAL = "attention:causal=true"
 PROOF = 1 / 6  # share of a law's limit for its proof; runs and witnesses need time as well
-Event = dict[str, Any]
 
 
 @dataclass
@@ -356,7 +355,7 @@ class Methods:
 
         A process that follows one which was killed does not try: that may have been the reason.
         """
-        from .own_runs import OwnRuns
+        from .comparison_outcomes import OwnRuns
 
         with suppress(Exception), limited(self.seconds):  # code may raise anything
             return None if self.asked.known else OwnRuns.watched(self.code)

@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BeforeValidator, Field, JsonValue, model_validator
 
 from .. import __version__
-from ..documents.evidence import Number, Record, Traceback
+from ..documents.evidence import Record, Traceback
 from ..documents.verdict_line import Condition
+from ..numeric.results import Number
 from .request import number, plain
 
 LawVerdict = Literal[

@@ -77,7 +77,8 @@ class Process(Protocol):
 
 Start = Callable[[str], Process]
 """Start a process for a request, given as JSON."""
-Tell = Callable[[dict[str, Any]], None]
+Event = dict[str, Any]  # its keys are listed in checking.py
+Tell = Callable[[Event], None]
 """Report an event."""
 
 
@@ -159,7 +160,7 @@ class Child:
 def run(
     collected: Collected,
     limits: Limits,
-    tell: Callable[[Collected, dict[str, Any]], None],
+    tell: Callable[[Collected, Event], None],
     child: Child,
 ) -> tuple[Stopped | None, str]:
     """Take in what a process reports; return why it was stopped, if it was, and its last output.
@@ -222,7 +223,7 @@ def _listen(
     collected: Collected,
     limits: Limits,
     end: float,
-    tell: Callable[[Collected, dict[str, Any]], None],
+    tell: Callable[[Collected, Event], None],
 ) -> Stopped | None:
     """Take in what the process reports until it ends, crashes or runs out of time."""
     spent: dict[str, float] = {}  # on each law, over all methods that go law by law
@@ -310,7 +311,7 @@ def reporting(stream: IO[str]) -> Tell:
     """Return what writes an event to a stream, in this process only."""
     own = os.getpid()
 
-    def tell(event: dict[str, Any]) -> None:
+    def tell(event: Event) -> None:
         if os.getpid() != own:
             os._exit(0)  # a fork made by the code, which would report everything twice
         stream.write(json.dumps(event, allow_nan=False) + "\n")

@@ -24,7 +24,7 @@ from hashlib import sha256
 from inspect import getattr_static
 from pathlib import Path
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import ValidationError
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..theorem_runs.store import Key, Store
     from .collecting import Collected
     from .request import CodeRequest
-    from .running import Limits, Start
+    from .running import Event, Limits, Start
 
 
 Ran: TypeAlias = "tuple[CodeRecord, int, dict[str, str]]"
@@ -203,9 +203,7 @@ def _write(done: Sequence[CodeRecord], left: Sequence[str], seconds: float, file
 
 
 @contextmanager
-def code_progress(
-    console: Console, target: str
-) -> Iterator[Callable[[Collected, dict[str, Any]], None]]:
+def code_progress(console: Console, target: str) -> Iterator[Callable[[Collected, Event], None]]:
     """Show a progress bar for one target; yield the function to call with each event."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -215,7 +213,7 @@ def code_progress(
         task = bar.add_task(f"{target}: starting", total=None)
         begun = 0
 
-        def tell(collected: Collected, event: dict[str, Any]) -> None:
+        def tell(collected: Collected, event: Event) -> None:
             nonlocal begun
             if event["event"] != "begins":
                 return

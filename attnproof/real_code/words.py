@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from ..documents import document
 from ..documents.verdict_line import Condition, clauses, verdict_line
 from ..errors import FAULT, internal_errors
-from ..programs import as_read
+from ..programs import identified_mask
 from ..programs.declarations import compared_by
 from ..programs.finding import DIFFERS_FROM_GRAPH
 from .records import (
@@ -206,15 +206,14 @@ def declaring(record: CodeRecord) -> str:
     if record.declared or record.identity is None:
         return ""
     laws = {law.law: law.verdict for law in record.laws}
-    waits = WAITS.get(record.kind, as_read.LAWS if record.kind in as_read.KINDS else ())
+    has_mask = record.kind in identified_mask.KINDS
+    waits = WAITS.get(record.kind, identified_mask.LAWS if has_mask else ())
     asked = [law for law in waits if laws.get(law, "not asked") != "not asked"]
-    if record.kind in as_read.KINDS and not as_read.mask_as_read(
-        record.kind, record.identity.parts
-    ):
+    if has_mask and not identified_mask.mask_as_read(record.kind, record.identity.parts):
         asked = []  # only by name
-    if not laws.keys() & set(waits) or (asked and record.kind not in as_read.KINDS):
+    if not laws.keys() & set(waits) or (asked and not has_mask):
         return ""
-    told = as_read.declared_as_read(record.kind, record.identity.parts)
+    told = identified_mask.declared_as_read(record.kind, record.identity.parts)
     if not asked:
         meant = f"if this is what it is meant to be, --declare {told} checks it against that"
         return f"nothing was declared: {meant}" if told else ""

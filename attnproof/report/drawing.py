@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from ..documents.evidence import MeasuredEvidence
+from ..numeric.results import MeasuredEvidence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,9 @@ from typing import get_args
 from markupsafe import Markup, escape
 
 from ..documents.document import short
-from ..documents.evidence import MeasuredEvidence, Number, ProvedEvidence, UseRecord, Verdict
+from ..documents.evidence import ProvedEvidence, UseRecord, Verdict
 from ..documents.verdict_line import clauses
+from ..numeric.results import MeasuredEvidence, Number
 from ..symbolic.latex import RELATIONS, membership, name_latex, sizes_latex
 from ..symbolic.latex.statements import width
 from ..theorem_runs.evidence_words import exact_lines

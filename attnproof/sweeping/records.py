@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic import AwareDatetime, Field
 
 from ..documents.document import Line, Part, bar, headed, short, tally, when
-from ..documents.evidence import MeasuredEvidence, Number, Record, Traceback
+from ..documents.evidence import Record, Traceback
+from ..numeric.results import MeasuredEvidence, Number
 from ..theorem_runs.records import Machine
 
 if TYPE_CHECKING:

@@ -10,20 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from .. import __version__
 from ..documents.document import SIGNS, Line, Part, headed, short
-from ..documents.evidence import (
-    InternalErrorEvidence,
-    MeasuredEvidence,
-    Number,
-    PolicyRecord,
-    Record,
-    Status,
-)
+from ..documents.evidence import InternalErrorEvidence, Record
+from ..numeric.results import MeasuredEvidence, Number, Status, WayRecord
 from ..numeric.sharded import SIDES_DIFFER
 from .records import SweepRecord, holds
 
@@ -32,48 +26,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from ..numeric.at_scale.comparison import KernelCheck
-    from ..numeric.measurement import Measurement
     from ..theorem_runs.records import ControlRecord, TheoremRecord
-
-
-class WayRecord(Record):
-    """One way of checking a kernel."""
-
-    way: str
-    kernel: str
-    device: str
-    dtype: str
-    tokens: int = Field(ge=1)
-    heads: int = Field(ge=1)
-    width: int = Field(ge=1)
-    causal: bool
-    seed: int
-    looked: str = Field(description="The rows that were compared, and the reference.")
-    misses: str = Field(description="Errors that could be missed, with their probability.")
-    status: Status
-    error: Number | None = Field(description="The difference at the worst entry.")
-    tolerance: Number | None = Field(
-        description="The rounding bound there; 0 if bits must be equal."
-    )
-    worst: tuple[int, ...] = Field(description="Head, row and column of that entry.")
-    reason: str
-    rounding: str = Field(description="The rounding model of the tolerance.")
-    policies: tuple[PolicyRecord, ...] = Field(validation_alias=AliasChoices("policies", "judged"))
-    seconds: float = Field(ge=0, description="Duration of the check, including the kernel.")
-    kernel_seconds: float = Field(ge=0)
-    forwards: float = Field(
-        ge=0, description="The duration in units of one forward over all rows; 0 if not measured."
-    )
-    bytes_of_inputs: int = Field(ge=0)
-    bytes_beyond: int | None = Field(description="Peak memory beyond the inputs, if known.")
-
-    @classmethod
-    def of(cls, found: object, **more: object) -> Self:
-        """Return the record of one way; if it was skipped unseen, it has no error."""
-        one = super().of(found, **more)
-        nothing = one.status == "skipped" and not one.worst
-        return one.model_copy(update={"error": None, "tolerance": None}) if nothing else one
 
 
 class ScaleRecord(Record):
@@ -100,7 +53,7 @@ class ScaleRecord(Record):
 
 
 def scale_record(
-    found: Sequence[KernelCheck],
+    found: Sequence[WayRecord],
     torch: str,
     threads: int,
     unfinished: Sequence[str] = (),
@@ -112,7 +65,7 @@ def scale_record(
         attnproof=__version__,
         torch=torch,
         threads=threads,
-        ways=tuple(map(WayRecord.of, found)),
+        ways=tuple(found),
         unfinished=tuple(unfinished),
         errors=tuple(errors),
     )
@@ -152,7 +105,7 @@ class ShardedRecord(Record):
 
 
 def sharded_record(
-    theorem: str, found: Iterable[tuple[str, bool, Measurement]], torch: str, processes: int
+    theorem: str, found: Iterable[tuple[str, bool, MeasuredEvidence]], torch: str, processes: int
 ) -> ShardedRecord:
     """Return the record; each found item has what is expected, and whether it is the control."""
     return ShardedRecord(
@@ -165,7 +118,7 @@ def sharded_record(
             SharedEquation(
                 control=control,
                 expected="refuted" if expected == "refuted" else "proved",
-                measured=MeasuredEvidence.of(m),
+                measured=m,
             )
             for expected, control, m in found
         ),

@@ -26,8 +26,7 @@ from ..theorem_runs.limits import TIMEOUT_EXIT, given_up
 from ..theorem_runs.records import Machine
 from ..theorem_runs.run_store import RunStore, statement_digest, store_record, surroundings
 from ..theorem_runs.store import Key, Store
-from .records import LOST, CellRecord, CellStatus, SweepRecord, UnusableRecord, is_against
-from .work import (
+from .cells import (
     Batch,
     Cell,
     Claimed,
@@ -40,6 +39,7 @@ from .work import (
     record_of,
     work,
 )
+from .records import LOST, CellRecord, CellStatus, SweepRecord, UnusableRecord, is_against
 
 if TYPE_CHECKING:
     from ..symbolic.statement import Statement

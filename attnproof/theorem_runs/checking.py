@@ -17,7 +17,6 @@ from ..documents.evidence import (
     Formula,
     IllTypedEvidence,
     InternalErrorEvidence,
-    MeasuredEvidence,
     UndecidedEvidence,
     Verdict,
 )
@@ -281,11 +280,10 @@ def _numbers(
             expected=expected,
         )
     except ReadingError as error:
-        kept = map(MeasuredEvidence.of, error.measurements)
-        return (*kept, _stopped("the numbers", error, started, path))
+        return (*error.measurements, _stopped("the numbers", error, started, path))
     except Exception as error:  # noqa: BLE001 (numbers that fail leave the proof standing)
         return (_stopped("the numbers", error, started, path),)
-    return tuple(map(MeasuredEvidence.of, found))
+    return tuple(found)
 
 
 def _exact(claimed: Statement, options: Options, path: Path) -> tuple[Evidence, ...]:

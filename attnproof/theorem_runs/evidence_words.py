@@ -7,15 +7,9 @@ from itertools import groupby
 from typing import Literal, NamedTuple
 
 from ..documents.document import SIGNS, filled, short
-from ..documents.evidence import (
-    DerivedEvidence,
-    Evidence,
-    ExactEvidence,
-    MeasuredEvidence,
-    PolicyRecord,
-    SidesRecord,
-)
+from ..documents.evidence import DerivedEvidence, Evidence, ExactEvidence, SidesRecord
 from ..numeric.distributions import DISTRIBUTIONS
+from ..numeric.results import MeasuredEvidence, PolicyRecord
 from .records import StepRecord
 
 

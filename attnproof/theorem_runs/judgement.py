@@ -37,12 +37,12 @@ from ..documents.evidence import (
     Evidence,
     ExactEvidence,
     InternalErrorEvidence,
-    MeasuredEvidence,
     MisreadEvidence,
     RefutedEvidence,
     UndecidedEvidence,
     Verdict,
 )
+from ..numeric.results import MeasuredEvidence
 from .records import Expected
 
 

@@ -10,13 +10,13 @@ from ..documents.document import WIDTH, bar, bullets, filled, formula, section, 
 from ..documents.evidence import (
     Formula,
     IllTypedEvidence,
-    MeasuredEvidence,
     MisreadEvidence,
     ProvedEvidence,
     RefutedEvidence,
 )
 from ..documents.verdict_line import Condition, verdict_line
 from ..errors import FAULT, broken_by, exit_code
+from ..numeric.results import MeasuredEvidence
 from ..symbolic.decision import Decision
 from .catalogue import Broken, Catalogue, Source
 from .checking import Options, check
@@ -76,10 +76,7 @@ def brief(
     yield from section("Hypotheses", [formula(h) for h in side.assumed])
     if side.verdict in ("proved", "undecided"):
         yield from section("Proof", [_instances(side), _chain(side.chain, ())])
-    yield from section("Refuted by", [_witnesses(side)])
-    yield from section("Ill-typed", [_ill_typed(side)])
-    yield from section("Misread", [_misread(side)])
-    yield from section("Undecided", [_undecided(side)])
+    yield from _not_proved(side)
 
 
 def _part(
@@ -114,10 +111,8 @@ def _lines(record: TheoremRecord | ProofRecord, steps: Sequence[Sequence[str]]) 
         yield f"{theorem.id} ({theorem.subject})"
     if record.title:
         yield ""
-    expected = "as expected" if record.verdict == record.expected else f"expected {record.expected}"
-    if record.verdict == record.expected and not record.ok:
-        expected = "the verdict is as expected, but its numbers or its negative control are not"
-    told = f" ({expected})" * (record.control is not None)
+    told = f" ({_expected(record, 'its numbers or its negative control are not')})"
+    told *= record.control is not None
     yield from filled(_line(record, record) + told, 0)
     for line in against_it(record):
         yield from filled(f"! {line}", 2)
@@ -126,10 +121,7 @@ def _lines(record: TheoremRecord | ProofRecord, steps: Sequence[Sequence[str]]) 
     if record.verdict not in ("refuted", "misread"):
         yield from section("Proof", [_instances(record), _chain(record.chain, steps)])
         yield from section("Assumptions used", [_assumptions(record)])
-    yield from section("Refuted by", [_witnesses(record)])
-    yield from section("Ill-typed", [_ill_typed(record)])
-    yield from section("Misread", [_misread(record)])
-    yield from section("Undecided", [_undecided(record)])
+    yield from _not_proved(record)
     yield from section("By SymPy", [_derived(record)])
     yield from section("Numbers", [_numbers(record)])
     if record.control is not None:
@@ -137,6 +129,22 @@ def _lines(record: TheoremRecord | ProofRecord, steps: Sequence[Sequence[str]]) 
         yield from section(title, [_control(record.control)])
     if theorem is not None:
         yield from section("Sources", [bullets(theorem.sources), _claims(theorem)])
+
+
+def _expected(record: StatementRecord | ControlRecord | ClaimRecord, against: str = "") -> str:
+    """Say whether the verdict is as expected, and what else is not."""
+    if record.verdict != record.expected:
+        return f"expected {record.expected}"
+    wrong = against and not record.ok
+    return f"the verdict is as expected, but {against}" if wrong else "as expected"
+
+
+def _not_proved(side: StatementRecord | ControlRecord) -> Iterator[str]:
+    """Yield why a statement is not proved, in a section for each kind of evidence."""
+    yield from section("Refuted by", [_witnesses(side)])
+    yield from section("Ill-typed", [_ill_typed(side)])
+    yield from section("Misread", [_misread(side)])
+    yield from section("Undecided", [_undecided(side)])
 
 
 def against_it(record: TheoremRecord | ProofRecord) -> tuple[str, ...]:
@@ -263,9 +271,8 @@ def _control(control: ControlRecord) -> Iterator[str]:
     yield from formula(control.statement)
     for hypothesis in control.assumed:
         yield from filled(f"if {hypothesis.text}", 6, 2)
-    wanted = control.expected
-    expected = "as expected" if control.verdict == wanted else f"expected {wanted}"
-    yield from filled(f"{verdict_line(sign(control.verdict), control.conditions)} ({expected})")
+    verdict = verdict_line(sign(control.verdict), control.conditions)
+    yield from filled(f"{verdict} ({_expected(control)})")
     proof = _chain(control.chain, ()) if control.verdict == "proved" else ()
     for part in (
         proof,
@@ -317,9 +324,7 @@ def _claim_lines(claim: ClaimRecord, results: Results) -> Iterator[str]:
     yield from filled(f"{claim.id}: {claim.place}", 0)
     yield from filled(f"{document.id}, {document.title} ({claim.kind})", 0)
     yield ""
-    expected = "as expected" if claim.verdict == claim.expected else f"expected {claim.expected}"
-    if claim.verdict == claim.expected and not claim.ok:
-        expected = "the verdict is as expected, but something speaks against it"
+    expected = _expected(claim, "something speaks against it")
     yield from filled(f"{sign(claim.verdict)} ({expected})", 0)
     yield from (line for why in claim.why for line in filled(f"! {why}", 2, 2))
     yield from section("Claim", [filled(claim.says)])

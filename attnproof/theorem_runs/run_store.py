@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).resolve().parent.parent
 WHOLE = ("symbolic", "numeric", "theorems/definitions")
 """Parts that find files by searching folders: all their files are sources."""
-ROOTS = ("theorem_runs.checking", "theorem_runs.demonstrations", "sweeping.work")
+ROOTS = ("theorem_runs.checking", "theorem_runs.demonstrations", "sweeping.cells")
 """Modules that compute results: everything that they import is a source."""
 LIBRARIES = (
     "torch",

@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..documents.document import Line, Part, bar, headed, sign, style, tally, when
-from ..documents.evidence import MeasuredEvidence, ProvedEvidence
+from ..documents.evidence import ProvedEvidence
 from ..documents.verdict_line import clauses
+from ..numeric.results import MeasuredEvidence
 from .evidence_words import derivation
 from .ledger import VERDICTS
 from .records import (

@@ -19,8 +19,8 @@ from attnproof.numeric.devices import DTYPES, name_of
 from attnproof.numeric.distributions import DISTRIBUTIONS
 from attnproof.numeric.implementations import DoesNotFit, Implementation
 from attnproof.numeric.implementations.eager import SOFTMAX
-from attnproof.numeric.measurement import POLICIES, Measurement
 from attnproof.numeric.profile import profile_of
+from attnproof.numeric.results import POLICIES, MeasuredEvidence, as_float
 from attnproof.numeric.run import run
 from attnproof.numeric.task import Task
 from attnproof.numeric.torch_reading import TorchReading
@@ -177,9 +177,9 @@ def _case(trial: str, task: Task, program: Implementation, dtype: torch.dtype) -
     return replace(case, said=(*said, *ruled(computed, exact, values_in(task, {}, dtype))))
 
 
-def _policies(found: Measurement) -> list[Said]:
+def _policies(found: MeasuredEvidence) -> list[Said]:
     """Return the outcome of each policy for a measurement."""
-    judged = {one.policy: one for one in found.judged}
+    judged = {one.policy: one for one in found.policies}
     said = []
     for policy in POLICIES:
         if policy not in judged:
@@ -187,7 +187,7 @@ def _policies(found: Measurement) -> list[Said]:
             continue
         one = judged[policy]
         applied = None if one.status == "skipped" else one.status in ALARMS
-        said.append(Said(policy, applied, one.ratio, one.told))
+        said.append(Said(policy, applied, as_float(one.ratio), one.told))
     return said
 
 

@@ -14,8 +14,8 @@ from pydantic import AwareDatetime, Field
 
 from attnproof import __version__
 from attnproof.documents.document import Grid
-from attnproof.documents.evidence import Number, Record
-from attnproof.numeric.measurement import POLICIES
+from attnproof.documents.evidence import Record
+from attnproof.numeric.results import POLICIES, Number
 from attnproof.theorem_runs.records import Machine
 from benchmarks.markdown import items
 from benchmarks.trials.judging import (

@@ -42,7 +42,7 @@ import torch
 from torch import Tensor
 
 from ..attention_bound import Reference, Sums, closed, mapped, weight_error
-from ..measurement import Judged
+from ..results import PolicyRecord
 from .call import Call, Clusters
 from .comparison import Worst, compare, worse
 
@@ -276,15 +276,15 @@ class KeyTest:
     key: int = 0
     why_not: str = ""
 
-    def judged(self) -> Judged:
+    def judged(self) -> PolicyRecord:
         """The result as that of a policy."""
         if self.why_not:
-            return Judged("residual", "skipped", 0.0, self.why_not)
+            return PolicyRecord("residual", "skipped", 0.0, self.why_not)
         told = f"r = {self.ratio:.2g} of at most {LIMIT:g} over all clusters"
         if self.ratio <= LIMIT:
-            return Judged("residual", "held", self.ratio / LIMIT, told)
+            return PolicyRecord("residual", "held", self.ratio / LIMIT, told)
         told += f"; key {self.key} of head {self.head} explains it best"
-        return Judged("residual", "violated", self.ratio / LIMIT, told)
+        return PolicyRecord("residual", "violated", self.ratio / LIMIT, told)
 
 
 class Residuals:

@@ -35,57 +35,16 @@ from torch import Tensor
 
 from ..attention_bound import CHUNK, AttentionBound, Reference, mapped, stored_weight
 from ..devices import device_label, name_of
-from ..measurement import RANK, REFERENCE_SHARE, STATUSES, Comparison, Judged, place_in
+from ..measurement import RANK, REFERENCE_SHARE, Comparison, place_in
 from ..policies.residual import CANDIDATES, KEY_LIMIT, Projected, standing_out
 from ..policies.weights import SCALE_ERROR, spacing
 from ..profile import Profile
+from ..results import PolicyRecord, WayRecord, as_float
 from .call import Call
 
-# The result of one method, as plain data
+# What a sample of rows can miss
 
 SHARE = 0.1  # the fraction of wrong rows for which the probability is printed
-
-
-@dataclass(frozen=True)
-class KernelCheck:
-    """The result of one method, on one kernel, device, dtype and size.
-
-    ``error`` and ``tolerance`` are those of the entry ``worst`` = (head, row, column), where error
-    over tolerance is largest; ``looked`` says in words which rows were compared, and ``misses``
-    what could pass undetected.  ``seconds`` is the time of the whole check, including the kernel,
-    and ``forwards`` the same in units of a forward over all rows (0 if none was run);
-    ``bytes_beyond`` is the peak memory beyond the inputs, None if unknown.
-    """
-
-    way: str
-    kernel: str
-    device: str
-    dtype: str
-    tokens: int
-    heads: int
-    width: int
-    causal: bool
-    seed: int
-    looked: str
-    misses: str
-    status: str
-    error: float
-    tolerance: float
-    worst: tuple[int, ...]
-    reason: str
-    rounding: str
-    judged: tuple[Judged, ...] = ()
-    seconds: float = 0.0
-    kernel_seconds: float = 0.0
-    forwards: float = 0.0
-    bytes_of_inputs: int = 0
-    bytes_beyond: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.status not in STATUSES:
-            raise ValueError(f"status {self.status!r} is not one of {', '.join(STATUSES)}")
-        if self.status == "skipped" and not self.reason:
-            raise ValueError("a check that was skipped must say why")
 
 
 def sampling_words(random: int, chosen: int = 0, wrong: str = "all rows is wrong") -> str:
@@ -123,7 +82,7 @@ class Worst(Comparison):
     ``further`` holds the results of other policies on the same rows.
     """
 
-    further: tuple[Judged, ...] = ()
+    further: tuple[PolicyRecord, ...] = ()
 
 
 def worse(a: Worst | None, b: Worst) -> Worst:
@@ -136,11 +95,11 @@ def worse(a: Worst | None, b: Worst) -> Worst:
     return replace(worst, further=tuple(further.values()))
 
 
-def _weight(judged: Judged) -> tuple[int, float]:
-    return RANK[judged.status], judged.ratio
+def _weight(judged: PolicyRecord) -> tuple[int, float]:
+    return RANK[judged.status], as_float(judged.ratio)
 
 
-def with_residual(worst: Worst, residual: Judged) -> Worst:
+def with_residual(worst: Worst, residual: PolicyRecord) -> Worst:
     """Combine the comparison with the residual test: violated if the latter fails."""
     found = replace(worst, further=(residual,))
     if residual.status == "violated" and worst.status in ("held", "skipped"):
@@ -179,39 +138,44 @@ def compare(computed: Tensor, reference: Reference, profile: Profile) -> Worst:
     return Worst(*found, "held")
 
 
-def judge(worst: Worst, told: str) -> Judged:
+def judge(worst: Worst, told: str) -> PolicyRecord:
     """The result of the deterministic bound."""
     relative = min(worst.ratio, torch.finfo(torch.float64).max)
     if worst.reason.startswith("residual: "):
         if not worst.tolerance:
-            return Judged("deterministic", "skipped", 0.0, NO_DIGITS)
-        return Judged("deterministic", "held", relative, told)
-    return Judged("deterministic", worst.status, relative, worst.reason or told)
+            return PolicyRecord("deterministic", "skipped", 0.0, NO_DIGITS)
+        return PolicyRecord("deterministic", "held", relative, told)
+    return PolicyRecord("deterministic", worst.status, relative, worst.reason or told)
 
 
 def kernel_check(
-    call: Call, way: str, worst: Worst, looked: str, misses: str, policies: tuple[Judged, ...]
-) -> KernelCheck:
+    call: Call, way: str, worst: Worst, looked: str, misses: str, policies: tuple[PolicyRecord, ...]
+) -> WayRecord:
     """Build the record of one method on a call; the caller adds its duration."""
-    return KernelCheck(
-        way,
-        call.kernel.name,
-        device_label(call.device),
-        name_of(call.dtype),
-        call.tokens,
-        call.heads,
-        call.width,
-        call.causal,
-        call.seed,
-        looked,
-        misses,
-        worst.status,
-        worst.error,
-        worst.tolerance,
-        worst.place,
-        worst.reason,
-        str(call.profile),
-        policies,
+    return WayRecord(
+        way=way,
+        kernel=call.kernel.name,
+        device=device_label(call.device),
+        dtype=name_of(call.dtype),
+        tokens=call.tokens,
+        heads=call.heads,
+        width=call.width,
+        causal=call.causal,
+        seed=call.seed,
+        looked=looked,
+        misses=misses,
+        status=worst.status,
+        error=worst.error,
+        tolerance=worst.tolerance,
+        worst=worst.place,
+        reason=worst.reason,
+        rounding=str(call.profile),
+        policies=policies,
+        seconds=0.0,
+        kernel_seconds=0.0,
+        forwards=0.0,
+        bytes_of_inputs=0,
+        bytes_beyond=None,
     )
 
 
@@ -254,13 +218,13 @@ def judge_keys(
     profile: Profile,
     bound: AttentionBound,
     last: Tensor | None = None,
-) -> Judged:
+) -> PolicyRecord:
     """Test the residuals of ``rows`` (heads, r, width) for every single key."""
     why_not = _why_not(query, profile, bound)
     if not bool(rows.isfinite().all() and reference.output.isfinite().all()):
         why_not = "something computed is not a finite number"
     if why_not:
-        return Judged("residual", "skipped", 0.0, why_not)
+        return PolicyRecord("residual", "skipped", 0.0, why_not)
     heads = _heads(query, key, value, rows, reference, profile, bound, last)
     stored = stored_weight(profile, bound)
     n = key.shape[-2]
@@ -284,7 +248,7 @@ def judge_keys(
                 where = f"head {group[0]}" if len(group) == 1 else "all heads together"
                 z, told = one, f"|z| {sign} {one:.3g} along key {place:,} of {where}"
     told += f", limit {KEY_LIMIT:g}"
-    return Judged("residual", "violated" if z > KEY_LIMIT else "held", z / KEY_LIMIT, told)
+    return PolicyRecord("residual", "violated" if z > KEY_LIMIT else "held", z / KEY_LIMIT, told)
 
 
 def _groups(heads: int) -> list[Sequence[int]]:

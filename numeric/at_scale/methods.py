@@ -15,10 +15,11 @@ from torch import Tensor
 
 from ..devices import synchronize
 from ..implementations import DoesNotFit
+from ..results import WayRecord
 from .call import Arrays, Call, arrays, available, clustered, peak, timed
 from .clusters import CLUSTERS, check_every_row
-from .comparison import KernelCheck, Worst, judge, kernel_check
-from .sampled import NoMemory, alone, keys_permuted, queries_permuted, reach, sampled
+from .comparison import Worst, judge, kernel_check
+from .sampled_rows import NoMemory, alone, keys_permuted, queries_permuted, reach, sampled
 
 # The methods by name
 
@@ -62,7 +63,7 @@ def default_methods(call: Call) -> tuple[str, ...]:
 
 def check_at_scale(
     call: Call, methods: Sequence[str] = (), tell: Callable[[str], None] = lambda _: None
-) -> Iterator[KernelCheck]:
+) -> Iterator[WayRecord]:
     """Check a kernel by these methods, or by those its size allows, yielding a record of each.
 
     What the kernel refuses, or memory cannot hold, is skipped with that reason.  Raises
@@ -112,7 +113,7 @@ class _Shared:
         return self.results[0]
 
 
-def _run_method(call: Call, method: str, shared: _Shared) -> KernelCheck:
+def _run_method(call: Call, method: str, shared: _Shared) -> WayRecord:
     if method == "reach":
         return _check_reached_rows(call)
     if not whole_forward(call):
@@ -147,7 +148,7 @@ def _run_method(call: Call, method: str, shared: _Shared) -> KernelCheck:
     )
 
 
-def _check_clustered(call: Call) -> KernelCheck:
+def _check_clustered(call: Call) -> WayRecord:
     x = clustered(call, min(CLUSTERS, call.tokens))
     with peak(call.device) as memory:
         started = perf_counter()
@@ -170,7 +171,7 @@ def _check_clustered(call: Call) -> KernelCheck:
     )
 
 
-def _check_reached_rows(call: Call) -> KernelCheck:
+def _check_reached_rows(call: Call) -> WayRecord:
     started = perf_counter()
     with peak(call.device) as memory:
         found = reach(call)

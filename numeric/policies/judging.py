@@ -29,7 +29,6 @@ from ..measurement import (
     REFERENCE_SHARE,
     SIDES,
     Comparison,
-    Judged,
     each,
     of_definition,
     place_in,
@@ -40,6 +39,7 @@ from ..measurement import (
     worst,
 )
 from ..profile import FULL_BLOCK, Profile
+from ..results import PolicyRecord, Status
 from ..rounded import Rounded
 from ..spread import LAMBDA
 from ..walk import Where
@@ -142,18 +142,18 @@ def _call_by_query(side: Term) -> tuple[Any, ...] | None:
     return tuple(parts)
 
 
-def judge_bits(found: list[Compared], why: str) -> Judged:
+def judge_bits(found: list[Compared], why: str) -> PolicyRecord:
     """Compare pairs of tensors bit for bit; without any, say why."""
     if not found:
-        return Judged("bitwise", "skipped", 0.0, why)
+        return PolicyRecord("bitwise", "skipped", 0.0, why)
     for what, one, other, where in found:
         if not torch.equal(one, other):
             far = (one.double() - other.double()).abs().nan_to_num()
             place = place_of(place_in(far, int(far.argmax())), where)
             told = f"{what}: {int((one != other).sum())} entries differ, most at {place}"
-            return Judged("bitwise", "violated", float("inf"), told)
+            return PolicyRecord("bitwise", "violated", float("inf"), told)
     told = " and ".join(dict.fromkeys(what for what, *_ in found))
-    return Judged("bitwise", "held", 0.0, f"{told}: equal bit for bit")
+    return PolicyRecord("bitwise", "held", 0.0, f"{told}: equal bit for bit")
 
 
 # All policies on one measurement, head by head
@@ -270,11 +270,11 @@ class Judging:
     def _is_sign_claim(self) -> bool:
         return self.claim.right is None
 
-    def judged(self, certain: Comparison) -> tuple[Judged, ...]:
+    def judged(self, certain: Comparison) -> tuple[PolicyRecord, ...]:
         """The result of each policy; ``certain`` is that of the deterministic comparison."""
         told = certain.reason or f"entry {certain.place}"
         ratio = max(certain.ratio, self.nearest) if certain.status == "held" else certain.ratio
-        first = Judged("deterministic", certain.status, ratio, told)
+        first = PolicyRecord("deterministic", certain.status, ratio, told)
         return (first, self._probabilistic(), self._residual(), self._bitwise())
 
     def _why_not(self) -> str:
@@ -282,23 +282,23 @@ class Judging:
             return "only a sign is claimed"
         return why_not_independent(self.task, self.profile.dtype) or self.why_unusable
 
-    def _probabilistic(self) -> Judged:
+    def _probabilistic(self) -> PolicyRecord:
         why, one = self._why_not(), self.likely
         if why or one is None:
-            return Judged("probabilistic", "skipped", 0.0, why or "nothing was compared")
+            return PolicyRecord("probabilistic", "skipped", 0.0, why or "nothing was compared")
         told = one.reason or f"entry {one.place}"
         told += f"; by chance with probability at most {chance(self.entries):.0e}"
-        return Judged("probabilistic", one.status, one.ratio, told)
+        return PolicyRecord("probabilistic", one.status, one.ratio, told)
 
-    def _residual(self) -> Judged:
+    def _residual(self) -> PolicyRecord:
         why = self._why_not()
         if why or not self.looked:
-            return Judged("residual", "skipped", 0.0, why or "no side has a known spread")
+            return PolicyRecord("residual", "skipped", 0.0, why or "no side has a known spread")
         found: Strongest = strongest_test(self.looked)
-        status = "violated" if found.ratio > 1 else "held"
-        return Judged("residual", status, found.ratio, found.told)
+        status: Status = "violated" if found.ratio > 1 else "held"
+        return PolicyRecord("residual", status, found.ratio, found.told)
 
-    def _bitwise(self) -> Judged:
+    def _bitwise(self) -> PolicyRecord:
         why = "the same code for the same queries is not promised to round alike"
         if self.alone:
             why = "no rows were computed both ways"

@@ -23,18 +23,11 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 from ..at_scale.call import Call, arrays
-from ..at_scale.comparison import (
-    KernelCheck,
-    Worst,
-    compare,
-    judge,
-    kernel_check,
-    sampling_words,
-    worse,
-)
-from ..at_scale.sampled import ENDS, ROWS, places
+from ..at_scale.comparison import Worst, compare, judge, kernel_check, sampling_words, worse
+from ..at_scale.sampled_rows import ENDS, ROWS, places
 from ..attention_bound import Reference, streamed
 from ..devices import device_label, synchronize
+from ..results import WayRecord
 
 # Queries, keys and values distributed over processes, as DTensors
 
@@ -125,7 +118,7 @@ class _Part:
     kernel_seconds: float
 
 
-def check_sharded(call: Call, mesh: DeviceMesh, rows: int = ROWS) -> KernelCheck:
+def check_sharded(call: Call, mesh: DeviceMesh, rows: int = ROWS) -> WayRecord:
     """Return the same record in every process; its reason names the process with the worst rows."""
     started = perf_counter()
     x = share(call, mesh)
@@ -178,7 +171,7 @@ def _compared(
 
 def _joined(
     call: Call, x: Shared, at: torch.Tensor, parts: list[_Part | None], seconds: float
-) -> KernelCheck:
+) -> WayRecord:
     worst: Worst | None = None
     known = [part for part in parts if part is not None]
     for k, part in enumerate(known):

@@ -37,8 +37,9 @@ from ..distributions import NORMAL
 from ..hypotheses import Unsatisfiable, number_array
 from ..implementations import DoesNotFit
 from ..implementations.eager import SOFTMAX
-from ..measurement import SIDES, Comparison, Measurement, compared, misread, place_of, worse
+from ..measurement import SIDES, Comparison, compared, misread, place_of, worse
 from ..profile import profile_of
+from ..results import MeasuredEvidence
 from ..rounded import Rounded
 from ..scale import roles, scale_named, tokens
 from ..task import Task, parts_of
@@ -152,7 +153,7 @@ def gathered(value: Any) -> Any:
     return value.full_tensor() if isinstance(value, DTensor) else value
 
 
-# Measurement of equations on distributed arrays
+# MeasuredEvidence of equations on distributed arrays
 
 
 def measure_sharded(
@@ -165,7 +166,7 @@ def measure_sharded(
     seed: int = 0,
     replaced: Mapping[str, Replacement] | None = None,
     expected: str = "proved",
-) -> list[Measurement]:
+) -> list[MeasuredEvidence]:
     """Measure every conclusion of a statement on distributed arrays.
 
     All processes return the same list.  If a statement is ``expected`` to be "refuted", a side that
@@ -194,7 +195,7 @@ def measure_sharded(
     return found
 
 
-def _bare(task: Task, says: str, mesh: DeviceMesh, dtype: torch.dtype) -> Measurement:
+def _bare(task: Task, says: str, mesh: DeviceMesh, dtype: torch.dtype) -> MeasuredEvidence:
     return task.skipped(says, f"eager on DTensor, {mesh.size()} processes", dtype, "not measured")
 
 
@@ -222,7 +223,7 @@ def _equation(
     dtype: torch.dtype,
     replaced: Mapping[str, Replacement],
     expected: str,
-) -> Measurement:
+) -> MeasuredEvidence:
     started, count = perf_counter(), mesh.size()
     assert claim.right is not None
     sides = (claim.left, claim.right)
@@ -265,7 +266,7 @@ def _equation(
         seconds=perf_counter() - started,
         status=found.status,
         reason=found.reason,
-        profile=f"{profile}; operation by operation, each radius {count} times",
+        rounding=f"{profile}; operation by operation, each radius {count} times",
     )
 
 

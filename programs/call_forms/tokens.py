@@ -6,7 +6,6 @@ inferred from the shapes of one call.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,23 +21,19 @@ from ..calls.fitting import (
     letters_of,
     numbers_of,
     require_numbers,
-    without_implied_roles,
 )
 from ..calls.meaning import require_meaning
-from ..calls.roles import ROTATED, SIZES, describe_call_error, role
-from ..calls.table_makers import sources
-from ..calls.tables import code_named
+from ..calls.roles import ROTATED, describe_call_error, role
 from ..calls.token_lines import TOKENS, mapped, token_axis, with_one_length
 from ..calls.tokens import OnTokens, widths_of_tokens
-from ..code import Code, DoesNotFit, common_prefix
+from ..code import Code, DoesNotFit
 from ..execution.draw import normal
-from ..loading.names import INDEX, Parameter, order_in, parameters
-from ..loading.pretrained import sections_of
-from ..loading.program import Program
+from ..loading.names import INDEX, Parameter, order_in
 from ..signatures.grammar import parse
-from .parts import BOUND_NAMES, CACHE_NAMES, counts_of, further_arguments, with_result
+from .parts import CACHE_NAMES, counts_of, further_arguments, with_result
 from .steps import MIN_TOKENS, rows_of_caches, stepped
 from .token_masks import masked, with_possible_masks
+from .token_tables import Part, beside_tokens, is_bounds
 
 QKV = ("query", "key", "value")
 STREAMS = ("", *QKV, "tokens")  # roles of what may be tokens
@@ -66,15 +61,7 @@ FOUR_AXES = tuple(one for one in ORDERS if one.count(" ") == 3 and "(" not in on
 INDEPENDENT_SIDES = {"B h w E": ("B V n E", "B n V E")}
 SHAPE_ERROR = "mat1 and mat2 shapes cannot be multiplied"  # tokens are not as wide as a matrix
 MAX_TOKENS = 1024  # of a call with a fixed number of tokens
-ROWS = (
-    *("1 n D", "n D", "B n D", "1 n D/2", "n D/2"),
-    *("1 n 1 D", "n 1 D", "1 n 1 D/2", "n 1 D/2"),  # beside heads behind the tokens
-)
-PACKED_ROWS = ("(B n) D", "(B n) D/2")
-IN_ONE = ("n D/2 cis", "1 n D/2 cis", "n D/2 2 cos_sin", "n D/2 angles")
-OFFSETS = ("1 (2 n - 1) E", "(2 n - 1) 1 E", "(2 n - 1) E", "n 1 E")
 STARTS = (" = p", ": B positions")  # the position of the first token, or of that of each row
-Part = tuple[str, str]  # an input beside the tokens, and the clause that makes it
 
 
 def tokens_line(
@@ -139,7 +126,9 @@ def _fits(
     for text, masks in with_possible_masks(_texts(code, known, failed), known, code.text):
         for embed in widths_of_tokens(code):
             spare = code.again()  # for first tries: copying for each would dominate the time
-            parts = [part for part in _parts(code, known, embed) if not _is_given(part, text)]
+            parts = [
+                part for part in beside_tokens(code, known, embed) if not _is_given(part, text)
+            ]
             for part, mask in product(parts, masks):
                 line, why = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
                 if SHAPE_ERROR in why and not part[0].endswith(" offsets"):
@@ -280,7 +269,7 @@ def _tokens_lines(
             or (second.required and bool(CONTEXTS.fullmatch(second.name)))
         )
     )
-    packed = any(map(_is_bounds, known))
+    packed = any(map(is_bounds, known))
     orders = (
         ("(B n) E",)
         if packed
@@ -427,94 +416,3 @@ def _on_tokens(code: Code, spare: Code, text: str, part: Part, embed: int, *, ke
     packed = any(role(one) == "bounds" for one in on.line.arrays)
     require_meaning(on.program.run, arrays, on.line, lengths, "" if packed else "B")
     return whole
-
-
-def _parts(code: Code, known: tuple[Parameter, ...], embed: int) -> Iterator[Part]:
-    """Yield what may be passed beside the tokens: tables, nothing, or an encoding of offsets."""
-    pair = next((one for one in known if one.role == "pair"), None)
-    cos, sin = (next((one for one in known if one.role == r), None) for r in ("cos", "sin"))
-    if pair is not None:
-        yield from _tables(code, pair, embed)
-    if cos is not None and sin is not None:
-        two = f"{cos.name}: {{0}} cos, {sin.name}: {{0}} sin"
-        yield from _in_two_tables(code, two, ("cos", "sin"), known)
-    freqs = next((one for one in known if one.role == "freqs" and one.required), None)
-    if freqs is not None:
-        yield from _in_one_table(code, freqs, known)
-    yield "", ""
-    if pair is not None and pair.required:
-        yield from _in_two_tables(code, f"{pair.name} = (cos: {{0}}, sin: {{0}})", (), known)
-        yield from ((f"{pair.name}: {axes} offsets", "") for axes in OFFSETS)
-        yield from _in_one_table(code, pair, known)
-
-
-def _is_bounds(one: Parameter) -> bool:
-    """Whether a parameter says where sequences that are packed into one axis begin."""
-    return one.required and bool(BOUND_NAMES.fullmatch(one.name))
-
-
-def _in_two_tables(
-    code: Code, given: str, needs: tuple[str, ...], known: tuple[Parameter, ...]
-) -> Iterator[Part]:
-    """Yield tables of cosines and of sines in the axes of ``given``, made by the file or here.
-
-    The axes of the file's own tables are tried first.
-    """
-    width = OnTokens(code, parse("x: B n E -> x")).rotated
-    beside = sources(replace(code, options=replace(code.options, width=width)))
-    made = [one for one in beside if one.kind == "pair"]
-    rows = PACKED_ROWS if any(map(_is_bounds, known)) else ROWS
-    for row in dict.fromkeys([*(one.axes.replace("m", "n") for one in made), *rows]):
-        said = given.format(row)
-        own = (one for one in made if one.suits(f"{said} -> 1"))
-        yield from (
-            (without_implied_roles(said), f"; {one.table_clause(needs, known)}") for one in own
-        )
-        yield without_implied_roles(said), ""
-
-
-def _in_one_table(code: Code, freqs: Parameter, known: tuple[Parameter, ...]) -> Iterator[Part]:
-    """Yield a single table for all pairs: made by code of the file, else here."""
-    width = OnTokens(code, parse("x: B n E -> x")).rotated
-    for made in sources(replace(code, options=replace(code.options, width=width))):
-        if kind := made.holds:
-            axes = made.axes.replace("m", "n")
-            yield (
-                without_implied_roles(f"{freqs.name}: {axes} {kind}"),
-                f"; {made.table_clause((freqs.role,), known)}",
-            )
-    yield from ((f"{freqs.name}: {axes}", "") for axes in IN_ONE)
-
-
-def _tables(code: Code, one: Parameter, embed: int) -> Iterator[tuple[str, str]]:
-    """Yield the cos and sin of a layer, made by a rotary module of its file."""
-    prefix = type(code.module).__name__
-    named = [
-        (name, thing)
-        for name, thing in code.space.items()
-        if name.endswith("RotaryEmbedding")
-        and inspect.isclass(thing)
-        and issubclass(thing, nn.Module)
-    ]
-    for name, _ in sorted(named, key=lambda pair: -common_prefix(pair[0], prefix)):
-        try:
-            made = code_named(code, name, SIZES["D"])
-            axes = f"{len(sections_of(made.call))} 1 n" if sections_of(made.call) else "1 n"
-            kind = getattr(code.module, "layer_type", None)
-            more = made.options.arguments.get("layer_type")
-            of_type = f", layer_type = {str(kind or more)!r}" if more else ""
-            x, at = (parameter.name for parameter in parameters(made.call)[:2])
-            call = parse(f"{x}: 1 n E, {at}: {axes} positions{of_type} -> 1")
-            lengths = {"n": 7, "E": embed}
-            arrays = {x: torch.zeros(1, 7, embed)}
-            arrays[at] = torch.arange(7).expand(call.arrays[1].shape(lengths))
-            cos, _ = Program(made.call, call, name).called(arrays, lengths)
-        except Exception:  # noqa: BLE001 (other code of the file may make no such table)
-            continue
-        first = "".join(f"{size} " for size in cos.shape[:-3])
-        wide = f"n {cos.shape[-1]}"
-        given = str(call).partition(" -> ")[0]
-        yield (
-            f"{one.name} = (cos: {first}B {wide}, sin: {first}B {wide})",
-            f"; cos, sin from {name}({given} -> {first}1 {wide}, {first}1 {wide})",
-        )

@@ -14,11 +14,13 @@ from torch import Tensor
 
 from ..code import Code
 from ..execution.draw import normal
+from ..finding import nearest_factor
 from ..loading.names import sizes_of
 from ..signatures.grammar import parse
 from ..signatures.layout import labels, laid_out, parts, read_back
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Additive
+from .grids import nearly_square
 from .masks import row_by_row
 from .roles import (
     ORDINARY_ID,
@@ -119,8 +121,7 @@ def _in_rows(
             x = torch.cat((x, x.new_zeros(x.shape[0], side**2 - count, width)), 1)
             sizes: tuple[int, ...] = (side, side)
         else:
-            high = next(k for k in range(math.isqrt(count), 0, -1) if count % k == 0)
-            sizes = (*(1,) * (len(sides) - 2), high, count // high)
+            sizes = (*(1,) * (len(sides) - 2), *nearly_square(count))
         found = call(x.reshape(x.shape[0], *sizes, width))
         return found.reshape(found.shape[0], -1, found.shape[-1])[:, :count]
 
@@ -235,7 +236,7 @@ def additive(
         for axis, told in of_offsets.items()
         if any(axis in (one.axes or ()) for one in signature.results)
     )
-    scale = float(((at_one - at_zero) * one).sum().detach() / (one * one).sum()) if adds else 1.0
+    scale = nearest_factor(one, (at_one - at_zero).detach()) if adds else 1.0
     if adds and not torch.allclose(at_one - at_zero, scale * one, rtol=1e-3, atol=1e-4):
         raise SignatureError(
             f"wanted the sum of tokens and a table, and {code.name}, called as {signature}, "

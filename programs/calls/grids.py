@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isqrt
 
 from torch import Tensor
 
@@ -11,6 +12,16 @@ from ..subjects import Additive
 PROBED_PLACES = 6  # places along an axis, from which its channels are found
 TRIED_LENGTHS = (4096, 1024, 256, 64, 32, 16, 8)  # along an axis; the first that works is used
 MAX_SQUARE_SIDE = 64  # limit for squares, whose other axis is equally long
+
+
+def nearly_square(count: int) -> tuple[int, int]:
+    """Return the sides of a grid of so many places, its height the largest that is no wider.
+
+    >>> nearly_square(12), nearly_square(7)
+    ((3, 4), (1, 7))
+    """
+    high = next(k for k in range(isqrt(count), 0, -1) if count % k == 0)
+    return high, count // high
 
 
 def _sizes(code: Additive, axis: int, count: int) -> tuple[int, ...]:

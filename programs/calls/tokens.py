@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isqrt, prod
+from math import prod
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from ..loading.program import Program
 from ..signatures.layout import labels, laid_out, read_back
 from ..signatures.signature import Argument, SignatureError
 from .attention import optional_masks
+from .grids import nearly_square
 from .masks import (
     SLOTS,
     all_visible_mask,
@@ -212,8 +213,7 @@ class OnTokens(TokenLine):
         width //= self.copies
         lengths = lengths_of(self.line, B=rows, n=count, r=count, p=past, **{self.feature: width})
         if {"h", "w"} <= set(self.tokens.letters):
-            sides = (k for k in range(isqrt(int(count)), 0, -1) if count % k == 0)
-            high = lengths["h"] if self.whole != TOKENS else next(sides)
+            high = lengths["h"] if self.whole != TOKENS else nearly_square(int(count))[0]
             traced = torch.compiler.is_compiling() or torch.compiler.is_exporting()
             if high == 1 and count > 1 and traced:
                 raise SignatureError(

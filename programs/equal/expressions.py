@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..signatures.grammar import at_commas
 from ..signatures.signature import SignatureError
 
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
@@ -65,7 +66,7 @@ def expressions(text: str) -> dict[str, Expression]:
     (('qkv.weight',), torch.Size([3, 2]))
     """
     found = {}
-    for part in _parts(text):
+    for part in filter(None, at_commas(text)[0]):
         name, equals, told = (side.strip() for side in part.partition("="))
         if not equals or not _NAME.fullmatch(name) or not told:
             raise SignatureError(f"wanted {SYNTAX}; got {part.strip()!r}")
@@ -73,17 +74,6 @@ def expressions(text: str) -> dict[str, Expression]:
             raise SignatureError(f"wanted one expression for {name}, got two: {text!r}")
         found[name] = _parse(told)
     return found
-
-
-def _parts(text: str) -> list[str]:
-    """Split a text at commas outside brackets."""
-    found, depth, start = [], 0, 0
-    for at, letter in enumerate(text):
-        depth += (letter in "([") - (letter in ")]")
-        if letter == "," and not depth:
-            found.append(text[start:at])
-            start = at + 1
-    return [part for part in (*found, text[start:]) if part.strip()]
 
 
 def _parse(told: str) -> Expression:

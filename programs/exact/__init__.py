@@ -6,6 +6,6 @@ compared without rounding.  The same run also computes floating-point numbers: a
 the field is reported as broken only if these numbers differ as well.
 """
 
-from .asking import exact
+from .checking import exact
 
 __all__ = ["exact"]

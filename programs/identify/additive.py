@@ -12,7 +12,7 @@ from torch import Tensor
 from ...numeric.devices import unit_roundoff
 from ..calls.grids import along_each_axis
 from ..execution.draw import Draw
-from ..finding import Identity, Part, format_number, simplest
+from ..finding import Identity, Part, format_number, nearest_factor, simplest
 from ..reading.ladders import MeasuredFrequencies, fit, ladder_parts
 from ..reading.rotations import Followed, follow
 from ..subjects import Additive
@@ -107,7 +107,7 @@ def _of_grid(code: Additive, draw: Draw) -> Identity:
 
 def _scale(x: Tensor, scaled: Tensor, draw: Draw) -> Part:
     """The factor by which tokens are multiplied."""
-    value = float((x * scaled).sum() / (x * x).sum())
+    value = nearest_factor(x, scaled)
     off = float((scaled - value * x).abs().max())
     tol = 16 * unit_roundoff(draw.dtype) * max(1.0, abs(value)) * (1 + float(x.abs().max()))
     if off > tol:

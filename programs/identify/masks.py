@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...numeric.devices import name_of, unit_roundoff
 from ..execution.draw import Draw
-from ..finding import Identity, Part, format_number
+from ..finding import Identity, Part, format_number, nearest_factor
 from ..reading.weights import KEYS, drawn, weights_of
 from ..subjects import Attention, Mask
 
@@ -303,7 +303,7 @@ def _numbers(code: Attention, draw: Draw) -> Part:
     y = (after.log() - before.log())[:, use]
     x = mask[0, 0, -1].double().cpu()[use].expand_as(y)
     y, x = y - y.mean(-1, keepdim=True), x - x.mean(-1, keepdim=True)
-    slope = float((x * y).sum() / (x * x).sum())
+    slope = nearest_factor(x, y)
     off = float((y - slope * x).abs().nan_to_num(posinf=1e9, neginf=1e9, nan=1e9).max())
     tol = 64 * unit_roundoff(draw.dtype) * (KEYS + 8 + code.width)
     seen = f"random numbers as a mask: the logarithms of weights change by them times {slope:.4g}"

@@ -1,25 +1,20 @@
 """Arguments for constructors, chosen by the names, types and defaults of the parameters.
 
-Most parameters are recognised by name, as in a call (:mod:`.names`); a table adds the words that
-only constructors use.  For a number whose name says nothing a few values are tried, and if the
-class still refuses its arguments, pairs for sizes and wider tokens are tried.  A config is built
-from the class of its annotation, or from one in the same file, with small sizes; if there is none,
-whatever the constructor reads from it is supplied by the same names.  ``config.width=8`` sets one
-of its fields.
+Most parameters are recognised by name (:mod:`.values`).  For a number whose name says nothing a few
+values are tried, and if the class still refuses its arguments, pairs for sizes and wider tokens are
+tried.  A config is built from the class of its annotation, or from one in the same file, with small
+sizes; if there is none, whatever the constructor reads from it is supplied by the same names.
+``config.width=8`` sets one of its fields.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import dis
 import inspect
 import math
 import re
 import traceback
-import types
-import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -27,58 +22,28 @@ import torch
 
 from attnproof.symbolic.faults import fault_of
 
-from ..code import DoesNotFit, Options, common_prefix, globals_of, source_of
+from ..code import DoesNotFit, Options, common_prefix, globals_of
 from ..execution.running import in_a_line
-from .names import CAPACITY, INDEX, Parameter, parameters, role_of
+from . import values
+from .names import Parameter, parameters
+from .values import (
+    CONFIGS,
+    HEADS,
+    NAMESPACES,
+    SIZES,
+    UNKNOWN,
+    InferredConfig,
+    annotation_of,
+    as_annotated,
+    compared_values,
+    fields_of,
+    is_config,
+    is_open,
+    value_by_name,
+)
 
-# All different, so that confused axes are noticed: rows 3, heads 2, tokens 5, keys 7.
-HEADS = 2
-SIZES = {
-    "heads": HEADS,
-    "groups": 2,
-    "width": 8,
-    "embed": 16,
-    "length": CAPACITY,
-    "keys": CAPACITY,
-    "dropout": 0.0,
-    "window": 4,
-    "base": 10000.0,
-    "device": None,
-    "dtype": torch.float32,
-}
-SIDE = 4
-# Values by full name, the first match; the roles that calls have too take precedence.
-VALUES_BY_NAME: dict[str, Any] = {
-    r"(num_|n_)?(hidden_)?(layers?|blocks?|depth)": 2,
-    r"(\w+_)?heads": HEADS,
-    INDEX.pattern: 0,
-    r"(\w+_)?kernel(_size)?": 3,
-    r"(dim|d|head|emb)_?(keys?|values?|heads?|qk|kq|[qkv])"
-    r"|[qkv]{1,3}_dim|(key|value)_(dim|channels)|c_hidden": 8,
-    r"c_([qkvmzsx]|in|out)": SIZES["embed"],
-    r"(gamma|decay)(_(rate|factor))?": 0.9,
-    r"\w*drop\w*": 0.0,
-    r"(\w+_)?(ffn|mlp|feed_?forward|intermediate|inner|d_ff|ff)(_?(embed_)?(dim|size|features|mult))?"
-    r"|hidden(_features)?|dim_(ff|mlp)": 32,
-    r"(shift|padding|pad)(_(size|idx|index))?|pad_token_id": 0,
-    r"(fmap|feat|feature|image|img|grid|patch|map)_?(size|resolution|shape)"
-    r"|side|input_resolution": SIDE,
-    r"(\w+_)?(dim|dimension|size|features|channels|embed_dim|hidden_size)": SIZES["embed"],
-    r"(segment|bucket|chunk|local_window)_(len|length|size)": 4,
-    r"(\w+_)?shape": (SIDE, SIDE),
-    r"(qk_|attn_|softmax_|logit_)?scale|(init_)?temp|tau": 1.0,
-    r"(\w+_)?max_dist(ance)?|(\w+_)?num_buckets": 32,
-    r"(dim|d)_(in|out|model|emb\w*)|(\w+_)?feats?|n_(attn|att|inner|units)": SIZES["embed"],
-    r"(\w+_)?(vocab(ulary)?|num_embeddings|n_words)(_size)?": 50,
-    r"(\w+_)?eps(ilon)?": 1e-6,
-    r"(\w+_)?max_(\w+_)?(len|length|pos|positions|tokens|patches|frames|steps)": SIZES["length"],
-    r"(\w+_)?act(ivation)?(_fn|_function|_type)?": "gelu",
-}
-COORDINATE_COUNTS = ("dim_pos", "pos_dim", "ndim", "n_dims", "num_axes", "spatial_dims")
 TRIED_NUMBERS = (2, 4, 8, 16, 1)  # tried for a whole number whose name says nothing
 WIDER_TOKENS = (64, 128)  # for heads whose default width exceeds that of narrow tokens
-CONFIGS = ("config", "args", "cfg", "params", "hparams", "opt")
-NAMESPACES = (argparse.Namespace, types.SimpleNamespace, dict)  # do not declare their fields
 SMALL = re.compile(
     r"(\w+_)?(layers?|blocks|depth|heads?|ffn|mlp|intermediate_size|d_ff|ff_dim|vocab_size)"
 )
@@ -105,12 +70,12 @@ def settings_for(
         if chosen:
             given[one.name] = chosen
         elif _is_empty(one):
-            given[one.name] = SIZES["embed"] if one.name == "size" else _value_by_name(one.name)
+            given[one.name] = SIZES["embed"] if one.name == "size" else value_by_name(one.name)
         elif one.name == "size" and one.required and "heads" in {other.role for other in known}:
             given[one.name] = options.embed or SIZES["embed"]  # of tokens that heads share
-        elif one.required or one.name == "layer_idx" or _part(options.settings, one.name):
+        elif one.required or one.name == "layer_idx" or fields_of(options.settings, one.name):
             given[one.name] = _setting(one, cls, options, space)
-        elif _is_config(one, space):
+        elif is_config(one, space):
             with suppress(Exception):  # what cannot be built is left out
                 given[one.name] = _setting(one, cls, options, space)
     return given
@@ -142,7 +107,7 @@ def configs_for(
 ) -> dict[str, Any]:
     """Return the configs that a function requires, built as for a constructor."""
     return {
-        one.name: _config(_annotated(one, space), function, one.name, options, space)
+        one.name: _config(annotation_of(one, space), function, one.name, options, space)
         for one in parameters(function)
         if one.required and one.name in CONFIGS and one.name not in options.arguments
     }
@@ -188,7 +153,7 @@ def construct(cls: Callable[..., Any], given: Mapping[str, Any]) -> Any:
     except Exception as error:
         *_, last = traceback.walk_tb(error.__traceback__)
         code = last[0].f_code
-        ours = code.co_filename == __file__ and code is not construct.__code__
+        ours = code.co_filename in (__file__, values.__file__) and code is not construct.__code__
         if ours or fault_of(error) is None:
             raise
         raise DoesNotFit(f"{getattr(cls, '__name__', cls)} raised {in_a_line(error)}") from error
@@ -276,8 +241,8 @@ def _parts_built(config: Any) -> Mapping[str, Any]:
         return config.parts()
     small = _small(config)
     known = [one for one in parameters(type(config)) if one.required or one.name in small]
-    values = {one.name: getattr(config, one.name, None) for one in known}
-    return {one.name: values[one.name] for one in known if values[one.name] != one.default}
+    held = {one.name: getattr(config, one.name, None) for one in known}
+    return {one.name: held[one.name] for one in known if held[one.name] != one.default}
 
 
 def _changed(
@@ -291,7 +256,7 @@ def _changed(
     options = dataclasses.replace(options, settings=placed(cls, options.settings))
     told = options.settings
     known = [one for one in parameters(cls) if one.name in given and one.name not in told]
-    numbers = [one.name for one in known if one.required and _is_open(one)]
+    numbers = [one.name for one in known if one.required and is_open(one)]
     sides = [
         one.name for one in known if isinstance(given[one.name], int) and SIDES.search(one.name)
     ]
@@ -318,10 +283,12 @@ def _changed(
     for name, config in given.items():
         if dataclasses.is_dataclass(config) and name not in told:
             with suppress(Exception):  # its own default sizes may be inconsistent
-                own = _configured(type(config), name, _part(options.settings, name), options, {})
+                own = _configured(
+                    type(config), name, fields_of(options.settings, name), options, {}
+                )
                 others.append({**given, name: own})
         elif name in CONFIGS and name in bare and not isinstance(config, InferredConfig):
-            others.append({**given, name: InferredConfig(_part(options.settings, name))})
+            others.append({**given, name: InferredConfig(fields_of(options.settings, name))})
     yield from others
     spare = {one.name for one in known if not one.required and one.name in CONFIGS}
     if spare:
@@ -346,11 +313,11 @@ def _likely(options: Options, roles: set[str]) -> Mapping[str, int]:
 
 
 def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any]) -> Any:
-    annotation = _annotated(one, space)
+    annotation = annotation_of(one, space)
     if (
         one.name in CONFIGS
         or dataclasses.is_dataclass(annotation)
-        or _part(options.settings, one.name)
+        or fields_of(options.settings, one.name)
     ):
         return _config(annotation, cls, one.name, options, space)
     inner = _inner(annotation, options) if annotation is not cls else None
@@ -360,16 +327,16 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
         return True
     if said := re.search(r"Literal\[['\"](\w+)['\"]", str(one.annotation)):
         return said[1]
-    found = _value_by_name(one.name)
+    found = value_by_name(one.name)
     if one.name == "temperature" and "atten" in getattr(cls, "__name__", "").lower():
         found = math.sqrt(8)  # a divisor of scores, not a base of frequencies
     if found is not UNKNOWN:
-        return _as_annotated(found, one)
-    if _is_open(one):
+        return as_annotated(found, one)
+    if is_open(one):
         return TRIED_NUMBERS[0]
     if annotation is float:
         return 0.0
-    if choices := _choices(one, cls, space):
+    if choices := compared_values(one, cls, space):
         return choices[0]
     if inspect.isclass(annotation) and annotation.__module__.partition(".")[0] not in KNOWN:
         with suppress(Exception):
@@ -399,155 +366,7 @@ class PassThrough(torch.nn.Module):
         return x.clone() if isinstance(x, torch.Tensor) else x
 
 
-def _choices(one: Parameter, cls: Any, space: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the values that the source compares a parameter with, strings first."""
-    text, equal = source_of(cls), rf"\b{one.name}\s*(?:==|in)\s*[\[({{]?\s*"
-    members = [
-        getattr(space.get(kind), name, None)
-        for kind, name in re.findall(rf"{equal}(\w+)\.(\w+)", text)
-    ]
-    texts = re.findall(rf"{equal}['\"](\w+)['\"]", text)
-    return (*texts, *(one for one in members if one is not None))
-
-
-UNKNOWN = object()
 KNOWN = ("builtins", "collections", "numpy", "torch", "typing")  # not classes of the user's code
-
-
-def _value_by_name(name: str) -> Any:
-    """Return the value that a name suggests; ``UNKNOWN`` if it suggests none."""
-    role = role_of(name)
-    if role in SIZES:
-        return SIZES[role]
-    if name in COORDINATE_COUNTS:
-        return 2
-    found = (value for words, value in VALUES_BY_NAME.items() if re.fullmatch(words, name.lower()))
-    return next(found, UNKNOWN)
-
-
-def _part(told: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the settings for the fields of a config, given as in ``config.width=8``."""
-    ahead = f"{name}."
-    return {key.removeprefix(ahead): value for key, value in told.items() if key.startswith(ahead)}
-
-
-class InferredConfig:
-    """A config of no known class, whose fields are supplied by name when they are read.
-
-    A field whose name says nothing is False, or another such config if the code goes on to read a
-    field of it, as in ``args.attention.heads``.  ``getattr(args, name, default)``, ``name in args``
-    and ``args.get(name, default)`` find only fields that were set or read before, so that the
-    code's own default applies.
-
-    >>> args = InferredConfig({"multiway": True})
-    >>> args.encoder_embed_dim, args.multiway, args.xpos, getattr(args, "depth", 7)
-    (16, True, False, 7)
-    """
-
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self.__dict__.update({name: x for name, x in told.items() if "." not in name})
-        for name in dict.fromkeys(one.partition(".")[0] for one in told if "." in one):
-            self.__dict__[name] = InferredConfig(_part(told, name))
-
-    def __getattr__(self, name: str) -> Any:
-        here = inspect.currentframe()
-        reader = here.f_back if here is not None else None
-        step = reader.f_code.co_code[reader.f_lasti] if reader is not None else 0
-        if name.startswith("__") or dis.opname[step] not in READS:
-            raise AttributeError(name)
-        return self._made(name, reader)
-
-    def __getitem__(self, name: str) -> Any:
-        here = inspect.currentframe()
-        return self._made(name, here.f_back if here is not None else None)
-
-    def _made(self, name: str, reader: types.FrameType | None) -> Any:
-        if name not in self.__dict__:
-            found = _value_by_name(name)
-            windowed = role_of(name) == "window"
-            if found is UNKNOWN and reader is not None and _reads_on(reader):
-                found = InferredConfig({})
-            self.__dict__[name] = None if windowed else False if found is UNKNOWN else found
-        return self.__dict__[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.__dict__
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the field if it was set or read before, else the default."""
-        return self.__dict__.get(name, default)
-
-    def parts(self) -> dict[str, Any]:
-        """Return all fields that were set or read; those of a nested config have dotted names."""
-        found: dict[str, Any] = {}
-        for name, value in vars(self).items():
-            inner = value.parts() if isinstance(value, InferredConfig) else {"": value}
-            found |= {f"{name}.{part}".rstrip("."): x for part, x in inner.items()}
-        return found
-
-
-READS = ("LOAD_ATTR", "LOAD_METHOD")
-
-
-def _reads_on(reader: types.FrameType) -> bool:
-    """Whether the code reads a field of what it has just read, at once or through a variable."""
-    steps = list(dis.get_instructions(reader.f_code))
-    # a specialised subscript calls from behind its inline cache, not from its own offset
-    at = sum(one.offset <= reader.f_lasti for one in steps) - 1
-
-    def by_name(k: int) -> bool:
-        names = [one.opname for one in steps[k : k + 2]]
-        text = names[1:] == ["BINARY_SUBSCR"] and isinstance(steps[k].argval, str)
-        return names[:1] != [] and (names[0] in READS or text)
-
-    if at + 1 < len(steps) and steps[at + 1].opname == "STORE_FAST":
-        own = steps[at + 1].argval
-        loads = (
-            k for k, one in enumerate(steps) if one.opname == "LOAD_FAST" and one.argval == own
-        )
-        return any(by_name(k + 1) for k in loads)
-    return by_name(at + 1)
-
-
-def _is_open(one: Parameter) -> bool:
-    """Whether it is a whole number whose name says nothing."""
-    said = one.role in SIZES or one.name in COORDINATE_COUNTS
-    whole = one.annotation is int or one.annotation == "int"
-    return whole and not said and not any(re.fullmatch(w, one.name.lower()) for w in VALUES_BY_NAME)
-
-
-def _as_annotated(value: Any, one: Parameter) -> Any:
-    """Return a value as it is, or a whole number twice if a list or a tuple is annotated."""
-    kind = typing.get_origin(one.annotation) or one.annotation
-    listed = kind in (list, tuple, Sequence) or str(one.annotation).lower().startswith(
-        ("list[", "tuple[", "typing.list[", "typing.tuple[")
-    )
-    if not listed or not isinstance(value, int):
-        return value
-    return (value, value) if kind is tuple else [value, value]
-
-
-def _is_config(one: Parameter, space: Mapping[str, Any]) -> bool:
-    """Whether it is a config of a known class: built even if optional, since models pass it."""
-    said = _annotated(one, space)
-    named = inspect.isclass(said) and said not in (object, Any)
-    return one.name in CONFIGS and named and not issubclass(said, NAMESPACES)
-
-
-def _annotated(one: Parameter, space: Mapping[str, Any]) -> Any:
-    """Return the annotation of a parameter, resolved; for a union of configs, the first class."""
-    several = typing.get_origin(one.annotation) in (types.UnionType, typing.Union)
-    if several and one.name in CONFIGS:
-        return typing.get_args(one.annotation)[0]
-    if isinstance(one.annotation, str):
-        whole = re.fullmatch(r"(?:typing\.)?Optional\[(.*)\]", one.annotation.strip("'\" "))
-        text = whole[1] if whole else one.annotation
-        plain, *parts = text.strip("'\" ").split("|")[0].strip().split(".")
-        found = space.get(plain, {"bool": bool, "int": int, "float": float, "str": str}.get(plain))
-        for part in parts:  # dotted names such as nn.Module
-            found = getattr(found, part, None)
-        return found
-    return one.annotation
 
 
 def _config(
@@ -566,7 +385,7 @@ def _config(
         named.sort(key=lambda v: -common_prefix(v.__name__, cls.__name__))
         own = [v for v in named if v.__module__ == getattr(cls, "__module__", "")]
         annotation = next(iter([*own, *named]), None) if annotation is None else None
-    told = _part(options.settings, name)
+    told = fields_of(options.settings, name)
     if annotation is None or issubclass(annotation, NAMESPACES):
         return InferredConfig(told)
     if hasattr(annotation, "model_type") or annotation.__module__.startswith("transformers."):
@@ -605,7 +424,7 @@ def _small(config: Any) -> dict[str, int]:
     """Return small values for those sizes of a config that have a default in its class."""
     cls = config if inspect.isclass(config) else type(config)
     found = {
-        one.name: _value_by_name(one.name)
+        one.name: value_by_name(one.name)
         for one in parameters(cls)
         if type(one.default) is int
         and (one.role in ("embed", "heads", "groups", "width") or SMALL.fullmatch(one.name.lower()))

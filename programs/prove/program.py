@@ -34,7 +34,7 @@ from .exporting import Exported
 from .guards import Binding
 from .nodes import arguments, inner_graph, is_silent, masking_nodes, name_of
 from .operations import READINGS, Notes, Pair, Unread, noted
-from .operations.at_places import powers
+from .operations.lookups import powers
 from .operations.reading import KINDS, NARROW, assume, notes, numeric, standing
 from .reached_arrays import results_of
 

@@ -31,7 +31,6 @@ from .comparison import CHANGES, result_changed, result_of, wrong_reading
 from .conditions import ONE_CALL, SHORT, Conditions, defined, readings_of
 from .gate import gate
 from .guards import Binding, satisfied_in_calls
-from .hooks import Hook, Hooks
 from .least_lengths import Bounds
 from .operations import Unread
 from .other_branches import is_valid_at
@@ -39,6 +38,7 @@ from .proof_search import decided
 from .running import Run, gives_nan, is_broken, witness_of
 from .runs_beside import Gate
 from .statements import Axes, Graph, bound_letters, forget
+from .traced_rotation import Hook, Hooks
 from .widening import of_shared_call
 
 MAX_WITNESS_LENGTHS, LONGEST_TRIED = (

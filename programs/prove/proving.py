@@ -26,12 +26,12 @@ from ..subjects import Pair, Rotary, Subject, provable
 from .calls import Call, calls_of, symbolic
 from .comparison import result_changed, result_of
 from .exporting import Exported, Trace, in_order, read, traced
-from .hooks import Hooks
 from .nodes import unread_of
 from .other_branches import TRACED_SIDES, lengths_elsewhere, letters_of, resized
 from .proofs import Proofs
 from .reached_arrays import NotTraced, modules_in
 from .statements import graphs_of
+from .traced_rotation import Hooks
 from .widening import widened
 
 # Code that loops over the rows of a batch has a graph for one batch size only.  Likewise code that

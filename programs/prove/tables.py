@@ -26,7 +26,7 @@ from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import function
 from attnproof.symbolic.scalars import number_of
 
-from .operations.at_places import entries_of
+from .operations.lookups import entries_of
 from .operations.reading import (
     Notes,
     Unread,

@@ -16,12 +16,12 @@ from attnproof.theorems.laws.attention import NO_MORE_QUERIES
 from attnproof.theorems.laws.given_masks import ADDED
 
 from ..applicable_laws import declared_of, not_asked, why_not_at_fault, why_order_matters
-from ..as_read import IN_ORDER
 from ..calls.masks import format_mask, influences
 from ..execution.draw import Draw
 from ..execution.response import allowance, gap
 from ..execution.rotary_matrices import channel_order_at_zero
 from ..execution.running import fault_in
+from ..identified_mask import IN_ORDER
 from ..subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from .weights import (
     DECLARE,

@@ -20,7 +20,7 @@ from ...numeric.devices import unit_roundoff
 from ..calls.masks import format_mask
 from ..execution.draw import Draw
 from ..execution.response import allowance, gap
-from ..finding import format_number, simplest
+from ..finding import format_number, nearest_factor, simplest
 from ..subjects import Attention
 
 KEYS = 5
@@ -146,7 +146,7 @@ def scale_of(
     for keys in [groups, repeat, tile] if groups else [repeat, tile]:
         z = q[0].double().cpu()[:, rows] @ k[0].double().cpu()[keys].mT
         x = centred(z, use)
-        value = float((x * y).sum() / (x * x).sum())
+        value = nearest_factor(x, y)
         lengths = float(q.double().norm(dim=-1).max() * k.double().norm(dim=-1).max())
         allows = 4 * u * (D * abs(value) * lengths + S + 8)
         rms = math.sqrt(float((x * x).sum() / use.sum() / H))
@@ -208,7 +208,7 @@ def cap_of(code: Attention, draw: Draw, keys: tuple[int, ...], seen: Tensor) -> 
     most = float((q[0].double().cpu() @ k[0].double().cpu()[list(keys)].mT).abs().max())
     y, z = logarithms(SMALL / most)
     x = centred(z, use)
-    scale = float((x * y).sum() / (x * x).sum())
+    scale = nearest_factor(x, y)
     if scale <= 0:
         return None
     y, z = logarithms(LARGE / (scale * most))

@@ -187,8 +187,12 @@ def _values(told: str, of: str, whole: str) -> tuple[Argument, ...]:
     return found
 
 
-def _parts(text: str, whole: str) -> list[str]:
-    """Split at the commas outside parentheses."""
+def at_commas(text: str) -> tuple[list[str], bool]:
+    """Return the parts between the commas outside brackets, and whether all brackets are closed.
+
+    >>> at_commas("a, f(b, c)"), at_commas("a), b")
+    ((['a', 'f(b, c)'], True), (['a), b'], False))
+    """
     found, depth, start = [], 0, 0
     for at, letter in enumerate(text):
         depth += (letter in "([{") - (letter in ")]}")
@@ -197,9 +201,14 @@ def _parts(text: str, whole: str) -> list[str]:
         if letter == "," and not depth:
             found.append(text[start:at])
             start = at + 1
-    if depth:
+    return [part.strip() for part in (*found, text[start:])], not depth
+
+
+def _parts(text: str, whole: str) -> list[str]:
+    """Split at the commas outside parentheses."""
+    found, closed = at_commas(text)
+    if not closed:
         raise SignatureError(f"wanted a closing parenthesis for each opening one, got {whole!r}")
-    found = [part.strip() for part in (*found, text[start:])]
     if not found[-1] and len(found) > 1:
         found.pop()
     if found == [""]:

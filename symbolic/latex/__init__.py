@@ -9,8 +9,8 @@ Formulas are printed as they were written: with matrices, names and folded defin
 '\\frac{Q (\\sigma K)^{\\top}}{\\sqrt{\\ell}}'
 """
 
-from .opening import letter as index_letter
-from .opening import names_in
+from .general_entries import letter as index_letter
+from .general_entries import names_in
 from .printer import name_latex
 from .statements import (
     NOTATION,

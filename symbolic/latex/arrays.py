@@ -15,8 +15,8 @@ from typing import Any
 from ..definition import DEFINITIONS
 from ..scalars import ONE, ZERO, add, entry, integer, mul, num, number_of, subtract
 from ..terms import Term, free, instantiate, make, names
+from .general_entries import constant, core, folded, letter_of, names_of, needs_entries, opened
 from .numbers import ExpectationPrinter
-from .opening import constant, core, folded, letter_of, names_of, needs_entries, opened
 from .printer import (
     ATOM,
     FACTOR,

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..scalars import add, integer, mul, num, number_of
 from ..terms import Term, free, instantiate, make, postorder
-from .opening import constant, core, names_of, opened, scalar
+from .general_entries import constant, core, names_of, opened, scalar
 from .printer import (
     ATOM,
     FACTOR,

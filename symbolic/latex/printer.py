@@ -19,7 +19,7 @@ from itertools import product
 from ..givens import GREEK
 from ..scalars import num, number_of
 from ..terms import Term, free, instantiate, make
-from .opening import core, folded, inner_axes, letter, needs_entries, opened, small
+from .general_entries import core, folded, inner_axes, letter, needs_entries, opened, small
 
 # Names, numbers and brackets in LaTeX
 

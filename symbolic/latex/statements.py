@@ -11,7 +11,7 @@ from ..scalars import index
 from ..statement import Statement
 from ..terms import Term, bind, instantiate, make, substitute
 from .arrays import Printer
-from .opening import core, letter, names_in, needs_entries, opened, small
+from .general_entries import core, letter, names_in, needs_entries, opened, small
 from .printer import SUM, name_latex, text_latex
 
 # Formulas longer than a page are cut before their text is built: terms share parts, but a text

@@ -8,7 +8,6 @@ import pytest
 
 from attnproof import Encoding, real
 from attnproof.cards.verdicts import FORM, SHOWN, decided, measured
-from attnproof.documents.evidence import MeasuredEvidence
 from attnproof.encoding.law import EncodingLaw, law
 from attnproof.encodings.additive import LearnedTable
 from attnproof.encodings.bias import T5Buckets
@@ -19,6 +18,7 @@ from attnproof.encodings.rope import Rope, Xpos
 from attnproof.laws.attention import acts_on_scores, independent_of_length, translation
 from attnproof.laws.positions import bounded
 from attnproof.laws.scores import even, relative
+from attnproof.numeric.results import MeasuredEvidence
 from attnproof.symbolic.claim import Claim, equal
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from attnproof.numeric.measurement import Measurement
+from attnproof.numeric.results import MeasuredEvidence
 from attnproof.symbolic.statement import Statement
 from tests.front.outputs import MEASURED, WriteDemonstration, WriteTheorem
 
@@ -168,7 +168,7 @@ class Numbers:
         self.asked: list[dict[str, Any]] = []
         self.raises: Exception | None = None
 
-    def measure(self, statement: Statement, **options: Any) -> list[Measurement]:
+    def measure(self, statement: Statement, **options: Any) -> list[MeasuredEvidence]:
         """The negative control of a test's theorem is the statement with a minus sign in it."""
         self.asked.append(options)
         if self.raises is not None:

@@ -18,13 +18,13 @@ from rich.console import Console
 
 from attnproof.answers.cards import Card
 from attnproof.cli import main
-from attnproof.numeric.measurement import Measurement
+from attnproof.numeric.results import MeasuredEvidence
 
 Output = pytest.CaptureFixture[str]
 WriteTheorem = Callable[..., Path]
 WriteDemonstration = Callable[..., Path]
 
-MEASURED = Measurement(
+MEASURED = MeasuredEvidence(
     says="",
     implementation="torch",
     device="cpu",
@@ -38,7 +38,7 @@ MEASURED = Measurement(
     seconds=0.1,
     status="held",
     reason="",
-    profile="each operation rounded",
+    rounding="each operation rounded",
 )
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from attnproof.numeric.measurement import Measurement
+from attnproof.numeric.results import MeasuredEvidence
+from attnproof.sweeping.cells import Cell, Grid
 from attnproof.sweeping.sweep import Engine, Plan, SweepRequest, planned
-from attnproof.sweeping.work import Cell, Grid
 from attnproof.symbolic.statement import Statement
 from attnproof.theorem_runs.catalogue import load_catalogue
 from tests.front.outputs import MEASURED
@@ -22,7 +22,7 @@ def plan_of(asked: SweepRequest, *names: str) -> Plan:
     return planned(load_catalogue().with_ids(names or [SOFTMAX]).entries, asked)
 
 
-def held(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+def held(statement: Statement, cell: Cell) -> Sequence[MeasuredEvidence]:
     """Stands in for the numeric side."""
     del statement
     own: dict[str, Any] = {

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof import check
-from attnproof.programs.as_read import mask_as_read, with_mask, with_mask_of
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Part
+from attnproof.programs.identified_mask import mask_as_read, with_mask, with_mask_of
 from attnproof.programs.subjects import Attention, Mask
 from attnproof.real_code.records import CodeRecord
 from attnproof.real_code.request import CodeRequest

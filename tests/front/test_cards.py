@@ -15,9 +15,9 @@ from attnproof.cards.page import counted, faults, reasons
 from attnproof.cards.records import CellRecord, TableRecord
 from attnproof.cards.registry import load_file
 from attnproof.cli import main
-from attnproof.documents.evidence import MeasuredEvidence
 from attnproof.encodings.bias import Alibi, KerplePower
 from attnproof.errors import UsageError
+from attnproof.numeric.results import MeasuredEvidence
 from attnproof.report.encodings import card_html
 from tests.front.encoding_files import LAWS, NOT_EVEN, NOT_MADE, RAISES, write
 from tests.front.outputs import Output, balanced, refused, shown, without_torch

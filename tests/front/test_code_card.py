@@ -17,7 +17,7 @@ from attnproof.cli import main
 from attnproof.documents.verdict_line import Condition
 from attnproof.laws import LAWS
 from attnproof.programs.prove import Traced, prove
-from attnproof.programs.prove.hooks import Hooks
+from attnproof.programs.prove.traced_rotation import Hooks
 from attnproof.programs.subject import adapted_as
 from attnproof.real_code.card import card_of, encoding_of
 from attnproof.real_code.records import CardLawRecord, CardRecord, CodesRecord

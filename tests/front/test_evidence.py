@@ -7,9 +7,11 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
-from attnproof.documents.evidence import ExactEvidence, MeasuredEvidence
-from attnproof.numeric.measurement import Judged
+from pydantic import TypeAdapter
+
+from attnproof.documents.evidence import ExactEvidence
 from attnproof.numeric.residues.exact import ExactCheck
+from attnproof.numeric.results import MeasuredEvidence, PolicyRecord, Status
 from attnproof.report.page import environment
 from attnproof.theorem_runs.evidence_words import (
     exact_lines,
@@ -22,24 +24,28 @@ from attnproof.theorem_runs.judgement import against
 from tests.front.outputs import MEASURED
 
 
-def record(*judged: Judged, status: str = "held", reason: str = "") -> MeasuredEvidence:
-    told: dict[str, Any] = {"implementation": "eager", "dtype": "bfloat16", "judged": judged}
+def record(*policies: PolicyRecord, status: Status = "held", reason: str = "") -> MeasuredEvidence:
+    told: dict[str, Any] = {"implementation": "eager", "dtype": "bfloat16", "policies": policies}
     told |= {"distribution": "peaked", "distributions": ("normal", "peaked")}
-    one = replace(MEASURED, error=0.1, tolerance=1.0, status=status, reason=reason, **told)
-    return MeasuredEvidence.of(one)
+    return replace(MEASURED, error=0.1, tolerance=1.0, status=status, reason=reason, **told)
 
 
-CERTAIN = Judged("deterministic", "held", 0.1, "entry (0,)")
-RESIDUAL = Judged("residual", "violated", 3.2, "|z| = 22.4 along key 12 of the left side, limit 7")
-SKIPPED = Judged("probabilistic", "skipped", 0.0, "inputs are clustered")
-BITS = Judged("bitwise", "violated", float("inf"), "queries in another order: 1 entries differ")
+MEASUREMENT = TypeAdapter(MeasuredEvidence)
+CERTAIN = PolicyRecord("deterministic", "held", 0.1, "entry (0,)")
+RESIDUAL = PolicyRecord(
+    "residual", "violated", 3.2, "|z| = 22.4 along key 12 of the left side, limit 7"
+)
+SKIPPED = PolicyRecord("probabilistic", "skipped", 0.0, "inputs are clustered")
+BITS = PolicyRecord(
+    "bitwise", "violated", float("inf"), "queries in another order: 1 entries differ"
+)
 
 
 def test_the_record_holds_every_policy() -> None:
     found = record(CERTAIN, SKIPPED, RESIDUAL, BITS)
     assert (found.distribution, found.distributions) == ("peaked", ("normal", "peaked"))
     assert [p.ratio for p in found.policies] == [0.1, None, 3.2, "non-finite"]
-    assert MeasuredEvidence.model_validate_json(found.model_dump_json()) == found
+    assert MEASUREMENT.validate_json(MEASUREMENT.dump_json(found)) == found
 
 
 def test_the_policy_nearest_to_its_limit_is_named() -> None:
@@ -56,9 +62,9 @@ def test_each_policy_that_was_applied_has_a_line() -> None:
 
 
 def test_what_was_not_applied_has_one_line_with_every_reason_once() -> None:
-    bits = Judged("bitwise", "skipped", 0.0, "no rows were computed both ways")
-    residual = Judged("residual", "skipped", 0.0, "inputs are clustered")
-    other = Judged("bitwise", "skipped", 0.0, "it is not promised")
+    bits = PolicyRecord("bitwise", "skipped", 0.0, "no rows were computed both ways")
+    residual = PolicyRecord("residual", "skipped", 0.0, "inputs are clustered")
+    other = PolicyRecord("bitwise", "skipped", 0.0, "it is not promised")
     every = [record(CERTAIN, SKIPPED, residual, bits), record(CERTAIN, SKIPPED, other)]
     assert not_applied(every) == (
         "Not applied to all measurements: probabilistic, residual (inputs are clustered); "
@@ -81,7 +87,7 @@ def test_the_report_says_once_what_was_not_applied() -> None:
         '{{ parts.numbers([("", "", statement)]) }}'
     )
     one = record(CERTAIN, SKIPPED)
-    groups = [one, one.model_copy(update={"says": "the other conclusion"})]
+    groups = [one, replace(one, says="the other conclusion")]
     told = template.render(statement=SimpleNamespace(evidence=groups))
     assert told.count("<li>deterministic: 1 of 1") == 2
     assert told.count("probabilistic") == told.count("inputs are clustered") == 1

@@ -193,7 +193,7 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
 ) -> None:
     from dataclasses import replace
 
-    from attnproof.programs.exact import asking
+    from attnproof.programs.exact import checking
     from attnproof.programs.measure import base, examine
     from attnproof.programs.prove import proof_search
     from attnproof.real_code.words import exit_code as of_code
@@ -207,7 +207,7 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
         probes = [replace(one, look=wrong) if one.law == "norm" else one for one in base.PROBES]
         monkeypatch.setattr(examine, "PROBES", probes)
     elif method == "exact":
-        monkeypatch.setattr(asking, "compared", wrong)
+        monkeypatch.setattr(checking, "compared", wrong)
     else:
         monkeypatch.setattr(proof_search, "decide", wrong)
     record = check_rotary(rotate, laws=["norm", "sees-positions"], width=4, methods=[method])

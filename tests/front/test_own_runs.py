@@ -19,8 +19,8 @@ from attnproof.programs.subject import subject_of
 from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Rotary, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
+from attnproof.real_code.comparison_outcomes import OwnRuns
 from attnproof.real_code.longer_inputs import at_longer
-from attnproof.real_code.own_runs import OwnRuns
 from attnproof.real_code.request import CodeRequest
 from attnproof.testing import check_bias
 

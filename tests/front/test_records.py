@@ -7,10 +7,10 @@ import math
 from dataclasses import replace
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from attnproof.documents.evidence import MeasuredEvidence, schema_text
-from attnproof.numeric.measurement import Measurement
+from attnproof.documents.evidence import schema_text
+from attnproof.numeric.results import MeasuredEvidence, Status
 from attnproof.theorem_runs import translate
 from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorem_runs.checking import Options
@@ -31,7 +31,10 @@ def results() -> Results:
     return run(load_catalogue().select(IDS), Options(numeric=False), tuple(IDS))
 
 
-def measurement(error: float, status: str, reason: str = "") -> Measurement:
+MEASUREMENT = TypeAdapter(MeasuredEvidence)
+
+
+def measurement(error: float, status: Status, reason: str = "") -> MeasuredEvidence:
     return replace(MEASURED, error=error, status=status, reason=reason)
 
 
@@ -70,21 +73,27 @@ def test_a_record_cannot_be_changed_or_extended() -> None:
 
 @pytest.mark.parametrize("error", [math.nan, math.inf])
 def test_an_error_that_is_no_number_keeps_that_word(error: float) -> None:
-    record = MeasuredEvidence.of(measurement(error, "non-finite"))
+    record = measurement(error, "non-finite")
     assert record.error == "non-finite"
-    assert '"error":"non-finite"' in record.model_dump_json()
+    assert b'"error":"non-finite"' in MEASUREMENT.dump_json(record)
 
 
 def test_nan_is_refused_and_never_written_as_null() -> None:
-    record = MeasuredEvidence.of(measurement(1e-7, "held"))
+    told = MEASUREMENT.dump_json(measurement(1e-7, "held"))
+    assert MEASUREMENT.validate_json(told).error == 1e-7
     with pytest.raises(ValidationError, match="finite number"):
-        MeasuredEvidence.model_validate({**record.model_dump(), "error": math.nan})
+        MEASUREMENT.validate_json(told.replace(b"1e-7", b"NaN"))
 
 
 def test_only_a_skipped_measurement_has_no_error() -> None:
-    record = MeasuredEvidence.of(measurement(0.0, "skipped", "no such kernel"))
+    record = measurement(0.0, "skipped", "no such kernel")
     assert record.error is None
     assert record.reason == "no such kernel"
+
+
+def test_a_skipped_measurement_says_why() -> None:
+    with pytest.raises(ValidationError, match="must say why"):
+        measurement(0.0, "skipped")
 
 
 def test_every_kind_of_evidence_is_in_the_schema() -> None:

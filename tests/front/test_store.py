@@ -358,7 +358,7 @@ def test_what_can_change_a_result_counts_and_nothing_else() -> None:
         "numeric/implementations/eager.py",
         "theorems/definitions/attention.py",
         "numeric/residues/exact.py",
-        "sweeping/work.py",
+        "sweeping/cells.py",
         "documents/evidence.py",
         "theorem_runs/demonstrations.py",
     }

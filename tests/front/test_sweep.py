@@ -18,10 +18,10 @@ import pytest
 
 from attnproof import cli
 from attnproof.numeric.check import measure
-from attnproof.numeric.measurement import Judged, Measurement
+from attnproof.numeric.results import MeasuredEvidence, PolicyRecord
+from attnproof.sweeping.cells import MAX_BATCH, Cell, Grid, Measure, Shared, batches, scaled
 from attnproof.sweeping.records import SweepRecord, sweep_summary
 from attnproof.sweeping.sweep import Engine, SweepRequest, planned, sweep
-from attnproof.sweeping.work import MAX_BATCH, Cell, Grid, Measure, Shared, batches, scaled
 from attnproof.symbolic.statement import Statement
 from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorem_runs.limits import OutOfTime, limited_memory, limited_time, spent_memory
@@ -124,7 +124,7 @@ def test_a_second_sweep_finds_every_cell(tmp_path: Path) -> None:
     assert SweepRecord.model_validate_json(two.model_dump_json()) == two
 
 
-def _refuse(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+def _refuse(statement: Statement, cell: Cell) -> Sequence[MeasuredEvidence]:
     raise AssertionError(f"{cell} of {statement} was measured again")
 
 
@@ -133,9 +133,9 @@ def test_how_a_cell_ended_is_told_and_what_was_lost_is_tried_again(
 ) -> None:
     cleared: list[str] = []
     told_of = SimpleNamespace(collect=lambda: cleared.append("where memory was spent"))
-    monkeypatch.setattr("attnproof.sweeping.work.gc", told_of)
+    monkeypatch.setattr("attnproof.sweeping.cells.gc", told_of)
 
-    def odd(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+    def odd(statement: Statement, cell: Cell) -> Sequence[MeasuredEvidence]:
         (one,) = held(statement, cell)
         if cell.seed == 1:
             raise ValueError("no such thing")
@@ -146,8 +146,11 @@ def test_how_a_cell_ended_is_told_and_what_was_lost_is_tried_again(
         if cell.seed == 4:
             return [replace(one, status="skipped", reason="no kernel")]
         if cell.seed == 5:
-            spoke = Judged("residual", "held", 0.5, "one key"), Judged("bitwise", "held", 0.0, "")
-            return [replace(one, judged=spoke)]
+            spoke = (
+                PolicyRecord("residual", "held", 0.5, "one key"),
+                PolicyRecord("bitwise", "held", 0.0, ""),
+            )
+            return [replace(one, policies=spoke)]
         return []
 
     with Store(tmp_path / "store.sqlite") as store:
@@ -175,11 +178,11 @@ def test_how_a_cell_ended_is_told_and_what_was_lost_is_tried_again(
 
 
 def test_a_violated_control_is_no_fault_and_a_lost_one_is() -> None:
-    def violated(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+    def violated(statement: Statement, cell: Cell) -> Sequence[MeasuredEvidence]:
         (one,) = held(statement, cell)
         return [replace(one, status="violated" if cell.claimed.control else "held")]
 
-    def lost(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+    def lost(statement: Statement, cell: Cell) -> Sequence[MeasuredEvidence]:
         raise ValueError(f"{statement} {cell}")
 
     plan = plan_of(asked(0, controls=True))
@@ -245,7 +248,7 @@ def deadly() -> Measure:
     """Ends its process, or does not end; a function that workers need no test file for."""
     inner = held
 
-    def measured(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+    def measured(statement: Statement, cell: Cell) -> Sequence[MeasuredEvidence]:
         if cell.seed == 1:
             os._exit(3)
         if cell.seed == 2:

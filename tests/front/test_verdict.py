@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, get_args
@@ -10,13 +11,12 @@ import pytest
 
 from attnproof.documents.evidence import (
     DerivedEvidence,
-    MeasuredEvidence,
     RefutedEvidence,
-    Status,
     UndecidedEvidence,
     Verdict,
 )
 from attnproof.documents.verdict_line import Condition, clauses, verdict_line
+from attnproof.numeric.results import MeasuredEvidence, Status
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import Claim, differ, equal, greater
 from attnproof.symbolic.givens import real
@@ -183,8 +183,9 @@ def measured(
     status: Status, dtype: str = "float32", says: str = "", tolerance: float = 1.0
 ) -> MeasuredEvidence:
     told: dict[str, Any] = {"says": says, "dtype": dtype, "tolerance": tolerance, "status": status}
+    told["reason"] = "no such kernel" if status == "skipped" else ""
     told["error"] = "non-finite" if status == "non-finite" else 0.5
-    return MeasuredEvidence.of(MEASURED).model_copy(update=told)
+    return replace(MEASURED, **told)
 
 
 @pytest.mark.parametrize("expected", ["proved", "refuted"])
@@ -222,7 +223,7 @@ def test_a_dtype_too_coarse_to_see_the_difference_is_excused() -> None:
     fine, coarse = measured("violated", "float64"), measured("held", "bfloat16", tolerance=0.6)
     assert not against("refuted", "refuted", (fine, coarse))
     assert against("refuted", "refuted", (coarse,))
-    other = fine.model_copy(update={"implementation": "another"})
+    other = replace(fine, implementation="another")
     assert against("refuted", "refuted", (other, coarse))
 
 

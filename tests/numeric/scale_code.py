@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from attnproof.numeric.at_scale.call import Call, Kernel, kernel_named
-from attnproof.numeric.at_scale.comparison import KernelCheck
 from attnproof.numeric.at_scale.methods import check_at_scale
+from attnproof.numeric.results import WayRecord
 
 CPU = torch.device("cpu")
 FLASH = kernel_named("flash", CPU)
@@ -26,7 +26,7 @@ def call(dtype: torch.dtype = torch.float32, **more: Any) -> Call:
     return Call(**{"kernel": FLASH, **given})
 
 
-def checked(asked: Call, way: str) -> KernelCheck:
+def checked(asked: Call, way: str) -> WayRecord:
     (found,) = check_at_scale(asked, [way])
     return found
 

@@ -17,14 +17,14 @@ from attnproof.numeric import attention_bound as streaming
 from attnproof.numeric import attention_bound as threads
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.at_scale import comparison
-from attnproof.numeric.at_scale import sampled as reach
+from attnproof.numeric.at_scale import sampled_rows as reach
 from attnproof.numeric.at_scale.call import arrays, clustered
 from attnproof.numeric.at_scale.clusters import blocks, totals
 from attnproof.numeric.at_scale.comparison import Worst, sampling_words, with_residual, worse
 from attnproof.numeric.at_scale.methods import check_at_scale, default_methods
-from attnproof.numeric.at_scale.sampled import check_rows, most_rises, places, sampled
+from attnproof.numeric.at_scale.sampled_rows import check_rows, most_rises, places, sampled
 from attnproof.numeric.attention_bound import streamed
-from attnproof.numeric.measurement import Judged
+from attnproof.numeric.results import PolicyRecord
 from tests.numeric.scale_code import DTYPES, TOKENS, call, checked
 
 
@@ -111,7 +111,10 @@ def test_the_projection_on_a_key_is_that_of_its_definition(causal: bool) -> None
 
 def test_a_residual_that_says_no_is_never_lost() -> None:
     worst = Worst(1.0, 2.0, (0, 0, 0), "held")
-    no, yes = Judged("residual", "violated", 3.0, "z"), Judged("residual", "held", 0.1, "z")
+    no, yes = (
+        PolicyRecord("residual", "violated", 3.0, "z"),
+        PolicyRecord("residual", "held", 0.1, "z"),
+    )
     found = worse(with_residual(worst, no), with_residual(replace(worst, error=1.9), yes))
     assert (found.status, found.reason, found.further) == ("violated", "residual: z", (no,))
 

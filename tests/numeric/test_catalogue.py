@@ -10,9 +10,8 @@ from typing import cast
 import pytest
 
 from attnproof import theorems
-from attnproof.documents.evidence import MeasuredEvidence
 from attnproof.numeric.check import measure
-from attnproof.numeric.measurement import Measurement
+from attnproof.numeric.results import MeasuredEvidence
 from attnproof.symbolic.array import AxisMismatch
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import positive, real, sizes
@@ -36,7 +35,7 @@ DTYPES = {theorem: ("float32", "bfloat16")[k % 2] for k, theorem in enumerate(ca
 
 
 @cache
-def measured(theorem: Theorem, *, control: bool = False) -> list[Measurement]:
+def measured(theorem: Theorem, *, control: bool = False) -> list[MeasuredEvidence]:
     """The numbers of a theorem or of its negative control, at small sizes."""
     expected = cast("Expected", theorem.expected)
     statement = theorem.control if control else theorem.statement
@@ -45,12 +44,12 @@ def measured(theorem: Theorem, *, control: bool = False) -> list[Measurement]:
     return measure(statement, scale="small", device="cpu", dtypes=[dtype], expected=expected)
 
 
-def speaks_against(found: list[Measurement], expected: Expected) -> tuple[str, ...]:
+def speaks_against(found: list[MeasuredEvidence], expected: Expected) -> tuple[str, ...]:
     """What the numbers say against the expected verdict, as the judgement of a run reads them."""
     assert found
     assert not [m for m in found if m.status == "non-finite"]
     assert all(m.reason for m in found if m.status == "skipped")
-    return against(expected, expected, tuple(map(MeasuredEvidence.of, found)))
+    return against(expected, expected, tuple(found))
 
 
 @pytest.mark.parametrize("theorem", DTYPES, ids=lambda theorem: theorem.body.__name__)

@@ -1,7 +1,9 @@
-"""Demonstrations: the sources' code computed again, and what must be refused."""
+"""Demonstrations: the sources' code computed again, what must be refused, imported files."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,7 +19,7 @@ from attnproof.numeric.demonstration import (
     load_demonstrations,
     reproduced,
 )
-from attnproof.numeric.file_imports import demonstrations_in
+from attnproof.numeric.file_imports import demonstrations_in, imported
 
 LOADED = load_demonstrations()
 
@@ -144,3 +146,21 @@ def test_several_of_one_file_have_their_own_names_also_where_it_is_broken(tmp_pa
     assert set(load_demonstrations(tmp_path).found) == {"one-sum", "another"}
     path.write_text("1 / 0\n" + one.format("one_sum") + one.format("another"), encoding="utf-8")
     assert set(load_demonstrations(tmp_path).broken) == {"one-sum", "another"}
+
+
+def test_a_file_that_was_changed_within_a_second_is_read_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    path = tmp_path / "mine.py"
+    for text in ("x + y", "x - y"):  # of one length, at one time: what is stored would be taken
+        path.write_text(f"told = {text!r}\n", encoding="utf-8")
+        os.utime(path, (10**9, 10**9))
+        assert imported(path, "p_").told == text
+
+
+def test_what_is_no_python_file_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text("told = 1\n", encoding="utf-8")
+    with pytest.raises(ImportError, match=r"mine\.txt is not a Python file"):
+        imported(path, "p_")

@@ -1,17 +1,24 @@
-"""Devices by name, TF32 as a setting of its own, clocks that wait: with CUDA's calls stood in."""
+"""Devices and backends by name, TF32 as a setting, clocks that wait: some with CUDA stood in."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import torch
+from torch.nn.attention import SDPBackend
 
 from attnproof.numeric import check, devices
 from attnproof.numeric.at_scale import call as memory
 from attnproof.numeric.at_scale.call import timed
 from attnproof.numeric.check import measure
+from attnproof.numeric.implementations import DoesNotFit
+from attnproof.numeric.implementations.scaled_dot_product import with_backend
 from attnproof.numeric.profile import profile_of
+from attnproof.numeric.results import as_float
 from tests.numeric.statements import PAIRS
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda:0")
@@ -63,10 +70,49 @@ def test_both_settings_are_measured_and_named(monkeypatch: pytest.MonkeyPatch) -
     plain = measure(PAIRS, **wanted)  # type: ignore[arg-type]
     monkeypatch.setattr(check, "matrix_units", lambda _: (False, True))
     both = measure(PAIRS, **wanted)  # type: ignore[arg-type]
-    units = [m for m in both if "matrix operands read at 2^-11" in m.profile]
+    units = [m for m in both if "matrix operands read at 2^-11" in m.rounding]
     single = [m for m in plain if m.dtype == "float32"]
     assert len(units) == len(single) > 0
     assert len(both) == len(plain) + len(units)
     assert {m.dtype for m in units} == {"float32"}
     widened = {m.implementation: m.tolerance for m in units}
-    assert all(widened[m.implementation] > 50 * m.tolerance for m in single if m.status == "held")
+    assert all(
+        as_float(widened[m.implementation]) > 50 * as_float(m.tolerance)
+        for m in single
+        if m.status == "held"
+    )
+
+
+CALLS = 300
+REFUSED_BY_CPU = SDPBackend.EFFICIENT_ATTENTION
+
+
+@pytest.fixture
+def impatient() -> Iterator[None]:
+    """Threads that take rotates so often that they meet."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def accepted(backend: SDPBackend) -> int:
+    x = torch.ones(1, 2, 16, 16)
+    count = 0
+    for _ in range(CALLS):
+        try:
+            with_backend(backend, x, x, x)
+            count += 1
+        except DoesNotFit:
+            pass
+    return count
+
+
+@pytest.mark.usefixtures("impatient")
+def test_threads_do_not_choose_for_each_other() -> None:
+    backends = (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION, REFUSED_BY_CPU)
+    with ThreadPoolExecutor(len(backends)) as pool:
+        counted = dict(zip(backends, pool.map(accepted, backends), strict=True))
+    assert counted == {SDPBackend.MATH: CALLS, SDPBackend.FLASH_ATTENTION: CALLS, REFUSED_BY_CPU: 0}
+    assert torch.backends.cuda.math_sdp_enabled()  # type: ignore[no-untyped-call]
+    assert torch.backends.cuda.flash_sdp_enabled()  # type: ignore[no-untyped-call]

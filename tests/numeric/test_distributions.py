@@ -20,7 +20,7 @@ from attnproof.numeric.check import (
 )
 from attnproof.numeric.distribution_changes import attention_inputs
 from attnproof.numeric.distributions import DISTRIBUTIONS, UnknownDistribution, distributions_named
-from attnproof.numeric.measurement import Judged, Measurement
+from attnproof.numeric.results import MeasuredEvidence, PolicyRecord
 from attnproof.numeric.scale import SCALES, scale_named
 from attnproof.numeric.task import drawn
 from attnproof.symbolic import namespace as xp
@@ -410,10 +410,10 @@ def test_what_is_false_is_violated_in_the_normal_distribution_or_in_another() ->
 
 def test_the_worst_policy_of_the_worst_distribution_speaks() -> None:
     (m,) = measure(PAIRS, scale="small", dtypes=["float32"], implementations=["eager"])
-    one = replace(m, distribution="normal", status="held", error=0.5, tolerance=1.0, judged=())
-    z = Judged("residual", "violated", 3.0, "scale")
-    odd = replace(one, distribution="peaked", status="violated", error=0.1, judged=(z,))
-    worst = replace(odd, distribution="needle", judged=(replace(z, ratio=4.0),))
+    one = replace(m, distribution="normal", status="held", error=0.5, tolerance=1.0, policies=())
+    z = PolicyRecord("residual", "violated", 3.0, "scale")
+    odd = replace(one, distribution="peaked", status="violated", error=0.1, policies=(z,))
+    worst = replace(odd, distribution="needle", policies=(replace(z, ratio=4.0),))
     silent = replace(one, distribution="large", status="skipped", reason="too coarse")
     said = merged([one, odd, worst, silent], first_stands=True)
     assert (said.distribution, said.status) == ("needle", "violated")
@@ -422,4 +422,4 @@ def test_the_worst_policy_of_the_worst_distribution_speaks() -> None:
     more = replace(one, distribution="peaked", error=0.9)
     assert merged([one, more], first_stands=True).distribution == "normal"
     assert merged([one, more], first_stands=False).distribution == "peaked"
-    assert isinstance(merged([silent], first_stands=True), Measurement)
+    assert isinstance(merged([silent], first_stands=True), MeasuredEvidence)

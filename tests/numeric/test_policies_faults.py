@@ -62,7 +62,7 @@ def judged(statement: Any, implementation: Any, dtype: str, **how: Any) -> dict[
         implementations=[implementation],
         **how,
     )
-    return {one.policy: one for one in m.judged} | {"all": m}
+    return {one.policy: one for one in m.policies} | {"all": m}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
@@ -76,7 +76,7 @@ def test_honest_code_is_accepted(dtype: str) -> None:
             distributions=["normal", "peaked"],
         ):
             assert m.status in ("held", "skipped"), m
-            assert {j.policy for j in m.judged} == {
+            assert {j.policy for j in m.policies} == {
                 "deterministic",
                 "probabilistic",
                 "residual",
@@ -209,7 +209,7 @@ def test_where_errors_are_not_independent_nothing_is_promised() -> None:
         dtypes=["float32"],
         implementations=["eager"],
     )
-    told = {j.policy: j for j in m.judged}
+    told = {j.policy: j for j in m.policies}
     assert told["probabilistic"].status == told["residual"].status == "skipped"
     assert "equal numbers have equal rounding errors" in told["probabilistic"].told
     assert "float64" in judged(PAIRS, "eager", "float64", scale="small")["probabilistic"].told

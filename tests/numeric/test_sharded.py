@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from attnproof.numeric.at_scale.methods import check_at_scale
-from attnproof.numeric.measurement import Measurement
+from attnproof.numeric.results import MeasuredEvidence
 from attnproof.numeric.sharded import SIDES_DIFFER
 from attnproof.numeric.sharded.attention import processes
 from attnproof.sweeping.scale import sharded_lines, sharded_record
@@ -98,26 +98,25 @@ def test_what_was_not_shared_out_is_told(found: dict[str, Any]) -> None:
 
 
 def test_only_sides_that_differ_are_expected_of_a_control() -> None:
-    measured = Measurement(
-        "",
-        "eager",
-        "cpu",
-        "float32",
-        {},
-        0,
-        "every entry",
-        1.0,
-        0.1,
-        (),
-        0.0,
-        "violated",
-        f"process 0: {SIDES_DIFFER}",
-        "",
+    measured = MeasuredEvidence(
+        says="",
+        implementation="eager",
+        device="cpu",
+        dtype="float32",
+        sizes={},
+        seed=0,
+        sampled="every entry",
+        error=1.0,
+        tolerance=0.1,
+        worst=(),
+        seconds=0.0,
+        status="violated",
+        reason=f"process 0: {SIDES_DIFFER}",
     )
     misread = replace(measured, reason="process 1: the left side is not the value")
     held = replace(measured, status="held", error=0.0, reason="")
 
-    def ok(*found: tuple[str, bool, Measurement]) -> bool:
+    def ok(*found: tuple[str, bool, MeasuredEvidence]) -> bool:
         return sharded_record("a-theorem", found, "2", 2).ok
 
     assert ok(("proved", False, held), ("refuted", True, measured))

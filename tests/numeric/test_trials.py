@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from attnproof.numeric.distributions import DISTRIBUTIONS
-from attnproof.numeric.measurement import POLICIES, Judged
+from attnproof.numeric.results import POLICIES, PolicyRecord
 from attnproof.numeric.run import run
 from benchmarks.markdown import markdown
 from benchmarks.trials import judging
@@ -104,8 +104,8 @@ def test_a_policy_that_always_alarms_shows_a_hundred_percent(
     genuine = run
 
     def always(*asked: Any) -> Any:
-        refused = Judged("residual", "violated", 2.0, "always")
-        return replace(genuine(*asked), judged=(refused,))
+        refused = PolicyRecord("residual", "violated", 2.0, "always")
+        return replace(genuine(*asked), policies=(refused,))
 
     monkeypatch.setattr(judging, "run", always)
     record = run_trials(Asked(1, 0, ("float32",), ("normal",), "cpu", 0, 1, "trials"))

@@ -13,59 +13,29 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from tests.programs.small_programs import (
-    added_after,
     after_eviction,
-    aligned_attend,
     all_at,
     at_own_place,
-    attend,
-    band_attend,
-    by_place,
     by_start,
     by_token_place,
-    causal,
-    counted,
-    documents,
-    exponentials,
     fed,
     fed_anew,
     first_head_longer,
     first_head_shifted,
-    first_mask,
     first_row_longer,
     half_longer,
-    heads_mixed,
-    in_groups,
-    inverted_mask,
     last_rotated,
-    last_tokens,
     less_mean_of_rows,
     longer_by_place,
-    mask_by_turns,
     mean_of_tokens,
     neighbours,
     next_to_each_other,
-    not_one_by_one,
-    of_heads,
-    or_zeros,
-    over_queries,
-    padded,
-    padded_or_zeros,
     past_tokens,
-    read,
     rotated,
     rotated_at_place,
-    rows_mixed,
-    seen_exponentials,
-    shares,
-    shows_always,
     sines,
     slopes,
-    under_a_mask,
-    under_numbers,
-    values_leak,
     visible,
-    weighted,
 )
 
 Program = Callable[..., Any]
@@ -86,7 +56,7 @@ class Programs:
     beside: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _of(
+def of_law(
     law: str,
     called: str,
     keeps: Program,
@@ -98,10 +68,10 @@ def _of(
     In keywords, the words of a clause are joined by underscores.
     """
     told = {clause.replace("_", " "): program for clause, program in breaks.items()}
-    return next(_each(called, keeps, {law: told}, beside))
+    return next(of_laws(called, keeps, {law: told}, beside))
 
 
-def _each(
+def of_laws(
     called: str,
     keeps: Program,
     laws: Mapping[str, Mapping[str, Program]],
@@ -119,7 +89,7 @@ OF_TOKENS = {
     "rows-of-batch-apart": {"a row alone": less_mean_of_rows},
 }
 PROGRAMS = (
-    *_each(
+    *of_laws(
         "rotary rotate",
         rotated,
         {
@@ -171,203 +141,7 @@ PROGRAMS = (
             },
         },
     ),
-    *_each(
-        "attention attend",
-        attend,
-        {
-            "order-of-keys": {"keys and values together": by_place},
-            "permutation": {"tokens permuted": by_place},
-            "rows-sum-to-one": {
-                "weights of every query": over_queries,
-                "sum to 1": lambda q, k, v: 2.0 * attend(q, k, v),
-            },
-            "shift-of-scores": {
-                "all scores of a query": lambda q, k, v: weighted(exponentials(q, k), v, 1.0)
-            },
-            "queries-apart": {
-                "the other queries": over_queries,
-                "their number": lambda q, k, v: attend(q, k, v) * (1.0 * q.shape[2]),
-            },
-            "heads-apart": {
-                "its own queries": heads_mixed,
-                "its own keys": lambda q, k, v: attend(
-                    q, k + array_namespace(k).mean(k, axis=1, keepdims=True), v
-                ),
-                "its own values": lambda q, k, v: attend(
-                    q, k, v + array_namespace(v).mean(v, axis=1, keepdims=True)
-                ),
-            },
-            "rows-of-batch-apart": {"a row alone": rows_mixed},
-        },
-    ),
-    _of(
-        "groups-of-heads",
-        "attention attend",
-        in_groups,
-        {"heads": 4, "groups": 2},
-        repeated=lambda q, k, v: attend(q, *(of_heads(x, (0, 1, 0, 1)) for x in (k, v))),
-        the_query_heads_of_a_group=lambda q, k, v: attend(
-            q, *(of_heads(x, (0, 0, 0, 1)) for x in (k, v))
-        ),
-        keys=lambda q, k, v: attend(q, of_heads(k, (0, 1, 0, 1)), of_heads(v, (0, 0, 1, 1))),
-        values=lambda q, k, v: attend(q, of_heads(k, (0, 0, 1, 1)), of_heads(v, (0, 1, 0, 1))),
-    ),
-    _of(
-        "alignment",
-        "attention attend",
-        aligned_attend,
-        the_last_query=causal,
-        sees_all=lambda q, k, v: aligned_attend(q, k, v, 1),
-    ),
-    *_each(
-        "attention attend",
-        under_a_mask,
-        {
-            "hidden-keys-do-nothing": {
-                "hidden keys": lambda q, k, v, _seen=None: attend(q, k, v),
-                "no influence": lambda q, k, v, seen=None: under_a_mask(q, k, v, seen, 0.01),
-                "nor their values": values_leak,
-                "hidden": first_mask,
-                "hidden, from each query": mask_by_turns,
-                "hidden, its own as others": shows_always,
-                "hidden, the first as others": partial(shows_always, own=False),
-                "hidden, from one query alone": not_one_by_one,
-            },
-            "true-means-visible": {
-                "that it marks as hidden": inverted_mask,
-                "hides": lambda q, k, v, _seen=None: attend(q, k, v),
-                "hides what": shows_always,
-                "hides what it": partial(shows_always, own=False),
-                "a mask": not_one_by_one,
-                "and changes nothing else": lambda q, k, v, seen=None: (
-                    under_a_mask(q, k, v, seen) * (1.0 if seen is None else 2.0)
-                ),
-            },
-        },
-        {"masks": ("bool",)},
-    ),
-    _of(
-        "past-is-used",
-        "attention attend",
-        band_attend,
-        every_earlier_token=partial(band_attend, first=False),
-        not_the_last_alone=partial(band_attend, before=2),
-        with_fewer_queries=causal,
-    ),
-    *_each(
-        "attention layer",
-        past_tokens,
-        {
-            "past-is-used": {
-                "every earlier token": partial(last_tokens, before=2),
-                "any": lambda x: 2.0 * x,
-            },
-            "causal": {
-                "a later token": mean_of_tokens,
-                "the number of later tokens": lambda x: x * (1.0 * x.shape[1]),
-            },
-        },
-    ),
-    _of(
-        "window-as-declared",
-        "attention attend",
-        partial(band_attend, before=3),
-        as_many=partial(band_attend, before=4),
-        no_fewer=partial(band_attend, before=2),
-        no_later_key=partial(band_attend, before=3, ahead=1),
-    ),
-    _of(
-        "window-as-declared",
-        "attention layer",
-        partial(last_tokens, before=3),
-        as_many=partial(last_tokens, before=4),
-        no_fewer=partial(last_tokens, before=2),
-    ),
-    _of(
-        "mask-adds",
-        "attention attend",
-        under_numbers,
-        {"masks": ("float",)},
-        as_it_is=lambda q, k, v, m=None: under_numbers(q, k, v, None if m is None else 2 * m),
-        adds=lambda q, k, v, _m=None: attend(q, k, v),
-        to_the_scores=added_after,
-    ),
-    _of(
-        "true-means-visible",
-        "attention counting",
-        counted,
-        {"attend": attend},
-        marks_as_hidden=lambda q, k, v, keep: counted(q, k, v, ~keep),
-        hides=lambda q, k, v, _keep: attend(q, k, v),
-        and_changes_nothing_else=lambda q, k, v, keep: 2.0 * counted(q, k, v, keep),
-    ),
-    _of(
-        "hidden-rows",
-        "attention attend",
-        or_zeros,
-        {"masks": ("bool",)},
-        never_NaN=under_a_mask,
-        the_others=partial(or_zeros, others=0.5),
-    ),
-    _of(
-        "hidden-rows",
-        "attention hide",
-        padded_or_zeros,
-        {"layer": mean_of_tokens},
-        never_NaN=padded,
-        the_others=partial(padded_or_zeros, others=0.5),
-    ),
-    _of(
-        "weights-as-shown",
-        "attention weights",
-        shares,
-        {"attend": attend},
-        those_that_multiply=lambda q, k: shares(2 * q, k),
-        in_every_head=lambda q, k: (
-            0 * shares(q, k) + array_namespace(q).mean(shares(q, k), axis=1, keepdims=True)
-        ),
-    ),
-    *_each(
-        "attention hide",
-        padded,
-        {
-            "padding-does-nothing": {
-                "padded": lambda x, _keep: mean_of_tokens(x),
-                "rows of different lengths": lambda x, keep: padded(x, keep[:1] | (keep & ~keep)),
-                "the outputs of each alone": lambda x, keep: padded(x, keep) * (1.0 * x.shape[1]),
-            },
-            "hidden-keys-do-nothing": {"hidden keys": lambda x, _keep: mean_of_tokens(x)},
-        },
-        {"layer": mean_of_tokens},
-    ),
-    *_each(
-        "attention reading",
-        read,
-        {
-            "padding-does-nothing": {
-                "padded": lambda x, y, keep: read(x, y, keep | ~keep),
-                "the outputs of each alone": lambda x, y, keep: (
-                    read(x, y, keep) * (1.0 * y.shape[1])
-                ),
-            },
-            "hidden-keys-do-nothing": {
-                "no influence": lambda x, y, keep: (
-                    read(x, y, keep) + 0.01 * read(x, y, keep | ~keep)
-                )
-            },
-        },
-        {"layer": mean_of_tokens, "context": 5},
-    ),
-    _of(
-        "step-by-step",
-        "attention step",
-        fed,
-        {"layer": past_tokens},
-        one_at_a_time=lambda x, state: fed(x, state, kept=1),
-        in_chunks=lambda x, state: fed(x, state, ahead=True),
-        the_same_outputs_as_all_at_once=fed_anew,
-    ),
-    _of(
+    of_law(
         "step-by-step",
         "layer step",
         fed,
@@ -375,7 +149,7 @@ PROGRAMS = (
         one_at_a_time=partial(fed, kept=1),
         the_same_outputs_as_all_at_once=fed_anew,
     ),
-    _of(
+    of_law(
         "step-by-step",
         "rotary last",
         last_rotated,
@@ -386,53 +160,14 @@ PROGRAMS = (
             last_rotated(q, k)[1],
         ),
     ),
-    _of(
-        "documents-apart",
-        "attention documents",
-        documents,
-        {"layer": mean_of_tokens},
-        do_not_see_each_other=lambda x, _ids: mean_of_tokens(x),
-        nor_the_one_before=lambda x, ids: documents(x, ids, 1),
-    ),
-    _of(
-        "translation",
-        "attention whole_layer",
-        lambda x, _s: mean_of_tokens(x),
-        {"layer": mean_of_tokens},
-        the_same_further_along=lambda x, s: x * (1.0 + s),
-        relative=lambda x, s: x * (array_namespace(x).arange(x.shape[1]) + 1.0 + s)[None, :, None],
-    ),
-    *_each("attention layer", mean_of_tokens, OF_TOKENS),
-    _of(
-        "paths-agree",
-        "attention attended_paths",
-        attend,
-        {"attend": attend},
-        the_same=causal,
-        of_all_heads=heads_mixed,
-    ),
-    _of(
-        "paths-agree",
-        "attention attended_paths",
-        under_a_mask,
-        {"attend": under_a_mask, "masks": ("bool",)},
-        under_a_mask=lambda q, k, v, _seen=None: attend(q, k, v),
-    ),
-    _of(
-        "paths-agree",
-        "attention attended_paths",
-        under_numbers,
-        {"attend": under_numbers, "masks": ("float",)},
-        under_numbers=lambda q, k, v, m=None: under_numbers(q, k, v, None if m is None else 2 * m),
-    ),
-    _of(
+    of_law(
         "paths-agree",
         "bias biased_paths",
         slopes,
         {"biased": slopes},
         the_same=lambda x, y: 2.0 * slopes(x, y),
     ),
-    _of(
+    of_law(
         "paths-agree",
         "rotary rotated_paths",
         rotated,
@@ -440,7 +175,7 @@ PROGRAMS = (
         the_same=lambda x, p: rotated(x, p + 1),
         of_all_heads=lambda x, p: first_head_longer(rotated(x, p)),
     ),
-    *_each(
+    *of_laws(
         "rotary running",
         rotated_at_place,
         {
@@ -464,7 +199,7 @@ PROGRAMS = (
         },
         ROTATES,
     ),
-    _of(
+    of_law(
         "rotated-once",
         "rotary all_three",
         lambda q, k, v, p: (rotated(q, p), rotated(k, p), v),
@@ -473,7 +208,7 @@ PROGRAMS = (
         keys=lambda q, k, v, p: (rotated(q, p), k, v),
         values_where_they_rotate=lambda q, k, v, p: (rotated(q, p), rotated(k, p), rotated(v, p)),
     ),
-    _of(
+    of_law(
         "shift-of-cached-keys",
         "rotary shift",
         all_at,
@@ -481,14 +216,14 @@ PROGRAMS = (
         by_s=lambda x, s: all_at(x, -s),
         a_rotated_key=first_head_shifted,
     ),
-    _of(
+    of_law(
         "cache-keeps-its-positions",
         "rotary evict",
         lambda x: after_eviction(x, 0),
         ROTATES,
         at_the_position_it_is_said_to_have=lambda x: after_eviction(x, 1),
     ),
-    _of(
+    of_law(
         "conversion-keeps-scores",
         "rotary convert",
         lambda q, k, heads: (next_to_each_other(q, heads), next_to_each_other(k, heads)),
@@ -496,7 +231,7 @@ PROGRAMS = (
         queries=lambda q, k, heads: (q, next_to_each_other(k, heads)),
         keys=lambda q, k, heads: (next_to_each_other(q, heads), k),
     ),
-    *_each(
+    *of_laws(
         "bias biased",
         slopes,
         {
@@ -509,7 +244,7 @@ PROGRAMS = (
             "last-rows": {"the last rows of the full bias": by_start},
         },
     ),
-    *_each(
+    *of_laws(
         "mask masked",
         visible,
         {
@@ -525,7 +260,7 @@ PROGRAMS = (
             "true-means-visible": {"that it marks as hidden": lambda x, y: ~visible(x, y)},
         },
     ),
-    _of(
+    of_law(
         "window-as-declared",
         "mask masked",
         partial(visible, before=3),
@@ -533,7 +268,7 @@ PROGRAMS = (
         no_fewer=partial(visible, before=2),
         no_later_key=partial(visible, before=3, ahead=1),
     ),
-    *_each(
+    *of_laws(
         "additive added",
         sines,
         {
@@ -545,15 +280,8 @@ PROGRAMS = (
             "rows-of-batch-apart": {"a row alone": lambda x: sines(less_mean_of_rows(x))},
         },
     ),
-    _of(
-        "causal",
-        "attention attend",
-        causal,
-        no_later_token=attend,
-        not_the_next_one=lambda q, k, v: weighted(seen_exponentials(q, k, 1), v),
-    ),
-    *_each("layer call", mean_of_tokens, OF_TOKENS),
-    _of(
+    *of_laws("layer call", mean_of_tokens, OF_TOKENS),
+    of_law(
         "causal",
         "layer call",
         by_token_place,

@@ -22,9 +22,11 @@ from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.theorems.laws import FORMER, LAWS
+from tests.programs.programs_of_attention_laws import PROGRAMS_OF_ATTENTION
 from tests.programs.programs_of_laws import PROGRAMS, Programs
 from tests.programs.small_programs import not_one_by_one
 
+EVERY = (*PROGRAMS, *PROGRAMS_OF_ATTENTION)
 PROVED = {law.id for law in LAWS for one in law.formulas if not (one.unsaid or one.floats)}
 FULL = DeclaredAttention(causal=False, positions="none")
 CAUSAL = DeclaredAttention(causal=True)
@@ -102,12 +104,12 @@ def subject(one: Programs, program: Callable[..., Any]) -> Subject:
 
 
 def mutants() -> Iterator[Any]:
-    for one in PROGRAMS:
+    for one in EVERY:
         for clause, program in one.breaks.items():
             yield pytest.param(one, program, id=f"{one.kind} {one.law}: {clause}")
 
 
-KEPT = [pytest.param(one, id=f"{one.kind} {one.law}") for one in PROGRAMS]
+KEPT = [pytest.param(one, id=f"{one.kind} {one.law}") for one in EVERY]
 
 
 def ids(found: Any) -> set[str]:
@@ -122,14 +124,14 @@ def code_of(one: Programs) -> tuple[Any, ...]:
 @cache
 def proved_of(first: int) -> tuple[Finding, ...]:
     """What is proved of code that keeps laws: it is traced once for all that it keeps."""
-    one = PROGRAMS[first]
-    laws = [other.law for other in PROGRAMS if code_of(other) == code_of(one)]
+    one = EVERY[first]
+    laws = [other.law for other in EVERY if code_of(other) == code_of(one)]
     return prove(subject(one, one.keeps), laws, seconds=PROOF).findings
 
 
 def proved(one: Programs) -> set[str]:
     """The verdicts on a law of the code that keeps it."""
-    first = next(k for k, other in enumerate(PROGRAMS) if code_of(other) == code_of(one))
+    first = next(k for k, other in enumerate(EVERY) if code_of(other) == code_of(one))
     return ids(found for found in proved_of(first) if found.law == one.law)
 
 
@@ -183,7 +185,7 @@ def test_the_documentation_lists_the_laws_that_have_no_formula() -> None:
 
 def test_programs_are_of_laws_that_are_there() -> None:
     known = {(f.id, f.kind, READ_OFF.get(f.call, f.call)) for law in LAWS for f in law.formulas}
-    assert {(one.law, one.kind, one.call) for one in PROGRAMS} <= known
+    assert {(one.law, one.kind, one.call) for one in EVERY} <= known
 
 
 def test_a_former_id_is_that_of_no_law_and_stands_for_one() -> None:

@@ -9,13 +9,13 @@ import pytest
 from attnproof.documents.evidence import (
     Formula,
     IllTypedEvidence,
-    MeasuredEvidence,
     ProvedEvidence,
     RefutedEvidence,
     UndecidedEvidence,
     UseRecord,
     WitnessRecord,
 )
+from attnproof.numeric.results import MeasuredEvidence, Number, Status
 from attnproof.theorem_runs.ledger import Document
 from attnproof.theorem_runs.records import (
     BrokenFile,
@@ -66,31 +66,29 @@ REFUTED = RefutedEvidence(
 )
 
 
-def measurement(status: str = "held", dtype: str = "float32") -> MeasuredEvidence:
+def measurement(status: Status = "held", dtype: str = "float32") -> MeasuredEvidence:
     """A measurement of that status."""
-    numbers: dict[str, tuple[float | str | None, float | None]] = {
+    numbers: dict[Status, tuple[Number | None, float | None]] = {
         "held": (2e-7, 4e-7),
         "violated": (3.0, 4e-7),
         "non-finite": ("non-finite", 4e-7),
         "skipped": (None, None),
     }
     error, tolerance = numbers[status]
-    return MeasuredEvidence.model_validate(
-        {
-            "says": "",
-            "implementation": "scaled_dot_product_attention (flash)",
-            "device": "cpu",
-            "dtype": dtype,
-            "sizes": {"n": 4096, "ell": 64},
-            "seed": 0,
-            "sampled": "64 rows",
-            "error": error,
-            "tolerance": tolerance,
-            "worst": (3, 17),
-            "seconds": 0.1,
-            "status": status,
-            "reason": "not on this machine" if status == "skipped" else "",
-        }
+    return MeasuredEvidence(
+        says="",
+        implementation="scaled_dot_product_attention (flash)",
+        device="cpu",
+        dtype=dtype,
+        sizes={"n": 4096, "ell": 64},
+        seed=0,
+        sampled="64 rows",
+        error=error,
+        tolerance=tolerance,
+        worst=(3, 17),
+        seconds=0.1,
+        status=status,
+        reason="not on this machine" if status == "skipped" else "",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from attnproof.documents.document import SIGNS
-from attnproof.documents.evidence import DerivedEvidence, Formula
+from attnproof.documents.evidence import DerivedEvidence, Formula, ProvedEvidence
 from attnproof.report import MissingAsset, ReportError, render, render_all, theorems, write_report
 from attnproof.report import page as shared
 from attnproof.report.page import assets
@@ -371,7 +372,9 @@ def test_a_condition_stands_beside_the_verdict_wherever_that_stands(results: Res
     assert render(run).count("if the sum σ ≠ 0") == 1
     assert section(page_of(run), "statement").count("if the sum σ ≠ 0") == 1
     assert section(page_of(run), "conditions").count("if the sum σ ≠ 0") == 1
-    proof = theorem.evidence[0].model_copy(update={"readings": ()})
+    proof = theorem.evidence[0]
+    assert isinstance(proof, ProvedEvidence)
+    proof = proof.model_copy(update={"readings": ()})
     bare = theorem.model_copy(update={"evidence": (proof, *theorem.evidence[1:])})
     run = results.model_copy(update={"theorems": (bare,)})
     assert "≠ 0" not in words(render(run)) + words(page_of(run))
@@ -512,7 +515,7 @@ def test_the_index_of_the_whole_catalogue_loads_at_once(ledger: Results) -> None
 def test_policies_are_told_for_each_set_of_input_distributions(results: Results) -> None:
     theorem = results.theorems[0]
     first, *rest = (e for e in theorem.evidence if e.kind == "measured")
-    other = first.model_copy(update={"dtype": "float64", "distributions": ("normal", "needle")})
+    other = replace(first, dtype="float64", distributions=("normal", "needle"))
     numbers = section(alone(results, evidence=(theorem.evidence[0], first, other)), "numbers")
     told = words(numbers)
     assert told.count("The theorem.") == 1  # one group of rows

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from markupsafe import Markup
 
-from attnproof.documents.evidence import MeasuredEvidence
+from attnproof.numeric.results import MeasuredEvidence
 from attnproof.report import view, words
 from attnproof.report.drawing import ratio, ratio_bar
 from attnproof.report.page import MATH, MATH_FACES, TEXT_FACES, asset

@@ -16,8 +16,8 @@ from attnproof.symbolic.scalars import (
 )
 from attnproof.symbolic.terms import Term
 
-from .at_places import first_entries, note_longest, rows_of, table
 from .creation import rounded_up
+from .lookups import first_entries, note_longest, rows_of, table
 from .reading import (
     Pair,
     Unread,

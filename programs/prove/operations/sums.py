@@ -11,7 +11,7 @@ from attnproof.symbolic.givens import real
 from attnproof.symbolic.scalars import ONE, is_truth
 from attnproof.symbolic.terms import postorder
 
-from .at_places import table
+from .lookups import table
 from .pieces import each_repeated
 from .reading import Unread, along, assume, constant, notes, numeric, reads, standing, whole
 from .terms import axes as axes_of

@@ -15,8 +15,8 @@ from attnproof.symbolic.scalars import ONE, ZERO, is_truth, number_of
 from attnproof.symbolic.terms import Term, free
 from attnproof.theorems.definitions.attention import softmax as row_softmax
 
-from .at_places import leading
 from .creation import offsets
+from .lookups import leading
 from .pieces import concatenated, each_repeated
 from .reading import (
     Pair,

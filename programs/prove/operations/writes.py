@@ -30,7 +30,7 @@ from attnproof.symbolic.scalars import (
 )
 from attnproof.symbolic.terms import Term, make
 
-from .at_places import note_longest
+from .lookups import note_longest
 from .pieces import END, concatenated, from_the_front, sliced, stack
 from .reading import Pair, Unread, alike, along, constant, length_of, moves, notes, sized, whole
 from .shapes import each_part, reshaped, unsqueeze

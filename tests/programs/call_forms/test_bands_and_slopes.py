@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.as_read import is_to_be_read, mask_as_read, with_mask
+from attnproof.programs.identified_mask import is_to_be_read, mask_as_read, with_mask
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter

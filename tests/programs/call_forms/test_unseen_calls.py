@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnproof.programs.applicable_laws import not_asked
-from attnproof.programs.as_read import is_to_be_read, with_mask
 from attnproof.programs.call_forms.choices import choices
 from attnproof.programs.calls.fitting import require_numbers
 from attnproof.programs.code import DoesNotFit
+from attnproof.programs.identified_mask import is_to_be_read, with_mask
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter

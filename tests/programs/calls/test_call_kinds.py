@@ -15,7 +15,7 @@ from attnproof.programs.calls.counts import plain_arrays
 from attnproof.programs.calls.masks import mask_argument
 from attnproof.programs.calls.roles import ORDINARY_ID
 from attnproof.programs.calls.supplied_inputs import CONTENTS, plain_input
-from attnproof.programs.loading.constructors import SIZES
+from attnproof.programs.loading.values import SIZES
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signatures.grammar import parse
 from attnproof.programs.signatures.signature import SignatureError

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.programs.equal.beyond import compare_at_longer, input_conditions
 from attnproof.programs.equal.deciding import compare
+from attnproof.programs.equal.larger_inputs import compare_at_longer, input_conditions
 from attnproof.programs.equal.measure import NumericComparison, compare_numerically
 from attnproof.programs.equal.pair import ProgramPair, pair_programs
 from attnproof.programs.equal.sides import Operand

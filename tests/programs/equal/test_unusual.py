@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.equal.beyond import compare_at_longer, larger_inputs_condition
 from attnproof.programs.equal.deciding import EQUAL_VERDICTS, compare
 from attnproof.programs.equal.inputs import (
     HALVES,
@@ -20,6 +19,7 @@ from attnproof.programs.equal.inputs import (
     table_relations,
     with_tables,
 )
+from attnproof.programs.equal.larger_inputs import compare_at_longer, larger_inputs_condition
 from attnproof.programs.equal.measure import (
     NumericComparison,
     compare_numerically,

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from attnproof.programs import no_adapter
-from attnproof.programs.exact.asking import exact
+from attnproof.programs.exact.checking import exact
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.execution.running import IDLE, CodeFault, in_a_line, limited
 from attnproof.programs.measure.examine import examine

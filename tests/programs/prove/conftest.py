@@ -18,6 +18,7 @@ BESIDE = (
     "test_state.py",
     "test_tensors_read.py",
     "test_undefined.py",
+    "test_watch.py",
     "test_widening.py",
 )
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.operations import READINGS, Notes, noted
-from attnproof.programs.prove.operations.at_places import entries_of, taken
+from attnproof.programs.prove.operations.lookups import entries_of, taken
 from attnproof.programs.prove.operations.reading import Unread
 from attnproof.programs.prove.tables import formula_of, offsets_of, pattern_of
 from attnproof.programs.subjects import Layer

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 import attnproof
 from attnproof.cli import main
-from attnproof.programs.as_read import with_mask
 from attnproof.programs.calls.spelling import in_letters
 from attnproof.programs.execution.draw import Draw
+from attnproof.programs.identified_mask import with_mask
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.signatures.grammar import parse

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from ..programs.execution.calling import evaluating, is_judged, restored_settings
 from ..programs.execution.finite import wrapped
+from ..programs.prove.compared_numbers import MetNumbers
 from ..programs.prove.instrumentation import instrument_unwatched
-from ..programs.prove.met_numbers import MetNumbers
 from ..programs.prove.watch import FEW, HINTS, UNWATCHED, ComparedSides, Met
 from ..programs.subjects import Attention, Bias, Mask, Subject
 from .every_call import Call, Lengths, call_of, sizes_of, takes

@@ -19,7 +19,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from ..documents.evidence import MeasuredEvidence
+from ..numeric.results import MeasuredEvidence, as_float
 from ..symbolic.faults import fault_of
 from ..theorem_runs.catalogue import Source
 from ..theorem_runs.limits import OutOfTime, limited_memory, limited_time, spent_memory
@@ -36,7 +36,6 @@ from .records import LOST, CellRecord, CellStatus
 
 if TYPE_CHECKING:
     from ..numeric.check import Measuring
-    from ..numeric.measurement import Measurement
     from ..numeric.scale import Scale
     from ..symbolic.claim import Claim
     from ..symbolic.statement import Statement, Theorem
@@ -126,7 +125,7 @@ def batches(cells: Sequence[tuple[Cell, Key]], jobs: int) -> list[Batch]:
     return found
 
 
-Measure = Callable[["Statement", Cell], Sequence["Measurement"]]
+Measure = Callable[["Statement", Cell], Sequence[MeasuredEvidence]]
 ORDER = ("violated", "non-finite", "held", "skipped")
 
 
@@ -263,9 +262,11 @@ def _limited(statement: Statement, cell: Cell, measure: Measure, terms: Terms) -
     return _found(cell, found, terms, perf_counter() - started)
 
 
-def _found(cell: Cell, found: Sequence[Measurement], terms: Terms, seconds: float) -> CellRecord:
+def _found(
+    cell: Cell, found: Sequence[MeasuredEvidence], terms: Terms, seconds: float
+) -> CellRecord:
     statuses = [m.status for m in found]
-    status: CellStatus = next((s for s in ORDER if s in statuses), "skipped")  # type: ignore[misc]
+    status: CellStatus = next((s for s in ORDER if s in statuses), "skipped")
     reasons = dict.fromkeys(m.reason for m in found if m.status == "skipped")
     why = "; ".join(reasons) or "it implements no definition of this statement"
     ratio, policy, says = max(_ratios(found), key=lambda told: told[0], default=(None, "", ""))
@@ -275,20 +276,20 @@ def _found(cell: Cell, found: Sequence[Measurement], terms: Terms, seconds: floa
         status,
         why if status == "skipped" else "",
         seconds=seconds,
-        measured=tuple(map(MeasuredEvidence.of, found)),
+        measured=tuple(found),
         policy=policy,
         says=says,
-        ratio="non-finite" if ratio is not None and not math.isfinite(ratio) else ratio,
+        ratio=ratio,
     )
 
 
-def _ratios(found: Sequence[Measurement]) -> Iterator[tuple[float, str, str]]:
+def _ratios(found: Sequence[MeasuredEvidence]) -> Iterator[tuple[float, str, str]]:
     """Yield ratio, policy and conclusion of everything that was judged."""
     for m in found:
         if m.status == "skipped":
             continue
-        judged = [(j.ratio, j.policy) for j in m.judged if j.status != "skipped"]
-        for ratio, policy in judged or [(m.ratio, "deterministic")]:
+        applied = [(as_float(j.ratio), j.policy) for j in m.policies if j.status != "skipped"]
+        for ratio, policy in applied or [(m.ratio, "deterministic")]:
             yield math.inf if math.isnan(ratio) else ratio, policy, m.says
 
 
@@ -326,7 +327,7 @@ class Shared:
 
     kept: tuple[list[tuple[str, Claim, Statement]], Measuring] | None = None
 
-    def __call__(self, statement: Statement, cell: Cell) -> Sequence[Measurement]:
+    def __call__(self, statement: Statement, cell: Cell) -> Sequence[MeasuredEvidence]:
         """Measure one cell.  Raises ``ReadingError`` if a reading failed."""
         from ..numeric.check import ReadingError, implementations_for
         from ..numeric.devices import dtype_named

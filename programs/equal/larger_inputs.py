@@ -20,7 +20,6 @@ from attnproof.documents.verdict_line import Condition
 
 from ..execution.draw import Draw
 from ..execution.response import Entries
-from .asked import FEATURES, HEADS, compare_where_asked
 from .inputs import (
     LARGE_INPUTS,
     LONG_LENGTHS,
@@ -33,6 +32,7 @@ from .inputs import (
     untried_numbers,
 )
 from .measure import NumericComparison, arranged_as, compare_at, drawn_or_none
+from .other_outcomes import FEATURES, HEADS, compare_where_asked
 from .pair import ProgramPair
 
 LONGEST = 1 << 17  # number of the source that is tried as a length
