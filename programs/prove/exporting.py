@@ -22,6 +22,7 @@ from torch.fx import config as graphs
 from attnproof.symbolic.faults import raised_by_attnproof
 from attnproof.symbolic.givens import Given
 
+from ..loading.reach import has_compiled
 from ..loading.source_numbers import functions_in, is_own
 from .angles import Angles, angles_of
 from .blocks import TracedBlocks
@@ -226,8 +227,29 @@ def _traced(
     modules: Sequence[nn.Module],
     follower: UnitLengths | None,
 ) -> Trace:
-    """Return a trace, following the call if its lengths are to be 1 or more."""
+    """Return a trace, following the call if its lengths are to be 1 or more.
+
+    What the code compiles itself is traced as it is written, if that is possible: flex_attention
+    can be traced only while torch may compile.
+    """
     found = {id(m): m for m in (*modules, *modules_in(call))}
+    refused: list[NotTraced] = []
+    for stance in ("force_eager", "default") if has_compiled((call, *modules)) else ("default",):
+        try:
+            with torch.compiler.set_stance(stance):
+                return _trace_of(call, inputs, lengths, found, follower)
+        except NotTraced as error:
+            refused.append(error)
+    raise refused[0]
+
+
+def _trace_of(
+    call: Callable[..., Any],
+    inputs: Sequence[Tensor],
+    lengths: Sequence[Sequence[bool]],
+    found: Mapping[int, nn.Module],
+    follower: UnitLengths | None,
+) -> Trace:
     wrapped = _Called(call if follower is None else follower.of(call), list(found.values()))
     dynamic = tuple(
         {k: Dim.AUTO for k, free in enumerate(axes) if free} or None for axes in lengths

@@ -289,5 +289,5 @@ def test_what_is_no_rotation_is_said_not_to_be_one() -> None:
     raises = Rotary(name="x", width=32, rotate=lambda x, _: x[..., :3])
     found = identify(raises)
     assert found.sentence == "rotary, which could not be read"
-    assert "(2, 2, 3, 32) as (B, H, T, D) and gave (2, 2, 3, 3)" in found.parts[0].evidence
+    assert "(2, 2, 3, 32) as (B, H, n, D) and gave (2, 2, 3, 3)" in found.parts[0].evidence
     assert layout_name([(0, 3), (1, 2)]) == "of the pairs (0, 3), (1, 2)"
