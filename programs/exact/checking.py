@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from time import perf_counter
@@ -43,6 +44,7 @@ NUMBERS_DIFFER = (
     "the sides agree in the field, but their numbers differ by {:.1e}, more than rounding"
 )
 FIXED = "both sides are the same for all inputs: the law holds vacuously for this code"
+OF_TORCH = re.compile(r"no rule registered for HOP (\w+)")  # what torch raises for a function of it
 STATE = "the same call returns another result after other calls"
 
 
@@ -94,6 +96,14 @@ def exact(
     return tuple(found)
 
 
+def _without_meaning(error: Exception) -> str:
+    """Return why code has no reading in a finite field, if that is why it stopped; else ""."""
+    if isinstance(error, (NotAsked, NoMeaning, NoTower)):
+        return str(error)
+    of_torch = isinstance(error, NotImplementedError) and OF_TORCH.search(str(error))
+    return f"{of_torch[1]} is not supported in a finite field" if of_torch else ""
+
+
 def _finding(
     subject: Subject, law: str, seed: int, meant: bool, wanted: bool, depth: int
 ) -> tuple[Finding, int]:
@@ -128,8 +138,8 @@ def _finding(
             if not building and subject.make is not None and not isinstance(error, NotAsked):
                 building = True
                 continue
-            if isinstance(error, (NotAsked, NoMeaning, NoTower)):
-                return made("not asked", str(error))
+            if why := _without_meaning(error):
+                return made("not asked", why)
             fault = fault_in(subject, error)
             if fault is not None:
                 return made("internal error", fault.message, traceback=fault.traceback)

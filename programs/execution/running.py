@@ -93,7 +93,8 @@ def uncompiled() -> contextlib.AbstractContextManager[Any]:
     """
     if "torch._dynamo" not in sys.modules:
         return contextlib.nullcontext()
-    return torch.compiler.set_stance("force_eager")
+    eager: contextlib.AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
+    return eager
 
 
 def seeded(seed: int) -> None:

@@ -354,7 +354,8 @@ def test_a_class_that_cannot_be_built_is_to_be_built_in_the_file() -> None:
 
 @torch.compile(backend="eager")
 def compiled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+    weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+    return torch.matmul(weights, v)
 
 
 class OfCompiled(nn.Module):
@@ -365,7 +366,8 @@ class OfCompiled(nn.Module):
         self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        return compiled(*self.qkv(x).chunk(3, -1))
+        found: Tensor = compiled(*self.qkv(x).chunk(3, -1))
+        return found
 
 
 class OfCompiledMethod(OfCompiled):
@@ -406,6 +408,6 @@ def test_compiled_code_is_run_as_it_is_written_and_the_line_says_so(name: str) -
 
 
 def test_what_is_not_compiled_carries_no_such_condition() -> None:
-    held = torch.compiler.disable(lambda x: x)
+    held = torch.compiler.disable(lambda x: x)  # type: ignore[no-untyped-call]
     for code in adapted_as(nn.MultiheadAttention(16, 4)), adapted_as(held, "x: B n E -> B n E"):
         assert not code.converted

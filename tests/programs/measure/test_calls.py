@@ -83,6 +83,23 @@ def test_a_fault_of_training_is_refused_in_any_layer() -> None:
     assert found(any_layer(drops), "evaluation-repeats").verdict == "broken"
 
 
+class Alternates(nn.Module):
+    """Every other call is off by so much, as if a kernel summed in another order."""
+
+    def __init__(self, off: float) -> None:
+        super().__init__()
+        self.off, self.calls = off, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return x * (1 + self.off * (self.calls % 2))
+
+
+@pytest.mark.parametrize(("off", "verdict"), [(2.0**-23, "holds"), (1e-4, "broken")])
+def test_rounding_is_no_other_result_of_an_equal_call(off: float, verdict: str) -> None:
+    assert found(any_layer(Alternates(off)), "evaluation-repeats").verdict == verdict
+
+
 class Chooses(nn.Module):
     """Its path is chosen by its dropout when it is built; the fast one is for none."""
 

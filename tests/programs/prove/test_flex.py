@@ -14,7 +14,10 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex
 
 from attnproof.documents.verdict_line import Condition
 from attnproof.programs.declarations import DeclaredAttention
+from attnproof.programs.exact import exact
+from attnproof.programs.execution.calling import restored_settings
 from attnproof.programs.identify import identify
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subjects import Attention
 
@@ -189,3 +192,15 @@ def test_it_is_compiled_under_what_watches_its_operations() -> None:
     assert "causal" in identify(subject).sentence
     q = torch.randn(2, 4, 6, 4)
     assert subject.attend(q, q, q, None).shape == q.shape
+
+
+@pytest.mark.parametrize("called", [flex_attention, torch.compile(flex_attention, backend="eager")])
+def test_it_is_run_as_it_is_written_and_has_no_place_in_finite_fields(called: Any) -> None:
+    code = flexible(score=lambda score, *_: 2 * score, called=called)
+    with restored_settings():
+        (found,) = exact(code, laws=("queries-apart",))
+        (ran,) = examine(code, laws=("queries-apart",))
+    assert (found.verdict, ran.verdict) == ("not asked", "holds")
+    assert found.why == "flex_attention is not supported in a finite field"
+    (proved,) = prove(code, ("queries-apart",), seconds=SECONDS).findings
+    assert proved.verdict == "holds"
