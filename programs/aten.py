@@ -346,6 +346,28 @@ def native_layer_norm(
     return [layer_norm(xp, x, shape, weight, bias, eps), None, None]
 
 
+@row("rows", "aten._native_batch_norm_legit_no_training.default")
+def batch_norm(
+    xp: Any,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    variance: Any,
+    momentum: float,  # noqa: ARG001 (of training)
+    eps: float,
+) -> list[Any]:
+    """(x − mean)/√(variance + ε)·weight + bias, of the second axis; these are stored numbers."""
+    a = xp.number(x)
+
+    def of_channels(stored: Any) -> Any:
+        return xp.number(stored)[(slice(None), *[None] * (a.ndim - 2))]
+
+    found = (a - of_channels(mean)) / xp.sqrt(of_channels(variance) + xp.number(eps))
+    found = found if weight is None else found * of_channels(weight)
+    return [found if bias is None else found + of_channels(bias), None, None]
+
+
 @row("rows", "aten.rms_norm.default")
 def rms_norm(xp: Any, x: Any, shape: Sequence[Any], weight: Any = None, eps: Any = None) -> Any:
     """x/√(mean x² + ε)·weight over the last axis; ε is 2⁻²³, that of float32, by default."""

@@ -240,6 +240,10 @@ CASES: dict[str, list[Case]] = {
     "aten.log_sigmoid.default": [on(X)],
     "aten.layer_norm.default": [on(X, [4]), on(X, [4], ROW, R("4"), 0.25)],
     "aten.native_layer_norm.default": [on(X, [4], ROW, R("4"), 0.25)],
+    "aten._native_batch_norm_legit_no_training.default": [
+        on(R("n 4 m"), ROW, R("4"), R("4"), Of("positive", "4"), 0.1, 0.25),
+        on(R("n 4 m m"), None, None, ROW, Of("positive", "4"), 0.1, 0.25),
+    ],
     "aten.rms_norm.default": [on(X, [4]), on(X, [4], ROW, 0.25), on(X, [4], None, 0.0)],
     "aten.diagonal.default": [on(SQUARE), on(R("n m n"), 0, 0, -1)],
     "aten.scaled_dot_product_attention.default": [
