@@ -107,8 +107,7 @@ def kind_of(dtype: Any) -> str:
 
     Raises ``TypeError`` for any other dtype, since terms neither round nor overflow.
     """
-    shown = dtype.form if isinstance(dtype, DType) else getattr(dtype, "__name__", str(dtype))
-    kind = KINDS.get(str(shown).removeprefix("torch."))
+    kind = KINDS.get(_name_of(dtype))
     if kind is None:
         raise TypeError(
             f"{dtype!r} is not a dtype of symbolic arrays: they hold real numbers (float64), "
@@ -118,11 +117,16 @@ def kind_of(dtype: Any) -> str:
     return kind
 
 
+def _name_of(dtype: Any) -> str:
+    shown = dtype.form if isinstance(dtype, DType) else getattr(dtype, "__name__", str(dtype))
+    return str(shown).removeprefix("torch.")
+
+
 def cast(t: Term, dtype: Any) -> Term:
     """Return the array in a dtype: truth values as 1 and 0, or numbers as truth values (x ≠ 0).
 
-    Raises ``TypeError`` for a conversion to integers of numbers that are not integers by their
-    form.
+    Raises ``TypeError`` for a conversion of numbers that are not integers by their form to
+    integers, or to float32, which would round them.
     """
     kind = kind_of(dtype)
     if kind == "bool":
@@ -134,6 +138,11 @@ def cast(t: Term, dtype: Any) -> Term:
         raise TypeError(
             f"{t!r} cannot be converted to integers: it is not an integer by its form, and numpy "
             "truncates toward 0; write xp.floor(x), or xp.sign(x) * xp.floor(xp.abs(x))"
+        )
+    if _name_of(dtype) == "float32" and not is_whole(t):
+        raise TypeError(
+            f"{t!r} would be rounded to float32, and terms do not round; write xp.float64, or "
+            "x.dtype of an existing array"
         )
     return t
 
