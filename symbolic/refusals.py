@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import operator
 import pickle
+import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -254,6 +255,7 @@ def arrays_only(who: str, *roots: Any) -> Iterator[None]:
 
     before = Links(*roots)
     asked = ["the class of an array (type)"] if before.types else []
+    drawn = _generators()
     token = _REQUESTS.set(asked)
     try:
         yield
@@ -266,6 +268,17 @@ def arrays_only(who: str, *roots: Any) -> Iterator[None]:
         )
     if before.contents != Links(*roots).contents:
         raise TypeError(f"{who}: it keeps state between calls; compute everything anew")
+    if drawn != _generators():
+        raise TypeError(
+            f"{who}: it draws random numbers, so each call may say something else; name the "
+            "numbers in `given`, where they are any numbers"
+        )
+
+
+def _generators() -> bytes:
+    """Return the states of the random generators of Python and NumPy that all code shares."""
+    numpy: Any = sys.modules.get("numpy.random")
+    return pickle.dumps((random.getstate(), numpy and numpy.get_state()))
 
 
 def state_fingerprint(thing: Any, parts: tuple[Any, ...]) -> tuple[object, ...]:
