@@ -164,6 +164,7 @@ class Theorem:
 
     def _build(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
         wanted = self._parameters(body, body.__name__, given)
+        _require_one_length(self.place, [n for g in given.values() for n in g.lengths])
         values = {name: g.named(name) for name, g in given.items()}
         with arrays_only(f"{self.place}: {body.__name__}", body):
             result = body(**{name: values[name] for name in wanted})
@@ -295,12 +296,26 @@ def require_names(place: str, given: Mapping[str, Given], claims: Iterable[Claim
                     f"{place}: a conclusion quantifies over {name}, which is already the name of "
                     "something else; rename one of them"
                 )
-    for size in {v for t in lengths for v in free(t) if v.op in ("size", "space")}:
-        if size.data[0] in names:
+    for called in _require_one_length(place, lengths):
+        if called in names:
             raise TypeError(
-                f"{place}: {size.data[0]} is the name of a given and of a length; "
-                "rename one of them"
+                f"{place}: {called} is the name of a given and of a length; rename one of them"
             )
+
+
+def _require_one_length(place: str, terms: Iterable[Term]) -> dict[str, Term]:
+    """Return the lengths in these terms by name; refuse two lengths that are printed alike."""
+    found: dict[str, Term] = {}
+    for length in (v for t in terms for v in free(t) if v.op in ("size", "space")):
+        name, role = length.data
+        other = found.setdefault(name, length)
+        if other is not length:
+            first, second = sorted((other.data[1], role))
+            raise TypeError(
+                f"{place}: two lengths are called {name}, one of the role {first!r} and one of "
+                f"{second!r}; make it once, ({name},) = sizes({name!r}, {first!r}), or rename one"
+            )
+    return found
 
 
 def meaning(statement: Statement) -> object:

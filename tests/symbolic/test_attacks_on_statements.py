@@ -194,6 +194,17 @@ def test_a_given_is_not_called_like_a_length(given: Given) -> None:
         stated(body, n=given)
 
 
+def test_two_lengths_of_one_name_are_refused() -> None:
+    """They are two axes to the kernel, and one number to a reader and to the numbers."""
+    tokens, features = (sizes("n", role)[0] for role in ("tokens", "features"))
+    both = {"X": real(tokens), "Y": real(features)}
+    for body in (lambda X, Y: equal(Y, X), lambda X, Y: equal(X, X + 0 * xp.sum(Y))):
+        with pytest.raises(TypeError, match="two lengths are called n, one of the role 'features'"):
+            stated(body, **both)
+    with pytest.raises(TypeError, match="two lengths are called n"):
+        stated(lambda X: equal(X, X + 0 * features), X=real(tokens))
+
+
 def test_the_range_of_an_index_is_read_by_its_whole_name() -> None:
     """j < nu gives nu − j >= 1; nu was once taken for the size n."""
     nu = index_below(n + 1)
