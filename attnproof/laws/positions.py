@@ -12,7 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from ..encoding.applicability import most_of, obeys, of_pairs, of_tokens, ways
-from ..encoding.base import HOOKS, Encoding
+from ..encoding.base import HOOKS, Encoding, in_numbers
 from ..encoding.bounds import (
     FORMED,
     exceeded,
@@ -194,7 +194,7 @@ def at_half(kind: type[Encoding]) -> str | None:
     if set(kind.given) - set(kind.defaults):
         return None
     try:
-        kind.with_defaults().code(np.asarray(0.5))
+        in_numbers(kind).code(np.asarray(0.5))
     except (LookupError, ValueError) as error:
         return f"at position 1/2: {type(error).__name__}: {error}"
     return None
@@ -404,7 +404,7 @@ def ends(kind: type[Encoding], reach: int) -> tuple[str, str] | None:
     """Return verdict and reason, if with its defaults it lacks position ``reach``, or a far one."""
     if kind.axes or set(kind.given) - set(kind.defaults):
         return None
-    made = kind.with_defaults()
+    made = in_numbers(kind)
     with np.errstate(all="ignore"):
         return _ended(made, reach)
 
