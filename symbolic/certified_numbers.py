@@ -205,8 +205,14 @@ def same(x: Any, y: Any) -> bool:
     raise Unclear(f"{x!r} = {y!r}")
 
 
+LARGEST_EXPONENT = 1 << 14  # of 2, of a ball that is written as a fraction
+
+
 def certified_gap(x: Any, y: Any) -> Fraction:
-    """Return a lower bound of |x - y|; 0 if the balls overlap or are undefined."""
+    """Return a lower bound of |x - y|; 0 if the balls overlap or are undefined.
+
+    It is 0 for a gap such as exp(−10⁹), which has a billion binary digits as a fraction.
+    """
     if not (finite(x) and finite(y)):
         return Fraction(0)
     gap = ball(x - y)
@@ -214,7 +220,10 @@ def certified_gap(x: Any, y: Any) -> Fraction:
     if exact is not None:
         return abs(exact)
     mantissa, exponent = gap.abs_lower().man_exp() if gap.is_finite() else (0, 0)
-    return max(Fraction(0), Fraction(int(mantissa)) * Fraction(2) ** int(exponent))
+    if exponent < -LARGEST_EXPONENT:
+        return Fraction(0)
+    size = Fraction(2) ** min(int(exponent), LARGEST_EXPONENT)
+    return max(Fraction(0), Fraction(int(mantissa)) * size)
 
 
 def _reciprocal(x: Any) -> Any:

@@ -35,6 +35,8 @@ from .refusals import demand, refuse_truth_of_a_claim
 from .scalars import integer, is_truth
 from .terms import Opened, Term, bind, free, instantiate, make, opened, postorder, substitute
 
+_MADE: ContextVar[list[Claim] | None] = ContextVar("the claims made so far", default=None)
+
 
 @dataclass(frozen=True)
 class Link:
@@ -71,6 +73,12 @@ class Claim:
     inner: str = "="
 
     __bool__ = refuse_truth_of_a_claim
+
+    def __post_init__(self) -> None:
+        """Note that it was made, if its maker is watched (``claims_made``)."""
+        made = _MADE.get()
+        if made is not None:
+            made.append(self)
 
     @property
     def compared(self) -> str:
@@ -321,6 +329,17 @@ def _named(
         claim = claim.moved(lambda t, old=term, new=becomes: substitute(t, old, new))  # type: ignore[misc]
         named.append((primed, given))
     return claim, tuple(named)
+
+
+@contextmanager
+def claims_made() -> Iterator[list[Claim]]:
+    """Return a list to which every claim made inside the block is added."""
+    made: list[Claim] = []
+    token = _MADE.set(made)
+    try:
+        yield made
+    finally:
+        _MADE.reset(token)
 
 
 def name_of(v: Term) -> str:

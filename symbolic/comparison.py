@@ -22,8 +22,8 @@ from .claim import Claim
 from .concrete import ConcreteClaim, lengths
 from .evaluate import Evaluator
 from .givens import SIGNED, Given
-from .scalars import number_of
-from .terms import Term
+from .scalars import is_whole, number_of
+from .terms import Term, postorder
 
 # Sizes in every order, and values by kind, for comparing a term with its code
 
@@ -169,6 +169,7 @@ def smooth(
 TOLERANCE = 1e-9
 MAX_TOLERANCE = 1e-3  # of a side's largest number: what rounding may hide for the side to count
 ROUNDING = 1e-12  # relative differences below this need no further check
+LARGEST_INTEGER = 2**62  # beyond it, sums of integers of 64 bits may wrap round
 
 
 class NotRun(TypeError):
@@ -332,7 +333,7 @@ def _compared_side(part: str, term: Term, value: Any, read: TermValues, *, exact
     here, there = here.astype(float), there.astype(float)
     known = np.isfinite(there) | (~np.isnan(there) & (not term.finite))
     met = bool(np.isfinite(there).any() and known.all())
-    same = (here == there) | (np.isnan(here) & np.isnan(there))
+    same = (here == there) | (np.isnan(there) & (np.isnan(here) | _divides_integers(term)))
     if same.all():
         return met
     gap = np.abs(here - there)
@@ -341,10 +342,24 @@ def _compared_side(part: str, term: Term, value: Any, read: TermValues, *, exact
         room = TOLERANCE * read.largest
         off = ~same & ~(gap <= room)
         met = met and bool(room <= MAX_TOLERANCE * np.max(np.abs(there[np.isfinite(there)])))
+    if off.any() and read.largest >= LARGEST_INTEGER and _has_integers(term):
+        return False  # NumPy's integers may have wrapped round
     if off.any():
         place = tuple(int(k) for k in np.argwhere(off)[0])
         raise CodeDiffers(part, _number(here[place]), _number(there[place]), place)
     return met
+
+
+def _has_integers(term: Term) -> bool:
+    """Whether NumPy may compute with integers: naturals, indices, maps and places of an axis."""
+    parts = (t for t in postorder(term) if t.op in ("var", "index", "arange"))
+    return any(t.op != "var" or t.args or t.data[1] == "natural" for t in parts)
+
+
+def _divides_integers(term: Term) -> bool:
+    """Whether integers are divided with a rest: NumPy gives 0 where an integer divisor is 0."""
+    divided = (t for t in postorder(term) if t.op in ("floor_divide", "remainder"))
+    return any(is_whole(t.args[1]) for t in divided)
 
 
 def input_text(value: Any) -> str:

@@ -253,7 +253,7 @@ def _settled(number: Term, wanted: str, facts: Facts) -> bool:
         chosen = holds.op == "less" and number_of(holds.args[0]) == 0 and holds.args[1] is x
         if (chosen or _settled(x, wanted, facts)) and _settled(y, wanted, facts):
             return True
-    if wanted != "not 0" and always_less(num(-1) if wanted == "at least 0" else ZERO, number):
+    if always_less(num(-1) if wanted == "at least 0" else ZERO, number):
         return True
     if wanted == "not 0":
         certain, used = nonzero(number, facts)

@@ -316,13 +316,18 @@ def sum(
 def mean(
     x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False
 ) -> Array:
-    """The mean over axes; over the outcomes of a probability space, the expectation."""
+    """The mean over axes; for the outcomes of a probability space, write their sum."""
     return _reduce_axes(x, axis, keepdims, _mean)
 
 
 def _mean(x: Array, axis: int) -> Array:
-    length, total = x.axes[axis], _reduced(x, axis)
-    return total if length.op == "space" else total / as_array(length)
+    length = x.axes[axis]
+    if length.op == "space":
+        raise TypeError(
+            f"the outcomes of {length!r} have no number to divide by: their expectation is "
+            "xp.sum(x, axis=..)"
+        )
+    return _reduced(x, axis) / as_array(length)
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Array:

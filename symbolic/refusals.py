@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import operator
 import pickle
+import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -107,8 +108,7 @@ def kind_of(dtype: Any) -> str:
 
     Raises ``TypeError`` for any other dtype, since terms neither round nor overflow.
     """
-    shown = dtype.form if isinstance(dtype, DType) else getattr(dtype, "__name__", str(dtype))
-    kind = KINDS.get(str(shown).removeprefix("torch."))
+    kind = KINDS.get(_name_of(dtype))
     if kind is None:
         raise TypeError(
             f"{dtype!r} is not a dtype of symbolic arrays: they hold real numbers (float64), "
@@ -118,11 +118,16 @@ def kind_of(dtype: Any) -> str:
     return kind
 
 
+def _name_of(dtype: Any) -> str:
+    shown = dtype.form if isinstance(dtype, DType) else getattr(dtype, "__name__", str(dtype))
+    return str(shown).removeprefix("torch.")
+
+
 def cast(t: Term, dtype: Any) -> Term:
     """Return the array in a dtype: truth values as 1 and 0, or numbers as truth values (x ≠ 0).
 
-    Raises ``TypeError`` for a conversion to integers of numbers that are not integers by their
-    form.
+    Raises ``TypeError`` for a conversion of numbers that are not integers by their form to
+    integers, or to float32, which would round them.
     """
     kind = kind_of(dtype)
     if kind == "bool":
@@ -134,6 +139,11 @@ def cast(t: Term, dtype: Any) -> Term:
         raise TypeError(
             f"{t!r} cannot be converted to integers: it is not an integer by its form, and numpy "
             "truncates toward 0; write xp.floor(x), or xp.sign(x) * xp.floor(xp.abs(x))"
+        )
+    if _name_of(dtype) == "float32" and not is_whole(t):
+        raise TypeError(
+            f"{t!r} would be rounded to float32, and terms do not round; write xp.float64, or "
+            "x.dtype of an existing array"
         )
     return t
 
@@ -245,6 +255,7 @@ def arrays_only(who: str, *roots: Any) -> Iterator[None]:
 
     before = Links(*roots)
     asked = ["the class of an array (type)"] if before.types else []
+    drawn = _generators()
     token = _REQUESTS.set(asked)
     try:
         yield
@@ -257,6 +268,17 @@ def arrays_only(who: str, *roots: Any) -> Iterator[None]:
         )
     if before.contents != Links(*roots).contents:
         raise TypeError(f"{who}: it keeps state between calls; compute everything anew")
+    if drawn != _generators():
+        raise TypeError(
+            f"{who}: it draws random numbers, so each call may say something else; name the "
+            "numbers in `given`, where they are any numbers"
+        )
+
+
+def _generators() -> bytes:
+    """Return the states of the random generators of Python and NumPy that all code shares."""
+    numpy: Any = sys.modules.get("numpy.random")
+    return pickle.dumps((random.getstate(), numpy and numpy.get_state()))
 
 
 def state_fingerprint(thing: Any, parts: tuple[Any, ...]) -> tuple[object, ...]:

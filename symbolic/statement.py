@@ -16,10 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from .array import as_array
 from .bodies import Code
-from .claim import NO_CONTRADICTION, Claim, Law, fresh_numbering, name_of
+from .claim import (
+    NO_CONTRADICTION,
+    Claim,
+    Law,
+    claims_made,
+    fresh_numbering,
+    name_of,
+)
 from .givens import Given
 from .refusals import arrays_only, demand
-from .terms import Term, free, is_opened
+from .terms import Term, free, is_opened, names
 
 if TYPE_CHECKING:
     from .candidates import Candidate
@@ -164,8 +171,9 @@ class Theorem:
 
     def _build(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
         wanted = self._parameters(body, body.__name__, given)
+        _require_one_length(self.place, [n for g in given.values() for n in g.lengths])
         values = {name: g.named(name) for name, g in given.items()}
-        with arrays_only(f"{self.place}: {body.__name__}", body):
+        with arrays_only(f"{self.place}: {body.__name__}", body), claims_made() as made:
             result = body(**{name: values[name] for name in wanted})
         claims = dict(result) if isinstance(result, Mapping) else {"": result}
         if not claims:
@@ -184,6 +192,12 @@ class Theorem:
                 )
             if claim.compared == "!=" and claim.apart is None:
                 raise TypeError(f"{self.place}: {NO_CONTRADICTION}")
+        for lost in _dropped(made, claims.values()):
+            raise TypeError(
+                f"{self.place}: {body.__name__} makes a claim of "
+                f"{' and '.join(map(repr, lost.sides))}, and does not return it; return a dict of "
+                "all claims, each with words of its own"
+            )
         used: set[str] = set(wanted)
         listed: Any = ()
         if assume is not None:
@@ -295,12 +309,40 @@ def require_names(place: str, given: Mapping[str, Given], claims: Iterable[Claim
                     f"{place}: a conclusion quantifies over {name}, which is already the name of "
                     "something else; rename one of them"
                 )
-    for size in {v for t in lengths for v in free(t) if v.op in ("size", "space")}:
-        if size.data[0] in names:
+    for called in _require_one_length(place, lengths):
+        if called in names:
             raise TypeError(
-                f"{place}: {size.data[0]} is the name of a given and of a length; "
-                "rename one of them"
+                f"{place}: {called} is the name of a given and of a length; rename one of them"
             )
+
+
+def _dropped(made: Iterable[Claim], returned: Iterable[Claim]) -> Iterator[Claim]:
+    """Yield the claims that were made, and are part of no claim that was returned.
+
+    A claim that mentions a bound variable is part of the claim of its binder.
+    """
+    kept = list(returned)
+    kept += [fact.law.claim for claim in kept for fact in claim.using]
+    said = {(claim.compared, claim.left, claim.right) for claim in kept}
+    for claim in made:
+        within = any(is_opened(v) for v in names(*claim.sides))
+        if not within and (claim.compared, claim.left, claim.right) not in said:
+            yield claim
+
+
+def _require_one_length(place: str, terms: Iterable[Term]) -> dict[str, Term]:
+    """Return the lengths in these terms by name; refuse two lengths that are printed alike."""
+    found: dict[str, Term] = {}
+    for length in (v for t in terms for v in free(t) if v.op in ("size", "space")):
+        name, role = length.data
+        other = found.setdefault(name, length)
+        if other is not length:
+            first, second = sorted((other.data[1], role))
+            raise TypeError(
+                f"{place}: two lengths are called {name}, one of the role {first!r} and one of "
+                f"{second!r}; make it once, ({name},) = sizes({name!r}, {first!r}), or rename one"
+            )
+    return found
 
 
 def meaning(statement: Statement) -> object:

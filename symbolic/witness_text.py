@@ -10,18 +10,21 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from .certified_numbers import ball, fraction, number
+from .certified_numbers import LARGEST_EXPONENT, ball, fraction, number
 from .claim import Claim, name_of
 from .decision import Witness
 from .failures import Failure
 from .givens import GREEK
 
 
-def _midpoint(x: Any) -> Fraction:
+def _midpoint(x: Any) -> Fraction | None:
+    """Return the middle of a ball, or None if it is too large or too small for a fraction."""
     exact = fraction(number(x))
     if exact is not None:
         return exact
     mantissa, exponent = arb(ball(x)).mid().man_exp()
+    if abs(exponent) > LARGEST_EXPONENT:
+        return None
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
@@ -35,11 +38,15 @@ def decimal(x: Any, digits: int = 3) -> str:
     ('2/3', '1.414…')
     >>> decimal(arb(2).sin() ** 2 + arb(2).cos() ** 2), decimal(arb("1e-15") + 1)
     ('1', '1.000…')
+    >>> decimal(arb(-(10**9)).exp())
+    '1.25e-434294482'
     """
     exact = fraction(number(x))
     if exact is not None and exact.denominator < 1000:
         return str(exact)
     value = _midpoint(x)
+    if value is None:
+        return str(arb(ball(number(x))).str(digits, radius=False))
     near = round(value)
     if abs(value - near) * 10**12 < 1 and arb(ball(number(x))).contains(near):
         return str(near)
@@ -146,8 +153,12 @@ def witness_of(claim: Claim, failure: Failure, used: set[str]) -> Witness:
         left,
         right,
         rounded_down(failure.gap),
-        f"{assignment_text(sizes, _used_values(values, used))}: {end}",
+        _line(assignment_text(sizes, _used_values(values, used)), end),
     )
+
+
+def _line(where: str, what: str) -> str:
+    return f"{where}: {what}" if where else what
 
 
 def _used_values(values: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
@@ -174,13 +185,15 @@ def _no_array_witness(claim: Claim, failure: Failure, used: set[str]) -> Witness
     if len(rows) > 1:
         k = len(rows) - 1
         left, right = f"rank {k + 1} with the right-hand side", f"rank at most {k} without"
+        entries = "1 entry" if k == 1 else f"{k} entries"
         why = (
-            f"{k + 1} linear equations for {k} entries of {unknown} whose determinant is at "
+            f"{k + 1} linear equations for {entries} of {unknown} whose determinant is at "
             f"least {decimal(rounded_down(failure.gap))} in size, so no {unknown} solves them"
         )
     values = {n: plain_value(v) for n, v in fixed.items()}
     values |= {n: [plain_value(x) for x in v] for n, v in tried.items()}
-    start = assignment_text(sizes, _used_values(fixed, used))
+    fixed_text = assignment_text(sizes, _used_values(fixed, used))
+    start = ", ".join(filter(None, (fixed_text, at and f"at {at}")))
     return Witness(
         sizes,
         values,
@@ -188,5 +201,5 @@ def _no_array_witness(claim: Claim, failure: Failure, used: set[str]) -> Witness
         left,
         right,
         rounded_down(failure.gap),
-        f"{start}{', at ' + at if at else ''}: {why}",
+        _line(start, why),
     )

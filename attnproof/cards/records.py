@@ -71,7 +71,8 @@ class CellRecord(Record):
         default=(), description="The hypotheses that the witness of a refutation obeys, in words."
     )
     places: str = Field(
-        default="", description="The positions for which it is proved, where these are not all."
+        default="",
+        description="The positions for which it has this verdict, where these are not all.",
     )
     assumed: tuple[Formula, ...] = Field(default=(), description="The same as formulas.")
     needed: RefutedEvidence | None = Field(

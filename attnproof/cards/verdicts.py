@@ -38,6 +38,7 @@ PROOF, WITNESS = 0.5, 0.1  # shares of the limit for one proof, and for one witn
 BRIEF = 1.0  # seconds for a proof, before a witness is sought elsewhere
 SAME = "for all sizes: both sides are the same expression"
 IN_A_ROW = "consecutive integer positions"
+DRAWN = "integer positions"  # which numeric/sample.py draws for any real ones
 UNKNOWN = "; whether it holds without the hypothesis is open"
 NEITHER = "; it is undecided without the hypothesis too"
 ENCODED, SCORED = "encoded tokens", "the scores"
@@ -333,7 +334,10 @@ def measured(
     except ReadingError as error:
         numbers, told = error.measurements, str(error)
     found = tuple(map(_defined, numbers))
-    return cell.model_copy(update=_judged(cell, found, told, _exact(asked, seed)))
+    judged = cell.model_copy(update=_judged(cell, found, told, _exact(asked, seed)))
+    if judged.verdict == "measured" and any(g.kind == "position" for g in asked.givens.values()):
+        return judged.model_copy(update={"places": DRAWN})
+    return judged
 
 
 def _exact(asked: Statement, seed: int) -> tuple[ExactEvidence, ...]:

@@ -29,12 +29,15 @@ from .base import Encoding, remembered
 from .law import Answer, EncodingLaw, stated
 from .names import c, letters, r
 
-TOGETHER = "the score of a query with a key depends on the other tokens, so a pair alone has no "
-"score"
+TOGETHER = (
+    "the score of a query with a key depends on the other tokens, so a pair alone has no score"
+)
 OPEN = "it is not proved that the score of a query with a key is independent of other tokens"
 OPEN_ROWS = "it is not proved that the encoding of a token is independent of other tokens"
-MOVED = "; proved for all tokens together: the scores are unchanged when all positions are "
-"shifted equally"
+MOVED = (
+    "; proved for all tokens together: the scores are unchanged when all positions are shifted "
+    "equally"
+)
 
 
 def of_pairs(kind: type[Encoding]) -> str:

@@ -29,6 +29,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from ..symbolic.array import as_array
+from ..symbolic.bodies import Links
 from ..symbolic.claim import Law
 from ..symbolic.concrete import length_value
 from ..symbolic.givens import Given, positions, real, sizes
@@ -181,25 +182,9 @@ class Encoding(metaclass=_Kind):
 
         ``width`` is the number of features if the defaults leave it open.
         """
-        numbers = dict(cls.defaults)
-        lengths = {}
-        for name, value in numbers.items():
-            axes, shape = cls.given[name].shape, np.shape(value)
-            if cls.given[name].kind == "function" and cls.given[name].core == (0,):
-                axes, shape = cls.given[name].out or (), np.shape(value(np.asarray(0)))
-            for axis, length in zip(axes, shape, strict=False):
-                if axis.op == "size":
-                    lengths[axis.data[0]] = length
-        term = integer(as_array(cls.width).term)
-        open_ = {t.data[0] for t in free(term) if t.op == "size"} - set(lengths)
-        for name in open_:  # at most one: d, or B of a width 2 B, or N of a width 2 B + N
-            one, two = (length_value(term, {**lengths, name: n}) for n in (1, 2))
-            lengths[name] = max(1, 1 + (width - one) // (two - one))
-        features = length_value(term, lengths)
-        if cls.defines("add"):
-            numbers.setdefault("A", np.eye(features))
+        numbers, lengths = _default_numbers(cls, width)
         made = cls(**numbers)
-        made.width = features  # type: ignore[misc]
+        made.width = length_value(integer(as_array(cls.width).term), lengths)  # type: ignore[misc]
         return made
 
     @classmethod
@@ -429,3 +414,39 @@ class Encoding(metaclass=_Kind):
     def mark(self, q: Any, k: Any, m: Any, n: Any) -> Any:
         """Return the score of one query with one key; with a mask, exp of it, or 0 if hidden."""
         return self.marks(q[None], k[None], m[None], n[None])[0, 0]
+
+
+def _default_numbers(kind: type[Encoding], width: int) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return the default numbers of the parameters, and those of all lengths in them."""
+    numbers = dict(kind.defaults)
+    lengths = {}
+    for name, value in numbers.items():
+        axes, shape = kind.given[name].shape, np.shape(value)
+        if kind.given[name].kind == "function" and kind.given[name].core == (0,):
+            axes, shape = kind.given[name].out or (), np.shape(value(np.asarray(0)))
+        for axis, length in zip(axes, shape, strict=False):
+            if axis.op == "size":
+                lengths[axis.data[0]] = length
+    term = integer(as_array(kind.width).term)
+    open_ = {t.data[0] for t in free(term) if t.op == "size"} - set(lengths)
+    for name in open_:  # at most one: d, or B of a width 2 B, or N of a width 2 B + N
+        one, two = (length_value(term, {**lengths, name: n}) for n in (1, 2))
+        lengths[name] = max(1, 1 + (width - one) // (two - one))
+    if kind.defines("add"):
+        numbers.setdefault("A", np.eye(length_value(term, lengths)))
+    return numbers, lengths
+
+
+def in_numbers(kind: type[Encoding], width: int = 64) -> Encoding:
+    """Return the encoding with its default numbers, with numbers for the lengths in its code too.
+
+    Its class is not ``kind``, so laws are not asked of it: they would be about these lengths.
+    """
+    _, lengths = _default_numbers(kind, width)
+    links = Links(kind)
+    if links.sizes - set(lengths):
+        return kind.with_defaults(width)
+    linked = links.at(lengths, np)(kind)
+    features = length_value(integer(as_array(kind.width).term), lengths)
+    known = cast("type[Encoding]", _Kind(kind.__name__, (linked,), {"width": features}))
+    return known.with_defaults()

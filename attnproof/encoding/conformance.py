@@ -25,7 +25,7 @@ from ..symbolic.plain import plain
 from ..symbolic.refusals import arrays_only
 from ..symbolic.statement import Statement
 from ..symbolic.terms import Term, free
-from .base import FINAL, Encoding, remembered
+from .base import FINAL, Encoding, in_numbers, remembered
 from .names import c, e, letters, named, r
 
 Shape = tuple[Term, ...]
@@ -63,7 +63,7 @@ def _no_mask(kind: type[Encoding]) -> str:
     """Return that ``sees`` gives numbers, if it does so with the default numbers; else nothing."""
     place = np.zeros((1, 1) + (kind.axes,) * bool(kind.axes))
     try:
-        found = np.asarray(kind.with_defaults(8).sees(place, place))
+        found = np.asarray(in_numbers(kind, 8).sees(place, place))
     except (Exception, SystemExit):  # noqa: BLE001
         return ""
     if found.dtype == bool:

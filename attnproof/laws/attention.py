@@ -94,20 +94,36 @@ def positions_stay(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> C
 
 
 @law_of_attention(
-    "A score does not depend on the other tokens or their number",
+    "Scores and values do not depend on the other tokens or their number",
     example="rope",
     breaks="normalised-index",
     given={**ANYWHERE, "other": another_length},
 )
 def independent_of_length(
-    e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, column: Any, other: Any
-) -> Claim:
+    e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, row: Any, column: Any, other: Any
+) -> dict[str, Claim]:
     """score(q_i, k_j, m_i, n_j) among r queries and c keys is the score of q_i and k_j alone.
 
-    If the encoding depends on the number of tokens, the two sides use different numbers.
+    The same holds of the value at j as the query at i reads it.  If the encoding depends on the
+    number of tokens, the two sides use different numbers.
     """
     alone = e.of_length(other)
-    return equal(e.marks(Q, K, u, p)[row, column], alone.mark(Q[row], K[column], u[row], p[column]))
+    here, there = u[row], p[column]
+    mark = equal(e.marks(Q, K, u, p)[row, column], alone.mark(Q[row], K[column], here, there))
+    if not e.defines("add", "value"):
+        return {"": mark}
+    among = values_read(e, V, u, p)[row, column]
+    return {
+        "scores": mark,
+        "values": equal(among, values_read(alone, V[column][None], here[None], there[None])[0, 0]),
+    }
+
+
+def values_read(e: Encoding, V: Any, m: Any, n: Any) -> Any:
+    """Return the values as each query reads them: (r, c, e)."""
+    values = (V + e.add(n) if e.defines("add") else V)[None]
+    read = e.value(values, m[:, None], n[None]) if e.defines("value") else values
+    return array_namespace(V).broadcast_to(read, (m.shape[0], *V.shape))
 
 
 @independent_of_length.negative_control("alone, the key is at the query's position")

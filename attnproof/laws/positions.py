@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from ..encoding.applicability import most_of, obeys, of_tokens, ways
-from ..encoding.base import HOOKS, Encoding
+from ..encoding.applicability import most_of, obeys, of_pairs, of_tokens, ways
+from ..encoding.base import HOOKS, Encoding, in_numbers
 from ..encoding.bounds import (
     FORMED,
     exceeded,
@@ -39,6 +39,7 @@ from ..symbolic.refute import refute
 from ..symbolic.signs import sign
 from ..symbolic.terms import Term, free
 from ..theorems.laws.law import by_offset
+from .scores import if_seen
 
 ARITHMETIC = "the kernel"
 BY_FORM = "the form of the terms (symbolic/continuity.py)"
@@ -52,11 +53,16 @@ WHOLE = "it is declared only for the positions 0, 1, 2, .."
 
 
 def has_a_code(kind: type[Encoding]) -> str:
-    """Return why a single position has no code, if only pairs of positions count; else ""."""
-    own = kind.acts("add", "rotate", "query", "key", "bias", "relate")
-    if kind.acts() and not own:
-        return "it acts on pairs of positions; a single position has no code"
-    return of_tokens(kind)
+    """Return why a single position has no code, if only pairs of positions count; else "".
+
+    A code that is read off one query and one key is that of the position only if it is the same
+    among any other tokens.
+    """
+    if kind.acts("add", "rotate", "query", "key") or not kind.acts():
+        return of_tokens(kind)
+    if kind.acts("bias", "relate"):
+        return of_pairs(kind)
+    return "it acts on pairs of positions; a single position has no code"
 
 
 law_of_positions = partial(law, group="positions")
@@ -188,7 +194,7 @@ def at_half(kind: type[Encoding]) -> str | None:
     if set(kind.given) - set(kind.defaults):
         return None
     try:
-        kind.with_defaults().code(np.asarray(0.5))
+        in_numbers(kind).code(np.asarray(0.5))
     except (LookupError, ValueError) as error:
         return f"at position 1/2: {type(error).__name__}: {error}"
     return None
@@ -347,9 +353,7 @@ def steps(enc: Encoding, m: Any, n: Any) -> Iterator[tuple[str, Any]]:
 def edges(enc: Encoding, m: Any, n: Any) -> Iterator[tuple[str, Any]]:
     """Yield whether a key is seen, if the strength at the edge of the mask is certainly not 0."""
     if enc.defines("sees") and _smooth(enc):
-        seen = enc.sees(m[None, None], n[None, None])[0, 0]
-        xp = array_namespace(m)
-        yield "whether a query sees a key (1 or 0)", xp.astype(seen, xp.float64)
+        yield "whether a query sees a key (1 or 0)", if_seen(enc, m, n, 1, 0)
 
 
 def _smooth(enc: Encoding) -> bool:
@@ -400,7 +404,7 @@ def ends(kind: type[Encoding], reach: int) -> tuple[str, str] | None:
     """Return verdict and reason, if with its defaults it lacks position ``reach``, or a far one."""
     if kind.axes or set(kind.given) - set(kind.defaults):
         return None
-    made = kind.with_defaults()
+    made = in_numbers(kind)
     with np.errstate(all="ignore"):
         return _ended(made, reach)
 

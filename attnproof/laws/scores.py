@@ -21,6 +21,16 @@ from ..theorems.laws.law import by_offset
 law_of_scores = partial(law, group="the scores", applies=of_pairs)
 
 
+def if_seen(e: Encoding, m: Any, n: Any, then: Any, otherwise: Any) -> Any:
+    """Return one number if a query at m sees a key at n, and another if not.
+
+    The mask is that of a row and a column of one, as in attention: code may tell single positions
+    from rows, and its mask of single positions says nothing.
+    """
+    seen = e.sees(m[None, None], n[None, None])
+    return array_namespace(m).where(seen, then, otherwise)[0, 0]
+
+
 @law_of_scores(
     "The scores depend only on the offset of the positions",
     example="rope",
@@ -138,16 +148,14 @@ def falls(e: Encoding, x: Any, far: Any, s: Any, near: Any, further: Any) -> dic
     form = [("", e.fall(x, o, step))] if e.defines("fall") else []
     if not e.defines("sees"):
         return {"": at_least(score, less, *form)}
-    xp = array_namespace(x)
-    seen = e.sees(m, far)
     return {
         "where the farther key is visible, so is the nearer": at_least(
-            xp.where(e.sees(m, nearer), 1, 0), xp.where(seen, 1, 0)
+            if_seen(e, m, nearer, 1, 0), if_seen(e, m, far, 1, 0)
         ),
         "where both are visible, the nearer one scores at least as high": at_least(
-            xp.where(seen, score, less),
+            if_seen(e, m, far, score, less),
             less,
-            *[(why, xp.where(seen, fall, 0)) for why, fall in form],
+            *[(why, if_seen(e, m, far, fall, 0)) for why, fall in form],
         ),
     }
 
@@ -172,11 +180,10 @@ def stays_under_envelope(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     form = [("", e.margin(x, y, a, b))] if e.defines("margin") else []
     if not e.defines("sees"):
         return at_least(envelope, score, *form)
-    where, seen = array_namespace(x).where, e.sees(a, b)
     return at_least(
         envelope,
-        where(seen, score, envelope),
-        *[(why, where(seen, margin, 0)) for why, margin in form],
+        if_seen(e, a, b, score, envelope),
+        *[(why, if_seen(e, a, b, margin, 0)) for why, margin in form],
     )
 
 

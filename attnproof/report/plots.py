@@ -11,7 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from ..documents.document import SIGNS, short
-from ..encoding.base import Encoding
+from ..encoding.base import Encoding, in_numbers
 from ..sweeping.scale import Growth, Point, ScaleRecord, growths
 from . import drawing
 from .page import rendered, slug, written
@@ -48,7 +48,7 @@ def plots(kind: type[Encoding]) -> list[Plot]:
     If its code raises, a note says what it raised, and the other drawings are made.
     """
     try:
-        numeric = kind.with_defaults()
+        numeric = in_numbers(kind)
     except Exception as error:  # noqa: BLE001 (whatever its code raises is reported)
         return [Plot("numbers", "In numbers", "", why_not=_told(error))]
     found = []

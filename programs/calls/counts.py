@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..code import Code, NoSetting
+from ..code import Code, DoesNotFit, NoSetting
 from ..loading.names import parameters, sizes_of
 from ..signatures.grammar import parse
 from ..signatures.layout import Label, labels, laid_out, read_back
@@ -461,8 +461,13 @@ def bias_of_table(module: Any) -> Tensor:
 
 
 def table_of_window(code: Code) -> Bias:
-    """Return the bias of a module that is called with tokens and holds its table and index."""
+    """Return the bias of a module that is called with tokens and holds its table and index.
+
+    Raises ``DoesNotFit`` if it cannot be built with another window.
+    """
     holder: Any = code.call
+    if "window_size" not in {one.name for one in parameters(type(holder))}:
+        raise DoesNotFit("it has a table and an index, and is not built with a window_size")
 
     def of(sizes: tuple[int, ...]) -> Any:
         own = getattr(code.call, "window_size", None)

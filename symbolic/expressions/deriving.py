@@ -192,7 +192,10 @@ MAX_CASES = 48
 
 @dataclass(frozen=True)
 class Sides:
-    """One conclusion at small sizes: its two sides as SymPy expressions, entry by entry."""
+    """One conclusion at small sizes: its two sides as SymPy expressions, entry by entry.
+
+    ``relation`` is that of the two sides, also for an existence.
+    """
 
     says: str
     relation: str
@@ -441,7 +444,7 @@ def _sides_of(claims: Mapping[str, ConcreteClaim]) -> tuple[Sides, ...]:
     return tuple(
         Sides(
             says,
-            c.relation,
+            c.relation if c.inner is None else c.inner.relation,
             as_expressions(c.left).entries,
             as_expressions(0 if c.right is None else c.right).entries,
         )

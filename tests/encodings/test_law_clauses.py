@@ -133,6 +133,9 @@ BROKEN: dict[tuple[str, str], dict[str, type[Encoding]]] = {
         "the key where the query is": biased(lambda m, n: of(m).where(m == n, -1, 0)),
         "for all contents": related(lambda q, k, m, n: -total(q) * of(m).abs(m - n) + 0 * total(k)),
         "the nearer is seen where the farther is": masked(lambda m, n: n + 2 <= m),
+        "by the mask of rows, not of single positions": masked(
+            lambda m, n: n + 2 <= m if m.ndim else n <= m
+        ),
         "what is seen falls": biased(lambda m, n: m - n, sees=lambda _, m, n: n <= m),
         "along every line": biased(
             lambda m, n: of(m).abs(m[..., 1] - n[..., 1]) - of(m).abs(m[..., 0] - n[..., 0]), axes=2
@@ -142,6 +145,10 @@ BROKEN: dict[tuple[str, str], dict[str, type[Encoding]]] = {
         "after the query, too": biased(lambda m, n: of(m).maximum(0 * (m - n), n - m)),
         "wherever the key is seen": biased(
             lambda m, n: of(m).maximum(0 * (m - n), m - n), sees=lambda _, m, n: n <= m
+        ),
+        "seen by the mask of rows": biased(
+            lambda m, n: of(m).maximum(0 * (m - n), m - n),
+            sees=lambda _, m, n: n <= m if m.ndim else m <= n,
         ),
         "for all contents": related(lambda q, k, m, n: -total(q * k) + 0 * (m + n)),
     },
@@ -176,6 +183,10 @@ BROKEN: dict[tuple[str, str], dict[str, type[Encoding]]] = {
         "not of how many they are": scored(lambda Q, K, *_: Q @ K.mT / K.shape[0]),
         "not of a number that it is told": breaking(
             length="count", given={"count": positive()}, query=lambda e, q, *_: q * e.count
+        ),
+        "the values that are read": read(lambda v, m, n: v * v.shape[1] + 0 * (m + n)),
+        "what is added to values, whatever the scores are": added(
+            lambda p: p * (p.shape[0] if p.ndim else 1), scores=lambda _, Q, K, *__: Q @ K.mT
         ),
     },
     ("acts-on-scores", WITNESS): {
@@ -221,9 +232,10 @@ BROKEN: dict[tuple[str, str], dict[str, type[Encoding]]] = {
         "in every coordinate": added(lambda p: p[..., 0], axes=2),
     },
     ("unique", IDLE): {
+        "among any number of keys": biased(lambda m, n: (m - n) * (2 - n.shape[-1])),
         "what tells them apart is used": biased(
             lambda m, n: m - n, scores=lambda _, Q, K, *__: Q @ K.mT
-        )
+        ),
     },
     ("bounded", WITNESS): {
         "what is added": added(lambda p: p),

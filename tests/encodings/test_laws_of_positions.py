@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from array_api_compat import array_namespace
 
-from attnproof import Encoding, function, hypothesis, positive, real
+from attnproof import Encoding, frequencies, function, hypothesis, positive, real, sizes
 from attnproof.cards.registry import load_encodings
 from attnproof.cards.verdicts import decided
 from attnproof.documents.evidence import ProvedEvidence
+from attnproof.encoding.base import in_numbers
 from attnproof.encoding.law import EncodingLaw
 from attnproof.encodings.additive import LearnedTable
 from attnproof.encodings.bias import Alibi, T5Buckets
@@ -280,3 +281,36 @@ def test_a_bound_that_is_read_off_the_form_says_so() -> None:
     by_kernel = decided(Waves, positions.bounded).evidence[0]
     assert isinstance(by_kernel, ProvedEvidence)
     assert by_kernel.says == "the kernel"
+
+
+(B,) = sizes("B", "blocks")
+
+
+class ByHand(Encoding):
+    """Channels i and B + i are rotated; the code has the length B."""
+
+    width = 2 * B
+    given: ClassVar[dict[str, Any]] = {"w": frequencies(B)}
+    defaults: ClassVar[dict[str, Any]] = {"w": [1.0, 0.5, 0.25]}
+
+    def rotate(self, x: Any, p: Any) -> Any:
+        xp = array_namespace(x)
+        a = p[..., None] * self.w
+        one, two = x[..., :B], x[..., B:]
+        turned = one * xp.cos(a) - two * xp.sin(a), two * xp.cos(a) + one * xp.sin(a)
+        return xp.concat(turned, axis=-1)
+
+
+class ByHandOfSquares(ByHand):
+    """Calls its base by name."""
+
+    def rotate(self, x: Any, p: Any) -> Any:
+        return ByHand.rotate(self, x, p * p)
+
+
+@pytest.mark.parametrize("kind", [ByHand, ByHandOfSquares])
+def test_code_with_a_length_in_it_runs_with_its_default_numbers(kind: type[Encoding]) -> None:
+    """On numpy B was still a symbol, and what that raised was said to be the fault of the code."""
+    assert decided(kind, positions.defined_beyond).line == "proved"
+    code = in_numbers(kind).code(np.asarray(1.0))
+    assert np.allclose(code[:3], np.cos([1, 0.5, 0.25]) - np.sin([1, 0.5, 0.25]))

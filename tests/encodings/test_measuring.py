@@ -62,6 +62,7 @@ def test_an_undecided_cell_that_holds_is_measured() -> None:
     assert cell.verdict == "undecided"
     found = measured(Plain, hidden, cell)
     assert found.verdict == "measured"
+    assert found.line == "measured, for integer positions"
     assert ", at random inputs of sizes up to " in found.why
     assert "not proved" in found.why
 

@@ -149,3 +149,12 @@ def test_what_must_hold_of_divisors_stands_on_the_line(
     kind: type[Encoding], law: str, line: str
 ) -> None:
     assert decided(kind, LAW[law]).line == line
+
+
+def test_why_a_law_of_pairs_is_not_asked_is_said_to_the_end() -> None:
+    why = (
+        "the score of a query with a key depends on the other tokens, so a pair alone has no score"
+    )
+    together = "proved for all tokens together: the scores are unchanged when all positions are"
+    assert decided(ByTheKeys, LAW["even"]).why == why
+    assert decided(ByTheKeys, LAW["relative"]).why == f"{why}; {together} shifted equally"

@@ -170,6 +170,10 @@ def random_each_time(x: Any) -> Any:
     return equal(x * random.random(), x * random.random())
 
 
+def random_anew(x: Any) -> Any:
+    return equal(x * random.Random().random(), x)  # seeded by the system
+
+
 def captured() -> Any:
     """A number that is changed by the body, in a closure."""
     table = {"calls": 0}
@@ -191,12 +195,8 @@ def catches(x: Any) -> Any:
 REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
     "counts its calls": (counts, {}, TypeError, "keeps state between calls"),
     "counts in a closure": (captured(), {}, TypeError, "keeps state between calls"),
-    "draws at random": (
-        random_each_time,
-        {},
-        TypeError,
-        "returns another statement when it is run",
-    ),
+    "draws at random": (random_each_time, {}, TypeError, "draws random numbers"),
+    "draws anew": (random_anew, {}, TypeError, "another statement when it is run again"),
     "catches a refusal": (catches, {}, TypeError, "__float__ of a symbolic array"),
     "asks for a class": (
         lambda x: equal(x if isinstance(x, float) else x, x),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -93,6 +94,7 @@ HONEST: list[Callable[[], object]] = [
     lambda: X.shape[0] * X.ndim,
     lambda: xp.astype(X > 0, X.dtype),
     lambda: isinstance(2, int),
+    lambda: random.Random(1).random() * X,
 ]
 
 
@@ -105,6 +107,17 @@ def test_code_that_asks_for_what_is_no_array_is_refused(code: Callable[[], objec
 @pytest.mark.parametrize("code", KEEPS)
 def test_code_that_keeps_something_is_refused(code: Callable[[], object]) -> None:
     with pytest.raises(TypeError, match="mine: it keeps state between calls"):
+        run(code)
+
+
+def draws_with_numpy() -> Any:
+    return np.random.rand(2)  # noqa: NPY002 (the generator that all code shares)
+
+
+@pytest.mark.parametrize("code", [random.random, lambda: random.randint(1, 6), draws_with_numpy])
+def test_code_that_draws_random_numbers_is_refused(code: Callable[[], object]) -> None:
+    """One draw in a hundred may differ, and two runs may not show it."""
+    with pytest.raises(TypeError, match="mine: it draws random numbers"):
         run(code)
 
 

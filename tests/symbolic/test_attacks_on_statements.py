@@ -194,6 +194,51 @@ def test_a_given_is_not_called_like_a_length(given: Given) -> None:
         stated(body, n=given)
 
 
+def claimed_twice(x: Array, y: Array) -> dict[str, Claim]:
+    return {"x is y": equal(x, y), "x is y": equal(x, x)}  # noqa: F601 (Python keeps the last)
+
+
+def claimed_alone(x: Array, y: Array) -> Claim:
+    equal(x, y)
+    return equal(x, x)
+
+
+def claimed_of_all(x: Array, y: Array) -> Claim:
+    for_all({"z": real()}, lambda z: equal(x + 0 * z, y) if z.ndim else equal(x, y))
+    return equal(x, x)
+
+
+@pytest.mark.parametrize("body", [claimed_twice, claimed_alone, claimed_of_all])
+def test_a_claim_that_is_made_is_returned(body: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match="makes a claim of x and y, and does not return it"):
+        stated(body, x=real(), y=real())
+
+
+def test_a_claim_may_be_part_of_another() -> None:
+    def body(x: Array, y: Array) -> dict[str, Any]:
+        law = for_all({"z": real()}, lambda z: equal(x + y, y + x + 0 * z))
+        return {
+            "shown": law,
+            "shown with it": equal(x + y, y + x).with_facts(law.at(z=x)),
+            "for all": for_all({"z": real()}, lambda z: equal(z * x, x * z)),
+            "some": exists(real(), "z", lambda z: equal(z, x), witness=x),
+            "larger": greater(x * x + 1, 0),
+        }
+
+    assert len(stated(body, x=real(), y=real()).claims) == 5
+
+
+def test_two_lengths_of_one_name_are_refused() -> None:
+    """They are two axes to the kernel, and one number to a reader and to the numbers."""
+    tokens, features = (sizes("n", role)[0] for role in ("tokens", "features"))
+    both = {"X": real(tokens), "Y": real(features)}
+    for body in (lambda X, Y: equal(Y, X), lambda X, Y: equal(X, X + 0 * xp.sum(Y))):
+        with pytest.raises(TypeError, match="two lengths are called n, one of the role 'features'"):
+            stated(body, **both)
+    with pytest.raises(TypeError, match="two lengths are called n"):
+        stated(lambda X: equal(X, X + 0 * features), X=real(tokens))
+
+
 def test_the_range_of_an_index_is_read_by_its_whole_name() -> None:
     """j < nu gives nu − j >= 1; nu was once taken for the size n."""
     nu = index_below(n + 1)

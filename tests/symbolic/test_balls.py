@@ -32,6 +32,7 @@ from attnproof.symbolic.certified_numbers import (
 from attnproof.symbolic.givens import function
 from attnproof.symbolic.namespace import abs as abs_
 from attnproof.symbolic.namespace import cos, exp, inf, log, maximum, pi, sin, sqrt, where
+from attnproof.symbolic.witness_text import decimal
 
 POINTS = [Fraction(x) for x in "0 1 -1 1/3 -7/2 9/4 10".split()]  # noqa: SIM905
 
@@ -101,6 +102,14 @@ def test_a_gap_is_a_lower_bound() -> None:
     gap = certified_gap(arb(1).exp(), fmpq(2))
     assert Fraction(718281828, 10**9) < gap < Fraction(718281829, 10**9)
     assert certified_gap(arb(1, 1), arb(2, 1)) == 0
+
+
+def test_a_gap_of_a_billion_digits_is_not_written_out() -> None:
+    tiny, huge = arb(-(10**9)).exp(), arb(10**9).exp()
+    assert certified_gap(tiny, 0 * tiny) == 0
+    assert 2**10000 < certified_gap(huge, fmpq(1)) < 2**20000
+    assert certified_gap(arb(-10000).exp(), fmpq(0)) > 0  # what a mask of −10⁴ leaves of a weight
+    assert decimal(huge) == "8.00e+434294481"
 
 
 def test_a_float_is_refused() -> None:

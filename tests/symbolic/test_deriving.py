@@ -300,3 +300,10 @@ def test_what_is_false_at_the_first_numbers_is_not_normalised(
     assert derived(lambda x, y: equal((x + y) ** 2, x**2 + y**2), **given).status == "refused"
     with pytest.raises(AssertionError, match="not to be tried"):
         derived(lambda x, y: equal((x + y) * (x - y), x**2 - y**2), **given)
+
+
+def test_an_existence_is_shown_by_its_inner_relation() -> None:
+    """The page said "z exists x"."""
+    found = derived(lambda x: exists(real(), "z", lambda z: greater(z, x), witness=x + 1), x=real())
+    (one,) = found.shown
+    assert (str(one.left[()]), one.relation, str(one.right[()])) == ("z", ">", "x")

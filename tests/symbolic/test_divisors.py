@@ -13,6 +13,8 @@ from attnproof.symbolic.divisors import conditions
 from attnproof.symbolic.givens import (
     Given,
     boolean,
+    index_below,
+    index_map,
     natural,
     nonnegative,
     probability_space,
@@ -52,6 +54,13 @@ def test_a_hypothesis_settles_its_condition(
 ) -> None:
     assert told(array) == {without}
     assert told(array, facts=(fact,)) == set()
+
+
+def test_ranges_of_integers_settle_divisors() -> None:
+    places, at = index_map(n, n).named("e"), index_below(n).named("i")
+    assert told(x / (1 + places), 1 / (n - at)) == set()
+    assert told(x / places) == {"e[i0] is not 0"}
+    assert told(1 / (n - 1 - at)) == {"n - i - 1 is not 0"}
 
 
 def test_a_hypothesis_settles_no_other() -> None:

@@ -199,3 +199,11 @@ def pairs() -> list[tuple[Term, Term]]:
     product = total(outcome, mul(entry(random, outcome, at), entry(random, outcome, also)))
     alone = total(outcome, entry(random, outcome, at))
     return [(t, RULES["standard"](t)[0]) for t in (product, alone)]
+
+
+def test_a_mean_over_outcomes_is_written_as_a_sum() -> None:
+    """NumPy would divide by the number of outcomes that were drawn."""
+    X = real(one, n).named("X")
+    assert xp.mean(X, axis=1).axes == (one.term,)
+    with pytest.raises(TypeError, match=r"their expectation is xp.sum\(x, axis=..\)"):
+        xp.mean(X, axis=0)

@@ -120,6 +120,17 @@ RIGHT: dict[str, Statement] = {
         s=nonnegative(n),
         z=standard(probability_space("Ω"), n),
     ),
+    "integers divided by 0": stated(
+        lambda k, j, x: {"a": equal(-k // j, k), "b": equal(x + (k - 2) % j, x)},
+        k=natural(),
+        j=natural(),
+        x=real(n),
+    ),
+    "integers that wrap round": stated(
+        lambda k, x: {"a": equal(2**k, x * 62), "b": equal((k + 1) ** 20, x)},
+        k=natural(),
+        x=real(),
+    ),
     "binders": stated(
         lambda X: {
             "all": for_all({"y": real(n), "k": natural()}, lambda y, k: equal(X + k * y, X)),

@@ -96,7 +96,21 @@ def test_the_unknown_may_depend_on_what_it_is_not_free_of() -> None:
     witness = refute(claim(p), given)
     assert witness is not None
     assert witness.values["p"] == [0, 1]
-    assert "2 linear equations for 1 entries of m" in witness.text
+    assert "2 linear equations for 1 entry of m" in witness.text
+    fixed = refute(claim(x, p), given)
+    assert fixed is not None
+    assert fixed.text.startswith("at x = ")
+
+
+def test_a_witness_without_sizes_and_values_begins_with_what_fails() -> None:
+    none = exists(real(), "m", lambda m: equal(0 * m, as_array(1)))
+    for claim, text in (
+        (none, "left - right is -1 whatever m is"),
+        (equal(0, 1), "left 0, right 1"),
+    ):
+        witness = refute(claim, {})
+        assert witness is not None
+        assert witness.text == text
 
 
 def test_a_slope_that_may_be_zero_is_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ CASES: dict[str, tuple[Array, Any]] = {
     "the inverse of an inverse": (A["X"][inverse(inverse(A["s"]))], X0[S0]),
     "an expectation": (xp.sum(A["z"] * A["z"], axis=0), [1, 1]),
     "a covariance": (A["z"].mT @ A["z"], np.eye(2)),
-    "the mean over a space": (xp.mean(A["z"], axis=0), [0, 1]),
+    "the sum over a space": (xp.sum(A["z"], axis=0), [0, 1]),
 }
 
 

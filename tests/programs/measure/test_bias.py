@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -14,6 +15,7 @@ from attnproof.programs.declarations import DeclaredBias
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Bias
 from attnproof.theorems.definitions.positions import published_slopes
@@ -310,3 +312,22 @@ def test_slopes_are_compared_at_several_numbers_of_heads(code: Any, line: str, r
     told = DeclaredBias(name="alibi", heads=8)  # a number that is told is compared alone
     alone: Any = adapted_as(code, line, kind="bias", declared=told, heads=8)
     assert found("slopes-as-declared", alone).verdict == "holds"
+
+
+class OfFixedWindow(nn.Module):
+    """Attention with a table and an index of windows whose size it is not told."""
+
+    def __init__(self, dim: int = 8, tokens: int = 4) -> None:
+        super().__init__()
+        side = math.isqrt(tokens)
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.relative_position_bias_table = nn.Parameter(torch.zeros((2 * side - 1) ** 2, 1))
+        self.relative_position_index = torch.zeros(tokens, tokens, dtype=torch.int64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+def test_a_table_of_windows_that_cannot_be_built_is_no_bias() -> None:
+    with pytest.raises(NoAdapter, match="is not built with a window_size"):
+        adapted_as(OfFixedWindow)
