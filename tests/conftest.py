@@ -69,7 +69,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(5_000, 20, 20)
+    gc.set_threshold(20_000, 20, 50)
     gc.enable()
 
 
