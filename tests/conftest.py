@@ -35,6 +35,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # for each other, at seven times the work.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# What SymPy knows of the lengths of one trace is not forgotten during the next.
+os.environ.setdefault("SYMPY_CACHE_SIZE", "30000")
+
 # What runs in the background of a script inherits that Ctrl-C is ignored, and so would the
 # programs that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -69,8 +72,14 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(5_000, 20, 20)
+    gc.set_threshold(20_000, 20, 50)
     gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """What tests left is gone through once at the end, and not five times as pytest would."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -125,13 +125,14 @@ def in_steps(fault: Callable[[Cached, Tensor], Tensor], *methods: str) -> LawOfC
         *(zero_behind, other_from_50, first_row_of_40, rows_behind_33),
     ],
 )
-def test_a_cache_that_fails_from_a_number_on_is_never_exact(fault: Any) -> None:
-    row = in_steps(fault)
+def test_a_cache_that_fails_from_a_number_on_breaks_its_law(fault: Any) -> None:
+    row = in_steps(fault, "measured")
     assert row.verdict == "broken"
     assert "at lengths that the code asks about" in row.why
 
 
-def test_a_number_that_is_not_found_is_passed_as_all_code_is_run_beyond_it() -> None:
+def test_what_finite_fields_do_not_reach_is_broken_where_it_is_measured() -> None:
+    """Also by a number that is not found: all code is run beyond it."""
     assert in_steps(cut_by_product).verdict == "broken"
 
 
