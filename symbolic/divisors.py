@@ -12,7 +12,8 @@ which may rest on granted assumptions only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -20,11 +21,12 @@ from .budget import check_time
 from .derivation import Derivation, Reflexive
 from .derive import axis_cover, split_options
 from .kernel import places, replay
+from .meaning import ELEMENTWISE
 from .normal_form.equations import chain, inside, opened_index, rewrite, under
 from .normal_form.normaliser import READ, Normaliser, Split
-from .ranges import parts
+from .ranges import direct_parts, parts
 from .rules.base import Assumption, Refused
-from .scalars import ZERO, always_less, entry, index, is_truth, num, number_of
+from .scalars import ZERO, always_less, entry, index, is_truth, num, number_of, subtract
 from .signs import nonzero, sign
 from .terms import BINDERS, Opened, Term, free, instantiate, is_opened, make, substitute
 
@@ -128,12 +130,44 @@ def conditions(*terms: Term, facts: Facts = frozenset()) -> tuple[Condition, ...
 
     ``facts`` are hypotheses, as assumptions of the kernel.
     """
-    asked = {one for term in terms for one in map(_requirement, parts(term)) if one is not None}
+    asked: dict[tuple[Term, str], set[Guards]] = {}
+    for part, guards in _guarded_parts(terms):
+        one = _requirement(part)
+        if one is not None:
+            own = guards if one[0].shape == part.shape else UNGUARDED
+            asked.setdefault(one, set()).add(own)
     found: dict[Condition, None] = {}
     for array, wanted in sorted(asked, key=lambda pair: (pair[0].key, pair[1])):
-        for value in _unsettled(array, wanted, facts):
-            found.setdefault(Condition(value, wanted))
+        each = asked[array, wanted]
+        for guards in [UNGUARDED] if UNGUARDED in each else each:
+            for value in _unsettled(array, wanted, facts, guards):
+                found.setdefault(Condition(value, wanted))
     return tuple(found)
+
+
+Guards = frozenset[tuple[Term, bool]]  # truth values, entry by entry, and which of them are met
+UNGUARDED: Guards = frozenset()
+MAX_GUARDS = 3  # choices inside one another
+
+
+def _guarded_parts(terms: Iterable[Term]) -> Iterator[tuple[Term, Guards]]:
+    """Yield every subterm with the choices under which its entries are read.
+
+    An entry of ``where(c, x, y)`` reads x only where c holds, and y only elsewhere.
+    """
+    stack = [(term, UNGUARDED) for term in terms]
+    seen = set(stack)
+    while stack:
+        t, guards = stack.pop()
+        yield t, guards
+        if t.op == "where" and len(guards) < MAX_GUARDS:
+            holds, x, y = t.args
+            inner = [(holds, guards), (x, guards | {(holds, True)}), (y, guards | {(holds, False)})]
+        else:
+            own = guards if t.op in ELEMENTWISE else UNGUARDED
+            inner = [(part, own) for part in direct_parts(t)]
+        stack.extend(one for one in inner if one not in seen)
+        seen.update(inner)
 
 
 def _requirement(part: Term) -> tuple[Term, str] | None:
@@ -165,11 +199,13 @@ def settled(array: Term, wanted: str, facts: Facts = frozenset()) -> bool:
     return not any(True for _ in _unsettled(array, wanted, facts))
 
 
-def _unsettled(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
+def _unsettled(
+    array: Term, wanted: str, facts: Facts, guards: Guards = UNGUARDED
+) -> Iterator[Term]:
     """Yield the entries of which that is not shown, in normal form, one at a time."""
     general = with_any_exponents(array)
     if general is array or any(True for _ in _unsettled_entries(general, wanted, facts)):
-        yield from _unsettled_entries(array, wanted, facts)
+        yield from _unsettled_entries(array, wanted, facts, guards)
 
 
 @cache
@@ -202,7 +238,9 @@ def _of_args(t: Term, args: tuple[Term, ...]) -> Term:
     return t if args == t.args else make(t.op, args, t.data, t.shape)
 
 
-def _unsettled_entries(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
+def _unsettled_entries(
+    array: Term, wanted: str, facts: Facts, guards: Guards = UNGUARDED
+) -> Iterator[Term]:
     splits, at = _cases(array)
     norm = Normaliser(splits, together=True)
     for place in at:
@@ -215,8 +253,38 @@ def _unsettled_entries(array: Term, wanted: str, facts: Facts) -> Iterator[Term]
             value = _replayed(norm(written), facts)
         except Refused:
             value = written
-        if not _settled(value, wanted, facts):
+        if _settled(value, wanted, facts):
+            continue
+        met = facts | {fact for choice in guards for fact in _facts_of(choice, place, norm, facts)}
+        if met == facts or not any(_settled(one, wanted, met) for one in (written, value)):
             yield value
+
+
+def _facts_of(
+    choice: tuple[Term, bool], place: tuple[Term, ...], norm: Normaliser, facts: Facts
+) -> Facts:
+    """Return what is known of numbers where a truth value has this outcome, at one place."""
+    holds, outcome = choice
+    written = entry(holds, *place)
+    forms = [written, _replayed(opened(written), facts)]
+    with suppress(Refused):
+        forms.append(_replayed(norm(written), facts))
+    return frozenset().union(*(_compared(form, outcome=outcome) for form in forms))
+
+
+def _compared(t: Term, *, outcome: bool) -> Facts:
+    """Return what a comparison, or several, say of the difference of its sides."""
+    if t.op == "not":
+        return _compared(t.args[0], outcome=not outcome)
+    if t.op == ("and" if outcome else "or"):
+        return frozenset().union(*(_compared(part, outcome=outcome) for part in t.args))
+    if t.op in ("less", "less_equal"):
+        low, high = t.args if outcome else t.args[::-1]
+        strict = (t.op == "less") == outcome
+        return frozenset({("positive" if strict else "nonnegative", subtract(high, low))})
+    if t.op == "equal" and not outcome:
+        return frozenset({("nonzero", subtract(*t.args))})
+    return frozenset()
 
 
 def _cases(array: Term) -> tuple[dict[Term, Split], list[tuple[Term, ...]]]:

@@ -42,13 +42,17 @@ def parts(term: Term) -> Iterator[Term]:
             continue
         seen.add(t)
         yield t
-        if t.op not in BINDERS:
-            stack.extend(t.args)
-            continue
-        bound = [opened(t.args[0], t)]
-        if t.op == "iterate":
-            bound.append(make("var", (), (Opened((t, "state")), "real"), t.shape))
-        stack.extend((*t.args[:-1], instantiate(t.args[-1], *bound)))
+        stack.extend(direct_parts(t))
+
+
+def direct_parts(t: Term) -> tuple[Term, ...]:
+    """Return the arguments of a term, the body of a binder opened."""
+    if t.op not in BINDERS:
+        return t.args
+    bound = [opened(t.args[0], t)]
+    if t.op == "iterate":
+        bound.append(make("var", (), (Opened((t, "state")), "real"), t.shape))
+    return (*t.args[:-1], instantiate(t.args[-1], *bound))
 
 
 def ranges(t: Term) -> Iterator[Range]:

@@ -70,6 +70,39 @@ def test_a_hypothesis_settles_no_other() -> None:
     assert told(xp.sqrt(s), facts=(("nonzero", s.term),)) == {"s is at least 0"}
 
 
+AWAY = xp.abs(xp.arange(n)[:, None] - xp.arange(n))
+BIT = boolean(n).named("b")
+UNDER_A_CHOICE: dict[str, tuple[Array, set[str]]] = {
+    "greater": (xp.where(x > 0, 1 / x, 0), set()),
+    "at least": (xp.where(x >= 0, 1 / x, 0), {"x[i0] is not 0"}),
+    "unlike": (xp.where(x == 0, 0, 1 / x), set()),
+    "equal": (xp.where(x == 0, 1 / x, 0), {"x[i0] is not 0"}),
+    "the other branch": (xp.where(x > 0, 0, 1 / x), {"x[i0] is not 0"}),
+    "in a function": (xp.where(x < 3, 0, xp.exp(2 * xp.log(x / 5))), set()),
+    "both of two": (xp.where((x > 0) & (y > 0), xp.log(x) / y, 0), set()),
+    "one of two": (
+        xp.where((x > 0) | (y > 0), 1 / y, 0),
+        {"y[i0] is not 0"},
+    ),
+    "neither of two": (xp.where((x <= 0) | (y <= 0), 0, xp.log(x) / y), set()),
+    "a choice inside another": (xp.where(x > 0, xp.where(y > 0, xp.log(x) / y, 0), 0), set()),
+    "any truth value": (xp.where(BIT, 1 / x, 0), {"x[i0] is not 0"}),
+    "outside as well": (xp.where(x > 0, 1 / x, 0) + 1 / x, {"x[i0] is not 0"}),
+    "a number of another entry": (xp.where(x > 0, xp.sum(1 / x), 0), {"x[i0] is not 0"}),
+    "a transpose": (
+        xp.where(x[:, None] > x, (1 / (x[:, None] - x)).mT, 0),
+        {"-x[i1] + x[i0] is not 0"},
+    ),
+    "the buckets of T5": (xp.where(AWAY < 8, AWAY, 8 + xp.log(AWAY / 8)), set()),
+}
+
+
+@pytest.mark.parametrize("name", UNDER_A_CHOICE)
+def test_what_is_read_under_a_choice_needs_its_property_there_alone(name: str) -> None:
+    array, left = UNDER_A_CHOICE[name]
+    assert told(array) == left
+
+
 def test_whole_division_by_what_may_be_nothing() -> None:
     whole = Array(make("floor_divide", (m.term, natural().named("k").term)))
     assert told(whole) == {"k is not 0"}
