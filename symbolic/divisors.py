@@ -164,7 +164,7 @@ def _guarded_parts(terms: Iterable[Term]) -> Iterator[tuple[Term, Guards]]:
             holds, x, y = t.args
             inner = [(holds, guards), (x, guards | {(holds, True)}), (y, guards | {(holds, False)})]
         else:
-            own = guards if t.op in ELEMENTWISE else UNGUARDED
+            own = guards if _is_entrywise(t) else UNGUARDED
             inner = [(part, own) for part in direct_parts(t)]
         stack.extend(one for one in inner if one not in seen)
         seen.update(inner)
@@ -181,6 +181,13 @@ def _requirement(part: Term) -> tuple[Term, str] | None:
     if part.op in ("floor_divide", "remainder"):
         return part.args[1], "not 0"
     return (part.args[0], "at least 0") if part.op == "iterate" else None
+
+
+def _is_entrywise(t: Term) -> bool:
+    """Whether each entry is read off the entries of the arguments at the same place."""
+    if t.op == "call":  # of functions of numbers: all axes are those of a batch
+        return all(part.ndim == t.data[1] for part in (t, *t.args))
+    return t.op in ELEMENTWISE
 
 
 def expectations(*terms: Term) -> bool:

@@ -13,6 +13,7 @@ from attnproof.symbolic.divisors import conditions
 from attnproof.symbolic.givens import (
     Given,
     boolean,
+    function,
     index_below,
     index_map,
     natural,
@@ -71,6 +72,7 @@ def test_a_hypothesis_settles_no_other() -> None:
 
 
 AWAY = xp.abs(xp.arange(n)[:, None] - xp.arange(n))
+FLOOR, OF_ROWS = function(0).named("f"), function(1, out=(n,)).named("g")
 BIT = boolean(n).named("b")
 UNDER_A_CHOICE: dict[str, tuple[Array, set[str]]] = {
     "greater": (xp.where(x > 0, 1 / x, 0), set()),
@@ -93,7 +95,11 @@ UNDER_A_CHOICE: dict[str, tuple[Array, set[str]]] = {
         xp.where(x[:, None] > x, (1 / (x[:, None] - x)).mT, 0),
         {"-x[i1] + x[i0] is not 0"},
     ),
-    "the buckets of T5": (xp.where(AWAY < 8, AWAY, 8 + xp.log(AWAY / 8)), set()),
+    "the buckets of T5": (xp.where(AWAY < 8, AWAY, 8 + FLOOR(xp.log(AWAY / 8))), set()),
+    "a function of rows": (
+        xp.where(x > 0, OF_ROWS(1 / x), 0),
+        {"x[i0] is not 0"},
+    ),
 }
 
 
