@@ -1,8 +1,11 @@
-"""Keep square roots, logarithms and exponentials of lengths symbolic while code is traced.
+"""Keep what code computes from lengths symbolic while it is traced: functions, and cached results.
 
 ``math.sqrt(n)`` makes a float of a length, and so fixes it to the one that is traced.  Meanwhile
 these functions of the module math are functions of torch, as math.pow is for torch.export, also
 where code imported them by name.  A trace in which they decide something is not used.
+
+A function under ``functools.lru_cache`` refuses symbolic lengths, which have no hash: it is called
+as it is without the cache.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import _lru_cache_wrapper, wraps
 from typing import Any
 
 import torch
@@ -42,7 +46,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 
 
 class LengthFunctions:
-    """The functions of the module math, on lengths; ``used``: whether one was called on a length.
+    """The functions of the module math, and cached ones, on lengths; ``used``: whether one was.
 
     ``namespaces``: those of the code that is traced.
     """
@@ -54,7 +58,13 @@ class LengthFunctions:
     @contextmanager
     def symbolic(self) -> Iterator[None]:
         """Replace the functions within a context."""
-        made = {id(function): self._on_lengths(function) for function in FUNCTIONS}
+        made = {id(one): self._on_lengths(one, symbolic) for one, symbolic in FUNCTIONS.items()}
+        made |= {
+            id(one): self._on_lengths(one, one.__wrapped__)
+            for names in self.namespaces
+            for one in names.values()
+            if isinstance(one, _lru_cache_wrapper)
+        }
         with ExitStack() as stack:
             for names in self.namespaces:
                 before = {name: x for name, x in names.items() if id(x) in made}
@@ -62,12 +72,15 @@ class LengthFunctions:
                 names.update({name: made[id(x)] for name, x in before.items()})
             yield
 
-    def _on_lengths(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*given: Any) -> Any:
-            if not any(isinstance(x, LENGTHS) for x in given):
-                return function(*given)
+    def _on_lengths(
+        self, function: Callable[..., Any], symbolic: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        @wraps(function)
+        def called(*given: Any, **named: Any) -> Any:
+            if not any(isinstance(x, LENGTHS) for x in (*given, *named.values())):
+                return function(*given, **named)
             self.used = True
-            return FUNCTIONS[function](*given)
+            return symbolic(*given, **named)
 
         return called
 

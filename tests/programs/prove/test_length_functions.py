@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache, lru_cache
 from math import log as natural_logarithm
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.equal.deciding import compare
 from attnproof.programs.equal.sides import Operand
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.exporting import read, traced
-from attnproof.programs.subjects import Layer
+from attnproof.programs.subjects import Attention, Layer
 
 Code = Callable[[Tensor], Tensor]
 LINE = "x: B n E -> B n E"
@@ -137,6 +139,47 @@ def test_where_a_function_has_no_value_is_a_condition(code: Code, condition: str
     (law,) = found.findings
     assert law.verdict == "holds"
     assert condition in {c.text for c in law.assuming}
+
+
+@lru_cache(maxsize=2)
+def kept_mask(tokens: int, shown: int = 0) -> Tensor:
+    return torch.ones(tokens, tokens).tril(shown)
+
+
+@cache
+def kept_scale(tokens: int) -> float:
+    return 1.0 if tokens < 4000 else 2.0
+
+
+def kept(x: Tensor) -> Tensor:
+    hidden = kept_mask(x.shape[1], shown=0) == 0
+    return (x @ x.mT).masked_fill(hidden, -torch.inf).softmax(-1) @ x
+
+
+def shows_one_more(x: Tensor) -> Tensor:
+    hidden = kept_mask(x.shape[1], shown=1) == 0
+    return (x @ x.mT).masked_fill(hidden, -torch.inf).softmax(-1) @ x
+
+
+def kept_branch(x: Tensor) -> Tensor:
+    return x if kept_scale(x.shape[1]) == 1 else x.flip(0)
+
+
+@pytest.mark.parametrize(("code", "verdict"), [(kept, "holds"), (shows_one_more, "broken")])
+def test_what_is_kept_by_length_is_computed_from_it(code: Code, verdict: str) -> None:
+    causal = DeclaredAttention(causal=True)
+    layer = Attention(name="kept", layer=code, embed=4, declared=causal)
+    (law,) = prove(layer, ["causal"]).findings
+    assert law.verdict == verdict
+    assert not [c.text for c in law.assuming if "n =" in c.text or "n′ =" in c.text]
+    assert type(kept_mask(3)) is Tensor  # as it was, with its cache
+    assert kept_mask.cache_info().currsize
+
+
+@pytest.mark.usefixtures("every_length")
+def test_a_branch_that_is_kept_is_a_branch() -> None:
+    (law,) = prove(Layer(name="kept", call=kept_branch, embed=4, positional=True), [ROWS]).findings
+    assert law.verdict != "holds" or "n ≤ 3999" in {c.text for c in law.assuming}
 
 
 def test_the_module_is_as_before() -> None:
