@@ -22,8 +22,11 @@ from ..symbolic.budget import check_time
 from ..symbolic.claim import Claim, equal
 from ..symbolic.givens import Given, index_below
 from ..symbolic.prove import decide
+from ..symbolic.ranges import Range
+from ..symbolic.reading import range_message, show_ranges
 from ..symbolic.refute import find_example
 from ..symbolic.statement import Statement
+from ..symbolic.terms import free
 from ..theorems.laws.law import by_offset
 from .base import Encoding, remembered
 from .law import Answer, EncodingLaw, stated
@@ -44,13 +47,42 @@ def of_pairs(kind: type[Encoding]) -> str:
     """Return why a law about the score of one query with one key does not apply; "" if it does."""
     if kind.together:
         return TOGETHER
-    return "" if alone(kind) else OPEN
+    if alone(kind):
+        return ""
+    outside = _reads_outside(kind)
+    return f"{OPEN}: {range_message(outside[0])}" if outside else OPEN
 
 
 @remembered
 def alone(kind: type[Encoding]) -> bool:
-    """Whether the score of a pair is proved to be the same among any other tokens."""
-    return _proved(stated(_among_others, kind(), ANYWHERE))
+    """Whether the score of a pair is proved to be the same among any other tokens.
+
+    Of tables that may be too short it is asked for the lengths that a hypothesis names: code that
+    reads outside of a table has no scores, and no law is decided of it without such a hypothesis.
+    """
+    if _proved(stated(_among_others, kind(), ANYWHERE)):
+        return True
+    made = kind()
+    of_lengths = [name for name in made.hypotheses() if _is_about_lengths(made, name)]
+    every = (under for under in ways(made) if set(under) <= set(of_lengths))
+    return bool(_reads_outside(kind)) and any(
+        _proved(stated(_among_others, made, ANYWHERE, under)) for under in every
+    )
+
+
+def _reads_outside(kind: type[Encoding]) -> tuple[Range, ...]:
+    """Return what its scores may read outside of a table, if no hypothesis of its own is met."""
+    asked = stated(_among_others, kind(), ANYWHERE)
+    assert not isinstance(asked, Answer)
+    return show_ranges(t for claim in asked.claims.values() for t in claim.terms())[0]
+
+
+def _is_about_lengths(made: Encoding, name: str) -> bool:
+    """Whether a hypothesis is about lengths alone."""
+    return not letters(made, name) and all(
+        isinstance(one, Claim) and all(v.op == "size" for t in one.terms() for v in free(t))
+        for one in getattr(made, name)()
+    )
 
 
 def _proved(asked: Statement | Answer) -> bool:

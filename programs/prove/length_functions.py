@@ -24,6 +24,7 @@ from torch.utils._sympy.functions import FloatPow
 from .guards import conditions_of
 
 LENGTHS = (torch.SymInt, torch.SymFloat)
+OF_CACHES = ("cache_info", "cache_clear", "cache_parameters")
 
 
 def _number(x: Any) -> Tensor:
@@ -82,6 +83,9 @@ class LengthFunctions:
             self.used = True
             return symbolic(*given, **named)
 
+        for name in OF_CACHES:
+            if hasattr(function, name):
+                setattr(called, name, getattr(function, name))
         return called
 
     def decide(self, program: ExportedProgram) -> bool:
