@@ -62,12 +62,12 @@ def alone(kind: type[Encoding]) -> bool:
     """
     if _proved(stated(_among_others, kind(), ANYWHERE)):
         return True
+    if not _reads_outside(kind):
+        return False
     made = kind()
-    of_lengths = [name for name in made.hypotheses() if _is_about_lengths(made, name)]
-    every = (under for under in ways(made) if set(under) <= set(of_lengths))
-    return bool(_reads_outside(kind)) and any(
-        _proved(stated(_among_others, made, ANYWHERE, under)) for under in every
-    )
+    of_lengths = {name for name in made.hypotheses() if _is_about_lengths(made, name)}
+    every = (under for under in ways(made) if of_lengths.issuperset(under))
+    return any(_proved(stated(_among_others, made, ANYWHERE, under)) for under in every)
 
 
 def _reads_outside(kind: type[Encoding]) -> tuple[Range, ...]:
