@@ -20,7 +20,7 @@ from .calls.counts import has_constant_diagonals
 from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called, place_of
 from .declarations import Declared, declares, sizes_declared
 from .execution.running import CodeFault, fault_in, in_a_line, limited, seeded, text_of, uncompiled
-from .loading.building import as_it_is_or_in_float32, code_of, in_float32, makes_modules
+from .loading.building import as_it_is_or_in_float32, code_under_test, in_float32, makes_modules
 from .loading.constructors import placed
 from .loading.names import parameters
 from .loading.pretrained import class_for, is_config
@@ -183,7 +183,7 @@ def _adapted(
         name = name or getattr(thing, "__name__", "")
     thing, options = made, replace(options, settings=settings)
     try:
-        code = code_of(thing, name, options)
+        code = code_under_test(thing, name, options)
     except DoesNotFit as error:
         raise NoAdapter(_name(thing, name), place_of(thing), {"building it": str(error)}) from None
     except Exception as error:

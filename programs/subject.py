@@ -29,7 +29,7 @@ from .calls.token_subjects import attention, layer
 from .code import Ambiguous, Code, DoesNotFit, Options, place_of
 from .declarations import Declared, sizes_declared
 from .execution.running import CodeFault
-from .loading.building import as_it_is_or_in_float32, code_of
+from .loading.building import as_it_is_or_in_float32, code_under_test
 from .loading.program import Program
 from .loading.shared_state import SharedState
 from .no_adapter import BUILDING, NoAdapter
@@ -84,7 +84,7 @@ def subject_of(
     settings = options.pop("settings", {})
     thing, settings = resolved(thing, kind or kind_of(signature, name), settings)
     try:
-        made = code_of(thing, name, Options(**options, settings=settings))
+        made = code_under_test(thing, name, Options(**options, settings=settings))
     except DoesNotFit as error:
         named = name or getattr(thing, "__name__", type(thing).__name__)
         raise NoAdapter(named, place_of(thing), {BUILDING: str(error)}) from error

@@ -19,7 +19,7 @@ from ..calls.roles import as_described
 from ..code import Code, DoesNotFit, NoSetting, Options
 from ..execution.running import fault_in, in_a_line, seeded
 from ..finding import Finding
-from ..loading.building import code_of, in_float32
+from ..loading.building import code_under_test, in_float32
 from ..loading.names import parameters
 from ..loading.program import Program
 from ..no_adapter import NoAdapter
@@ -305,7 +305,7 @@ def _read(told: Operand) -> _ReadProgram:
             "function that makes both calls"
         )
     thing, built = resolved(thing, subject.kind if subject else "", dict(told.settings))
-    code = code_of(thing, told.name, Options(settings=built))
+    code = code_under_test(thing, told.name, Options(settings=built))
     wide = in_float32(code)
     if subject is not None and wide and {*wide.converted.split("; ")} <= {*subject.conditions}:
         code = wide

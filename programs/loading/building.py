@@ -34,18 +34,23 @@ from .reach import UNCOMPILED, as_written, has_compiled
 Made = TypeVar("Made")
 
 
-def code_of(thing: Any, name: str, options: Options) -> Code:
-    """Return the thing as code that can be called and built again.
+def code_under_test(thing: Any, name: str, options: Options) -> Code:
+    """Return the thing as code that can be called, which says if torch.compile wraps some of it.
 
-    A class is instantiated, and a function that builds a module is called.  Raises ``DoesNotFit``.
+    All that it may use is looked through.  Raises ``DoesNotFit``.
     """
-    made = _code_of(as_written(thing), name, options)
+    made = code_of(thing, name, options)
     if not has_compiled([thing, made.call]):
         return made
     return made.changed(lambda again: replace(again, converted=UNCOMPILED), converted=UNCOMPILED)
 
 
-def _code_of(thing: Any, name: str, options: Options) -> Code:
+def code_of(thing: Any, name: str, options: Options) -> Code:
+    """Return the thing as code that can be called and built again.
+
+    A class is instantiated, and a function that builds a module is called.  Raises ``DoesNotFit``.
+    """
+    thing = as_written(thing)
     if inspect.isclass(thing) or makes_modules(thing):
         return _built(thing, name or thing.__name__, options)
     if isinstance(thing, nn.Module):
