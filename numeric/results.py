@@ -7,7 +7,7 @@ cannot be mistaken for one that was never measured; JSON that holds NaN or infin
 from __future__ import annotations
 
 from math import inf, isfinite
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic.dataclasses import dataclass
@@ -120,6 +120,35 @@ class MeasuredEvidence(_Compared):
     def __post_init__(self) -> None:
         if self.status == "skipped":
             self._without_error()
+
+    @classmethod
+    def of_nothing(
+        cls,
+        reason: str,
+        *,
+        implementation: str,
+        dtype: str,
+        says: str = "",
+        device: str = "cpu",
+        sizes: dict[str, int] | None = None,
+        seed: int = 0,
+    ) -> Self:
+        """Return the record of a measurement that was not made, and why."""
+        return cls(
+            says=says,
+            implementation=implementation,
+            device=device,
+            dtype=dtype,
+            sizes=sizes or {},
+            seed=seed,
+            sampled="nothing",
+            error=None,
+            tolerance=None,
+            worst=(),
+            seconds=0.0,
+            status="skipped",
+            reason=reason,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

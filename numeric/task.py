@@ -217,20 +217,14 @@ class Task:
         self, says: str, implementation: str, dtype: torch.dtype, why: str
     ) -> MeasuredEvidence:
         """The record of a measurement that was not made."""
-        return MeasuredEvidence(
+        return MeasuredEvidence.of_nothing(
+            why,
             says=says,
             implementation=implementation,
             device=device_label(self.device),
             dtype=name_of(dtype),
             sizes=self.sizes,
             seed=self.seed,
-            sampled="nothing",
-            error=None,
-            tolerance=None,
-            worst=(),
-            seconds=0.0,
-            status="skipped",
-            reason=why,
         )
 
 

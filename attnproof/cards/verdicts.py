@@ -357,20 +357,8 @@ def _defined(part: MeasuredEvidence) -> MeasuredEvidence:
 
 def _without(cell: CellRecord, reason: str) -> CellRecord:
     """Return the cell with a skipped measurement of both kinds, which give this reason."""
-    measured_ = MeasuredEvidence(
-        says="",
-        implementation="no implementation",
-        device="cpu",
-        dtype="float64",
-        sizes={},
-        seed=0,
-        sampled="nothing",
-        error=None,
-        tolerance=None,
-        worst=(),
-        seconds=0.0,
-        status="skipped",
-        reason=reason,
+    measured_ = MeasuredEvidence.of_nothing(
+        reason, implementation="no implementation", dtype="float64"
     )
     exact_ = ExactEvidence(
         says="",

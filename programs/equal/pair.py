@@ -245,12 +245,14 @@ def pair_programs(
     shared = with_letters(shared, same)
     here, there = replace(here, shared=shared), replace(there, shared=shared)
     notes = (*_result_count_note(one, other), *left)
-    wide = tuple(
+    converted = dict.fromkeys(
         clause.replace(" it ", f" {told.code.name} ", 1)
         for told in (one, other)
         for clause in filter(None, told.code.converted.split("; "))
     )
-    both = ProgramPair(here, there, shared, {}, weights=names, notes=notes, converted=wide)
+    both = ProgramPair(
+        here, there, shared, {}, weights=names, notes=notes, converted=tuple(converted)
+    )
     equated = (f"{c} = {d}" for c, d in same.items() if c != d)
     both = replace(both, equated=(*equated, *(f"{c} = {known[c]}" for c in fixed)))
     return _with_lengths(both, {same.get(c, c): n for c, n in known.items()})

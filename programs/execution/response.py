@@ -138,6 +138,7 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
+        """Let torch call the mode itself: it imports torch._dynamo, for a second, to skip it."""
         return False
 
     @classmethod

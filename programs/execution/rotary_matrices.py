@@ -128,7 +128,7 @@ def tensor_of(subject: Rotary, points: Sequence[Point], draw: Draw) -> Tensor:
 def rotate_at(
     subject: Rotary, call: Call, x: Tensor, points: Sequence[Point], draw: Draw
 ) -> Tensor:
-    """Rotate vectors (B, n, D), the same in every head, at positions of T points: (B, H, n, D).
+    """Rotate vectors (B, n, D), the same in every head, at positions of n points: (B, H, n, D).
 
     Raises ``ValueError`` if the result has another shape than the input.
     """

@@ -121,7 +121,7 @@ def _mask_pattern(code: Attention, draw: Draw, tokens: int) -> Pattern:
 
 
 def _seen(code: Attention, draw: Draw, tokens: int, salt: int, size: float = 1.0) -> Tensor:
-    """Whether a change of each token changes each output (T, S) by more than rounding explains."""
+    """Whether a change of each token changes each output (r, n) by more than rounding explains."""
     assert code.layer is not None  # checked by the caller
     x = draw.normal(1, tokens, code.embed, salt=salt) * size
     other = x + draw.normal(code.embed, salt=salt + 1) * 4 * size

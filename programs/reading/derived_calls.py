@@ -51,7 +51,7 @@ def visible_keys(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[.
 def reached_tokens(layer: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
     """Map tokens x and y to 1 where an output changes if one token of x becomes that of y: (n, n).
 
-    If places are given, only those tokens are replaced, and only the last output is compared (T,),
+    If places are given, only those tokens are replaced, and only the last output is compared (n,),
     unless ``every`` is set.  ``wanted`` (n, n): the search ends once these changes are found.
     """
 

@@ -504,3 +504,11 @@ def test_formats_of_results_that_differ_are_a_remark() -> None:
     of_wider = ("for float64 inputs first returns float32, second float64",)
     assert equal(counted, of_its_kind, line).remarks == of_wider
     assert not equal(told, told, line).remarks
+
+
+def test_two_compiled_programs_say_once_that_they_run_uncompiled() -> None:
+    one = torch.compile(attend, backend="eager")
+    other = torch.compile(lambda q, k, v: attend(2 * q, k / 2, v), backend="eager")
+    found = equal(one, other)
+    assert found.verdict == "proved"
+    assert [c.text for c in found.assuming].count("torch.compile is switched off") == 1
