@@ -6,7 +6,8 @@ returns steps for the kernel.  Nothing here is trusted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
@@ -24,9 +25,9 @@ from .linear import (
     step,
     times,
 )
-from .rules.inequalities import LEAST
-from .scalars import ONE, ZERO, add, mul, num, number_of, power, subtract
-from .terms import Term, instantiate, make, opened, substitute
+from .rules.inequalities import LEAST, one_sum
+from .scalars import ONE, ZERO, add, below, mul, num, number_of, power, subtract
+from .terms import Term, instantiate, opened, postorder, substitute
 
 Search = Callable[[Term], Found]  # for the sign of a number, under the facts at hand
 LowerBound = tuple[Fraction | None, bool, list[Term], Steps]
@@ -54,8 +55,9 @@ def lower_bound(t: Term, find: Search) -> LowerBound:
         if inner.op == "indicator" and scale >= 0:
             return Fraction(), False, [t], ()
         other = add(ONE, inner) if scale > 0 else subtract(ONE, inner)
-        how = step(1, other, "bounded", inner)
-        return -abs(scale), False, [times(num(abs(scale)), other)], (how,)
+        strict = inner.op == "tanh" and inner.args[0].finite
+        how = step(1 + strict, other, "bounded", inner)
+        return -abs(scale), strict, [times(num(abs(scale)), other)], (how,)
     if scale < 0 and inner.finite and not inner.shape:
         certain, other, steps = _at_most_one(inner, find)
         if certain:
@@ -122,7 +124,7 @@ def by_bounding(t: Term, find: Search) -> Found:
     """Find the sign of a sum by bounding each negative term by positive ones at least as large."""
     linear = collected(t)
     available = {m: c for m, c in linear.items() if c > 0}
-    parts, steps = list[Term](), list[Steps]()
+    parts, steps, strict = list[Term](), list[Steps](), False
     for small in sorted((m for m, c in linear.items() if c < 0), key=order):
         missing = -linear[small]
         for large in sorted(available, key=lambda m: (-len(common_factors(small, m)[0]), order(m))):
@@ -130,36 +132,49 @@ def by_bounding(t: Term, find: Search) -> Found:
             by = _no_larger(small, large, find) if amount else None
             if by is not None:
                 missing, available[large] = missing - amount, available[large] - amount
-                parts += [times(num(amount), piece) for piece in by[0]]
-                steps.append(by[1])
+                parts += [times(num(amount), piece) for piece in by.pieces]
+                steps.append(by.steps)
+                strict = strict or by.strict
         if missing:
             return NEITHER
     rest = [(c, mul(*m)) for m, c in available.items() if c]
     found = [find(x) for _, x in rest]
     if not all(certain for certain, _ in found):
         return NEITHER
-    certain = max((s for s, _ in found), default=1)
+    certain = max((s for s, _ in found), default=1) if not strict else 2
     parts += [times(num(c), x) for c, x in rest]
     last = step(certain, t, "total", *parts)
     return certain, joined(*steps, *(more for _, more in found), (last,))
 
 
-Less = tuple[list[Term], Steps]
+@dataclass(frozen=True)
+class Less:
+    """Numbers >= 0 that add up to a difference, the steps to their signs, whether one is > 0."""
+
+    pieces: list[Term]
+    steps: Steps
+    strict: bool = False
 
 
 def _no_larger(small: Monomial, large: Monomial, find: Search) -> Less | None:
     """Return large − small, of two products, as numbers >= 0 that add up to it, or None.
 
     The common factors must be >= 0.  Of the others, either at most one in each product is left,
-    and these are compared with each other or with 1; or all left in ``small`` are >= 0, each is at
-    most one in ``large`` or at most 1, and what remains in ``large`` is at least 1.
+    and these are compared with each other or with 1; or those of ``small`` are one term of a sum in
+    ``large``, or the square of a sum; or all left in ``small`` are >= 0, each is at most one in
+    ``large`` or at most 1, and what remains in ``large`` is at least 1.
     """
     both, left, right = common_factors(small, large)
     common = mul(*both)
-    certain, steps = find(common)
-    if not certain:
+    outer, steps = find(common)
+    if not outer:
         return None
-    known = [steps]
+    for way in (_among, _square_of_sum):
+        found = way(left, right, find)
+        if found is not None:
+            piece, more = found
+            return Less([times(common, piece)], joined(steps, more))
+    known, strict = [steps], False
     alone = len(left) <= 1 and len(right) <= 1
     pairs: list[tuple[Term, Term]] = []
     for x in tuple(left):
@@ -169,52 +184,103 @@ def _no_larger(small: Monomial, large: Monomial, find: Search) -> Less | None:
                 return None
             known.append(more)
         for y in right:
-            by = _below(x, y, find)
-            if by is not None:
+            certain, more = _below(x, y, find)
+            if certain:
                 left.remove(x)
                 right.remove(y)
                 pairs.append((x, y))
-                known.append(by)
+                known.append(more)
+                strict = strict or certain == 2
                 break
     for x, y in (*((x, ONE) for x in left), *((ONE, y) for y in right)):
         least = 1 if x is ONE else -1
-        low, _, rest, more = lower_bound(y if x is ONE else mul(num(-1), x), find)
+        low, above, rest, more = lower_bound(y if x is ONE else mul(num(-1), x), find)
         if low is None or low < least:
             return None
         pairs.append((x, y))
-        known += [more, (step(1, subtract(y, x), "total", num(low - least), *rest),)]
+        certain = 2 if above or low > least else 1
+        known += [more, (step(certain, subtract(y, x), "total", num(low - least), *rest),)]
+        strict = strict or certain == 2
     if alone:  # y − x = (y − 1) + (1 − x)
-        return [times(common, subtract(y, x)) for x, y in pairs], joined(*known)
-    pieces: list[Term] = []
+        pieces = [times(common, subtract(y, x)) for x, y in pairs]
+        return Less(pieces, joined(*known), strict and outer == 2)
+    pieces = []
     for chosen in product((False, True), repeat=len(pairs)):
         if any(chosen):  # Π (x + e) − Π x is the sum over all choices of an e or the x
             each = zip(chosen, pairs, strict=True)
             pieces.append(times(common, *(subtract(y, x) if e else x for e, (x, y) in each)))
-    return pieces, joined(*known)
+    return Less(pieces, joined(*known))
 
 
-def _below(small: Term, large: Term, find: Search) -> Steps | None:
-    """Return the steps to f(x) <= f(y) for two terms with the same function f, or None."""
-    if small.op != large.op:
+Piece = tuple[Term, Steps] | None
+
+
+def _among(left: Sequence[Term], right: Sequence[Term], find: Search) -> Piece:
+    """f(i) <= Σ_j f(j) if f(j) >= 0 for every j."""
+    if len(right) != 1 or right[0].op != "sum" or not right[0].finite or not left:
         return None
-    if small.op in ("exp", "tanh", "log", "sqrt"):
-        return _rising(small.op, small.args[0], large.args[0], subtract(large, small), find)
-    if small.op == "power" and small.data == large.data == -1:
-        return _rising("power", large.args[0], small.args[0], subtract(large, small), find)
-    if small.op == "maximum":
-        return _maximum_at_most(small, large, find)
-    if small.op == "sum" and small.args[0] is large.args[0]:
-        return _sum_at_most(small, large, find)
-    if small.op == "indicator":
-        return _implies(small, large, find)
+    (whole,), one = right, mul(*left)
+    length, body = whole.args
+    j = opened(length, whole)
+    places = {at: None for x in postorder(one) if x.op == "entry" for at in x.args[1:]}
+    form = collected(one)
+    for at in sorted(places, key=lambda x: x.key):
+        if length.op == "space" or not below(at, length):
+            continue
+        if collected(instantiate(body, at)) == form:
+            certain, steps = find(instantiate(body, j))
+            if not certain:
+                return None
+            piece = subtract(whole, one)
+            return piece, (step(1, piece, "among", j, steps, whole, at),)
     return None
 
 
-def _rising(f: str, x: Term, y: Term, t: Term, find: Search) -> Steps | None:
+def _square_of_sum(left: Sequence[Term], right: Sequence[Term], find: Search) -> Piece:
+    """(Σ_j h(j))² <= Σ_j f(j)·Σ_j g(j) if f, g >= 0 and h² <= f·g for every j."""
+    if len(left) != 2 or left[0] is not left[1] or left[0].op != "sum" or len(right) != 2:
+        return None
+    z, (x, y) = left[0], right
+    length = z.args[0]
+    j = opened(length, z)
+    if length.op == "space" or not all(_is_sum(v, length) for v in (x, y, z)):
+        return None
+    f, g, h = (ONE if v is length else instantiate(v.args[1], j) for v in (x, y, z))
+    found = [find(f), find(g), gap(power(h, 2), mul(f, g), find)]
+    if not all(certain for certain, _ in found):
+        return None
+    piece = subtract(mul(x, y), power(z, 2))
+    inner = joined(*(steps for _, steps in found))
+    return piece, (step(1, piece, "products", j, inner, x, y, z),)
+
+
+def _is_sum(x: Term, length: Term) -> bool:
+    return x is length or (x.op == "sum" and x.args[0] is length and x.finite)
+
+
+def _below(small: Term, large: Term, find: Search) -> Found:
+    """Find the sign of f(y) − f(x), or of max(y, ..) − x, with the steps to it."""
+    if small.op == large.op and small.op in ("exp", "tanh", "log", "sqrt"):
+        return _rising(small.op, small.args[0], large.args[0], subtract(large, small), find)
+    if small.op == large.op == "power" and small.data == large.data == -1:
+        return _rising("power", large.args[0], small.args[0], subtract(large, small), find)
+    steps: Steps | None = None
+    if "maximum" in (small.op, large.op):
+        steps = _maximum_at_most(small, large, find)
+    elif small.op == large.op == "sum" and small.args[0] is large.args[0]:
+        steps = _sum_at_most(small, large, find)
+    elif small.op == large.op == "indicator":
+        steps = _implies(small, large, find)
+    return NEITHER if steps is None else (1, steps)
+
+
+def _rising(f: str, x: Term, y: Term, t: Term, find: Search) -> Found:
     least = LEAST[f]
     first, steps = find(x) if least else NEITHER
     certain, more = gap(x, y, find) if first >= least else NEITHER
-    return joined(steps, more, (step(1, t, "rising", f, x, y),)) if certain else None
+    if not certain:
+        return NEITHER
+    return certain, joined(steps, more, (step(certain, t, "rising", f, x, y),))
 
 
 def gap(x: Term, y: Term, find: Search) -> Found:
@@ -256,13 +322,16 @@ def _at_most_maximum(x: Term, large: Term, find: Search) -> Steps | None:
 
 def _sum_at_most(small: Term, large: Term, find: Search) -> Steps | None:
     """Σ_j f(j) <= Σ_j g(j) if every f(j) is at most g(j)."""
-    whole = make("sum", (small.args[0], subtract(large.args[1], small.args[1])))
+    if not (small.finite and large.finite):
+        return None
+    whole = one_sum(small.args[0], ONE, large, num(-1), small)
     j = opened(small.args[0], whole)
     certain, steps = gap(instantiate(small.args[1], j), instantiate(large.args[1], j), find)
-    if not certain or not (small.finite and large.finite):
+    if not certain:
         return None
     every = step(1, whole, "every", j, steps)
-    return every, step(1, subtract(large, small), "linear", large, small)
+    both = small.args[0], ONE, large, num(-1), small
+    return every, step(1, subtract(large, small), "linear", *both)
 
 
 def _implies(first: Term, then: Term, find: Search) -> Steps | None:

@@ -32,7 +32,7 @@ from .array import Array, AxisMismatch, as_array, broadcast_shapes, broadcast_to
 from .concrete import by_reading
 from .givens import Given
 from .refusals import demand, refuse_truth_of_a_claim
-from .scalars import integer, is_truth
+from .scalars import integer, is_truth, number_of
 from .terms import Opened, Term, bind, free, instantiate, make, opened, postorder, substitute
 
 _MADE: ContextVar[list[Claim] | None] = ContextVar("the claims made so far", default=None)
@@ -241,7 +241,8 @@ def differ(left: Any, right: Any, first: Any = None, *steps: Any) -> Claim:
         if first is not None:
             raise TypeError(f"{NO_CONTRADICTION}; there is no step after {first!r}")
         return Claim("!=", a.term, b.term)
-    form = a - b if first is None else as_array(first)
+    gap = a if number_of(b.term) == 0 else a - b
+    form = gap if first is None else as_array(first)
     return Claim("!=", a.term, b.term, (Link("", a.term), Link("", b.term)), apart=form.term)
 
 

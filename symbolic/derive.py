@@ -183,7 +183,7 @@ def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterat
     options = split_options(left, right)
     each = [{p.op for p in postorder(side)} for side in (left, right)]
     ops = each[0] | each[1]
-    opened = "maximum" in ops
+    opened = bool(ops & {"maximum", "abs"})
     by_exponentials = [Normaliser(splits, exponentials=True) for splits in options]
     if "tanh" in each[0] ^ each[1]:
         yield from by_exponentials
@@ -193,10 +193,10 @@ def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterat
         for facts in at_hand:
             for splits in options:
                 yield Normaliser(splits, facts, choices=choices)
-    if ops & {"less", "less_equal"}:
+    if opened or ops & {"less", "less_equal"}:
         for equals in (False, True):
             for splits in options:
-                yield Normaliser(splits, turned=True, equals=equals)
+                yield Normaliser(splits, turned=True, equals=equals, choices=opened)
     yield from (
         Normaliser(splits, mirrored=op == "maximum", rests=op == "remainder")
         for op in ("maximum", "remainder")

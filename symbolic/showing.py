@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from .array import Array
 from .claim import NO_CONTRADICTION, Claim, Instance, Law
@@ -273,15 +274,17 @@ def _signed(claim: Claim, premises: Premises) -> Attempt:
     keep = frozenset(array for _, array in premises.facts)
     options = split_options(form)
     why = ""
+    choices = any(t.op in ("maximum", "abs") for t in postorder(form))
     for splits in options:
         norm = Normaliser(splits, premises.equations, together=True)
         cover = tuple(axis_cover(n, splits) for n in form.shape)
-        for expand in (False, True):
+        chosen = (norm.changed(choices=True),) if choices else ()
+        for way in (partial(opened, keep=keep), norm, *chosen):
             parts = []
             for place in places(cover, whole_array):
                 t = entry(whole_array, *place)
                 first = inside(t, [(0, to_form)]) if place else to_form
-                then = norm(first.right) if expand else opened(first.right, keep)
+                then = way(first.right)
                 parts.append(premises.with_lemmas(chain(first, then)))
             shown = signed(whole_array, cover, tuple(parts), premises.facts)
             try:

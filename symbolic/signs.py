@@ -8,9 +8,10 @@ bounded by positive ones that are at least as large (``bounding.py``, for sums i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import cache
+from itertools import islice, product
 
 from .bounding import Search, by_bounding, gap, lower_bound
 from .budget import check_time
@@ -22,6 +23,7 @@ from .linear import (
     Steps,
     as_term,
     collected,
+    divided,
     joined,
     minus,
     multiples,
@@ -29,18 +31,31 @@ from .linear import (
     times,
 )
 from .rules.base import NOTHING, Assumption, Facts
-from .rules.inequalities import known_after
+from .rules.entries import written_out
+from .rules.inequalities import known_after, one_sum
 from .rules.polynomials import same_polynomial
 from .rules.signs import BY_FORM, BY_KIND, CARRIED, Sign, Signs, with_squares
 from .scalars import (
     ONE,
     ZERO,
     always_less,
+    below,
+    entry,
     is_integer,
     is_truth,
+    mul,
     num,
     number_of,
     subtract,
+)
+from .sums_of_squares import (
+    as_one_sum,
+    by_common_factor,
+    by_difference_of_squares,
+    by_logarithm,
+    by_squares,
+    by_tangent,
+    over_denominators,
 )
 from .terms import Opened, Term, free, instantiate, make, opened, postorder, substitute
 
@@ -122,14 +137,19 @@ def find_nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, Steps]:
     value = number_of(t)
     if value is not None:
         return value != 0, ()
-    for kind, x in sorted(facts, key=lambda fact: (fact[0], fact[1].key)):
-        if kind != "nonzero" or x.shape:
+    for (kind, _), x, given in _known_numbers(t, facts):
+        if kind != "nonzero":
             continue
         if x is t:
-            return True, _given_step(kind, x)
+            return True, given
         for one in (x, times(num(-1), x)):
             if same_polynomial(t, one):
-                return True, (*_given_step(kind, x), SignStep("nonzero", t, "multiple", (one,)))
+                return True, (*given, SignStep("nonzero", t, "multiple", (one,)))
+        whole = collected(x)
+        others = divided(next(iter(whole)), (t,)) if len(whole) == 1 else None
+        if others is not None:
+            by = mul(*map(num, whole.values()), *others)
+            return True, (*given, SignStep("nonzero", t, "multiple", (x, by)))
     if t.op in ("power", "abs") and t.finite:
         return find_nonzero(t.args[0], facts)
     certain, steps = find_sign(t, facts)
@@ -217,7 +237,9 @@ def _every(certain: int, t: Term, j: Term, steps: Steps) -> Found:
 
 
 def _mul(t: Term, facts: Facts) -> Found:
-    return _least_sign(with_squares(t), facts)
+    found = _least_sign(with_squares(t), facts)
+    gated = not found[0] and t.finite and any(x.op == "indicator" for x in t.args)
+    return _by_cases(t, facts) if gated else found
 
 
 def _least_sign(parts: Iterable[Term], facts: Facts) -> Found:
@@ -248,12 +270,13 @@ def _add(t: Term, facts: Facts) -> Found:
         return max(signs), joined(*(steps for _, steps in parts))
     if t.shape or not t.finite:
         return NEITHER
-    low, strict, rest, steps = lower_bound(t, _search(facts))
+    find = _search(facts)
+    low, strict, rest, steps = lower_bound(t, find)
     if low is not None and low >= 0:
         certain = 2 if low > 0 or strict else 1
         found: Found = certain, joined(steps, (step(certain, t, "total", num(low), *rest),))
     else:
-        found = by_bounding(t, _search(facts))
+        found = next((one for way in _WAYS if (one := way(t, find))[0]), NEITHER)
     if not found[0]:
         return _by_cases(t, facts)
     return found if found[0] == 2 else max(found, _strictly_positive(t, facts), key=lambda s: s[0])
@@ -270,11 +293,22 @@ def _strictly_positive(t: Term, facts: Facts) -> Found:
     more, taken = sums.get(Fraction(1)), sums.get(Fraction(-1))
     if len(linear) != 2 or more is None or taken is None or more.args[0] is not taken.args[0]:
         return NEITHER
-    length, body = more.args
-    certain, steps = find_sign(make("sum", (length, subtract(body, taken.args[1]))), facts)
-    return (2, (*steps, step(2, t, "linear", more, taken))) if certain == 2 else NEITHER
+    length, (one, less) = more.args[0], (num(1), num(-1))
+    both = length, one, more, less, taken
+    certain, steps = find_sign(one_sum(*both), facts)
+    return (2, (*steps, step(2, t, "linear", *both))) if certain == 2 else NEITHER
 
 
+_WAYS = (
+    by_bounding,
+    by_common_factor,
+    over_denominators,
+    as_one_sum,
+    by_tangent,
+    by_logarithm,
+    by_squares,
+    by_difference_of_squares,
+)
 _METHODS: dict[str, Callable[[Term, Facts], Found]] = dict.fromkeys(
     ("var", "size", "pi", "index", "exp"), _by_form
 ) | {
@@ -301,9 +335,9 @@ def _by_facts(t: Term, facts: Facts) -> Found:
     """Find the sign of t = c·g·x + rest from a fact about the sign of the number x."""
     if t.shape or not t.finite:
         return NEITHER
-    for fact in sorted(facts, key=lambda fact: (fact[0], fact[1].key)):
-        kind, x = fact
-        if kind not in BY_KIND or x.shape or not x.finite:
+    for fact, x, given in _known_numbers(t, facts):
+        kind = fact[0]
+        if kind not in BY_KIND or not x.finite:
             continue
         for factor, rest in multiples(collected(t), collected(x)):
             certain, steps = find_sign(factor, facts)
@@ -312,8 +346,32 @@ def _by_facts(t: Term, facts: Facts) -> Found:
             if left:
                 strict = left == 2 or (certain == 2 and BY_KIND[kind] == 2)
                 last = step(1 + strict, t, "total", times(factor, x), other)
-                return 1 + strict, joined(steps, more, _given_step(kind, x), (last,))
+                return 1 + strict, joined(steps, more, given, (last,))
     return NEITHER
+
+
+MAX_PLACES = 16
+
+
+def _known_numbers(t: Term, facts: Facts) -> Iterator[tuple[Assumption, Term, Steps]]:
+    """Yield facts about numbers, also with entries unfolded, and those of arrays where t reads."""
+    for fact in sorted(facts, key=lambda fact: (fact[0], fact[1].key)):
+        kind, x = fact
+        given = _given_step(kind, x)
+        if not x.shape:
+            yield fact, x, given
+        for number in islice(_entries(x, t), MAX_PLACES):
+            plain = written_out(number)
+            if plain is not number:
+                yield fact, plain, (*given, SignStep(kind, plain, "unfolded", (number,)))
+
+
+def _entries(x: Term, t: Term) -> Iterator[Term]:
+    """Yield a number, or the entries of an array at the places that occur in a number."""
+    places = {at: None for part in postorder(t) if part.op == "entry" for at in part.args[1:]}
+    ordered = sorted(places, key=lambda at: at.key)
+    fitting = ([at for at in ordered if not at.loose and below(at, n)] for n in x.shape)
+    return (entry(x, *at) for at in product(*fitting))
 
 
 def _by_cases(t: Term, facts: Facts) -> Found:

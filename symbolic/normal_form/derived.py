@@ -5,6 +5,8 @@ Each docstring states the formula that is shown; ``Refused`` is raised if a rule
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..derivation import Derivation, Reflexive
 from ..rules.base import Refused
 from ..scalars import ONE, ZERO, add, entry, indicator, integer, mul, num, power, subtract, unary
@@ -121,9 +123,57 @@ def _as_exponential(factor: Term) -> Derivation:
 
 def root_power(t: Term) -> Derivation:
     """(1/√x)² = 1/x for x >= 0; 1/0 is 0 on both sides."""
-    square = power(power(t.args[0], 2), -1)
+    (base,) = t.args
+    square = power(power(base if base.op == "sqrt" else base.args[0], 2), -1)
     step = rewrite("ring", t, square)
     return chain(step, inside(square, [(0, rewrite("root", square.args[0]))]))
+
+
+def exponential_power(t: Term) -> Derivation:
+    """exp(log(x)/q)^q = x and exp(log(x)/q)^−q = 1/x for x > 0."""
+    (base,) = t.args
+    whole = power(base, abs(t.data))
+    joined = reverse(rewrite("exp", unary("exp", base.args[0].args[1]), whole))
+    step = chain(joined, rewrite("exp of log", joined.right))
+    if t.data > 0:
+        return step
+    inverse = power(whole, -1) if whole.op != "power" else make("power", (whole,), -1)
+    return chain(rewrite("ring", t, inverse), inside(inverse, [(0, step)]))
+
+
+def square_root(
+    t: Term, z: Term, parts: Sequence[Derivation], positive: Sequence[Term] = ()
+) -> Derivation:
+    """√x = z for z >= 0 with z² = x; ``parts`` lead from factors of x to squares.
+
+    ``positive`` are factors that cancel.
+    """
+    (x,) = t.args
+    product = make("mul", tuple(p.left for p in parts)) if len(parts) > 1 else parts[0].left
+    step: Derivation = Reflexive(x) if product is x else rewrite("ring", x, product, *positive)
+    squares = inside(product, enumerate(parts)) if len(parts) > 1 else parts[0]
+    step = inside(t, [(0, chain(step, squares))])
+    step = chain(step, rewrite("root of a square", step.right, unary("abs", z)))
+    return chain(step, absolute_value(step.right))
+
+
+def as_root_squared(x: Term) -> Derivation:
+    """x = (√x)² for x >= 0."""
+    return reverse(rewrite("root", power(unary("sqrt", x), 2)))
+
+
+def as_absolute_squared(x: Term) -> Derivation:
+    """x² = |x|²."""
+    return reverse(absolute_square(power(unary("abs", x), 2)))
+
+
+def absolute_product(
+    t: Term, z: Term, parts: Sequence[Derivation], positive: Sequence[Term] = ()
+) -> Derivation:
+    """|x| = z for z >= 0 with z² = x²; ``parts`` lead from factors of x² to squares."""
+    (x,) = t.args
+    step = reverse(_root(x, x))
+    return chain(step, square_root(step.right, z, parts, positive))
 
 
 def absolute_value(t: Term) -> Derivation:

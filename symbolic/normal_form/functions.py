@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import TYPE_CHECKING
 
-from ..derivation import Derivation
+from ..derivation import Derivation, Reflexive
 from ..rules.base import Refused
 from ..scalars import (
     MINUS_INFINITY,
@@ -210,28 +210,108 @@ def hyperbolic(norm: Normaliser, t: Term) -> Derivation:
 
 
 def root(norm: Normaliser, t: Term) -> Derivation:
-    """Normalise a root: √(x²) = |x|, and roots of rational squares."""
+    """Normalise a root: √(x²) = |x|, and of a product of numbers >= 0 the product of roots."""
     first = norm.arguments(t)
     u = first.right
-    x = u.args[0]
-    value = number_of(x)
-    if value is not None and value >= 0:
-        exact = Fraction(isqrt(value.numerator), isqrt(value.denominator))
+    (x,) = u.args
+    if not u.finite or x is ZERO:
+        return first
+    literal, monomial, rest = _factors(norm, x)
+    if literal < 0 or (rest is not None and not _at_least_zero(rest)):
+        return first
+    if (literal, monomial) == (1, ()):
+        return first
+    factors, parts = list[Term](), list[Derivation]()
+    for value, way in ((literal.numerator, 1), (literal.denominator, -1)):
+        exact = isqrt(value)
+        if value == 1:
+            continue
         if exact * exact == value:
-            step = rewrite("root of a square", u, unary("abs", num(exact)))
-            return norm.then(chain(first, step))
-    if x.op == "power" and x.data == 2 and u.finite:
-        return norm.then(chain(first, rewrite("root of a square", u, unary("abs", x.args[0]))))
-    return first
+            factors.append(num(Fraction(exact) ** way))
+            parts.append(Reflexive(num(Fraction(value) ** way)))
+        else:
+            factors.append(power(unary("sqrt", num(value)), way))
+            parts.append(_to_the(derived.as_root_squared(num(value)), way))
+    for atom, k in ((*monomial, (rest, 1)) if rest is not None else monomial):
+        half, odd = (k // 2, 1) if k % 2 and k > 0 else (-(-k // 2), -1) if k % 2 else (k // 2, 0)
+        if odd and not _at_least_zero(atom):
+            return first
+        if half:
+            factors.append(power(atom if _at_least_zero(atom) else unary("abs", atom), half))
+            parts.append(_even_power(atom, 2 * half))
+        if odd:
+            factors.append(power(unary("sqrt", atom), odd))
+            parts.append(_to_the(derived.as_root_squared(atom), odd))
+    z = mul(*factors)
+    if z is u:
+        return first
+    cancelled = [atom for atom, _ in monomial] if rest is not None else []
+    return norm.then(chain(first, derived.square_root(u, z, parts, cancelled)))
+
+
+def _at_least_zero(x: Term) -> bool:
+    return find_sign(x, sign_facts())[0] > 0
+
+
+def _to_the(step: Derivation, way: int) -> Derivation:
+    """x = y, or 1/x = 1/y."""
+    return step if way == 1 else inside(make("power", (step.left,), -1), [(0, step)])
+
+
+def _even_power(x: Term, k: int) -> Derivation:
+    """xᵏ as a power of a number >= 0, x itself or |x|, for even k."""
+    t = power(x, k)
+    if _at_least_zero(x):
+        return Reflexive(t)
+    square = power(x, 2)
+    if k == 2:
+        return derived.as_absolute_squared(x)
+    whole = make("power", (square,), k // 2)
+    return chain(rewrite("ring", t, whole), inside(whole, [(0, derived.as_absolute_squared(x))]))
+
+
+def _factors(norm: Normaliser, x: Term) -> tuple[Fraction, Monomial, Term | None]:
+    """A number in normal form as literal · monomial · rest, where rest is a sum or None."""
+    whole = expand(x)
+    if len(whole) == 1:
+        ((monomial, literal),) = whole.items()
+        return literal, monomial, None
+    literal, monomial = content(whole)
+    if literal < 0:
+        literal = -literal
+    if (literal, monomial) == (1, ()):
+        return literal, (), x
+    down = monomial_term(tuple((atom, -k) for atom, k in monomial))
+    if not all(positive(atom) for atom, _ in monomial):
+        return Fraction(1), (), x
+    return literal, monomial, norm(mul(num(1 / literal), down, x)).right
 
 
 def absolute(norm: Normaliser, t: Term) -> Derivation:
-    """Normalise |x|: x if it is known to be >= 0, else |x| or |−x|, by the smaller key."""
+    """Normalise |x|: of a product the product, x if x >= 0, |x| or |−x| by the smaller key.
+
+    With ``norm.choices`` it is opened as a choice.
+    """
     first = inside(t, [(0, norm(t.args[0]))])
     u = first.right
     x = u.args[0]
-    if find_sign(x, sign_facts())[0]:
+    if _at_least_zero(x):
         return chain(first, derived.absolute_value(u))
+    if norm.choices and x.finite:
+        return norm.then(chain(first, rewrite("absolute value as a choice", u)))
+    if not x.finite:
+        return first
+    literal, monomial, rest = _factors(norm, x)
+    atoms = (*monomial, (rest, 1)) if rest is not None else monomial
+    if abs(literal) != 1 or len(atoms) != 1 or atoms[0][1] != 1 or literal < 0:
+        factors = [power(a if _at_least_zero(a) else unary("abs", a), k) for a, k in atoms]
+        own = [num(abs(literal))] if abs(literal) != 1 else []
+        z = mul(*own, *factors)
+        parts = [*(Reflexive(num(literal**2)) for _ in own), *(_even_power(a, 2 * k) for a, k in atoms)]
+        cancelled = [a for a, _ in monomial] if rest is not None else []
+        return norm.then(chain(first, derived.absolute_product(u, z, parts, cancelled)))
+    if rest is None:
+        return first
     opposite = norm(mul(num(-1), x)).right
     if opposite.key < x.key:
         first = chain(first, derived.mirrored_absolute(x, opposite))

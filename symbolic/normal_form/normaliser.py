@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..budget import check_time
 from ..derivation import Derivation, Reflexive
-from ..scalars import entry, mul, num, power
+from ..scalars import entry, mul, num, number_of, power
 from ..signs import find_sign
 from ..terms import Term, opened
 from . import conditions, derived, entries, functions, sums
@@ -94,6 +94,12 @@ def reduce(norm: Normaliser, t: Term) -> Derivation:
             if exponent > 0:
                 return _with_square(t, factors, place, 2, partial(rewrite, "root"))
             return _with_square(t, factors, place, -2, derived.root_power)
+        if _is_inverse_root(base) and exponent >= 2:
+            return _with_square(t, factors, place, 2, derived.root_power)
+        parts = _parts_of_logarithm(base)
+        if parts and abs(exponent) >= parts:
+            turn = parts if exponent > 0 else -parts
+            return _with_square(t, factors, place, turn, derived.exponential_power)
         if base.op == "indicator" and exponent >= 2:
             step = derived.condition_power(factor)
             return inside(t, [(place, step)]) if t.op == "mul" else step
@@ -106,6 +112,22 @@ def reduce(norm: Normaliser, t: Term) -> Derivation:
     if known is not None:
         return known
     return conditions.reduce_gates(norm, t, factors)
+
+
+def _is_inverse_root(t: Term) -> bool:
+    """Whether t is 1/√x with x >= 0."""
+    inverse = t.op == "power" and t.data == -1 and t.args[0].op == "sqrt"
+    return inverse and find_sign(t.args[0].args[0], sign_facts())[0] > 0
+
+
+def _parts_of_logarithm(t: Term) -> int:
+    """q if t is exp(log(x)/q) with x > 0 and q > 1, else 0."""
+    if t.op != "exp" or t.args[0].op != "mul" or len(t.args[0].args) != 2:
+        return 0
+    literal, log = number_of(t.args[0].args[0]), t.args[0].args[1]
+    if literal is None or literal.numerator != 1 or log.op != "log" or not positive(log.args[0]):
+        return 0
+    return literal.denominator
 
 
 def _with_square(

@@ -117,7 +117,7 @@ def _contracted(norm: Normaliser, t: Term) -> Derivation | None:
     indices, body = layers(t)
     factors = body.args if body.op == "mul" else (body,)
     for place, j in enumerate(indices):
-        local = _contraction(factors, j)
+        local = _contraction(factors, j) or _divided_sum(norm, factors, j)
         if local is None:
             continue
         rule, arrangement, arguments, outside = local
@@ -144,6 +144,20 @@ def _contracted(norm: Normaliser, t: Term) -> Derivation | None:
         step = chain(step, inside(step.right, [(end, summed)]) if outside else summed)
         return chain(moved, wrap(moved.right, names[:-1], 0, step))
     return _by_equation(norm, t, indices, factors) if norm.assume else None
+
+
+def _divided_sum(norm: Normaliser, factors: tuple[Term, ...], j: Term) -> Contraction | None:
+    """Take the sum over j to itself if another factor is its inverse: Σ_j f(j)/(Σ_j f(j)) = 1."""
+    others = [f for f in factors if j not in free(f)]
+    below = {f.args[0] for f in others if f.op == "power" and f.data < 0}
+    if not any(x.op == "sum" for x in below):
+        return None
+    touching = [f for f in factors if j in free(f)]
+    whole = norm(make("sum", (j.args[0], bind(mul(*touching), j)))).right
+    if whole not in below:
+        return None
+    apart = [x for f in others for x in flat(f)]
+    return "itself", make("mul", (*apart, *touching)), (), len(apart)
 
 
 def _choice(gate: Term, j: Term) -> Derivation | None:
@@ -196,7 +210,11 @@ def _by_equation(
 
 
 Contraction = tuple[str, Term, tuple[Term, ...], int]
-_DERIVED: dict[str, Callable[..., Derivation]] = {"reindex": reindexed, "reflect": reflected}
+_DERIVED: dict[str, Callable[..., Derivation]] = {
+    "reindex": reindexed,
+    "reflect": reflected,
+    "itself": Reflexive,
+}
 
 
 def _contraction(factors: tuple[Term, ...], j: Term) -> Contraction | None:

@@ -26,6 +26,26 @@ def unfold(t: Term) -> Result:
         raise Refused(f"{missing} has no entry rule", t) from None
 
 
+OUTERMOST = ("add", "mul", "power", "exp", "log", "sqrt", "abs", "tanh", "cos", "sin", "maximum")
+
+
+def written_out(t: Term) -> Term:
+    """A number with definitions and entries of computed arrays unfolded."""
+    if t.op == "named":
+        return written_out(t.args[0])
+    if t.op == "sum":
+        j = opened(t.args[0], t)
+        return make("sum", (t.args[0], bind(written_out(instantiate(t.args[1], j)), j)))
+    if t.op in OUTERMOST:
+        return make(t.op, tuple(map(written_out, t.args)), t.data)
+    if t.shape or t.finite is False:
+        return t
+    try:
+        return written_out(unfold(t)[0])
+    except Refused:
+        return t
+
+
 def tabulated(t: Term) -> Result:
     """An array equals the table of its entries."""
     need(t.shape and t.op != "tabulate", "not an array to tabulate", t)

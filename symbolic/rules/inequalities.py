@@ -19,6 +19,7 @@ from ..scalars import (
     below,
     is_integer,
     is_truth,
+    mul,
     num,
     power,
     subtract,
@@ -26,12 +27,15 @@ from ..scalars import (
 )
 from ..terms import Term, free, instantiate, make, names, substitute
 from .base import NOTHING, Assumption, Facts, Refusing, need
+from .entries import written_out
 from .polynomials import same_polynomial
 from .signs import Signs
 
 Known = Mapping[Assumption, Facts]
 Shown = tuple[str, Facts]
 KINDS = ("nonzero", "nonnegative", "positive")
+EVERY = ("every", "among", "products")
+"""The rules whose first argument is an index that stands for every place of its axis."""
 
 
 def known_after(
@@ -59,7 +63,7 @@ def _shown(step: SignStep, signs: Signs) -> tuple[Assumption, Facts]:
     need(step.rule in STEPS, "there is no such rule")
     kind, rests = STEPS[step.rule](step.number, signs, *step.arguments)
     need(kind in (step.kind, "positive"), f"not {step.kind}", step.number)
-    opened = step.rule == "every"  # skips its index; if a place is that index, it does count
+    opened = step.rule in EVERY  # skips its index; if a place is that index, it does count
     used = names(*(x for x in step.arguments[opened:] if isinstance(x, Term)))
     inhabited(used - free(step.number) - signs.over)
     return fact, rests
@@ -91,10 +95,30 @@ def total(t: Term, signs: Signs, *parts: Term) -> Shown:
     return _kind(2 in certain), used
 
 
-def multiple(t: Term, signs: Signs, x: Term) -> Shown:
-    """t = x and x is not 0."""
+def quotient(t: Term, signs: Signs, x: Term, *divisors: Term) -> Shown:
+    """t·d·e··· = x for x >= 0 and divisors d, e, .. > 0."""
+    _, used = _at_least(2, signs, *divisors)
+    different = tuple(dict.fromkeys(divisors))
+    need(same_polynomial(mul(t, *divisors), x, different), "not that quotient", t, x)
+    (certain,), more = _at_least(1, signs, x)
+    return _kind(certain == 2), used | more
+
+
+def multiple(t: Term, signs: Signs, x: Term, factor: Term = ONE) -> Shown:
+    """t·factor = x and x is not 0."""
     certain, used = signs.nonzero(x)
-    need(certain and same_polynomial(t, x), "not known to be other than 0", t, x)
+    need(certain and same_polynomial(mul(t, factor), x), "not known to be other than 0", t, x)
+    return "nonzero", used
+
+
+def unfolded(t: Term, signs: Signs, x: Term) -> Shown:
+    """t = x with definitions and entries of computed arrays unfolded."""
+    need(same_polynomial(t, written_out(x)), "not that number, unfolded", t, x)
+    certain, used = signs.sign(x)
+    if certain:
+        return _kind(certain == 2), used
+    other, used = signs.nonzero(x)
+    need(other, "its sign is not known", x)
     return "nonzero", used
 
 
@@ -118,10 +142,21 @@ def ranges(t: Term, _: Signs) -> Shown:
 
 
 def bounded(t: Term, _: Signs, x: Term) -> Shown:
-    """t = 1 − x or t = 1 + x for a cosine, sine, hyperbolic tangent or indicator x."""
+    """t = 1 − x or t = 1 + x for a cosine, sine, hyperbolic tangent or indicator x.
+
+    A hyperbolic tangent is never 1 or −1.
+    """
     need(x.op in ("cos", "sin", "tanh", "indicator"), "no bound", x)
     ends = add(ONE, x), subtract(ONE, x)
     need(any(same_polynomial(t, end) for end in ends), "not 1 and that number", t, x)
+    return _kind(x.op == "tanh" and x.args[0].finite), NOTHING
+
+
+def tangent(t: Term, _: Signs, x: Term) -> Shown:
+    """t = exp(x) − 1 − x."""
+    need(x.finite and not x.shape, "not a finite number", x)
+    line = add(ONE, x)
+    need(same_polynomial(t, subtract(unary("exp", x), line)), "not exp(x) − 1 − x", t, x)
     return "nonnegative", NOTHING
 
 
@@ -129,11 +164,20 @@ AT = {("exp", ZERO): ONE, ("log", ONE): ZERO}
 LEAST = {"exp": 0, "tanh": 0, "sqrt": 1, "log": 2, "power": 2}
 
 
+def _values(f: str, x: Term) -> tuple[Term | None, ...]:
+    """The forms in which f(x) may be written."""
+    plain = power(x, -1) if f == "power" else unary(f, x)
+    return plain, AT.get((f, x)), x.args[0] if f == "log" and x.op == "exp" else None
+
+
 def rising(t: Term, signs: Signs, f: Any, x: Term, y: Term) -> Shown:
-    """t = f(y) − f(x) and y − x >= 0, for f = exp, tanh, √ (x >= 0), log or −1/x (x > 0)."""
+    """t = f(y) − f(x) and y − x >= 0, for f = exp, tanh, √ (x >= 0), log or −1/x (x > 0).
+
+    log(exp z) may be written as z.
+    """
     need(f in LEAST, "not a function that rises", t)
     need(not x.shape + y.shape and x.finite and y.finite, "not two numbers", x, y)
-    low, high = [(power(v, -1) if f == "power" else unary(f, v), AT.get((f, v))) for v in (x, y)]
+    low, high = (_values(f, v) for v in (x, y))
     low, high = (high, low) if f == "power" else (low, high)
     both = [subtract(b, a) for a in low for b in high if a is not None and b is not None]
     need(any(same_polynomial(t, gap) for gap in both), "not f(y) − f(x)", t)
@@ -182,13 +226,56 @@ def every(t: Term, signs: Signs, j: Term, steps: Any, *at: Term) -> Shown:
     return "nonnegative", used
 
 
-def linear(t: Term, signs: Signs, x: Term, y: Term) -> Shown:
-    """t = Σ_j g(j) − Σ_j f(j), from the sign of Σ_j (g(j) − f(j))."""
-    alike = x.op == y.op == "sum" and x.args[0] is y.args[0]
-    need(alike and same_polynomial(t, subtract(x, y)), "not the difference of two sums", t)
-    whole = make("sum", (x.args[0], subtract(x.args[1], y.args[1])))
-    (certain,), used = _at_least(1, signs, whole)
+def among(t: Term, signs: Signs, j: Term, steps: Any, x: Term, place: Term) -> Shown:
+    """t = x − f(place) for a sum x = Σ_j f(j) with f(j) >= 0 for every j, which ``steps`` show."""
+    _, used = every(x, signs, j, steps)
+    length, body = x.args
+    need(length.op != "space" and below(place, length), "no place of the axis", place)
+    need(same_polynomial(t, subtract(x, instantiate(body, place))), "not all but one", t)
+    return "nonnegative", used
+
+
+def products(t: Term, signs: Signs, j: Term, steps: Any, x: Term, y: Term, z: Term) -> Shown:
+    """t = Σ_j f(j)·Σ_j g(j) − (Σ_j h(j))² with f, g >= 0 and h² <= f·g for every j.
+
+    This is the inequality of Cauchy and Schwarz: |Σ h| <= Σ √f·√g.
+    """
+    length = j.args[0] if j.op == "index" else ZERO
+    need(length.op != "space" and always_less(num(-1), length), "not a number of terms", length)
+    need(same_polynomial(t, subtract(mul(x, y), power(z, 2))), "not x·y − z²", t)
+    f, g, h = (instantiate(_summand(part, length), j) for part in (x, y, z))
+    known = known_after(steps, signs.known, signs.over | free(t) | {j})
+    _, used = _at_least(1, known, f, g, subtract(mul(f, g), power(h, 2)))
+    need(not any(j in free(one) for one in (t, x, y, z, *(v for _, v in used))), "not any index", j)
+    return "nonnegative", used
+
+
+def _summand(x: Term, length: Term) -> Term:
+    """f of a sum x = Σ_j f(j) over an axis; a length is the sum of ones over it."""
+    if x is length and length.op != "space":
+        need(always_less(num(-1), length), "no number of terms", length)
+        return ONE
+    need(x.op == "sum" and x.finite and x.args[0] is length, "not a sum over that axis", x, length)
+    body: Term = x.args[1]
+    return body
+
+
+def linear(t: Term, signs: Signs, length: Term, *parts: Term) -> Shown:
+    """t = Σ_k c_k·Σ_j f_k(j), from the sign of Σ_j Σ_k c_k·f_k(j).
+
+    ``parts`` are c and Σ_j f(j) for each k.
+    """
+    need(len(parts) % 2 == 0 and not any(c.loose or c.shape for c in parts), "not numbers", *parts)
+    pairs = tuple(zip(parts[::2], parts[1::2], strict=True))
+    need(same_polynomial(t, add(*(mul(c, x) for c, x in pairs))), "not that sum of sums", t)
+    (certain,), used = _at_least(1, signs, one_sum(length, *parts))
     return _kind(certain == 2), used
+
+
+def one_sum(length: Term, *parts: Term) -> Term:
+    """Σ_j Σ_k c_k·f_k(j) for the numbers c and sums Σ_j f(j) in ``parts``."""
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return make("sum", (length, add(*(mul(c, _summand(x, length)) for c, x in pairs))))
 
 
 def cases(t: Term, signs: Signs, gate: Term, holds: Any, fails: Any) -> Shown:
@@ -226,15 +313,20 @@ def _told(c: Term) -> tuple[list[Assumption], list[Assumption]]:
 
 STEPS: dict[str, Callable[..., Shown]] = {
     "total": total,
+    "quotient": quotient,
     "multiple": multiple,
+    "unfolded": unfolded,
     "apart": apart,
     "whole": whole,
     "ranges": ranges,
     "bounded": bounded,
+    "tangent": tangent,
     "rising": rising,
     "largest": largest,
     "least": least,
     "every": every,
+    "among": among,
+    "products": products,
     "linear": linear,
     "cases": cases,
 }
