@@ -324,13 +324,17 @@ def _sum_at_most(small: Term, large: Term, find: Search) -> Steps | None:
     """Σ_j f(j) <= Σ_j g(j) if every f(j) is at most g(j)."""
     if not (small.finite and large.finite):
         return None
-    whole = one_sum(small.args[0], ONE, large, num(-1), small)
+    both = small.args[0], ONE, large, num(-1), small
+    whole = one_sum(*both)
     j = opened(small.args[0], whole)
-    certain, steps = gap(instantiate(small.args[1], j), instantiate(large.args[1], j), find)
+    inner = instantiate(whole.args[1], j)
+    form = as_term(collected(inner))
+    certain, steps = find(form)
     if not certain:
         return None
+    if form is not inner:
+        steps = (*steps, step(certain, inner, "total", form))
     every = step(1, whole, "every", j, steps)
-    both = small.args[0], ONE, large, num(-1), small
     return every, step(1, subtract(large, small), "linear", *both)
 
 

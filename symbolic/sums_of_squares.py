@@ -43,7 +43,7 @@ def by_common_factor(t: Term, find: Search) -> Found:
     if not certain:
         return NEITHER
     rest = as_term({divided(m, common) or (): c for m, c in linear.items()})
-    inner, more = find(rest)
+    inner, more = find(rest) if not rest.shape else NEITHER
     if not inner:
         return NEITHER
     found = min(certain, inner)
@@ -67,7 +67,7 @@ def over_denominators(t: Term, find: Search) -> Found:
     linear = collected(t)
     most: Counter[Term] = Counter()
     for m in linear:
-        most |= Counter(f for f in m if f.op == "power" and f.data == -1)
+        most |= Counter(f for f in m if f.op == "power" and f.data == -1 and _is_one(f.args[0]))
     known: list[Steps] = []
     for f in tuple(most):
         certain, steps = find(f.args[0])
@@ -91,6 +91,10 @@ def over_denominators(t: Term, find: Search) -> Found:
     return certain, joined(*known, steps, (step(certain, t, "quotient", above, *divisors),))
 
 
+def _is_one(divisor: Term) -> bool:
+    return divisor.op not in ("mul", "power", "num")
+
+
 def _multiplied(a: Linear, b: Linear) -> Linear:
     total: Linear = {}
     for m, c in a.items():
@@ -112,8 +116,8 @@ def as_one_sum(t: Term, find: Search) -> Found:
         parts, rest = list[Term](), dict(linear)
         for m, c in sorted(linear.items(), key=lambda part: order(part[0])):
             sums = [f for f in m if f.op == "sum" and f.args[0] is length]
-            whole = sums or [f for f in m if f is length and f.op != "space"][:1]
-            if len(whole) == 1:
+            whole = sums or [f for f in m if f is length and f.op != "space"]
+            if whole:
                 parts += [mul(num(c), *(divided(m, (whole[0],)) or ())), whole[0]]
                 del rest[m]
         if len(parts) < 4 or not any(x.op == "sum" for x in parts[1::2]):

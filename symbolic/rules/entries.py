@@ -41,9 +41,10 @@ def written_out(t: Term) -> Term:
     if t.shape or t.finite is False:
         return t
     try:
-        return written_out(unfold(t)[0])
+        found, _ = unfold(t)
     except Refused:
         return t
+    return t if found is t else written_out(found)
 
 
 def tabulated(t: Term) -> Result:

@@ -275,7 +275,8 @@ def linear(t: Term, signs: Signs, length: Term, *parts: Term) -> Shown:
 def one_sum(length: Term, *parts: Term) -> Term:
     """Σ_j Σ_k c_k·f_k(j) for the numbers c and sums Σ_j f(j) in ``parts``."""
     pairs = zip(parts[::2], parts[1::2], strict=True)
-    return make("sum", (length, add(*(mul(c, _summand(x, length)) for c, x in pairs))))
+    bodies = ((c, _summand(x, length)) for c, x in pairs)
+    return make("sum", (length, add(*(f if c is ONE else mul(c, f) for c, f in bodies))))
 
 
 def cases(t: Term, signs: Signs, gate: Term, holds: Any, fails: Any) -> Shown:

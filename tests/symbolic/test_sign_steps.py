@@ -9,7 +9,7 @@ import pytest
 from attnproof.symbolic.derivation import SignStep
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.rules.base import Assumption
-from attnproof.symbolic.rules.inequalities import STEPS, known_after
+from attnproof.symbolic.rules.inequalities import STEPS, known_after, one_sum
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
     ONE,
@@ -48,6 +48,7 @@ from tests.symbolic.vocabulary import (
     q,
     same,
     space,
+    spread,
     stack,
     table,
     total,
@@ -96,6 +97,29 @@ AGAIN = add(SHORT, none_, minus(none_))
 HOLDS = SignStep(NONNEG, mul(ONE, less(b, a)), "total", (less(b, a),))
 FAILS = SignStep(NONNEG, mul(ZERO, less(b, a)), "total")
 
+BOTH = (total(j, entry(Y, j)), total(j, entry(X, j)))
+TANH_A = unary("tanh", a)
+FAR = make("add", (Y, make("mul", (spread(num(-1), n), X), shape=(n,))), shape=(n,))
+EXPS = total(j, exp(entry(X, j)))
+AT_X, AT_Y, MIX = power(entry(X, j), 2), power(entry(Y, j), 2), mul(entry(X, j), entry(Y, j))
+YS, MIXED = total(j, AT_Y), total(j, MIX)
+
+
+def apart(x: Term, y: Term) -> Arguments:
+    """The arguments of a difference of two sums."""
+    return x.args[0], ONE, x, num(-1), y
+
+
+def picked(x: Term) -> Term:
+    """The first number of an array, as it is written."""
+    return make("pick", (x, ZERO), 0)
+
+
+def added(x: Term) -> Term:
+    """The sum of an array, as it is written."""
+    return make("reduce", (x,), 0)
+
+
 SHOWN: dict[str, list[tuple[tuple[SignStep, ...], str, Term, Arguments]]] = {
     "total": [
         ((A_POS,), POS, add(a, q), (a, q)),
@@ -103,16 +127,53 @@ SHOWN: dict[str, list[tuple[tuple[SignStep, ...], str, Term, Arguments]]] = {
         ((GAP, A_POS), POS, b, (less(b, a), a)),
         ((), NONNEG, ZERO, ()),
     ],
-    "multiple": [((given(NONZERO, a),), NONZERO, minus(a), (mul(num(-1), a),))],
+    "quotient": [
+        ((A_POS,), NONNEG, mul(power(entry(X, i), 2), power(a, -1)), (power(entry(X, i), 2), a)),
+        (
+            (A_POS, given(POS, add(a, b)), GAP),
+            NONNEG,
+            mul(less(b, a), power(add(a, b), -1), power(a, -2)),
+            (less(b, a), add(a, b), a, a),
+        ),
+        (
+            (A_POS, given(POS, less(b, a))),
+            POS,
+            less(mul(b, power(a, -1)), ONE),
+            (less(b, a), a),
+        ),
+    ],
+    "multiple": [
+        ((given(NONZERO, a),), NONZERO, minus(a), (mul(num(-1), a),)),
+        ((given(NONZERO, mul(a, b)),), NONZERO, a, (mul(a, b), b)),
+    ],
+    "unfolded": [
+        ((given(NONNEG, FAR),), NONNEG, less(entry(Y, i), entry(X, i)), (entry(FAR, i),)),
+        ((given(POS, FAR),), POS, less(entry(Y, i), entry(X, i)), (entry(FAR, i),)),
+        ((given(NONZERO, picked(X)),), NONZERO, entry(X, ZERO), (picked(X),)),
+        (
+            (given(POS, added(power(X, 2))),),
+            POS,
+            SQUARES,
+            (added(power(X, 2)),),
+        ),
+    ],
     "apart": [((A_NONNEG, given(NONZERO, a)), POS, a, ())],
     "whole": [((given(POS, less(i, k)),), NONNEG, add(i, minus(k), num(-1)), (less(i, k),))],
     "ranges": [((), NONNEG, less(n, add(i, ONE)), ()), ((), POS, less(add(n, n), i), ())],
     "bounded": [
-        *(((), NONNEG, less(ONE, unary(f, a)), (unary(f, a),)) for f in ("cos", "sin", "tanh")),
-        *(((), NONNEG, add(ONE, unary(f, a)), (unary(f, a),)) for f in ("cos", "sin", "tanh")),
+        *(((), NONNEG, less(ONE, unary(f, a)), (unary(f, a),)) for f in ("cos", "sin")),
+        *(((), NONNEG, add(ONE, unary(f, a)), (unary(f, a),)) for f in ("cos", "sin")),
+        *(((), POS, t, (unary("tanh", a),)) for t in (less(ONE, TANH_A), add(ONE, TANH_A))),
         *(((), NONNEG, t, (GATE,)) for t in (less(ONE, GATE), add(ONE, GATE))),
     ],
+    "tangent": [((), NONNEG, less(exp(x), add(ONE, x)), (x,)) for x in (a, less(a, q), ZERO)],
     "rising": [
+        (
+            (given(NONNEG, less(b, exp(a))),),
+            NONNEG,
+            less(unary("log", b), a),
+            ("log", exp(a), b),
+        ),
         *(((GAP,), NONNEG, less(unary(f, b), unary(f, a)), (f, a, b)) for f in ("exp", "tanh")),
         ((given(POS, less(b, a)),), POS, less(exp(b), exp(a)), ("exp", a, b)),
         ((GAP, A_POS), NONNEG, less(unary("log", b), unary("log", a)), ("log", a, b)),
@@ -155,18 +216,44 @@ SHOWN: dict[str, list[tuple[tuple[SignStep, ...], str, Term, Arguments]]] = {
             ),
         ),
     ],
-    "linear": [
+    "among": [
+        ((), NONNEG, less(EXPS, exp(entry(X, i))), (j, (), EXPS, i)),
+        ((), NONNEG, less(SQUARES, power(entry(X, ZERO), 2)), (j, (), SQUARES, ZERO)),
+    ],
+    "products": [
         (
-            (given(POS, gaps),),
-            POS,
-            less(total(j, entry(Y, j)), total(j, entry(X, j))),
-            (total(j, entry(Y, j)), total(j, entry(X, j))),
+            (),
+            NONNEG,
+            less(mul(SQUARES, YS), power(MIXED, 2)),
+            (
+                j,
+                (SignStep(NONNEG, less(mul(AT_X, AT_Y), power(MIX, 2)), "total"),),
+                SQUARES,
+                YS,
+                MIXED,
+            ),
         ),
         (
-            (given(NONNEG, gaps),),
+            (),
             NONNEG,
-            less(total(j, entry(Y, j)), total(j, entry(X, j))),
-            (total(j, entry(Y, j)), total(j, entry(X, j))),
+            less(mul(n, SQUARES), power(total(j, entry(X, j)), 2)),
+            (
+                j,
+                (SignStep(NONNEG, less(mul(ONE, AT_X), AT_X), "total"),),
+                n,
+                SQUARES,
+                total(j, entry(X, j)),
+            ),
+        ),
+    ],
+    "linear": [
+        ((given(POS, gaps),), POS, less(*BOTH), apart(*BOTH)),
+        ((given(NONNEG, gaps),), NONNEG, less(*BOTH), apart(*BOTH)),
+        (
+            (given(NONNEG, one_sum(n, a, BOTH[0], minus(b), n)),),
+            NONNEG,
+            less(mul(a, BOTH[0]), mul(b, n)),
+            (n, a, BOTH[0], minus(b), n),
         ),
     ],
     "cases": [
@@ -219,9 +306,16 @@ def test_every_rule_of_steps_is_asked() -> None:
 backwards, drawn, other = index("w", minus(n)), entry(R, outcome), index("v", space)
 squared = entry(power(X, 2), i)
 named, first, layer, W, y = index("j0", n), index("j0", L), index("t", L), var("W", L), var("y")
-BOTH = (total(j, entry(Y, j)), total(j, entry(X, j)))
 UNEVEN = (total(j, ONE), total(index("w", m), ONE))
 uneven = total(j, less(ONE, ONE))
+SOME = total(none_, power(entry(X, none_), 2))
+ROOTS = total(j, mul(unary("sqrt", entry(X, j)), unary("sqrt", entry(Y, j))))
+
+
+def squared_at(place: Term) -> Term:
+    """X[place]²."""
+    return power(entry(X, place), 2)
+
 
 
 NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
@@ -305,15 +399,124 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
         "linear",
         (),
         NONNEG,
-        less(total(j, entry(Y, j)), total(j, entry(X, j))),
-        (total(j, entry(Y, j)), total(j, entry(X, j))),
+        less(*BOTH),
+        apart(*BOTH),
+    ),
+    ("linear", (given(NONNEG, gaps),), NONNEG, less(*BOTH[::-1]), apart(*BOTH[::-1])),
+    ("linear", (given(NONNEG, gaps),), NONNEG, less(*BOTH), apart(*BOTH)[:-1]),
+    ("linear", (given(NONNEG, gaps),), NONNEG, less(*BOTH), (m, *apart(*BOTH)[1:])),
+    (
+        "linear",
+        (given(NONNEG, total(j, mul(a, entry(Y, j)))),),
+        NONNEG,
+        BOTH[0],
+        (n, a, BOTH[0]),
     ),
     (
         "linear",
-        (given(NONNEG, gaps),),
+        (given(NONNEG, total(j, mul(entry(X, j), entry(Y, j)))),),
         NONNEG,
-        less(total(j, entry(X, j)), total(j, entry(Y, j))),
-        (total(j, entry(X, j)), total(j, entry(Y, j))),
+        mul(entry(X, j), BOTH[0]),
+        (n, make("bound", data=0), BOTH[0]),
+    ),
+    ("linear", (given(NONNEG, total(j, ONE)),), NONNEG, SHORT, (SHORT, ONE, SHORT)),
+    ("quotient", (GAP,), NONNEG, mul(less(b, a), power(a, -1)), (less(b, a), a)),
+    ("quotient", (A_NONNEG, GAP), NONNEG, mul(less(b, a), power(a, -1)), (less(b, a), a)),
+    ("quotient", (A_POS,), NONNEG, mul(less(b, a), power(a, -1)), (less(b, a), a)),
+    ("quotient", (A_POS, GAP), NONNEG, mul(less(b, a), power(a, -2)), (less(b, a), a)),
+    ("quotient", (A_POS, GAP), POS, mul(less(b, a), power(a, -1)), (less(b, a), a)),
+    ("multiple", (given(NONZERO, a),), NONZERO, a, (mul(a, b), b)),
+    ("multiple", (given(NONZERO, mul(a, b)),), NONZERO, mul(a, c), (mul(a, b), b)),
+    ("unfolded", (), NONNEG, less(entry(Y, i), entry(X, i)), (entry(FAR, i),)),
+    ("unfolded", (given(NONNEG, FAR),), POS, less(entry(Y, i), entry(X, i)), (entry(FAR, i),)),
+    ("unfolded", (given(POS, FAR),), POS, less(entry(Y, i), entry(X, j)), (entry(FAR, i),)),
+    ("unfolded", (given(NONZERO, FAR),), NONZERO, less(entry(Y, i), entry(X, i)), (entry(FAR, i),)),
+    ("unfolded", (given(POS, FAR),), POS, less(entry(Y, first), entry(X, first)), (entry(FAR, i),)),
+    ("unfolded", (given(NONZERO, picked(X)),), NONZERO, entry(X, i), (picked(X),)),
+    ("tangent", (), POS, less(exp(a), add(ONE, a)), (a,)),
+    ("tangent", (), NONNEG, less(exp(a), add(TWO, a)), (a,)),
+    ("tangent", (), NONNEG, less(add(ONE, a), exp(a)), (a,)),
+    ("tangent", (), NONNEG, less(exp(a), add(ONE, b)), (a,)),
+    ("tangent", (), NONNEG, less(exp(BELOW), add(ONE, BELOW)), (BELOW,)),
+    ("bounded", (), POS, less(ONE, GATE), (GATE,)),
+    ("bounded", (), POS, less(ONE, unary("tanh", BELOW)), (unary("tanh", BELOW),)),
+    ("rising", (given(POS, b),), NONNEG, less(unary("log", b), a), ("log", exp(a), b)),
+    (
+        "rising",
+        (given(NONNEG, less(b, exp(a))),),
+        NONNEG,
+        less(unary("sqrt", b), a),
+        ("sqrt", exp(a), b),
+    ),
+    ("among", (), POS, less(EXPS, exp(entry(X, i))), (j, (), EXPS, i)),
+    ("among", (), NONNEG, less(EXPS, exp(entry(Y, i))), (j, (), EXPS, i)),
+    ("among", (), NONNEG, less(EXPS, mul(TWO, exp(entry(X, i)))), (j, (), EXPS, i)),
+    ("among", (), NONNEG, less(BOTH[0], entry(Y, i)), (j, (), BOTH[0], i)),
+    ("among", (), NONNEG, less(EXPS, exp(entry(X, n))), (j, (), EXPS, n)),
+    ("among", (), NONNEG, less(SOME, squared_at(none_)), (none_, (), SOME, ZERO)),
+    (
+        "among",
+        (given(NONNEG, entry(Y, j)),),
+        NONNEG,
+        less(BOTH[0], entry(Y, i)),
+        (j, (), BOTH[0], i),
+    ),
+    (
+        "among",
+        (),
+        NONNEG,
+        less(total(outcome, power(drawn, 2)), power(entry(R, other), 2)),
+        (outcome, (), total(outcome, power(drawn, 2)), other),
+    ),
+    *(
+        ("products", (), NONNEG, t, (j, steps, x, y, z))
+        for t, steps, x, y, z in (
+            (less(mul(SQUARES, YS), power(MIXED, 2)), (), SQUARES, YS, MIXED),
+            (
+                less(mul(SQUARES, YS), mul(TWO, power(MIXED, 2))),
+                (SignStep(NONNEG, less(mul(AT_X, AT_Y), power(MIX, 2)), "total"),),
+                SQUARES,
+                YS,
+                MIXED,
+            ),
+            (
+                less(mul(*BOTH), power(ROOTS, 2)),
+                (SignStep(NONNEG, less(MIX, MIX), "total"),),
+                *BOTH,
+                ROOTS,
+            ),
+            (
+                less(mul(m, SQUARES), power(BOTH[1], 2)),
+                (SignStep(NONNEG, less(mul(ONE, AT_X), AT_X), "total"),),
+                m,
+                SQUARES,
+                BOTH[1],
+            ),
+            (
+                less(mul(SQUARES, n), power(BOTH[1], 2)),
+                (given(NONNEG, less(mul(AT_X, ONE), AT_X)),),
+                SQUARES,
+                n,
+                BOTH[1],
+            ),
+        )
+    ),
+    (
+        "products",
+        (),
+        POS,
+        less(mul(n, SQUARES), power(BOTH[1], 2)),
+        (
+            j,
+            (SignStep(NONNEG, less(mul(ONE, AT_X), AT_X), "total"),),
+            n,
+            SQUARES,
+            BOTH[1],
+        ),
+    ),
+    *(
+        ("products", (), NONNEG, less(mul(x, x), power(x, 2)), (at, (), x, x, x))
+        for at, x in ((outcome, total(outcome, ONE)), (a, SQUARES))
     ),
     ("whole", (given(POS, less(i, k)),), POS, add(i, minus(k), num(-1)), (less(i, k),)),
     (
@@ -344,12 +547,12 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
         (unary("sqrt", n), ()),
     ),
     ("every", (given(NONZERO, drawn),), POS, total(outcome, power(drawn, 2)), (other, (), outcome)),
-    ("linear", (given(NONNEG, gaps),), POS, less(*BOTH), BOTH),
+    ("linear", (given(NONNEG, gaps),), POS, less(*BOTH), apart(*BOTH)),
     *(
-        ("linear", (given(NONNEG, less(b, c)),), NONNEG, less(x, y), (x, y))
+        ("linear", (given(NONNEG, less(b, c)),), NONNEG, less(x, y), (n, ONE, x, num(-1), y))
         for x, y in ((mul(a, b), mul(a, c)), (add(n, b), total(j, c)))
     ),
-    ("linear", (given(NONNEG, uneven),), NONNEG, less(*UNEVEN), UNEVEN),
+    ("linear", (given(NONNEG, uneven),), NONNEG, less(*UNEVEN), apart(*UNEVEN)),
     *(
         ("cases", (), POS, add(mul(gate, gap), less(ONE, gate)), (gate, (first,), (then,)))
         for gate, gap in ((GATE, less(b, a)), (same(a, b), less(b, a)), (same(a, b), less(a, b)))

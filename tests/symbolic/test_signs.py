@@ -71,6 +71,7 @@ def less(x: Term, z: Term) -> Term:
 
 CERTAIN: dict[int, list[Term]] = {
     2: [
+        add(ONE, TANH),
         n,
         EXP,
         entry(P, i),
@@ -121,7 +122,6 @@ CERTAIN: dict[int, list[Term]] = {
         total(outcome, power(entry(R, outcome), 2)),
         add(ONE, COS),
         add(ONE, minus(COS)),
-        add(ONE, TANH),
         less(unary("exp", i), ONE),
         less(n, ONE),
         less(ONE, holds(C)),
