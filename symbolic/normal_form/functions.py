@@ -214,21 +214,20 @@ def root(norm: Normaliser, t: Term) -> Derivation:
     first = norm.arguments(t)
     u = first.right
     (x,) = u.args
-    if not u.finite or x is ZERO:
-        return first
-    literal, monomial, rest = _factors(norm, x)
-    if literal < 0 or (rest is not None and not _at_least_zero(rest)):
-        return first
-    if (literal, monomial) == (1, ()):
+    exact = _root_of_literal(x)
+    if exact is not None:
+        return norm.then(chain(first, rewrite("root of a square", u, unary("abs", exact))))
+    literal, monomial, rest = _factors(norm, x) if u.finite else (Fraction(1), (), x)
+    if literal <= 0 or rest is x or (rest is not None and not _at_least_zero(rest)):
         return first
     factors, parts = list[Term](), list[Derivation]()
     for value, way in ((literal.numerator, 1), (literal.denominator, -1)):
-        exact = isqrt(value)
         if value == 1:
             continue
-        if exact * exact == value:
-            factors.append(num(Fraction(exact) ** way))
-            parts.append(Reflexive(num(Fraction(value) ** way)))
+        exact = _root_of_literal(num(value))
+        if exact is not None:
+            factors.append(power(exact, way))
+            parts.append(Reflexive(power(num(value), way)))
         else:
             factors.append(power(unary("sqrt", num(value)), way))
             parts.append(_to_the(derived.as_root_squared(num(value)), way))
@@ -247,6 +246,14 @@ def root(norm: Normaliser, t: Term) -> Derivation:
         return first
     cancelled = [atom for atom, _ in monomial] if rest is not None else []
     return norm.then(chain(first, derived.square_root(u, z, parts, cancelled)))
+
+
+def _root_of_literal(x: Term) -> Term | None:
+    value = number_of(x)
+    if value is None or value < 0:
+        return None
+    exact = Fraction(isqrt(value.numerator), isqrt(value.denominator))
+    return num(exact) if exact * exact == value else None
 
 
 def _at_least_zero(x: Term) -> bool:
