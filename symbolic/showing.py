@@ -43,6 +43,7 @@ from .derive import (
 )
 from .divisors import opened
 from .kernel import Proof, Refused, places, replay, squares
+from .normal_form.derived_sums import with_squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser
 from .normal_form.polynomial import with_sign_facts
@@ -279,7 +280,7 @@ def _signed(claim: Claim, premises: Premises) -> Attempt:
         norm = Normaliser(splits, premises.equations, together=True)
         cover = tuple(axis_cover(n, splits) for n in form.shape)
         chosen = (norm.changed(choices=True),) if choices else ()
-        for way in (partial(opened, keep=keep), norm, *chosen):
+        for way in (partial(opened, keep=keep), norm, partial(with_squares, norm), *chosen):
             parts = []
             for place in places(cover, whole_array):
                 t = entry(whole_array, *place)

@@ -17,6 +17,7 @@ from ..scalars import (
     is_truth,
     mul,
     num,
+    power,
     split_integer,
 )
 from ..signs import find_sign
@@ -25,7 +26,15 @@ from . import derived
 from .entries import entry_
 from .equations import chain, inside, occurs, operations, reverse, rewrite
 from .permutations import settled
-from .polynomial import Polynomial, expand, sign_facts, to_term
+from .polynomial import (
+    Polynomial,
+    content,
+    expand,
+    monomial_term,
+    positive,
+    sign_facts,
+    to_term,
+)
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser
@@ -171,7 +180,20 @@ def _comparison(norm: Normaliser, t: Term) -> Derivation:
         return step
     if _of_integers(t.args[0]):
         return _of_whole(t, gap)
-    return rewrite("comparison", t, a, b)
+    return _divided(norm, t, gap)
+
+
+def _divided(norm: Normaliser, t: Term, gap: Polynomial) -> Derivation:
+    """Write [x <= y] without the positive factors that all of x − y has."""
+    scale, whole = content(gap)
+    shared = tuple((atom, k) for atom, k in whole if positive(atom))
+    if shared or abs(scale) != 1:
+        down = monomial_term(tuple((atom, -k) for atom, k in shared))
+        gap = expand(norm(mul(num(1 / abs(scale)), down, to_term(gap))).right)
+    high = {m: c for m, c in gap.items() if c > 0}
+    low = {m: -c for m, c in gap.items() if c < 0}
+    factors = [num(abs(scale)), *(power(atom, k) for atom, k in shared)]
+    return rewrite("comparison", t, to_term(high), to_term(low), *factors)
 
 
 def _of_whole(t: Term, gap: Polynomial) -> Derivation:

@@ -7,13 +7,15 @@ The first three replace the index: Σ_j f(j) = Σ_j Σ_k [k = g(j)]·f(j) = Σ_k
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 
 from ..derivation import Derivation
-from ..scalars import add, entry, indicator, integer, mul, num
-from ..terms import Term, bind, instantiate, make
+from ..scalars import add, entry, indicator, integer, mul, num, power
+from ..terms import Term, bind, free, instantiate, make, substitute
 from . import derived
-from .equations import chain, flat, inside, opened_index, reverse, rewrite, under
+from .equations import chain, flat, inside, layers, opened_index, reverse, rewrite, under
 from .permutations import inverse_of
+from .polynomial import expand
 
 Solve = Callable[[Term, Term, Term], Derivation]
 
@@ -98,3 +100,29 @@ def _digits(j: Term, a: Term, b: Term, width: Term) -> Derivation:
     split = reverse(chain(split, rewrite("ring", split.right, j)))
     step = inside(gate, [(0, inside(gate.args[0], [(0, split)]))])
     return chain(step, rewrite("digits", step.right, width))
+
+
+def with_squares(norm: Callable[[Term], Derivation], t: Term) -> Derivation:
+    """The normal form of t with (Σ_j f(j))² for Σ_j Σ_k f(j)·f(k)."""
+    first = norm(t)
+    target = first.right
+    for atom in dict.fromkeys(a for m in expand(target) for a, _ in m if a.op == "sum"):
+        target = substitute(target, atom, _as_square(atom))
+    back = norm(target)
+    return chain(first, reverse(back)) if back.right is first.right else first
+
+
+def _as_square(t: Term) -> Term:
+    """A nest of sums with one square of a sum in it, or the nest itself."""
+    indices, body = layers(t)
+    factors = flat(body)
+    for j, k in combinations(indices, 2):
+        one, other = (mul(*(f for f in factors if at in free(f))) for at in (j, k))
+        alike = j.args[0] is k.args[0] and k not in free(one) and j not in free(other)
+        if alike and expand(substitute(one, j, k)) == expand(other):
+            inner = make("sum", (j.args[0], bind(one, j)))
+            found = mul(*(f for f in factors if not {j, k} & free(f)), power(inner, 2))
+            for at in reversed([at for at in indices if at not in (j, k)]):
+                found = make("sum", (at.args[0], bind(found, at)))
+            return found
+    return t

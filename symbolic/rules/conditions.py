@@ -92,13 +92,22 @@ def either(t: Term, gate: Term) -> Result:
     return add(mul(gate, holds), mul(subtract(ONE, gate), fails)), NOTHING
 
 
-def comparison(t: Term, a: Term, b: Term) -> Result:
-    """[x = y] = [a = b] if x − y = ±(a − b); for < and <= only if x − y = a − b."""
+def comparison(
+    t: Term, a: Term, b: Term, *factors: Term, signs: Signs = BY_FORM
+) -> Result:
+    """[x = y] = [a = b] if x − y = ±c·(a − b) for a product c of ``factors`` > 0, by default 1.
+
+    For < and <= only if x − y = c·(a − b).
+    """
     op, x, y = compared(t, "equal", *ORDERS)
-    gap = subtract(x, y)
-    turned = op == "equal" and same_polynomial(gap, subtract(b, a))
-    need(turned or same_polynomial(gap, subtract(a, b)), "the differences differ", t, a, b)
-    return indicator(op, a, b), NOTHING
+    found = [signs.sign(factor) for factor in factors]
+    need(all(certain == 2 for certain, _ in found), "a factor is not known to be > 0", *factors)
+    bases = (f.args[0] if f.op == "power" else f for f in factors if f.op != "num")
+    nonzero = tuple(dict.fromkeys(bases))
+    gap, apart = subtract(x, y), mul(ONE, *factors, subtract(a, b))
+    turned = op == "equal" and same_polynomial(gap, mul(num(-1), apart), nonzero)
+    need(turned or same_polynomial(gap, apart, nonzero), "the differences differ", t, a, b)
+    return indicator(op, a, b), NOTHING.union(*(used for _, used in found))
 
 
 def whole(t: Term, a: Term, b: Term) -> Result:
