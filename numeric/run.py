@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from math import ceil, prod
+from math import ceil, isinf, prod
 from time import perf_counter
 from typing import Any
 
@@ -289,6 +289,7 @@ def run(
                 one = positive(computed[0], bounds[0])
             else:
                 one = compared(claim.relation, computed, bounds, own, every_entry=not any(where))
+            one = _left_its_range(one, claim)
             judging.add_head(head, computed, bounds, where, again, codes, own)
         looked.append(where)
         place = place_of(one.place, where)
@@ -322,6 +323,18 @@ def run(
         distributions=(task.scale.distribution.name,),
         policies=policies,
     )
+
+
+def _left_its_range(found: Comparison, claim: Claim) -> Comparison:
+    """The comparison, non-finite if it is infinite between numbers that are finite by their form.
+
+    The logarithm of a weight that underflows is −inf, in the reference too.
+    """
+    if found.status != "violated" or not isinf(found.error):
+        return found
+    if not all(side.finite for side in claim.sides):
+        return found
+    return replace(found, status="non-finite", reason="a number left the range of the dtype there")
 
 
 def _with_policies(

@@ -159,10 +159,8 @@ class Less:
 def _no_larger(small: Monomial, large: Monomial, find: Search) -> Less | None:
     """Return large − small, of two products, as numbers >= 0 that add up to it, or None.
 
-    The common factors must be >= 0.  Of the others, either at most one in each product is left,
-    and these are compared with each other or with 1; or those of ``small`` are one term of a sum in
-    ``large``, or the square of a sum; or all left in ``small`` are >= 0, each is at most one in
-    ``large`` or at most 1, and what remains in ``large`` is at least 1.
+    The common factors must be >= 0.  Of the others, those of ``small`` are one term of a sum in
+    ``large``, or the square of a sum, or they are compared factor by factor.
     """
     both, left, right = common_factors(small, large)
     common = mul(*both)
@@ -174,7 +172,20 @@ def _no_larger(small: Monomial, large: Monomial, find: Search) -> Less | None:
         if found is not None:
             piece, more = found
             return Less([times(common, piece)], joined(steps, more))
-    known, strict = [steps], False
+    rest = _by_factors(common, left, right, find)
+    if rest is None:
+        return None
+    return Less(rest.pieces, joined(steps, rest.steps), rest.strict and outer == 2)
+
+
+def _by_factors(common: Term, left: list[Term], right: list[Term], find: Search) -> Less | None:
+    """Return common·(Π right − Π left) as numbers >= 0 that add up to it, or None.
+
+    Either at most one factor is left in each product, and these are compared with each other or
+    with 1; or all in ``left`` are >= 0, each is at most one in ``right`` or at most 1, and what
+    remains in ``right`` is at least 1.
+    """
+    known, strict = list[Steps](), False
     alone = len(left) <= 1 and len(right) <= 1
     pairs: list[tuple[Term, Term]] = []
     for x in tuple(left):
@@ -203,7 +214,7 @@ def _no_larger(small: Monomial, large: Monomial, find: Search) -> Less | None:
         strict = strict or certain == 2
     if alone:  # y − x = (y − 1) + (1 − x)
         pieces = [times(common, subtract(y, x)) for x, y in pairs]
-        return Less(pieces, joined(*known), strict and outer == 2)
+        return Less(pieces, joined(*known), strict)
     pieces = []
     for chosen in product((False, True), repeat=len(pairs)):
         if any(chosen):  # Π (x + e) − Π x is the sum over all choices of an e or the x

@@ -48,7 +48,7 @@ from .scalars import (
     number_of,
     subtract,
 )
-from .sums_of_squares import (
+from .sign_of_sums import (
     as_one_sum,
     by_common_factor,
     by_difference_of_squares,

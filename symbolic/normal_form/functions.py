@@ -231,7 +231,7 @@ def root(norm: Normaliser, t: Term) -> Derivation:
         else:
             factors.append(power(unary("sqrt", num(value)), way))
             parts.append(_to_the(derived.as_root_squared(num(value)), way))
-    for atom, k in ((*monomial, (rest, 1)) if rest is not None else monomial):
+    for atom, k in (*monomial, (rest, 1)) if rest is not None else monomial:
         half, odd = (k // 2, 1) if k % 2 and k > 0 else (-(-k // 2), -1) if k % 2 else (k // 2, 0)
         if odd and not _at_least_zero(atom):
             return first
@@ -286,7 +286,7 @@ def _factors(norm: Normaliser, x: Term) -> tuple[Fraction, Monomial, Term | None
     literal, monomial = content(whole)
     if literal < 0:
         literal = -literal
-    if (literal, monomial) == (1, ()):
+    if literal == 1 and not monomial:
         return literal, (), x
     down = monomial_term(tuple((atom, -k) for atom, k in monomial))
     if not all(positive(atom) for atom, _ in monomial):
@@ -314,7 +314,10 @@ def absolute(norm: Normaliser, t: Term) -> Derivation:
         factors = [power(a if _at_least_zero(a) else unary("abs", a), k) for a, k in atoms]
         own = [num(abs(literal))] if abs(literal) != 1 else []
         z = mul(*own, *factors)
-        parts = [*(Reflexive(num(literal**2)) for _ in own), *(_even_power(a, 2 * k) for a, k in atoms)]
+        parts = [
+            *(Reflexive(num(literal**2)) for _ in own),
+            *(_even_power(a, 2 * k) for a, k in atoms),
+        ]
         cancelled = [a for a, _ in monomial] if rest is not None else []
         return norm.then(chain(first, derived.absolute_product(u, z, parts, cancelled)))
     if rest is None:

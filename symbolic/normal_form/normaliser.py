@@ -86,20 +86,9 @@ def reduce(norm: Normaliser, t: Term) -> Derivation:
         base = factor.args[0] if factor.op == "power" else factor
         if not isinstance(exponent, int):
             continue
-        if base.op == "sin" and exponent >= 2:
-            return _with_square(t, factors, place, 2, partial(rewrite, "sin² + cos² = 1"))
-        if base.op == "abs" and exponent >= 2:
-            return _with_square(t, factors, place, 2, derived.absolute_square)
-        if base.op == "sqrt" and abs(exponent) >= 2 and find_sign(base.args[0], sign_facts())[0]:
-            if exponent > 0:
-                return _with_square(t, factors, place, 2, partial(rewrite, "root"))
-            return _with_square(t, factors, place, -2, derived.root_power)
-        if _is_inverse_root(base) and exponent >= 2:
-            return _with_square(t, factors, place, 2, derived.root_power)
-        parts = _parts_of_logarithm(base)
-        if parts and abs(exponent) >= parts:
-            turn = parts if exponent > 0 else -parts
-            return _with_square(t, factors, place, turn, derived.exponential_power)
+        found = _power_rule(base, exponent)
+        if found is not None:
+            return _with_square(t, factors, place, *found)
         if base.op == "indicator" and exponent >= 2:
             step = derived.condition_power(factor)
             return inside(t, [(place, step)]) if t.op == "mul" else step
@@ -112,6 +101,22 @@ def reduce(norm: Normaliser, t: Term) -> Derivation:
     if known is not None:
         return known
     return conditions.reduce_gates(norm, t, factors)
+
+
+def _power_rule(base: Term, exponent: int) -> tuple[int, Callable[[Term], Derivation]] | None:
+    """The part k of an exponent for which baseᵏ is another form, and the step to it, or None."""
+    if base.op == "sin" and exponent >= 2:
+        return 2, partial(rewrite, "sin² + cos² = 1")
+    if base.op == "abs" and exponent >= 2:
+        return 2, derived.absolute_square
+    if base.op == "sqrt" and abs(exponent) >= 2 and find_sign(base.args[0], sign_facts())[0]:
+        return (2, partial(rewrite, "root")) if exponent > 0 else (-2, derived.root_power)
+    if _is_inverse_root(base) and exponent >= 2:
+        return 2, derived.root_power
+    parts = _parts_of_logarithm(base)
+    if parts and abs(exponent) >= parts:
+        return parts if exponent > 0 else -parts, derived.exponential_power
+    return None
 
 
 def _is_inverse_root(t: Term) -> bool:

@@ -92,9 +92,7 @@ def either(t: Term, gate: Term) -> Result:
     return add(mul(gate, holds), mul(subtract(ONE, gate), fails)), NOTHING
 
 
-def comparison(
-    t: Term, a: Term, b: Term, *factors: Term, signs: Signs = BY_FORM
-) -> Result:
+def comparison(t: Term, a: Term, b: Term, *factors: Term, signs: Signs = BY_FORM) -> Result:
     """[x = y] = [a = b] if x − y = ±c·(a − b) for a product c of ``factors`` > 0, by default 1.
 
     For < and <= only if x − y = c·(a − b).

@@ -210,3 +210,8 @@ def test_a_mean_over_outcomes_is_no_sum(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(RowReading, "averaged", lambda _, total, __: total)
     said = measure(moments(lambda mu, s: d * (s**4 + 2 * mu**2 * s**2)), scale="small")
     assert {m.status for m in said} == {"violated"}
+
+
+def test_a_logarithm_of_what_underflows_contradicts_no_order() -> None:
+    said = found(X, lambda x, y: at_least(xp.log(xp.exp(-5000 * x * x)) + 0 * y, -5000 * x * x))
+    assert {status for status, _, _ in said.values()} == {"non-finite"}

@@ -19,6 +19,7 @@ from attnproof.symbolic import (
 )
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.givens import Given
+from attnproof.theorems.definitions.attention import softmax
 from tests.symbolic.stating import Said, because, verdict
 
 n, m = sizes("n m")
@@ -33,6 +34,8 @@ GIVEN: dict[str, Given] = {
     "i": index_below(n),
     "x": real(n),
     "s": index_below(m),
+    "S": real(n, n),
+    "W": real(n, n),
 }
 
 
@@ -50,7 +53,41 @@ def half_turn(a: Any) -> Any:
     return xp.pi + 0 * a
 
 
+def scaled(x: Any) -> Any:
+    """x over the root of its mean square."""
+    return x / xp.sqrt(xp.mean(x * x, axis=0))
+
+
 TRUE: dict[str, Any] = {
+    "√(p q)": lambda p, q: equal(xp.sqrt(p * q), xp.sqrt(p) * xp.sqrt(q)),
+    "√(c/q)": lambda c, q: equal(xp.sqrt(c / q), xp.sqrt(c) / xp.sqrt(q)),
+    "√(a² c)": lambda a, c: equal(xp.sqrt(a * a * c), xp.abs(a) * xp.sqrt(c)),
+    "√(p³)": lambda p: equal(xp.sqrt(p**3), p * xp.sqrt(p)),
+    "√(4 c/9)": lambda c: equal(xp.sqrt(4 * c / 9), 2 * xp.sqrt(c) / 3),
+    "√(2 p² + 2 p c)": lambda p, c: equal(
+        xp.sqrt(2 * p * p + 2 * p * c), xp.sqrt(2 * p) * xp.sqrt(p + c)
+    ),
+    "√(1/2)": lambda a: equal(xp.sqrt(a - a + 0.5) * xp.sqrt(a - a + 2), 1),
+    "|a b|": lambda a, b: equal(xp.abs(a * b), xp.abs(a) * xp.abs(b)),
+    "|−2 a p|": lambda a, p: equal(xp.abs(-2 * a * p), 2 * p * xp.abs(a)),
+    "|2 a − 2 b|": lambda a, b: equal(xp.abs(2 * a - 2 * b), 2 * xp.abs(b - a)),
+    "|a³|": lambda a: equal(xp.abs(a**3), xp.abs(a) ** 3),
+    "|a| is the larger": lambda a: equal(xp.abs(a), xp.maximum(a, -a)),
+    "the larger by |a − b|": lambda a, b: equal(2 * xp.maximum(a, b), a + b + xp.abs(a - b)),
+    "a sign": lambda a: equal(xp.abs(a), a * xp.sign(a)),
+    "a ramp as a choice": lambda a: equal(xp.maximum(a, 0), xp.where(a > 0, a, 0)),
+    "a ramp scaled": lambda a, p: equal(xp.maximum(p * a, 0), p * xp.maximum(a, 0)),
+    "the larger scaled": lambda a, b, p: equal(xp.maximum(a / p, b / p), xp.maximum(a, b) / p),
+    "p^(1/4) p^(3/4)": lambda p: equal(p ** (1 / 4) * p ** (3 / 4), p),
+    "p^(1/8) to the 16": lambda p: equal((p ** (1 / 8)) ** 16, p * p),
+    "1/p^(1/8) to the 8": lambda p: equal((1 / p ** (1 / 8)) ** 8, 1 / p),
+    "RMS norm of p x": lambda p, x: equal(scaled(p * x), scaled(x)),
+    "rows of a product of softmaxes": lambda S, W: equal(
+        xp.sum(softmax(S) @ softmax(W), axis=-1), xp.ones(n)
+    ),
+    "rows of a product of three": lambda S, W: equal(
+        xp.sum(softmax(S) @ softmax(W) @ softmax(S), axis=-1), xp.ones(n)
+    ),
     "√(a²) = |a|": lambda a: equal((a * a) ** 0.5, xp.abs(a)),
     "√(p²) = p": lambda p: equal((p * p) ** 0.5, p),
     "(√c)² = c": lambda c: equal((c**0.5) ** 2, c),
@@ -87,6 +124,28 @@ TRUE: dict[str, Any] = {
     "a stack of none": lambda a, b: equal(iterate(0 * n, a, lambda _, y: y * b), a),
 }
 FALSE: dict[str, Any] = {
+    "√(a b)": lambda a, b: equal(xp.sqrt(a * b), xp.sqrt(a) * xp.sqrt(b)),
+    "√(a² b)": lambda a, b: equal(xp.sqrt(a * a * b), xp.abs(a) * xp.sqrt(b)),
+    "√(p + q)": lambda p, q: equal(xp.sqrt(p + q), xp.sqrt(p) + xp.sqrt(q)),
+    "√(2 p)": lambda p: equal(xp.sqrt(2 * p), 2 * xp.sqrt(p)),
+    "√(c/q) upside down": lambda c, q: equal(xp.sqrt(c / q), xp.sqrt(c) * xp.sqrt(q)),
+    "|a + b| of two": lambda a, b: equal(xp.abs(a + b), xp.abs(a) + xp.abs(b)),
+    "|a b| = a b": lambda a, b: equal(xp.abs(a * b), a * b),
+    "|a³| = |a|": lambda a: equal(xp.abs(a**3), xp.abs(a)),
+    "the larger by |a + b|": lambda a, b: equal(2 * xp.maximum(a, b), a + b + xp.abs(a + b)),
+    "a sign squared": lambda a: equal(xp.sign(a) ** 2, 1),
+    "a ramp as the other choice": lambda a: equal(xp.maximum(a, 0), xp.where(a < 0, a, 0)),
+    "a ramp scaled by any number": lambda a, b: equal(xp.maximum(b * a, 0), b * xp.maximum(a, 0)),
+    "a ramp scaled by 0": lambda a, b, c: equal(xp.maximum(c * a, b), c * xp.maximum(a, b)),
+    "p^(1/4) p^(1/4)": lambda p: equal(p ** (1 / 4) * p ** (1 / 4), p),
+    "p^(1/8) to the 12": lambda p: equal((p ** (1 / 8)) ** 12, p * p),
+    "RMS norm of a x": lambda a, x: equal(scaled(a * x), scaled(x)),
+    "columns of a product of softmaxes": lambda S, W: equal(
+        xp.sum(softmax(S) @ softmax(W), axis=0), xp.ones(n)
+    ),
+    "rows of a product with an exponential": lambda S, W: equal(
+        xp.sum(softmax(S) @ xp.exp(W), axis=-1), xp.ones(n)
+    ),
     "√(a²) = a": lambda a: equal((a * a) ** 0.5, a),
     "√((a − b)²) = |a + b|": lambda a, b: equal(((a - b) ** 2) ** 0.5, xp.abs(b + a)),
     "√(a² + b²) = |a| + |b|": lambda a, b: equal((a * a + b * b) ** 0.5, xp.abs(a) + xp.abs(b)),

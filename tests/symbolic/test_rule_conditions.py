@@ -277,6 +277,7 @@ CASES = [pytest.param(*case, id=f"{k} {case[0]}") for k, case in enumerate(HOLDS
 
 
 ASSUMED: list[tuple[str, Term, Arguments, set[Assumption]]] = [
+    ("comparison", up_to(mul(q, a), mul(q, ZERO)), (a, ZERO, q), {("positive", q)}),
     ("ring", mul(q, r, a, power(mul(q, r), -1)), (a, q, r), {POSITIVE, ("positive", r)}),
     ("root", power(unary("sqrt", d), 2), (), {("nonnegative", d)}),
     ("infinity", mul(q, MINUS_INFINITY, r), (), {POSITIVE, ("positive", r)}),

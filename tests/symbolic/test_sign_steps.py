@@ -317,7 +317,6 @@ def squared_at(place: Term) -> Term:
     return power(entry(X, place), 2)
 
 
-
 NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
     ("total", (), NONNEG, add(a, q), (a, q)),
     ("total", (A_NONNEG,), POS, a, (a,)),

@@ -213,7 +213,9 @@ def _root(m: Monomial) -> Monomial | None:
     counts = Counter(m)
     if any(k % 2 for k in counts.values()):
         return None
-    return tuple(x for x, k in sorted(counts.items(), key=lambda p: p[0].key) for _ in range(k // 2))
+    return tuple(
+        x for x, k in sorted(counts.items(), key=lambda p: p[0].key) for _ in range(k // 2)
+    )
 
 
 Form = dict[tuple[int, int], Fraction]
@@ -255,4 +257,3 @@ def _completed(form: Form, halves: list[Monomial]) -> list[tuple[Fraction, Term]
             for k, b in row.items():
                 left[j, k] = left.get((j, k), Fraction(0)) - a * b / pivot
     return found
-
