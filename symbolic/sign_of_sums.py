@@ -24,30 +24,33 @@ from .linear import (
     step,
     times,
 )
-from .rules.inequalities import one_sum
-from .scalars import ONE, add, mul, num, power, subtract, unary
+from .rules.inequalities import exponential, one_sum
+from .scalars import ONE, add, mul, num, power, subtract
 from .terms import Term
 
+MAX_POWER = 4
+"""The most times that the logarithm of one number is taken."""
 MAX_SQUARES = 8
 """The most numbers whose squares are completed."""
 MAX_MONOMIALS = 64
 
 
 def by_common_factor(t: Term, find: Search) -> Found:
-    """t = c·x for the factors c >= 0 that all terms of t have in common."""
+    """t = c·x for the factors c >= 0 or c <= 0 that all terms of t have in common."""
     linear = collected(t)
-    if len(linear) < 2:
-        return NEITHER
-    common = _common(linear)
-    certain, steps = find(mul(*common)) if common else NEITHER
-    if not certain:
-        return NEITHER
-    rest = as_term({divided(m, common) or (): c for m, c in linear.items()})
-    inner, more = find(rest) if not rest.shape else NEITHER
-    if not inner:
-        return NEITHER
-    found = min(certain, inner)
-    return found, (*joined(steps, more), step(found, t, "total", times(*_paired(common), rest)))
+    common = _common(linear) if len(linear) > 1 else ()
+    for sign in (1, -1) if common else ():
+        whole = mul(*common) if sign == 1 else as_term({common: Fraction(-1)})
+        certain, steps = find(whole)
+        if not certain:
+            continue
+        rest = as_term({divided(m, common) or (): sign * c for m, c in linear.items()})
+        inner, more = find(rest) if not rest.shape else NEITHER
+        if not inner:
+            return NEITHER
+        found, parts = min(certain, inner), _paired(common) if sign == 1 else [whole]
+        return found, (*joined(steps, more), step(found, t, "total", times(*parts, rest)))
+    return NEITHER
 
 
 def _common(linear: Linear) -> Monomial:
@@ -137,37 +140,102 @@ def as_one_sum(t: Term, find: Search) -> Found:
 
 
 def by_tangent(t: Term, find: Search) -> Found:
-    """t = c·(exp(x) − 1 − x) + rest with c > 0 and rest >= 0."""
+    """t = c·(f(x) − its tangent) + rest with c > 0 and rest >= 0, for f = exp, −log or log."""
     linear = collected(t)
     for m, c in linear.items():
-        if len(m) != 1 or m[0].op != "exp" or c < 0 or not m[0].finite or m[0].shape:
+        if len(m) != 1 or m[0].op not in ("exp", "log") or not m[0].finite or m[0].shape:
             continue
-        (x,) = m[0].args
-        above = subtract(m[0], add(ONE, x))
-        rest = as_term(collected(subtract(t, mul(num(c), above))))
+        (x,), above = m[0].args, _over_tangent(m[0], c)
+        rest = as_term(collected(subtract(t, mul(num(abs(c)), above)))) if above else t
         certain, steps = find(rest) if rest is not t else NEITHER
-        if certain:
-            shown = step(1, above, "tangent", x)
-            last = step(certain, t, "total", times(num(c), above), rest)
-            return certain, joined(steps, (shown, last))
+        apart, more = find_tangent(m[0], x, find)
+        if above and certain and apart:
+            shown = step(apart, above, "tangent", x)
+            certain = max(certain, apart)
+            last = step(certain, t, "total", times(num(abs(c)), above), rest)
+            return certain, joined(steps, more, (shown, last))
     return NEITHER
 
 
-def by_logarithm(t: Term, find: Search) -> Found:
-    """t = c·(log(y) − u) with c > 0 and y >= exp(u)."""
+def _over_tangent(f: Term, c: Fraction) -> Term | None:
+    """exp(x) − 1 − x, and for a logarithm with this sign the number that is at least 0."""
+    (x,) = f.args
+    if f.op == "exp":
+        return subtract(f, add(ONE, x)) if c > 0 else None
+    return add(power(x, -1), num(-1), f) if c > 0 else subtract(x, add(ONE, f))
+
+
+def find_tangent(f: Term, x: Term, find: Search) -> Found:
+    """Whether a tangent is met elsewhere too, 1, or not, 2; of a logarithm its number is > 0."""
+    certain, steps = find(x)
+    if f.op == "log":
+        return (1, steps) if certain == 2 else NEITHER
+    return (2, steps) if certain == 2 else (1, ())
+
+
+def by_logarithms(t: Term, find: Search) -> Found:
+    """t = u + Σ log(p) − v − Σ log(q) with exp(u)·Π p >= exp(v)·Π q."""
     linear = collected(t)
-    for m, c in linear.items():
-        if len(m) != 1 or m[0].op != "log" or c < 0 or not t.finite or len(linear) < 2:
-            continue
-        low = as_term({k: -e / c for k, e in linear.items() if k != m})
-        (y,), x = m[0].args, unary("exp", low)
-        certain, steps = gap(x, y, find) if x.op == "exp" else NEITHER
-        if certain:
-            above = subtract(m[0], low)
-            shown = step(certain, above, "rising", "log", x, y)
-            last = step(certain, t, "total", times(num(c), above))
-            return certain, joined(steps, (shown, last))
-    return NEITHER
+    logs = {m[0].args[0]: c for m, c in linear.items() if len(m) == 1 and m[0].op == "log"}
+    whole = all(c.denominator == 1 and abs(c) <= MAX_POWER for c in logs.values())
+    if not logs or not whole or not t.finite:
+        return NEITHER
+    others = {m: c for m, c in linear.items() if not (len(m) == 1 and m[0].op == "log")}
+    sides, known = [], list[Steps]()
+    for way in (1, -1):
+        number = as_term({m: way * c for m, c in others.items() if way * c > 0})
+        factors = [x for x, c in logs.items() for _ in range(max(0, way * int(c)))]
+        sides.append((number, *factors))
+    for x in logs:
+        certain, steps = find(x)
+        known.append(steps)
+        if certain < 2:
+            return NEITHER
+    high, low = (exponential(*side) for side in sides)
+    certain, steps = gap(low, high, find)
+    if not certain:
+        return NEITHER
+    return certain, joined(*known, steps, (step(certain, t, "logarithms", *sides),))
+
+
+def by_roots(t: Term, find: Search) -> Found:
+    """t = x − y for x >= 0 and x² >= y², if one of them has square roots as factors."""
+    linear = collected(t)
+    rooted = [m for m in linear if any(f.op == "sqrt" for f in m)]
+    if len(rooted) != 1 or len(linear) < 2:
+        return NEITHER
+    (m,), way = rooted, linear[rooted[0]] > 0
+    root = as_term({m: abs(linear[m])})
+    rest = as_term({k: -c if way else c for k, c in linear.items() if k != m})
+    x, y = (root, rest) if way else (rest, root)
+    known = [find(x), *(find(f.args[0]) for f in m if f.op == "sqrt")]
+    if not all(certain for certain, _ in known):
+        return NEITHER
+    total = _squared(x)
+    _add(total, {k: -c for k, c in _squared(y).items()})
+    form, whole = as_term({k: c for k, c in total.items() if c}), subtract(_square(x), _square(y))
+    certain, steps = find(form)
+    if not certain:
+        return NEITHER
+    before = joined(*(one for _, one in known), steps)
+    return certain, (*before, step(certain, whole, "total", form), step(certain, t, "roots", x, y))
+
+
+def _squared(x: Term) -> Linear:
+    """The square of a number, with products of sums expanded."""
+    square = _square(x)
+    total: Linear = {(): Fraction(1)}
+    for factor in square.args if square.op == "mul" else (square,):
+        base, times_ = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
+        for _ in range(times_):
+            total = _multiplied(total, collected(base))
+    return total
+
+
+def _square(x: Term) -> Term:
+    """The square of a product, with z for the square of √z."""
+    factors = x.args if x.op == "mul" else (x,)
+    return mul(*(f.args[0] if f.op == "sqrt" else power(f, 2) for f in factors))
 
 
 # Sums of squares

@@ -38,8 +38,6 @@ def written_out(t: Term) -> Term:
         return make("sum", (t.args[0], bind(written_out(instantiate(t.args[1], j)), j)))
     if t.op in OUTERMOST:
         return make(t.op, tuple(map(written_out, t.args)), t.data)
-    if t.shape or t.finite is False:
-        return t
     try:
         found, _ = unfold(t)
     except Refused:

@@ -152,32 +152,63 @@ def bounded(t: Term, _: Signs, x: Term) -> Shown:
     return _kind(x.op == "tanh" and x.args[0].finite), NOTHING
 
 
-def tangent(t: Term, _: Signs, x: Term) -> Shown:
-    """t = exp(x) − 1 − x."""
-    need(x.finite and not x.shape, "not a finite number", x)
-    line = add(ONE, x)
-    need(same_polynomial(t, subtract(unary("exp", x), line)), "not exp(x) − 1 − x", t, x)
-    return "nonnegative", NOTHING
+def tangent(t: Term, signs: Signs, x: Term) -> Shown:
+    """t = exp(x) − 1 − x, or x − 1 − log(x) or 1/x − 1 + log(x) for x > 0."""
+    if same_polynomial(t, subtract(unary("exp", x), add(ONE, x))):
+        apart, used = signs.nonzero(x)
+        return _kind(apart), used if apart else NOTHING
+    log, over = unary("log", x), power(x, -1)
+    forms = subtract(x, add(ONE, log)), add(over, num(-1), log)
+    need(any(same_polynomial(t, form) for form in forms), "not a function and its tangent", t, x)
+    return "nonnegative", _at_least(2, signs, x)[1]
+
+
+def roots(t: Term, signs: Signs, x: Term, y: Term) -> Shown:
+    """t = x − y for x >= 0 and x² >= y², where the square of a factor √z is z for z >= 0."""
+    need(same_polynomial(t, subtract(x, y)), "not x − y", t, x, y)
+    (above, rests), (below_, more) = _square(x, signs), _square(y, signs)
+    (_, certain), used = _at_least(1, signs, x, subtract(above, below_))
+    return _kind(certain == 2), used | rests | more
+
+
+def _square(x: Term, signs: Signs) -> tuple[Term, Facts]:
+    """The square of a product, with z for the square of √z."""
+    squares, rests = list[Term](), NOTHING
+    for factor in x.args if x.op == "mul" else (x,):
+        if factor.op == "sqrt":
+            rests |= _at_least(1, signs, *factor.args)[1]
+        squares.append(factor.args[0] if factor.op == "sqrt" else power(factor, 2))
+    return mul(*squares), rests
+
+
+def logarithms(t: Term, signs: Signs, high: Any, low: Any) -> Shown:
+    """t = u + Σ log(p) − v − Σ log(q) with p, q > 0 and exp(u)·Π p >= exp(v)·Π q.
+
+    ``high`` is (u, p, ..), ``low`` is (v, q, ..).
+    """
+    (u, *above), (v, *under) = high, low
+    need(u.finite and v.finite and not u.shape + v.shape, "not finite numbers", u, v)
+    _, used = _at_least(2, signs, *above, *under)
+    logs = [add(x, *(unary("log", y) for y in rest)) for x, rest in ((u, above), (v, under))]
+    need(same_polynomial(t, subtract(*logs)), "not those logarithms", t)
+    (certain,), more = _at_least(1, signs, subtract(exponential(*high), exponential(*low)))
+    return _kind(certain == 2), used | more
+
+
+def exponential(x: Term, *factors: Term) -> Term:
+    """exp(x) times further factors."""
+    return mul(ONE if x is ZERO else unary("exp", x), *factors)
 
 
 AT = {("exp", ZERO): ONE, ("log", ONE): ZERO}
 LEAST = {"exp": 0, "tanh": 0, "sqrt": 1, "log": 2, "power": 2}
 
 
-def _values(f: str, x: Term) -> tuple[Term | None, ...]:
-    """The forms in which f(x) may be written."""
-    plain = power(x, -1) if f == "power" else unary(f, x)
-    return plain, AT.get((f, x)), x.args[0] if f == "log" and x.op == "exp" else None
-
-
 def rising(t: Term, signs: Signs, f: Any, x: Term, y: Term) -> Shown:
-    """t = f(y) − f(x) and y − x >= 0, for f = exp, tanh, √ (x >= 0), log or −1/x (x > 0).
-
-    log(exp z) may be written as z.
-    """
+    """t = f(y) − f(x) and y − x >= 0, for f = exp, tanh, √ (x >= 0), log or −1/x (x > 0)."""
     need(f in LEAST, "not a function that rises", t)
     need(not x.shape + y.shape and x.finite and y.finite, "not two numbers", x, y)
-    low, high = (_values(f, v) for v in (x, y))
+    low, high = [(power(v, -1) if f == "power" else unary(f, v), AT.get((f, v))) for v in (x, y)]
     low, high = (high, low) if f == "power" else (low, high)
     both = [subtract(b, a) for a in low for b in high if a is not None and b is not None]
     need(any(same_polynomial(t, gap) for gap in both), "not f(y) − f(x)", t)
@@ -244,7 +275,7 @@ def products(t: Term, signs: Signs, j: Term, steps: Any, x: Term, y: Term, z: Te
     need(length.op != "space" and always_less(num(-1), length), "not a number of terms", length)
     need(same_polynomial(t, subtract(mul(x, y), power(z, 2))), "not x·y − z²", t)
     f, g, h = (instantiate(_summand(part, length), j) for part in (x, y, z))
-    known = known_after(steps, signs.known, signs.over | free(t) | {j})
+    known = known_after(steps, signs.known, signs.over | free(t))
     _, used = _at_least(1, known, f, g, subtract(mul(f, g), power(h, 2)))
     need(not any(j in free(one) for one in (t, x, y, z, *(v for _, v in used))), "not any index", j)
     return "nonnegative", used
@@ -266,7 +297,7 @@ def linear(t: Term, signs: Signs, length: Term, *parts: Term) -> Shown:
     ``parts`` are c and Σ_j f(j) for each k.
     """
     need(len(parts) % 2 == 0 and not any(c.loose or c.shape for c in parts), "not numbers", *parts)
-    pairs = tuple(zip(parts[::2], parts[1::2], strict=True))
+    pairs = tuple(zip(parts[::2], parts[1::2], strict=False))
     need(same_polynomial(t, add(*(mul(c, x) for c, x in pairs))), "not that sum of sums", t)
     (certain,), used = _at_least(1, signs, one_sum(length, *parts))
     return _kind(certain == 2), used
@@ -274,7 +305,7 @@ def linear(t: Term, signs: Signs, length: Term, *parts: Term) -> Shown:
 
 def one_sum(length: Term, *parts: Term) -> Term:
     """Σ_j Σ_k c_k·f_k(j) for the numbers c and sums Σ_j f(j) in ``parts``."""
-    pairs = zip(parts[::2], parts[1::2], strict=True)
+    pairs = zip(parts[::2], parts[1::2], strict=False)
     bodies = ((c, _summand(x, length)) for c, x in pairs)
     return make("sum", (length, add(*(f if c is ONE else mul(c, f) for c, f in bodies))))
 
@@ -322,6 +353,8 @@ STEPS: dict[str, Callable[..., Shown]] = {
     "ranges": ranges,
     "bounded": bounded,
     "tangent": tangent,
+    "roots": roots,
+    "logarithms": logarithms,
     "rising": rising,
     "largest": largest,
     "least": least,

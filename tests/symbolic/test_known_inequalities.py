@@ -108,6 +108,24 @@ TRUE: dict[str, Said] = {
     "the size of an output": said(
         lambda Q, K, V: at_least(attention(Q, K, xp.abs(V)), xp.abs(attention(Q, K, V)))
     ),
+    "an inner product": said(
+        lambda q, k: at_least(xp.sqrt(xp.sum(q * q)) * xp.sqrt(xp.sum(k * k)), xp.sum(q * k))
+    ),
+    "cosine similarity": said(
+        lambda q, k, a: at_least(
+            1,
+            xp.sum(q * k) / (xp.sqrt(xp.sum(q * q) + a) * xp.sqrt(xp.sum(k * k) + a)),
+        )
+    ),
+    "two means of positive numbers": said(lambda a, b: at_least((a + b) / 2, xp.sqrt(a * b))),
+    "sines": said(lambda x, q, w: at_least(xp.sum(xp.abs(q)), xp.sum(q * xp.sin(x * w)))),
+    "the tangent of log": said(lambda a: at_least(a - 1, xp.log(a))),
+    "the tangent of log, inverted": said(lambda a: at_least(xp.log(a), 1 - 1 / a)),
+    "exp of a positive number": said(lambda a: greater(xp.exp(a), 1 + a)),
+    "log-sum-exp below the maximum": said(
+        lambda x, s: at_least(x + xp.log(n), log_sum(s)), lambda x, s: [at_least(x, s)]
+    ),
+    "cross entropy": said(lambda s, i: at_least(-xp.log(softmax(s)[i]), 0)),
     "RMS norm": said(lambda q, a: greater(1, xp.mean(scaled(q, a) ** 2))),
     "cosines": said(lambda x, w: at_least(d + 0 * x, xp.sum(xp.cos(x * w)))),
     "one of many positive numbers": said(lambda q: at_least(xp.sum(xp.exp(q)), xp.exp(q[0]))),
@@ -171,6 +189,25 @@ FALSE: dict[str, Said] = {
     "Jensen, the other way": said(
         lambda Q, K, V: at_least(attention(Q, K, V) ** 2, attention(Q, K, V**2))
     ),
+    "an inner product, half": said(
+        lambda q, k: at_least(xp.sqrt(xp.sum(q * q)) * xp.sqrt(xp.sum(k * k)), 2 * xp.sum(q * k))
+    ),
+    "cosine similarity below a half": said(
+        lambda q, k, a: at_least(
+            1,
+            2 * xp.sum(q * k) / (xp.sqrt(xp.sum(q * q) + a) * xp.sqrt(xp.sum(k * k) + a)),
+        )
+    ),
+    "two means of any numbers": said(lambda x, y: at_least((x + y) / 2, xp.sqrt(x * y))),
+    "two means, the other way": said(lambda a, b: at_least(xp.sqrt(a * b), (a + b) / 2)),
+    "sines of any numbers": said(lambda x, q, w: at_least(xp.sum(q), xp.sum(q * xp.sin(x * w)))),
+    "the tangent of log, strictly": said(lambda a: greater(a - 1, xp.log(a))),
+    "the tangent of log of any number": said(lambda x: at_least(x - 1, xp.log(x))),
+    "exp of any number": said(lambda x: greater(xp.exp(x), 1 + x)),
+    "log-sum-exp below the maximum alone": said(
+        lambda x, s: at_least(x, log_sum(s)), lambda x, s: [at_least(x, s)]
+    ),
+    "cross entropy above log 2": said(lambda s, i: at_least(-xp.log(softmax(s)[i]), xp.log(2))),
     "RMS norm below a half": said(lambda q, a: greater(1, 2 * xp.mean(scaled(q, a) ** 2))),
     "RMS norm without eps": said(lambda q, c: greater(1, xp.mean(scaled(q, c) ** 2))),
     "cosines below": said(lambda x, w: greater(d + 0 * x, xp.sum(xp.cos(x * w)))),

@@ -9,7 +9,7 @@ import pytest
 from attnproof.symbolic.derivation import SignStep
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.rules.base import Assumption
-from attnproof.symbolic.rules.inequalities import STEPS, known_after, one_sum
+from attnproof.symbolic.rules.inequalities import STEPS, exponential, known_after, one_sum
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
     ONE,
@@ -98,7 +98,7 @@ HOLDS = SignStep(NONNEG, mul(ONE, less(b, a)), "total", (less(b, a),))
 FAILS = SignStep(NONNEG, mul(ZERO, less(b, a)), "total")
 
 BOTH = (total(j, entry(Y, j)), total(j, entry(X, j)))
-TANH_A = unary("tanh", a)
+TANH_A, ROOT_A = unary("tanh", a), unary("sqrt", a)
 FAR = make("add", (Y, make("mul", (spread(num(-1), n), X), shape=(n,))), shape=(n,))
 EXPS = total(j, exp(entry(X, j)))
 AT_X, AT_Y, MIX = power(entry(X, j), 2), power(entry(Y, j), 2), mul(entry(X, j), entry(Y, j))
@@ -118,6 +118,21 @@ def picked(x: Term) -> Term:
 def added(x: Term) -> Term:
     """The sum of an array, as it is written."""
     return make("reduce", (x,), 0)
+
+
+FIRST, AT_0 = picked(X), entry(X, ZERO)
+EITHER = chosen(make("less", (a, b)), a, b)
+UNFOLDED = [
+    *((unary(f, FIRST), unary(f, AT_0)) for f in ("log", "sqrt", "tanh", "cos", "sin", "abs")),
+    (less(FIRST, a), less(AT_0, a)),
+    (mul(FIRST, b), mul(AT_0, b)),
+    (power(FIRST, 3), power(AT_0, 3)),
+    (less(exp(FIRST), TWO), less(exp(AT_0), TWO)),
+    (less(larger(FIRST, a), TWO), less(larger(AT_0, a), TWO)),
+    (less(FIRST, EITHER), less(AT_0, EITHER)),
+]
+OVER_EXP = less(exponential(ZERO, a), exponential(b))
+NAMED = make("named", (picked(X),), ("first", ""))
 
 
 SHOWN: dict[str, list[tuple[tuple[SignStep, ...], str, Term, Arguments]]] = {
@@ -150,12 +165,9 @@ SHOWN: dict[str, list[tuple[tuple[SignStep, ...], str, Term, Arguments]]] = {
         ((given(NONNEG, FAR),), NONNEG, less(entry(Y, i), entry(X, i)), (entry(FAR, i),)),
         ((given(POS, FAR),), POS, less(entry(Y, i), entry(X, i)), (entry(FAR, i),)),
         ((given(NONZERO, picked(X)),), NONZERO, entry(X, ZERO), (picked(X),)),
-        (
-            (given(POS, added(power(X, 2))),),
-            POS,
-            SQUARES,
-            (added(power(X, 2)),),
-        ),
+        ((given(POS, added(power(X, 2))),), POS, SQUARES, (added(power(X, 2)),)),
+        *(((given(POS, written),), POS, plain, (written,)) for written, plain in UNFOLDED),
+        ((given(POS, NAMED),), POS, entry(X, ZERO), (NAMED,)),
     ],
     "apart": [((A_NONNEG, given(NONZERO, a)), POS, a, ())],
     "whole": [((given(POS, less(i, k)),), NONNEG, add(i, minus(k), num(-1)), (less(i, k),))],
@@ -166,14 +178,43 @@ SHOWN: dict[str, list[tuple[tuple[SignStep, ...], str, Term, Arguments]]] = {
         *(((), POS, t, (unary("tanh", a),)) for t in (less(ONE, TANH_A), add(ONE, TANH_A))),
         *(((), NONNEG, t, (GATE,)) for t in (less(ONE, GATE), add(ONE, GATE))),
     ],
-    "tangent": [((), NONNEG, less(exp(x), add(ONE, x)), (x,)) for x in (a, less(a, q), ZERO)],
-    "rising": [
+    "tangent": [
+        *(((), NONNEG, less(exp(x), add(ONE, x)), (x,)) for x in (a, less(a, q), ZERO)),
+        ((given(NONZERO, a),), POS, less(exp(a), add(ONE, a)), (a,)),
+        ((A_POS,), NONNEG, less(a, add(ONE, unary("log", a))), (a,)),
+        ((A_POS,), NONNEG, add(power(a, -1), num(-1), unary("log", a)), (a,)),
+    ],
+    "roots": [
+        ((A_NONNEG, given(NONNEG, less(a, power(b, 2)))), NONNEG, less(ROOT_A, b), (ROOT_A, b)),
+        ((A_POS, given(POS, less(a, power(b, 2)))), POS, less(ROOT_A, b), (ROOT_A, b)),
         (
-            (given(NONNEG, less(b, exp(a))),),
+            (A_NONNEG, given(NONNEG, b), given(NONNEG, less(power(b, 2), mul(power(TWO, 2), a)))),
             NONNEG,
-            less(unary("log", b), a),
-            ("log", exp(a), b),
+            less(b, mul(TWO, ROOT_A)),
+            (b, mul(TWO, ROOT_A)),
         ),
+        (
+            (A_NONNEG, given(NONNEG, b), given(NONNEG, less(mul(a, b), power(c, 2)))),
+            NONNEG,
+            less(mul(ROOT_A, unary("sqrt", b)), c),
+            (mul(ROOT_A, unary("sqrt", b)), c),
+        ),
+    ],
+    "logarithms": [
+        (
+            (given(NONNEG, OVER_EXP), A_POS),
+            NONNEG,
+            less(unary("log", a), b),
+            ((ZERO, a), (b,)),
+        ),
+        (
+            (given(POS, less(exponential(c, a, a), exponential(ZERO, b))), A_POS, given(POS, b)),
+            POS,
+            add(c, mul(TWO, unary("log", a)), minus(unary("log", b))),
+            ((c, a, a), (ZERO, b)),
+        ),
+    ],
+    "rising": [
         *(((GAP,), NONNEG, less(unary(f, b), unary(f, a)), (f, a, b)) for f in ("exp", "tanh")),
         ((given(POS, less(b, a)),), POS, less(exp(b), exp(a)), ("exp", a, b)),
         ((GAP, A_POS), NONNEG, less(unary("log", b), unary("log", a)), ("log", a, b)),
@@ -308,6 +349,8 @@ squared = entry(power(X, 2), i)
 named, first, layer, W, y = index("j0", n), index("j0", L), index("t", L), var("W", L), var("y")
 UNEVEN = (total(j, ONE), total(index("w", m), ONE))
 uneven = total(j, less(ONE, ONE))
+ONES = SignStep(NONNEG, less(mul(ONE, ONE), power(ONE, 2)), "total")
+EMPTY = total(backwards, ONE)
 SOME = total(none_, power(entry(X, none_), 2))
 ROOTS = total(j, mul(unary("sqrt", entry(X, j)), unary("sqrt", entry(Y, j))))
 
@@ -439,13 +482,50 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
     ("tangent", (), NONNEG, less(exp(BELOW), add(ONE, BELOW)), (BELOW,)),
     ("bounded", (), POS, less(ONE, GATE), (GATE,)),
     ("bounded", (), POS, less(ONE, unary("tanh", BELOW)), (unary("tanh", BELOW),)),
-    ("rising", (given(POS, b),), NONNEG, less(unary("log", b), a), ("log", exp(a), b)),
+    ("tangent", (), NONNEG, less(a, add(ONE, unary("log", a))), (a,)),
+    ("tangent", (A_NONNEG,), NONNEG, less(a, add(ONE, unary("log", a))), (a,)),
+    ("tangent", (A_POS,), POS, less(a, add(ONE, unary("log", a))), (a,)),
+    ("tangent", (A_POS,), NONNEG, add(a, num(-1), unary("log", a)), (a,)),
+    *(
+        ("roots", tuple(known), kind, less(ROOT_A, b), (ROOT_A, b))
+        for kind, *known in (
+            (NONNEG, A_NONNEG),
+            (NONNEG, given(NONNEG, less(a, power(b, 2)))),
+            (POS, A_NONNEG, given(NONNEG, less(a, power(b, 2)))),
+            (NONNEG, A_NONNEG, given(NONNEG, less(a, b))),
+        )
+    ),
     (
-        "rising",
-        (given(NONNEG, less(b, exp(a))),),
+        "roots",
+        (A_NONNEG, given(NONNEG, less(power(b, 2), a))),
         NONNEG,
-        less(unary("sqrt", b), a),
-        ("sqrt", exp(a), b),
+        less(b, ROOT_A),
+        (b, ROOT_A),
+    ),
+    (
+        "roots",
+        (A_NONNEG, given(NONNEG, less(a, power(b, 2)))),
+        NONNEG,
+        less(ROOT_A, c),
+        (ROOT_A, b),
+    ),
+    *(
+        ("logarithms", tuple(known), kind, t, ((ZERO, a), (b,)))
+        for kind, t, *known in (
+            (NONNEG, less(unary("log", a), b), A_POS),
+            (NONNEG, less(unary("log", a), b), given(NONNEG, OVER_EXP)),
+            (NONNEG, less(unary("log", a), b), A_NONNEG, given(NONNEG, OVER_EXP)),
+            (POS, less(unary("log", a), b), A_POS, given(NONNEG, OVER_EXP)),
+            (NONNEG, less(unary("log", a), c), A_POS, given(NONNEG, OVER_EXP)),
+            (NONNEG, less(b, unary("log", a)), A_POS, given(NONNEG, OVER_EXP)),
+        )
+    ),
+    (
+        "logarithms",
+        (A_POS, given(NONNEG, less(a, exp(BELOW)))),
+        NONNEG,
+        less(unary("log", a), BELOW),
+        ((ZERO, a), (BELOW,)),
     ),
     ("among", (), POS, less(EXPS, exp(entry(X, i))), (j, (), EXPS, i)),
     ("among", (), NONNEG, less(EXPS, exp(entry(Y, i))), (j, (), EXPS, i)),
@@ -514,9 +594,17 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
         ),
     ),
     *(
-        ("products", (), NONNEG, less(mul(x, x), power(x, 2)), (at, (), x, x, x))
-        for at, x in ((outcome, total(outcome, ONE)), (a, SQUARES))
+        ("products", (), NONNEG, less(mul(x, x), power(x, 2)), (at, (ONES,), x, x, x))
+        for at, x in ((outcome, total(outcome, ONE)), (a, SQUARES), (none_, total(j, ONE)))
     ),
+    (
+        "products",
+        (),
+        NONNEG,
+        less(mul(EMPTY, EMPTY), power(EMPTY, 2)),
+        (backwards, (ONES,), EMPTY, EMPTY, EMPTY),
+    ),
+    ("linear", (given(NONNEG, total(outcome, ONE)),), NONNEG, space, (space, ONE, space)),
     ("whole", (given(POS, less(i, k)),), POS, add(i, minus(k), num(-1)), (less(i, k),)),
     (
         "rising",
