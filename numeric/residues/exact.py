@@ -25,9 +25,9 @@ import torch
 from attnproof.symbolic.statement import Claim, Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
+from ..row_selection import TooLarge
 from ..scale import scale_named
 from ..task import parts_of
-from ..walk import TooLarge
 from .angles import WHOLE_KINDS, depth_of
 from .draws import Draws
 from .hypotheses import Hypotheses

@@ -352,7 +352,7 @@ def test_what_can_change_a_result_counts_and_nothing_else() -> None:
     wanted = {
         "theorem_runs/checking.py",
         "theorem_runs/judgement.py",
-        "theorem_runs/translate.py",
+        "theorem_runs/translation.py",
         "symbolic/kernel.py",
         "numeric/run.py",
         "numeric/implementations/eager.py",

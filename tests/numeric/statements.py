@@ -9,7 +9,7 @@ import torch
 from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.implementations import Implementation
 from attnproof.numeric.implementations.scaled_dot_product import ROW_AXIS, pairs
-from attnproof.numeric.walk import Replacement, never
+from attnproof.numeric.row_selection import Replacement, never
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import frequencies, permutation, positions, real, sizes
 from attnproof.symbolic.statement import Statement

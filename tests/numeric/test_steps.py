@@ -12,10 +12,10 @@ from attnproof.numeric import run as steps
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.check import measure
 from attnproof.numeric.profile import profile_of
+from attnproof.numeric.row_selection import Rows
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import depths, scale_named
 from attnproof.numeric.torch_reading import BoundReading, TorchReading
-from attnproof.numeric.walk import Rows
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import equal, iterate, rows
 from attnproof.symbolic.givens import Given, natural, orthogonal, permutation, real, sizes

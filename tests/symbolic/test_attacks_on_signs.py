@@ -33,7 +33,6 @@ from attnproof.symbolic import (
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Law
 from attnproof.symbolic.continuity import whole_valued
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.prove import decide
@@ -52,6 +51,7 @@ from attnproof.symbolic.scalars import (
 )
 from attnproof.symbolic.signs import sign
 from attnproof.symbolic.terms import Term, make, postorder, substitute
+from attnproof.symbolic.well_formedness import formed
 from tests.symbolic import vocabulary as words
 from tests.symbolic.interpreter import Undefined, World
 

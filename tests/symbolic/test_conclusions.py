@@ -18,9 +18,9 @@ from attnproof.symbolic import (
     iterate,
     orthogonal,
     positive,
+    proof_methods,
     prove,
     real,
-    showing,
     sizes,
 )
 from attnproof.symbolic import namespace as xp
@@ -197,7 +197,7 @@ def test_a_search_that_proves_something_else_proves_nothing(
     def easy(*_: Any) -> Derivation:
         return proves
 
-    monkeypatch.setattr(showing, "derive", easy)
+    monkeypatch.setattr(proof_methods, "derive", easy)
     assert verdict(equal(x, y)) == "undecided"
 
 

@@ -35,7 +35,6 @@ from attnproof.symbolic.derivation import (
     Under,
     Witness,
 )
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Assumption, Proof, Refused, law, replay, squares
 from attnproof.symbolic.normal_form.equations import inside, rewrite
 from attnproof.symbolic.scalars import (
@@ -50,6 +49,7 @@ from attnproof.symbolic.scalars import (
     power,
 )
 from attnproof.symbolic.terms import Term, make, substitute
+from attnproof.symbolic.well_formedness import formed
 from tests.symbolic.false_proofs import assumed, eye, gap, product
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.random_numbers import holds_in

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnproof.symbolic.formed import _FORMS, formed
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
@@ -29,6 +28,7 @@ from attnproof.symbolic.scalars import (
     power,
 )
 from attnproof.symbolic.terms import Term, bind, make
+from attnproof.symbolic.well_formedness import _FORMS, formed
 from tests.symbolic.interpreter import Undefined, World
 from tests.symbolic.stating import means_something
 from tests.symbolic.vocabulary import (

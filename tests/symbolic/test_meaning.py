@@ -15,10 +15,10 @@ from attnproof.symbolic import Array, function, real, sizes
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import broadcast_to, matmul
 from attnproof.symbolic.evaluate import Evaluator, sources
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.meaning import _RULES, ELEMENTWISE, NoMeaning, entry_of
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num
 from attnproof.symbolic.terms import Term, bind, free, instantiate, make
+from attnproof.symbolic.well_formedness import formed
 from tests.symbolic.interpreter import World, close_to
 from tests.symbolic.vocabulary import e, less_one, s, table, var
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import law
 from attnproof.symbolic.ranges import NEVER, Range, parts, ranges, sides_of
 from attnproof.symbolic.ranges import unshown_ranges as asked
@@ -14,6 +13,7 @@ from attnproof.symbolic.rules.base import Assumption, Facts
 from attnproof.symbolic.rules.inequalities import known_after
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, integer, mul, num
 from attnproof.symbolic.terms import Opened, Term, bind, free, instantiate, make, opened
+from attnproof.symbolic.well_formedness import formed
 from tests.symbolic.interpreter import Undefined, World
 from tests.symbolic.vocabulary import (
     TWO,

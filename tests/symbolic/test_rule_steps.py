@@ -12,7 +12,6 @@ from itertools import product
 import pytest
 
 from attnproof.symbolic.covers import Cover, cover_patterns
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.rules import RULES
 from attnproof.symbolic.scalars import (
@@ -29,6 +28,7 @@ from attnproof.symbolic.scalars import (
     unary,
 )
 from attnproof.symbolic.terms import Term, free, make, opened
+from attnproof.symbolic.well_formedness import formed
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.stating import taken
 from tests.symbolic.vocabulary import (

@@ -9,7 +9,6 @@ import pytest
 
 from attnproof.symbolic import bounding, linear, signs
 from attnproof.symbolic.derivation import SignStep
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.normal_form.normaliser import Normaliser
 from attnproof.symbolic.rules.base import Assumption
@@ -17,6 +16,7 @@ from attnproof.symbolic.rules.inequalities import LEAST
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, mul, power, subtract, unary
 from attnproof.symbolic.signs import sign
 from attnproof.symbolic.terms import Term, make
+from attnproof.symbolic.well_formedness import formed
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.random_numbers import holds_in
 from tests.symbolic.vocabulary import (

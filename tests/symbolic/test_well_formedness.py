@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from attnproof.symbolic.derivation import Cases, Chain, Derivation, Inside, Reflexive, Rewrite
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused, replay
 from attnproof.symbolic.normal_form.derived import condition_power
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
@@ -24,6 +23,7 @@ from attnproof.symbolic.scalars import (
     unary,
 )
 from attnproof.symbolic.terms import Term, bind, make
+from attnproof.symbolic.well_formedness import formed
 from tests.symbolic.vocabulary import (
     HALF,
     THREE,
