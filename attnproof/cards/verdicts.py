@@ -12,7 +12,6 @@ from typing import Any, cast
 
 from ..documents.evidence import (
     Evidence,
-    ExactEvidence,
     Formula,
     InternalErrorEvidence,
     ProvedEvidence,
@@ -24,7 +23,7 @@ from ..encoding.applicability import most_of, ways
 from ..encoding.base import Encoding
 from ..encoding.law import Answer, EncodingLaw
 from ..encoding.names import letters
-from ..numeric.results import MeasuredEvidence
+from ..numeric.results import ExactEvidence, MeasuredEvidence
 from ..symbolic.budget import OutOfTime, check_time, within
 from ..symbolic.decision import Decision
 from ..symbolic.gate import Misread
@@ -344,7 +343,7 @@ def _exact(asked: Statement, seed: int) -> tuple[ExactEvidence, ...]:
     """Return what finite fields say about it, at small sizes."""
     from ..numeric.residues.exact import exact
 
-    return tuple(map(ExactEvidence.of, exact(asked, scale="small", seed=seed)))
+    return tuple(exact(asked, scale="small", seed=seed))
 
 
 def _defined(part: MeasuredEvidence) -> MeasuredEvidence:
@@ -360,19 +359,7 @@ def _without(cell: CellRecord, reason: str) -> CellRecord:
     measured_ = MeasuredEvidence.of_nothing(
         reason, implementation="no implementation", dtype="float64"
     )
-    exact_ = ExactEvidence(
-        says="",
-        primes=(),
-        sizes={},
-        seed=0,
-        compared=0,
-        undefined=0,
-        status="skipped",
-        error="",
-        argument="",
-        reason=reason,
-        seconds=0.0,
-    )
+    exact_ = ExactEvidence.of_nothing(reason)
     return cell.model_copy(update={"evidence": (*cell.evidence, measured_, exact_)})
 
 

@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 from .. import __version__
 from ..documents.evidence import (
     Evidence,
-    ExactEvidence,
     Formula,
     IllTypedEvidence,
     InternalErrorEvidence,
@@ -295,7 +294,7 @@ def _exact(claimed: Statement, options: Options, path: Path) -> tuple[Evidence, 
         found = exact(claimed, scale=options.scale, seed=options.seed)
     except Exception as error:  # noqa: BLE001 (a check that fails leaves the proof standing)
         return (_stopped("the finite fields", error, started, path),)
-    return tuple(map(ExactEvidence.of, found))
+    return tuple(found)
 
 
 def _stopped(
