@@ -114,16 +114,18 @@ def test_the_page_says_which_policy_refuses_what_the_bound_lets_pass() -> None:
 
 def found(status: Any = "held", says: str = "", **changed: Any) -> ExactEvidence:
     skipped = status == "skipped"
-    return ExactEvidence(
-        says=says,
-        primes=() if skipped else (11, 23),
-        sizes={"n": 4},
-        seed=0,
-        compared=0 if skipped else 12,
-        undefined=1,
-        status=status,
-        **{"error": "", "argument": "", "reason": "a maximum" * skipped, "seconds": 0.0} | changed,
-    )
+    told: dict[str, Any] = {
+        "primes": () if skipped else (11, 23),
+        "sizes": {"n": 4},
+        "seed": 0,
+        "compared": 0 if skipped else 12,
+        "undefined": 1,
+        "error": "",
+        "argument": "",
+        "reason": "a maximum" * skipped,
+        "seconds": 0.0,
+    }
+    return ExactEvidence(says=says, status=status, **told | changed)
 
 
 def test_a_true_statement_may_not_be_violated_in_any_field() -> None:

@@ -14,6 +14,7 @@ BESIDE = (
     "test_gate.py",
     "test_kinds.py",
     "test_length_functions.py",
+    "test_settings_kept.py",
     "test_settings_read.py",
     "test_state.py",
     "test_tensors_read.py",
