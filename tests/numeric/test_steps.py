@@ -19,6 +19,7 @@ from attnproof.numeric.torch_reading import BoundReading, TorchReading
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import equal, iterate, rows
 from attnproof.symbolic.givens import Given, natural, orthogonal, permutation, real, sizes
+from tests.cases import each
 from tests.numeric.statements import CPU, d, n, stated
 from tests.symbolic.test_recurrences import CASES, SIZES, VALUES
 
@@ -67,7 +68,7 @@ def test_both_readings_give_the_value(name: str, reading: str) -> None:
     assert (np.asarray(getattr(found, "value", found)) == np.asarray(expected)).all()
 
 
-@pytest.mark.parametrize("name", [name for name, (array, _) in CASES.items() if array.ndim])
+@each([name for name, (array, _) in CASES.items() if array.ndim])
 def test_rows_of_tables_are_rows_of_the_whole(name: str) -> None:
     array, expected = CASES[name]
     places = torch.tensor([array.axes[0].op != "size" or 1, 0]).long()

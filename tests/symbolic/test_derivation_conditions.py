@@ -50,6 +50,7 @@ from attnproof.symbolic.scalars import (
 )
 from attnproof.symbolic.terms import Term, make, substitute
 from attnproof.symbolic.well_formedness import formed
+from tests.cases import each
 from tests.symbolic.false_proofs import assumed, eye, gap, product
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.random_numbers import holds_in
@@ -268,7 +269,7 @@ RESTING: list[Derivation] = [
 ]
 
 
-@pytest.mark.parametrize("d", RESTING, ids=lambda d: type(d).__name__)
+@each(RESTING)
 def test_what_a_part_assumes_is_passed_on(d: Derivation) -> None:
     assert H in replay(d).assumes
 

@@ -28,6 +28,7 @@ from attnproof.symbolic.scalars import (
 )
 from attnproof.symbolic.terms import Term, make
 from attnproof.symbolic.well_formedness import formed
+from tests.cases import each
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.random_numbers import holds_in
 from tests.symbolic.rule_cases import HOLDS
@@ -327,7 +328,7 @@ ASSUMED: list[tuple[str, Term, Arguments, set[Assumption]]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "t", "arguments", "expected"), ASSUMED)
+@each(ASSUMED)
 def test_a_rule_returns_all_that_it_assumes(
     rule: str, t: Term, arguments: Arguments, expected: set[Assumption]
 ) -> None:

@@ -14,6 +14,7 @@ from attnproof.symbolic.normal_form.polynomial import expand, to_term
 from attnproof.symbolic.rules import RULES
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, integer, mul, num, power, size
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.rule_cases import CAUSE, EXP, HOLDS, TOTAL
 from tests.symbolic.vocabulary import (
@@ -55,7 +56,7 @@ def test_every_rule_has_a_case() -> None:
     assert {rule for rule, _, _ in HOLDS} == set(RULES)
 
 
-@pytest.mark.parametrize(("rule", "t", "arguments"), HOLDS)
+@each(HOLDS)
 def test_a_rule_keeps_the_value(rule: str, t: Term, arguments: tuple[object, ...]) -> None:
     after, assumed = RULES[rule](t, *arguments)
     proof = replay(Rewrite(rule, t, arguments, after))

@@ -8,6 +8,7 @@ from attnproof.symbolic.derivation import Rewrite
 from attnproof.symbolic.kernel import Refused, close, replay
 from attnproof.symbolic.rules import RULES
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 from tests.symbolic.rule_refusals import NUMBERS
 from tests.symbolic.rule_refusals_of_sums import NOT_GRANTED, SUMS, F
 from tests.symbolic.vocabulary import granted_by_kind
@@ -20,7 +21,7 @@ def test_every_rule_is_seen_to_refuse() -> None:
     assert {rule for rule, _, _ in REFUSED} | always == set(RULES)
 
 
-@pytest.mark.parametrize(("rule", "t", "arguments"), REFUSED)
+@each(REFUSED)
 def test_a_rule_refuses(rule: str, t: Term, arguments: tuple[object, ...]) -> None:
     with pytest.raises(Refused):
         RULES[rule](t, *arguments)

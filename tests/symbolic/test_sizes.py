@@ -17,6 +17,7 @@ from attnproof.symbolic.scalars import ONE, ZERO, add, entry, mul, power, subtra
 from attnproof.symbolic.signs import sign
 from attnproof.symbolic.terms import Term, make
 from attnproof.symbolic.well_formedness import formed
+from tests.cases import each
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.random_numbers import holds_in
 from tests.symbolic.vocabulary import (
@@ -150,7 +151,7 @@ CERTAIN: dict[int, list[Term]] = {
 }
 
 
-@pytest.mark.parametrize(("certain", "t"), [(c, t) for c, ts in CERTAIN.items() for t in ts])
+@each([(c, t) for c, ts in CERTAIN.items() for t in ts])
 def test_a_difference_has_a_sign_only_where_something_is_certainly_as_large(
     certain: int, t: Term
 ) -> None:
@@ -200,7 +201,7 @@ WITH_FACTS: list[tuple[list[Assumption], Term, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("told", "t", "certain"), WITH_FACTS)
+@each(WITH_FACTS)
 def test_facts_count_with_their_weight_and_come_back(
     told: list[Assumption], t: Term, certain: int
 ) -> None:

@@ -24,6 +24,7 @@ from attnproof.symbolic.scalars import (
 )
 from attnproof.symbolic.terms import Term, bind, make
 from attnproof.symbolic.well_formedness import formed
+from tests.cases import each
 from tests.symbolic.vocabulary import (
     HALF,
     THREE,
@@ -200,7 +201,7 @@ MALFORMED: list[Term] = [
 # A term that means nothing is refused wherever it turns up, and so is what is not a term.
 
 
-@pytest.mark.parametrize("t", MALFORMED)
+@each(MALFORMED)
 def test_a_term_without_a_meaning_is_refused(t: Term) -> None:
     for whole in (t, make("named", (t,), ("f",), t.shape)):
         with pytest.raises(Refused, match="term"):
