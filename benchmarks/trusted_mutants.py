@@ -53,7 +53,7 @@ TIMES = STORE.with_name("trusted_times.json")
 TRUSTED: dict[str, frozenset[str]] = {
     f"symbolic/{name}.py": frozenset()
     for name in (
-        "terms", "scalars", "meaning", "formed", "covers", "ranges", "kernel",
+        "terms", "scalars", "meaning", "well_formedness", "covers", "ranges", "kernel",
         *(f"rules/{rule}" for rule in (
             "__init__", "base", "conditions", "entries", "functions", "maps",
             "inequalities", "polynomials", "signs", "sums",

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from .devices import wide_dtype
+from .error_analysis import Rounded, Scalar
 from .profile import Profile
-from .rounded import Rounded, Scalar
+from .row_selection import Moves
 from .spread import Part, multiplicity, plus, radius_of, root, sources
-from .walk import Moves
 
 FEW_DIGITS = 2.0**-40  # a number with at most this many binary digits was written exactly
 LITERAL_ERROR = 4 * 2.0**-53  # of any other, the result of a few float64 operations

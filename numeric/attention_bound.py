@@ -42,8 +42,8 @@ import torch
 from torch import Tensor
 
 from .devices import one_thread
+from .error_analysis import Rounded, gamma
 from .profile import Profile
-from .rounded import Rounded, gamma
 
 A = TypeVar("A")
 

@@ -1,7 +1,7 @@
 """Arrays with a value, a bound on the error of each entry, and how far independent errors spread.
 
-The bounds are set by the operations of :mod:`.rounded`; here stand what is known of an array, what
-follows from it, and how entries move to other places with their errors.
+The bounds are set by the operations of :mod:`.error_analysis`; here stand what is known of an
+array, what follows from it, and how entries move to other places with their errors.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ from .distributions import NORMAL, Distribution, distributions_named
 from .hypotheses import Unsatisfiable, given_and_place
 from .implementations import DoesNotFit, Implementation, implementations_named
 from .results import MeasuredEvidence, as_float
+from .row_selection import TooLarge
 from .run import FEWEST, informative, one_thread, run, search
 from .scale import Scale, scale_named, sizes_of
 from .task import Task, definitions_of, drawn, drawn_again, parts_of
-from .walk import TooLarge
 
 # Several input distributions of one measurement, merged into one result
 

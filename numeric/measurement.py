@@ -18,11 +18,11 @@ from torch import Tensor
 from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.terms import Term
 
+from .error_analysis import Rounded
 from .implementations import Implementation
 from .results import Status
-from .rounded import Rounded
+from .row_selection import Where
 from .scale import depths
-from .walk import Where
 
 if TYPE_CHECKING:
     from .task import Task

@@ -19,7 +19,7 @@ from attnproof.symbolic.evaluate import STRUCTURAL, sources
 from attnproof.symbolic.meaning import ELEMENTWISE
 from attnproof.symbolic.terms import Term, free, postorder
 
-from .walk import Replacement, Rows, RowWalk, Where
+from .row_selection import Replacement, Rows, RowWalk, Where
 
 # Elementwise operations on plain numbers
 

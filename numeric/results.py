@@ -152,6 +152,68 @@ class MeasuredEvidence(_Compared):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
+class ExactEvidence:
+    """One conclusion, evaluated without rounding in a tower of finite fields.
+
+    It tests the algorithm and not the arithmetic: order, maxima and rounding have no meaning there.
+    """
+
+    kind: Literal["exact"] = "exact"
+    says: str
+    primes: Annotated[
+        tuple[int, ...],
+        Field(
+            description="The primes of the fields: each divides the next minus one. Empty only if "
+            "skipped."
+        ),
+    ]
+    sizes: dict[str, int]
+    seed: int
+    compared: Annotated[int, Field(ge=0, description="Number of entries that were compared.")]
+    undefined: Annotated[
+        int,
+        Field(ge=0, description="Number of entries left out because a denominator was 0."),
+    ]
+    worst: Annotated[tuple[int, ...], Field(description="The first entry that differs.")] = ()
+    status: Literal["held", "violated", "skipped"]
+    error: Annotated[
+        str,
+        Field(
+            description="A bound on the probability that a false equation passes; empty if none is "
+            "known."
+        ),
+    ]
+    argument: Annotated[str, Field(description="Why the bound holds, or why none is known.")]
+    reason: Annotated[str, Field(description="Why it was skipped.")]
+    seconds: Annotated[float, Field(ge=0)]
+
+    @classmethod
+    def of_nothing(
+        cls,
+        reason: str,
+        *,
+        says: str = "",
+        sizes: dict[str, int] | None = None,
+        seed: int = 0,
+        seconds: float = 0.0,
+    ) -> Self:
+        """Return the record of a check that was not made, and why."""
+        return cls(
+            says=says,
+            primes=(),
+            sizes=sizes or {},
+            seed=seed,
+            compared=0,
+            undefined=0,
+            status="skipped",
+            error="",
+            argument="",
+            reason=reason,
+            seconds=seconds,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class WayRecord(_Compared):
     """One way of checking a kernel."""
 

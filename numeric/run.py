@@ -47,11 +47,11 @@ from .measurement import (
 from .policies.judging import Judging, queries_are_given, rows_are_independent
 from .profile import FULL_BLOCK, Profile, profile_of
 from .results import MeasuredEvidence, PolicyRecord
+from .row_selection import Replacement, TooLarge, Where, never
 from .sample import Sample, draw
 from .scale import Scale
 from .task import Task, definitions_in
 from .torch_reading import BoundReading, TorchReading
-from .walk import Replacement, TooLarge, Where, never
 
 # Calls of the code of an implementation: refusals, and the number of queries
 

@@ -21,6 +21,7 @@ from attnproof.symbolic.terms import Term, free
 from .arithmetic import Arithmetic
 from .devices import unit_roundoff, wide_dtype
 from .distribution_changes import in_distribution
+from .error_analysis import Rounded
 from .hypotheses import (
     Formed,
     Unsatisfiable,
@@ -31,7 +32,6 @@ from .hypotheses import (
     written,
 )
 from .profile import profile_of
-from .rounded import Rounded
 from .scale import Scale, depths, roles, terms_of, tokens
 from .torch_reading import BoundReading, TorchReading
 

@@ -19,6 +19,7 @@ from attnproof.symbolic.terms import Term, free, postorder
 
 from .arithmetic import Arithmetic
 from .devices import device_label, name_of
+from .error_analysis import Rounded
 from .hypotheses import Unsatisfiable
 from .implementations import Implementation
 from .implementations.eager import SOFTMAX_BOUND
@@ -27,11 +28,10 @@ from .policies.weights import with_spread
 from .profile import Profile
 from .residues.lengths import unselected, work
 from .results import MeasuredEvidence
-from .rounded import Rounded
+from .row_selection import Replacement, Rows, Where, few_rows
 from .sample import Sample, draw
 from .scale import Scale, depths, scale_named, sizes_of
 from .torch_reading import BoundReading, TorchReading
-from .walk import Replacement, Rows, Where, few_rows
 
 # A statement at one scale on one device: its draws, sampled rows, exact values, bounds
 

@@ -15,9 +15,9 @@ from attnproof.symbolic.terms import Term, free, postorder
 
 from .arithmetic import Arithmetic
 from .devices import wide_dtype
+from .error_analysis import LARGEST, Rounded, selects
 from .reading import RowReading
-from .rounded import LARGEST, Rounded, selects
-from .walk import ENTRIES, Replacement, Rows, Where, repeats
+from .row_selection import ENTRIES, Replacement, Rows, Where, repeats
 
 # Exact integers: indices, natural numbers, and functions of them
 

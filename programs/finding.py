@@ -135,6 +135,20 @@ class Identity:
         return next((part for part in self.parts if part.name == name), None)
 
 
+@dataclass(frozen=True)
+class Remark:
+    """A remark; ``about`` names a part of the identity, the other fields are phrases.
+
+    >>> Remark("base", "base 1000000", "base = 1000000.0 of Rope", "base 10000").found
+    'base 10000'
+    """
+
+    about: str
+    expected: str
+    why: str
+    found: str
+
+
 def nearest_factor(x: Tensor, y: Tensor) -> float:
     """Return the number a for which a·x is nearest to y, by least squares.
 

@@ -17,7 +17,8 @@ from math import isnan
 from types import ModuleType
 from typing import Any, NoReturn, Self
 
-from .refusals import ArrayApiOnly, DType, dtype_of, hint, record_request, record_user_request
+from .dtypes import DType, dtype_of
+from .refusals import ArrayApiOnly, hint, record_request, record_user_request
 from .scalars import (
     MINUS_INFINITY,
     ONE,

@@ -119,17 +119,17 @@ def current_budget() -> Budget | None:
     return _now.get()
 
 
-def seconds_left(most: float = inf) -> float:
-    """Return the seconds that may still be spent here, at most ``most``.
+def seconds_left() -> float:
+    """Return the seconds that may still be spent here.
 
     >>> with within(0):
-    ...     seconds_left(5)
+    ...     seconds_left()
     0.0
-    >>> seconds_left(5)
-    5
+    >>> seconds_left()
+    inf
     """
     budget = _now.get()
-    return most if budget is None else min(most, budget.left)
+    return inf if budget is None else budget.left
 
 
 def check_time() -> None:

@@ -24,13 +24,13 @@ from typing import Any, get_args
 from .claim import Claim, Instance, Law, Link
 from .decision import ClaimDecision, Decision, Step
 from .derivation import Derivation, SignStep
-from .formed import formed
 from .givens import Given
 from .kernel import Refused, replay
 from .prove import check_proof
 from .statement import Statement, Theorem, meaning, require_names
 from .steps import flatten
 from .terms import Opened, Term, make
+from .well_formedness import formed
 
 FORMAT = "attnproof certificate 4"
 PROOFS: tuple[type, ...] = get_args(Derivation)

@@ -27,7 +27,6 @@ from .claim import Claim, Link
 from .decision import ClaimDecision, Decision, LinkProof
 from .derivation import Assume, Derivation, Lemma, Reflexive
 from .derive import Equation, NotProved, assumed, derive, reason, replaced, reversed_equation
-from .formed import formed
 from .givens import Given
 from .kernel import ANY_REAL, Refused, law, replay
 from .normal_form.equations import chain, reverse
@@ -35,6 +34,7 @@ from .prove import Effort, check_proof, decide
 from .statement import Statement
 from .steps import rule_counts
 from .terms import Term, bind, free, instantiate, make, postorder, substitute
+from .well_formedness import formed
 
 Call = Callable[[Array], Array]
 Pairs = Sequence[tuple[Term, Term]]

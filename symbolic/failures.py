@@ -131,9 +131,10 @@ def _exactly_zero(x: Any) -> bool:
     return (isinstance(x, fmpq) and x == 0) or (isinstance(x, arb) and bool(x.is_zero()))
 
 
-def contradiction(
-    system: list[Equation], relation: str = "=", tries: int = 200
-) -> Contradiction | None:
+TRIES = 200  # of the sets of rows over the same columns
+
+
+def contradiction(system: list[Equation], relation: str = "=") -> Contradiction | None:
     """Return a certificate that the system has no solution, one of a single row if possible.
 
     For ``relation`` ">" or ">=" each row is an inequality: left − right > 0, or >= 0.
@@ -151,7 +152,7 @@ def contradiction(
         groups.setdefault(frozenset(row.slopes), []).append(row)
     for columns in sorted(groups, key=lambda group: (len(group), sorted(group))):
         rows = [row for held, found in groups.items() if held <= columns for row in found]
-        for chosen in islice(combinations(rows, len(columns) + 1), tries):
+        for chosen in islice(combinations(rows, len(columns) + 1), TRIES):
             gap = _determinant_gap(chosen, sorted(columns))
             if gap > 0:
                 return Contradiction(chosen, gap)

@@ -11,7 +11,7 @@ A derivation is plain data that anyone may write, and none of it is trusted.  Ev
 applied again here, and its result must be the one that the derivation states.  Numbers are real,
 1/0 is 0, sizes are at least 1, and minus infinity occurs only in terms that are not ``finite``,
 which the arithmetic rules refuse.  Ill-formed terms are refused wherever they occur
-(``formed.py``).
+(``well_formedness.py``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from .derivation import (
     Under,
     Witness,
 )
-from .formed import formed
 from .ranges import sides_of, unshown_ranges
 from .rules import ON_SIGNS, RULES, applied
 from .rules.base import Assumption, Facts, Refused, Refusing, need
@@ -61,6 +60,7 @@ from .terms import (
     opened,
     substitute,
 )
+from .well_formedness import formed
 
 __all__ = ["Assumption", "Proof", "Refused", "close", "law", "replay", "squares"]
 

@@ -34,7 +34,8 @@ from .axes import (
     regrouped,
     with_inferred_length,
 )
-from .refusals import DTYPES, REPLACEMENTS, cast, record_user_request
+from .dtypes import DTYPES, cast
+from .refusals import REPLACEMENTS, record_user_request
 from .scalars import (
     ONE,
     integer,

@@ -21,11 +21,11 @@ from .divisors import Condition, conditions, expectations
 from .faults import Fault, fault_of
 from .gate import Misreading
 from .kernel import ANY_REAL, Proof, Refused, close, law, squares
+from .proof_methods import Attempt, Premises, compared, difference, equations_of, show
 from .ranges import sides_of
 from .reading import range_message, show_ranges
 from .refusals import demand
 from .scalars import is_truth
-from .showing import Attempt, Premises, compared, difference, equations_of, show
 from .statement import Statement, Theorem
 from .terms import Term, free, instantiate, make
 

@@ -253,7 +253,7 @@ class Steps(Shown, Sequence["Step"]):
 
     def _lines(self) -> Iterator[str]:
         from ..theorem_runs.page import STEPS, step_lines
-        from ..theorem_runs.translate import step_record
+        from ..theorem_runs.translation import step_record
 
         for number, step in enumerate(self._steps[:STEPS], 1):
             lines = step_lines(number, step_record(step))

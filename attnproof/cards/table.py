@@ -29,7 +29,7 @@ from ..symbolic.givens import natural, positions, real, sizes
 from ..symbolic.latex import unfolded_latex
 from ..symbolic.plain import plain
 from ..symbolic.statement import Statement
-from ..theorem_runs import translate
+from ..theorem_runs import translation
 from .records import (
     BrokenEncoding,
     CellRecord,
@@ -65,9 +65,9 @@ def encoding_record(kind: type[Encoding]) -> EncodingRecord:
         file=file_of(kind),
         acts=place_words(kind),
         formulas=tuple(_formulas(made)),
-        parameters=translate.givens(Statement(open_, {})),
+        parameters=translation.givens(Statement(open_, {})),
         hypotheses=tuple(kind.hypotheses().values()),
-        code=translate.as_written(kind),
+        code=translation.as_written(kind),
     )
 
 
@@ -138,7 +138,7 @@ def _told(what: str, before: str, compute: Callable[[], Any], made: Encoding) ->
     words = what if what.endswith(" if") else f"{what}:"
     try:
         term = as_array(compute()).term
-        latex, text = translate.formula(term).latex, plain(term)
+        latex, text = translation.formula(term).latex, plain(term)
         if term.op == "named":
             latex, text = f"{latex} = {unfolded_latex(term)}", f"{text} = {plain(term.args[0])}"
     except (Exception, SystemExit) as error:  # noqa: BLE001 (one method stops no other)

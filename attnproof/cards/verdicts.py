@@ -12,7 +12,6 @@ from typing import Any, cast
 
 from ..documents.evidence import (
     Evidence,
-    ExactEvidence,
     Formula,
     InternalErrorEvidence,
     ProvedEvidence,
@@ -24,13 +23,13 @@ from ..encoding.applicability import most_of, ways
 from ..encoding.base import Encoding
 from ..encoding.law import Answer, EncodingLaw
 from ..encoding.names import letters
-from ..numeric.results import MeasuredEvidence
+from ..numeric.results import ExactEvidence, MeasuredEvidence
 from ..symbolic.budget import OutOfTime, check_time, within
 from ..symbolic.decision import Decision
 from ..symbolic.gate import Misread
 from ..symbolic.prove import Effort, decide
 from ..symbolic.statement import Statement
-from ..theorem_runs import translate
+from ..theorem_runs import translation
 from .records import KERNEL, CellRecord, CellVerdict
 
 LIMIT = 20.0  # seconds of the thread that a law may take
@@ -62,7 +61,7 @@ def decided(kind: type[Encoding], law: EncodingLaw, *, limit_seconds: float = LI
         try:
             found = _within(kind, law, limit_seconds)
         except Misread as misread:
-            part = translate.misread(misread.found)
+            part = translation.misread(misread.found)
             error = str(misread).removeprefix(f"{kind.__name__}.")
             found = _made(kind, law, "misread", str(misread), error=error, evidence=(part,))
         except OutOfTime:
@@ -201,8 +200,8 @@ def _cell(
     ``tried``: the hypotheses that values obey, if none of them decides; else None.
     """
     found = told.found
-    evidence = translate.evidence(found)
-    needed = None if without is None else _refutation(translate.evidence(without.found))
+    evidence = translation.evidence(found)
+    needed = None if without is None else _refutation(translation.evidence(without.found))
     seen = needed or _refutation(evidence)
     words = kind.hypotheses()
     under = tuple(words[name] for name in told.under)
@@ -218,10 +217,10 @@ def _cell(
         under=() if obeyed else under,
         obeyed=under if obeyed else (),
         places=IN_A_ROW if found.verdict == "proved" and told.in_a_row else "",
-        assumed=translate.hypotheses(told.asked),
+        assumed=translation.hypotheses(told.asked),
         needed=needed,
-        statement=translate.statement(told.asked),
-        chain=translate.chain(found, kernel=KERNEL),
+        statement=translation.statement(told.asked),
+        chain=translation.chain(found, kernel=KERNEL),
         evidence=evidence,
         witness=seen.witness.text if seen is not None else "",
     )
@@ -344,7 +343,7 @@ def _exact(asked: Statement, seed: int) -> tuple[ExactEvidence, ...]:
     """Return what finite fields say about it, at small sizes."""
     from ..numeric.residues.exact import exact
 
-    return tuple(map(ExactEvidence.of, exact(asked, scale="small", seed=seed)))
+    return tuple(exact(asked, scale="small", seed=seed))
 
 
 def _defined(part: MeasuredEvidence) -> MeasuredEvidence:
@@ -360,19 +359,7 @@ def _without(cell: CellRecord, reason: str) -> CellRecord:
     measured_ = MeasuredEvidence.of_nothing(
         reason, implementation="no implementation", dtype="float64"
     )
-    exact_ = ExactEvidence(
-        says="",
-        primes=(),
-        sizes={},
-        seed=0,
-        compared=0,
-        undefined=0,
-        status="skipped",
-        error="",
-        argument="",
-        reason=reason,
-        seconds=0.0,
-    )
+    exact_ = ExactEvidence.of_nothing(reason)
     return cell.model_copy(update={"evidence": (*cell.evidence, measured_, exact_)})
 
 

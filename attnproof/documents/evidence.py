@@ -1,20 +1,19 @@
 """Evidence: the parts of a record that say how a verdict is known.
 
 The models are strict and frozen, refuse unknown fields, and refuse NaN and infinity.  What is
-measured is recorded as :mod:`attnproof.numeric.results` has it.
+measured, or exact, is recorded as :mod:`attnproof.numeric.results` has it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
-from ..numeric.results import MeasuredEvidence
+from ..numeric.results import ExactEvidence, MeasuredEvidence
 from .document import Shown
 from .verdict_line import Condition
 
@@ -162,40 +161,6 @@ class MisreadEvidence(Record):
     term: str = Field(description="The value of its term there.")
     text: str = Field(description="The whole of it in one line.")
     seconds: float = Field(ge=0)
-
-
-class ExactEvidence(Record):
-    """One conclusion, evaluated without rounding in a tower of finite fields.
-
-    It tests the algorithm and not the arithmetic: order, maxima and rounding have no meaning there.
-    """
-
-    kind: Literal["exact"] = "exact"
-    says: str
-    primes: tuple[int, ...] = Field(
-        description="The primes of the fields: each divides the next minus one. Empty only if "
-        "skipped."
-    )
-    sizes: dict[str, int]
-    seed: int
-    compared: int = Field(ge=0, description="Number of entries that were compared.")
-    undefined: int = Field(
-        ge=0, description="Number of entries left out because a denominator was 0."
-    )
-    worst: tuple[int, ...] = Field(default=(), description="The first entry that differs.")
-    status: Literal["held", "violated", "skipped"]
-    error: str = Field(
-        description="A bound on the probability that a false equation passes; empty if none is "
-        "known."
-    )
-    argument: str = Field(description="Why the bound holds, or why none is known.")
-    reason: str = Field(description="Why it was skipped.")
-    seconds: float = Field(ge=0)
-
-    @field_validator("error", mode="before")
-    @classmethod
-    def _bound(cls, value: object) -> object:
-        return f"≤ {float(value):.1e}" if isinstance(value, Fraction) else value or ""
 
 
 class SidesRecord(Record):

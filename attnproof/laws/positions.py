@@ -31,13 +31,13 @@ from ..symbolic.continuity import Discontinuous, whole_valued
 from ..symbolic.continuity import bounded as within_bounds
 from ..symbolic.continuity import continuous as walked
 from ..symbolic.divisors import Condition, conditions
-from ..symbolic.formed import formed
 from ..symbolic.givens import index_map, positions, real
 from ..symbolic.kernel import Refused
 from ..symbolic.reading import range_message, show_ranges
 from ..symbolic.refute import refute
 from ..symbolic.signs import sign
 from ..symbolic.terms import Term, free
+from ..symbolic.well_formedness import formed
 from ..theorems.laws.law import by_offset
 from .scores import if_seen
 
@@ -396,7 +396,7 @@ def defined_beyond(enc: Encoding) -> Answer:
     if asked:
         return Answer("undecided", f"it is not certain that {asked[0]}", claimed, "")
     how = "it is defined at any natural positions, without further conditions"
-    by = "the form of the terms (symbolic/formed.py)"
+    by = "the form of the terms (symbolic/well_formedness.py)"
     return Answer("proved", how, claimed, by, readings=readings)
 
 

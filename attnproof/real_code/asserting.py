@@ -130,7 +130,7 @@ def assert_code(
     the bound, and a line that reproduces it; also if no law was asked, if a law that was named was
     not, or if the code cannot be run.
     """
-    from .words import left_uncompared
+    from .page_text import left_uncompared
 
     __tracebackhide__ = True  # pytest shows the line of the test
     named = known_laws(laws, kind)
@@ -193,7 +193,7 @@ def assert_equivariant(
 
 
 def _broken(record: CodeRecord, law: LawOfCodeRecord) -> str:
-    from .words import broken_lines
+    from .page_text import broken_lines
 
     lines = [f"{record.name} breaks a law of {record.kind} code", *broken_lines(law)]
     if len(record.broken) > 1:

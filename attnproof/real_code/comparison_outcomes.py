@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from ..programs.execution.calling import evaluating, is_judged, restored_settings
 from ..programs.execution.finite import wrapped
 from ..programs.prove.compared_numbers import MetNumbers
+from ..programs.prove.comparison_monitor import FEW, HINTS, UNWATCHED, ComparedSides, Met
 from ..programs.prove.instrumentation import instrument_unwatched
-from ..programs.prove.watch import FEW, HINTS, UNWATCHED, ComparedSides, Met
 from ..programs.subjects import Attention, Bias, Mask, Subject
-from .every_call import Call, Lengths, call_of, sizes_of, takes
+from .calls_at_lengths import Call, Lengths, call_of, sizes_of, takes
 
 S = TypeVar("S", bound=Subject)
 UNHEARD = ("module", "make", "as_before")  # they run no call

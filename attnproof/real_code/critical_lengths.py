@@ -23,11 +23,11 @@ from ..programs.calls.counts import has_constant_diagonals
 from ..programs.execution.calling import evaluating, restored_settings
 from ..programs.execution.draw import normal
 from ..programs.prove.branches import Search
+from ..programs.prove.comparison_monitor import ComparedSides, ComparisonMonitor
 from ..programs.prove.executed_code import counts_calls, counts_steps
-from ..programs.prove.watch import ComparedSides, Watch
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
+from .calls_at_lengths import NUMBERS, SHORT, Call, sizes_of, takes
 from .comparison_outcomes import SOME, OwnRuns
-from .every_call import NUMBERS, SHORT, Call, sizes_of, takes
 
 Lengths = Mapping[str, int]
 MAX_VALUES = 4_500_000  # values that one call computes, in about a tenth of a second
@@ -208,7 +208,7 @@ def work(subject: Any, at: Lengths) -> int:
 
 
 def _cheapest_changes(
-    watch: Watch, alone: _Alone, heard: Call
+    watch: ComparisonMonitor, alone: _Alone, heard: Call
 ) -> Iterator[tuple[tuple[int, int], list[Longer]]]:
     """Yield each comparison, and the cheapest lengths at which it turns out as not for few.
 
@@ -237,7 +237,7 @@ def _cheapest_changes(
 
 
 def _fewest(
-    watch: Watch, alone: _Alone, place: tuple[int, int], first: Lengths, answer: bool
+    watch: ComparisonMonitor, alone: _Alone, place: tuple[int, int], first: Lengths, answer: bool
 ) -> Lengths:
     """Return lengths like the first with this answer, of which some are few."""
     at, own = dict(first), sizes_of(alone.subject)

@@ -17,8 +17,8 @@ from ..documents.document import COLOURS, EMPTY, SIGNS, Line, plain_text, short
 from ..documents.evidence import Record, Traceback
 from ..documents.verdict_line import Condition, clauses, verdict_line
 from ..symbolic.faults import Fault
+from .page_text import witness_lines
 from .records import Real, SeenRecord
-from .words import witness_lines
 
 if TYPE_CHECKING:
     from ..programs.equal.deciding import Classes, Verdict

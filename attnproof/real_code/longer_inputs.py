@@ -29,9 +29,9 @@ from ..programs.measure.examine import examine
 from ..programs.subjects import Bias, Mask, Rotary, Subject
 from ..theorems.laws import Formula, laws_of
 from ..theorems.laws.masks import looked_at
+from .calls_at_lengths import SHORT, SIZES, of_sizes
 from .comparison_outcomes import SOME, OwnRuns
 from .critical_lengths import Lengths, Longer, Places, lengths_of, square_tables, work
-from .every_call import SHORT, SIZES, of_sizes
 
 MAX_WORK = 150_000_000  # values computed for all laws together, in about three seconds
 CALL_VALUES = 40_000  # values that are computed in the time of a call of few tokens

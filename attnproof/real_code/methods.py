@@ -318,7 +318,7 @@ class Methods:
         for one in at_longer(self.code, names, self.draw, begin, self.ran, exact, self.places):
             self.found(one)
         if self.ran == "measured":
-            from .every_call import holds_unless
+            from .calls_at_lengths import holds_unless
 
             left = [law for law in names if _is_run_alone(self.verdicts[law])]
             for one in holds_unless(self.ways, left, self.draw) if left else ():
@@ -364,7 +364,7 @@ class Methods:
     @cached_property
     def ways(self) -> tuple[str, ...]:
         """The ways of calling in which the code gives other results."""
-        from .every_call import ways_that_differ
+        from .calls_at_lengths import ways_that_differ
 
         return ways_that_differ(self.code, self.draw, [one.at for one in self.places.longer])
 

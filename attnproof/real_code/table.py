@@ -11,8 +11,7 @@ from rich.text import Text
 
 from ..documents.document import COLOURS, EMPTY, Line, Part, laid_out, short
 from ..documents.verdict_line import Condition, clauses
-from .records import CodeRecord, IdentityRecord, LawOfCodeRecord
-from .words import (
+from .page_text import (
     SIGNS,
     broken_lines,
     card_lines,
@@ -27,6 +26,7 @@ from .words import (
     unlike,
     without_proof,
 )
+from .records import CodeRecord, IdentityRecord, LawOfCodeRecord
 
 NARROW, WIDE = 80, 100
 FIRST = ("broken", "unchecked", "proved")  # shown above the others

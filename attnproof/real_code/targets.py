@@ -114,7 +114,7 @@ def _stored_or_run(
     """
     if store is None or asked.device != "cpu":
         return run()[:2]
-    from .words import exit_code
+    from .page_text import exit_code
 
     key = key_of(asked)
     record = None if fresh else stored_record(store, key)
@@ -147,7 +147,7 @@ def run_target(
     from rich.console import Console
 
     from .collecting import Collected
-    from .words import exit_code, stop_text
+    from .page_text import exit_code, stop_text
 
     collected, stopped, said, code = Collected(asked), "", "", None
     if child is None:

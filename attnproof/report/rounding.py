@@ -146,7 +146,7 @@ def _stored(
     """Return a value with the error of storing it in the format, which is known exactly."""
     import torch
 
-    from ..numeric.rounded import Rounded as Bounded
+    from ..numeric.error_analysis import Rounded as Bounded
 
     arithmetic, profile = reading.arithmetic, reading.arithmetic.profile
     if callable(value):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from ..cards.records import TableRecord
-from ..documents.evidence import DerivedEvidence, Evidence, ExactEvidence
-from ..numeric.results import MeasuredEvidence
+from ..documents.evidence import DerivedEvidence, Evidence
+from ..numeric.results import ExactEvidence, MeasuredEvidence
 from ..sweeping.scale import CONTROL, reach
 from ..theorem_runs.judgement import against
 from ..theorem_runs.records import (

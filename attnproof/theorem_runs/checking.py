@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 from .. import __version__
 from ..documents.evidence import (
     Evidence,
-    ExactEvidence,
     Formula,
     IllTypedEvidence,
     InternalErrorEvidence,
@@ -25,7 +24,7 @@ from ..symbolic.array import AxisMismatch
 from ..symbolic.decision import Decision
 from ..symbolic.faults import fault_of
 from ..symbolic.statement import Statement, Theorem
-from . import translate
+from . import translation
 from .catalogue import Source
 from .definitions_used import named
 from .judgement import against, opposite
@@ -84,7 +83,7 @@ def _record(theorem: Theorem, source: Source) -> TheoremRecord:
     expected = cast("Expected", theorem.expected)
     claimed, error = _built(theorem)
     if error is None:
-        own = _side(translate.statement(claimed), claimed, expected, _found(claimed, source.path))
+        own = _side(translation.statement(claimed), claimed, expected, _found(claimed, source.path))
     else:
         own = _side(written(error, source.path), claimed, expected, _ill_typed(error))
     control = _control(theorem, source.path)
@@ -96,8 +95,8 @@ def _record(theorem: Theorem, source: Source) -> TheoremRecord:
         claims=tuple(theorem.claims),
         sources=tuple(theorem.sources),
         says=theorem.words,
-        sizes=translate.sizes(claimed),
-        givens=translate.givens(claimed),
+        sizes=translation.sizes(claimed),
+        givens=translation.givens(claimed),
         control=control,
         code=code(theorem),
         uses=named((claimed if error is None else theorem.control,)),
@@ -114,13 +113,13 @@ def asked(theorem: Theorem, options: Options, limit: float) -> tuple[ProofRecord
     expected = cast("Expected", theorem.expected)
     claimed = theorem.statement
     found = _found(claimed, path, limit)
-    own = _side(translate.statement(claimed), claimed, expected, found)
+    own = _side(translation.statement(claimed), claimed, expected, found)
     control = None if theorem.control_body is None else _control(theorem, path)
     record = ProofRecord(
         title=theorem.title,
         says=theorem.words,
-        sizes=translate.sizes(claimed),
-        givens=translate.givens(claimed),
+        sizes=translation.sizes(claimed),
+        givens=translation.givens(claimed),
         control=control,
         attnproof=__version__,
         created=datetime.now(UTC),
@@ -133,7 +132,7 @@ def asked(theorem: Theorem, options: Options, limit: float) -> tuple[ProofRecord
 
 def _control(theorem: Theorem, path: Path) -> ControlRecord:
     control, expected = theorem.control, opposite(cast("Expected", theorem.expected))
-    told = _side(translate.statement(control), control, expected, _found(control, path))
+    told = _side(translation.statement(control), control, expected, _found(control, path))
     return ControlRecord(says=theorem.control_says, **told)
 
 
@@ -186,7 +185,7 @@ def _side(told: Formula, claimed: Statement, expected: Expected, found: Found) -
         "expected": expected,
         "ok": not why,
         "why": why,
-        "assumed": translate.hypotheses(claimed),
+        "assumed": translation.hypotheses(claimed),
         "chain": found.chain,
         "evidence": found.evidence,
     }
@@ -234,14 +233,14 @@ def _decided(claimed: Statement, path: Path, limit: float) -> Found:
     except Exception as error:  # noqa: BLE001 (a prover that fails has decided nothing)
         stopped = _stopped("the prover", error, started, path)
         return Found(stopped.kind, (), (stopped,))
-    evidence = translate.evidence(decision)
+    evidence = translation.evidence(decision)
     if decision.verdict == "proved" and not _satisfied(claimed):
         evidence = tuple(
             e.model_copy(update={"readings": (*e.readings, VACUOUS)}) if e.kind == "proved" else e
             for e in evidence
         )
-    chain = translate.chain(decision, kernel=translate.KERNEL)
-    return Found(translate.verdict(decision), chain, evidence, decision)
+    chain = translation.chain(decision, kernel=translation.KERNEL)
+    return Found(translation.verdict(decision), chain, evidence, decision)
 
 
 def _satisfied(claimed: Statement) -> bool:
@@ -260,7 +259,7 @@ def _derived(claimed: Statement, path: Path) -> tuple[Evidence, ...]:
         found = derive(claimed, claimed.code)
     except Exception as error:  # noqa: BLE001 (a derivation that fails leaves the proof standing)
         return (_stopped("SymPy", error, started, path),)
-    return (translate.derived(found),)
+    return (translation.derived(found),)
 
 
 def _numbers(
@@ -295,7 +294,7 @@ def _exact(claimed: Statement, options: Options, path: Path) -> tuple[Evidence, 
         found = exact(claimed, scale=options.scale, seed=options.seed)
     except Exception as error:  # noqa: BLE001 (a check that fails leaves the proof standing)
         return (_stopped("the finite fields", error, started, path),)
-    return tuple(map(ExactEvidence.of, found))
+    return tuple(found)
 
 
 def _stopped(
@@ -315,7 +314,7 @@ def _stopped(
 def code(theorem: Theorem) -> str:
     """Return the source of the functions that state a theorem and its negative control."""
     bodies = (theorem.body, theorem.control_body)
-    return "\n\n".join(filter(None, (translate.as_written(body) for body in bodies if body)))
+    return "\n\n".join(filter(None, (translation.as_written(body) for body in bodies if body)))
 
 
 def givens(theorem: Theorem) -> Statement:

@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from ..documents.evidence import Evidence, ExactEvidence, Verdict, limits
+from ..documents.evidence import Evidence, Verdict, limits
 from ..documents.verdict_line import clauses
-from ..numeric.results import MeasuredEvidence
+from ..numeric.results import ExactEvidence, MeasuredEvidence
 from .judgement import against
 from .ledger import ClaimEntry, ClaimVerdict, Ledger, Reference, nearest
 from .records import (

@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import Literal, NamedTuple
 
 from ..documents.document import SIGNS, filled, short
-from ..documents.evidence import DerivedEvidence, Evidence, ExactEvidence, SidesRecord
+from ..documents.evidence import DerivedEvidence, Evidence, SidesRecord
 from ..numeric.distributions import DISTRIBUTIONS
-from ..numeric.results import MeasuredEvidence, PolicyRecord
+from ..numeric.results import ExactEvidence, MeasuredEvidence, PolicyRecord
 from .records import StepRecord
 
 

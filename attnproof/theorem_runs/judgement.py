@@ -35,14 +35,13 @@ from ..documents.document import short
 from ..documents.evidence import (
     DerivedEvidence,
     Evidence,
-    ExactEvidence,
     InternalErrorEvidence,
     MisreadEvidence,
     RefutedEvidence,
     UndecidedEvidence,
     Verdict,
 )
-from ..numeric.results import MeasuredEvidence
+from ..numeric.results import ExactEvidence, MeasuredEvidence
 from .records import Expected
 
 

@@ -44,7 +44,7 @@ from .records import (
     TheoremRecord,
 )
 from .runner import Outcome, run
-from .translate import steps
+from .translation import steps
 
 ELSEWHERE = (
     "Where a condition of the verdict fails, 1/0 is taken as 0; nothing useful is said there."

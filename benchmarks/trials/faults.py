@@ -27,7 +27,7 @@ from attnproof.numeric.implementations import (
     scaled_dot_product,
 )
 from attnproof.numeric.implementations.scaled_dot_product import bounded, replacing
-from attnproof.numeric.walk import Replacement, never
+from attnproof.numeric.row_selection import Replacement, never
 
 # Attention written out: correct programs, into which faults are planted
 

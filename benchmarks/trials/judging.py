@@ -21,10 +21,10 @@ from attnproof.numeric.implementations import DoesNotFit, Implementation
 from attnproof.numeric.implementations.eager import SOFTMAX
 from attnproof.numeric.profile import profile_of
 from attnproof.numeric.results import POLICIES, MeasuredEvidence, as_float
+from attnproof.numeric.row_selection import Replacement, TooLarge, Where
 from attnproof.numeric.run import run
 from attnproof.numeric.task import Task
 from attnproof.numeric.torch_reading import TorchReading
-from attnproof.numeric.walk import Replacement, TooLarge, Where
 from benchmarks.trials.faults import FAULTS, honest
 from benchmarks.trials.statements import LONG, TOKENS, TRIALS, task_of
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from attnproof.real_code.page_text import witness_lines
 from attnproof.real_code.records import SeenRecord, SideRecord
-from attnproof.real_code.words import witness_lines
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 from benchmarks.markdown import table_of
 

@@ -33,9 +33,9 @@ import torch
 from torch import Tensor
 
 from ..attention_bound import Reference, streamed, weight_error
+from ..error_analysis import gamma
 from ..measurement import place_in
-from ..rounded import gamma
-from ..walk import ends_and_between
+from ..row_selection import ends_and_between
 from .call import Arrays, Call, arrays, available, generator, timed
 from .comparison import WRONG, Worst, compare, judge_keys, sampling_words, with_residual, worse
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ..walk import Replacement
+from ..row_selection import Replacement
 
 __all__ = [
     "DoesNotFit",

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..attention_bound import softmax_bound
-from ..walk import Replacement, never
+from ..row_selection import Replacement, never
 from . import Implementation
 
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from ..devices import unit_roundoff
-from ..rounded import Rounded
-from ..walk import Replacement, never
+from ..error_analysis import Rounded
+from ..row_selection import Replacement, never
 from . import DoesNotFit, Implementation
 
 TABLE = unit_roundoff(torch.float32)

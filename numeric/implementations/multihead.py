@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..attention_bound import AttentionBound
-from ..walk import Lengths
+from ..row_selection import Lengths
 from . import DoesNotFit, Implementation
 from .scaled_dot_product import FUSED_SCORES, STORED_SCORES, bounded, four_axes, pairs, replacing
 

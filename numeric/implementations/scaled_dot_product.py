@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ..attention_bound import AttentionBound
-from ..walk import Lengths, Replacement, never
+from ..row_selection import Lengths, Replacement, never
 from . import DoesNotFit, Implementation
 
 ROW_AXIS = {

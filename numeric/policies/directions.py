@@ -18,14 +18,14 @@ from torch import Tensor
 from attnproof.symbolic.terms import Term, free
 
 from ..attention_bound import AttentionBound, Scores, scores_of
+from ..error_analysis import Rounded
 from ..implementations import Implementation
 from ..implementations.scaled_dot_product import ROW_AXIS
 from ..reading import RowReading
-from ..rounded import Rounded
+from ..row_selection import Rows, Where, forgetting
 from ..sample import CPU, Sample
 from ..spread import MOST_EQUAL, multiplicity
 from ..torch_reading import BoundReading, TorchReading
-from ..walk import Rows, Where, forgetting
 from .residual import Adjoint, CallErrors, SideErrors, scores_moved
 from .weights import Attended, attended, eager_kernel, kernel_of
 

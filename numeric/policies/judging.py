@@ -22,6 +22,7 @@ from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.statement import Claim
 from attnproof.symbolic.terms import Term
 
+from ..error_analysis import Rounded
 from ..implementations import Implementation
 from ..implementations.scaled_dot_product import ROW_AXIS
 from ..measurement import (
@@ -40,9 +41,8 @@ from ..measurement import (
 )
 from ..profile import FULL_BLOCK, Profile
 from ..results import PolicyRecord, Status
-from ..rounded import Rounded
+from ..row_selection import Where
 from ..spread import LAMBDA
-from ..walk import Where
 from .directions import errors_of_side
 from .residual import CallErrors, SideErrors, Strongest, strongest_test
 

@@ -36,7 +36,7 @@ import torch
 from torch import Tensor
 
 from ..attention_bound import Scores
-from ..rounded import Rounded
+from ..error_analysis import Rounded
 from ..spread import sources, whole_multiplicity
 from .weights import Attended, in_every_kernel, size_square
 

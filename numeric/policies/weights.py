@@ -34,10 +34,10 @@ import torch
 from torch import Tensor
 
 from ..attention_bound import AttentionBound, Scores, scores_of, softmax_bound
+from ..error_analysis import Rounded
 from ..profile import Profile
-from ..rounded import Rounded
+from ..row_selection import Replacement
 from ..spread import LAMBDA, Part, radius_of, root, sources
-from ..walk import Replacement
 
 # Attention at some rows: exact weights, and the spread of each source of error
 

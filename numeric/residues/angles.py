@@ -14,8 +14,8 @@ from attnproof.symbolic.scalars import CARRIES
 from attnproof.symbolic.terms import Term, free, postorder
 
 from ..reading import RowReading
+from ..row_selection import Moves, TooLarge, Where
 from ..torch_reading import Integers
-from ..walk import Moves, TooLarge, Where
 from .residue import FieldArithmetic, NoResidue
 from .towers import Points
 

@@ -18,7 +18,7 @@ import torch
 from attnproof.symbolic.concrete import length_value
 from attnproof.symbolic.givens import Given
 
-from ..walk import TooLarge
+from ..row_selection import TooLarge
 from .residue import Degree, FieldArithmetic, NoResidue, Residue, common
 from .towers import Points, random_points
 

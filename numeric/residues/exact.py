@@ -25,9 +25,10 @@ import torch
 from attnproof.symbolic.statement import Claim, Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
+from ..results import ExactEvidence
+from ..row_selection import TooLarge
 from ..scale import scale_named
 from ..task import parts_of
-from ..walk import TooLarge
 from .angles import WHOLE_KINDS, depth_of
 from .draws import Draws
 from .hypotheses import Hypotheses
@@ -48,6 +49,15 @@ class Chance:
 
     error: Fraction | None
     argument: str
+
+    @property
+    def bound(self) -> str:
+        """The bound as text; empty if none is known.
+
+        >>> Chance(Fraction(2, 11), "V is random").bound, Chance(None, "two layers").bound
+        ('≤ 1.8e-01', '')
+        """
+        return "" if self.error is None else f"≤ {float(self.error):.1e}"
 
 
 def chance_of(
@@ -200,30 +210,6 @@ def _values(t: Term) -> tuple[Term, tuple[Term, ...]] | None:
 TOWERS = (0, 1)  # two towers: an equation true by chance modulo one prime fails modulo another
 
 
-@dataclass(frozen=True)
-class ExactCheck:
-    """One conclusion in one tower of fields.
-
-    ``status`` is held, violated or skipped; ``compared`` counts entries, ``undefined`` those left
-    out because a denominator was 0.  ``error`` bounds the probability that a false equation passes,
-    if an argument for such a bound is known; ``argument`` states it, or why there is none.
-    ``worst`` is the first entry that differs.
-    """
-
-    says: str
-    status: str
-    primes: tuple[int, ...]
-    sizes: dict[str, int]
-    seed: int
-    compared: int
-    undefined: int
-    error: Fraction | None
-    argument: str
-    worst: tuple[int, ...]
-    seconds: float
-    reason: str = ""
-
-
 def exact(
     statement: Statement,
     *,
@@ -231,7 +217,7 @@ def exact(
     seed: int = 0,
     rows: int = ROWS,
     device: str = "cpu",
-) -> list[ExactCheck]:
+) -> list[ExactEvidence]:
     """Check every equation among the conclusions, in two towers of fields.
 
     Anything without a meaning in a field (an order, a maximum, a root of a number that is not an
@@ -318,7 +304,7 @@ def check_equation(
     device: str = "cpu",
     unsure: Sequence[str] = (),
     readings: DrawnReadings | None = None,
-) -> ExactCheck:
+) -> ExactEvidence:
     """Check one equation in one tower.
 
     ``unsure`` lists further hypotheses that are not known to be obeyed.  ``readings`` caches, for
@@ -358,18 +344,19 @@ def check_equation(
         )
         return _skipped(says, sizes, seed, why, start)
     chance = chance_of(sides, (left, right), read)
-    return ExactCheck(
-        says,
-        "violated" if violated else "held",
-        levels.primes,
-        sizes,
-        seed,
-        compared,
-        undefined,
-        chance.error,
-        chance.argument + known.without_words(),
-        tuple(int(k) for k in wrong.nonzero()[0]) if violated else (),
-        perf_counter() - start,
+    return ExactEvidence(
+        says=says,
+        primes=levels.primes,
+        sizes=sizes,
+        seed=seed,
+        compared=compared,
+        undefined=undefined,
+        worst=tuple(int(k) for k in wrong.nonzero()[0]) if violated else (),
+        status="violated" if violated else "held",
+        error=chance.bound,
+        argument=chance.argument + known.without_words(),
+        reason="",
+        seconds=perf_counter() - start,
     )
 
 
@@ -408,7 +395,6 @@ def _no_equation(claim: Claim) -> str:
     return ""
 
 
-def _skipped(says: str, sizes: dict[str, int], seed: int, why: str, start: float) -> ExactCheck:
-    return ExactCheck(
-        says, "skipped", (), sizes, seed, 0, 0, None, "", (), perf_counter() - start, why
-    )
+def _skipped(says: str, sizes: dict[str, int], seed: int, why: str, start: float) -> ExactEvidence:
+    seconds = perf_counter() - start
+    return ExactEvidence.of_nothing(why, says=says, sizes=sizes, seed=seed, seconds=seconds)

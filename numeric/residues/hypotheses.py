@@ -26,7 +26,7 @@ from attnproof.symbolic.givens import NUMBERS, SIGNED, Given
 from attnproof.symbolic.statement import Statement
 
 from ..hypotheses import Unsatisfiable, given_and_place, index_values, written
-from ..walk import TooLarge
+from ..row_selection import TooLarge
 from .angles import depth_of
 from .hypothesis import NO_ORDER, Hypothesis
 from .residue import Degree, NoResidue, Residue

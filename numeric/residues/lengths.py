@@ -11,8 +11,8 @@ from attnproof.symbolic.evaluate import Source, sources
 from attnproof.symbolic.statement import Claim, Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
+from ..row_selection import Where, few_rows
 from ..scale import Scale, scale_named, sizes_of, tokens
-from ..walk import Where, few_rows
 from .residue import NoResidue
 from .roots import has_root
 from .towers import Tower

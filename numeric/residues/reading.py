@@ -16,8 +16,8 @@ from torch import Tensor
 from attnproof.symbolic.terms import Term
 
 from ..reading import RowReading
+from ..row_selection import Where
 from ..torch_reading import Integers
-from ..walk import Where
 from .angles import AngleReading, Whole, is_whole, positions_in, whole
 from .draws import Draws
 from .residue import Degree, FieldArithmetic, NoResidue, Residue

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..walk import Moves
+from ..row_selection import Moves
 
 # Arrays of residues modulo a prime, exact in float64
 

@@ -34,17 +34,17 @@ from attnproof.symbolic.statement import Claim, Statement
 
 from ..check import Measuring
 from ..distributions import NORMAL
+from ..error_analysis import Rounded
 from ..hypotheses import Unsatisfiable, number_array
 from ..implementations import DoesNotFit
 from ..implementations.eager import SOFTMAX
 from ..measurement import SIDES, Comparison, compared, misread, place_of, worse
 from ..profile import profile_of
 from ..results import MeasuredEvidence
-from ..rounded import Rounded
+from ..row_selection import Replacement, TooLarge, Where
 from ..scale import roles, scale_named, tokens
 from ..task import Task, parts_of
 from ..torch_reading import TorchReading
-from ..walk import Replacement, TooLarge, Where
 from . import SIDES_DIFFER
 
 # Evaluation of a term on distributed arrays, or on gathered ones if DTensor has no rule

@@ -28,11 +28,12 @@ from ..prove.gate import OVERWRITES
 from ..prove.proving import Traced
 from ..signatures.signature import SignatureError
 from ..subjects import Pair
+from .edge_cases import edge_case_remarks
 from .effects import on_copies
 from .inputs import UNRELATED, table_relations
 from .larger_inputs import compare_at_longer, input_conditions
 from .matching import Divergence, divergence
-from .measure import NumericComparison, compare_numerically, edge_case_remarks
+from .measure import NumericComparison, compare_numerically
 from .other_outcomes import FEATURES, HEADS
 from .pair import ProgramPair, pair_programs, worst
 from .sides import Operand

@@ -21,7 +21,7 @@ from ..calls.roles import SIZES
 from ..execution.response import OperationNames
 from ..loading.source_numbers import constants_in, names_in, numbers_of
 from ..prove.compared_numbers import MetNumbers
-from ..prove.watch import FEW
+from ..prove.comparison_monitor import FEW
 from ..signatures.grammar import parse
 from .sides import LENGTH, Shared
 

@@ -213,16 +213,7 @@ def _rope(one: DeclaredRotary, roles: Roles, signature: Signature, module: Any) 
         else:
             at = given.get("positions", torch.arange(some[0].shape[-2]))
             cos, sin = _tables(at, one, int(some[0].shape[-1]))
-        return tuple(
-            references.rotated(
-                x,
-                _with_head_axis(cos, x),
-                _with_head_axis(sin, x),
-                layout=one.layout or "half",
-                width=one.width,
-            )
-            for x in some
-        )
+        return tuple(_rotated(x, cos, sin, one.layout or "half", one.width) for x in some)
 
     given = [f"{x.name}: {' '.join(_in_order(x))} {role(x)}" for x in vectors]
     if tables:
@@ -247,9 +238,12 @@ def _vectors_line(roles: Roles) -> tuple[str, str]:
     return given, " ".join([*axes["query"][:-1], axes["value"][-1]])
 
 
-def _with_head_axis(table: Tensor, x: Tensor) -> Tensor:
-    """Give a table (.., n, D) a head axis for vectors (B, H, n, D); its first axis is the batch."""
-    return table[:, None] if table.ndim == x.ndim - 1 and x.ndim > 3 else table
+def _rotated(x: Tensor, cos: Tensor, sin: Tensor, layout: str, width: int | None) -> Tensor:
+    """Rotate; tables (.., n, D) of vectors (B, H, n, D) begin with the batch and have no heads."""
+    if cos.ndim == x.ndim - 1 and x.ndim > 3:
+        cos, sin = cos[:, None], sin[:, None]
+    found: Tensor = references.rotated(x, cos, sin, layout=layout, width=width)
+    return found
 
 
 def _declared(one: Specified) -> DeclaredRotary:
@@ -368,16 +362,7 @@ def _attention_of_tokens(
                 if tables
                 else _tables(torch.arange(x.shape[1])[None], _declared(one), vectors["q"].shape[-1])
             )
-            vectors |= {
-                c: references.rotated(
-                    vectors[c],
-                    _with_head_axis(cos, vectors[c]),
-                    _with_head_axis(sin, vectors[c]),
-                    layout=one.rope,
-                    width=one.width,
-                )
-                for c in "qk"
-            }
+            vectors |= {c: _rotated(vectors[c], cos, sin, one.rope, one.width) for c in "qk"}
         known = _attention_settings(one, heads)
         if kind:
             known[kind] = w["mask"]

@@ -1,15 +1,12 @@
 """Turn a function, a module, a class or a factory into `Code` that can be built again.
 
-Each build is independent of the others.  Even a function gets state of its own: mutable globals of
-its file, caches, closures and defaults are copied.
+Each build is independent of the others.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-import dataclasses
-import functools
 import inspect
 import re
 import textwrap
@@ -20,14 +17,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..code import Code, DoesNotFit, NoSetting, Options, globals_of, place_of, source_of
 from ..execution.running import CodeFault, seeded
 from ..execution.state import large_copies
-from .constructors import build, configs_for, construct, settings_for
+from .constructors import build, construct, settings_for
+from .functions import code_of_function
 from .names import parameters, role_of
 from .reach import UNCOMPILED, as_written, has_compiled
 
@@ -59,7 +56,7 @@ def code_of(thing: Any, name: str, options: Options) -> Code:
         owner = _module(thing.__self__, name or thing.__qualname__, options, {})
         return method_of(owner, thing.__name__)
     if isinstance(thing, types.FunctionType):
-        return _function(thing, name or thing.__qualname__, options)
+        return code_of_function(thing, name or thing.__qualname__, options)
     if callable(thing):
         named = name or getattr(thing, "__name__", type(thing).__name__)
         return _instance(thing, named, options)
@@ -153,9 +150,7 @@ def _built(cls: Callable[..., Any], name: str, options: Options) -> Code:
     return _instance(holder, name, options, given)
 
 
-NUMPY, TORCH = re.compile(r"\b(np|numpy)\."), re.compile(r"\b(torch|nn|F)\.")
 SPREAD = 0.2  # standard deviation of drawn weights
-CACHED_FUNCTION = type(functools.lru_cache(len))  # a function that caches its results
 
 
 @contextmanager
@@ -398,138 +393,3 @@ def _configured(given: dict[str, Any], name: str, value: Any) -> bool:
             given[key] = changed
             return True
     return False
-
-
-def _function(function: types.FunctionType, name: str, options: Options) -> Code:
-    """Return a function as code with state of its own: its globals and defaults are copied."""
-    space = inspect.unwrap(function).__globals__
-    kept = _with_own_globals(function)
-    text, place = source_of(function), place_of(function)
-    configs = configs_for(function, options, space)
-    of_numpy = bool(NUMPY.search(text)) and not TORCH.search(text)
-
-    def again(**settings: Any) -> Code:
-        if settings:
-            known = parameters(kept)
-            named = {
-                one.name: value
-                for key, value in settings.items()
-                for one in known
-                if one.name == key or (one.role and one.role == role_of(key))
-            }
-            if len(named) < len(settings):
-                raise NoSetting(
-                    f"{name} takes {', '.join(p.name for p in known)}, and not "
-                    f"{', '.join(settings)}"
-                )
-            more = dataclasses.replace(options, arguments={**options.arguments, **named})
-            return _function(kept, name, more)
-        own = _returning_tensors(_with_own_globals(kept)) if of_numpy else _with_own_globals(kept)
-        call = _with(own, {**configs, **options.arguments}, hidden=configs)
-        return Code(
-            name=name,
-            call=call,
-            again=again,
-            space=space,
-            options=options,
-            text=text,
-            place=place,
-            built=configs,
-        )
-
-    return again()
-
-
-def _returning_tensors(function: types.FunctionType) -> Any:
-    """Wrap a numpy function so that the arrays it returns become tensors."""
-
-    @functools.wraps(function)
-    def called(*given: Any, **named: Any) -> Any:
-        found = function(*given, **named)
-        if isinstance(found, tuple | list):
-            return type(found)(map(_tensor, found))
-        return _tensor(found)
-
-    return called
-
-
-def _tensor(value: Any) -> Any:
-    return torch.as_tensor(value) if isinstance(value, np.ndarray) else value
-
-
-def _with(
-    function: types.FunctionType, values: Mapping[str, Any], hidden: Mapping[str, Any]
-) -> Any:
-    """Bind these values in every call; the hidden ones are removed from the signature."""
-    known = {one.name for one in parameters(function)}
-    fixed = {name: value for name, value in values.items() if name in known}
-    if not fixed:
-        return function
-
-    order = [one.name for one in parameters(function)]
-
-    @functools.wraps(function)
-    def given(*args: Any, **named: Any) -> Any:
-        first = [fixed.get(name, x) for name, x in zip(order, args, strict=False)]
-        rest = {name: value for name, value in fixed.items() if name not in order[: len(args)]}
-        return function(*first, *args[len(order) :], **{**named, **rest})
-
-    if hidden:
-        told = inspect.signature(function)
-        left = [one for name, one in told.parameters.items() if name not in hidden]
-        named = [  # keyword-only, since parameters before them may be removed
-            one.replace(kind=one.KEYWORD_ONLY) if one.kind == one.POSITIONAL_OR_KEYWORD else one
-            for one in left
-        ]
-        vars(given)["__signature__"] = told.replace(parameters=named)
-    return given
-
-
-def _with_own_globals(function: types.FunctionType) -> types.FunctionType:
-    """Return the same function with a copy of its globals."""
-    if hasattr(function, "__wrapped__") or function.__globals__.get("__name__", "").startswith(
-        ("torch", "transformers")
-    ):
-        return function
-    names = function.__globals__
-    fresh: dict[str, Any] = {}
-    for key, value in names.items():
-        own = isinstance(value, types.FunctionType) and value.__globals__ is names
-        if own and not hasattr(value, "__wrapped__"):
-            fresh[key] = _with_globals(value, fresh)
-        elif (
-            isinstance(value, CACHED_FUNCTION)
-            and getattr(value.__wrapped__, "__globals__", None) is names
-        ):
-            inner: Any = value.__wrapped__
-            fresh[key] = functools.lru_cache(**value.cache_parameters())(
-                _with_globals(inner, fresh)
-            )
-        elif isinstance(value, dict | list | set) and not key.startswith("__"):
-            fresh[key] = _copied(value)
-        else:
-            fresh[key] = value
-    return _with_globals(function, fresh)
-
-
-def _with_globals(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
-    cells = tuple(
-        types.CellType(_copied(cell.cell_contents)) for cell in function.__closure__ or ()
-    )
-    made = types.FunctionType(
-        function.__code__, names, function.__name__, _copied(function.__defaults__), cells
-    )
-    made.__kwdefaults__ = _copied(function.__kwdefaults__)
-    made.__annotations__ = function.__annotations__
-    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
-    made.__dict__.update({k: _copied(v) for k, v in vars(function).items()})
-    return made
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict | list | set | tuple | Tensor | nn.Module):
-        try:
-            return copy.deepcopy(value)
-        except Exception:  # noqa: BLE001 (what cannot be copied is shared)
-            return value
-    return value

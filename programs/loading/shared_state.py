@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from ..execution.state import LARGE
 from ..subjects import Subject
-from .building import CACHED_FUNCTION
+from .functions import CACHED_FUNCTION
 from .reach import codes_in, is_foreign, is_own_module, reached
 
 MISSING = object()

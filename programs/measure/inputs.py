@@ -17,7 +17,7 @@ from torch import Tensor
 from attnproof.theorems.laws import Formula, Law
 from attnproof.theorems.laws.law import BEYOND_EXP, OF_CALLS, Inputs
 
-from ...numeric.rounded import Rounded
+from ...numeric.error_analysis import Rounded
 from ..applicable_laws import declared_of
 from ..execution.draw import Draw, counting
 from ..execution.rotary_matrices import matrices, norms_of, point, rounding_for

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from ...numeric.arithmetic import Arithmetic
 from ...numeric.devices import unit_roundoff
+from ...numeric.error_analysis import Rounded
 from ...numeric.profile import profile_of
-from ...numeric.rounded import Rounded
 from ..execution.calling import seeded_call
 from ..execution.draw import Draw
 from ..execution.response import CANCELLED, PERTURBATIONS, Allowance, allowance, moved_inside

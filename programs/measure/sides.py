@@ -20,7 +20,7 @@ from torch import Tensor
 
 from attnproof.theorems.laws import Formula
 
-from ...numeric.rounded import Rounded
+from ...numeric.error_analysis import Rounded
 from ..execution.calling import as_lists
 from ..execution.draw import Draw
 from ..execution.response import differences, place_of_largest

@@ -14,6 +14,7 @@ from time import process_time
 from typing import Any, Protocol
 
 from .call_variants import OF_ONE_SHAPE
+from .comparison_monitor import HINTS, ComparedSides, ComparisonMonitor
 from .lengths import LONGEST
 from .open_comparisons import (
     LENGTHS_PER_COMPARISON,
@@ -27,7 +28,6 @@ from .open_comparisons import (
     search_along_each,
     untested,
 )
-from .watch import HINTS, ComparedSides, Watch
 
 Lengths = Mapping[str, int]
 JOINT_POLYNOMIALS = 4  # polynomials of one comparison that are solved jointly with others
@@ -65,7 +65,7 @@ class Search:
     """
 
     run: Runs
-    watch: Watch
+    watch: ComparisonMonitor
     letters: list[str]
     ways: Sequence[str]
     from_one: Sequence[str] = ()

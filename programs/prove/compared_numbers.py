@@ -21,12 +21,12 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from ..loading.source_numbers import BOUNDING, LARGEST_FLOAT, is_own, lengths_in
+from .comparison_monitor import ComparedSides, ComparisonMonitor
 from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed
 from .instrumentation import instrument, instrument_unwatched
-from .kept_values import SettingsRead
 from .lengths_in_tensors import LengthsInTensors
-from .watch import ComparedSides, Watch
+from .settings_read import SettingsRead
 
 T = TypeVar("T")
 Lengths = Mapping[str, int]
@@ -128,7 +128,7 @@ class MetNumbers:
 
     roots: Sequence[Any]
     ran: Executed = field(default_factory=lambda: Executed(is_own))
-    watch: Watch = field(default_factory=Watch)
+    watch: ComparisonMonitor = field(default_factory=ComparisonMonitor)
     passed: set[int] = field(default_factory=set)
     divisors: set[int] = field(default_factory=set)
     looked_up: list[set[int]] = field(default_factory=list)
@@ -209,7 +209,7 @@ def _without_lengths(passed: Sequence[Sequence[int]], lengths: Sequence[int]) ->
         yield from (abs(a - n * (b - a) // (m - n)) for a, b in zip(first, last, strict=True))
 
 
-def _compared(watch: Watch) -> Iterator[int]:
+def _compared(watch: ComparisonMonitor) -> Iterator[int]:
     """Yield the numbers on one side of comparisons whose other side changes with the lengths.
 
     Where both change, that is the length at which both are equal, if they go in a line.
@@ -227,7 +227,7 @@ def _compared(watch: Watch) -> Iterator[int]:
                     yield abs(int(n - gap * (m - n) / (more - gap)))
 
 
-def _divisors(watch: Watch) -> Iterator[int]:
+def _divisors(watch: ComparisonMonitor) -> Iterator[int]:
     """Yield the whole numbers by which lengths, and what changes with these, are divided."""
     for (site, *_), met in watch.sides.items():
         if watch.sites[site].sign == "//" and watch.sites[site].whole:

@@ -34,7 +34,7 @@ from .guards import Binding, letter_equations, printed_conditions, printed_range
 from .least_lengths import Bounds, from_one, quotients_of
 from .nodes import nodes_of
 from .operations import Unread
-from .runs_beside import Gate
+from .paired_runs import Gate
 from .statements import LIKE, Axes, Graph, reorders
 
 # The calls a graph covers.  Code that counts its calls, keeps state between them, or asks how it is

@@ -26,6 +26,7 @@ from ..loading.reach import has_compiled
 from ..loading.source_numbers import functions_in, is_own
 from .angles import Angles, angles_of
 from .blocks import TracedBlocks
+from .comparison_monitor import ComparisonMonitor
 from .executed_code import Executed, functions_of
 from .guards import conditions_of, fails_only_at_one, from_one_or_two, is_cut_short
 from .in_place import written_as_new
@@ -50,7 +51,6 @@ from .reached_arrays import (
 from .stored_tensors import enter_parts, holder_of, state_role, table_role
 from .tables import Pattern, small_of
 from .unit_lengths import UnitLengths
-from .watch import Watch
 
 aten = torch.ops.aten
 # Not decomposed: their decompositions merge axes, or choose a kernel.
@@ -299,12 +299,12 @@ def _trace_of(
 
 def _blocks_of(
     call: Callable[..., Any], inputs: Sequence[Tensor], modules: Iterable[nn.Module]
-) -> tuple[Watch, bool]:
+) -> tuple[ComparisonMonitor, bool]:
     """Return a watch that records which blocks of a call are reached, and whether it can.
 
     It cannot if torch compiles functions itself, as flex_attention does: they must stay as written.
     """
-    ran, watch = Executed(is_own), Watch(compared=False)
+    ran, watch = Executed(is_own), ComparisonMonitor(compared=False)
     with torch.no_grad(), suppress(Exception):  # tracing reports its errors
         ran.recording(call)(*(x.clone() for x in inputs))
     if ran.is_compiled:

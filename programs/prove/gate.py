@@ -34,18 +34,18 @@ from .call_variants import (
     random_flat_weights,
 )
 from .comparison import CHANGES
+from .comparison_monitor import ComparisonMonitor
 from .environment import environment_conditions, torchscript_conditions
 from .executed_code import Executed, counts_calls
 from .guards import satisfied
 from .instrumentation import instrument, instrument_unwatched
-from .kept_values import SettingsRead
 from .lengths import Lengths, derived, every, named, pairs, small
 from .other_branches import letters_of
+from .paired_runs import WAYS, Gate, PairedRun, both_calls, modules_of, size_of
 from .reached_arrays import numbers_of_one
-from .runs_beside import WAYS, Gate, RunBeside, both_calls, modules_of, size_of
+from .settings_read import SettingsRead
 from .statements import Graph
 from .tensors_read import TensorsRead
-from .watch import Watch
 
 SOURCE_NUMBERS = 48  # numbers of the source that are tried as positions and values
 POSITION_LIMIT = 1 << 30  # positions below this fit every dtype that positions have
@@ -71,14 +71,14 @@ def gate(graph: Graph, *, whole: bool = False) -> Gate:
     ``whole``: compare both results of a call of which each result is a graph.
     """
     own = letters_of(graph)
-    run = RunBeside(graph, own, *both_calls(graph, whole=whole), Gate(letters=own))
+    run = PairedRun(graph, own, *both_calls(graph, whole=whole), Gate(letters=own))
     letters = list(dict.fromkeys(run.letters.values()))
     with random_flat_weights(modules_of(graph)), random_contents(graph.exported.written):
         _run_beside(run, letters)
     return run.gate
 
 
-def _run_beside(run: RunBeside, letters: list[str]) -> None:
+def _run_beside(run: PairedRun, letters: list[str]) -> None:
     first = dict.fromkeys(letters, 3)
     fresh = run.inputs(first, 0)
     before, want = run.code_results(fresh), run.graph_results(fresh)
@@ -98,7 +98,7 @@ def _run_beside(run: RunBeside, letters: list[str]) -> None:
             run.gate.changes = CHANGES
 
 
-def _differs(run: RunBeside, letters: list[str], ran: _ExecutedCode) -> bool:
+def _differs(run: PairedRun, letters: list[str], ran: _ExecutedCode) -> bool:
     """Whether the code was seen to differ from its graph; where it did is recorded."""
     constants = ran.constants()
     numbers = numbers_of(constants)
@@ -137,7 +137,7 @@ def _differs(run: RunBeside, letters: list[str], ran: _ExecutedCode) -> bool:
 class _ExecutedCode:
     """The code objects executed by runs beside a graph, and the numbers in their source."""
 
-    run: RunBeside
+    run: PairedRun
     executed: Executed = field(default_factory=lambda: Executed(is_own))
 
     def __post_init__(self) -> None:
@@ -166,7 +166,7 @@ class _ExecutedCode:
         return constants_in(roots, ran=self.executed.codes)
 
 
-def _named(run: RunBeside, letters: list[str], ran: _ExecutedCode) -> Iterator[tuple[Lengths, str]]:
+def _named(run: PairedRun, letters: list[str], ran: _ExecutedCode) -> Iterator[tuple[Lengths, str]]:
     """Yield lengths that the source names, and those named by any further code they lead to.
 
     Calls with little work come first, so that a long call does not crowd them out.
@@ -181,28 +181,28 @@ def _named(run: RunBeside, letters: list[str], ran: _ExecutedCode) -> Iterator[t
 
 
 def _derived(
-    run: RunBeside, letters: list[str], ran: _ExecutedCode
+    run: PairedRun, letters: list[str], ran: _ExecutedCode
 ) -> Iterator[tuple[Lengths, str]]:
     """Yield lengths that are related to those that the source names."""
     yield from _cheap_first(run, derived(letters, numbers_of(ran.constants()), several=run.several))
 
 
 def _cheap_first(
-    run: RunBeside, planned: Iterable[tuple[Lengths, str]]
+    run: PairedRun, planned: Iterable[tuple[Lengths, str]]
 ) -> list[tuple[Lengths, str]]:
     return sorted(planned, key=lambda one: run.work(run.known(one[0])).bit_length())
 
 
-def _pairs(run: RunBeside, letters: list[str], ran: _ExecutedCode) -> Iterator[tuple[Lengths, str]]:
+def _pairs(run: PairedRun, letters: list[str], ran: _ExecutedCode) -> Iterator[tuple[Lengths, str]]:
     """Yield pairs of lengths that the source names."""
     yield from pairs(letters, numbers_of(ran.constants()), several=run.several)
 
 
-def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode) -> bool:
+def _differs_at_branches(run: PairedRun, letters: list[str], ran: _ExecutedCode) -> bool:
     """Whether code and graph differ where the outcome of one of the comparisons changes."""
     at = dict.fromkeys(letters, 3)
     ways = ALL_WAYS if run.work(run.known(at)) < CHEAP_WORK else ALL_WAYS[:3]
-    watch, codes = Watch(), ran.executed.codes
+    watch, codes = ComparisonMonitor(), ran.executed.codes
     search = Search(run, watch, letters, ways, run.from_one())
     with ran.recorded():
         found = search.in_each_way()
@@ -232,7 +232,7 @@ def _differs_at_branches(run: RunBeside, letters: list[str], ran: _ExecutedCode)
     return False
 
 
-def _numbers_read(run: RunBeside, held: Sequence[Any], at: Lengths) -> Iterator[str]:
+def _numbers_read(run: PairedRun, held: Sequence[Any], at: Lengths) -> Iterator[str]:
     """Yield that tensors of which the code reads numbers keep them; all of one, if it raises."""
     reads = TensorsRead()
     modules, stored = modules_of(run.graph), [*run.graph.exported.stored.values()]
@@ -245,7 +245,7 @@ def _numbers_read(run: RunBeside, held: Sequence[Any], at: Lengths) -> Iterator[
     yield from reads.conditions(modules, stored)
 
 
-def _untraced(run: RunBeside, watch: Watch) -> Iterator[str]:
+def _untraced(run: PairedRun, watch: ComparisonMonitor) -> Iterator[str]:
     """Yield that code which ran, but was not traced, changes nothing."""
     traced = run.graph.exported.blocks
     if traced is None:
@@ -278,7 +278,7 @@ def _memory() -> int:
 
 
 def _inputs_tried(
-    run: RunBeside, letters: list[str], constants: Iterable[float], numbers: Sequence[int]
+    run: PairedRun, letters: list[str], constants: Iterable[float], numbers: Sequence[int]
 ) -> Iterator[tuple[tuple[Tensor, ...], Lengths]]:
     """Yield inputs of several scales and signs, constants from the source, distant positions.
 
@@ -310,14 +310,14 @@ def _inputs_tried(
             )
 
 
-def _records(run: RunBeside, at: dict[str, int], way: str) -> bool:
+def _records(run: PairedRun, at: dict[str, int], way: str) -> bool:
     """Record lengths and a way of calling at which code and graph differ; return True."""
     run.gate.differs_at.append(at)
     run.gate.how = WAY_TEXTS.get(way, "")
     return True
 
 
-def _shrunk(run: RunBeside, at: Lengths, way: str) -> dict[str, int]:
+def _shrunk(run: PairedRun, at: Lengths, way: str) -> dict[str, int]:
     """Return lengths, reduced by bisection, at which code and graph differ in this way."""
     found = dict(at)
     for letter, given in at.items():

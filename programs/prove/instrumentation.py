@@ -23,9 +23,9 @@ from typing import Any
 
 from ..loading.reach import codes_in
 from .blocks import MARK, Blocks, Place, recorded, shortened
+from .comparison_monitor import CAUGHT, KIND_ATTRIBUTES, TRY, ComparisonMonitor, Site
 from .environment import SETTINGS
 from .executed_code import TRACING_QUERIES, functions_in_memory
-from .watch import CAUGHT, KIND_ATTRIBUTES, TRY, Site, Watch
 
 SIGNS: dict[type, str] = {
     ast.Lt: "<",
@@ -365,7 +365,9 @@ class _Source:
             return ast.parse("".join(text)).body
         return ast.parse(whole).body
 
-    def recompiled(self, codes: Collection[CodeType], watch: Watch) -> dict[Key, CodeType]:
+    def recompiled(
+        self, codes: Collection[CodeType], watch: ComparisonMonitor
+    ) -> dict[Key, CodeType]:
         """Compile these codes again, with blocks marked, and comparisons too if they count."""
         told = self.parsed({code.co_firstlineno for code in codes})
 
@@ -386,7 +388,7 @@ class _Source:
         return found
 
 
-def instrument(functions: Iterable[FunctionType], watch: Watch) -> None:
+def instrument(functions: Iterable[FunctionType], watch: ComparisonMonitor) -> None:
     """Make a watch see what these functions compare, if their source files are found.
 
     Functions with the same code record it at the same sites, those made in a watched run too.
@@ -405,7 +407,7 @@ def instrument(functions: Iterable[FunctionType], watch: Watch) -> None:
         watch.add(one)
 
 
-def instrument_unwatched(watch: Watch) -> bool:
+def instrument_unwatched(watch: ComparisonMonitor) -> bool:
     """Make a watch see functions that ran as they are; return whether some were found.
 
     A factory that keeps what it makes hides it from a search by name.

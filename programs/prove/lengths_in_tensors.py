@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..loading.source_numbers import is_own
 from .blocks import shortened
-from .watch import OUTCOMES, Site, Watch
+from .comparison_monitor import OUTCOMES, ComparisonMonitor, Site
 
 T = TypeVar("T")
 NAMES = {
@@ -49,7 +49,7 @@ LARGEST = 1 << 40
 class LengthsInTensors(TorchFunctionMode):
     """Record in a watch what the user's code does with tensors that hold one whole number."""
 
-    watch: Watch
+    watch: ComparisonMonitor
     _sites: dict[tuple[CodeType, int, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

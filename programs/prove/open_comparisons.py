@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .watch import HINTS, OUTCOMES, ComparedSides, Numbers, Site, Watch
+from .comparison_monitor import HINTS, OUTCOMES, ComparedSides, ComparisonMonitor, Numbers, Site
 
 Lengths = Mapping[str, int]
 UNSOLVED_LENGTHS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17)  # values of lengths not solved for
@@ -49,7 +49,7 @@ class OpenComparison:
         return self.site.condition(answer=self.answer)
 
 
-def open_comparisons(watch: Watch) -> list[OpenComparison]:
+def open_comparisons(watch: ComparisonMonitor) -> list[OpenComparison]:
     """Return the comparisons that had one outcome although their sides changed from run to run.
 
     Comparisons made at few lengths are included, as are those decided by values of tensors.
@@ -70,7 +70,7 @@ def open_comparisons(watch: Watch) -> list[OpenComparison]:
     return found
 
 
-def lengths_of_outcomes(watch: Watch) -> Iterator[tuple[Lengths, str]]:
+def lengths_of_outcomes(watch: ComparisonMonitor) -> Iterator[tuple[Lengths, str]]:
     """Yield where each comparison with both outcomes first had each of them."""
     first: dict[tuple[int, int], dict[bool, ComparedSides]] = {}
     for (number, entry, _), met in watch.sides.items():

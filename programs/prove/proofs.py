@@ -34,9 +34,9 @@ from .guards import Binding, satisfied_in_calls
 from .least_lengths import Bounds
 from .operations import Unread
 from .other_branches import is_valid_at
+from .paired_runs import Gate
 from .proof_search import decided
 from .running import Run, gives_nan, is_broken, witness_of
-from .runs_beside import Gate
 from .statements import Axes, Graph, bound_letters, forget
 from .traced_rotation import Hook, Hooks
 from .widening import of_shared_call

@@ -12,10 +12,10 @@ from attnproof.numeric.devices import one_thread
 from attnproof.real_code.checking import adapted, look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.loading import load
+from attnproof.real_code.page_text import exit_code
 from attnproof.real_code.records import CodeRecord
 from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.table import WIDE, code_page
-from attnproof.real_code.words import exit_code
 
 HERE = Path(__file__).parent / "programs"
 

@@ -33,6 +33,7 @@ from attnproof.symbolic.givens import Given
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.terms import Opened, make
+from tests.cases import each
 
 prove: Any = attnproof.prove
 (n,) = sizes("n")
@@ -83,7 +84,7 @@ def test_what_is_told_of_an_index_is_told_of_no_bound_one(name: str) -> None:
         assert verdict(claim, told, givens=givens) == "proved", claim
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each(NAMES)
 def test_what_is_told_of_a_number_is_told_of_no_state(name: str) -> None:
     givens = {"m": natural(), name: real()}
     m, one = (given.named(called) for called, given in givens.items())
@@ -98,7 +99,7 @@ def test_what_is_told_of_a_number_is_told_of_no_state(name: str) -> None:
     assert verdict(turned, givens=givens) == "proved"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each(NAMES)
 def test_what_is_told_of_a_given_is_told_of_no_variable_of_its_name(name: str) -> None:
     givens = {"X": real(n), "f": function(0), name: natural()}
     X, f, one = (given.named(called) for called, given in givens.items())

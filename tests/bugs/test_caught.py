@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from attnproof.numeric.devices import one_thread
+from attnproof.programs.finding import Remark
 from attnproof.programs.identify import identify
-from attnproof.programs.identify.remarks import Remark, remarks_on
+from attnproof.programs.identify.remarks import remarks_on
 
 from .caught import undeclared
 from .corpus import Bug, Control, Make, all_bugs, all_controls

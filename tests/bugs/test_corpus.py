@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from attnproof.theorems.laws import laws_of
+from tests.cases import each
 
 from .corpus import PUBLIC, Bug, Control, Make, all_bugs, all_controls, bug, control
 
@@ -30,13 +31,13 @@ def test_a_variant_has_a_letter_and_comes_with_others() -> None:
         assert len(alike) == 1 if len(entry.id) == 3 else len(alike) > 1, entry.id
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+@each(ENTRIES)
 def test_threads_are_cited(entry: Bug | Control) -> None:
     assert entry.threads
     assert all(THREAD.fullmatch(thread) for thread in entry.threads), entry.threads
 
 
-@pytest.mark.parametrize("one", BUGS, ids=lambda one: one.id)
+@each(BUGS)
 def test_mutant_and_correct_code_are_asked_alike(one: Bug) -> None:
     mutant, correct = one.mutant(), one.correct()
     assert mutant.kind == correct.kind
@@ -46,7 +47,7 @@ def test_mutant_and_correct_code_are_asked_alike(one: Bug) -> None:
     assert one.symptom
 
 
-@pytest.mark.parametrize("one", BUGS, ids=lambda one: one.id)
+@each(BUGS)
 def test_each_call_builds_code_of_its_own(one: Bug) -> None:
     first, second = one.mutant(), one.mutant()
     assert first is not second
@@ -66,7 +67,7 @@ def test_many_entries_have_numbers() -> None:
     assert len(WITH_NUMBERS) > 15
 
 
-@pytest.mark.parametrize("one", WITH_NUMBERS, ids=lambda one: one.id)
+@each(WITH_NUMBERS)
 def test_code_that_is_built_twice_has_the_same_numbers(one: Bug) -> None:
     for build in (one.mutant, one.correct):
         here, there = numbers(build), numbers(build)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each
+
 from .compared import NUMBER, differences
 from .corpus import all_bugs, all_controls
 from .table import markdown, stored_rows
@@ -22,8 +24,7 @@ def test_the_document_is_what_is_written_around_its_rows(root: Path) -> None:
 ROW = "| P07 | ids are ignored | `follows-its-ids` | differs by 1.43 at [0, 1, 6] (a#107: -0.504) |"
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
+@each(
     [
         ("ignored", "taken"),
         ("follows-its-ids", "relative"),
@@ -41,7 +42,7 @@ ROW = "| P07 | ids are ignored | `follows-its-ids` | differs by 1.43 at [0, 1, 6
         ("-0.504", "0"),
         (", 6", ""),
         ("| P07", "P07"),
-    ],
+    ]
 )
 def test_another_word_law_place_or_digit_is_seen(old: str, new: str) -> None:
     changed = ROW.replace(old, new)

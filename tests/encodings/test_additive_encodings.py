@@ -31,6 +31,7 @@ from attnproof.laws.attention import (
 from attnproof.laws.positions import bounded, defined_beyond, unique
 from attnproof.laws.scores import relative
 from attnproof.laws.tokens import composes, identity_at_zero, linear_shift
+from tests.cases import each
 
 POSITIONS = (0, 1, 2, 5, 11, 100)
 WIDTH = 64
@@ -115,7 +116,7 @@ def test_there_is_nothing_between_two_whole_positions() -> None:
             kind.with_defaults().add(np.asarray([1.0, 0.5]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each(KINDS)
 def test_scores_and_attention_are_those_of_x_plus_its_position(kind: type[Encoding]) -> None:
     """Against loops over queries and keys, with projections that are not the identity."""
     made, random = kind.with_defaults(8), np.random.default_rng(3)

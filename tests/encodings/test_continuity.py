@@ -20,6 +20,7 @@ from attnproof.symbolic.givens import (
     sizes,
 )
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 
 n, d = sizes("n d")
 p, q = real().named("p"), real().named("q")
@@ -113,12 +114,12 @@ JUMPING = {
 }
 
 
-@pytest.mark.parametrize("name", CONTINUOUS)
+@each(CONTINUOUS)
 def test_what_is_composed_of_continuous_operations_passes(name: str) -> None:
     assert passes(CONTINUOUS[name], POSITIVE)
 
 
-@pytest.mark.parametrize("name", JUMPING)
+@each(JUMPING)
 def test_what_may_jump_does_not_pass(name: str) -> None:
     assert not passes(JUMPING[name], POSITIVE)
 
@@ -223,11 +224,11 @@ UNBOUNDED = {
 }
 
 
-@pytest.mark.parametrize("name", BOUNDED)
+@each(BOUNDED)
 def test_what_is_made_of_bounded_numbers_is_bounded(name: str) -> None:
     assert bounded(BOUNDED[name].term, NATURALS)
 
 
-@pytest.mark.parametrize("name", UNBOUNDED)
+@each(UNBOUNDED)
 def test_what_may_grow_is_not(name: str) -> None:
     assert not bounded(UNBOUNDED[name].term, NATURALS)

@@ -29,6 +29,7 @@ from attnproof.encodings.bias import (
 from attnproof.encodings.masks import CausalWindow
 from attnproof.encodings.relative import Cope, Shaw, TransformerXL
 from attnproof.laws import LAWS
+from tests.cases import each
 
 TOKENS, WIDTH, VALUES = 24, 64, 5
 HIDDEN = -math.inf
@@ -153,7 +154,7 @@ def off(kind: type[Encoding], formula: Formula, **numbers: Any) -> float:
     return float(np.max(np.abs(e.attention(Q, K, V, p, p) - wanted)))
 
 
-@pytest.mark.parametrize("kind", FORMULAS, ids=lambda kind: kind.id())
+@each(FORMULAS)
 def test_the_code_is_the_formula_of_the_paper(kind: type[Encoding]) -> None:
     assert off(kind, FORMULAS[kind]) < 1e-12
 
@@ -201,7 +202,7 @@ class FireOfTheKey(Fire):
         return self.f(self.psi(np.maximum(m - n, 0)) / reach)
 
 
-@pytest.mark.parametrize("wrong", WRONG.values(), ids=list(WRONG))
+@each(WRONG.values())
 def test_a_wrong_encoding_is_noticed(wrong: type[Encoding]) -> None:
     assert off(wrong, FORMULAS[wrong.__mro__[1]]) > 1e-6
 

@@ -21,6 +21,7 @@ from attnproof.real_code.asserting import check_code
 from attnproof.real_code.equal_records import EqualRecord
 from attnproof.real_code.records import CodeRecord
 from attnproof.symbolic.claim import Claim
+from tests.cases import each
 from tests.front.code_files import Methods, set_methods
 from tests.front.outputs import balanced, conforms, python
 
@@ -182,7 +183,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each(REFUSED)
 def test_what_cannot_be_asked_is_refused(name: str) -> None:
     ask, error, says = REFUSED[name]
     with pytest.raises(error) as caught:

@@ -13,7 +13,7 @@ from attnproof.symbolic.claim import Claim, Law, at_least, chain, differ, equal,
 from attnproof.symbolic.givens import Given, function, natural, positive, real, sizes
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement
-from attnproof.theorem_runs import translate
+from attnproof.theorem_runs import translation
 from attnproof.theorem_runs.records import LinkRecord
 
 (d,) = sizes("d", "features")
@@ -43,7 +43,7 @@ def found(
     pairs = tuple((a.term, b.term) for a, b in assume)
     decided = decide(Statement(GIVEN, claims, pairs, laws), refuting=False)
     assert decided.verdict == "proved", [claim.why for claim in decided.claims]
-    return translate.chain(decided), translate.evidence(decided)
+    return translation.chain(decided), translation.evidence(decided)
 
 
 def shape(links: tuple[LinkRecord, ...]) -> list[tuple[str, str, str]]:
@@ -144,16 +144,16 @@ def test_what_would_look_alike_is_told_apart() -> None:
     ],
 )
 def test_statements_in_words(claimed: Claim, text: str) -> None:
-    assert translate.statement(Statement({}, {"": claimed})).text == text
+    assert translation.statement(Statement({}, {"": claimed})).text == text
 
 
 def test_hypotheses_and_sizes_of_laws() -> None:
     (n,) = sizes("n", "tokens")
     law = for_all({"v": real(n)}, lambda v: equal(xp.sum(v), s))
     claimed = Statement({}, {"": equal(s, s)}, ((c.term, s.term),), (law, Law(at_least(c, s))))
-    assert [h.text for h in translate.hypotheses(claimed)] == [
+    assert [h.text for h in translation.hypotheses(claimed)] == [
         "c = s",
         "for all v ∈ ℝ^n: sum(v, axis=0) = s",
         "c ≥ s",
     ]
-    assert [size.name for size in translate.sizes(claimed)] == ["n"]
+    assert [size.name for size in translation.sizes(claimed)] == ["n"]

@@ -12,10 +12,10 @@ import pytest
 from attnproof.cli import main
 from attnproof.real_code import running
 from attnproof.real_code.collecting import Collected
+from attnproof.real_code.page_text import exit_code, stop_text
 from attnproof.real_code.records import CodeRecord, CodesRecord
 from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.running import Child, Limits, Stopped, run
-from attnproof.real_code.words import exit_code, stop_text
 from tests.front.code_files import CODE, write_code
 from tests.front.outputs import python
 from tests.front.test_code_combined import found

@@ -20,8 +20,8 @@ from attnproof.programs.prove import Traced, prove
 from attnproof.programs.prove.traced_rotation import Hooks
 from attnproof.programs.subject import adapted_as
 from attnproof.real_code.card import card_of, encoding_of
+from attnproof.real_code.page_text import card_lines
 from attnproof.real_code.records import CardLawRecord, CardRecord, CodesRecord
-from attnproof.real_code.words import card_lines
 from tests.front.planted import planted
 
 

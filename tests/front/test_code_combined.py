@@ -13,9 +13,9 @@ from attnproof.programs.finding import DIFFERS_FROM_GRAPH, LEFT_OPEN
 from attnproof.programs.subjects import Attention
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import combined
+from attnproof.real_code.page_text import how, without_proof
 from attnproof.real_code.records import FindingRecord, TracedRecord
 from attnproof.real_code.request import CodeRequest
-from attnproof.real_code.words import how, without_proof
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 
 NORM = next(law for law in CODE_LAWS if law.id == "norm")

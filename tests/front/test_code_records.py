@@ -17,6 +17,7 @@ from attnproof.programs.finding import Identity, Part
 from attnproof.programs.subjects import Rotary
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
+from attnproof.real_code.page_text import exit_code, stop_text, unchecked_lines, witness_lines
 from attnproof.real_code.records import (
     CodeRecord,
     CodesRecord,
@@ -27,7 +28,6 @@ from attnproof.real_code.records import (
 from attnproof.real_code.request import CodeRequest, number, plain, raised
 from attnproof.real_code.running import Stopped
 from attnproof.real_code.table import code_page, identity_page
-from attnproof.real_code.words import exit_code, stop_text, unchecked_lines, witness_lines
 from attnproof.testing import check_equivariant
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 from attnproof.theorems.laws import laws_of

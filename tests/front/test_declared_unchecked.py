@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from attnproof.cli import main
 from attnproof.programs.declarations import COMPARED, DECLARED, compared_by
 from attnproof.real_code.asserting import CodeBreaksLaw
+from attnproof.real_code.page_text import declaring, exit_code
 from attnproof.real_code.records import CodeRecord
-from attnproof.real_code.words import declaring, exit_code
 from attnproof.testing import (
     assert_attention,
     check_attention,

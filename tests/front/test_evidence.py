@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from attnproof.documents.evidence import ExactEvidence
-from attnproof.numeric.residues.exact import ExactCheck
-from attnproof.numeric.results import MeasuredEvidence, PolicyRecord, Status
+from attnproof.numeric.results import ExactEvidence, MeasuredEvidence, PolicyRecord, Status
 from attnproof.report.page import environment
 from attnproof.theorem_runs.evidence_words import (
     exact_lines,
@@ -117,38 +114,18 @@ def test_the_page_says_which_policy_refuses_what_the_bound_lets_pass() -> None:
 
 def found(status: Any = "held", says: str = "", **changed: Any) -> ExactEvidence:
     skipped = status == "skipped"
-    return ExactEvidence.model_validate(
-        {
-            "says": says,
-            "primes": () if skipped else (11, 23),
-            "sizes": {"n": 4},
-            "seed": 0,
-            "compared": 0 if skipped else 12,
-            "undefined": 1,
-            "worst": (),
-            "status": status,
-            "error": "",
-            "argument": "",
-            "reason": "a maximum" * skipped,
-            "seconds": 0.0,
-            **changed,
-        }
-    )
-
-
-def test_a_check_becomes_evidence() -> None:
-    check = ExactCheck(
-        "the rows", "held", (11, 23), {"n": 4}, 3, 12, 1, Fraction(2, 11), "V is random", (), 0.1
-    )
-    record = ExactEvidence.of(check)
-    assert (record.status, record.primes, record.compared, record.undefined) == (
-        "held",
-        (11, 23),
-        12,
-        1,
-    )
-    assert record.error == "≤ 1.8e-01"
-    assert record.argument == "V is random"
+    told: dict[str, Any] = {
+        "primes": () if skipped else (11, 23),
+        "sizes": {"n": 4},
+        "seed": 0,
+        "compared": 0 if skipped else 12,
+        "undefined": 1,
+        "error": "",
+        "argument": "",
+        "reason": "a maximum" * skipped,
+        "seconds": 0.0,
+    }
+    return ExactEvidence(says=says, status=status, **told | changed)
 
 
 def test_a_true_statement_may_not_be_violated_in_any_field() -> None:

@@ -80,7 +80,8 @@ def test_a_statement_that_code_of_ours_cannot_build_is_no_fault_of_its_file(
 ) -> None:
     path = write_theorem("addition_commutes")
     monkeypatch.setattr(
-        "attnproof.theorem_runs.translate.statement", planted("attnproof/theorem_runs/translate.py")
+        "attnproof.theorem_runs.translation.statement",
+        planted("attnproof/theorem_runs/translation.py"),
     )
     assert main(["run", "mine", "--theorems", str(path), "--no-numeric", "--fresh"]) == 2
     assert told_as_ours(capsys.readouterr().out)
@@ -90,10 +91,10 @@ def test_a_statement_that_code_of_ours_cannot_build_is_no_fault_of_its_file(
 def test_a_cell_that_fails_is_an_internal_error_and_the_others_stand(
     command: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Output
 ) -> None:
-    from attnproof.symbolic import showing
+    from attnproof.symbolic import proof_methods
     from attnproof.symbolic.terms import free
 
-    right, wrong = showing.show, planted("symbolic/show_command.py")
+    right, wrong = proof_methods.show, planted("symbolic/show_command.py")
 
     def show(claim: Any, *more: Any) -> Any:
         letters = {t.data[0] for t in free(claim.left) if t.op == "var"}
@@ -196,8 +197,8 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
     from attnproof.programs.exact import checking
     from attnproof.programs.measure import base, examine
     from attnproof.programs.prove import proof_search
-    from attnproof.real_code.words import exit_code as of_code
-    from attnproof.real_code.words import outcome_text
+    from attnproof.real_code.page_text import exit_code as of_code
+    from attnproof.real_code.page_text import outcome_text
     from attnproof.testing import check_rotary
 
     wrong = planted(place)
@@ -226,7 +227,7 @@ def test_a_proof_that_fails_is_counted_though_the_law_was_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from attnproof.programs.prove import proof_search
-    from attnproof.real_code.words import exit_code as of_code
+    from attnproof.real_code.page_text import exit_code as of_code
     from attnproof.testing import check_rotary
     from benchmarks.zoo.results import row
 
@@ -256,7 +257,7 @@ def test_what_the_code_raises_is_not_ours() -> None:
 
 def test_an_identity_that_fails_by_our_fault_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from attnproof.programs import identify
-    from attnproof.real_code.words import exit_code as of_code
+    from attnproof.real_code.page_text import exit_code as of_code
     from attnproof.testing import check_rotary
 
     monkeypatch.setattr(identify, "watching", planted("programs/identify/__init__.py"))

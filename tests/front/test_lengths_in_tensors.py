@@ -20,7 +20,7 @@ from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.sides import Operand
 from attnproof.programs.prove import Traced
 from attnproof.real_code.equal_records import line_of
-from attnproof.real_code.words import how
+from attnproof.real_code.page_text import how
 
 from .test_longer import Attend, asked, scores
 

@@ -27,9 +27,9 @@ from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.critical_lengths import lengths_of
 from attnproof.real_code.longer_inputs import at_longer
+from attnproof.real_code.page_text import how
 from attnproof.real_code.records import RUN_OF_MORE, LawOfCodeRecord
 from attnproof.real_code.request import CodeRequest
-from attnproof.real_code.words import how
 from attnproof.testing import check_attention
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]

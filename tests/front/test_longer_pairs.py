@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.real_code.words import how
+from attnproof.real_code.page_text import how
 from attnproof.testing import check_additive
 
 

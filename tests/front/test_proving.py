@@ -34,6 +34,7 @@ from attnproof.answers.proving import Result
 from attnproof.symbolic.comparison import NotRun
 from attnproof.symbolic.kernel import Refused
 from attnproof.theorem_runs.records import ProofRecord
+from tests.cases import each
 from tests.front.outputs import balanced, conforms
 
 prove: Any = attnproof.prove  # called as no type checker would let it be
@@ -230,7 +231,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each(REFUSED)
 def test_what_is_no_statement_is_refused(name: str) -> None:
     body, options, error, says = REFUSED[name]
     given = {} if {"X", "K"} & options.keys() else {"x": real()}

@@ -19,6 +19,7 @@ from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorem_runs.ledger import ClaimVerdict
 from attnproof.theorem_runs.records import Results
 from attnproof.theorems.laws import LAWS as CODE_LAWS
+from tests.cases import each
 from tests.front.outputs import Output, WriteTheorem
 from tests.front.pages import (
     ROOT,
@@ -127,7 +128,7 @@ PLACE = re.compile(r"`((?:symbolic|numeric|programs|theorems|attnproof|tests)/[\
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
 
 
-@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"])
+@each([*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"])
 def test_what_a_page_points_to_is_there(page: str) -> None:
     text = text_of(page)
     here = (ROOT / page).parent
@@ -157,7 +158,7 @@ def test_every_command_has_a_row(capsys: Output) -> None:
         assert f"attnproof {command}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each(PAGES)
 def test_every_command_that_a_page_names_is_one(page: str) -> None:
     known = {c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands}
     named = set(re.findall(r"(?:`|!|\$ )attnproof ([a-z]+)", text_of(page)))

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from attnproof.documents.evidence import schema_text
 from attnproof.numeric.results import MeasuredEvidence, Status
-from attnproof.theorem_runs import translate
+from attnproof.theorem_runs import translation
 from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorem_runs.checking import Options
 from attnproof.theorem_runs.records import Results, SizeRecord
@@ -134,8 +134,8 @@ def test_a_record_holds_what_a_page_shows_of_a_theorem(results: Results) -> None
 
 
 def test_of_many_kernel_steps_a_record_holds_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translate, "KERNEL", 3)
-    monkeypatch.setattr(translate, "LETTERS", 5)
+    monkeypatch.setattr(translation, "KERNEL", 3)
+    monkeypatch.setattr(translation, "LETTERS", 5)
     chosen = load_catalogue().select(["softmax-ignores-a-constant-in-each-row"])
     (one,) = run(chosen, Options(numeric=False)).theorems
     (link,) = one.chain

@@ -12,6 +12,7 @@ import pytest
 
 import attnproof
 from attnproof.commands.options import completed
+from tests.cases import each
 from tests.front.outputs import python
 
 HEAVY = {"flint", "jinja2", "joblib", "matplotlib", "numpy", "rich", "sympy", "torch"}
@@ -149,7 +150,7 @@ def test_a_type_checker_sees_the_names_that_are_there(root: Path) -> None:
     assert dir(attnproof) == sorted(NAMES)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "__version__"])
+@each([name for name in NAMES if name != "__version__"])
 def test_every_name_is_the_object_of_its_home(name: str) -> None:
     home = import_module(f"attnproof.{attnproof._HOME[name]}")
     assert getattr(attnproof, name) is getattr(home, name)

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from attnproof.programs.subject import adapted_as
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
+from attnproof.real_code.page_text import how
 from attnproof.real_code.records import LawOfCodeRecord
 from attnproof.real_code.request import CodeRequest
-from attnproof.real_code.words import how
 
 pytestmark = pytest.mark.usefixtures("longer")
 Kept = tuple[Tensor, int, int]

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.real_code.page_text import how
 from attnproof.real_code.records import LawOfCodeRecord
-from attnproof.real_code.words import how
 from attnproof.testing import check_attention
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]

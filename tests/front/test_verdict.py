@@ -29,6 +29,7 @@ from attnproof.theorem_runs.ledger import VERDICTS, ClaimEntry, ClaimVerdict
 from attnproof.theorem_runs.page import page
 from attnproof.theorem_runs.records import Expected, Outcome, TheoremRecord
 from attnproof.theorem_runs.terminal import conditions
+from tests.cases import each
 from tests.front.outputs import MEASURED
 
 TRUE, MENDED, FALSE, NOT_CHECKABLE, UNDECIDED = VERDICTS
@@ -85,14 +86,14 @@ DECIDED: list[tuple[ClaimEntry, tuple[Verdict, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("claim", "found", "wanted"), DECIDED)
+@each(DECIDED)
 def test_a_claim_is_decided_by_its_statements(
     claim: ClaimEntry, found: tuple[Verdict, ...], wanted: str
 ) -> None:
     assert verdict(claim, *found) == wanted
 
 
-@pytest.mark.parametrize(("claim", "found", "wanted"), DECIDED)
+@each(DECIDED)
 def test_a_verdict_falls_with_each_statement_it_rests_on(
     claim: ClaimEntry, found: tuple[Verdict, ...], wanted: str
 ) -> None:
@@ -110,7 +111,7 @@ def still_false(claim: ClaimEntry, found: tuple[Verdict, ...]) -> bool:
     return bool(claim.disproof) or "refuted" in printed or "ill-typed" in printed
 
 
-@pytest.mark.parametrize("claim", [claim for claim, *_ in DECIDED])
+@each([claim for claim, *_ in DECIDED])
 def test_with_an_undecided_statement_nothing_is_true(claim: ClaimEntry) -> None:
     places = len(list(claim.references))
     for found in product(get_args(Verdict), repeat=places):
@@ -121,13 +122,13 @@ def test_with_an_undecided_statement_nothing_is_true(claim: ClaimEntry) -> None:
                 assert verdict(claim, *found) == UNDECIDED
 
 
-@pytest.mark.parametrize("expected", VERDICTS)
-@pytest.mark.parametrize(("claim", "found", "wanted"), DECIDED)
+@each(DECIDED)
 def test_what_is_expected_has_no_say(
-    claim: ClaimEntry, found: tuple[Verdict, ...], wanted: str, expected: str
+    claim: ClaimEntry, found: tuple[Verdict, ...], wanted: str
 ) -> None:
-    asked = ClaimEntry(**{**vars(claim), "expected": expected})
-    assert verdict(asked, *found) == wanted
+    for expected in VERDICTS:
+        asked = ClaimEntry(**{**vars(claim), "expected": expected})
+        assert verdict(asked, *found) == wanted, expected
 
 
 @pytest.mark.parametrize(

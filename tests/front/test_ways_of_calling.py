@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.subject import adapted_as
-from attnproof.real_code.every_call import holds_unless, ways_that_differ
+from attnproof.real_code.calls_at_lengths import holds_unless, ways_that_differ
 
 HEADS = "q: B H r D, k: B H n D, v: B H n D, mask: B 1 r n"
 Changes = Callable[[Tensor, Tensor, Tensor], bool]

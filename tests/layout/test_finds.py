@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each
+
 PAGES = sorted(Path(__file__).parents[2].joinpath("docs", "finds").glob("*.md"))
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 ROUNDED = 2e-4  # of a number that is printed with four digits
@@ -42,7 +44,7 @@ def printed_as(got: str, want: str) -> bool:
     return all(abs(float(a) - float(b)) <= ROUNDED * max(1, abs(float(b))) for a, b in pairs)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each(PAGES)
 def test_a_find_is_as_it_is_printed_with_its_fix(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     needed = _named(text)

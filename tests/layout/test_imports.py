@@ -13,6 +13,7 @@ import pytest
 
 import attnproof
 from attnproof import programs
+from tests.cases import each
 
 STANDARD = set(sys.stdlib_module_names)
 LAYERS = ("symbolic", "numeric", "theorems", "programs")
@@ -202,8 +203,7 @@ def test_imports_run_one_way_and_methods_do_not_know_each_other(
     assert not found
 
 
-@pytest.mark.parametrize(
-    ("text", "module", "wrong"),
+@each(
     [
         ("from ..measure.base import Probe", "attnproof.programs.reading.applicability", True),
         ("from ..exact import exact", "attnproof.programs.prove.gate", True),
@@ -218,14 +218,13 @@ def test_imports_run_one_way_and_methods_do_not_know_each_other(
         ("from ..reading.applicability import no_formula", "attnproof.programs.exact.laws", False),
         ("from ..draw import Draw", "attnproof.programs.reading.applicability", False),
         ("from ..programs.measure.base import FINITE", "attnproof.real_code.checking", False),
-    ],
+    ]
 )
 def test_a_crossing_import_is_caught(text: str, module: str, wrong: bool) -> None:
     assert bool(crossing(text, module)) == wrong
 
 
-@pytest.mark.parametrize(
-    ("text", "module", "wrong"),
+@each(
     [
         ("from ..calls.masks import x", "attnproof.programs.loading.building", True),
         ("def f():\n    from ..call_forms import rotary", "attnproof.programs.calls.rotary", True),
@@ -241,7 +240,7 @@ def test_a_crossing_import_is_caught(text: str, module: str, wrong: bool) -> Non
         ("from .. import __version__", "attnproof.theorem_runs.runner", False),
         ("from attnproof import Encoding", "attnproof.encodings.rope", False),
         ("from ..programs.code import Code", "attnproof.real_code.checking", False),
-    ],
+    ]
 )
 def test_an_import_from_behind_is_caught(text: str, module: str, wrong: bool) -> None:
     assert bool(backward(text, module)) == wrong
@@ -253,8 +252,7 @@ def test_each_part_of_the_front_door_has_a_place(root: Path) -> None:
     assert {place_of(name)[1] for name in names} == set(range(len(FRONT_ORDER)))
 
 
-@pytest.mark.parametrize(
-    ("text", "module"),
+@each(
     [
         ("import torch", "attnproof.symbolic.kernel"),
         ("from ..numeric import check", "attnproof.symbolic.kernel"),
@@ -268,7 +266,7 @@ def test_each_part_of_the_front_door_has_a_place(root: Path) -> None:
         ("def f():\n    import torch", "attnproof.symbolic.kernel"),
         ("import symbolic.kernel", "attnproof.numeric.check"),
         ("from symbolic import kernel", "attnproof.symbolic.prove"),
-    ],
+    ]
 )
 def test_a_wrong_import_is_caught(text: str, module: str) -> None:
     assert wrong_way(text, module)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import conftest
+from tests.cases import each
 
 WHOLE = ("tests/front/test_cards.py", *conftest.WHOLE)
 CHEAP = "tests/symbolic/test_terms.py"
@@ -89,3 +90,25 @@ def test_workers_that_die_are_replaced(root: Path, tmp_path: Path) -> None:
         timeout=300,
     )
     assert "2 failed, 38 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_test_of_many_cases_names_those_that_fail() -> None:
+    def even(k: int) -> None:
+        assert k % 2 == 0, "odd"
+
+    each([0, 2])(even)()
+    with pytest.raises(AssertionError, match="odd") as failed:
+        each([0, 1, 2, 3])(even)()
+    assert failed.value.__notes__ == ["case 1: 1\ncase 3: 3"]
+    with pytest.raises(AssertionError, match="there is no case"):
+        each([])(even)()
+
+
+def test_what_should_have_been_raised_is_a_failure_of_its_case() -> None:
+    def refused(text: str, kind: type[Exception]) -> None:
+        with pytest.raises(kind):
+            int(text)
+
+    with pytest.raises(pytest.fail.Exception) as failed:
+        each([("a", ValueError), ("1", ValueError)])(refused)()
+    assert failed.value.__notes__ == ["case 1: ('1', <class 'ValueError'>)"]

@@ -11,9 +11,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from attnproof.numeric.at_scale.call import Call, Kernel, kernel_named
+from attnproof.numeric.row_selection import Replacement, Rows, Where, never
 from attnproof.numeric.sharded.attention import CannotShare, check_sharded, processes
 from attnproof.numeric.sharded.statements import SharedReading, measure_sharded
-from attnproof.numeric.walk import Replacement, Rows, Where, never
 from attnproof.theorem_runs.catalogue import load_catalogue
 from tests.numeric.statements import PAIRS
 

@@ -9,7 +9,8 @@ import torch
 from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.implementations import Implementation
 from attnproof.numeric.implementations.scaled_dot_product import ROW_AXIS, pairs
-from attnproof.numeric.walk import Replacement, never
+from attnproof.numeric.results import ExactEvidence
+from attnproof.numeric.row_selection import Replacement, never
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import frequencies, permutation, positions, real, sizes
 from attnproof.symbolic.statement import Statement
@@ -28,6 +29,11 @@ def stated(givens: Any, body: Any, **assume: Any) -> Any:
     result = body(**values)
     claims = result if isinstance(result, dict) else {"": result}
     return Statement(givens, claims, **assume)
+
+
+def bound_of(check: ExactEvidence) -> float:
+    """The largest probability that a false equation passes, which must be known."""
+    return float(check.error.removeprefix("≤ "))
 
 
 PAIRS = stated(

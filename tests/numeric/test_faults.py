@@ -13,7 +13,7 @@ from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.check import measure
 from attnproof.numeric.implementations import llama_rotary
 from attnproof.numeric.profile import profile_of
-from attnproof.numeric.walk import Replacement
+from attnproof.numeric.row_selection import Replacement
 from attnproof.symbolic.claim import equal
 from attnproof.theorems.definitions.rotary import rotate_half
 from tests.numeric.statements import CPU, PAIRS, ROTARY, attend, planted, stated, statuses

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric import rounded
+from attnproof.numeric import error_analysis
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.bounded_array import spectral
 from attnproof.numeric.profile import profile_of
@@ -69,7 +69,7 @@ def test_entries_alone_would_lose_a_long_product(monkeypatch: pytest.MonkeyPatch
     start = numbers.exact(torch.randn(24, generator=generator).double())
     in_norm = chain(numbers.exact(matrix), start, 40, None)
     assert float(in_norm.error().max()) < 0.05
-    monkeypatch.setattr(rounded, "LARGEST", 0)
+    monkeypatch.setattr(error_analysis, "LARGEST", 0)
     entries = chain(numbers.exact(matrix), start, 40, None)
     assert float(entries.error().max()) > 1e3
 

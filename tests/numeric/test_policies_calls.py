@@ -21,12 +21,12 @@ from attnproof.numeric.measurement import miss_probability, of_definition, rows_
 from attnproof.numeric.policies.weights import with_spread
 from attnproof.numeric.profile import FULL_BLOCK, profile_of
 from attnproof.numeric.results import as_float
+from attnproof.numeric.row_selection import Replacement, Rows, never
 from attnproof.numeric.run import Calls, run
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import scale_named
 from attnproof.numeric.task import drawn
 from attnproof.numeric.torch_reading import FEWEST, BoundReading
-from attnproof.numeric.walk import Replacement, Rows, never
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.terms import free
 from attnproof.theorems.definitions.attention import attention, softmax

@@ -138,7 +138,7 @@ def rotary_fault(shift: float, power: float) -> Implementation:
         return rotate_half.body(x, moved, w**power).to(x.dtype)
 
     from attnproof.numeric.implementations.llama_rotary import _bound
-    from attnproof.numeric.walk import Replacement, never
+    from attnproof.numeric.row_selection import Replacement, never
 
     return Implementation(
         "planted",

@@ -10,9 +10,9 @@ import torch
 
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.attention_bound import AttentionBound
+from attnproof.numeric.error_analysis import Rounded
 from attnproof.numeric.policies.weights import attention_spread, softmax_spread
 from attnproof.numeric.profile import profile_of
-from attnproof.numeric.rounded import Rounded
 from attnproof.numeric.sample import SmoothFunction
 from attnproof.numeric.spread import LAMBDA, multiplicity, sources
 

@@ -12,11 +12,11 @@ from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.devices import DeviceAbsent, UnknownDtype, chosen, devices, dtype_named
 from attnproof.numeric.implementations.eager import SOFTMAX
 from attnproof.numeric.profile import profile_of
+from attnproof.numeric.row_selection import Rows, TooLarge
 from attnproof.numeric.sample import distance, draw
 from attnproof.numeric.scale import UnknownScale, scale_named, sizes_of
 from attnproof.numeric.task import drawn
 from attnproof.numeric.torch_reading import BoundReading, TorchReading, laid_out
-from attnproof.numeric.walk import Rows, TooLarge
 from attnproof.symbolic.claim import equal, iterate
 from attnproof.symbolic.givens import (
     boolean,

@@ -100,7 +100,7 @@ def test_a_bound_says_for_which_whole_numbers_and_masks_it_is() -> None:
         givens, lambda x, keep, i: equal(xp.where(keep, x, 0)[i], xp.where(keep, x, 0)[i])
     )
     for check in exact(claim, scale="small"):
-        assert check.error is not None
+        assert check.error
         assert check.argument.endswith("; with i, keep as drawn")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from array_api_compat import array_namespace
 
-from attnproof.numeric.residues.exact import check_equation, exact
+from attnproof.numeric.residues.exact import Chance, check_equation, exact
 from attnproof.numeric.residues.towers import Tower, _of_order, tower
 from attnproof.symbolic.claim import equal, greater, iterate, rows
 from attnproof.symbolic.givens import (
@@ -26,7 +26,7 @@ from attnproof.symbolic.givens import (
 )
 from attnproof.theorems.definitions.attention import attention, masked_attention, softmax
 from attnproof.theorems.definitions.rotary import rotate, rotate_half
-from tests.numeric.statements import stated
+from tests.numeric.statements import bound_of, stated
 
 r, n = sizes("r n", "tokens")
 l, d = sizes("l d", "features")
@@ -322,8 +322,7 @@ def test_rational_functions_agree_no_more_often_than_the_bound(body: Any) -> Non
     for seed in range(runs):
         check = check_equation(statement, says, claim, lengths, SMALL[0], 0, seed)
         passed += check.status != "violated"  # undefined entries count as passed
-    assert check.error is not None
-    assert 0 < passed / runs <= float(check.error) + 3 * (0.25 / runs) ** 0.5
+    assert 0 < passed / runs <= bound_of(check) + 3 * (0.25 / runs) ** 0.5
 
 
 def test_a_bound_knows_nothing_of_the_claims_before() -> None:
@@ -336,7 +335,7 @@ def test_a_bound_knows_nothing_of_the_claims_before() -> None:
     together, alone = (exact(stated(HEADS, body), scale="small") for body in (both, pairs))
     cubes, queries = ([c.error for c in together if c.says == says] for says in both(**GIVEN))
     assert queries == [check.error for check in alone]
-    assert None not in queries
+    assert "" not in queries
     assert cubes != queries
 
 
@@ -355,26 +354,27 @@ def test_a_softmax_agrees_no_more_often_than_the_bound() -> None:
         lambda q, K, V: equal(softmax(q @ K.mT) @ V, softmax(2 * q @ K.mT) @ V),
     )
     ((says, claim),) = false.claims.items()
-    compared, passed, bound = 0, 0, Fraction(0)
+    compared, passed, bound = 0, 0, ""
     for seed in range(600):
         check = check_equation(false, says, claim, {"n": 2}, SMALL[1], 0, seed)
         compared += check.status != "skipped"
         passed += check.status == "held"
-        bound = bound if check.error is None else check.error
-    assert bound == Fraction(2, 11) + Fraction(1, 23)
-    assert 0 < passed / compared <= float(bound) + 3 * (0.25 / compared) ** 0.5
+        bound = check.error or bound
+    allowed = Fraction(2, 11) + Fraction(1, 23)
+    assert bound == Chance(allowed, "").bound
+    assert 0 < passed / compared <= float(allowed) + 3 * (0.25 / compared) ** 0.5
 
 
 def test_the_bound_of_attention_is_the_one_derived() -> None:
     check = exact(stated(*TRUE["pairs"]), scale="small")[0]
     below, above = check.primes
     columns = check.sizes["d"]
-    assert check.error == Fraction(2, below) + Fraction(1, above**columns)
+    assert check.error == Chance(Fraction(2, below) + Fraction(1, above**columns), "").bound
     assert "V is random" in check.argument
 
 
 @pytest.mark.parametrize("name", ["merge", "a function is no parabola", "two layers"])
 def test_no_bound_is_claimed_without_an_argument(name: str) -> None:
     for check in exact(stated(*{**TRUE, **FALSE}[name]), scale="small"):
-        assert check.error is None
+        assert check.error == ""
         assert "no bound is known" in check.argument

@@ -12,13 +12,14 @@ from attnproof.numeric import run as steps
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.check import measure
 from attnproof.numeric.profile import profile_of
+from attnproof.numeric.row_selection import Rows
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import depths, scale_named
 from attnproof.numeric.torch_reading import BoundReading, TorchReading
-from attnproof.numeric.walk import Rows
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import equal, iterate, rows
 from attnproof.symbolic.givens import Given, natural, orthogonal, permutation, real, sizes
+from tests.cases import each
 from tests.numeric.statements import CPU, d, n, stated
 from tests.symbolic.test_recurrences import CASES, SIZES, VALUES
 
@@ -67,7 +68,7 @@ def test_both_readings_give_the_value(name: str, reading: str) -> None:
     assert (np.asarray(getattr(found, "value", found)) == np.asarray(expected)).all()
 
 
-@pytest.mark.parametrize("name", [name for name, (array, _) in CASES.items() if array.ndim])
+@each([name for name, (array, _) in CASES.items() if array.ndim])
 def test_rows_of_tables_are_rows_of_the_whole(name: str) -> None:
     array, expected = CASES[name]
     places = torch.tensor([array.axes[0].op != "size" or 1, 0]).long()

@@ -41,6 +41,7 @@ from benchmarks.trials.record import (
     run_trials,
 )
 from benchmarks.trials.statements import TRIALS, task_of
+from tests.cases import each
 from tests.numeric.statements import CPU
 
 SMALL = (96, 80)
@@ -57,7 +58,7 @@ def alarms(case: Case) -> list[str]:
     return [one.rule for one in case.said if one.alarm and one.rule in POLICIES]
 
 
-@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if not fault.long])
+@each([name for name, fault in FAULTS.items() if not fault.long])
 def test_a_fault_changes_what_is_computed(name: str) -> None:
     fault = FAULTS[name]
     distribution, program = SHOWN_BY.get(name, "normal"), fault.implementation

@@ -15,6 +15,7 @@ from attnproof.programs.equal import measure
 from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.inputs import lengths_tried
 from attnproof.programs.equal.sides import Operand
+from tests.cases import each
 
 from .corpus import APART, LENGTHS, SAME, Case, all_cases
 
@@ -63,7 +64,7 @@ def named(one: Case) -> str:
     return one.name
 
 
-@pytest.mark.parametrize("one", CASES, ids=named)
+@each(CASES)
 def test_what_is_said_of_a_pair_is_so(one: Case) -> None:
     """By PyTorch alone: at all lengths alike, or at one of them clearly not."""
     apart = [one.apart(lengths, seed) for seed, lengths in enumerate(LENGTHS)]

@@ -42,7 +42,7 @@ def traced_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 def graphs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code is not run beside its graph, in tests of what is proved of graphs."""
     from attnproof.programs.prove import proofs
-    from attnproof.programs.prove.runs_beside import Gate
+    from attnproof.programs.prove.paired_runs import Gate
 
     monkeypatch.setattr(proofs, "gate", lambda *_, **__: Gate())
 

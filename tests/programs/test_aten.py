@@ -16,9 +16,10 @@ from attnproof.programs.aten import ROWS, row
 from attnproof.programs.exact.residues import Residues, unwrapped
 from attnproof.programs.exact.rules import FROM_TABLE, RULES, ruled
 from attnproof.programs.exact.session import NoMeaning, Pair, Session
+from attnproof.programs.prove.call_cost import MULTIPLY_ADDS_PER_ENTRY, work_of
 from attnproof.programs.prove.exporting import read, traced
 from attnproof.programs.prove.operations import KINDS
-from attnproof.programs.prove.work import MULTIPLY_ADDS_PER_ENTRY, work_of
+from tests.cases import each
 from tests.numeric.operation_cases import CASES as OPERATIONS
 from tests.programs.prove.test_operations import Inputs, operation, parts
 
@@ -72,7 +73,7 @@ def _same(session: Session, found: Any, want: Tensor) -> bool:
     return bool(torch.equal(session.field(found).top, session.constant(want).top))
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
+@each(sorted(CASES))
 def test_a_row_gives_the_residues_of_its_operation(name: str) -> None:
     assert not wrong(name)
 
@@ -122,7 +123,7 @@ def test_the_cost_of_an_entry_is_what_is_summed_for_it(name: str) -> None:
 MOVES = sorted(n for n, kind in KINDS.items() if kind == "moves" and n in OPERATIONS)
 
 
-@pytest.mark.parametrize("name", MOVES)
+@each(MOVES)
 def test_what_moves_entries_computes_none(name: str) -> None:
     for case in OPERATIONS[name]:
         inputs = Inputs({"n": 2, "m": 3})

@@ -9,18 +9,18 @@ from typing import Any
 from attnproof.symbolic.covers import Cover
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.derivation import Derivation
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.kernel import Proof, Refused, replay
 from attnproof.symbolic.latex import latex, membership
+from attnproof.symbolic.proof_methods import signed
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.rules import applied
 from attnproof.symbolic.rules.base import Assumption
 from attnproof.symbolic.rules.inequalities import known_after
-from attnproof.symbolic.showing import signed
 from attnproof.symbolic.signs import SearchedSigns
 from attnproof.symbolic.statement import theorem
 from attnproof.symbolic.terms import Term, free
+from attnproof.symbolic.well_formedness import formed
 
 
 @dataclass(frozen=True)

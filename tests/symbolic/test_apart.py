@@ -25,6 +25,7 @@ from attnproof.symbolic.normal_form.equations import chain, inside, rewrite
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, mul, num, power, unary
 from attnproof.symbolic.signs import find_nonzero
 from attnproof.symbolic.terms import Term
+from tests.cases import each
 from tests.symbolic.false_proofs import assumed, gap
 from tests.symbolic.interpreter import World, close_to
 from tests.symbolic.stating import Said, because, verdict
@@ -134,12 +135,12 @@ FALSE: dict[str, Said] = {
 }
 
 
-@pytest.mark.parametrize("name", TRUE)
+@each(TRUE)
 def test_what_differs_always_is_told_apart(name: str) -> None:
     assert verdict(TRUE[name]) == "proved", because(TRUE[name])
 
 
-@pytest.mark.parametrize("name", FALSE)
+@each(FALSE)
 def test_what_may_be_equal_is_not(name: str) -> None:
     assert verdict(FALSE[name]) == "undecided"
 
@@ -231,7 +232,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize(("form", "good"), FORMS)
+@each(FORMS)
 def test_only_a_form_that_is_not_0_tells_apart(form: Term, good: bool) -> None:
     derivation = apart(add(a, form), a, form)
     if good:

@@ -15,6 +15,7 @@ from array_api_compat import array_namespace
 
 from attnproof.symbolic import AxisMismatch, boolean, index_below, natural, permutation, real, sizes
 from attnproof.symbolic import namespace as xp
+from tests.cases import each
 
 n, m = sizes("n m")
 GIVEN = {
@@ -243,7 +244,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("line", "says"), REFUSED)
+@each(REFUSED)
 def test_what_is_not_the_array_api_is_refused_in_a_sentence(line: str, says: str) -> None:
     names = {"np": np, "math": math, "torch": torch, "functools": functools}
     more = {"i": index_below(n).named("i"), "k": natural().named("k")}

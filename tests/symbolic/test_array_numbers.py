@@ -6,12 +6,12 @@ import re
 from typing import Any
 
 import numpy as np
-import pytest
 from array_api_compat import numpy as xnp
 
 from attnproof.symbolic.evaluate import Evaluator
 from attnproof.symbolic.reading import open_ranges
 from attnproof.symbolic.reading import range_message as open_range
+from tests.cases import each
 from tests.symbolic.test_array_api import GIVEN, SYMBOLS
 
 
@@ -239,7 +239,7 @@ SAME = [
 SIZES = [(3, 3), (3, 4), (4, 3), (5, 3)]
 
 
-@pytest.mark.parametrize("line", SAME)
+@each(SAME)
 def test_a_line_has_the_numbers_that_numpy_gives_it(line: str) -> None:
     term = eval(line, {"np": np}, SYMBOLS).term
     for rows, columns in SIZES:

@@ -20,6 +20,7 @@ from attnproof.symbolic.faults import fault_of
 from attnproof.symbolic.givens import real, sizes
 from attnproof.symbolic.refusals import arrays_only
 from attnproof.symbolic.statement import OutsideAxis, Theorem
+from tests.cases import each
 
 (n,) = sizes("n")
 X: Any = real(n).named("X")
@@ -98,7 +99,7 @@ HONEST: list[Callable[[], object]] = [
 ]
 
 
-@pytest.mark.parametrize("code", ASKS)
+@each(ASKS)
 def test_code_that_asks_for_what_is_no_array_is_refused(code: Callable[[], object]) -> None:
     with pytest.raises(TypeError, match=r"mine: the code asks for .* one line of array code"):
         run(code)

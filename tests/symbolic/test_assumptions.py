@@ -9,6 +9,7 @@ from attnproof.symbolic.kernel import Proof, Refused, close, law, replay
 from attnproof.symbolic.normal_form.equations import chain, inside, rewrite
 from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, add, entry, index, mul, num, power
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 from tests.symbolic.vocabulary import HALF, TWO, X, Y, a, b, i, k, minus, n, q, u, v, var
 
 TWICE = law(add(a, a), mul(TWO, a), (a,))
@@ -73,7 +74,7 @@ def test_a_law_of_naturals_is_used_at_naturals(value: Term) -> None:
         assert closed(moved, LENGTH).right is value
 
 
-@pytest.mark.parametrize("value", NOT_NATURAL)
+@each(NOT_NATURAL)
 def test_a_law_of_naturals_is_used_at_nothing_else(value: Term) -> None:
     left = make("mul", (value, ONE))
     with pytest.raises(Refused, match="not a natural"):

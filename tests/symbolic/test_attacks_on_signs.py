@@ -33,7 +33,6 @@ from attnproof.symbolic import (
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Law
 from attnproof.symbolic.continuity import whole_valued
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.prove import decide
@@ -52,6 +51,8 @@ from attnproof.symbolic.scalars import (
 )
 from attnproof.symbolic.signs import sign
 from attnproof.symbolic.terms import Term, make, postorder, substitute
+from attnproof.symbolic.well_formedness import formed
+from tests.cases import each
 from tests.symbolic import vocabulary as words
 from tests.symbolic.interpreter import Undefined, World
 
@@ -214,13 +215,13 @@ PAIRS: dict[str, tuple[Claims, Claims]] = {
 }
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@each(PAIRS)
 def test_the_false_one_of_two_statements_is_not_proved(name: str) -> None:
     _, (false, *told) = PAIRS[name]
     assert not proved(false, *told)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@each(PAIRS)
 def test_the_true_one_is(name: str) -> None:
     (true, *told), _ = PAIRS[name]
     assert proved(true, *told)

@@ -38,6 +38,7 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Law
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.prove import decide
+from tests.cases import each
 
 n, d = sizes("n d")
 GIVEN: dict[str, Given] = {
@@ -303,8 +304,7 @@ def test_fourth_roots_of_lengths_and_of_any_numbers_are_roots() -> None:
         assert verdict(claim) == expected
 
 
-@pytest.mark.parametrize(
-    "computed",
+@each(
     [
         lambda: b + b,
         lambda: 2 * b,
@@ -318,7 +318,7 @@ def test_fourth_roots_of_lengths_and_of_any_numbers_are_roots() -> None:
         lambda: X.named("X") @ M.named("M"),
         lambda: xp.sum(M.named("M")),
         lambda: xp.mean(M.named("M"), axis=0),
-    ],
+    ]
 )
 def test_truth_values_are_not_counted_unless_they_are_made_numbers(
     computed: Callable[[], Array],

@@ -34,6 +34,7 @@ from attnproof.symbolic.concrete import ConcreteClaim, lengths
 from attnproof.symbolic.definition import definition
 from attnproof.symbolic.givens import Given, index_map, inverse, natural, real, sizes
 from attnproof.symbolic.namespace import eye
+from tests.cases import each
 
 n, d = sizes("n d")
 X = np.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
@@ -109,8 +110,7 @@ def folded(X: Any) -> Any:
     return X * d
 
 
-@pytest.mark.parametrize(
-    ("body", "value"),
+@each(
     [
         (lambda X: X[: n - 1], X[:2]),
         (lambda X: X * d**0.5, X * 2**0.5),
@@ -130,7 +130,7 @@ def folded(X: Any) -> Any:
         (lambda X: iterate(n, X, lambda t, state: state * d + t), X * 8 + 4),
         (lambda X: namespace.sum(X, axis=0) + eye(d), X.sum(0) + np.eye(2)),
         (lambda X: {name: X * k for name, k in {"a": d}.items()}["a"], X * 2),
-    ],
+    ]
 )
 def test_numbers_stand_where_lengths_stood(body: Any, value: Any) -> None:
     assert np.array_equal(left(body), value)

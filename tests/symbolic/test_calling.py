@@ -18,6 +18,7 @@ from attnproof.symbolic.faults import fault_of
 from attnproof.symbolic.givens import natural, real, sizes
 from attnproof.symbolic.statement import Theorem
 from attnproof.theorems.definitions import attention as attentions
+from tests.cases import each
 
 (n,) = sizes("n")
 X = real(n).named("X")
@@ -85,7 +86,7 @@ CALLS: list[tuple[str, Callable[..., Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("says", "call"), CALLS, ids=[f"{i}" for i in range(len(CALLS))])
+@each(CALLS)
 def test_a_wrong_call_is_its_authors_and_says_what_is_wanted(
     says: str, call: Callable[..., Any]
 ) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import pytest
-
 from attnproof.symbolic.linear import as_term, collected, divided, minus, multiples
 from attnproof.symbolic.rules.base import NOTHING
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num, power, unary
 from attnproof.symbolic.signs import case_facts, closed_indicators, sign
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 from tests.symbolic.test_sign_conditions import BELOW, DD, C, Facts, Q, R, d, facts, j0, neg, r, y
 from tests.symbolic.vocabulary import (
     HALF,
@@ -184,7 +183,7 @@ UNORDERED: list[tuple[Term, Term]] = [
 ]
 
 
-@pytest.mark.parametrize(("small", "large", "used"), ORDERED)
+@each(ORDERED)
 def test_what_is_certainly_no_larger(small: Term, large: Term, used: Facts) -> None:
     certain, by = sign(minus(large, small))
     assert certain
@@ -192,7 +191,7 @@ def test_what_is_certainly_no_larger(small: Term, large: Term, used: Facts) -> N
     assert not sign(minus(small, large))[0]
 
 
-@pytest.mark.parametrize(("small", "large"), UNORDERED)
+@each(UNORDERED)
 def test_what_may_be_larger(small: Term, large: Term) -> None:
     assert not sign(add(large, neg(small)))[0]
 

@@ -18,9 +18,9 @@ from attnproof.symbolic import (
     iterate,
     orthogonal,
     positive,
+    proof_methods,
     prove,
     real,
-    showing,
     sizes,
 )
 from attnproof.symbolic import namespace as xp
@@ -43,6 +43,7 @@ from attnproof.symbolic.scalars import (
     unary,
 )
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 from tests.symbolic.stating import proof_of_sign
 from tests.symbolic.vocabulary import HALF, A, P, X, Y, a, b, case, i, minus, n, q, var
 
@@ -122,8 +123,7 @@ def test_an_array_exists_because_here_it_is() -> None:
             close(proof, frozenset(), other)
 
 
-@pytest.mark.parametrize(
-    "false",
+@each(
     [
         shown(a, free_of=(a,)),
         shown(mul(ZERO, a), free_of=(a,)),
@@ -141,7 +141,7 @@ def test_an_array_exists_because_here_it_is() -> None:
         Witness(v, b, (), (add(v, a), add(v, a)), Reflexive(add(a, a))),
         Witness(var("g", n, n, kind="orthogonal"), A, (), (a, a), Reflexive(a)),
         Witness(v, index("e", num(-1)), (), (a, a), Reflexive(a)),
-    ],
+    ]
 )
 def test_what_does_not_exist_is_refused(false: Witness) -> None:
     with pytest.raises(Refused):
@@ -184,7 +184,7 @@ FALSE: dict[str, Callable[[], Claim]] = {
 }
 
 
-@pytest.mark.parametrize("name", FALSE)
+@each(FALSE)
 def test_a_false_claim_is_not_proved(name: str) -> None:
     with suppress(IndexError, TypeError):  # some cannot even be stated
         assert verdict(FALSE[name]()) == "undecided"
@@ -197,7 +197,7 @@ def test_a_search_that_proves_something_else_proves_nothing(
     def easy(*_: Any) -> Derivation:
         return proves
 
-    monkeypatch.setattr(showing, "derive", easy)
+    monkeypatch.setattr(proof_methods, "derive", easy)
     assert verdict(equal(x, y)) == "undecided"
 
 

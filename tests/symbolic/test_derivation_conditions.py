@@ -35,7 +35,6 @@ from attnproof.symbolic.derivation import (
     Under,
     Witness,
 )
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Assumption, Proof, Refused, law, replay, squares
 from attnproof.symbolic.normal_form.equations import inside, rewrite
 from attnproof.symbolic.scalars import (
@@ -50,6 +49,8 @@ from attnproof.symbolic.scalars import (
     power,
 )
 from attnproof.symbolic.terms import Term, make, substitute
+from attnproof.symbolic.well_formedness import formed
+from tests.cases import each
 from tests.symbolic.false_proofs import assumed, eye, gap, product
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.random_numbers import holds_in
@@ -268,7 +269,7 @@ RESTING: list[Derivation] = [
 ]
 
 
-@pytest.mark.parametrize("d", RESTING, ids=lambda d: type(d).__name__)
+@each(RESTING)
 def test_what_a_part_assumes_is_passed_on(d: Derivation) -> None:
     assert H in replay(d).assumes
 

@@ -42,6 +42,7 @@ from attnproof.symbolic.scalars import (
     unary,
 )
 from attnproof.symbolic.terms import Term, make, substitute
+from tests.cases import each
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.rule_cases import EXP, MASK
 from tests.symbolic.rule_refusals import BELOW_MINUS_INFINITY, OUT, C
@@ -192,7 +193,7 @@ HOLDS: list[tuple[Derived, tuple[Any, ...], Term, Term]] = [
 ]
 
 
-@pytest.mark.parametrize(("derived", "arguments", "left", "right"), HOLDS)
+@each(HOLDS)
 def test_what_is_derived_is_replayed(
     derived: Derived, arguments: tuple[Any, ...], left: Term, right: Term
 ) -> None:
@@ -269,7 +270,7 @@ REFUSED: list[tuple[Derived, tuple[Any, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("derived", "arguments"), REFUSED)
+@each(REFUSED)
 def test_what_is_false_is_not_derived(derived: Derived, arguments: tuple[Term, ...]) -> None:
     with pytest.raises(Refused):
         replay(derived(*arguments))

@@ -36,6 +36,7 @@ from attnproof.symbolic.expressions.signs import certain_sign
 from attnproof.symbolic.statement import Statement, Theorem
 from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorems.definitions.attention import attention, softmax
+from tests.cases import each
 
 n, r = sizes("n r", "tokens")
 d, e = sizes("d e", "features")
@@ -201,7 +202,7 @@ FALSE: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", FALSE)
+@each(FALSE)
 def test_false_statements_are_not(name: str) -> None:
     body, assume, given = FALSE[name]
     found = derived(body, assume, **given)

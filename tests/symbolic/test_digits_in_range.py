@@ -24,6 +24,7 @@ from attnproof.symbolic.scalars import (
     split_integer,
 )
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 
 n, m = size("n"), size("m")
 LENGTHS = (
@@ -97,8 +98,7 @@ def test_the_range_of_a_quotient_is_found_where_the_width_divides_the_length() -
         assert integer(found) is integer(blocks)
 
 
-@pytest.mark.parametrize(
-    ("number", "width", "op"),
+@each(
     [
         (index("j", add(n, ONE)), n, "floor_divide"),  # a block more than n blocks of 1
         (index("j", num(7)), num(2), "floor_divide"),
@@ -115,8 +115,7 @@ def test_the_range_of_a_quotient_is_found_where_the_width_divides_the_length() -
         (index("j", n), ZERO, "remainder"),
         (index("j", n), natural().named("p").term, "remainder"),
         (index("j", n), real().named("x").term, "remainder"),
-    ],
-    ids=lambda x: x if isinstance(x, str) else repr(x),
+    ]
 )
 def test_no_range_is_known(number: Term, width: Term, op: str) -> None:
     assert index_range(make(op, (number, width))) is None

@@ -27,6 +27,7 @@ from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import ONE, entry, index, mul, power
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 from tests.symbolic.vocabulary import total
 
 (n,) = sizes("n")
@@ -103,7 +104,7 @@ UNDER_A_CHOICE: dict[str, tuple[Array, set[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", UNDER_A_CHOICE)
+@each(UNDER_A_CHOICE)
 def test_what_is_read_under_a_choice_needs_its_property_there_alone(name: str) -> None:
     array, left = UNDER_A_CHOICE[name]
     assert told(array) == left

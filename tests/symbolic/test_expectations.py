@@ -29,6 +29,7 @@ from attnproof.symbolic.rules.base import Assumption
 from attnproof.symbolic.scalars import ONE, ZERO, entry, mul
 from attnproof.symbolic.signs import sign
 from attnproof.symbolic.terms import Term
+from tests.cases import each
 from tests.symbolic.interpreter import World, close_to
 from tests.symbolic.stating import Said, proof_of_sign, verdict
 from tests.symbolic.vocabulary import R, S, outcome, space, spread, total, var
@@ -95,12 +96,12 @@ FALSE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", TRUE)
+@each(TRUE)
 def test_what_holds_of_expectations_is_proved(name: str) -> None:
     assert verdict(Said(GIVEN, TRUE[name])) == "proved"
 
 
-@pytest.mark.parametrize("name", FALSE)
+@each(FALSE)
 def test_what_fails_for_some_random_numbers_is_not(name: str) -> None:
     assert verdict(Said(GIVEN, FALSE[name])) == "undecided"
 

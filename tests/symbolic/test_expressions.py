@@ -22,6 +22,7 @@ from attnproof.theorems.definitions.attention import attention, causal_self_atte
 from attnproof.theorems.definitions.kernels import layer_norm, triangular
 from attnproof.theorems.definitions.positions import sinusoidal
 from attnproof.theorems.definitions.rotary import block_rotation, rotate, rotate_half
+from tests.cases import each
 
 x, y, t = (sp.Symbol(name, real=True) for name in "xyt")
 p, q = (sp.Symbol(name, positive=True) for name in "pq")
@@ -64,7 +65,7 @@ def at(array: Expressions, values: dict[sp.Symbol, Fraction]) -> Any:
     return np.asarray(read(array.entries), dtype=float)
 
 
-@pytest.mark.parametrize("call", CALLS)
+@each(CALLS)
 def test_functions_are_those_of_numpy(call: Any) -> None:
     """Symbols, with numbers put in afterwards."""
     a, b = symbols("a", 2, 2), symbols("b", 2, 2)
@@ -99,8 +100,7 @@ def test_definitions_run_on_expressions() -> None:
         assert np.allclose(at(made, {}), definition(*given)), definition
 
 
-@pytest.mark.parametrize(
-    "wrong",
+@each(
     [
         lambda a: SUM(a, axes=0),
         lambda a: xp.sum(a, axis=5),
@@ -114,7 +114,7 @@ def test_definitions_run_on_expressions() -> None:
         lambda a: xp.astype(a, xp.bool),
         lambda a: a[symbols("i")],
         lambda a: range(a[0, 0]),
-    ],
+    ]
 )
 def test_what_the_array_api_has_not_is_refused(wrong: Any) -> None:
     with pytest.raises((TypeError, AttributeError, IndexError, ValueError)):
@@ -152,7 +152,7 @@ TRUE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("identity", TRUE)
+@each(TRUE)
 def test_true_identities_are_derived(identity: Any) -> None:
     assert is_zero(identity)
 
@@ -181,12 +181,12 @@ FALSE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("mistake", FALSE)
+@each(FALSE)
 def test_false_identities_are_not_derived(mistake: Any) -> None:
     assert not is_zero(mistake)
 
 
-@pytest.mark.parametrize("identity", TRUE)
+@each(TRUE)
 def test_a_change_of_a_true_identity_is_not_derived(identity: Any) -> None:
     """One more thousandth of a symbol, and twice one part of it."""
     assert not is_zero(identity + x / 1000)
@@ -210,13 +210,25 @@ def test_an_exponent_has_one_generator_and_those_that_follow_from_it_none() -> N
     assert half**2 == both * first
 
 
-@pytest.mark.parametrize(
-    "exponent",
+@each(
     [
-        x, -x, x + y, 2 * x * y / 3, x / sp.sqrt(2) + 1, sp.cos(x) * y, (x + y) ** 2, x + sp.log(p),
-        sp.log(p) / 2, sp.S.Zero, sp.S.One, sp.Rational(1, 2), -sp.oo, x - sp.oo, sp.sqrt(x**2),
-    ],
-)  # fmt: skip
+        x,
+        -x,
+        x + y,
+        2 * x * y / 3,
+        x / sp.sqrt(2) + 1,
+        sp.cos(x) * y,
+        (x + y) ** 2,
+        x + sp.log(p),
+        sp.log(p) / 2,
+        sp.S.Zero,
+        sp.S.One,
+        sp.Rational(1, 2),
+        -sp.oo,
+        x - sp.oo,
+        sp.sqrt(x**2),
+    ]
+)
 def test_exponentials_are_as_sympy_has_them(exponent: Any) -> None:
     assert xp.exp(Expressions(exponent)).item() == sp.exp(exponent)
 

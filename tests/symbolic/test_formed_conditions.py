@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnproof.symbolic.formed import _FORMS, formed
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
@@ -29,6 +28,8 @@ from attnproof.symbolic.scalars import (
     power,
 )
 from attnproof.symbolic.terms import Term, bind, make
+from attnproof.symbolic.well_formedness import _FORMS, formed
+from tests.cases import each
 from tests.symbolic.interpreter import Undefined, World
 from tests.symbolic.stating import means_something
 from tests.symbolic.vocabulary import (
@@ -300,7 +301,7 @@ def test_every_operation_has_a_sample() -> None:
         assert formed(t) is t
 
 
-@pytest.mark.parametrize("t", SAMPLES, ids=lambda t: t.op)
+@each(SAMPLES)
 def test_what_is_near_has_a_value_or_is_refused(t: Term) -> None:
     for other in {x: None for x in near(t) if x is not None}:
         if (
@@ -521,7 +522,7 @@ TAKES = [
 ]
 
 
-@pytest.mark.parametrize("t", REFUSED, ids=lambda t: t.op)
+@each(REFUSED)
 def test_what_does_not_fit_is_refused(t: Term) -> None:
     with pytest.raises(Refused, match="term"):
         formed(t)
@@ -538,6 +539,6 @@ def test_an_operation_that_there_is_not_is_named() -> None:
         formed(make("no such operation"))
 
 
-@pytest.mark.parametrize("t", TAKES, ids=lambda t: t.op)
+@each(TAKES)
 def test_what_fits_is_passed(t: Term) -> None:
     assert formed(t) is t

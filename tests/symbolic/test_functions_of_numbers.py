@@ -20,6 +20,7 @@ from attnproof.symbolic import (
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.givens import Given
 from attnproof.theorems.definitions.attention import softmax
+from tests.cases import each
 from tests.symbolic.stating import Said, because, verdict
 
 n, m = sizes("n m")
@@ -192,6 +193,6 @@ def test_what_holds_of_numbers_is_proved(name: str) -> None:
     assert verdict(said) == "proved", because(said)
 
 
-@pytest.mark.parametrize("name", FALSE)
+@each(FALSE)
 def test_what_fails_for_some_numbers_is_not(name: str) -> None:
     assert verdict(Said(GIVEN, FALSE[name])) == "undecided"

@@ -46,6 +46,7 @@ from attnproof.symbolic.statement import Statement, theorem
 from attnproof.symbolic.terms import make
 from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorems.definitions.attention import masked_attention, softmax
+from tests.cases import each
 
 n, m = sizes("n m")
 
@@ -153,7 +154,7 @@ RIGHT: dict[str, Statement] = {
 }
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@each(RIGHT)
 def test_what_is_right_is_not_misread(name: str) -> None:
     found = misreading(RIGHT[name])
     assert found is None, found.text
@@ -246,7 +247,7 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each(WRONG)
 def test_code_that_says_something_else_is_misread(name: str) -> None:
     body, part = WRONG[name]
     statement = stated(body)

@@ -27,6 +27,7 @@ from attnproof.symbolic.kernel import Refused, close, law
 from attnproof.symbolic.normal_form.equations import rewrite
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, power
 from attnproof.symbolic.terms import make
+from tests.cases import each
 from tests.symbolic.stating import Said, because, proof_of_sign, verdict
 from tests.symbolic.vocabulary import TWO, D, P, X, Y, a, b, case, i, minus, n, q, var
 
@@ -140,12 +141,12 @@ FALSE: dict[str, Said] = {
 }
 
 
-@pytest.mark.parametrize("name", TRUE)
+@each(TRUE)
 def test_what_a_form_shows_is_proved(name: str) -> None:
     assert verdict(TRUE[name]) == "proved", because(TRUE[name])
 
 
-@pytest.mark.parametrize("name", FALSE)
+@each(FALSE)
 def test_what_no_form_shows_is_not(name: str) -> None:
     assert verdict(FALSE[name]) == "undecided"
 

@@ -7,8 +7,8 @@ import pytest
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Claim, Law, at_least, equal, for_all
 from attnproof.symbolic.givens import Given, function, real, sizes
+from attnproof.symbolic.proof_methods import equations_of
 from attnproof.symbolic.prove import decide
-from attnproof.symbolic.showing import equations_of
 from attnproof.symbolic.statement import Statement
 
 (n,) = sizes("n")

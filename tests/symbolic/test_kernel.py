@@ -22,6 +22,7 @@ from attnproof.symbolic.normal_form.derived import absolute_value, ordered_absol
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num, unary
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 from tests.symbolic.vocabulary import (
     TWO,
     L,
@@ -77,7 +78,7 @@ FALSE: list[Derivation] = [
 ]
 
 
-@pytest.mark.parametrize("false", FALSE)
+@each(FALSE)
 def test_a_false_step_is_refused(false: Derivation) -> None:
     with pytest.raises(Refused):
         replay(false)
@@ -204,8 +205,7 @@ def test_the_hole_of_an_induction_has_the_shape_of_the_stack(hole: Term) -> None
 # cases that reach every entry, and ranges that hold nothing
 
 
-@pytest.mark.parametrize(
-    ("length", "cover"),
+@each(
     [
         (n, ("each",)),
         (num(3), ("some",)),
@@ -220,7 +220,7 @@ def test_the_hole_of_an_induction_has_the_shape_of_the_stack(hole: Term) -> None
         (mul(n, m), ("digits", i, m, ("whole",), ("whole",))),
         (n, ("cut", num(-1), ("whole",), ("whole",))),
         (n, ("cut", add(n, num(-2)), ("whole",), ("each",))),
-    ],
+    ]
 )
 def test_a_cover_that_misses_entries_is_refused(length: Term, cover: tuple[object, ...]) -> None:
     with pytest.raises(Refused, match="cover"):

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from attnproof.symbolic import kernel
 from attnproof.symbolic.derivation import (
     Assume,
@@ -33,6 +31,7 @@ from attnproof.symbolic.kernel import Assumption, Proof, law, squares
 from attnproof.symbolic.rules.base import Refusing
 from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, entry, index, integer, mul
 from attnproof.symbolic.terms import Term, bind, make, substitute
+from tests.cases import each
 from tests.symbolic.vocabulary import (
     A,
     L,
@@ -378,7 +377,7 @@ SOUND: list[tuple[Any, str, Term, Term, set[Assumption]]] = [
 ]
 
 
-@pytest.mark.parametrize(("d", "relation", "left", "right", "assumes"), SOUND)
+@each(SOUND)
 def test_what_is_shown_and_what_it_rests_on(
     d: Any, relation: str, left: Term, right: Term, assumes: set[Assumption]
 ) -> None:

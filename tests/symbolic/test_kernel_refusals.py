@@ -23,6 +23,7 @@ from attnproof.symbolic.derivation import (
 from attnproof.symbolic.kernel import Refused, law, squares
 from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, entry, index, mul
 from attnproof.symbolic.terms import Opened, make
+from tests.cases import each
 from tests.symbolic.test_kernel_conditions import (
     AB,
     BA,
@@ -321,7 +322,7 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("d", "words"), REFUSED)
+@each(REFUSED)
 def test_a_condition_that_is_broken_is_named(d: Any, words: str) -> None:
     with pytest.raises(Refused, match=words):
         followed(d)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-import pytest
-
 from attnproof.report.words import mathml
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
@@ -37,6 +35,7 @@ from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, make
 from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorems.definitions.attention import attention, softmax
+from tests.cases import each
 from tests.symbolic.stating import memberships
 
 n, m = sizes("n m", "tokens")
@@ -104,7 +103,7 @@ CASES: dict[str, tuple[Array, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@each(CASES)
 def test_notation(case: str) -> None:
     array, wanted = CASES[case]
     assert latex(array.term) == wanted
@@ -236,7 +235,7 @@ def test_givens() -> None:
 ENTRIES = {e.id: e for e in load_catalogue().entries}
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each(ENTRIES)
 def test_every_formula_of_the_catalogue_can_be_set(name: str) -> None:
     for statement in ENTRIES[name].statements:
         mathml(statement_latex(statement))
@@ -251,13 +250,13 @@ def test_every_formula_of_the_catalogue_can_be_set(name: str) -> None:
             mathml(text)
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each(ENTRIES)
 def test_a_statement_and_its_control_do_not_look_alike(name: str) -> None:
     told = [(statement_latex(s), memberships(s.givens)) for s in ENTRIES[name].statements]
     assert all(a != b for a, b in pairwise(told))
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each(ENTRIES)
 def test_no_equation_of_the_catalogue_looks_trivial(name: str) -> None:
     """Different terms look different, unless one is the definition of the other."""
     for statement in ENTRIES[name].statements:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from attnproof.report.words import mathml
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
@@ -47,6 +45,7 @@ from attnproof.symbolic.scalars import index
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import softmax
 from attnproof.theorems.definitions.complex import conjugate, product, unit
+from tests.cases import each
 from tests.symbolic.stating import memberships
 
 (n,) = sizes("n", "tokens")
@@ -257,7 +256,7 @@ ARRAYS: dict[str, tuple[Any, str | None, str | None]] = {
 }
 
 
-@pytest.mark.parametrize("case", ARRAYS)
+@each(ARRAYS)
 def test_arrays(case: str) -> None:
     array, wanted, text = ARRAYS[case]
     if wanted is not None:
@@ -324,7 +323,7 @@ CLAIMS: dict[str, tuple[Claim, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", CLAIMS)
+@each(CLAIMS)
 def test_claims(case: str) -> None:
     claim, wanted, text = CLAIMS[case]
     assert claim_latex(claim) == wanted

@@ -15,10 +15,11 @@ from attnproof.symbolic import Array, function, real, sizes
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import broadcast_to, matmul
 from attnproof.symbolic.evaluate import Evaluator, sources
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.meaning import _RULES, ELEMENTWISE, NoMeaning, entry_of
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num
 from attnproof.symbolic.terms import Term, bind, free, instantiate, make
+from attnproof.symbolic.well_formedness import formed
+from tests.cases import each
 from tests.symbolic.interpreter import World, close_to
 from tests.symbolic.vocabulary import e, less_one, s, table, var
 
@@ -164,7 +165,7 @@ def _names(numbers: Numbers) -> list[str]:
     return list(code.co_varnames[: code.co_argcount])
 
 
-@pytest.mark.parametrize("name", CASES)
+@each(CASES)
 def test_an_entry_is_what_numpy_gives(name: str) -> None:
     array, numbers = CASES[name]
     for seed in range(6):
@@ -317,7 +318,7 @@ EXACT: list[tuple[Term, tuple[Term, ...], Term]] = [
 ]
 
 
-@pytest.mark.parametrize(("array", "at", "value"), EXACT)
+@each(EXACT)
 def test_an_entry_is_written_as_the_table_says(
     array: Term, at: tuple[Term, ...], value: Term
 ) -> None:

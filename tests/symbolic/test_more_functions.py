@@ -20,6 +20,7 @@ from attnproof.symbolic.givens import Given
 from attnproof.symbolic.latex import latex
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement
+from tests.cases import each
 
 (N,) = sizes("n")
 GIVEN: dict[str, Given] = {"x": real(N), "a": real(), "p": positive(), "M": boolean(N)}
@@ -60,7 +61,7 @@ def close(left: Any, right: Any) -> bool:
     return a.shape == b.shape and bool(np.allclose(a, b, atol=1e-9))
 
 
-@pytest.mark.parametrize("says", SAME_AS_NUMPY)
+@each(SAME_AS_NUMPY)
 def test_a_function_has_the_same_numbers_in_every_reading(says: str) -> None:
     rule = SAME_AS_NUMPY[says]
     exact = np.empty(len(POINTS), dtype=object)

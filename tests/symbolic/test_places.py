@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import law
 from attnproof.symbolic.ranges import NEVER, Range, parts, ranges, sides_of
 from attnproof.symbolic.ranges import unshown_ranges as asked
@@ -14,6 +11,8 @@ from attnproof.symbolic.rules.base import Assumption, Facts
 from attnproof.symbolic.rules.inequalities import known_after
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, integer, mul, num
 from attnproof.symbolic.terms import Opened, Term, bind, free, instantiate, make, opened
+from attnproof.symbolic.well_formedness import formed
+from tests.cases import each
 from tests.symbolic.interpreter import Undefined, World
 from tests.symbolic.vocabulary import (
     TWO,
@@ -118,14 +117,14 @@ def open_operation_ranges(t: Term) -> list[Range]:
     return [one for one in ranges(t) if not never_negative(one.number)[0]]
 
 
-@pytest.mark.parametrize(("t", "numbers"), PLACES)
+@each(PLACES)
 def test_the_ranges_that_an_operation_leaves_open(t: Term, numbers: list[Term]) -> None:
     found = list(open_operation_ranges(t))
     assert [integer(one.number) for one in found] == numbers
     assert all(one.reader is t and range_message(one) for one in found)
 
 
-@pytest.mark.parametrize(("t", "numbers"), PLACES)
+@each(PLACES)
 def test_what_is_read_is_there_just_where_the_ranges_are_kept(t: Term, numbers: list[Term]) -> None:
     formed(t)
     for world in (World(seed, largest=4) for seed in range(12)):

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from attnproof.symbolic.derivation import Assume, Reflexive, Rewrite, Sign, SignStep
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused, close, law, replay
 from attnproof.symbolic.rules import inequalities
 from attnproof.symbolic.rules.inequalities import known_after
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, integer, mul, num, power, unary
 from attnproof.symbolic.terms import Opened, Term, free, make, opened, substitute
+from attnproof.symbolic.well_formedness import formed
 from tests.symbolic.test_sign_steps import (
     A_POS,
     EACH,

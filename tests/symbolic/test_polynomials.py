@@ -5,12 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import permutations
 
-import pytest
-
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.rules.polynomials import same_polynomial
 from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, mul, num, power, unary
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 from tests.symbolic.vocabulary import HALF, TWO, X, a, b, c, chosen, minus, n, var
 
 BELOW = chosen(make("less", (a, b)), a, MINUS_INFINITY)
@@ -85,14 +84,14 @@ DIFFERENT: list[tuple[Term, Term, tuple[Term, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("x", "y", "apart"), SAME)
+@each(SAME)
 def test_one_polynomial(x: Term, y: Term, apart: tuple[Term, ...]) -> None:
     assert same_polynomial(x, y, apart)
     assert same_polynomial(y, x, apart)
     assert not same_polynomial(add(x, ONE), y, apart)
 
 
-@pytest.mark.parametrize(("x", "y", "apart"), DIFFERENT)
+@each(DIFFERENT)
 def test_two_polynomials(x: Term, y: Term, apart: tuple[Term, ...]) -> None:
     try:
         assert not same_polynomial(x, y, apart)

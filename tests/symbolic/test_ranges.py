@@ -26,6 +26,7 @@ from attnproof.symbolic.scalars import (
     num,
 )
 from attnproof.symbolic.terms import Term, free, make
+from tests.cases import each
 from tests.symbolic.vocabulary import (
     HALF,
     TWO,
@@ -141,8 +142,7 @@ def test_a_comparison_that_is_decided_holds_for_every_value(x: Term, y: Term, op
         assert (low < high if op is under_ else low <= high) is (after is ONE)
 
 
-@pytest.mark.parametrize(
-    ("low", "high"),
+@each(
     [
         (num(-1), u),
         (u, add(u, n)),
@@ -159,15 +159,14 @@ def test_a_comparison_that_is_decided_holds_for_every_value(x: Term, y: Term, op
         (entry(e, k), add(n, u)),
         (entry(inverse, i), n),
         (entry(f, i), n),
-    ],
+    ]
 )
 def test_what_is_certain_of_ranges_is_seen(low: Term, high: Term) -> None:
     assert always_less(low, high)
     assert not always_less(high, low)
 
 
-@pytest.mark.parametrize(
-    ("low", "high"),
+@each(
     [
         (ZERO, u),
         (u, v),
@@ -193,7 +192,7 @@ def test_what_is_certain_of_ranges_is_seen(low: Term, high: Term) -> None:
         (entry(e, u), n),
         (num(-1), entry(e, add(k, ONE))),
         (num(-1), var("w", kind="nonnegative")),
-    ],
+    ]
 )
 def test_what_may_fail_is_not_certain(low: Term, high: Term) -> None:
     assert not always_less(low, high)

@@ -17,6 +17,7 @@ from attnproof.symbolic.reading import open_ranges
 from attnproof.symbolic.scalars import add, entry, index, mul, num
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import make
+from tests.cases import each
 
 n, m, h, r = sizes("n m h r")
 GIVEN = {"X": real(n), "K": real(h, 3), "s": permutation(n)}
@@ -76,8 +77,7 @@ def test_the_code_is_compared_at_sizes_that_obey_the_hypothesis() -> None:
     assert "n = 6" in found.claims[0].why
 
 
-@pytest.mark.parametrize(
-    "t",
+@each(
     [
         make("slice", (X.term, add(N, mul(num(-1), M))), (0, 1), (M,)),
         make("slice", (X.term, num(0)), (0, 1), (M,)),
@@ -92,7 +92,7 @@ def test_the_code_is_compared_at_sizes_that_obey_the_hypothesis() -> None:
         make("reduce", (make("slice", (X.term, M), (0, 1), (N,)),), 0),
         rows(m, lambda i: X[i]).term,
         xp.zeros(n - m).term,
-    ],
+    ]
 )
 def test_the_kernel_closes_no_proof_of_a_term_that_leaves_its_axis(t: Any) -> None:
     assert open_ranges(t)

@@ -37,6 +37,7 @@ from attnproof.symbolic.givens import (
 )
 from attnproof.symbolic.refute import refute
 from attnproof.theorems.definitions.attention import attention, masked_attention, softmax
+from tests.cases import each
 
 r, n, k = sizes("r n k", "tokens")
 ell, d = sizes("ell d", "features")
@@ -213,7 +214,7 @@ def test_a_true_statement_is_never_refuted(name: str) -> None:
     assert attempt(TRUE[name], limit=0.4) is None
 
 
-@pytest.mark.parametrize("name", FALSE)
+@each(FALSE)
 def test_a_false_statement_is_refuted(name: str) -> None:
     witness = attempt(FALSE[name])
     assert witness is not None

@@ -45,6 +45,7 @@ from attnproof.symbolic.givens import (
 )
 from attnproof.symbolic.refute import refute
 from attnproof.symbolic.statement import Statement
+from tests.cases import each
 
 n, d = sizes("n d")
 omega, psi = probability_space("Ω"), probability_space("Ψ")
@@ -255,7 +256,7 @@ def test_a_true_statement_is_never_refuted(name: str) -> None:
     assert attempt(TRUE[name], 0.4) is None
 
 
-@pytest.mark.parametrize("name", FALSE)
+@each(FALSE)
 def test_a_false_statement_is_refuted(name: str) -> None:
     case, text = FALSE[name]
     witness = attempt(case)

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.rules import RULES
 from attnproof.symbolic.rules.base import Assumption
@@ -28,6 +27,8 @@ from attnproof.symbolic.scalars import (
     unary,
 )
 from attnproof.symbolic.terms import Term, make
+from attnproof.symbolic.well_formedness import formed
+from tests.cases import each
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.random_numbers import holds_in
 from tests.symbolic.rule_cases import HOLDS
@@ -328,7 +329,7 @@ ASSUMED: list[tuple[str, Term, Arguments, set[Assumption]]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "t", "arguments", "expected"), ASSUMED)
+@each(ASSUMED)
 def test_a_rule_returns_all_that_it_assumes(
     rule: str, t: Term, arguments: Arguments, expected: set[Assumption]
 ) -> None:

@@ -12,7 +12,6 @@ from itertools import product
 import pytest
 
 from attnproof.symbolic.covers import Cover, cover_patterns
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.rules import RULES
 from attnproof.symbolic.scalars import (
@@ -29,6 +28,8 @@ from attnproof.symbolic.scalars import (
     unary,
 )
 from attnproof.symbolic.terms import Term, free, make, opened
+from attnproof.symbolic.well_formedness import formed
+from tests.cases import each
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.stating import taken
 from tests.symbolic.vocabulary import (
@@ -257,7 +258,7 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "t", "arguments", "words"), REFUSED)
+@each(REFUSED)
 def test_a_condition_is_asked(rule: str, t: Term, arguments: Arguments, words: str) -> None:
     with pytest.raises(Refused) as refused:
         RULES[rule](t, *arguments)
@@ -359,7 +360,7 @@ EXACT: list[tuple[str, Term, Arguments, Term]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "t", "arguments", "after"), EXACT)
+@each(EXACT)
 def test_a_rule_gives_what_is_written(
     rule: str, t: Term, arguments: Arguments, after: Term
 ) -> None:
@@ -402,7 +403,7 @@ NAMES: list[tuple[str, Term, Arguments]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "t", "arguments"), NAMES)
+@each(NAMES)
 def test_a_rule_takes_names_that_nothing_bears(rule: str, t: Term, arguments: Arguments) -> None:
     after, _ = RULES[rule](formed(t), *arguments)
     assert {v.data for v in free(after)} >= {v.data for v in free(t) if v.op == "index"}
@@ -452,7 +453,7 @@ def places(pattern: Term, sizes: dict[str, int]) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize(("length", "cover"), COVERS)
+@each(COVERS)
 def test_a_cover_reaches_every_index_and_no_other(length: Term, cover: Cover) -> None:
     patterns = cover_patterns(length, cover, "i")
     for x, y in product((1, 2), (1, 3)):
@@ -483,7 +484,7 @@ NO_COVERS: list[tuple[Term, tuple[object, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("length", "cover", "words"), NO_COVERS)
+@each(NO_COVERS)
 def test_what_is_no_cover_is_refused(length: Term, cover: tuple[object, ...], words: str) -> None:
     with pytest.raises(Refused, match=words):
         cover_patterns(length, cover, "i")

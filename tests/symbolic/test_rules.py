@@ -14,8 +14,11 @@ from attnproof.symbolic.normal_form.polynomial import expand, to_term
 from attnproof.symbolic.rules import RULES
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, integer, mul, num, power, size
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.rule_cases import CAUSE, EXP, HOLDS, TOTAL
+from tests.symbolic.rule_refusals import NUMBERS
+from tests.symbolic.rule_refusals_of_sums import NOT_GRANTED, SUMS, F
 from tests.symbolic.vocabulary import (
     HALF,
     TWO,
@@ -55,7 +58,7 @@ def test_every_rule_has_a_case() -> None:
     assert {rule for rule, _, _ in HOLDS} == set(RULES)
 
 
-@pytest.mark.parametrize(("rule", "t", "arguments"), HOLDS)
+@each(HOLDS)
 def test_a_rule_keeps_the_value(rule: str, t: Term, arguments: tuple[object, ...]) -> None:
     after, assumed = RULES[rule](t, *arguments)
     proof = replay(Rewrite(rule, t, arguments, after))
@@ -143,3 +146,30 @@ def test_symbols_do_not_collide_with_those_of_the_polynomial_ring() -> None:
         RULES["ring"](mul(x0, x1), ONE, q)
     assert size("x0") is not x0
     assert num(Fraction(1, 2)) is HALF
+
+
+# What every rule must refuse: each line would be false, or would rest on nothing.
+
+REFUSED = NUMBERS + SUMS
+
+
+def test_every_rule_is_seen_to_refuse() -> None:
+    always = {"image", "equivariance", "exchange"}
+    assert {rule for rule, _, _ in REFUSED} | always == set(RULES)
+
+
+@each(REFUSED)
+def test_a_rule_refuses(rule: str, t: Term, arguments: tuple[object, ...]) -> None:
+    with pytest.raises(Refused):
+        RULES[rule](t, *arguments)
+
+
+@pytest.mark.parametrize(("rule", "t", "arguments"), NOT_GRANTED)
+def test_an_assumption_of_nobody_closes_nothing(
+    rule: str, t: Term, arguments: tuple[object, ...]
+) -> None:
+    after, _ = RULES[rule](t, *arguments)
+    proof = replay(Rewrite(rule, t, arguments, after))
+    granted = granted_by_kind(t, after) | {("equivariant", make("function", data=F))}
+    with pytest.raises(Refused, match="not granted"):
+        close(proof, granted, ("=", t, after))

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import pytest
 
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.rules import RULES
 from attnproof.symbolic.rules.base import Assumption
@@ -26,6 +25,7 @@ from attnproof.symbolic.scalars import (
     unary,
 )
 from attnproof.symbolic.terms import Term, make, postorder
+from attnproof.symbolic.well_formedness import formed
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.random_numbers import holds_in
 from tests.symbolic.vocabulary import (

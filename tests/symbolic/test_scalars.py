@@ -32,6 +32,7 @@ from attnproof.symbolic.scalars import (
     unary,
 )
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 from tests.symbolic.test_ranges import value, values_of
 from tests.symbolic.vocabulary import (
     HALF,
@@ -152,7 +153,7 @@ EXACT: list[tuple[Term, Term]] = [
 ]
 
 
-@pytest.mark.parametrize(("t", "form"), EXACT)
+@each(EXACT)
 def test_the_form_of_an_integer(t: Term, form: Term) -> None:
     assert integer(t) is form
 
@@ -183,7 +184,7 @@ SPLIT: list[tuple[Term, Term, Term, Term]] = [
 ]
 
 
-@pytest.mark.parametrize(("t", "unit", "whole", "rest"), SPLIT)
+@each(SPLIT)
 def test_what_an_integer_is_split_into(t: Term, unit: Term, whole: Term, rest: Term) -> None:
     assert split_integer(t, unit) == (whole, rest)
 
@@ -350,7 +351,7 @@ RANGES: list[tuple[Term, Term | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("atom", "length"), RANGES)
+@each(RANGES)
 def test_the_range_of_an_index_atom(atom: Term, length: Term | None) -> None:
     assert index_range(atom) is length
 

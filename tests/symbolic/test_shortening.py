@@ -20,7 +20,7 @@ from attnproof.symbolic.scalars import add, entry, index, mul, size
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.steps import rule_counts
 from attnproof.symbolic.terms import Term, free, postorder
-from attnproof.theorem_runs import page, translate
+from attnproof.theorem_runs import page, translation
 
 (n,) = sizes("n")
 GIVEN = {"a": real(n), "b": real(n)}
@@ -45,7 +45,7 @@ TELLS: dict[str, Callable[[Array], str]] = {
     "a difference": lambda x: claim_latex(differ(x, x + 1)),
     "an entry": lambda x: latex(x[0].term) + plain(x[0].term),
     "a product": lambda x: latex((x[:, None] @ x[None, :]).term),
-    "a record": lambda x: translate.statement(Statement(GIVEN, {"": equal(x, x + 1)})).latex,
+    "a record": lambda x: translation.statement(Statement(GIVEN, {"": equal(x, x + 1)})).latex,
 }
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import pytest
-
 from attnproof.symbolic.rules.base import NOTHING, Assumption
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
@@ -21,6 +19,7 @@ from attnproof.symbolic.scalars import (
 )
 from attnproof.symbolic.signs import nonzero, sign
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 from tests.symbolic.vocabulary import (
     HALF,
     PI,
@@ -406,21 +405,21 @@ NOT_ZERO: list[tuple[Term, Facts, bool, Facts]] = [
 ]
 
 
-@pytest.mark.parametrize(("t", "certain", "used"), FORM)
+@each(FORM)
 def test_what_a_form_settles(t: Term, certain: int, used: Facts) -> None:
     found, by = sign(t)
     assert found == certain
     assert not certain or by == used
 
 
-@pytest.mark.parametrize(("t", "told", "certain", "used"), BY_FACTS)
+@each(BY_FACTS)
 def test_what_facts_settle(t: Term, told: Facts, certain: int, used: Facts) -> None:
     found, by = sign(t, told)
     assert found == certain
     assert not certain or by == used
 
 
-@pytest.mark.parametrize(("t", "told", "certain", "used"), NOT_ZERO)
+@each(NOT_ZERO)
 def test_what_is_certainly_not_0(t: Term, told: Facts, certain: bool, used: Facts) -> None:
     found, by = nonzero(t, told)
     assert found is certain

@@ -23,6 +23,7 @@ from attnproof.symbolic.scalars import (
     unary,
 )
 from attnproof.symbolic.terms import Term, free, make
+from tests.cases import each
 from tests.symbolic.test_sizes import wrong
 from tests.symbolic.vocabulary import (
     HALF,
@@ -310,7 +311,7 @@ def after(before: tuple[SignStep, ...], step: SignStep) -> frozenset[Assumption]
     return known_after((*before, step), over=free(step.number)).known[step.kind, step.number]
 
 
-@pytest.mark.parametrize(("rule", "before", "kind", "t", "arguments"), EACH)
+@each(EACH)
 def test_a_step_shows_what_is_true_and_says_what_it_rests_on(
     rule: str, before: tuple[SignStep, ...], kind: str, t: Term, arguments: Arguments
 ) -> None:
@@ -325,7 +326,7 @@ def test_a_step_shows_what_is_true_and_says_what_it_rests_on(
             after(rest, SignStep(kind, t, rule, arguments))
 
 
-@pytest.mark.parametrize(("rule", "before", "kind", "t", "arguments"), EACH)
+@each(EACH)
 def test_a_step_shows_no_more_and_nothing_else(
     rule: str, before: tuple[SignStep, ...], kind: str, t: Term, arguments: Arguments
 ) -> None:
@@ -675,7 +676,7 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "before", "kind", "t", "arguments"), NEAR)
+@each(NEAR)
 def test_what_is_near_a_step_is_refused(
     rule: str, before: tuple[SignStep, ...], kind: str, t: Term, arguments: Arguments
 ) -> None:

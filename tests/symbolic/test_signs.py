@@ -24,6 +24,7 @@ from attnproof.symbolic.scalars import (
 )
 from attnproof.symbolic.signs import nonzero, sign
 from attnproof.symbolic.terms import Term, make
+from tests.cases import each
 from tests.symbolic.interpreter import Undefined, World
 from tests.symbolic.random_numbers import fact, holds_in, larger, leaves, numbers, rounds
 from tests.symbolic.stating import means_something, proof_of_sign
@@ -184,7 +185,7 @@ CERTAIN: dict[int, list[Term]] = {
 TABLE = [(certain, t) for certain, terms in CERTAIN.items() for t in terms]
 
 
-@pytest.mark.parametrize(("certain", "t"), TABLE)
+@each(TABLE)
 def test_a_sign_is_certain_only_from_the_form(certain: int, t: Term) -> None:
     assert sign(t)[0] == certain
 
@@ -244,9 +245,7 @@ MAYBE_ZERO = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("certain", "t"), [(True, t) for t in NOT_ZERO] + [(False, t) for t in MAYBE_ZERO]
-)
+@each([(True, t) for t in NOT_ZERO] + [(False, t) for t in MAYBE_ZERO])
 def test_a_number_is_not_0_only_from_the_form(certain: bool, t: Term) -> None:
     """π is irrational, so the cosine of a rational number is not 0."""
     assert nonzero(t)[0] is certain
@@ -277,7 +276,7 @@ WITH_FACTS: list[tuple[Assumption, Term, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("told", "t", "certain"), WITH_FACTS)
+@each(WITH_FACTS)
 def test_a_fact_that_settles_a_sign_comes_back(told: Assumption, t: Term, certain: int) -> None:
     found, used = sign(t, frozenset({told, ("positive", var("other"))}))
     assert found == certain

@@ -21,6 +21,7 @@ from attnproof.symbolic.rules.base import Refused
 from attnproof.symbolic.scalars import ONE, add, entry, index, mul, power
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term
+from tests.cases import each
 from tests.symbolic.vocabulary import a, b, case
 
 (size,) = sizes("size")
@@ -59,7 +60,7 @@ PROVED = {
 }
 
 
-@pytest.mark.parametrize("told", PROVED)
+@each(PROVED)
 def test_a_sign_that_is_given_is_used_and_nothing_without_it(told: str) -> None:
     claim, *laws = PROVED[told]
     assert verdict(claim, *laws) == "proved"

@@ -10,7 +10,6 @@ import pytest
 
 from attnproof.symbolic import bounding, linear, signs
 from attnproof.symbolic.derivation import SignStep
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.normal_form.normaliser import Normaliser
 from attnproof.symbolic.rules.base import Assumption
@@ -18,6 +17,8 @@ from attnproof.symbolic.rules.inequalities import LEAST
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, mul, power, subtract, unary
 from attnproof.symbolic.signs import sign
 from attnproof.symbolic.terms import Term, make
+from attnproof.symbolic.well_formedness import formed
+from tests.cases import each
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.random_numbers import holds_in
 from tests.symbolic.vocabulary import (
@@ -151,7 +152,7 @@ CERTAIN: dict[int, list[Term]] = {
 }
 
 
-@pytest.mark.parametrize(("certain", "t"), [(c, t) for c, ts in CERTAIN.items() for t in ts])
+@each([(c, t) for c, ts in CERTAIN.items() for t in ts])
 def test_a_difference_has_a_sign_only_where_something_is_certainly_as_large(
     certain: int, t: Term
 ) -> None:
@@ -201,7 +202,7 @@ WITH_FACTS: list[tuple[list[Assumption], Term, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("told", "t", "certain"), WITH_FACTS)
+@each(WITH_FACTS)
 def test_facts_count_with_their_weight_and_come_back(
     told: list[Assumption], t: Term, certain: int
 ) -> None:

@@ -16,6 +16,7 @@ from attnproof.symbolic.normal_form.equations import chain as chained
 from attnproof.symbolic.normal_form.equations import inside, rewrite, under
 from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, entry, mul, power
 from attnproof.symbolic.terms import Term, make, opened
+from tests.cases import each
 from tests.symbolic.false_proofs import assumed, gap, squares
 from tests.symbolic.interpreter import World, close_to
 from tests.symbolic.stating import Said, because, verdict
@@ -110,7 +111,7 @@ def test_what_follows_is_proved(name: str) -> None:
     assert verdict(TRUE[name]) == "proved", because(TRUE[name])
 
 
-@pytest.mark.parametrize("name", FALSE)
+@each(FALSE)
 def test_what_does_not_follow_is_not(name: str) -> None:
     assert verdict(FALSE[name]) == "undecided"
 

@@ -41,6 +41,7 @@ from attnproof.symbolic.terms import (
     postorder,
     substitute,
 )
+from tests.cases import each
 from tests.symbolic.interpreter import World
 from tests.symbolic.vocabulary import (
     HALF,
@@ -289,7 +290,7 @@ FINITE: list[tuple[str, tuple[Term, ...], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("op", "args", "finite"), FINITE)
+@each(FINITE)
 def test_what_may_be_minus_infinity(op: str, args: tuple[Term, ...], finite: bool) -> None:
     assert make(op, args, f"{op} {next(new)}").finite is finite
 

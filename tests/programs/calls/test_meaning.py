@@ -16,6 +16,7 @@ from attnproof.programs.loading.program import Program
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signatures.grammar import parse
 from attnproof.programs.subject import adapted_as
+from tests.cases import each
 
 
 def scored(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -55,8 +56,7 @@ GROUPS = "q: B H r D, k: B G n D, v: B G n D -> B H r D"
 HIDES = "q: B H r D, k: B H n D, v: B H n D, mask: B 1 r n keep -> B H r D"
 
 
-@pytest.mark.parametrize(
-    ("code", "line", "apart", "letter"),
+@each(
     [
         (scored, HEADS, "BHGr", ""),
         (grouped, GROUPS, "BHGr", ""),
@@ -76,7 +76,7 @@ HIDES = "q: B H r D, k: B H n D, v: B H n D, mask: B 1 r n keep -> B H r D"
         (before, "x: B H n D, cos: n D -> B H n D", "BHGn", "n"),
         (of_rows, "x: n B E -> n B E", "B", ""),
         (of_rows, "x: B n E -> B n E", "B", "B"),
-    ],
+    ]
 )
 def test_a_letter_that_is_no_such_axis_is_refused(
     code: Any, line: str, apart: str, letter: str

@@ -15,7 +15,7 @@ from attnproof.programs.finding import Finding
 from attnproof.programs.prove import proofs, prove, proving
 from attnproof.programs.prove.calls import Call
 from attnproof.programs.prove.exporting import Exported
-from attnproof.programs.prove.runs_beside import Gate
+from attnproof.programs.prove.paired_runs import Gate
 
 Code = Callable[..., Tensor]
 SECONDS = 6.0

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.equal.deciding import EQUAL_VERDICTS, compare
+from attnproof.programs.equal.edge_cases import edge_case_remarks
 from attnproof.programs.equal.inputs import (
     HALVES,
     drawn,
@@ -20,11 +21,7 @@ from attnproof.programs.equal.inputs import (
     with_tables,
 )
 from attnproof.programs.equal.larger_inputs import compare_at_longer, larger_inputs_condition
-from attnproof.programs.equal.measure import (
-    NumericComparison,
-    compare_numerically,
-    edge_case_remarks,
-)
+from attnproof.programs.equal.measure import NumericComparison, compare_numerically
 from attnproof.programs.equal.pair import ProgramPair, pair_programs
 from attnproof.programs.equal.sides import Operand
 

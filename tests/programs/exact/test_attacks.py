@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.subjects import Attention, Layer, Subject
+from tests.cases import each
 
 from .exact_asked import of, rotary, rotated, verdict
 
@@ -183,7 +184,7 @@ PERMUTED: dict[str, Callable[[], Subject]] = {
 }
 
 
-@pytest.mark.parametrize("name", PERMUTED)
+@each(PERMUTED)
 def test_a_layer_that_is_no_function_of_a_set_is_not_held(name: str) -> None:
     found = of(PERMUTED[name](), "permutation")["permutation"]
     assert found.verdict in ("undecided", "not asked", "broken"), found.why

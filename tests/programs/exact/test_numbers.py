@@ -14,6 +14,7 @@ from torch.nn import functional
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.exact.session import Session
 from attnproof.programs.subjects import Attention, Rotary
+from tests.cases import each
 
 from .exact_asked import of, verdict
 
@@ -126,7 +127,7 @@ FALSE: dict[str, tuple[One, One]] = {
 }
 
 
-@pytest.mark.parametrize("name", FALSE)
+@each(FALSE)
 def test_paths_that_differ_are_not_held_to_agree(name: str) -> None:
     assert paths(*FALSE[name]) in ("broken", "undecided", "not asked")
 

@@ -20,7 +20,7 @@ from attnproof.programs.identify import identify
 from attnproof.programs.measure.base import Outcome, Probe, holds
 from attnproof.programs.measure.examine import examine, run_probe
 from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
-from attnproof.real_code.words import exit_code
+from attnproof.real_code.page_text import exit_code
 from attnproof.testing import check_attention, check_rotary
 
 Spoil = Callable[[Tensor, Tensor], Tensor]

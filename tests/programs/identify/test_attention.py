@@ -16,6 +16,7 @@ from attnproof.programs.identify.masks import pattern
 from attnproof.programs.reading.weights import no_softmax
 from attnproof.programs.subjects import Attention, Mask, Rotary
 from attnproof.theorems.definitions.positions import published_slopes
+from tests.cases import each
 from tests.programs.measure.attention_code import Experts
 
 from .identified import attention, part, rotary
@@ -249,8 +250,7 @@ def test_a_product_of_grouped_rows_is_run_in_float64(leak: float, words: str) ->
     assert part(found, "mask").words == words
 
 
-@pytest.mark.parametrize(
-    ("words", "rule"),
+@each(
     [
         ("causal", lambda t, s: s <= t),
         ("no mask", lambda t, s: s <= s + t),
@@ -279,7 +279,7 @@ def test_a_product_of_grouped_rows_is_run_in_float64(leak: float, words: str) ->
         ("causal, without the query's own key", lambda t, s: s < t),
         ("an irregular mask", lambda t, s: (s * 7 + t * 3) % 5 < 2),
         ("nothing visible", lambda t, s: s < t - 99),
-    ],
+    ]
 )
 def test_rules_of_masks(words: str, rule: object) -> None:
     t, s = torch.arange(12)[:, None], torch.arange(12)[None, :]

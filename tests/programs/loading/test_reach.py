@@ -19,6 +19,7 @@ from attnproof.programs.loading.source_numbers import constants_in, is_own, numb
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.executed_code import Executed, is_written
 from attnproof.programs.subjects import Layer
+from tests.cases import each
 
 NUMBER, OTHER = 3413, 3567
 SETTINGS = types.ModuleType("settings_of_a_model")
@@ -145,7 +146,7 @@ def numbers_of(call: Callable[[], Any]) -> list[float]:
     return constants_in([call], ran=ran.codes)
 
 
-@pytest.mark.parametrize("name", REACHED)
+@each(REACHED)
 def test_what_code_may_use_is_reached(name: str) -> None:
     remembered()
     assert NUMBER in numbers_of(REACHED[name])

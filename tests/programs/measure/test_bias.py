@@ -20,6 +20,7 @@ from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Bias
 from attnproof.theorems.definitions.positions import published_slopes
 from attnproof.theorems.definitions.references import t5_bucket
+from tests.cases import each
 
 ALIBI = DeclaredBias(name="alibi")
 T5 = DeclaredBias(name="t5")
@@ -93,8 +94,7 @@ def index(change: str = "") -> Callable[[tuple[int, ...]], Tensor]:
     return made
 
 
-@pytest.mark.parametrize(
-    ("law", "code"),
+@each(
     [
         ("offset-only", lines()),
         ("offset-only", lines("keys", causal=True)),
@@ -121,7 +121,7 @@ def index(change: str = "") -> Callable[[tuple[int, ...]], Tensor]:
         ("buckets-as-declared", t5()),
         ("buckets-as-declared", t5(causal=True)),
         ("offsets-have-own-index", Bias(name="x", heads=1, index=index())),
-    ],
+    ]
 )
 def test_right_code_holds(law: str, code: Bias) -> None:
     one = found(law, code)
@@ -134,8 +134,7 @@ def test_right_code_holds(law: str, code: Bias) -> None:
     assert one.error <= one.bound
 
 
-@pytest.mark.parametrize(
-    ("law", "code", "why"),
+@each(
     [
         ("offset-only", lines("both added"), "the bias at the start differ by"),
         (
@@ -155,7 +154,7 @@ def test_right_code_holds(law: str, code: Bias) -> None:
         ("buckets-as-declared", t5("mirrored", causal=True), "two buckets are declared"),
         ("buckets-as-declared", t5("shared"), "two buckets are declared"),
         ("offsets-have-own-index", Bias(name="x", heads=1, index=index("three axes")), "share a"),
-    ],
+    ]
 )
 def test_every_planted_fault_is_broken(law: str, code: Bias, why: str) -> None:
     one: Any = found(law, code)

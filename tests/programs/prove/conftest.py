@@ -9,16 +9,16 @@ BESIDE = (
     "test_blocks.py",
     "test_branches.py",
     "test_calls.py",
+    "test_comparison_monitor.py",
     "test_conditions.py",
     "test_gate.py",
-    "test_kept_values.py",
     "test_kinds.py",
     "test_length_functions.py",
+    "test_settings_kept.py",
     "test_settings_read.py",
     "test_state.py",
     "test_tensors_read.py",
     "test_undefined.py",
-    "test_watch.py",
     "test_widening.py",
 )
 

@@ -146,10 +146,6 @@ FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
         lambda: rotary(lambda x, p: rotated(x, p.clamp(max=1000)), width=2),
         "relative",
     ),
-    "positions that start again": (  # of two pairs all is tried for half a minute
-        lambda: rotary(lambda x, p: rotated(x, torch.where(p > 1000, 0, p)), width=2),
-        "relative",
-    ),
     "positions modulo 1024": (
         lambda: rotary(lambda x, p: rotated(x, p % 1024), width=2),
         "relative",

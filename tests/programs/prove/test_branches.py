@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
+from attnproof.programs.prove.comparison_monitor import ComparedSides, Site
 from attnproof.programs.prove.open_comparisons import OpenComparison, fitted, lengths_of_change
-from attnproof.programs.prove.watch import ComparedSides, Site
 from attnproof.programs.subjects import Attention, Layer
 
 pytestmark = pytest.mark.usefixtures("fewer_lengths")

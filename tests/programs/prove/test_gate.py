@@ -21,10 +21,10 @@ from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.prove.conditions import BY_VALUE, ON_CPU
 from attnproof.programs.prove.gate import OVERWRITES
 from attnproof.programs.prove.lengths import small as small_lengths
-from attnproof.programs.prove.runs_beside import (
+from attnproof.programs.prove.paired_runs import (
     POOL,
     POOL_STRIDE,
-    RunBeside,
+    PairedRun,
     _equal_up_to_rounding,
     _pool,
 )
@@ -113,7 +113,7 @@ def test_a_twentieth_of_an_entry_at_most_is_taken_for_rounding(
     for graph, explains in graphs:
         run: Any = SimpleNamespace(graph_results=lambda at, graph=graph: (graph(*at),))
         want = graph(*given)
-        assert RunBeside._is_rounding(run, given, (factor * want,), (want,)) == explains
+        assert PairedRun._is_rounding(run, given, (factor * want,), (want,)) == explains
 
 
 class OfOneShapeIntoABuffer(nn.Module):
@@ -509,7 +509,7 @@ def test_numbers_beyond_the_pool_come_round_it() -> None:
     run: Any = SimpleNamespace(pool=_pool())
     for count in (5, POOL, POOL + 5, 2 * POOL + 1):
         want = _pool()[(torch.arange(count) + 7 * POOL_STRIDE) % POOL]
-        assert torch.equal(RunBeside.numbers(run, (count,), 7), want)
+        assert torch.equal(PairedRun.numbers(run, (count,), 7), want)
 
 
 @pytest.mark.parametrize(

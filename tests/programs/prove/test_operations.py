@@ -17,6 +17,7 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import positions, positive, real
 from attnproof.symbolic.scalars import is_truth, num, size
+from tests.cases import each
 from tests.numeric.operation_cases import CASES, Case, Of, Symint
 
 LETTERS = {letter: size(letter) for letter in "nm"}
@@ -156,7 +157,7 @@ def test_every_reading_has_a_case() -> None:
     assert (set(CASES) | ELSEWHERE) - set(READINGS) == set(), "cases of readings that are gone"
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
+@each(sorted(CASES))
 def test_a_reading_gives_the_numbers_of_its_operation(name: str) -> None:
     assert CASES[name], "no call of it is looked at"
     told = [line for case in CASES[name] for sizes in SIZES for line in wrong(name, case, sizes)]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.prove.attributes_read import AttributesRead, is_observable
 
-from .test_kept_values import of_rows
+from .test_settings_kept import of_rows
 
 
 def mixed(x: Tensor, when: Any) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import real
 from attnproof.symbolic.scalars import size
+from tests.cases import each
 
 Code = Callable[[Tensor], Tensor]
 CAUSAL = DeclaredAttention(causal=True)
@@ -28,8 +30,7 @@ LENGTH = Array(size("n"))
 BOUNDS = (None, -4, -2, -1, 0, 1, 2, 4)
 
 
-@pytest.mark.parametrize("start", BOUNDS)
-@pytest.mark.parametrize("end", BOUNDS)
+@each(product(BOUNDS, BOUNDS))
 def test_bounds_are_clipped_as_torch_clips_them(start: int | None, end: int | None) -> None:
     if start in (None, 0) and end is None:
         return  # the whole axis

@@ -32,6 +32,7 @@ from attnproof.testing import (
     check_attention,
     check_rotary,
 )
+from tests.cases import each
 
 SAME = [
     "q: B H n D, k: B G n D, cos: n D, sin: n D -> q, k",
@@ -50,7 +51,7 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize("text", SAME)
+@each(SAME)
 def test_what_is_written_is_what_was_read(text: str) -> None:
     assert str(parse(text)) == text
     assert parse(text.replace(" ", "  ").replace("-> ", "->")) == parse(text)
@@ -114,7 +115,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("text", WRONG)
+@each(WRONG)
 def test_what_cannot_be_read_is_told(text: str) -> None:
     with pytest.raises(SignatureError, match=WRONG[text]):
         parse(text)

@@ -14,9 +14,9 @@ from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Part
 from attnproof.programs.identified_mask import mask_as_read, with_mask, with_mask_of
 from attnproof.programs.subjects import Attention, Mask
+from attnproof.real_code.page_text import declaring, exit_code
 from attnproof.real_code.records import CodeRecord
 from attnproof.real_code.request import CodeRequest
-from attnproof.real_code.words import declaring, exit_code
 from attnproof.testing import check_attention, check_mask
 
 Rule = Callable[[Tensor, Tensor], Tensor]

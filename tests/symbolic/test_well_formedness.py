@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from attnproof.symbolic.derivation import Cases, Chain, Derivation, Inside, Reflexive, Rewrite
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused, replay
 from attnproof.symbolic.normal_form.derived import condition_power
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
@@ -24,6 +23,8 @@ from attnproof.symbolic.scalars import (
     unary,
 )
 from attnproof.symbolic.terms import Term, bind, make
+from attnproof.symbolic.well_formedness import formed
+from tests.cases import each
 from tests.symbolic.vocabulary import (
     HALF,
     THREE,
@@ -200,7 +201,7 @@ MALFORMED: list[Term] = [
 # A term that means nothing is refused wherever it turns up, and so is what is not a term.
 
 
-@pytest.mark.parametrize("t", MALFORMED)
+@each(MALFORMED)
 def test_a_term_without_a_meaning_is_refused(t: Term) -> None:
     for whole in (t, make("named", (t,), ("f",), t.shape)):
         with pytest.raises(Refused, match="term"):

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from attnproof.documents.verdict_line import Condition
 
 from ..execution.response import OutOfRange
+from .call_cost import work_of
 from .call_variants import call_in, inputs_for
 from .comparison import all_results_function, result_function
 from .guards import satisfied
@@ -21,7 +22,6 @@ from .lengths import Lengths
 from .other_branches import letters_of
 from .reached_arrays import modules_in
 from .statements import Graph
-from .work import work_of
 
 Results = tuple[Tensor, ...]
 WORK_PER_CALL = 150_000_000  # of one call, in the units of work.py
@@ -84,7 +84,7 @@ class Gate:
 
 
 @dataclass
-class RunBeside:
+class PairedRun:
     """A graph and its code, and the work of calls made so far.
 
     ``code`` and ``compiled`` return all results of a call as a tuple, whose entries are compared.

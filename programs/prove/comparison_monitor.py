@@ -72,7 +72,7 @@ Met = dict[tuple[int, int], set[tuple[Numbers, Numbers, bool]]]
 
 
 @dataclass
-class Watch:
+class ComparisonMonitor:
     """The comparisons of a program, and what was on their sides in each run.
 
     ``sides``: what each site compared, by the entry of a container that was compared and by the

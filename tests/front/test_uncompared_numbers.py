@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Layer
 from attnproof.real_code.critical_lengths import lengths_of
+from attnproof.real_code.page_text import how
 from attnproof.real_code.records import LawOfCodeRecord
-from attnproof.real_code.words import how
 from attnproof.testing import check_attention
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]

@@ -20,9 +20,9 @@ from torch import Tensor
 from attnproof.programs.loading import source_numbers
 from attnproof.programs.loading.source_numbers import functions_in
 from attnproof.programs.prove import executed_code
+from attnproof.programs.prove.comparison_monitor import ComparisonMonitor
 from attnproof.programs.prove.executed_code import Executed, functions_of
 from attnproof.programs.prove.instrumentation import instrument
-from attnproof.programs.prove.watch import Watch
 
 
 class Base:
@@ -72,7 +72,7 @@ def test_code_that_is_watched_does_what_it_did(n: int) -> None:
     assert ran.recording(one.all)(n) == want
     functions = functions_of(ran.codes, functions_in([one.all]))
     before = {function: function.__code__ for function in functions}
-    watch = Watch()
+    watch = ComparisonMonitor()
     instrument(functions, watch)
     assert [*watch.unseen(ran.codes)] == []
     with watch.run({"n": n}, "plain"):
@@ -89,7 +89,7 @@ def test_what_raises_is_put_back() -> None:
         raise ValueError if n > 1 else KeyError
 
     assert isinstance(fails, FunctionType)
-    code, watch = fails.__code__, Watch()
+    code, watch = fails.__code__, ComparisonMonitor()
     instrument([fails], watch)
     with pytest.raises(ValueError), watch.run({}, "plain"):  # noqa: PT011, PT012
         assert fails.__code__ is not code
@@ -132,7 +132,7 @@ def test_a_function_is_found_however_its_file_is_laid_out(text: str, tmp_path: P
     names: dict[str, Any] = {"__name__": "laid_out"}
     exec(compile(text, str(file), "exec", dont_inherit=True), names)
     far = names["far"] if "far" in names else names["Far"].far
-    watch = Watch()
+    watch = ComparisonMonitor()
     instrument([far], watch)
     with watch.run({}, "plain"):
         assert far(9)
@@ -150,7 +150,7 @@ def test_what_rearranges_tensors_is_a_library_and_not_the_code_of_the_user(
         found: Tensor = there["cut"](2 * x)
         return found
 
-    ran, watch = Executed(source_numbers.is_own), Watch()
+    ran, watch = Executed(source_numbers.is_own), ComparisonMonitor()
     ran.recording(call)(torch.ones(2, 9))
     assert isinstance(call, FunctionType)
     instrument([call], watch)
@@ -181,7 +181,7 @@ def test_what_a_library_imports_is_not_the_code_of_the_user(
 
     for run, own in ((by_a_library, []), (by_itself, ["<module>", "<lambda>"])):
         monkeypatch.delitem(sys.modules, "imported_late", raising=False)
-        ran, watch = Executed(source_numbers.is_own), Watch()
+        ran, watch = Executed(source_numbers.is_own), ComparisonMonitor()
         assert isinstance(run, FunctionType)
         instrument([run], watch)
         with watch.run({}, "plain"):
