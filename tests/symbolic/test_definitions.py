@@ -21,6 +21,8 @@ from attnproof.symbolic.statement import Statement
 from attnproof.theorem_runs.definitions_used import definitions as definitions_of
 from attnproof.theorems import definitions
 from attnproof.theorems.definitions.references import attend, rotated
+from attnproof.theorems.definitions.rotary import rotate, rotate_half
+from tests.symbolic.stating import Said, verdict
 
 n, m, p, d, e, H, B, T = sizes("n m p d e H B T")
 Call = tuple[Any, ...]  # a given, or a length, for each argument
@@ -175,3 +177,10 @@ def test_a_definition_that_says_something_else_on_numpy_is_refused(body: Any, ca
     assert wrong is not None
     assert wrong.part == "left side"
     assert wrong.code != wrong.term
+
+
+@pytest.mark.parametrize("turned", [rotate, rotate_half])
+def test_a_position_may_be_a_plain_number(turned: Any) -> None:
+    given = {"x": real(2 * B), "w": real(B)}
+    assert verdict(Said(given, lambda x, w: equal(turned(x, 0, w), x))) == "proved"
+    assert verdict(Said(given, lambda x, w: equal(turned(x, 1, w), x))) == "undecided"

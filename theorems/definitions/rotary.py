@@ -60,13 +60,18 @@ def _halves(x: Any, angles: Any) -> Any:
     return xp.concat((first * cos - second * sin, second * cos + first * sin), axis=-1)
 
 
+def _angles(x: Any, positions: Any, frequencies: Any) -> Any:
+    """p_i·ω_b, also for one position that is a plain number."""
+    return array_namespace(x).asarray(positions)[..., None] * frequencies
+
+
 @definition(r"\operatorname{rot}")
 def rotate(x: Any, positions: Any, frequencies: Any) -> Any:
     r"""Rotary encoding, interleaved: channels (2b, 2b+1) of row i rotate by p_i·ω_b.
 
     x: (.., n, 2B), positions: (.., n), frequencies: (B,).  Su et al. 2021 (RoFormer), eq. 34.
     """
-    return _neighbours(x, positions[..., None] * frequencies)
+    return _neighbours(x, _angles(x, positions, frequencies))
 
 
 @definition(r"\operatorname{rot}^{\mathrm{half}}")
@@ -75,7 +80,7 @@ def rotate_half(x: Any, positions: Any, frequencies: Any) -> Any:
 
     x: (.., n, 2B), positions: (.., n), frequencies: (B,).  The layout of GPT-NeoX and Llama code.
     """
-    return _halves(x, positions[..., None] * frequencies)
+    return _halves(x, _angles(x, positions, frequencies))
 
 
 @definition(r"\operatorname{half}")
