@@ -27,6 +27,7 @@ from .derivation import (
     NaturalInduction,
     Reflexive,
     Sign,
+    SignStep,
     SumOfSquares,
     Witness,
 )
@@ -264,6 +265,34 @@ def signed(
     return Sign(array, cover, parts, tuple(find_sign(part.right, facts)[1] for part in parts))
 
 
+SIGN_RULES = {
+    "products": "the inequality of Cauchy and Schwarz",
+    "tangent": "a function and its tangent",
+    "roots": "squares compared",
+    "logarithms": "exponentials compared",
+    "among": "one term and the sum of all",
+    "quotient": "over positive denominators",
+    "rising": "a rising function",
+    "cases": "case by case",
+}
+"""What the rules that show a sign use, in words; others are seen in the form."""
+
+
+def _words_of(steps: Iterable[object]) -> Iterator[str]:
+    """The means by which signs are shown, each once, with those inside of steps."""
+    used = dict.fromkeys(_rules_of(steps))
+    return (words for rule, words in SIGN_RULES.items() if rule in used)
+
+
+def _rules_of(steps: Iterable[object]) -> Iterator[str]:
+    for step in steps:
+        if isinstance(step, SignStep):
+            yield step.rule
+            yield from _rules_of(step.arguments)
+        elif isinstance(step, tuple):
+            yield from _rules_of(step)
+
+
 def _signed(claim: Claim, premises: Premises) -> Attempt:
     start = time.perf_counter()
     whole_array = difference(claim)
@@ -298,7 +327,7 @@ def _signed(claim: Claim, premises: Premises) -> Attempt:
                 continue
             counts = sum((rule_counts(part) for part in parts), Counter[str]())
             took = time.perf_counter() - start
-            told = "by the form of the entries"
+            told = ", ".join(("by the form of the entries", *_words_of(shown.signs)))
             last = LinkProof(told, form, ZERO, parts[0], dict(counts), took)
             return Attempt((*links, last), proof, "", shown)
     known = _by_known_sign(claim, to_form, premises)

@@ -19,7 +19,7 @@ from attnproof.symbolic import (
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.givens import Given
 from attnproof.theorems.definitions.attention import attention, softmax
-from tests.symbolic.stating import Said, because, verdict
+from tests.symbolic.stating import Said, because, decided, verdict
 
 n, r = sizes("n r", "tokens")
 d, e = sizes("d e", "features")
@@ -223,3 +223,19 @@ def test_a_known_inequality_is_proved(name: str) -> None:
 @pytest.mark.parametrize("name", FALSE)
 def test_its_neighbour_that_fails_is_not(name: str) -> None:
     assert verdict(FALSE[name]) == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Cauchy and Schwarz", "the inequality of Cauchy and Schwarz"),
+        ("the hull", "over positive denominators"),
+        ("the tangent of exp", "a function and its tangent"),
+        ("the triangle", "case by case"),
+    ],
+)
+def test_a_proof_says_by_what_an_inequality_holds(name: str, words: str) -> None:
+    (claim,) = decided(TRUE[name]).claims
+    assert words in claim.links[-1].reason
+    (square,) = decided(said(lambda x: at_least(x * x, 0))).claims
+    assert square.links[-1].reason == "by the form of the entries"
