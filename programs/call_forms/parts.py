@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ..calls.attention import takes_mask
+from ..calls.roles import MASKS, TRUTH_OF
 from ..code import Code, DoesNotFit
 from ..loading.names import CAPACITY, INDEX, SIDES, USUAL_ARGUMENTS, Parameter
 from ..signatures.grammar import parse
@@ -44,7 +45,9 @@ CACHE_NAMES = (
 )
 QUERY_MASK_AXES = ("B r", "B 1 r", "B 1 r 1", "B r 1")
 QUERY_MASK_NAMES = re.compile(r"(q|x|quer(y|ies)|tgt|target)_?(pad(ding)?_?|token_?)?mask")
-MASK_KINDS = ("keep", "add", "ones")  # hide is recognised when keep is tried
+# hide is recognised when keep is tried, zeros when ones are
+MASK_KINDS = ("keep", "add", "ones", "factors")
+OPPOSITE = {"keep": "hide", "ones": "zeros"}
 WEIGHTS = ("B H r n", "B H n n", "B r n", "H r n", "B n n", "r n", "n n")
 CACHE_HALF_NAMES = re.compile(
     r"(past|cached?|prev)_?(k|keys?|v|values?)|(k|keys?|v|values?)_?(past|cache)"
@@ -284,20 +287,20 @@ def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Mask
         told: dict[str, bool] = {}
         through: dict[str, tuple[float, str]] = {}
         for kind in MASK_KINDS:
-            if kind == "ones" and told:
+            if kind in TRUTH_OF and any(told.values()):
                 continue
             trial = inserted(line, f"{name}: {one} {kind}")
             try:
                 what = marks(code.again(), parse(trial))
             except Exception:  # noqa: BLE001 (the code may not take such a mask)
                 continue
-            if what == "shown" and kind == "keep":
-                told["hide"] = True
+            if what == "shown" and kind in OPPOSITE:
+                told[OPPOSITE[kind]] = True
             elif what == "hidden":
                 told[kind] = kind != "add" or marks(code.again(), parse(trial), least=SOFT) != what
             elif isinstance(what, Leaks) and kind in ("keep", "add"):
                 through[kind] = what.part, trial
-        found = [kind for kind in ("keep", "hide", "add", "ones") if told.get(kind)]
+        found = [kind for kind in MASKS if told.get(kind)]
         if found:
             return inserted(line, f"{name}: {one} {' or '.join(found[:2])}")
         if "keep" in through:
@@ -330,7 +333,7 @@ def with_query_masks(
     """
     for name in filter(QUERY_MASK_NAMES.fullmatch, names):
         rest = [one for one in names if one != name]
-        tried = product(QUERY_MASK_AXES, ("keep", "hide", "ones"))
+        tried = product(QUERY_MASK_AXES, ("keep", "hide", *TRUTH_OF))
         for axes, kind in tried if parse(line).named(name) is None else ():
             try:
                 trial = more(inserted(line, f"{name}: {axes.replace('r', letter)} {kind}"), rest)

@@ -30,6 +30,7 @@ from .masks import (
     with_query_letter,
 )
 from .roles import (
+    HIDING,
     PLACES,
     SIZES,
     TABLES,
@@ -403,7 +404,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
             **default_masks(code, masks, on.left_out),
             **({"padding": "; ".join(beside)} if beside else {}),
         },
-        true_hides=mask is not None and role(mask) == "hide",
+        true_hides=mask is not None and role(mask) in HIDING,
         positional=on.way is not None,
     )
 

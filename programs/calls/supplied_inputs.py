@@ -28,10 +28,7 @@ CONTENTS = {
     "index": "all of {} are 0",
     "lengths": "{} says that no row is padded",
     "bounds": "{} says that sequences are equally long",
-    "keep": ALL_KEYS,
-    "hide": ALL_KEYS,
-    "ones": ALL_KEYS,
-    "add": ALL_KEYS,
+    **dict.fromkeys(MASKS, ALL_KEYS),
 }
 CONSTANT = "{} is the same for each row, token and pair"
 SLOPES = re.compile(r"(alibi_)?slopes")

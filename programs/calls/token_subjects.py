@@ -27,7 +27,7 @@ from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Attention, Layer, Subject
 from .attention import default_masks, dropout_of, on_heads, other_masks
 from .masks import is_mask, is_square
-from .roles import ROTATED, TABLES, built_at, describe_call_error, role, shared_fields
+from .roles import HIDING, ROTATED, TABLES, built_at, describe_call_error, role, shared_fields
 from .spelling import ROWS as EQUAL_ROWS
 from .steps import steps_of
 from .supplied_inputs import constants, contents_of, image_layout, words_of_constant, zeros_to
@@ -250,7 +250,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         reading=on.reading if context else None,
         documents=on.documents if on.packs else None,
         context=context,
-        true_hides=any(role(one) == "hide" for one in on.padding),
+        true_hides=any(role(one) in HIDING for one in on.padding),
         heads=heads,
         groups=heads,
         width=width // heads,

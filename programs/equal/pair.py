@@ -53,7 +53,6 @@ INPUT_KINDS = {
     "lengths": "position",
     "keep": "truth",
     "hide": "hidden",
-    "ones": "position",
 }
 
 

@@ -85,6 +85,8 @@ KINDS = {
     "keep": "a mask that is True where a key is seen",
     "hide": "a mask that is True where a key is hidden",
     "ones": "a mask of integers, 1 where a key is seen and 0 where it is hidden",
+    "zeros": "a mask of integers, 0 where a key is seen and 1 where it is hidden",
+    "factors": "a mask of real numbers, 1 where a key is seen and 0 where it is hidden",
     "add": "numbers that are added to the scores",
 }
 PACKED = {"qkv": ("query", "key", "value"), "kv": ("key", "value")}  # kinds in one array

@@ -294,6 +294,8 @@ HELD: dict[str, tuple[str, list[Any]]] = {
     "keep": ("B n", [[True] * 3] * 2),
     "hide": ("B n", [[False] * 3] * 2),
     "ones": ("B n", [[1] * 3] * 2),
+    "zeros": ("B n", [[0] * 3] * 2),
+    "factors": ("B n", [[1.0] * 3] * 2),
     "add": ("B n", [[0.0] * 3] * 2),
 }
 
