@@ -55,6 +55,10 @@ CACHE_HALF_NAMES = re.compile(
 # an image is one row of tokens here
 IMAGE_SIZE_NAMES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")
 BOUND_NAMES = re.compile(r"cu_?(seq_?)?lens?(_(q|k|kv|x))?")
+DOCUMENT_NAMES = re.compile(
+    r"(\w+_)?(doc|document|sample|sequence|seq|pack|packing|segment|seg)_?(ids?|idx|index|indices)"
+)
+SEGMENTS = re.compile(r"(\w+_)?seg(ment)?_?\w+")  # may also be types of tokens, as in BERT
 LENGTH_NAMES = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
 ATTRIBUTES = {  # of a module that calls a function of attention
     "training": " = False",
@@ -108,12 +112,9 @@ def further_arguments(
             kind = "mask" if takes_mask(one) else one.role
             if one.name in CACHE_NAMES:
                 kind = "mask"  # it is given None
-            image = _image_size_or_condition(one, {p.name for p in known})
-            if image:
-                said.append(image)
-                continue
-            if BOUND_NAMES.fullmatch(one.name):
-                said.append(f"{one.name}: (B + 1) bounds")
+            named = _image_size_or_condition(one, {p.name for p in known}) or _of_packed(one)
+            if named:
+                said.append(named)
                 continue
             if LENGTH_NAMES.fullmatch(one.name) and kind != "length":
                 said.append(f"{one.name}: B lengths")
@@ -209,6 +210,14 @@ def _image_size_or_condition(one: Parameter, names: set[str]) -> str:
     if IMAGE_SIZE_NAMES.fullmatch(name) and not one.is_number:
         return f"{name} = (1, n)"
     return f"{name}: B E constant" if CONDITION_NAMES.fullmatch(name) else ""
+
+
+def _of_packed(one: Parameter) -> str:
+    """Return the argument that says which sequence each token is of; else ""."""
+    if BOUND_NAMES.fullmatch(one.name):
+        return f"{one.name}: (B + 1) bounds"
+    named = DOCUMENT_NAMES.fullmatch(one.name) and not one.is_number
+    return f"{one.name}: B n documents" if named else ""
 
 
 def with_result(line: str, value: Any, lengths: Mapping[str, int], *, pooled: bool = False) -> str:

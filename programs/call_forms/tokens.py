@@ -294,8 +294,15 @@ def _tokens_lines(
                 continue
             more = more.replace("<x>", x)
             yield from dict.fromkeys(
-                given + re.sub(r" = p\b", start, more.replace(": B n positions", places))
-                for start, places in product(STARTS, (": B n positions", ": n positions"))
+                given
+                + re.sub(r" = p\b", start, more.replace(": B n positions", places)).replace(
+                    ": B n documents", numbered
+                )
+                for start, places, numbered in product(
+                    STARTS,
+                    (": B n positions", ": n positions"),
+                    (": B n documents", ": n documents"),
+                )
             )
             if "s = (1, n)" in more:  # the sizes of several images
                 yield given + more.replace("s = (1, n)", "s = ((1, n),)")

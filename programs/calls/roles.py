@@ -19,7 +19,7 @@ from ..loading.building import method_of
 from ..loading.constructors import guesses, set_words, widths_built
 from ..loading.names import INDEX, OF_TOKENS, role_of
 from ..loading.program import Program
-from ..signatures.layout import CACHE_SIZE
+from ..signatures.layout import CACHE_SIZE, laid_out
 from ..signatures.signature import Argument, Axis, Same, Signature, SignatureError
 from ..subjects import Subject
 
@@ -139,6 +139,20 @@ def bounds_at(ids: Tensor) -> Tensor:
     """
     begins = (ids.flatten() == 0).nonzero()[:, 0]
     return torch.cat((begins, begins.new_tensor([ids.numel()]))).to(torch.int32)
+
+
+def document_numbers(one: Argument, ids: Tensor, lengths: Mapping[str, int]) -> Tensor:
+    """Return the number of each token's document, whose position ids (B, n) begin at 0.
+
+    >>> from ..signatures.grammar import parse
+    >>> told = parse("x: B n E, document_ids: B n documents -> B n E").arrays[1]
+    >>> document_numbers(told, torch.tensor([[0, 1, 0], [0, 0, 1]]), {"B": 2, "n": 3}).tolist()
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    numbers = (ids == 0).cumsum(-1) - 1
+    if "B" not in one.letters:
+        return laid_out(numbers[0], ("n",), one.axes or (), lengths)
+    return laid_out(numbers, ("B", "n"), one.axes or (), lengths)
 
 
 def result_names(signature: Signature, names: Sequence[str]) -> tuple[str, ...]:

@@ -391,4 +391,8 @@ class TokenLine:
         counted = any("B" in one.lengths for one in self.line.arguments)
         beside = [one for one in self.line.arrays if one != self.tokens and role(one) != "bounds"]
         packed = any(role(one) == "bounds" for one in self.line.arrays)
+        if any(role(one) == "documents" for one in beside):
+            alone = self.whole == TOKENS and not self.context and not counted and not packed
+            others = (one for one in beside if role(one) != "documents" and not is_mask(one))
+            return alone and not any({"B", "n"} & {*one.letters} for one in others)
         return packed and not counted and not any({"B", "n"} & {*one.letters} for one in beside)

@@ -32,7 +32,7 @@ from .spelling import ROWS as EQUAL_ROWS
 from .steps import steps_of
 from .supplied_inputs import constants, contents_of, image_layout, words_of_constant, zeros_to
 from .token_lines import ENCODED, MADE, ROWS, TOKENS
-from .tokens import OnTokens, widths_of_tokens
+from .tokens import SUPPLIED, OnTokens, widths_of_tokens
 
 TokenMap = Callable[..., Tensor]
 MASK_OF_CONTEXT = re.compile(r"(encoder|context|memory|cross)\w*mask")
@@ -294,7 +294,7 @@ def _conditions(on: OnTokens) -> list[str]:
     told += ["each token is given all rows that come back, joined along the features"] * on.pooled
     if on.repeated:
         told.append(f"the {on.copies} rows are joined along the features")
-    held = [one for one in on.line.arrays if role(one) in ("lengths", "bounds")]
+    held = [one for one in on.line.arrays if role(one) in SUPPLIED]
     return told + [contents_of(one) for one in held]
 
 

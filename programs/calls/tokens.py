@@ -38,6 +38,7 @@ from .roles import (
     SIZES,
     TABLES,
     bounds_at,
+    document_numbers,
     lengths_of,
     result_axes,
     result_names,
@@ -46,6 +47,8 @@ from .roles import (
 from .rotary_calls import Rotating, ways_of
 from .supplied_inputs import constant, plain_input, spread
 from .token_lines import MADE, TOKENS, TokenLine, encoding, mapped, repetitions
+
+SUPPLIED = ("bounds", "documents", "index", "lengths")  # made here, see plain_input
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,14 @@ class OnTokens(TokenLine):
 
     def documents(self, x: Tensor, ids: Tensor) -> Tensor:
         """Map packed tokens (B, n, E) of documents that begin where ids are 0."""
+        marked = [one for one in self.line.arrays if role(one) == "documents"]
+        if marked:
+            if x.shape[0] > 1 and not all("B" in one.letters for one in marked):
+                rows = range(x.shape[0])
+                return torch.cat([self.documents(x[k : k + 1], ids[k : k + 1]) for k in rows])
+            lengths = lengths_of(self.line, B=x.shape[0], n=x.shape[1])
+            numbers = {one.name: document_numbers(one, ids, lengths) for one in marked}
+            return self.run(x, supplied=numbers)[0]
         told = {one.name: bounds_at(ids) for one in self.line.arrays if role(one) == "bounds"}
         return self.run(x.reshape(1, -1, x.shape[-1]), supplied=told)[0].reshape(x.shape)
 
@@ -275,7 +286,7 @@ class OnTokens(TokenLine):
             return constant(one, self.feature, lengths, x)
         if keep is not None and one in self.counted:
             return counts_of(keep, one)
-        plain = plain_input(one, lengths, x) if role(one) in ("bounds", "lengths") else None
+        plain = plain_input(one, lengths, x) if role(one) in SUPPLIED else None
         if plain is not None:
             return plain
         if mapped(one) and alike:

@@ -49,6 +49,7 @@ LAW = "same-function"
 INPUT_KINDS = {
     "positions": "position",
     "ids": "position",
+    "documents": "position",
     "index": "position",
     "lengths": "position",
     "keep": "truth",

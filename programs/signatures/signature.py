@@ -68,6 +68,7 @@ KINDS = {
     "coordinates": "positions of the tokens that are not integers",
     "axis": "positions of the tokens along one axis, an array for each axis in their order",
     "ids": "ids of the words of a vocabulary",
+    "documents": "the number of the document of each token, of several packed into one row",
     "index": "an index into a table",
     "lengths": "the number of tokens in each row",
     "bounds": "where each sequence packed into one axis begins, and where the last one ends",

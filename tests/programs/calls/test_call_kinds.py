@@ -288,6 +288,7 @@ def test_what_is_not_so_is_refused(code: Any, line: str, why: str) -> None:
 
 HELD: dict[str, tuple[str, list[Any]]] = {
     "ids": ("B n", [[ORDINARY_ID] * 3] * 2),
+    "documents": ("B n", [[0] * 3] * 2),
     "index": ("B n", [[0] * 3] * 2),
     "lengths": ("B", [3, 3]),
     "bounds": ("(B + 1)", [0, 3, 6]),

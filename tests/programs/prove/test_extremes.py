@@ -15,6 +15,7 @@ from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Layer
 
 Code = Callable[[Tensor], Tensor]
+SMALLER: Any = torch.sym_min
 PERMUTED, ROWS = "permutation", "rows-of-batch-apart"
 
 
@@ -28,7 +29,7 @@ def first(x: Tensor) -> Tensor:
 
 
 def symbolic(x: Tensor) -> Tensor:
-    return attended(x, torch.sym_min(64, x.shape[1]))
+    return attended(x, SMALLER(64, x.shape[1]))
 
 
 def last(x: Tensor) -> Tensor:
@@ -52,7 +53,8 @@ def scaled(x: Tensor) -> Tensor:
 
 
 def of_tensors(x: Tensor) -> Tensor:
-    return attended(x * min(torch.tensor(2.0), 1.0), None)
+    two: Any = torch.tensor(2.0)
+    return attended(x * min(two, 1.0), None)
 
 
 @pytest.mark.parametrize("code", [first, symbolic, last, clamped])
