@@ -59,6 +59,7 @@ DOCUMENT_NAMES = re.compile(
     r"(\w+_)?(doc|document|sample|sequence|seq|pack|packing|segment|seg)_?(ids?|idx|index|indices)"
 )
 SEGMENTS = re.compile(r"(\w+_)?seg(ment)?_?\w+")  # may also be types of tokens, as in BERT
+BLOCKED = re.compile(r"\(\d+ [hw]\)")  # the side of an image, a multiple of a number
 LENGTH_NAMES = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
 ATTRIBUTES = {  # of a module that calls a function of attention
     "training": " = False",
@@ -269,6 +270,8 @@ def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool =
         if a.letters == ("n",) and len(a.terms) == 1 and a.split != ("n",)
     ]
     known |= dict.fromkeys([lengths["n"]] if tokens else [], next(iter(tokens), ""))
+    sides = (a for one in parse(f"{line} -> 1").arrays for a in one.axes or ())
+    known |= {lengths[str(a)[-2]]: str(a) for a in sides if BLOCKED.fullmatch(str(a))}
     rows = re.search(r": (\d+) n E", line)  # code that takes so many rows
     known |= {int(rows[1]): rows[1]} if rows else {}
     for a, b in combinations(there, 2):

@@ -20,7 +20,6 @@ from ..loading.program import Program
 from ..signatures.layout import labels, laid_out, read_back
 from ..signatures.signature import Argument, SignatureError
 from .attention import optional_masks
-from .grids import nearly_square
 from .masks import (
     SLOTS,
     all_visible_mask,
@@ -46,7 +45,7 @@ from .roles import (
 )
 from .rotary_calls import Rotating, ways_of
 from .supplied_inputs import constant, plain_input, spread
-from .token_lines import MADE, TOKENS, TokenLine, encoding, mapped, repetitions
+from .token_lines import MADE, TOKENS, TokenLine, blocks_of, encoding, mapped, repetitions
 
 SUPPLIED = ("bounds", "documents", "index", "lengths")  # made here, see plain_input
 
@@ -224,15 +223,15 @@ class OnTokens(TokenLine):
         width //= self.copies
         lengths = lengths_of(self.line, B=rows, n=count, r=count, p=past, **{self.feature: width})
         if {"h", "w"} <= set(self.tokens.letters):
-            high = lengths["h"] if self.whole != TOKENS else nearly_square(int(count))[0]
+            high, wide = self.sides(int(count))
             traced = torch.compiler.is_compiling() or torch.compiler.is_exporting()
             if high == 1 and count > 1 and traced:
                 raise SignatureError(
                     f"{count} tokens are an image of one row, and what holds of it may not hold "
                     "of others"
                 )
-            lengths |= {"h": high, "w": count // high}
-            x = x.reshape(rows, high, count // high, -1)
+            lengths |= {"h": high, "w": wide}
+            x = x.reshape(rows, high, wide, -1)
         if beside is not None:
             lengths[self.context] = beside[0].shape[1]
         own = self.repeated if self.apart else ()
@@ -261,7 +260,9 @@ class OnTokens(TokenLine):
     def _as_many(self, x: Tensor) -> Tensor:
         """Extend tokens to a length that the code takes: with zeros if it is fixed, else copies."""
         if self.whole.letters:
-            return x.repeat(1, repetitions(self.whole, x.shape[1]), 1)
+            count = x.shape[1]
+            known = int(count) if blocks_of(self.signature) else count  # an image has sides
+            return x.repeat(1, repetitions(self.whole, known), 1)
         behind = self.only_length - x.shape[1]
         if behind == 0:
             return x
