@@ -292,14 +292,14 @@ def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Mask
     """Return the line with this mask, in the first axes in which it has an effect.
 
     A mask that leaks is kept too, for the laws to be checked: as additive if it leaks less than
-    half as much that way, else as boolean.
+    half as much that way, else as boolean.  One that the source takes from 1 holds 0 and 1.
     """
-    leaks = ""
+    leaks, numbers = "", re.search(rf"\b1(\.0*)? - {name}\b", code.text) is not None
     for one in axes:
         told: dict[str, bool] = {}
         through: dict[str, tuple[float, str]] = {}
         for kind in MASK_KINDS:
-            if kind in TRUTH_OF and any(told.values()):
+            if (kind == "add" and numbers) or (kind in TRUTH_OF and any(told.values())):
                 continue
             trial = inserted(line, f"{name}: {one} {kind}")
             try:
@@ -310,12 +310,14 @@ def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Mask
                 told[OPPOSITE[kind]] = True
             elif what == "hidden":
                 told[kind] = kind != "add" or marks(code.again(), parse(trial), least=SOFT) != what
-            elif isinstance(what, Leaks) and kind in ("keep", "add"):
+            elif isinstance(what, Leaks) and kind in ("keep", "add", "ones"):
                 through[kind] = what.part, trial
         found = [kind for kind in MASKS if told.get(kind)]
         if found:
             return inserted(line, f"{name}: {one} {' or '.join(found[:2])}")
-        if "keep" in through:
+        if "ones" in through and numbers:
+            leaks = leaks or through["ones"][1]
+        elif "keep" in through:
             less = 2 * through.get("add", through["keep"])[0] < through["keep"][0]
             leaks = leaks or through["add" if less else "keep"][1]
     return leaks or line

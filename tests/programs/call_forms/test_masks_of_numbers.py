@@ -108,6 +108,23 @@ def test_a_mask_that_is_read_the_other_way_or_leaks_breaks_the_law(code: Any, ki
     assert found["padding-does-nothing"] == "broken"
 
 
+class Weakly(Masked):
+    """The same, said of the parameter itself."""
+
+    def forward(self, x: Tensor, attention_mask: Tensor) -> Tensor:
+        return super().forward(x, (1 - attention_mask) * -10)
+
+    def weights(self, scores: Tensor, mask: Tensor) -> Tensor:
+        return (scores + mask).softmax(-1)
+
+
+def test_a_mask_that_is_taken_from_1_holds_0_and_1_also_where_it_leaks() -> None:
+    subject = adapted_as(Weakly)
+    assert subject.line == "x: B n E, attention_mask: B n ones -> B n E"
+    (found,) = examine(subject, laws=LAWS[1:])
+    assert found.verdict == "broken"
+
+
 def test_a_required_mask_without_effect_is_refused() -> None:
     with pytest.raises(NoAdapter, match="'attention_mask', whose meaning is not known"):
         adapted_as(WithoutEffect)
