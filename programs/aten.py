@@ -280,6 +280,25 @@ def cumulative(xp: Any, x: Any, axis: int, **_: Any) -> Any:
     return xp.cumulative_sum(xp.number(x), axis=axis)
 
 
+@row("rows", "aten.cumprod.default")
+def running_product(xp: Any, x: Any, axis: int, **_: Any) -> Any:
+    """The product of the entries up to each place of an axis, of a length that is a number."""
+    entries = xp.entries(xp.number(x), axis)
+    found = [entries[0]]
+    for one in entries[1:]:
+        found.append(found[-1] * one)
+    return xp.stack(found, axis=axis)
+
+
+@row("rows", "aten.prod.dim_int")
+def whole_product(xp: Any, x: Any, axis: int, keepdim: bool = False, **_: Any) -> Any:
+    """The product along an axis, of a length that is a number."""
+    first, *others = xp.entries(xp.number(x), axis)
+    for one in others:
+        first = first * one
+    return xp.stack([first], axis=axis) if keepdim else first
+
+
 @row("rows", "aten.logsumexp.default")
 def logsumexp(xp: Any, x: Any, axes: Any, keepdim: bool = False) -> Any:
     """log Σ exp(x)."""

@@ -214,7 +214,7 @@ def kind_of(signature: Signature, name: str = "") -> str:
         return "additive"
     if _padded_table(signature, name):
         return "additive"
-    asked = (*MASKS, "mask", "padding", *TABLES)
+    asked = (*MASKS, "mask", "padding", "documents", *TABLES)
     if signature.step is not None or any(role(one) in asked for one in signature.arrays):
         return "attention"
     if re.search(WORDS["attention"], name, re.IGNORECASE):

@@ -23,7 +23,7 @@ from ..calls.attention import OnHeads, on_heads, takes_mask
 from ..calls.fitting import Fit, alternatives, best, fitting
 from ..calls.masks import is_query_mask, unaffected_queries
 from ..calls.meaning import require_meaning
-from ..calls.roles import MASKS, SIZES, built_at, role
+from ..calls.roles import MASKS, SIZES, TRUTH_OF, built_at, role
 from ..calls.supplied_inputs import SLOPES
 from ..calls.token_subjects import attention, layer
 from ..code import Code, DoesNotFit
@@ -224,7 +224,7 @@ def _heads_fit(
 
 def _full_masks(masks: Sequence[str]) -> Iterator[str]:
     """Yield the first mask, showing every key, as it may be required to be."""
-    for name, axes, kind in product(masks[:1], FULL_MASKS, ("hide", "keep")):
+    for name, axes, kind in product(masks[:1], FULL_MASKS, ("hide", "keep", *TRUTH_OF)):
         yield f", {name}: {axes} {kind}"
 
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ..calls.attention import takes_mask
+from ..calls.roles import MASKS, TRUTH_OF
 from ..code import Code, DoesNotFit
 from ..loading.names import CAPACITY, INDEX, SIDES, USUAL_ARGUMENTS, Parameter
 from ..signatures.grammar import parse
@@ -44,7 +45,9 @@ CACHE_NAMES = (
 )
 QUERY_MASK_AXES = ("B r", "B 1 r", "B 1 r 1", "B r 1")
 QUERY_MASK_NAMES = re.compile(r"(q|x|quer(y|ies)|tgt|target)_?(pad(ding)?_?|token_?)?mask")
-MASK_KINDS = ("keep", "add", "ones")  # hide is recognised when keep is tried
+# hide is recognised when keep is tried, zeros when ones are
+MASK_KINDS = ("keep", "add", "ones", "factors")
+OPPOSITE = {"keep": "hide", "ones": "zeros"}
 WEIGHTS = ("B H r n", "B H n n", "B r n", "H r n", "B n n", "r n", "n n")
 CACHE_HALF_NAMES = re.compile(
     r"(past|cached?|prev)_?(k|keys?|v|values?)|(k|keys?|v|values?)_?(past|cache)"
@@ -52,6 +55,11 @@ CACHE_HALF_NAMES = re.compile(
 # an image is one row of tokens here
 IMAGE_SIZE_NAMES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")
 BOUND_NAMES = re.compile(r"cu_?(seq_?)?lens?(_(q|k|kv|x))?")
+DOCUMENT_NAMES = re.compile(
+    r"(\w+_)?(doc|document|sample|sequence|seq|pack|packing|segment|seg)_?(ids?|idx|index|indices)"
+)
+SEGMENTS = re.compile(r"(\w+_)?seg(ment)?_?\w+")  # may also be types of tokens, as in BERT
+BLOCKED = re.compile(r"\(\d+ [hw]\)")  # the side of an image, a multiple of a number
 LENGTH_NAMES = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
 ATTRIBUTES = {  # of a module that calls a function of attention
     "training": " = False",
@@ -105,12 +113,9 @@ def further_arguments(
             kind = "mask" if takes_mask(one) else one.role
             if one.name in CACHE_NAMES:
                 kind = "mask"  # it is given None
-            image = _image_size_or_condition(one, {p.name for p in known})
-            if image:
-                said.append(image)
-                continue
-            if BOUND_NAMES.fullmatch(one.name):
-                said.append(f"{one.name}: (B + 1) bounds")
+            named = _image_size_or_condition(one, {p.name for p in known}) or _of_packed(one)
+            if named:
+                said.append(named)
                 continue
             if LENGTH_NAMES.fullmatch(one.name) and kind != "length":
                 said.append(f"{one.name}: B lengths")
@@ -208,6 +213,14 @@ def _image_size_or_condition(one: Parameter, names: set[str]) -> str:
     return f"{name}: B E constant" if CONDITION_NAMES.fullmatch(name) else ""
 
 
+def _of_packed(one: Parameter) -> str:
+    """Return the argument that says which sequence each token is of; else ""."""
+    if BOUND_NAMES.fullmatch(one.name):
+        return f"{one.name}: (B + 1) bounds"
+    named = DOCUMENT_NAMES.fullmatch(one.name) and not one.is_number
+    return f"{one.name}: B n documents" if named else ""
+
+
 def with_result(line: str, value: Any, lengths: Mapping[str, int], *, pooled: bool = False) -> str:
     """Return the line with its result, read off the shapes.  Raises ``DoesNotFit``.
 
@@ -257,6 +270,8 @@ def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool =
         if a.letters == ("n",) and len(a.terms) == 1 and a.split != ("n",)
     ]
     known |= dict.fromkeys([lengths["n"]] if tokens else [], next(iter(tokens), ""))
+    sides = (a for one in parse(f"{line} -> 1").arrays for a in one.axes or ())
+    known |= {lengths[str(a)[-2]]: str(a) for a in sides if BLOCKED.fullmatch(str(a))}
     rows = re.search(r": (\d+) n E", line)  # code that takes so many rows
     known |= {int(rows[1]): rows[1]} if rows else {}
     for a, b in combinations(there, 2):
@@ -277,30 +292,32 @@ def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Mask
     """Return the line with this mask, in the first axes in which it has an effect.
 
     A mask that leaks is kept too, for the laws to be checked: as additive if it leaks less than
-    half as much that way, else as boolean.
+    half as much that way, else as boolean.  One that the source takes from 1 holds 0 and 1.
     """
-    leaks = ""
+    leaks, numbers = "", re.search(rf"\b1(\.0*)? - {name}\b", code.text) is not None
     for one in axes:
         told: dict[str, bool] = {}
         through: dict[str, tuple[float, str]] = {}
         for kind in MASK_KINDS:
-            if kind == "ones" and told:
+            if (kind == "add" and numbers) or (kind in TRUTH_OF and any(told.values())):
                 continue
             trial = inserted(line, f"{name}: {one} {kind}")
             try:
                 what = marks(code.again(), parse(trial))
             except Exception:  # noqa: BLE001 (the code may not take such a mask)
                 continue
-            if what == "shown" and kind == "keep":
-                told["hide"] = True
+            if what == "shown" and kind in OPPOSITE:
+                told[OPPOSITE[kind]] = True
             elif what == "hidden":
                 told[kind] = kind != "add" or marks(code.again(), parse(trial), least=SOFT) != what
-            elif isinstance(what, Leaks) and kind in ("keep", "add"):
+            elif isinstance(what, Leaks) and kind in ("keep", "add", "ones"):
                 through[kind] = what.part, trial
-        found = [kind for kind in ("keep", "hide", "add", "ones") if told.get(kind)]
+        found = [kind for kind in MASKS if told.get(kind)]
         if found:
             return inserted(line, f"{name}: {one} {' or '.join(found[:2])}")
-        if "keep" in through:
+        if "ones" in through and numbers:
+            leaks = leaks or through["ones"][1]
+        elif "keep" in through:
             less = 2 * through.get("add", through["keep"])[0] < through["keep"][0]
             leaks = leaks or through["add" if less else "keep"][1]
     return leaks or line
@@ -330,7 +347,7 @@ def with_query_masks(
     """
     for name in filter(QUERY_MASK_NAMES.fullmatch, names):
         rest = [one for one in names if one != name]
-        tried = product(QUERY_MASK_AXES, ("keep", "hide", "ones"))
+        tried = product(QUERY_MASK_AXES, ("keep", "hide", *TRUTH_OF))
         for axes, kind in tried if parse(line).named(name) is None else ():
             try:
                 trial = more(inserted(line, f"{name}: {axes.replace('r', letter)} {kind}"), rest)

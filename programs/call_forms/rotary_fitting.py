@@ -25,7 +25,7 @@ from ..calls.rotary import (
 )
 from ..calls.rotary_calls import Rotating
 from ..calls.spelling import START
-from ..calls.table_makers import APPLIES, makes_tables, origins, sources, table_widths
+from ..calls.table_makers import APPLIES, MAKES, makes_tables, origins, sources, table_widths
 from ..calls.tables import imported, members_matching, widths_of
 from ..code import Code, DoesNotFit, Options, can_be_called, source_of
 from ..loading.building import code_of, method_of
@@ -77,7 +77,8 @@ def fit(code: Code) -> Rotary:
         found = fitting([line], partial(_fit_line, one.again()), code, failed)
         if found:
             return _chosen(one, found)
-    raise DoesNotFit(failed.get("", "no known form of a call fits its parameters"))
+    told = failed.get("", "no known form of a call fits its parameters")
+    raise DoesNotFit(failed.get("tables", told))
 
 
 def _of_grids(code: Code) -> Iterator[tuple[Code, str]]:
@@ -320,7 +321,12 @@ def _order(line: str) -> str:
 def _fits_of_tables(code: Code, failed: dict[str, str]) -> list[Fit[Rotating]]:
     """Return the lines that fit code that makes tables, with a function that applies them."""
     made = [*origins(code, code.name, code.options.width, many_axes=True)]
-    for name, applied in _appliers(code) if made else ():
+    appliers = [*_appliers(code)] if made else []
+    named = [one for one in made if one.kind != "one" or MAKES.search(code.name)]
+    if named and not (appliers and (named[0].kind != "pair" or named[0].unit)):
+        of = [(name, [p.name for p in parameters(one.call)]) for name, one in appliers[:1]]
+        failed.setdefault("tables", named[0].unapplied(*next(iter(of), ())))
+    for name, applied in appliers:
         known = with_table_role(parameters(applied.call))
         tried = [
             (form, line)

@@ -23,9 +23,11 @@ from ..loading.source_numbers import lengths_in
 from ..signatures.grammar import parse
 from ..signatures.signature import Signature
 from .parts import (
+    DOCUMENT_NAMES,
     LENGTH_NAMES,
     MASK_KINDS,
     QUERY_MASK_NAMES,
+    SEGMENTS,
     inserted,
     mask_effect,
     with_mask,
@@ -38,6 +40,7 @@ ARRAY = (Tensor, "Tensor", "torch.Tensor")  # annotations
 USUAL = re.compile(r": (B n|n B|n) E")
 PADDING = ("B n", "B 1 1 n", "B 1 n", "B r n")
 CAUSAL = ("B 1 n n", "n n", "B n n")
+TWO = torch.tensor([[0, 1, 2, 0, 1, 2]])  # the positions of two documents in one row
 WITH_ROWS = {"B 1 1 n": "B 1 r n", "B 1 n": "B r n"}  # the same mask with its axis of queries
 FEW, MANY, MAX_NUMBERS = 6, 1100, 4  # tokens at which it is compared, and how many numbers of code
 
@@ -112,7 +115,7 @@ def masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> s
     more = partial(with_masks, code, axes=PADDING, marks=marks)
     names, counts = [one.name for one in taken], partial(_counts, embed=embed)
     line = with_query_masks(code, line, names, letter, counts, more)
-    return _with_lengths(code, line, known, embed)
+    return _with_documents(code, _with_lengths(code, line, known, embed), known, embed)
 
 
 def _with_rows(code: Code, line: str, name: str, embed: int) -> str:
@@ -159,6 +162,51 @@ def _with_lengths(code: Code, line: str, known: tuple[Parameter, ...], embed: in
             if on.counted and same and on.counts(embed):
                 line = trial
     return line
+
+
+def _with_documents(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> str:
+    """Return the line with numbers of documents, if code takes them and they change the output.
+
+    Of several documents, not of one.  Types of tokens have the names of some: these must keep
+    documents apart, and required ones are an index if they do not.
+    """
+    for one in known:
+        there = parse(line).named(one.name)
+        free = not one.required and one.default is None and not one.is_number
+        if not DOCUMENT_NAMES.fullmatch(one.name) or (there is None and not free):
+            continue
+        if there is not None:
+            told = str(there)
+            if SEGMENTS.fullmatch(one.name) and told.endswith(" documents"):
+                apart = _keeps_apart(code, line, embed)
+                line = line if apart else line.replace(told, told.replace("documents", "index"))
+            continue
+        for axes in ("B n", "n"):
+            trial = inserted(line, f"{one.name}: {axes} documents")
+            with suppress(Exception):  # the code may not take such numbers
+                x = normal(1, 6, embed, seed=15)
+                on = OnTokens(code.again(), parse(trial))
+                plain = OnTokens(code.again(), parse(line))(x)
+                same = torch.allclose(on(x), plain, rtol=1e-3, atol=1e-4)
+                parted = not torch.allclose(on.documents(x, TWO), plain, rtol=1e-3, atol=1e-4)
+                segments = SEGMENTS.fullmatch(one.name) is not None
+                if same and parted and not (segments and not _keeps_apart(code, trial, embed)):
+                    line = trial
+                    break
+    return line
+
+
+def _keeps_apart(code: Code, line: str, embed: int) -> bool:
+    """Whether a token has no effect on those of another document."""
+    on = OnTokens(code.again(), parse(line))
+    x = normal(1, 6, embed, seed=15)
+    other = x.clone()
+    other[:, 1] += 1.0
+    try:
+        one, two = (on.documents(tokens, TWO) for tokens in (x, other))
+    except Exception:  # noqa: BLE001 (the code may raise anything)
+        return False
+    return torch.equal(one[:, 3:], two[:, 3:])
 
 
 def _counts(code: Code, call: Signature, name: str, embed: int) -> bool:

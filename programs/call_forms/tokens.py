@@ -28,7 +28,7 @@ from ..calls.token_lines import TOKENS, mapped, token_axis, with_one_length
 from ..calls.tokens import OnTokens, widths_of_tokens
 from ..code import Code, DoesNotFit
 from ..execution.draw import normal
-from ..loading.names import INDEX, Parameter, order_in
+from ..loading.names import INDEX, Parameter, order_in, parameters
 from ..signatures.grammar import parse
 from .parts import CACHE_NAMES, counts_of, further_arguments, with_result
 from .steps import MIN_TOKENS, rows_of_caches, stepped
@@ -59,6 +59,8 @@ ORDERS = (
 FOUR_AXES = tuple(one for one in ORDERS if one.count(" ") == 3 and "(" not in one)
 # Calls with rows, or columns, of a grid as a batch, if they are independent.
 INDEPENDENT_SIDES = {"B h w E": ("B V n E", "B n V E")}
+BLOCKS = re.compile(r"block|window|patch|group|stride|reduction|(^|_)s(r|ize)(_|$)")
+MAX_BLOCK = 16  # side of a block of an image
 SHAPE_ERROR = "mat1 and mat2 shapes cannot be multiplied"  # tokens are not as wide as a matrix
 MAX_TOKENS = 1024  # of a call with a fixed number of tokens
 STARTS = (" = p", ": B positions")  # the position of the first token, or of that of each row
@@ -275,7 +277,13 @@ def _tokens_lines(
         if packed
         else ("n B E", *FOUR_AXES)
         if _tokens_first(code)
-        else (*_of_fixed_length(code), *ORDERS, *rows_of_caches(code), *_of_placed_table(code))
+        else (
+            *_of_fixed_length(code),
+            *ORDERS,
+            *rows_of_caches(code),
+            *_of_placed_table(code),
+            *_of_blocks(code),
+        )
     )
     yield from _with_latents(code, known)
     for count in (3, 2, 1) if three else (1, 2) if two else (1,):
@@ -294,8 +302,15 @@ def _tokens_lines(
                 continue
             more = more.replace("<x>", x)
             yield from dict.fromkeys(
-                given + re.sub(r" = p\b", start, more.replace(": B n positions", places))
-                for start, places in product(STARTS, (": B n positions", ": n positions"))
+                given
+                + re.sub(r" = p\b", start, more.replace(": B n positions", places)).replace(
+                    ": B n documents", numbered
+                )
+                for start, places, numbered in product(
+                    STARTS,
+                    (": B n positions", ": n positions"),
+                    (": B n documents", ": n documents"),
+                )
             )
             if "s = (1, n)" in more:  # the sizes of several images
                 yield given + more.replace("s = (1, n)", "s = ((1, n),)")
@@ -331,6 +346,20 @@ def _of_placed_table(code: Code) -> list[str]:
         if "pos" in name.rpartition(".")[2] and x.is_floating_point() and x.dim() in (2, 3)
     ]
     return [f"B {n} E" for n in dict.fromkeys(rows) if MIN_TOKENS < n <= MAX_TOKENS]
+
+
+def _of_blocks(code: Code) -> list[str]:
+    """Return lines for images whose sides are multiples of a number from its constructor."""
+    known = parameters(type(code.module)) if code.module is not None else ()
+    built = {one.name: code.built.get(one.name, one.default) for one in known}
+    named = [name for name in built if BLOCKS.search(name)]
+    sizes = dict.fromkeys(built[one] for one in named if type(built[one]) is int)
+    return [
+        line
+        for n in sizes
+        if 1 < n <= MAX_BLOCK
+        for line in (f"B C ({n} h) ({n} w)", f"B ({n} h) ({n} w) E")
+    ]
 
 
 def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:

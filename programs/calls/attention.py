@@ -30,12 +30,14 @@ from .masks import (
     with_query_letter,
 )
 from .roles import (
+    HIDING,
     PLACES,
     SIZES,
     TABLES,
     bounds,
     bounds_at,
     built_at,
+    document_numbers,
     lengths_of,
     result_axes,
     result_names,
@@ -43,7 +45,7 @@ from .roles import (
     shared_fields,
 )
 from .rotary_calls import Rotating, ways_of
-from .supplied_inputs import CONTENTS, constant, constants, contents_of, words_of_constant
+from .supplied_inputs import constant, constants, contents_of, words_of_constant
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,12 @@ class OnHeads:
         """Whether the call takes packed sequences of any lengths, given by bounds alone."""
         counted = any("B" in one.lengths for one in self.signature.arguments)
         packed = any(role(one) == "bounds" for one in self.signature.arrays)
+        numbered = any(role(one) == "documents" for one in self.signature.arrays)
+        if numbered:
+            alone = (
+                self.square and self.way is None and {m.name for m in self.masks} <= self.left_out
+            )
+            return alone and not packed
         return packed and not counted and not self.masks and "H" in self.query_key_value[0].letters
 
     def documents(self, x: Tensor, ids: Tensor) -> Tensor:
@@ -176,9 +184,15 @@ class OnHeads:
         A document begins wherever ``ids`` is 0.
         """
         heads, groups = self.heads
-        q = x.reshape(1, -1, heads, x.shape[-1] // heads).transpose(1, 2)
+        marked = [one for one in self.signature.arrays if role(one) == "documents"]
+        rows = x.shape[0] if marked else 1
+        if rows > 1 and not all("B" in one.letters for one in marked):
+            each = (self.documents(x[k : k + 1], ids[k : k + 1]) for k in range(rows))
+            return torch.cat(tuple(each))
+        q = x.reshape(rows, -1, heads, x.shape[-1] // heads).transpose(1, 2)
         arrays, lengths = self.arguments(q, q[:, :groups].flip(-1), q[:, :groups])
         told = {one.name: bounds_at(ids) for one in self.signature.arrays if role(one) == "bounds"}
+        told |= {one.name: document_numbers(one, ids, lengths) for one in marked}
         out = self._output(self.program.run({**arrays, **told}, lengths), lengths)
         return out.transpose(1, 2).reshape(x.shape)
 
@@ -259,6 +273,11 @@ class OnHeads:
                 continue
             if role(one) == "bounds":
                 arrays[one.name] = bounds(one, lengths, a)
+                continue
+            if role(one) == "documents":
+                arrays[one.name] = torch.zeros(
+                    one.shape(lengths), dtype=torch.long, device=a.device
+                )
                 continue
             if role(one) == "constant":
                 arrays[one.name] = constant(one, "HGD", lengths, a)
@@ -377,8 +396,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     by_head = mask is not None and "H" in mask.letters and heads > 1 and not on.shared
     beside += [f"{mask.name} is the same for every head"] if mask and by_head else []
     told = ["it takes one length: fewer queries are put in the last places"] if on.square else []
-    held = [one.name for one in signature.arrays if role(one) == "bounds"]
-    told += [CONTENTS["bounds"].format(name) for name in held]
+    told += [contents_of(one) for one in signature.arrays if role(one) in ("bounds", "documents")]
     told += [words_of_constant(one) for one in constants(signature)]
     told += [f"{one.name} count from 0" for one in signature.arrays if role(one) in PLACES]
     if on.way is not None and signature.source is None and on.way.table_words:
@@ -403,7 +421,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
             **default_masks(code, masks, on.left_out),
             **({"padding": "; ".join(beside)} if beside else {}),
         },
-        true_hides=mask is not None and role(mask) == "hide",
+        true_hides=mask is not None and role(mask) in HIDING,
         positional=on.way is not None,
     )
 

@@ -19,6 +19,7 @@ from ..signatures.layout import Label, labels, laid_out, read_back
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Bias, Mask, Subject
 from .roles import (
+    HIDING,
     PLACES,
     ROTATED,
     SIZES,
@@ -345,7 +346,11 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
 
     def read(queries: int, keys: int) -> Tensor:
         value = call(queries, keys)
-        return value if kind not in ("keep", "hide") or value.dtype == torch.bool else value != 0
+        return (
+            value
+            if kind not in ("keep", "factors", *HIDING) or value.dtype == torch.bool
+            else value != 0
+        )
 
     read(2, 3)
     more = call_and_contents(length, signature)
@@ -353,7 +358,7 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
         **_shared(code, signature, mask, more, guessed),
         mask=read,
         padded=_padded(code, signature, kind, guessed=guessed),
-        true_means="hidden" if kind == "hide" else "visible",
+        true_means="hidden" if kind in HIDING else "visible",
         adds=kind == "add",
         given=supplied_values(signature, shape_only_contents),
     )
@@ -381,7 +386,7 @@ def _padded(
         arrays = {**plain_arrays(signature, lengths), told[0].name: counts.clone()}
         found = read_back(runner(code, signature)(arrays, lengths)[back], axes, MASK_AXES, lengths)
         seen = found[:, 0].expand(rows, most, most).double()
-        seen = seen.exp() if kind == "add" else 1 - seen if kind == "hide" else seen
+        seen = seen.exp() if kind == "add" else 1 - seen if kind in HIDING else seen
         return (seen > 0.5).double()
 
     def padded(counts: Tensor, most: int) -> Tensor:

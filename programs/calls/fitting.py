@@ -31,7 +31,7 @@ Way = TypeVar("Way")
 PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # lengths, none of which divides another
 MAX_ALTERNATIVES = 3  # alternative lines to keep
 SECONDS = 5.0  # time limit for finding them
-INTEGER_ROLES = ("positions", "axis", "ids", "index")
+INTEGER_ROLES = ("positions", "axis", "ids", "documents", "index")
 _ROLE_OF_ARRAY = re.compile(r"(\w+): ([^,()]+) (\w+)\b")
 
 

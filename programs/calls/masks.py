@@ -15,7 +15,7 @@ from ..execution.draw import Draw
 from ..signatures.layout import laid_out
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Mask
-from .roles import MASKS, role
+from .roles import HIDING, MASKS, TRUTH_OF, role
 
 QUERIES, KEYS = (Axis(((Fraction(1), (letter,)),)) for letter in "rn")
 SLOTS = "slots"  # as a letter, which no line can contain: the places of a cache, some unused
@@ -116,10 +116,10 @@ def mask_argument(
     """
     kinds = (role(one), one.also)
     if seen.dtype == torch.bool:
-        if "hide" in kinds:
+        if role(one) in TRUTH_OF:
+            seen = _numbers(seen, role(one), like)
+        elif "hide" in kinds:
             seen = ~seen
-        elif "ones" in kinds:
-            seen = _ones(seen, like)
         elif "keep" not in kinds:
             seen = torch.zeros_like(seen, dtype=like.dtype).masked_fill(~seen, least)
     axes = list(one.axes or ())
@@ -183,17 +183,19 @@ def all_visible_mask(one: Argument, lengths: Mapping[str, int], like: Tensor) ->
     kind, shape = role(one), one.shape(lengths)
     if kind == "add":
         return torch.zeros(shape, dtype=like.dtype, device=like.device)
-    seen = torch.full(shape, kind != "hide", device=like.device)
-    return _ones(seen, like) if kind == "ones" else seen
+    seen = torch.ones(shape, dtype=torch.bool, device=like.device)
+    return _numbers(seen, kind, like) if kind in TRUTH_OF else ~seen if kind == "hide" else seen
 
 
-def _ones(seen: Tensor, like: Tensor) -> Tensor:
-    """Return 1 where a key is seen: integers, as from tokenizers, but float64 beside float64.
+def _numbers(seen: Tensor, kind: str, like: Tensor) -> Tensor:
+    """Return truth values as 0 and 1: integers, as from tokenizers, but float64 beside float64.
 
     1.0 minus an integer tensor is float32, in which the lowest float64 is −∞: code that multiplies
     the two would get NaN, and only because the check runs in float64.
     """
-    return seen.to(like.dtype) if like.dtype == torch.float64 else seen.long()
+    marked = ~seen if kind in HIDING else seen
+    real = kind == "factors" or like.dtype == torch.float64
+    return marked.to(like.dtype) if real else marked.long()
 
 
 NEAR = 1e-3  # relative to the row's largest output: a masked query moves further

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Run = Callable[[Mapping[str, Any], Mapping[str, int]], Mapping[str, Any]]
 CHANGED_PLACE = 1  # neither first nor last on any axis
-UNCHANGED_KINDS = ("ids", "index", "lengths", "bounds")
+UNCHANGED_KINDS = ("ids", "documents", "index", "lengths", "bounds")
 ITEM_AXES = "BHGVrnhwt"  # letters of axes along which items follow each other
 AS_KEYS = ("key", "value")
 # Sums in another order differ by roundings; a changed token moves a result much further.

@@ -19,7 +19,7 @@ from ..loading.building import method_of
 from ..loading.constructors import guesses, set_words, widths_built
 from ..loading.names import INDEX, OF_TOKENS, role_of
 from ..loading.program import Program
-from ..signatures.layout import CACHE_SIZE
+from ..signatures.layout import CACHE_SIZE, laid_out
 from ..signatures.signature import Argument, Axis, Same, Signature, SignatureError
 from ..subjects import Subject
 
@@ -30,7 +30,9 @@ JOINT_TABLES = ("cos_sin", "sin_cos")  # tables with cosines and sines in one ar
 PAIR = Axis(((Fraction(2), ()),))
 ROW_AXES = {*"BHGnmrhwt"}  # letters of axes along which angles do not run
 COUNTED = ("length", "keys", "heads", "groups", "width", "embed", "rows", "offset", "rotated")
-MASKS = ("keep", "hide", "ones", "add")
+MASKS = ("keep", "hide", "ones", "zeros", "factors", "add")
+TRUTH_OF = {"ones": "keep", "zeros": "hide", "factors": "keep"}  # the same mask in truth values
+HIDING = ("hide", "zeros")  # masks that are True, or 1, where a key is hidden
 SIZES = {"B": 3, "H": 4, "G": 2, "r": 5, "n": 7, "D": 8, "E": 16}  # all different
 MAX_INSTANCES = 8  # cached instances of the code, one for each choice of sizes
 VARIED = "nrthwuvp"  # numbers of tokens, sides of grids and first positions vary in every law
@@ -137,6 +139,20 @@ def bounds_at(ids: Tensor) -> Tensor:
     """
     begins = (ids.flatten() == 0).nonzero()[:, 0]
     return torch.cat((begins, begins.new_tensor([ids.numel()]))).to(torch.int32)
+
+
+def document_numbers(one: Argument, ids: Tensor, lengths: Mapping[str, int]) -> Tensor:
+    """Return the number of each token's document, whose position ids (B, n) begin at 0.
+
+    >>> from ..signatures.grammar import parse
+    >>> told = parse("x: B n E, document_ids: B n documents -> B n E").arrays[1]
+    >>> document_numbers(told, torch.tensor([[0, 1, 0], [0, 0, 1]]), {"B": 2, "n": 3}).tolist()
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    numbers = (ids == 0).cumsum(-1) - 1
+    if "B" not in one.letters:
+        return laid_out(numbers[0], ("n",), one.axes or (), lengths)
+    return laid_out(numbers, ("B", "n"), one.axes or (), lengths)
 
 
 def result_names(signature: Signature, names: Sequence[str]) -> tuple[str, ...]:

@@ -25,13 +25,11 @@ ALL_KEYS = "{} shows every key"
 # Contents of arrays that say nothing of the tokens, see :func:`plain_input`.
 CONTENTS = {
     "ids": "all of {} are equal",
+    "documents": "each row of {} is one document, except in documents-apart",
     "index": "all of {} are 0",
     "lengths": "{} says that no row is padded",
     "bounds": "{} says that sequences are equally long",
-    "keep": ALL_KEYS,
-    "hide": ALL_KEYS,
-    "ones": ALL_KEYS,
-    "add": ALL_KEYS,
+    **dict.fromkeys(MASKS, ALL_KEYS),
 }
 CONSTANT = "{} is the same for each row, token and pair"
 SLOPES = re.compile(r"(alibi_)?slopes")
@@ -97,7 +95,7 @@ def plain_input(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tens
             return torch.full(shape, lengths["n"], device=device)
         case "ids":
             return torch.full(shape, ORDINARY_ID, device=device)
-        case "index":
+        case "index" | "documents":
             return torch.zeros(shape, dtype=torch.long, device=device)
         case kind if kind in MASKS:
             return all_visible_mask(one, lengths, like)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..code import Code, DoesNotFit
-from ..loading.names import CAPACITY, USUAL_ARGUMENTS, Parameter, parameters
+from ..loading.names import CAPACITY, OF_TOKENS, USUAL_ARGUMENTS, Parameter, parameters
 from ..signatures.grammar import parse
 from ..signatures.signature import Signature
 from .fitting import without_implied_roles
@@ -40,8 +40,9 @@ class Origin:
     kind: str
     axes: str
     rest: bool = False
-    unit: bool = False  # the one array holds cosines and sines: squares add up to 1
+    unit: bool = False  # it holds cosines and sines: squares add up to 1, or to one number
     sines_first: bool = False  # of two tables
+    built: str = ""  # the setting of the constructor that is the number of rows
 
     @property
     def holds(self) -> str:
@@ -97,7 +98,42 @@ class Origin:
     def first(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> str:
         """Return the line of the maker itself, whose results are passed to other code."""
         back = [f"{name}: {self.axes}" for name in self._names(needs, known)] + ["_"] * self.rest
-        return f"{self.given} -> {', '.join(back)}".strip()
+        return f"{self.given} -> {', '.join(back)}{self._clause}".strip()
+
+    @property
+    def _clause(self) -> str:
+        return f"; built with {self.built} = m" if self.built else ""
+
+    def unapplied(self, name: str = "FUNCTION", known: Sequence[str] = ()) -> str:
+        """Say that no function is known to rotate by these tables, and how to name one.
+
+        ``known``: the parameters of the function of this name.
+        """
+        what, names, kinds = self._in_words()
+        axes = re.sub("D$", "D/2", self.axes) if kinds == ("cis",) else self.axes
+        x, *own = known if len(known) > len(names) else ("x", *names)
+        back = ", ".join([f"{one}: {axes}" for one in own[: len(names)]] + ["_"] * self.rest)
+        takes = ", ".join(
+            f"{one}: {axes.replace('m', 'n')} {kind}" for one, kind in zip(own, kinds, strict=False)
+        )
+        made = f"{self.given} -> {back}{self._clause}".strip()
+        return (
+            f"it returns {what}, and no function of its file is known to rotate by them; say which "
+            f"does, in the whole --call '{made}; then {name}({x}: B H n D, {takes} -> {x})'"
+        )
+
+    def _in_words(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """Return what it makes in words, with names and kinds of the arrays."""
+        if self.kind == "pair":
+            if self.unit:
+                names = ("sin", "cos") if self.sines_first else ("cos", "sin")
+                return "cosines and sines", names, names
+            told = "two tables that are not cosines and sines"
+            return told, ("freqs", "scale"), ("angles", "constant")
+        told = {"cis": "complex numbers", "cos_sin": "cosines beside sines"}.get(
+            self.holds, self.holds
+        )
+        return told, ("freqs",), (self.holds,)
 
 
 def _in_place(made: list[str], wanted: list[str]) -> bool:
@@ -115,7 +151,7 @@ def sources(code: Code) -> Iterator[Origin]:
             made = code_named(code, name, code.options.width)
         except Exception:  # noqa: BLE001 (other code of the file may raise anything)
             continue
-        yield from origins(made, name, code.options.width)
+        yield from (one for one in origins(made, name, code.options.width) if not one.built)
 
 
 POSITION_AXES = ("B n", "n")
@@ -140,9 +176,10 @@ def origins(made: Code, name: str, width: int, *, many_axes: bool = False) -> It
         if set(sizes) <= set(shape) and not {6, 11} & {width, width // 2}:
             axes = " ".join([*(shape[size] for size in sizes), *["2"] * twos])
             given = ", ".join(map(str, call.arguments))
-            unit = kind == "one" and _unit(values[0])
+            unit = _circular(*values) if kind == "pair" else kind == "one" and _unit(values[0])
             first = kind == "pair" and _sines_first(*values)
-            yield Origin(name, without_implied_roles(given), kind, axes, rest, unit, first)
+            built = call.built[0].name if call.built else ""
+            yield Origin(name, without_implied_roles(given), kind, axes, rest, unit, first, built)
 
 
 def _sines_first(first: Tensor, second: Tensor) -> bool:
@@ -153,6 +190,12 @@ def _sines_first(first: Tensor, second: Tensor) -> bool:
     rows = [axis for axis, size in enumerate(first.shape) if size == 11]
     at_zero = [one.select(rows[0], 0) for one in (first, second)]
     return not bool(at_zero[0].any()) and bool(at_zero[1].all())
+
+
+def _circular(first: Tensor, second: Tensor) -> bool:
+    """Whether the squares of two tables add up to the same number everywhere."""
+    total = first.double().square() + second.double().square()
+    return bool((total.max() - total.min()) < 1e-2 * total.max())
 
 
 def _unit(table: Tensor) -> bool:
@@ -189,6 +232,9 @@ def _tables_of(
     """Yield the calls that return tables, for 6 rows of 11 positions, and their results."""
     try:
         known = parameters(made.call)
+        if not known:
+            yield from _tables_of_fixed_length(made)
+            return
         if sum(one.role in ROTATED and one.required for one in known) > 1:
             return  # code of several vectors makes no tables
         placed = any(one.role == "positions" for one in known)
@@ -204,6 +250,21 @@ def _tables_of(
         yield from found
         if found:
             return
+
+
+def _tables_of_fixed_length(
+    made: Code,
+) -> Iterator[tuple[Signature, tuple[str, tuple[Tensor, ...], bool]]]:
+    """Yield the tables of an object without arguments that is built for 11 rows."""
+    known = parameters(type(made.module)) if made.module is not None else ()
+    built = {one.name: made.built.get(one.name, one.default) for one in known}
+    for name in (name for name, value in built.items() if type(value) is int):
+        try:
+            read = read_table(made.again(**{name: 11}).call())
+        except Exception:  # noqa: BLE001 (the code may raise anything)
+            continue
+        if 11 in read[1][0].shape and (read[0] != "one" or MAKES.search(made.name)):
+            yield parse(f"-> 1; built with {name} = m"), read
 
 
 def _tables_given(
@@ -301,6 +362,8 @@ def _given(
     alone = not placed and sum(one.required for one in known) == 1  # its name may be x, or t
     for one in known:
         plain = plain_argument(one, made, counted=counted)
+        if one.required and OF_TOKENS.fullmatch(one.name):
+            plain = f"{one.name} = -2"
         whole = not placed and (counted or not others or not one.is_capacity)
         if one.role == "positions":
             choices.append([without_implied_roles(f"{one.name}: {rows} positions")])

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor
 from ..code import Code
 from ..signatures.layout import labels, laid_out
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
+from .grids import nearly_square
 from .masks import (
     SLOTS,
     is_mask,
@@ -55,7 +57,9 @@ def with_one_length(signature: Signature) -> tuple[Signature, str]:
     whole = token_axis(signature)
     if whole == TOKENS:
         signature = _with_slots(signature)
-    if whole != TOKENS:
+    if blocks_of(signature):
+        signature = _changed(signature, _of_places)
+    elif whole != TOKENS:
         told = any({"r", "n"} & set(one.letters) for one in signature.arrays if is_mask(one))
         own = _changed(signature, lambda axis: TOKENS if axis == whole else axis, masks=not told)
         signature = own if whole.letters else _queried(own, signature)
@@ -74,6 +78,30 @@ def with_one_length(signature: Signature) -> tuple[Signature, str]:
         return replace(alike, arguments=tuple(map(_of_tokens, alike.arguments))), ""
     aside = _changed(signature, lambda axis: with_letter(axis, "n", context))
     return _changed(aside, lambda axis: with_letter(axis, "r", "n")), context
+
+
+def blocks_of(signature: Signature) -> tuple[int, ...]:
+    """Return the numbers of which the sides of an image are multiples; none if they may be any.
+
+    >>> from ..signatures.grammar import parse
+    >>> [blocks_of(parse(f"x: B E {axes} -> x")) for axes in ("(4 h) (2 w)", "h w")]
+    [(4, 2), ()]
+    """
+    for one in signature.arrays:
+        sides = [a for a in one.axes or () if _is_side(a) and not is_mask(one)]
+        found = tuple(a.size({"h": 1, "w": 1}) for a in sides)
+        if len(found) == 2 and max(found) > 1:
+            return found
+    return ()
+
+
+def _is_side(axis: Axis) -> bool:
+    return [letters for _, letters in axis.terms] in ([("h",)], [("w",)])
+
+
+def _of_places(axis: Axis) -> Axis:
+    """Return the side of an image as a letter, that of its number of places."""
+    return Axis(((Fraction(1), axis.letters),)) if _is_side(axis) else axis
 
 
 def _with_slots(signature: Signature) -> Signature:
@@ -159,6 +187,8 @@ def token_axis(signature: Signature) -> Axis:
         for axis in one.axes or () if role(one) in ROTATED else ():
             if axis.letters == ("n",) and axis != TOKENS and len(axis.terms) == 1:
                 return axis
+    if blocks := blocks_of(signature):
+        return Axis(((Fraction(prod(blocks)), ("n",)),))
     tokens = [one for one in signature.arrays if role(one) in ROTATED]
     told = dict(signature.sizes)
     if {"h", "w"} <= told.keys():  # a grid of fixed size
@@ -287,6 +317,15 @@ class TokenLine:
         """The lengths that it takes: n, or (n n) for squares only."""
         return token_axis(self.signature)
 
+    def sides(self, count: int) -> tuple[int, int]:
+        """Return the sides of the image that so many tokens fill."""
+        blocks = blocks_of(self.signature)
+        if not self.whole.letters:
+            told = dict(self.line.sizes)
+            return told["h"], told["w"]
+        high, wide = nearly_square(count // prod(blocks))
+        return (high * blocks[0], wide * blocks[1]) if blocks else (high, wide)
+
     @property
     def only_length(self) -> int:
         """The only number of tokens that it takes; 0 if it takes several."""
@@ -391,4 +430,8 @@ class TokenLine:
         counted = any("B" in one.lengths for one in self.line.arguments)
         beside = [one for one in self.line.arrays if one != self.tokens and role(one) != "bounds"]
         packed = any(role(one) == "bounds" for one in self.line.arrays)
+        if any(role(one) == "documents" for one in beside):
+            alone = self.whole == TOKENS and not self.context and not counted and not packed
+            others = (one for one in beside if role(one) != "documents" and not is_mask(one))
+            return alone and not any({"B", "n"} & {*one.letters} for one in others)
         return packed and not counted and not any({"B", "n"} & {*one.letters} for one in beside)

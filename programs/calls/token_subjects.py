@@ -27,12 +27,12 @@ from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Attention, Layer, Subject
 from .attention import default_masks, dropout_of, on_heads, other_masks
 from .masks import is_mask, is_square
-from .roles import ROTATED, TABLES, built_at, describe_call_error, role, shared_fields
+from .roles import HIDING, ROTATED, TABLES, built_at, describe_call_error, role, shared_fields
 from .spelling import ROWS as EQUAL_ROWS
 from .steps import steps_of
 from .supplied_inputs import constants, contents_of, image_layout, words_of_constant, zeros_to
 from .token_lines import ENCODED, MADE, ROWS, TOKENS
-from .tokens import OnTokens, widths_of_tokens
+from .tokens import SUPPLIED, OnTokens, widths_of_tokens
 
 TokenMap = Callable[..., Tensor]
 MASK_OF_CONTEXT = re.compile(r"(encoder|context|memory|cross)\w*mask")
@@ -250,7 +250,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         reading=on.reading if context else None,
         documents=on.documents if on.packs else None,
         context=context,
-        true_hides=any(role(one) == "hide" for one in on.padding),
+        true_hides=any(role(one) in HIDING for one in on.padding),
         heads=heads,
         groups=heads,
         width=width // heads,
@@ -294,7 +294,7 @@ def _conditions(on: OnTokens) -> list[str]:
     told += ["each token is given all rows that come back, joined along the features"] * on.pooled
     if on.repeated:
         told.append(f"the {on.copies} rows are joined along the features")
-    held = [one for one in on.line.arrays if role(one) in ("lengths", "bounds")]
+    held = [one for one in on.line.arrays if role(one) in SUPPLIED]
     return told + [contents_of(one) for one in held]
 
 

@@ -20,7 +20,6 @@ from ..loading.program import Program
 from ..signatures.layout import labels, laid_out, read_back
 from ..signatures.signature import Argument, SignatureError
 from .attention import optional_masks
-from .grids import nearly_square
 from .masks import (
     SLOTS,
     all_visible_mask,
@@ -38,6 +37,7 @@ from .roles import (
     SIZES,
     TABLES,
     bounds_at,
+    document_numbers,
     lengths_of,
     result_axes,
     result_names,
@@ -45,7 +45,9 @@ from .roles import (
 )
 from .rotary_calls import Rotating, ways_of
 from .supplied_inputs import constant, plain_input, spread
-from .token_lines import MADE, TOKENS, TokenLine, encoding, mapped, repetitions
+from .token_lines import MADE, TOKENS, TokenLine, blocks_of, encoding, mapped, repetitions
+
+SUPPLIED = ("bounds", "documents", "index", "lengths")  # made here, see plain_input
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,14 @@ class OnTokens(TokenLine):
 
     def documents(self, x: Tensor, ids: Tensor) -> Tensor:
         """Map packed tokens (B, n, E) of documents that begin where ids are 0."""
+        marked = [one for one in self.line.arrays if role(one) == "documents"]
+        if marked:
+            if x.shape[0] > 1 and not all("B" in one.letters for one in marked):
+                rows = range(x.shape[0])
+                return torch.cat([self.documents(x[k : k + 1], ids[k : k + 1]) for k in rows])
+            lengths = lengths_of(self.line, B=x.shape[0], n=x.shape[1])
+            numbers = {one.name: document_numbers(one, ids, lengths) for one in marked}
+            return self.run(x, supplied=numbers)[0]
         told = {one.name: bounds_at(ids) for one in self.line.arrays if role(one) == "bounds"}
         return self.run(x.reshape(1, -1, x.shape[-1]), supplied=told)[0].reshape(x.shape)
 
@@ -213,15 +223,15 @@ class OnTokens(TokenLine):
         width //= self.copies
         lengths = lengths_of(self.line, B=rows, n=count, r=count, p=past, **{self.feature: width})
         if {"h", "w"} <= set(self.tokens.letters):
-            high = lengths["h"] if self.whole != TOKENS else nearly_square(int(count))[0]
+            high, wide = self.sides(int(count))
             traced = torch.compiler.is_compiling() or torch.compiler.is_exporting()
             if high == 1 and count > 1 and traced:
                 raise SignatureError(
                     f"{count} tokens are an image of one row, and what holds of it may not hold "
                     "of others"
                 )
-            lengths |= {"h": high, "w": count // high}
-            x = x.reshape(rows, high, count // high, -1)
+            lengths |= {"h": high, "w": wide}
+            x = x.reshape(rows, high, wide, -1)
         if beside is not None:
             lengths[self.context] = beside[0].shape[1]
         own = self.repeated if self.apart else ()
@@ -250,7 +260,9 @@ class OnTokens(TokenLine):
     def _as_many(self, x: Tensor) -> Tensor:
         """Extend tokens to a length that the code takes: with zeros if it is fixed, else copies."""
         if self.whole.letters:
-            return x.repeat(1, repetitions(self.whole, x.shape[1]), 1)
+            count = x.shape[1]
+            known = int(count) if blocks_of(self.signature) else count  # an image has sides
+            return x.repeat(1, repetitions(self.whole, known), 1)
         behind = self.only_length - x.shape[1]
         if behind == 0:
             return x
@@ -275,7 +287,7 @@ class OnTokens(TokenLine):
             return constant(one, self.feature, lengths, x)
         if keep is not None and one in self.counted:
             return counts_of(keep, one)
-        plain = plain_input(one, lengths, x) if role(one) in ("bounds", "lengths") else None
+        plain = plain_input(one, lengths, x) if role(one) in SUPPLIED else None
         if plain is not None:
             return plain
         if mapped(one) and alike:

@@ -146,11 +146,11 @@ def drawn(
         kind = what.kind
         if kind == LENGTH:
             return torch.zeros(shape, dtype=dtype)
-        if kind in ("keep", "hide", "ones"):
+        if kind in BINARY_MASKS:
             kept = torch.rand(shape, generator=generator) < 0.6
             if shape:
                 kept[..., 0] = True
-            return ~kept if kind == "hide" else kept.long() if kind == "ones" else kept
+            return ~kept if kind == "hide" else kept
         if kind in (*INTEGER_KINDS, "lengths"):
             return _integers(kind, shape, lengths, generator)
         if kind == "cis":
@@ -184,8 +184,8 @@ MAX_SOURCE_NUMBERS = 8  # number of numbers from the source that are tried as in
 MORE_SOURCE_NUMBERS = 40  # number of those that are tried as inputs at all
 LARGEST_INPUT = 8e307  # whose double is a number too
 TOKENS = "nrm"
-INTEGER_KINDS = ("positions", "axis", "ids", "index")
-BINARY_MASKS = ("keep", "ones", "hide")  # masks that are not added
+INTEGER_KINDS = ("positions", "axis", "ids", "documents", "index")
+BINARY_MASKS = ("keep", "hide")  # masks that are not added
 FILL_RANGE = (1e3, 1e6)  # fills that hide keys as long as no score is as large
 INFINITE = 1e30  # a fill from here on stands for infinity in any format
 # operations that give 0 for −∞

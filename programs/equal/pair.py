@@ -49,11 +49,11 @@ LAW = "same-function"
 INPUT_KINDS = {
     "positions": "position",
     "ids": "position",
+    "documents": "position",
     "index": "position",
     "lengths": "position",
     "keep": "truth",
     "hide": "hidden",
-    "ones": "position",
 }
 
 

@@ -19,14 +19,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..calls.roles import role
+from ..calls.roles import HIDING, MASKS, TRUTH_OF, role
 from ..loading.program import Program
 from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from .expressions import Expression
 
 Arrays = Mapping[str, Tensor]
 LENGTH = "length"  # role of an array that only conveys a length
-MASK_KINDS = ("keep", "hide", "ones", "add")
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def letters_in(axes: Sequence[Axis]) -> tuple[str, ...]:
 
 
 def shared_of(signature: Signature) -> tuple[Shared, ...]:
-    """Return the arrays of a program as shared arrays; a mask of ones becomes one of booleans.
+    """Return the arrays of a program as shared arrays; 0 and 1 become truth values.
 
     >>> from ..signatures.grammar import parse
     >>> [(one.name, one.kind) for one in shared_of(parse("mask: B n ones -> B n"))]
@@ -95,7 +94,7 @@ def shared_of(signature: Signature) -> tuple[Shared, ...]:
         Shared(
             one.name,
             letters_in(one.axes or ()),
-            "keep" if kinds[one.name] == "ones" else kinds[one.name],
+            TRUTH_OF.get(kinds[one.name], kinds[one.name]),
         )
         for one in signature.arrays
     )
@@ -312,7 +311,7 @@ def _float_dtype(given: Arrays) -> torch.dtype:
 
 def as_kind(x: Tensor, kind: str, wanted: str, dtype: torch.dtype = torch.float32) -> Tensor:
     """Convert a mask from one kind to another, with numbers in this dtype; else return it as is."""
-    if kind == wanted or kind not in MASK_KINDS or wanted not in MASK_KINDS or kind == "add":
+    if kind == wanted or kind not in MASKS or wanted not in MASKS or kind == "add":
         return x
     keeps = (
         x
@@ -325,8 +324,9 @@ def as_kind(x: Tensor, kind: str, wanted: str, dtype: torch.dtype = torch.float3
         return keeps
     if wanted == "hide":
         return ~keeps
-    if wanted == "ones":
-        return keeps.long()
+    if wanted in TRUTH_OF:
+        marked = ~keeps if wanted in HIDING else keeps
+        return marked.to(dtype) if wanted == "factors" else marked.long()
     return torch.zeros(keeps.shape, dtype=dtype).masked_fill(~keeps, -torch.inf)
 
 
@@ -367,8 +367,8 @@ def match_arguments(
 
 
 def _mask_family(kind: str) -> str:
-    """Return a common kind for masks that convert to each other: either polarity, or integers."""
-    return "keep" if kind in ("hide", "ones") else kind
+    """Return a common kind for masks that convert to each other: either polarity, or numbers."""
+    return "keep" if kind in ("hide", *TRUTH_OF) else kind
 
 
 def _used_names(values: Any) -> Iterator[str]:

@@ -31,14 +31,14 @@ from torch import Tensor, nn
 from attnproof.theorems.definitions import references
 from attnproof.theorems.definitions.positions import published_slopes
 
-from ..calls.roles import role
+from ..calls.roles import MASKS, role
 from ..declarations import DeclaredBias, DeclaredRotary, fields_of, require_sound
 from ..declarations import parse as parse_declared
 from ..reading.scalings import attention_factor, ladders_of
 from ..signatures.grammar import parse
 from ..signatures.signature import Argument, Signature, SignatureError
 from .expressions import Expression, weights_of
-from .sides import MASK_KINDS, Operand, letters_in
+from .sides import Operand, letters_in
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +170,7 @@ def read(text: str) -> tuple[str, Any]:
 
 def _role(array: Argument) -> str:
     found = role(array)
-    return "mask" if found in ("keep", "hide", "ones", "add") else found
+    return "mask" if found in MASKS else found
 
 
 Roles = Mapping[str, Argument]
@@ -295,7 +295,7 @@ def _t5_bias(one: Specified, table: Tensor, queries: int, keys: int) -> Tensor:
 def _table(signature: Signature) -> Argument | None:
     """Return the learned table (buckets, H) of T5, if it is an argument of the program."""
     found = [a for a in signature.arrays if re.search(r"table|bias|emb|weight", a.name)]
-    found = [a for a in found if len(a.axes or ()) == 2 and role(a) not in MASK_KINDS]
+    found = [a for a in found if len(a.axes or ()) == 2 and role(a) not in MASKS]
     return found[0] if len(found) == 1 else None
 
 

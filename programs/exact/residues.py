@@ -368,6 +368,12 @@ class Residues:
         """The number of entries summed over these axes."""
         return prod(x.shape[k] for k in over or range(x.ndim))
 
+    def entries(self, x: Value, axis: int) -> list[Value]:
+        """Return the parts of an array at each place of an axis."""
+        if not x.shape[axis]:
+            raise self.Refused("a product of no numbers")
+        return [x.moved(lambda v, k=k: v.select(axis, k)) for k in range(x.shape[axis])]  # type: ignore[misc]
+
     def sum(self, x: Value, axis: tuple[int, ...], keepdims: bool) -> Value:
         """Return the sum over axes."""
         return x.sum(axis, keepdims)

@@ -48,7 +48,8 @@ UNKNOWN = frozenset((
 FROM_TABLE = (
     "add", "sub", "mul", "div", "neg", "reciprocal", "pow", "exp", "cos", "sin", "where",
     "masked_fill", "complex", "view_as_complex", "view_as_real", "polar", "_conj", "sum", "mean",
-    "var", "var_mean", "linalg_vector_norm", "cumsum", "logsumexp", "logaddexp", "logcumsumexp",
+    "var", "var_mean", "linalg_vector_norm", "cumsum", "cumprod", "prod", "logsumexp", "logaddexp",
+    "logcumsumexp",
     "softmax", "_softmax", "_safe_softmax", "mm", "bmm", "dot", "mv", "convolution",
     "scaled_dot_product_attention",
 )  # fmt: skip

@@ -65,7 +65,7 @@ def _wrong_reading(graph: Graph, axes: Axes) -> str:
         term = graph.as_function(values)(*inputs)
     except (Unread, ValueError) as error:
         return str(error)
-    code, others = graph.call.code, _of_other_sizes(graph.call, axes)
+    code, others = graph.call.code, _of_other_sizes(graph, axes)
     own = graph.exported.values
     plain = [(code, graph.call.inputs, own), (code, others, own)]
     drawn = _random_tables(graph)
@@ -276,21 +276,34 @@ def _with_gradients(code: Callable[..., Tensor], *, trained: bool = False) -> Ca
     return run
 
 
-def _of_other_sizes(call: Call, axes: Axes) -> tuple[Tensor, ...]:
+def _of_other_sizes(graph: Graph, axes: Axes) -> tuple[Tensor, ...]:
     """Return inputs like those of a call, each symbolic axis longer by a different amount.
 
-    If the code rejects more, they are shorter.
+    If the code rejects more, or the graph is not the code there, they are shorter.
     """
+    call = graph.call
     sizes = _symbolic(call, axes).items()
     longer = {length: n + place for place, (length, n) in enumerate(sizes, start=1)}
     shorter = {length: max(2, n - place) for place, (length, n) in enumerate(sizes, start=1)}
+    tried = [_shapes(call, axes, other) for other in (shorter, longer)]
     found: tuple[Tensor, ...] = ()
-    for other in (shorter, longer):
+    for shapes in [one for one in tried if _is_valid(graph, one)] or tried:
         generator = torch.Generator().manual_seed(1)
-        inputs = _inputs(call, _shapes(call, axes, other), generator)
+        inputs = _inputs(call, shapes, generator)
         if not found or result_of(call.code, inputs) is not None:
             found = inputs
     return found
+
+
+def _is_valid(graph: Graph, shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether inputs of these shapes satisfy the conditions of a graph."""
+    known = {
+        length: n
+        for shape, own in zip(graph.exported.shapes, shapes, strict=True)
+        for length, n in zip(shape, own, strict=True)
+        if isinstance(length, str)
+    }
+    return satisfied(graph.exported.conditions, known)
 
 
 def _of_crossed_sizes(graph: Graph, axes: Axes) -> Iterator[tuple[Tensor, ...]]:
@@ -308,13 +321,7 @@ def _of_crossed_sizes(graph: Graph, axes: Axes) -> Iterator[tuple[Tensor, ...]]:
     ]
     for sizes in orders:
         shapes = _shapes(call, axes, dict(zip(free, sizes, strict=True)))
-        known = {
-            length: n
-            for shape, own in zip(graph.exported.shapes, shapes, strict=True)
-            for length, n in zip(shape, own, strict=True)
-            if isinstance(length, str)
-        }
-        if satisfied(graph.exported.conditions, known):
+        if _is_valid(graph, shapes):
             yield _inputs(call, shapes, generator)
 
 

@@ -31,7 +31,7 @@ from .executed_code import Executed, functions_of
 from .guards import conditions_of, fails_only_at_one, from_one_or_two, is_cut_short
 from .in_place import written_as_new
 from .instrumentation import instrument
-from .length_functions import LengthFunctions
+from .length_functions import Compared, LengthFunctions, takes_extremes
 from .nodes import is_silent, live, nodes_of, unread_of
 from .reached_arrays import (
     NOT_A_BUFFER,
@@ -187,6 +187,22 @@ def traced(
     allows that.  A symbolic length is 2 or more; with ``from_one`` it is 1 or more if only
     comparisons of single lengths can tell a length of 1.
     """
+    found = _with_functions(call, inputs, lengths, modules, from_one=from_one)
+    if not unread_of(tuple(found.program.graph.nodes)) and takes_extremes(found.program):
+        with suppress(NotTraced, Refused), Compared():
+            return _with_functions(call, inputs, lengths, modules, from_one=from_one)
+    return found
+
+
+def _with_functions(
+    call: Callable[..., Any],
+    inputs: Sequence[Tensor],
+    lengths: Sequence[Sequence[bool]],
+    modules: Sequence[nn.Module],
+    *,
+    from_one: bool,
+) -> Trace:
+    """Return a trace in which functions of the module math keep lengths symbolic, if it is read."""
     near = functions_in((call, *modules_in(call), *modules))
     functions = LengthFunctions(one.__globals__ for one in near if is_own(one.__globals__))
     trace = partial(_traced_from, call, inputs, lengths, modules, from_one=from_one)

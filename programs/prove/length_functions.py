@@ -6,6 +6,8 @@ where code imported them by name.  A trace in which they decide something is not
 
 A function under ``functools.lru_cache`` refuses symbolic lengths, which have no hash: it is called
 as it is without the cache.
+
+The smaller or larger of two lengths is a branch, which a graph does not show by itself.
 """
 
 from __future__ import annotations
@@ -19,11 +21,13 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
+from torch.overrides import TorchFunctionMode
 from torch.utils._sympy.functions import FloatPow
 
 from .guards import conditions_of
 
 LENGTHS = (torch.SymInt, torch.SymFloat)
+EXTREMES = (torch.sym_min, torch.sym_max)
 OF_CACHES = ("cache_info", "cache_clear", "cache_parameters")
 
 
@@ -44,6 +48,28 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     math.log2: lambda x: _log(x, 2),
     math.log10: lambda x: _log(x, 10),
 }
+
+
+class Compared(TorchFunctionMode):
+    """Decides which of two lengths is the smaller or larger one, as a branch would.
+
+    So ``min(n, 512)`` is n, or 512, under a condition on n, and arrays have lengths that are read.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Return one of two whole numbers instead of a node of the graph."""
+        if func in EXTREMES and all(isinstance(x, int | torch.SymInt) for x in args):
+            number, length = sorted(args, key=lambda x: isinstance(x, torch.SymInt))
+            shorter = bool(length <= number)  # the usual side, which so includes equality
+            return length if shorter == (func is torch.sym_min) else number
+        return func(*args, **(kwargs or {}))
+
+
+def takes_extremes(program: ExportedProgram) -> bool:
+    """Whether a graph computes the smaller or larger of two lengths."""
+    return any(node.target in EXTREMES and node.users for node in program.graph.nodes)
 
 
 class LengthFunctions:

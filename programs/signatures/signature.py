@@ -68,6 +68,7 @@ KINDS = {
     "coordinates": "positions of the tokens that are not integers",
     "axis": "positions of the tokens along one axis, an array for each axis in their order",
     "ids": "ids of the words of a vocabulary",
+    "documents": "the number of the document of each token, of several packed into one row",
     "index": "an index into a table",
     "lengths": "the number of tokens in each row",
     "bounds": "where each sequence packed into one axis begins, and where the last one ends",
@@ -85,6 +86,8 @@ KINDS = {
     "keep": "a mask that is True where a key is seen",
     "hide": "a mask that is True where a key is hidden",
     "ones": "a mask of integers, 1 where a key is seen and 0 where it is hidden",
+    "zeros": "a mask of integers, 0 where a key is seen and 1 where it is hidden",
+    "factors": "a mask of real numbers, 1 where a key is seen and 0 where it is hidden",
     "add": "numbers that are added to the scores",
 }
 PACKED = {"qkv": ("query", "key", "value"), "kv": ("key", "value")}  # kinds in one array

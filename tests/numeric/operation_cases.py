@@ -236,6 +236,8 @@ CASES: dict[str, list[Case]] = {
     "aten._log_softmax.default": [on(X, 0, False)],
     "aten.logsumexp.default": [on(X, [1]), on(BATCH, [1], True)],
     "aten.logaddexp.default": [on(X, Y), on(X, ROW)],
+    "aten.cumprod.default": [on(X, -1), on(BATCH, -1)],
+    "aten.prod.dim_int": [on(X, -1), on(X, -1, keepdim=True), on(BATCH, 2)],
     "aten.logcumsumexp.default": [on(X, 1), on(X, -1), on(BATCH, 1)],
     "aten.log_sigmoid.default": [on(X)],
     "aten.layer_norm.default": [on(X, [4]), on(X, [4], ROW, R("4"), 0.25)],

@@ -16,9 +16,11 @@ from attnproof.programs.aten import ROWS, row
 from attnproof.programs.exact.residues import Residues, unwrapped
 from attnproof.programs.exact.rules import FROM_TABLE, RULES, ruled
 from attnproof.programs.exact.session import NoMeaning, Pair, Session
+from attnproof.programs.prove import prove
 from attnproof.programs.prove.call_cost import MULTIPLY_ADDS_PER_ENTRY, work_of
 from attnproof.programs.prove.exporting import read, traced
 from attnproof.programs.prove.operations import KINDS
+from attnproof.programs.subjects import Layer
 from tests.cases import each
 from tests.numeric.operation_cases import CASES as OPERATIONS
 from tests.programs.prove.test_operations import Inputs, operation, parts
@@ -43,6 +45,8 @@ CASES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "var.correction": ((A, [1]), {"correction": 0, "keepdim": True}),
     "var_mean.correction": ((A, [0]), {"correction": 1}),
     "cumsum.default": ((A, 1), {}),
+    "cumprod.default": ((A, 1), {}),
+    "prod.dim_int": ((B, 0, True), {}),
     "mm.default": ((A, B.mT.contiguous()), {}),
     "convolution.default": ((A[None], W, B[0, :3], [1], [0], [1], False, [0], 1), {}),
     "complex.default": ((A, B), {}),
@@ -86,6 +90,8 @@ WRONG: dict[str, Callable[..., Any]] = {
     ),
     "masked_fill.Scalar": lambda xp, x, seen, value: xp.where(seen, x, value),
     "cumsum.default": lambda xp, x, axis: xp.sum(xp.number(x), axis=(axis,), keepdims=True),
+    "cumprod.default": lambda xp, x, axis: xp.cumulative_sum(xp.number(x), axis=axis),
+    "prod.dim_int": lambda xp, x, axis, keepdim: xp.sum(xp.number(x), (axis,), keepdim),
     "view_as_complex.default": lambda xp, x: xp.pair(xp.number(x)[..., 1], xp.number(x)[..., 0]),
 }
 
@@ -93,6 +99,20 @@ WRONG: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("name", sorted(WRONG))
 def test_a_wrong_row_is_noticed(name: str) -> None:
     assert wrong(name, WRONG[name])
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (lambda x: x.cumprod(1), "a product along an axis of a length that is n"),
+        (lambda x: x * x.repeat(1, 1, 17).prod(-1, keepdim=True), "a product of 68 numbers"),
+        (lambda x: x.topk(2, -1).values.repeat(1, 1, 2), "aten.topk.default"),
+    ],
+)
+def test_a_product_or_choice_without_a_reading_is_told_in_words(code: Any, told: str) -> None:
+    found = prove(Layer(name="layer", call=code, embed=4, positional=True), ["rows-of-batch-apart"])
+    assert not [one for one in found.findings if one.verdict == "holds"]
+    assert told in " ".join((found.why, *found.unread))
 
 
 def test_what_is_read_from_the_table_stands_there() -> None:

@@ -334,7 +334,9 @@ for _call, _left in (("hide", False), ("hide_left", True)):
         others=("alone",),
         floats=True,
         x=TOKENS,
-        inputs=tuple(Inputs(lengths={"B": b, "n": n}) for b, n in ((2, 3), (5, 5), (3, 9))),
+        inputs=tuple(
+            Inputs(lengths={"B": b, "n": n}) for b, n in ((2, 3), (5, 5), (3, 9), (2, 14), (2, 33))
+        ),
     )(partial(_of_all_lengths, call=_call, left=_left))
 
 

@@ -38,6 +38,9 @@ cos, exp, log, sin, sqrt = xp.cos, xp.exp, xp.log, xp.sin, xp.sqrt
 mean, moveaxis, stack, sum, where = xp.mean, xp.moveaxis, xp.stack, xp.sum, xp.where  # noqa: A001
 
 
+MAX_FACTORS = 64  # of a product that is written out
+
+
 def literal(value: Any) -> Any:
     """Return a known number as a Python number; None for other terms."""
     if not isinstance(value, Array):
@@ -131,6 +134,16 @@ def count(x: Array, over: tuple[int, ...]) -> Array:
     if len(over) != 1:
         raise Refused("a variance over several axes")
     return as_array(x.axes[over[0]])
+
+
+def entries(x: Array, axis: int) -> list[Array]:
+    """Return the parts of an array at each place of an axis, at most ``MAX_FACTORS``."""
+    place = axis % x.ndim
+    many = whole(as_array(x.axes[place]), "a product along an axis of a length")
+    if not 0 < many <= MAX_FACTORS:
+        raise Refused(f"a product of {many} numbers, more than {MAX_FACTORS} or none")
+    last = moveaxis(x, place, x.ndim - 1)
+    return [last[..., k] for k in range(many)]
 
 
 def cumulative_sum(x: Array, axis: int) -> Array:

@@ -288,12 +288,15 @@ def test_what_is_not_so_is_refused(code: Any, line: str, why: str) -> None:
 
 HELD: dict[str, tuple[str, list[Any]]] = {
     "ids": ("B n", [[ORDINARY_ID] * 3] * 2),
+    "documents": ("B n", [[0] * 3] * 2),
     "index": ("B n", [[0] * 3] * 2),
     "lengths": ("B", [3, 3]),
     "bounds": ("(B + 1)", [0, 3, 6]),
     "keep": ("B n", [[True] * 3] * 2),
     "hide": ("B n", [[False] * 3] * 2),
     "ones": ("B n", [[1] * 3] * 2),
+    "zeros": ("B n", [[0] * 3] * 2),
+    "factors": ("B n", [[1.0] * 3] * 2),
     "add": ("B n", [[0.0] * 3] * 2),
 }
 

@@ -110,6 +110,22 @@ def test_a_mask_of_integers_is_one_of_truth_values() -> None:
 
 def test_a_mask_of_integers_read_the_other_way_has_a_counterexample() -> None:
     assert found(of_zeros, of_truths, ONES, KEEP).verdict == "counterexample"
+    zeros = ONES.replace("ones", "zeros")
+    verdict = found(of_zeros, of_truths, zeros, KEEP)
+    assert verdict.verdict == "proved", verdict.why
+    assert found(of_ones, of_truths, zeros, KEEP).verdict == "counterexample"
+
+
+def of_factors(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    weights = torch.exp(q @ k.mT / q.shape[-1] ** 0.5) * mask
+    return weights @ v / (weights @ torch.ones_like(v[..., :1]))
+
+
+def test_a_mask_of_factors_is_one_of_truth_values() -> None:
+    factors = ONES.replace("ones", "factors")
+    assert found(of_factors, of_ones, factors, ONES).verdict == "proved"
+    zeros = ONES.replace("ones", "zeros")
+    assert found(of_factors, of_ones, factors, zeros).verdict == "counterexample"
 
 
 def spread(x: Tensor) -> Tensor:
