@@ -19,9 +19,10 @@ from ..calls.roles import as_described
 from ..code import Code, DoesNotFit, NoSetting, Options
 from ..execution.running import fault_in, in_a_line, seeded
 from ..finding import Finding
-from ..loading.building import code_under_test, in_float32
+from ..loading.building import code_under_test, in_float32, run_uncompiled
 from ..loading.names import parameters
 from ..loading.program import Program
+from ..loading.reach import UNCOMPILED
 from ..no_adapter import NoAdapter
 from ..prove.reached_arrays import modules_in
 from ..signatures.grammar import parse
@@ -311,6 +312,8 @@ def _read(told: Operand) -> _ReadProgram:
     wide = in_float32(code)
     if subject is not None and wide and {*wide.converted.split("; ")} <= {*subject.conditions}:
         code = wide
+    if subject is not None and UNCOMPILED in subject.conditions and UNCOMPILED not in code.converted:
+        code = run_uncompiled(code)  # that makes its tables
     code = as_described(code, signature)
     for letter, name in (("D", "width"), ("E", "embed"), ("H", "heads"), ("G", "groups")):
         size = getattr(subject, name, 0) or 0
