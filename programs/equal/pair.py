@@ -309,17 +309,23 @@ def _read(told: Operand) -> _ReadProgram:
         )
     thing, built = resolved(thing, subject.kind if subject else "", dict(told.settings))
     code = code_under_test(thing, told.name, Options(settings=built))
-    wide = in_float32(code)
-    if subject is not None and wide and {*wide.converted.split("; ")} <= {*subject.conditions}:
-        code = wide
-    if subject is not None and UNCOMPILED in subject.conditions and UNCOMPILED not in code.converted:
-        code = run_uncompiled(code)  # that makes its tables
+    code = _as_adapted(code, subject.conditions if subject is not None else ())
     code = as_described(code, signature)
     for letter, name in (("D", "width"), ("E", "embed"), ("H", "heads"), ("G", "groups")):
         size = getattr(subject, name, 0) or 0
         if size and letter in signature.letters:
             known[letter] = size
     return _ReadProgram(code, replace(signature, step=None), known, guessed=not told.call)
+
+
+def _as_adapted(code: Code, conditions: Sequence[str]) -> Code:
+    """Return the code as it was run when its call was guessed: in float32, or uncompiled."""
+    wide = in_float32(code)
+    if wide and {*wide.converted.split("; ")} <= {*conditions}:
+        code = wide
+    if UNCOMPILED in conditions and UNCOMPILED not in code.converted:
+        code = run_uncompiled(code)  # it makes the tables
+    return code
 
 
 def _has_parameters(told: Operand, line: str) -> bool:

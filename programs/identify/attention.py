@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ...numeric.devices import name_of, unit_roundoff
+from ...numeric.devices import unit_roundoff
 from ..execution.calling import evaluating
 from ..execution.draw import Draw
 from ..execution.response import coarsest_unit
-from ..execution.rotary_matrices import SHORT
 from ..finding import Identity, Part, format_number
 from ..reading.projections import (
     ProjectedRun,
@@ -36,6 +36,7 @@ from ..subjects import Attention
 from .bias import offsets_part
 from .influence import layer_parts, repetition
 from .masks import mask_parts, pattern, pattern_of_more_keys
+from .precision import shorter_format
 
 FEW, PLACES = 6, 8  # tokens, and places at which equal queries and keys stand
 SMALL, LARGE = 24, 160  # keys for which a mask is read; the second if that is quick
@@ -94,7 +95,7 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
             axis,
             *_added(code, draw, unit),
             *_rotates(code, draw, scale),
-            *_narrowed(unit, draw),
+            *shorter_format(unit, draw),
             *(mask_parts(code, draw, groups) if axis.value == "keys" else ()),
             again,
         ]
@@ -123,9 +124,13 @@ def _without_gradient(layer: Attention, draw: Draw) -> Iterator[Part]:
     x = draw.normal(1, layer.only_length or FEW, layer.embed, salt=15)
     with torch.enable_grad(), setting_projections(layer.module, parts, run):
         out = layer.layer(x)
-        weights = [one.weight for one in parts.values()]
+        weights: list[Any] = [one.weight for one in parts.values()]
         made = [*run.made.values()]
-        found = torch.autograd.grad(out.square().sum(), [*weights, *made], allow_unused=True)  # type: ignore[arg-type]
+        found: Sequence[Tensor | None] = torch.autograd.grad(
+            out.square().sum(),
+            [*weights, *made],
+            allow_unused=True,  # type: ignore[arg-type]
+        )
     cut = [name for name, grad in zip(parts, found, strict=False) if grad is None]
     joint = found[-1] if "qkv" in run.made else None
     if joint is not None and not joint.shape[-1] % 3:
@@ -158,7 +163,7 @@ def _inner_parts(layer: Attention, draw: Draw) -> list[Part]:
     few = _weights(code, draw, 6, 6)
     axis, visible = _softmax(few, unit), (few[0] > 0).all(0)
     if axis.value != "keys":
-        return [axis, *_narrowed(unit, draw)] if axis.value else [*_narrowed(unit, draw)]
+        return [axis, *shorter_format(unit, draw)] if axis.value else [*shorter_format(unit, draw)]
     groups = groups_of(code, draw)
     scale = scale_of(code, draw, groups, visible, unit=unit)
     cap = None
@@ -170,17 +175,8 @@ def _inner_parts(layer: Attention, draw: Draw) -> list[Part]:
     return [
         *(inside if read else ()),
         *_by_places(code, draw, scale, unit),
-        *_narrowed(unit, draw),
+        *shorter_format(unit, draw),
     ]
-
-
-def _narrowed(unit: float, draw: Draw) -> Iterator[Part]:
-    """Yield a part if code computes in a shorter format than that of its inputs."""
-    told = next((one for one in SHORT if unit_roundoff(one) == unit), None)
-    if told is not None and unit_roundoff(draw.dtype) < unit:
-        name = name_of(told)
-        seen = f"the operations of a call on {name_of(draw.dtype)}"
-        yield Part("format", name, f"numbers rounded to {name} inside", seen)
 
 
 def _by_places(code: Attention, draw: Draw, scale: Scale | None, unit: float) -> Iterator[Part]:

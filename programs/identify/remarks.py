@@ -105,6 +105,7 @@ def _declared(declared: Any) -> set[str]:
 
 def _rotary(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
     yield from _layout(parts, said)
+    yield from _format(subject, parts)
     if subject.given.get("angles"):
         return
     yield from _width(subject, parts, said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -51,7 +52,7 @@ class Rotating(nn.Module):
         return x.repeat_interleave(self.num_heads // self.groups, 1)
 
     def scaled(self, q: Tensor) -> Tensor:
-        return q * self.width**-0.5
+        return q / math.sqrt(self.width)
 
     def weigh(self, scores: Tensor) -> Tensor:
         return softmax(scores, -1)
@@ -74,12 +75,12 @@ class Rotating(nn.Module):
 
 class OfAllHeads(Rotating):
     def scaled(self, q: Tensor) -> Tensor:
-        return q * (self.width * self.num_heads) ** -0.5
+        return q / math.sqrt(self.width * self.num_heads)
 
 
 class OfTheirNumber(Rotating):
     def scaled(self, q: Tensor) -> Tensor:
-        return q * self.num_heads**-0.5
+        return q / math.sqrt(self.num_heads)
 
 
 class Tiled(Rotating):
@@ -172,6 +173,19 @@ def test_a_part_of_a_joint_projection_that_is_not_used_is_told() -> None:
         identify(adapted_as(KeysAsValues)).sentence
     )
     assert "weights" in remarks(KeysAsValues)
+
+
+def half_rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    a, b = x.half().chunk(2, -1)
+    cos, sin = cos.half(), sin.half()
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
+
+
+def test_a_rotation_in_a_shorter_format_is_told() -> None:
+    line = "x: B H n D, cos: n D/2, sin: n D/2 -> x"
+    code = adapted_as(half_rotated, line)
+    assert "numbers rounded to float16 inside" in identify(code).sentence
+    assert [one.about for one in remarks_on(code, identify(code), half_rotated)] == ["format"]
 
 
 class Biased(Joint):
