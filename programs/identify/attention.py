@@ -129,7 +129,7 @@ def _without_gradient(layer: Attention, draw: Draw) -> Iterator[Part]:
         found: Sequence[Tensor | None] = torch.autograd.grad(
             out.square().sum(),
             [*weights, *made],
-            allow_unused=True,  # type: ignore[arg-type]
+            allow_unused=True,
         )
     cut = [name for name, grad in zip(parts, found, strict=False) if grad is None]
     joint = found[-1] if "qkv" in run.made else None

@@ -399,7 +399,7 @@ def _scale(subject: Attention, parts: dict[str, Part], said: Suggestions) -> Ite
         why = "scores are multiplied by √D where they are meant to be divided by it"
     elif E != D and _near(value, E**-0.5) and not scalar:
         why = "D is the width of a head; E is that of all heads"
-    elif subject.heads != D and _near(value, subject.heads**-0.5) and not (stated or scalar):
+    elif subject.heads != D and _near(value, subject.heads**-0.5) and not scalar:
         why = "D is the width of a head; this is 1/√H, H the number of heads"
     elif value == 1.0 or (abs(value - 1) < 1e-5 and not stated):
         if stated or said.named(r"t5\b|\bgpt ?neo\b|\bcosine") or "scale" in said.source:

@@ -436,4 +436,6 @@ def _small(config: Any) -> dict[str, int]:
     roles = {one.role: one.name for one in parameters(cls) if one.name in found}
     if {"heads", "groups"} <= {*roles}:
         found[roles["heads"]] = HEADS_OF_GROUPS
+        if "embed" in roles:  # else a head would be as wide as heads are many
+            found[roles["embed"]] = HEADS_OF_GROUPS * SIZES["width"]
     return {name: value for name, value in found.items() if type(value) is int}
