@@ -44,6 +44,7 @@ from .values import (
 
 TRIED_NUMBERS = (2, 4, 8, 16, 1)  # tried for a whole number whose name says nothing
 HEADS_OF_GROUPS = 2 * HEADS  # two for each group: groups that are tiled are not groups repeated
+TOKENS_OF_GROUPS = 8 * HEADS_OF_GROUPS
 WIDER_TOKENS = (64, 128)  # for heads whose default width exceeds that of narrow tokens
 SMALL = re.compile(
     r"(\w+_)?(layers?|blocks|depth|heads?|ffn|mlp|intermediate_size|d_ff|ff_dim|vocab_size)"
@@ -437,5 +438,5 @@ def _small(config: Any) -> dict[str, int]:
     if {"heads", "groups"} <= {*roles}:
         found[roles["heads"]] = HEADS_OF_GROUPS
         if "embed" in roles:  # else a head would be as wide as heads are many
-            found[roles["embed"]] = HEADS_OF_GROUPS * SIZES["width"]
+            found[roles["embed"]] = TOKENS_OF_GROUPS
     return {name: value for name, value in found.items() if type(value) is int}

@@ -172,8 +172,7 @@ def on_a_line(scene: Scene) -> Outcome:
         return undecided("the outputs span every direction: they do not show sums of weights")
     if _outside(target, directions[values > bound]) > FAR:
         why = "tokens on a line gave outputs along it: the weights add up to one"
-        alone_is_one = () if _keeps_equal_values(scene) else (ALONE,)
-        return replace(holds(why, B=batch, n=many, E=one.embed), assuming=alone_is_one)
+        return _unless_factors_differ(scene, holds(why, B=batch, n=many, E=one.embed))
     if _values_see_others(scene):
         return not_asked(
             "the value of a token depends on other tokens, so equal tokens differ in it"
@@ -195,6 +194,17 @@ def on_a_line(scene: Scene) -> Outcome:
         n=many,
         E=one.embed,
     )
+
+
+def _unless_factors_differ(scene: Scene, found: Outcome) -> Outcome:
+    """Return the outcome with its condition, or undecided if sums differ from query to query."""
+    low, high = _factors_inside(scene)
+    if low < high:
+        return undecided(
+            f"inside the layer equal values give {low:.4g} to {high:.4g} times themselves, "
+            "other factors for other queries"
+        )
+    return replace(found, assuming=() if _keeps_equal_values(scene) else (ALONE,))
 
 
 def _values_see_others(scene: Scene) -> bool:
@@ -230,6 +240,28 @@ def _keeps_equal_values(scene: Scene) -> bool:
         return gap(seen.output, wanted) <= seen()
     except REFUSALS:  # it may take no three tokens
         return False
+
+
+def _factors_inside(scene: Scene) -> tuple[float, float]:
+    """Return the least and greatest of the factors that equal values get inside a layer.
+
+    Equal numbers where the factors are, within rounding, the same for all queries of a head, or
+    where values cannot be set inside.
+    """
+    try:
+        inner = projected(scene.subject)
+        if inner is None or inner.attend is None:
+            return 1.0, 1.0
+        attend = inner.attend
+        q, k, _ = replace(scene, subject=inner).draw_qkv(1, 3, 83)
+        seen = scene.allow(lambda v: attend(q, k, v, None), torch.ones_like(k))
+        found = seen.output
+        apart = (found.amax(2) - found.amin(2)).max()
+        if bool(found.isfinite().all()) and float(apart) > 2 * seen():
+            return float(found.min()), float(found.max())
+    except REFUSALS:  # it may take no three tokens
+        pass
+    return 1.0, 1.0
 
 
 def _most(call: Callable[[int], object], many: int) -> int:

@@ -278,3 +278,19 @@ def test_an_additive_mask_that_leaks_is_checked(
 ) -> None:
     laws = ["hidden-keys-do-nothing", "padding-does-nothing"]
     assert {one.verdict for one in examine(adapted_as(made), laws=laws)} == {verdict}
+
+
+class MoreThanOne(Added):
+    """Divides by the sum and a small number: how much is missing differs from query to query."""
+
+    def weigh(self, scores: Tensor, mask: Tensor) -> Tensor:
+        found = (scores + mask - scores.amax(-1, keepdim=True)).exp()
+        return found / (found.sum(-1, keepdim=True) + 0.01)
+
+
+@pytest.mark.parametrize(("made", "verdict"), [(MoreThanOne, "undecided"), (Added, "holds")])
+def test_weights_that_nearly_add_up_to_one_are_not_measured_to(
+    made: Callable[[], nn.Module], verdict: str
+) -> None:
+    (found,) = examine(adapted_as(made), laws=["rows-sum-to-one"])
+    assert found.verdict == verdict
