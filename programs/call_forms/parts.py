@@ -7,6 +7,7 @@ a token that later queries can see even if the code is causal: this shows what T
 from __future__ import annotations
 
 import ast
+import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -291,8 +292,9 @@ def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool =
 def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: MaskEffect) -> str:
     """Return the line with this mask, in the first axes in which it has an effect.
 
-    A mask that leaks is kept too, for the laws to be checked: as additive if it leaks less than
-    half as much that way, else as boolean.  One that the source takes from 1 holds 0 and 1.
+    A mask that leaks is kept too, for the laws to be checked: as additive if it acts in no other
+    way or leaks less than half as much that way, else as boolean.  One that the source takes from 1
+    holds 0 and 1.
     """
     leaks, numbers = "", re.search(rf"\b1(\.0*)? - {name}\b", code.text) is not None
     for one in axes:
@@ -317,9 +319,9 @@ def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Mask
             return inserted(line, f"{name}: {one} {' or '.join(found[:2])}")
         if "ones" in through and numbers:
             leaks = leaks or through["ones"][1]
-        elif "keep" in through:
-            less = 2 * through.get("add", through["keep"])[0] < through["keep"][0]
-            leaks = leaks or through["add" if less else "keep"][1]
+        elif through:
+            kept, added = (through.get(kind, (math.inf, "")) for kind in ("keep", "add"))
+            leaks = leaks or (added if 2 * added[0] < kept[0] else kept)[1]
     return leaks or line
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..calls.attention import takes_mask
-from ..calls.roles import MASKS, role
+from ..calls.roles import MASKS, TABLES, role
 from ..calls.token_lines import token_axis, with_one_length
 from ..calls.tokens import OnTokens
 from ..code import Code, DoesNotFit
@@ -89,7 +89,8 @@ def masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> s
     if not token_axis(parse(line)).letters:
         return line  # any mask is of windows, not of padding
     taken = [one for one in known if takes_mask(one) and one.name not in code.options.arguments]
-    causal = " from " in line and bool(getattr(code.module, "is_causal", False))
+    tables = any(role(one) in TABLES for one in parse(line).arrays)
+    causal = tables and bool(getattr(code.module, "is_causal", False))
     causal |= bool(taken) and bool(with_own_state(code, line, embed))
     marks = partial(_tokens_marks, embed=embed)
     for one in taken:

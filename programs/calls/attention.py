@@ -46,6 +46,7 @@ from .roles import (
 )
 from .rotary_calls import Rotating, ways_of
 from .supplied_inputs import constant, constants, contents_of, words_of_constant
+from .tables import uncompiled_with_others
 
 
 @dataclass(frozen=True)
@@ -401,6 +402,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     told += [f"{one.name} count from 0" for one in signature.arrays if role(one) in PLACES]
     if on.way is not None and signature.source is None and on.way.table_words:
         told.append(f"with {on.way.table_words}")
+    code = uncompiled_with_others(code, signature, SIZES["D"])
     return Attention(
         **shared_fields(
             code, signature, partial(on_heads, guessed=guessed), "; ".join(told), guessed

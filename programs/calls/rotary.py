@@ -21,7 +21,7 @@ from .roles import PLACES, SIZES, built_at, describe_call_error, role, shared_fi
 from .rotary_calls import Rotating
 from .supplied_inputs import CONTENTS
 from .table_makers import table_widths
-from .tables import TableMaker, maker_from, tables, widths_of
+from .tables import TableMaker, maker_from, tables, uncompiled_with_others, widths_of
 
 KEY_FLAG = re.compile(r"down_?scale|invert|inverse|(is|for)_?keys?")
 DRIFT = 1e-3  # from here on, scores depend on more than offsets
@@ -254,7 +254,7 @@ def as_rotary(way: Rotating) -> Rotary:
     here = way.table is not None and way.signature.source is None
     return Rotary(
         **shared_fields(
-            way.code,
+            uncompiled_with_others(way.code, way.line, way.width),
             way.line,
             again,
             "; ".join([*([f"with {way.table_words}"] if here else []), *notes]),

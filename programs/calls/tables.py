@@ -15,9 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from ..code import Code, Options
-from ..loading.building import code_of
+from ..loading.building import code_of, run_uncompiled
 from ..loading.names import parameters, sizes_of
 from ..loading.pretrained import sections_of
+from ..loading.reach import UNCOMPILED, has_compiled
 from ..signatures.layout import Label, labels, laid_out, place_of, plain_positions, read_back
 from ..signatures.signature import Argument, Axis, Signature, SignatureError, Source
 from .roles import JOINT_TABLES, PLACES, TABLES, axes_of_table, lengths_of, role, runner
@@ -162,15 +163,9 @@ def _in_one(angles: Tensor, value: Callable[[Tensor], Tensor], behind: bool) -> 
 def code_named(code: Code, name: str, width: int) -> Code:
     """Return code of the same file, by its name; a class is built, with this width.
 
-    A name that the file lacks is looked up in the files that it imports from.  Raises
-    :class:`SignatureError` if it is not found.
+    Raises :class:`SignatureError` if it is not found.
     """
-    outer, _, inner = name.partition(".")
-    thing = next((one[outer] for one in (code.space, *imported(code)) if outer in one), None)
-    if inner:
-        thing = getattr(thing, inner, None)
-    if thing is None:
-        raise SignatureError(f"wanted {name} in the file of {code.name}, which has no such name")
+    thing = _thing_named(code, name)
     config = getattr(code.module, "config", None)
     of_config = (
         config is not None
@@ -187,6 +182,26 @@ def code_named(code: Code, name: str, width: int) -> Code:
     if of_config:
         sections_of(made.call)
     return made
+
+
+def _thing_named(code: Code, name: str) -> Any:
+    """Return what the code's file, or else a file that it imports from, has under a name."""
+    outer, _, inner = name.partition(".")
+    thing = next((one[outer] for one in (code.space, *imported(code)) if outer in one), None)
+    if inner:
+        thing = getattr(thing, inner, None)
+    if thing is None:
+        raise SignatureError(f"wanted {name} in the file of {code.name}, which has no such name")
+    return thing
+
+
+def uncompiled_with_others(code: Code, line: Signature, width: int) -> Code:
+    """Return the code; it says if torch.compile wraps other code that its call names."""
+    named = [one.code for one in (line.source, line.then) if one is not None]
+    compiled = UNCOMPILED not in code.converted and any(
+        has_compiled([_thing_named(code, one), code_named(code, one, width).call]) for one in named
+    )
+    return run_uncompiled(code) if compiled else code
 
 
 def maker_from(

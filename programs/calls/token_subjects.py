@@ -27,10 +27,20 @@ from ..signatures.signature import Argument, Axis, Signature, SignatureError
 from ..subjects import Attention, Layer, Subject
 from .attention import default_masks, dropout_of, on_heads, other_masks
 from .masks import is_mask, is_square
-from .roles import HIDING, ROTATED, TABLES, built_at, describe_call_error, role, shared_fields
+from .roles import (
+    HIDING,
+    ROTATED,
+    SIZES,
+    TABLES,
+    built_at,
+    describe_call_error,
+    role,
+    shared_fields,
+)
 from .spelling import ROWS as EQUAL_ROWS
 from .steps import steps_of
 from .supplied_inputs import constants, contents_of, image_layout, words_of_constant, zeros_to
+from .tables import uncompiled_with_others
 from .token_lines import ENCODED, MADE, ROWS, TOKENS
 from .tokens import SUPPLIED, OnTokens, widths_of_tokens
 
@@ -269,7 +279,8 @@ def _shared(
 ) -> dict[str, Any]:
     """Return what attention and layers have in common; ``made`` builds the subject again."""
     conditions = "; ".join(_conditions(on))
-    code, again = _of_width(on.code, width), partial(made, guessed=guessed)
+    own = uncompiled_with_others(on.code, signature, SIZES["D"])
+    code, again = _of_width(own, width), partial(made, guessed=guessed)
     _, lengths = on.given(torch.zeros(1, 2, width * on.copies))
     return {
         **shared_fields(code, signature, again, conditions, guessed, lengths),

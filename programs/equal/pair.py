@@ -19,9 +19,10 @@ from ..calls.roles import as_described
 from ..code import Code, DoesNotFit, NoSetting, Options
 from ..execution.running import fault_in, in_a_line, seeded
 from ..finding import Finding
-from ..loading.building import code_under_test, in_float32
+from ..loading.building import code_under_test, in_float32, run_uncompiled
 from ..loading.names import parameters
 from ..loading.program import Program
+from ..loading.reach import UNCOMPILED
 from ..no_adapter import NoAdapter
 from ..prove.reached_arrays import modules_in
 from ..signatures.grammar import parse
@@ -308,15 +309,23 @@ def _read(told: Operand) -> _ReadProgram:
         )
     thing, built = resolved(thing, subject.kind if subject else "", dict(told.settings))
     code = code_under_test(thing, told.name, Options(settings=built))
-    wide = in_float32(code)
-    if subject is not None and wide and {*wide.converted.split("; ")} <= {*subject.conditions}:
-        code = wide
+    code = _as_adapted(code, subject.conditions if subject is not None else ())
     code = as_described(code, signature)
     for letter, name in (("D", "width"), ("E", "embed"), ("H", "heads"), ("G", "groups")):
         size = getattr(subject, name, 0) or 0
         if size and letter in signature.letters:
             known[letter] = size
     return _ReadProgram(code, replace(signature, step=None), known, guessed=not told.call)
+
+
+def _as_adapted(code: Code, conditions: Sequence[str]) -> Code:
+    """Return the code as it was run when its call was guessed: in float32, or uncompiled."""
+    wide = in_float32(code)
+    if wide and {*wide.converted.split("; ")} <= {*conditions}:
+        code = wide
+    if UNCOMPILED in conditions and UNCOMPILED not in code.converted:
+        code = run_uncompiled(code)  # it makes the tables
+    return code
 
 
 def _has_parameters(told: Operand, line: str) -> bool:

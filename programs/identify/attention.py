@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,12 +16,29 @@ from ..execution.calling import evaluating
 from ..execution.draw import Draw
 from ..execution.response import coarsest_unit
 from ..finding import Identity, Part, format_number
-from ..reading.weights import Cap, Scale, cap_of, drawn, groups_of, scale_of, weights_of
+from ..reading.projections import (
+    ProjectedRun,
+    projected,
+    projections_of,
+    setting_projections,
+)
+from ..reading.weights import (
+    Cap,
+    Scale,
+    cap_of,
+    drawn,
+    groups_of,
+    scale_of,
+    scale_of_own_key,
+    weights_of,
+)
 from ..subjects import Attention
 from .bias import offsets_part
 from .influence import layer_parts, repetition
 from .masks import mask_parts, pattern, pattern_of_more_keys
+from .precision import shorter_format
 
+FEW, PLACES = 6, 8  # tokens, and places at which equal queries and keys stand
 SMALL, LARGE = 24, 160  # keys for which a mask is read; the second if that is quick
 QUICK = 0.05  # seconds that the small call may take for the large one to be made
 
@@ -32,7 +50,7 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
     """
     with torch.no_grad(), evaluating(code):
         if code.attend is None:
-            return Identity("attention", tuple(layer_parts(code, draw)))
+            return Identity("attention", _with_inner(code, draw, layer_parts(code, draw)))
         again = _repeats(code, draw)
         if again.value:
             rest = Part(
@@ -77,12 +95,112 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
             axis,
             *_added(code, draw, unit),
             *_rotates(code, draw, scale),
+            *shorter_format(unit, draw),
             *(mask_parts(code, draw, groups) if axis.value == "keys" else ()),
             again,
         ]
         if code.layer is not None:
             parts += layer_parts(code, draw, short=True)
     return Identity("attention", tuple(parts), tuple(_answers(parts)))
+
+
+def _with_inner(code: Attention, draw: Draw, parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Return the parts of a layer, with those of the attention inside it if they can be read."""
+    whole, inner = [*parts], []
+    if any(one.name == "scale" for one in whole):
+        with suppress(Exception):  # the code may be of other shapes inside
+            inner = _inner_parts(code, draw)
+        with suppress(Exception):  # nor need it have a gradient
+            inner += _without_gradient(code, draw)
+    known = {one.name for one in inner}
+    return (*inner, *(one for one in whole if one.name not in known))
+
+
+def _without_gradient(layer: Attention, draw: Draw) -> Iterator[Part]:
+    """Yield a part if no gradient reaches a projection: it is not used, or is cut off."""
+    parts, run = projections_of(layer.module), ProjectedRun({})
+    if parts is None or layer.layer is None:
+        return
+    x = draw.normal(1, layer.only_length or FEW, layer.embed, salt=15)
+    with torch.enable_grad(), setting_projections(layer.module, parts, run):
+        out = layer.layer(x)
+        weights: list[Any] = [one.weight for one in parts.values()]
+        made = [*run.made.values()]
+        found: Sequence[Tensor | None] = torch.autograd.grad(
+            out.square().sum(),
+            [*weights, *made],
+            allow_unused=True,
+        )
+    cut = [name for name, grad in zip(parts, found, strict=False) if grad is None]
+    joint = found[-1] if "qkv" in run.made else None
+    if joint is not None and not joint.shape[-1] % 3:
+        width = joint.shape[-1] // 3
+        cut += [
+            f"channels {start} to {start + width - 1} of qkv"
+            for start in range(0, 3 * width, width)
+            if not bool(joint[..., start : start + width].any())
+        ]
+    if cut:
+        yield Part(
+            "weights",
+            cut,
+            f"no gradient reaches {' and '.join(cut)}",
+            f"the gradient of the outputs of {x.shape[1]} tokens",
+        )
+
+
+def _inner_parts(layer: Attention, draw: Draw) -> list[Part]:
+    """Return scale, groups and axis of the softmax, read where the projections of a layer are set.
+
+    Empty unless the weights there are a softmax of a multiple of q·k, perhaps with a soft cap or
+    over another axis.
+    """
+    code = projected(layer)
+    if code is None or code.attend is None:
+        return []
+    q, k = drawn(code, draw, 3, 3, 13)
+    unit = max(coarsest_unit(code.attend, q, k, k, None)[1], unit_roundoff(draw.dtype))
+    few = _weights(code, draw, 6, 6)
+    axis, visible = _softmax(few, unit), (few[0] > 0).all(0)
+    if axis.value != "keys":
+        return [axis, *shorter_format(unit, draw)] if axis.value else [*shorter_format(unit, draw)]
+    groups = groups_of(code, draw)
+    scale = scale_of(code, draw, groups, visible, unit=unit)
+    cap = None
+    if scale is not None and not scale.linear:
+        cap = cap_of(code, draw, scale.keys, visible)
+        scale = scale if cap else scale_of_own_key(code, draw, groups, unit=unit)
+    read = groups is not None and scale is not None and (scale.linear or cap is not None)
+    inside = (*_scale(code, scale, cap, usual=True), *_grouping(code, groups, scale))
+    return [
+        *(inside if read else ()),
+        *_by_places(code, draw, scale, unit),
+        *shorter_format(unit, draw),
+    ]
+
+
+def _by_places(code: Attention, draw: Draw, scale: Scale | None, unit: float) -> Iterator[Part]:
+    """Yield a part if scores of equal queries with equal keys depend on more than the offset."""
+    q, k = drawn(code, draw, 1, 1, 14)
+    w = weights_of(code, q.expand(-1, -1, PLACES, -1), k.expand(-1, -1, PLACES, -1))[0]
+    seen = (w > 1e-30).all(0)
+    if not bool(seen.diagonal().all()):
+        return
+    logs = torch.where(seen, w.clamp(min=1e-30).log(), 0.0)
+    own = logs - logs.diagonal(dim1=-2, dim2=-1)[..., None]
+    off = 0.0
+    for offset in range(1 - PLACES, PLACES):
+        along, use = own.diagonal(offset, -2, -1), seen.diagonal(offset)
+        if bool(use.any()):
+            off = max(off, float((along[:, use].amax(-1) - along[:, use].amin(-1)).max()))
+    sizes = abs(scale.value if scale else 1) * float(q.norm(dim=-1).max() * k.norm(dim=-1).max())
+    if off > 64 * unit * (PLACES + (code.width + PLACES) * max(1.0, sizes)):
+        yield Part(
+            "scores",
+            "places",
+            "scores that depend on the places of query and key, not on their offset alone",
+            f"equal queries and equal keys at one offset, whose scores differ by {off:.2g}",
+        )
 
 
 def _weights(code: Attention, draw: Draw, T: int, S: int) -> Tensor:

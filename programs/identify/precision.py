@@ -7,7 +7,7 @@ are tried, finest first, and the first that reproduces all angles is reported.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ...numeric.devices import name_of, unit_roundoff
 from ..execution.draw import Draw
-from ..execution.rotary_matrices import probe_positions, wrapped
+from ..execution.rotary_matrices import SHORT, probe_positions, wrapped
 from ..execution.tolerance import formula_error
 from ..finding import Part, format_number
 from ..reading.rotations import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Blocks, images
@@ -152,6 +152,15 @@ def precise_answer(parts: Sequence[Part]) -> str:
 
 
 LEVEL = 1e-2
+
+
+def shorter_format(unit: float, draw: Draw) -> Iterator[Part]:
+    """Yield a part if code computes in a shorter format, of this unit, than that of its inputs."""
+    told = next((one for one in SHORT if unit_roundoff(one) == unit), None)
+    if told is not None and unit_roundoff(draw.dtype) < unit:
+        name = name_of(told)
+        seen = f"the operations of a call on {name_of(draw.dtype)}"
+        yield Part("format", name, f"numbers rounded to {name} inside", seen)
 
 
 @dataclass(frozen=True)

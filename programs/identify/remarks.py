@@ -15,7 +15,8 @@ from typing import Any
 
 from ..finding import Identity, Part, Remark, format_number
 from ..subjects import Attention, Subject
-from .rotary_remarks import is_near, remarks_on_base, remarks_on_rotation
+from .influence import TOKENS
+from .rotary_remarks import is_near, remarks_on_base, remarks_on_format, remarks_on_rotation
 from .suggestions import Suggestions, numbers_beside, suggestions_of
 
 SCALE_NAMES = r"scal|temperature|multiplier|norm_factor|inv_norm"
@@ -25,6 +26,7 @@ DIRECTION_NAMES = ("bidirectional",)
 BUCKET_NAMES = ("buckets", "num_buckets", "relative_attention_num_buckets")
 CAUSAL = re.compile(r"(?i)(multi-?head )?causal (self-?|multi-?head )*attention\b")
 IS_CAUSAL = re.compile(r"(?<!self\.)\bis_causal=True\b")  # in a call
+RELATIVE = re.compile(r"(?i)\b(apply_)?(rope|rotary|rotate|alibi|relative)[a-z_]*")
 
 
 def remarks_on(subject: Subject, identity: Identity, thing: Any = None) -> tuple[Remark, ...]:
@@ -84,6 +86,24 @@ def _attention(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
             "published models with groups do so",
             grouping.words,
         )
+    places = parts.get("scores")
+    told = RELATIVE.search(said.source) if places is not None else None
+    if places is not None and told:
+        yield Remark(
+            "scores",
+            "scores that depend on the offset of the positions alone",
+            f"the code speaks of {told[0]}",
+            places.words,
+        )
+    weights = parts.get("weights")
+    if weights is not None:
+        yield Remark(
+            "weights",
+            "an effect of every projection",
+            "training leaves a projection that no gradient reaches as it is",
+            weights.words,
+        )
+    yield from remarks_on_format(subject, parts)
     slopes = parts.get("bias")
     if slopes is not None:
         yield from _slopes(subject, slopes, said)
@@ -118,6 +138,8 @@ def _scale(subject: Attention, parts: dict[str, Part], said: Suggestions) -> Ite
         why = "scores are multiplied by √D where they are meant to be divided by it"
     elif E != D and is_near(value, E**-0.5) and not scalar:
         why = "D is the width of a head; E is that of all heads"
+    elif subject.heads != D and is_near(value, subject.heads**-0.5) and not scalar:
+        why = "D is the width of a head; this is 1/√H, H the number of heads"
     elif value == 1.0 or (abs(value - 1) < 1e-5 and not stated):
         if stated or said.named(r"t5\b|\bgpt ?neo\b|\bcosine") or "scale" in said.source:
             return
@@ -164,14 +186,7 @@ def _mask(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[R
         free = rule == "none" and (_takes_mask(subject) or "given" in value)
         if not free:
             yield Remark("mask", "causal", causal, f"{found.words}, in which later keys are seen")
-    edge = rule == "window" and after == 0 and isinstance(before, int)
-    window = value.get("window") or (before + 1 if edge else None)  # type: ignore[operator]
-    stated = [one for one in said.under(WINDOW_NAMES, int) if one.value > 1]
-    if window and stated and not any(one.value == window for one in stated):
-        for one in stated:
-            if abs(one.value - window) == 1:
-                yield Remark("window", f"a window of {one.value} keys", str(one), found.words)
-                return
+    yield from _window(subject, value, said, found.words)
     if rule in ("blocks", "causal blocks"):
         words = r"block|chunk|local|window|bucket|segment|patch|document|packed|cu_seqlens"
         if said.source and not re.search(words, said.source.lower()):
@@ -183,6 +198,22 @@ def _mask(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[R
                 "like that",
                 found.words,
             )
+
+
+def _window(subject: Any, value: dict[str, Any], said: Suggestions, words: str) -> Iterator[Remark]:
+    """Report a window that is off by one, and one that is named and not there."""
+    rule, before, after = (value.get(word) for word in ("rule", "before", "after"))
+    edge = rule == "window" and after == 0 and isinstance(before, int)
+    window = value.get("window") or (before + 1 if edge else None)  # type: ignore[operator]
+    stated = [one for one in said.under(WINDOW_NAMES, int) if one.value > 1]
+    if window and all(one.value != window for one in stated):
+        missed = [one for one in stated if abs(one.value - window) == 1]
+    elif rule == "causal" and not _takes_mask(subject):
+        missed = [one for one in stated if one.value < TOKENS]  # more were seen
+    else:
+        missed = []
+    if missed:
+        yield Remark("window", f"a window of {missed[0].value} keys", str(missed[0]), words)
 
 
 def _takes_mask(subject: Any) -> bool:

@@ -16,6 +16,7 @@ from ..execution.rotary_matrices import (
     may_be_faster,
     probe_positions,
     require_shape_of,
+    rounding_for,
     speeds,
 )
 from ..finding import Identity, Part, format_number
@@ -33,7 +34,7 @@ from ..reading.rotations import (
 from ..reading.scalings import attention_factor
 from ..subjects import Rotary
 from .frequencies import Dynamic, Ladders, dynamic_of, ladders
-from .precision import precise_answer, precision_parts, table_part
+from .precision import precise_answer, precision_parts, shorter_format, table_part
 
 SLOW = (
     3.0  # radians per position: slower pairs are not mistaken for pairs that make whole turns more
@@ -56,7 +57,8 @@ def identify_rotary(code: Rotary, draw: Draw) -> Identity:
         every = [images(code, seen_at, draw, axis=a) for a in range(code.axes or 1)]
         finite = [one.finite() for one in every]
         found = _read(code, draw, finite, ids, dynamic)
-        found = replace(found, parts=(*found.parts, *order))
+        short = shorter_format(rounding_for(code, draw).unit, draw)
+        found = replace(found, parts=(*found.parts, *order, *short))
         if all(len(a.positions) == len(b.positions) for a, b in zip(every, finite, strict=True)):
             return found
         lost = min(

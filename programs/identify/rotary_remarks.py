@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..finding import Part, Remark, format_number
-from ..subjects import Rotary
+from ..subjects import Rotary, Subject
 from .suggestions import Suggestions
 
 RELATIVE_TOLERANCE = 1e-3  # relative tolerance between a value read off and a written value
@@ -40,6 +40,7 @@ def remarks_on_rotation(
 ) -> Iterator[Remark]:
     """Yield what is unusual about rotary code."""
     yield from _layout(parts, said)
+    yield from remarks_on_format(subject, parts)
     if subject.given.get("angles"):
         return
     yield from _width(subject, parts, said)
@@ -263,3 +264,11 @@ def is_near(a: float, b: float) -> bool:
     (True, False)
     """
     return abs(a - b) <= RELATIVE_TOLERANCE * max(abs(a), abs(b))
+
+
+def remarks_on_format(subject: Subject, parts: dict[str, Part]) -> Iterator[Remark]:
+    """Report numbers that are rounded to a shorter format than that of the inputs and weights."""
+    found = parts.get("format")
+    if found is not None and not subject.stored:
+        why = "the inputs and weights are in a finer one"
+        yield Remark("format", "no shorter format inside", why, found.words)

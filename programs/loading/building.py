@@ -37,9 +37,13 @@ def code_under_test(thing: Any, name: str, options: Options) -> Code:
     All that it may use is looked through.  Raises ``DoesNotFit``.
     """
     made = code_of(thing, name, options)
-    if not has_compiled([thing, made.call]):
-        return made
-    return made.changed(lambda again: replace(again, converted=UNCOMPILED), converted=UNCOMPILED)
+    return run_uncompiled(made) if has_compiled([thing, made.call]) else made
+
+
+def run_uncompiled(code: Code) -> Code:
+    """Return the code, which says that torch.compile is switched off when it is called."""
+    told = "; ".join(filter(None, (code.converted, UNCOMPILED)))
+    return code.changed(lambda again: replace(again, converted=told), converted=told)
 
 
 def code_of(thing: Any, name: str, options: Options) -> Code:

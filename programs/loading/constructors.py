@@ -43,6 +43,8 @@ from .values import (
 )
 
 TRIED_NUMBERS = (2, 4, 8, 16, 1)  # tried for a whole number whose name says nothing
+HEADS_OF_GROUPS = 2 * HEADS  # two for each group: groups that are tiled are not groups repeated
+TOKENS_OF_GROUPS = 8 * HEADS_OF_GROUPS
 WIDER_TOKENS = (64, 128)  # for heads whose default width exceeds that of narrow tokens
 SMALL = re.compile(
     r"(\w+_)?(layers?|blocks|depth|heads?|ffn|mlp|intermediate_size|d_ff|ff_dim|vocab_size)"
@@ -62,6 +64,7 @@ def settings_for(
     options = dataclasses.replace(options, settings=placed(cls, options.settings))
     given = {name: value for name, value in options.settings.items() if "." not in name}
     likely = _likely(options, {one.role for one in known})
+    grouped = any(one.role == "groups" and one.required for one in known)
     for one in known:
         if one.name in given:
             continue
@@ -73,6 +76,8 @@ def settings_for(
             given[one.name] = SIZES["embed"] if one.name == "size" else value_by_name(one.name)
         elif one.name == "size" and one.required and "heads" in {other.role for other in known}:
             given[one.name] = options.embed or SIZES["embed"]  # of tokens that heads share
+        elif grouped and one.required and one.role == "heads":
+            given[one.name] = HEADS_OF_GROUPS
         elif one.required or one.name == "layer_idx" or fields_of(options.settings, one.name):
             given[one.name] = _setting(one, cls, options, space)
         elif is_config(one, space):
@@ -429,4 +434,9 @@ def _small(config: Any) -> dict[str, int]:
         if type(one.default) is int
         and (one.role in ("embed", "heads", "groups", "width") or SMALL.fullmatch(one.name.lower()))
     }
+    roles = {one.role: one.name for one in parameters(cls) if one.name in found}
+    if {"heads", "groups"} <= {*roles}:
+        found[roles["heads"]] = HEADS_OF_GROUPS
+        if "embed" in roles:  # else a head would be as wide as heads are many
+            found[roles["embed"]] = TOKENS_OF_GROUPS
     return {name: value for name, value in found.items() if type(value) is int}

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnproof.documents.verdict_line import Condition
 
 from ..execution.response import gap
 from ..reading.calls import REFUSALS
+from ..reading.projections import (
+    ProjectedRun,
+    projected,
+    projections_of,
+    setting_projections,
+)
 from ..reading.weights import scale_alone
-from ..subjects import Attention
 from .base import Outcome, Scene, broken, compare, holds, in_formats, not_asked, probe, undecided
 from .inputs import other_heads
 from .laws import for_layers
@@ -98,131 +101,6 @@ def scale_as_declared(scene: Scene) -> Outcome:
     return seen
 
 
-PART_NAME = (
-    r"(to_?|w_?|lin(ear)?_?|proj(ection)?_?)?({})(_?(proj|projection|lin|linear|layer|w|net))?"
-)
-NAMES = {
-    part: re.compile(PART_NAME.format(words), re.IGNORECASE)
-    for part, words in {
-        "q": "q|query|queries",
-        "k": "k|key|keys",
-        "v": "v|value|values",
-        "qkv": "qkv|c_attn|in_proj|query_key_value",
-    }.items()
-}
-
-
-@dataclass
-class _Run:
-    """One run of a layer: results given to its projections, their own, and the last one's input."""
-
-    given: dict[str, Tensor]
-    made: dict[str, Tensor] = field(default_factory=dict)
-    read: Tensor | None = None
-
-
-def projected(layer: Attention) -> Attention | None:
-    """Return the attention inside a layer: q (B, H, n, D), k and v (B, G, n, D) -> (B, H, n, D).
-
-    The projections are found by name; while the layer runs, their results are replaced, and the
-    input of its last projection is captured.  That this is attention at all is not assumed: callers
-    must check that its weights are a softmax of products.  ``None`` if the projections are not
-    found, or do not split into the heads.
-    """
-    parts = _parts(layer.module)
-    if parts is None or layer.layer is None:
-        return None
-    weight = next(iter(parts.values())).weight
-    run, tokens = _Run({}), torch.zeros(1, 3, layer.embed).to(weight)  # type: ignore[arg-type]
-    with torch.no_grad(), _hooked(layer.module, parts, run):
-        out = layer.layer(tokens)
-    widths = {
-        name: x.shape[-1] for name, x in run.made.items() if x.shape[:-1] == tokens.shape[:-1]
-    }
-    if set(widths) != set(parts):
-        return None
-    heads = layer.heads
-    whole = widths["qkv"] // 3 if "qkv" in widths else widths["q"]
-    width = whole // heads
-    if whole % heads or not width or widths.get("k", whole) % width:
-        return None
-    groups = widths.get("k", whole) // width
-    if (out if run.read is None else run.read).shape[-1] != whole:
-        return None  # values have another width
-
-    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        if mask is not None or q.shape[2] != k.shape[2]:
-            raise ValueError("a layer has as many queries as keys, and no mask from outside")
-        rows = {name: x.transpose(1, 2).flatten(2) for name, x in (("q", q), ("k", k), ("v", v))}
-        run = _Run({"qkv": torch.cat(tuple(rows.values()), -1)} if "qkv" in parts else rows)
-        with _hooked(layer.module, parts, run):
-            assert layer.layer is not None  # checked above
-            out = layer.layer(_tokens(layer, q))
-        found = out if run.read is None else run.read
-        return found.reshape(*found.shape[:2], heads, width).transpose(1, 2)
-
-    return replace(layer, attend=attend, width=width, groups=groups, masks=())
-
-
-def _tokens(layer: Attention, q: Tensor) -> Tensor:
-    return torch.zeros(q.shape[0], q.shape[2], layer.embed, dtype=q.dtype, device=q.device)
-
-
-def _matrices(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """Yield the parts with a single weight matrix, by the last component of their name."""
-    for name, part in module.named_modules():
-        weight = getattr(part, "weight", None)
-        if isinstance(weight, Tensor) and weight.ndim == 2 and not any(part.children()):
-            yield name.rpartition(".")[2], part
-
-
-def _parts(module: nn.Module | None) -> dict[str, nn.Module] | None:
-    """Return the projections by name, q, k and v or a joint qkv; None unless each occurs once."""
-    if module is None:
-        return None
-    found: dict[str, list[nn.Module]] = {name: [] for name in NAMES}
-    for name, part in _matrices(module):
-        for kind, pattern in NAMES.items():
-            if pattern.fullmatch(name):
-                found[kind].append(part)
-    many = {kind: len(those) for kind, those in found.items()}
-    for kinds in (("q", "k", "v"), ("qkv",)):
-        if many == {kind: int(kind in kinds) for kind in NAMES}:
-            return {kind: found[kind][0] for kind in kinds}
-    return None
-
-
-@contextmanager
-def _hooked(module: nn.Module | None, parts: dict[str, nn.Module], run: _Run) -> Iterator[None]:
-    """Replace the results of the layer's projections, and capture its last projection's input."""
-    assert module is not None  # its parts were found
-    handles: list[Any] = []
-
-    def gives(kind: str) -> Any:
-        def hook(_part: nn.Module, _inputs: Any, out: Tensor) -> Tensor | None:
-            run.made[kind] = out
-            wanted = run.given.get(kind)
-            return None if wanted is None else wanted.reshape(out.shape).to(out.dtype)
-
-        return hook
-
-    def listens(_part: nn.Module, inputs: tuple[Any, ...]) -> None:
-        if run.made.keys() == parts.keys() and run.read is None and isinstance(inputs[0], Tensor):
-            run.read = inputs[0]
-
-    try:
-        handles += [part.register_forward_hook(gives(kind)) for kind, part in parts.items()]
-        handles += [
-            part.register_forward_pre_hook(listens)
-            for _, part in _matrices(module)
-            if all(part is not one for one in parts.values())
-        ]
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
 # with two free directions a random vector is this near to a span once in 1e8
 NEAR, FAR = 1e-4, 1e-2
 ALONE = Condition("the weight of a token alone is 1", "where")
@@ -294,8 +172,7 @@ def on_a_line(scene: Scene) -> Outcome:
         return undecided("the outputs span every direction: they do not show sums of weights")
     if _outside(target, directions[values > bound]) > FAR:
         why = "tokens on a line gave outputs along it: the weights add up to one"
-        alone_is_one = () if _keeps_equal_values(scene) else (ALONE,)
-        return replace(holds(why, B=batch, n=many, E=one.embed), assuming=alone_is_one)
+        return _unless_factors_differ(scene, holds(why, B=batch, n=many, E=one.embed))
     if _values_see_others(scene):
         return not_asked(
             "the value of a token depends on other tokens, so equal tokens differ in it"
@@ -319,17 +196,28 @@ def on_a_line(scene: Scene) -> Outcome:
     )
 
 
+def _unless_factors_differ(scene: Scene, found: Outcome) -> Outcome:
+    """Return the outcome with its condition, or undecided if sums differ from query to query."""
+    low, high = _factors_inside(scene)
+    if low < high:
+        return undecided(
+            f"inside the layer equal values give {low:.4g} to {high:.4g} times themselves, "
+            "other factors for other queries"
+        )
+    return replace(found, assuming=() if _keeps_equal_values(scene) else (ALONE,))
+
+
 def _values_see_others(scene: Scene) -> bool:
     """Whether the values of a layer, if they are found, depend on tokens other than their own."""
     one = scene.subject
-    parts = _parts(one.module)
+    parts = projections_of(one.module)
     if parts is None or one.layer is None:
         return False
     x = scene.draw.normal(1, 3, one.embed, salt=5)
     found = []
     for tokens in (x, torch.cat((x[:, :1], -x[:, 1:2], x[:, 2:]), 1)):
-        run = _Run({})
-        with suppress(*REFUSALS), torch.no_grad(), _hooked(one.module, parts, run):
+        run = ProjectedRun({})
+        with suppress(*REFUSALS), torch.no_grad(), setting_projections(one.module, parts, run):
             one.layer(tokens)
         found.append(run.made.get("v", run.made.get("qkv")))
     before, after = found
@@ -352,6 +240,28 @@ def _keeps_equal_values(scene: Scene) -> bool:
         return gap(seen.output, wanted) <= seen()
     except REFUSALS:  # it may take no three tokens
         return False
+
+
+def _factors_inside(scene: Scene) -> tuple[float, float]:
+    """Return the least and greatest of the factors that equal values get inside a layer.
+
+    Equal numbers where the factors are, within rounding, the same for all queries of a head, or
+    where values cannot be set inside.
+    """
+    try:
+        inner = projected(scene.subject)
+        if inner is None or inner.attend is None:
+            return 1.0, 1.0
+        attend = inner.attend
+        q, k, _ = replace(scene, subject=inner).draw_qkv(1, 3, 83)
+        seen = scene.allow(lambda v: attend(q, k, v, None), torch.ones_like(k))
+        found = seen.output
+        apart = (found.amax(2) - found.amin(2)).max()
+        if bool(found.isfinite().all()) and float(apart) > 2 * seen():
+            return float(found.min()), float(found.max())
+    except REFUSALS:  # it may take no three tokens
+        pass
+    return 1.0, 1.0
 
 
 def _most(call: Callable[[int], object], many: int) -> int:

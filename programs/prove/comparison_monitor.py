@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..loading.reach import codes_in
 from ..loading.source_numbers import is_own
 from .blocks import REACHED, VALUE, Place, value_key
-from .executed_code import is_of_an_import, is_written
+from .executed_code import has_no_choice, is_of_an_import, is_written
 
 Numbers = tuple[float, ...]
 Lengths = Mapping[str, int]
@@ -119,6 +119,8 @@ class ComparisonMonitor:
         """Yield that code which is not recorded acts as in every run."""
         seen = {inner for plain in self.again for inner in codes_in(plain)}
         for code in dict.fromkeys((*codes, *self.unwatched)):
+            if has_no_choice(code):
+                continue  # as what jaxtyping makes to check types
             if code in self.unwatched or (code not in seen and is_written(code)):
                 yield _acts(code, seen)
 
@@ -161,7 +163,8 @@ class ComparisonMonitor:
     def _hear_unwatched(self, met: Met) -> None:
         """Add that code which ran as it is in the call that was heard may compare anything."""
         seen = {inner for plain in self.again for inner in codes_in(plain)} if self._here else ()
-        for one in (Site(UNWATCHED, _acts(code, seen)) for code in self._here):
+        here = (code for code in self._here if not has_no_choice(code))
+        for one in (Site(UNWATCHED, _acts(code, seen)) for code in here):
             if one not in self.sites:
                 self.sites.append(one)
             met[self.sites.index(one), 0] = {((), (), True)}

@@ -31,6 +31,7 @@ IMPORTING, FINDING = "importlib", "_find_spec"
 TRACING_QUERIES = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_fx_tracing")
 # What torch writes to tell whether what it compiled can be used again.
 GUARD = "___make_guard_fn"
+PASSIVE = frozenset(("RESUME", "NOP", "LOAD_FAST", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"))
 # Parts of torch that read the code of functions; calling a function excluded from that does not.
 COMPILING = ("_dynamo/convert_frame", "_higher_order_ops")
 
@@ -45,6 +46,17 @@ def is_written(code: CodeType) -> bool:
     generated = code.co_qualname.startswith(("__create_fn__", GUARD))
     generated |= code.co_filename.startswith(TYPE_CHECK)
     return not generated and "_tuple_new" not in code.co_names
+
+
+def has_no_choice(code: CodeType) -> bool:
+    """Whether a code object returns an argument or a constant, and does nothing else.
+
+    >>> has_no_choice((lambda x: x).__code__), has_no_choice((lambda x: abs(x)).__code__)
+    (True, False)
+    >>> has_no_choice((lambda x: x if x else 0).__code__)
+    False
+    """
+    return all(one.opname in PASSIVE for one in dis.get_instructions(code))
 
 
 def is_of_an_import(frame: FrameType) -> bool:

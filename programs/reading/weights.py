@@ -140,10 +140,8 @@ def scale_of(
     use, y = use[rows], (here[0].log() - zero[0].log())[:, rows]
     y = centred(y, use)
     u = max(unit, unit_roundoff(draw.dtype))
-    repeat = [h * G // H for h in range(H)]
-    tile = [h % G for h in range(H)]
     best: Scale | None = None
-    for keys in [groups, repeat, tile] if groups else [repeat, tile]:
+    for keys in _ways_of_grouping(H, G, groups):
         z = q[0].double().cpu()[:, rows] @ k[0].double().cpu()[keys].mT
         x = centred(z, use)
         value = nearest_factor(x, y)
@@ -154,6 +152,47 @@ def scale_of(
         if best is None or one.off < best.off:
             best = one
     return best
+
+
+ROWS = 8  # of a batch, each with a query and a key of its own
+
+
+def scale_of_own_key(
+    code: Attention, draw: Draw, groups: list[int] | None, *, unit: float = 0.0
+) -> Scale | None:
+    """Fit the scale to the weight of a query's own key beside keys that are 0: rotary code has one.
+
+    A rotation by place turns a query and its own key alike, and leaves keys of 0 as they are.
+    ``unit``: as above.  None if the last query sees no key but its own.
+    """
+    H, G, D = code.heads, code.groups, code.width or 5
+    q = draw.normal(ROWS, H, KEYS, D, salt=65)
+    k = torch.zeros_like(draw.normal(ROWS, G, KEYS, D, salt=66))
+    k[:, :, -1] = draw.normal(ROWS, G, D, salt=66)
+    here, zero = (weights_of(code, x, k)[:, :, -1] for x in (q, torch.zeros_like(q)))
+    seen = ((here > 1e-30) & (zero > 1e-30)).flatten(0, 1).all(0)
+    if not bool(seen[-1]) or not bool(seen[:-1].any()):
+        return None
+    other = int(seen[:-1].nonzero()[-1])
+    ratio = here.log() - zero.log()  # what is added to the scores by place cancels
+    y = ratio[..., -1] - ratio[..., other]
+    u = max(unit, unit_roundoff(draw.dtype))
+    found = []
+    for keys in _ways_of_grouping(H, G, groups):
+        x = (q[:, :, -1] * k[:, keys, -1]).double().cpu().sum(-1)
+        value = nearest_factor(x, y)
+        sizes = float((q[:, :, -1].norm(dim=-1) * k[:, keys, -1].norm(dim=-1)).max())
+        allows = 4 * u * (D * abs(value) * sizes + KEYS + 8)
+        radius = allows / math.sqrt(float((x * x).mean()))
+        found.append(Scale(value, radius, float((y - value * x).abs().max()), allows, tuple(keys)))
+    return min(found, key=lambda one: one.off)
+
+
+def _ways_of_grouping(heads: int, groups: int, known: list[int] | None) -> list[list[int]]:
+    """Return the groups from which heads may read their keys, those that are known first."""
+    repeat = [h * groups // heads for h in range(heads)]
+    tile = [h % groups for h in range(heads)]
+    return [known, repeat, tile] if known else [repeat, tile]
 
 
 def scale_alone(code: Attention, draw: Draw, floor: float = 0.0) -> Scale | None:

@@ -407,6 +407,52 @@ def test_compiled_code_is_run_as_it_is_written_and_the_line_says_so(name: str) -
     assert not torch._dynamo.utils.counters["frames"]
 
 
+@torch.compile(backend="eager")
+def compiled_tables(dim: int, end: int) -> tuple[Tensor, Tensor]:
+    angles = torch.arange(end)[:, None] * 100.0 ** -torch.arange(0, 1, 2 / dim)
+    return angles.cos(), angles.sin()
+
+
+class CompiledTables(nn.Module):
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+        self.made = torch.compile(lambda angles: (angles.cos(), angles.sin()), backend="eager")
+
+    def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        ladder = 100.0 ** -torch.arange(0, 1, 2 / self.dim)
+        found: tuple[Tensor, Tensor] = self.made(positions[:, None] * ladder)
+        return found
+
+
+def rotated_by_tables(q: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    a, b = q.chunk(2, -1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        "compiled_tables(dim = D, end = m -> m D/2, m D/2)",
+        "CompiledTables(positions: n -> n D/2, n D/2)",
+    ],
+)
+def test_a_compiled_maker_of_tables_is_run_as_it_is_written_and_the_line_says_so(
+    maker: str,
+) -> None:
+    line = f"q: B H n D, cos: n D/2, sin: n D/2 -> q; cos, sin from {maker}"
+    code = adapted_as(rotated_by_tables, line)
+    assert code.converted == "torch.compile is switched off"
+    assert code.converted in code.conditions
+    handed = adapted_as(
+        compiled_tables, f"dim = D, end = m -> cos: m D/2, sin: m D/2; then {APPLIED}"
+    )
+    assert handed.converted == "torch.compile is switched off"
+
+
+APPLIED = "rotated_by_tables(q: B H n D, cos: n D/2, sin: n D/2 -> q)"
+
+
 def test_what_is_not_compiled_carries_no_such_condition() -> None:
     held = torch.compiler.disable(lambda x: x)  # type: ignore[no-untyped-call]
     for code in adapted_as(nn.MultiheadAttention(16, 4)), adapted_as(held, "x: B n E -> B n E"):

@@ -512,3 +512,21 @@ def test_two_compiled_programs_say_once_that_they_run_uncompiled() -> None:
     found = equal(one, other)
     assert found.verdict == "proved"
     assert [c.text for c in found.assuming].count("torch.compile is switched off") == 1
+
+
+@torch.compile(backend="eager")
+def compiled_tables(dim: int, end: int) -> tuple[Tensor, Tensor]:
+    angles = torch.arange(end)[:, None] * 100.0 ** -torch.arange(0, 1, 2 / dim)
+    return angles.cos(), angles.sin()
+
+
+def rotated_by_tables(q: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    a, b = q.chunk(2, -1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+def test_tables_that_a_compiled_function_makes_are_a_condition() -> None:
+    made = "cos, sin from compiled_tables(dim = D, end = m -> m D/2, m D/2)"
+    line = f"q: B H n D, cos: n D/2, sin: n D/2 -> q; {made}"
+    found = equal(rotated_by_tables, rotated_by_tables, line)
+    assert "torch.compile is switched off" in [c.text for c in found.assuming]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from attnproof.programs.execution.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.measure.scores import projected
+from attnproof.programs.reading.projections import projected
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Rotary, Subject
 

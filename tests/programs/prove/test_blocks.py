@@ -266,6 +266,15 @@ CONDITIONS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
 }
 
 
+RETURNED = unwritten("lambda n: n")
+
+
+def test_what_returns_its_argument_needs_no_condition() -> None:
+    finding = of_layer(lambda x: x * RETURNED(2))
+    assert finding.verdict == "holds", finding.why
+    assert not [one.text for one in finding.assuming if "source" in one.text]
+
+
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_what_no_graph_is_of_is_a_condition(name: str) -> None:
     code, condition = CONDITIONS[name]
