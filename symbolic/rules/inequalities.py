@@ -149,14 +149,14 @@ def bounded(t: Term, _: Signs, x: Term) -> Shown:
     need(x.op in ("cos", "sin", "tanh", "indicator"), "no bound", x)
     ends = add(ONE, x), subtract(ONE, x)
     need(any(same_polynomial(t, end) for end in ends), "not 1 and that number", t, x)
-    return _kind(x.op == "tanh" and x.args[0].finite), NOTHING
+    return _kind(x.op == "tanh"), NOTHING
 
 
 def tangent(t: Term, signs: Signs, x: Term) -> Shown:
     """t = exp(x) − 1 − x, or x − 1 − log(x) or 1/x − 1 + log(x) for x > 0."""
     if same_polynomial(t, subtract(unary("exp", x), add(ONE, x))):
         apart, used = signs.nonzero(x)
-        return _kind(apart), used if apart else NOTHING
+        return _kind(apart), used
     log, over = unary("log", x), power(x, -1)
     forms = subtract(x, add(ONE, log)), add(over, num(-1), log)
     need(any(same_polynomial(t, form) for form in forms), "not a function and its tangent", t, x)
@@ -187,7 +187,7 @@ def logarithms(t: Term, signs: Signs, high: Any, low: Any) -> Shown:
     ``high`` is (u, p, ..), ``low`` is (v, q, ..).
     """
     (u, *above), (v, *under) = high, low
-    need(u.finite and v.finite and not u.shape + v.shape, "not finite numbers", u, v)
+    need(not u.shape + v.shape, "not two numbers", u, v)
     _, used = _at_least(2, signs, *above, *under)
     logs = [add(x, *(unary("log", y) for y in rest)) for x, rest in ((u, above), (v, under))]
     need(same_polynomial(t, subtract(*logs)), "not those logarithms", t)
@@ -296,7 +296,6 @@ def linear(t: Term, signs: Signs, length: Term, *parts: Term) -> Shown:
 
     ``parts`` are c and Σ_j f(j) for each k.
     """
-    need(len(parts) % 2 == 0 and not any(c.loose or c.shape for c in parts), "not numbers", *parts)
     pairs = tuple(zip(parts[::2], parts[1::2], strict=False))
     need(same_polynomial(t, add(*(mul(c, x) for c, x in pairs))), "not that sum of sums", t)
     (certain,), used = _at_least(1, signs, one_sum(length, *parts))

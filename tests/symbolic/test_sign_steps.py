@@ -351,7 +351,7 @@ named, first, layer, W, y = index("j0", n), index("j0", L), index("t", L), var("
 UNEVEN = (total(j, ONE), total(index("w", m), ONE))
 uneven = total(j, less(ONE, ONE))
 ONES = SignStep(NONNEG, less(mul(ONE, ONE), power(ONE, 2)), "total")
-EMPTY = total(backwards, ONE)
+EMPTY, BRIEF = total(backwards, ONE), index("w", less_one(less_one(n)))
 SOME = total(none_, power(entry(X, none_), 2))
 ROOTS = total(j, mul(unary("sqrt", entry(X, j)), unary("sqrt", entry(Y, j))))
 
@@ -606,6 +606,20 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
         (backwards, (ONES,), EMPTY, EMPTY, EMPTY),
     ),
     ("linear", (given(NONNEG, total(outcome, ONE)),), NONNEG, space, (space, ONE, space)),
+    (
+        "products",
+        (),
+        NONNEG,
+        less(mul(*(total(BRIEF, ONE),) * 2), power(total(BRIEF, ONE), 2)),
+        (BRIEF, (ONES,), *(total(BRIEF, ONE),) * 3),
+    ),
+    (
+        "logarithms",
+        (A_POS, given(NONNEG, less(exponential(ZERO, a), exponential(X)))),
+        NONNEG,
+        less(unary("log", a), X),
+        ((ZERO, a), (X,)),
+    ),
     ("whole", (given(POS, less(i, k)),), POS, add(i, minus(k), num(-1)), (less(i, k),)),
     (
         "rising",
