@@ -171,6 +171,10 @@ def reason(error: Exception) -> str:
     return TOO_DEEP if isinstance(error, RecursionError) else str(error)
 
 
+FEW_OPERATIONS = 64
+"""Absolute values of larger terms are not opened, nor maxima while conditions are negated."""
+
+
 def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterator[Normaliser]:
     """Yield ways to compute a normal form, in the order in which they are tried.
 
@@ -183,7 +187,8 @@ def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterat
     options = split_options(left, right)
     each = [{p.op for p in postorder(side)} for side in (left, right)]
     ops = each[0] | each[1]
-    opened = bool(ops & {"maximum", "abs"})
+    small = sum(1 for side in (left, right) for _ in postorder(side)) <= FEW_OPERATIONS
+    opened = "maximum" in ops or ("abs" in ops and small)
     by_exponentials = [Normaliser(splits, exponentials=True) for splits in options]
     if "tanh" in each[0] ^ each[1]:
         yield from by_exponentials
@@ -193,10 +198,11 @@ def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterat
         for facts in at_hand:
             for splits in options:
                 yield Normaliser(splits, facts, choices=choices)
-    if opened or ops & {"less", "less_equal"}:
+    compared = bool(ops & {"less", "less_equal"})
+    for choices in ([False] if compared else []) + ([True] if opened and small else []):
         for equals in (False, True):
             for splits in options:
-                yield Normaliser(splits, turned=True, equals=equals, choices=opened)
+                yield Normaliser(splits, turned=True, equals=equals, choices=choices)
     yield from (
         Normaliser(splits, mirrored=op == "maximum", rests=op == "remainder")
         for op in ("maximum", "remainder")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 
 from .budget import check_time
 from .derivation import SignStep
@@ -39,6 +40,7 @@ def times(*factors: Term) -> Term:
     return make("mul", kept) if len(kept) > 1 else kept[0] if kept else ONE
 
 
+@lru_cache(maxsize=1 << 14)
 def collected(t: Term, scale: Fraction = Fraction(1)) -> Linear:
     """Return a finite number as Σ literal · monomial, like monomials collected.
 

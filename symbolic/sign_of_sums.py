@@ -32,7 +32,8 @@ MAX_POWER = 4
 """The most times that the logarithm of one number is taken."""
 MAX_SQUARES = 8
 """The most numbers whose squares are completed."""
-MAX_MONOMIALS = 64
+MAX_MONOMIALS = 24
+"""The most terms of a sum that is rewritten."""
 
 
 def by_common_factor(t: Term, find: Search) -> Found:
@@ -86,6 +87,8 @@ def over_denominators(t: Term, find: Search) -> Found:
         for d in (most - own).elements():
             product = _multiplied(product, collected(d.args[0]))
         _add(total, product)
+    if len(total) > MAX_MONOMIALS:
+        return NEITHER
     above = as_term({m: c for m, c in total.items() if c})
     certain, steps = find(above)
     if not certain:
@@ -213,6 +216,8 @@ def by_roots(t: Term, find: Search) -> Found:
         return NEITHER
     total = _squared(x)
     _add(total, {k: -c for k, c in _squared(y).items()})
+    if len(total) > MAX_MONOMIALS:
+        return NEITHER
     form, whole = as_term({k: c for k, c in total.items() if c}), subtract(_square(x), _square(y))
     certain, steps = find(form)
     if not certain:

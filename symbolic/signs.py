@@ -272,6 +272,8 @@ def _add(t: Term, facts: Facts) -> Found:
     if t.shape or not t.finite:
         return NEITHER
     find = _search(facts)
+    if _is_unbounded(t, facts):
+        return NEITHER
     low, strict, rest, steps = lower_bound(t, find)
     if low is not None and low >= 0:
         certain = 2 if low > 0 or strict else 1
@@ -281,6 +283,22 @@ def _add(t: Term, facts: Facts) -> Found:
     if not found[0]:
         return _by_cases(t, facts)
     return found if found[0] == 2 else max(found, _strictly_positive(t, facts), key=lambda s: s[0])
+
+
+def _is_unbounded(t: Term, facts: Facts) -> bool:
+    """Whether t is of odd degree in a number of any sign, which nothing else depends on."""
+    linear = collected(t)
+    factors = {f for m in linear for f in m}
+    leaves = {f for f in factors if f.op in ("entry", "var")}
+    others = {x for f in factors - leaves for x in postorder(f)}
+    others |= {x for _, known in facts for x in postorder(known)}
+    for leaf in leaves:
+        array = leaf.args[0] if leaf.op == "entry" else leaf
+        if array in others or array.op != "var" or find_sign(leaf, facts)[0]:
+            continue
+        if max(m.count(leaf) for m in linear) % 2:
+            return True
+    return False
 
 
 def _strictly_positive(t: Term, facts: Facts) -> Found:

@@ -31,12 +31,13 @@ class Plain(Encoding):
         return self.c * (m - n)
 
 
-@law("|a − b| is the maximum less the minimum", group="tests", example="plain", breaks="rope")
+@law("|a + b| + |a − b| is twice the larger", group="tests", example="plain", breaks="rope")
 def hidden(e: Plain, a: Any, b: Any) -> Claim:
     """True, and beyond the normal form."""
     from attnproof.symbolic import namespace as xp
 
-    return equal(xp.abs(a - b), xp.maximum(a, b) - xp.minimum(a, b) + 0 * e.c)
+    larger = xp.maximum(xp.abs(a), xp.abs(b))
+    return equal(xp.abs(a + b) + xp.abs(a - b), 2 * larger + 0 * e.c)
 
 
 @law("tanh(a + b) is the sum", group="tests", example="plain", breaks="rope")
