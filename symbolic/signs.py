@@ -286,11 +286,16 @@ def _add(t: Term, facts: Facts) -> Found:
 
 
 def _is_unbounded(t: Term, facts: Facts) -> bool:
-    """Whether t is of odd degree in a number of any sign, which nothing else depends on."""
+    """Whether t is of odd degree in a number of any sign, which nothing else depends on.
+
+    Conditions may cancel what it is multiplied with.
+    """
     linear = collected(t)
     factors = {f for m in linear for f in m}
     leaves = {f for f in factors if f.op in ("entry", "var")}
     others = {x for f in factors - leaves for x in postorder(f)}
+    if any(x.op == "indicator" for x in others):
+        return False
     others |= {x for _, known in facts for x in postorder(known)}
     for leaf in leaves:
         array = leaf.args[0] if leaf.op == "entry" else leaf

@@ -297,7 +297,7 @@ FAULTS: dict[str, tuple[Fault, Term]] = {
     ),
     "a product of any numbers": (
         with_("_no_larger", unasked),
-        less(mul(a, EXP(AFTER)), mul(a, EXP(u))),
+        less(mul(COS(a), EXP(AFTER)), mul(COS(a), EXP(u))),
     ),
     "like parts are dropped": (
         with_("collected", lambda t, *_: {m: c for m, c in collected(t).items() if c > 0}),
