@@ -148,32 +148,32 @@ def by_tangent(t: Term, find: Search) -> Found:
     for m, c in linear.items():
         if len(m) != 1 or m[0].op not in ("exp", "log") or not m[0].finite or m[0].shape:
             continue
-        (x,), above = m[0].args, _over_tangent(m[0], c)
-        rest = as_term(collected(subtract(t, mul(num(abs(c)), above)))) if above else t
-        certain, steps = find(rest) if rest is not t else NEITHER
-        apart, more = find_tangent(m[0], x, find)
-        if above and certain and apart:
-            shown = step(apart, above, "tangent", x)
-            certain = max(certain, apart)
-            last = step(certain, t, "total", times(num(abs(c)), above), rest)
-            return certain, joined(steps, more, (shown, last))
+        above, (certain, steps) = _over_tangent(m[0], c, find)
+        if not certain:
+            continue
+        part = num(abs(c))
+        rest = as_term(collected(subtract(t, mul(part, above))))
+        left, more = find(rest)
+        if left:
+            shown = step(certain, above, "tangent", *m[0].args)
+            found = max(certain, left)
+            last = step(found, t, "total", times(part, above), rest)
+            return found, joined(steps, more, (shown, last))
     return NEITHER
 
 
-def _over_tangent(f: Term, c: Fraction) -> Term | None:
-    """exp(x) − 1 − x, and for a logarithm with this sign the number that is at least 0."""
+def _over_tangent(f: Term, c: Fraction, find: Search) -> tuple[Term, Found]:
+    """A number that is at least 0 as f, with the sign of c, is on one side of its tangent.
+
+    exp(x) − 1 − x, which is positive if x is, or x − 1 − log x or 1/x − 1 + log x for x > 0.
+    """
     (x,) = f.args
-    if f.op == "exp":
-        return subtract(f, add(ONE, x)) if c > 0 else None
-    return add(power(x, -1), num(-1), f) if c > 0 else subtract(x, add(ONE, f))
-
-
-def find_tangent(f: Term, x: Term, find: Search) -> Found:
-    """Whether a tangent is met elsewhere too, 1, or not, 2; of a logarithm its number is > 0."""
     certain, steps = find(x)
-    if f.op == "log":
-        return (1, steps) if certain == 2 else NEITHER
-    return (2, steps) if certain == 2 else (1, ())
+    if f.op == "exp":
+        above = subtract(f, add(ONE, x))
+        return above, NEITHER if c < 0 else (2, steps) if certain == 2 else (1, ())
+    above = add(power(x, -1), num(-1), f) if c > 0 else subtract(x, add(ONE, f))
+    return above, (1, steps) if certain == 2 else NEITHER
 
 
 def by_logarithms(t: Term, find: Search) -> Found:
@@ -231,9 +231,9 @@ def _squared(x: Term) -> Linear:
     square = _square(x)
     total: Linear = {(): Fraction(1)}
     for factor in square.args if square.op == "mul" else (square,):
-        base, times_ = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
-        for _ in range(times_):
-            total = _multiplied(total, collected(base))
+        base, k = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
+        for _ in range(abs(k)):
+            total = _multiplied(total, collected(base if k > 0 else power(base, -1)))
     return total
 
 
