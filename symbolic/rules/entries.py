@@ -31,6 +31,8 @@ OUTERMOST = ("add", "mul", "power", "exp", "log", "sqrt", "abs", "tanh", "cos", 
 
 def written_out(t: Term) -> Term:
     """A number with definitions and entries of computed arrays unfolded."""
+    if t.shape:
+        return t
     if t.op == "sum":
         j = opened(t.args[0], t)
         return make("sum", (t.args[0], bind(written_out(instantiate(t.args[1], j)), j)))

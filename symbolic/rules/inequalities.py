@@ -294,8 +294,9 @@ def _summand(x: Term, length: Term) -> Term:
 def linear(t: Term, signs: Signs, length: Term, *parts: Term) -> Shown:
     """t = Σ_k c_k·Σ_j f_k(j), from the sign of Σ_j Σ_k c_k·f_k(j).
 
-    ``parts`` are c and Σ_j f(j) for each k.
+    ``parts`` are c and Σ_j f(j) for each k; a c with a loose index would be caught by the sum.
     """
+    need(not any(c.loose or c.shape for c in parts), "not numbers", *parts)
     pairs = tuple(zip(parts[::2], parts[1::2], strict=False))
     need(same_polynomial(t, add(*(mul(c, x) for c, x in pairs))), "not that sum of sums", t)
     (certain,), used = _at_least(1, signs, one_sum(length, *parts))

@@ -350,6 +350,21 @@ squared = entry(power(X, 2), i)
 named, first, layer, W, y = index("j0", n), index("j0", L), index("t", L), var("W", L), var("y")
 UNEVEN = (total(j, ONE), total(index("w", m), ONE))
 uneven = total(j, less(ONE, ONE))
+
+
+def bare(*parts: Term) -> Term:
+    """A sum that forgets that its parts are arrays."""
+    return make("add", parts)
+
+
+def bare_minus(x: Term) -> Term:
+    """−x, in the same way."""
+    return make("mul", (num(-1), x))
+
+
+INDEX, COUNTS = make("bound", data=0), total(j, j)
+CAUGHT = (mul(INDEX, n), COUNTS, mul(num(-1), INDEX, COUNTS), n)  # j·n·Σ j − j·(Σ j)·n = 0
+NOTHING_LEFT = less(n, n)
 ONES = SignStep(NONNEG, less(mul(ONE, ONE), power(ONE, 2)), "total")
 EMPTY, BRIEF = total(backwards, ONE), index("w", less_one(less_one(n)))
 SOME = total(none_, power(entry(X, none_), 2))
@@ -470,6 +485,19 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
     ("quotient", (A_POS, GAP), POS, mul(less(b, a), power(a, -1)), (less(b, a), a)),
     ("multiple", (given(NONZERO, a),), NONZERO, a, (mul(a, b), b)),
     ("multiple", (given(NONZERO, mul(a, b)),), NONZERO, mul(a, c), (mul(a, b), b)),
+    *(
+        ("unfolded", (given(POS, whole),), POS, bare(X, Y), (whole,))
+        for whole in [make("add", (X, Y), shape=(n,))]
+    ),
+    ("tangent", (), NONNEG, bare(exp(X), num(-1), bare_minus(X)), (X,)),
+    (
+        "roots",
+        (given(NONNEG, X), given(NONNEG, less(power(X, 2), power(Y, 2)))),
+        NONNEG,
+        bare(X, bare_minus(Y)),
+        (X, Y),
+    ),
+    ("linear", (given(POS, one_sum(n, *CAUGHT)),), POS, NOTHING_LEFT, (n, *CAUGHT)),
     ("unfolded", (), NONNEG, less(entry(Y, i), entry(X, i)), (entry(FAR, i),)),
     ("unfolded", (given(NONNEG, FAR),), POS, less(entry(Y, i), entry(X, i)), (entry(FAR, i),)),
     ("unfolded", (given(POS, FAR),), POS, less(entry(Y, i), entry(X, j)), (entry(FAR, i),)),
