@@ -24,7 +24,7 @@ from .linear import (
     step,
     times,
 )
-from .rules.inequalities import exponential, one_sum
+from .rules.inequalities import exponential, one_sum, square
 from .scalars import ONE, add, mul, num, power, subtract
 from .terms import Term
 
@@ -218,7 +218,7 @@ def by_roots(t: Term, find: Search) -> Found:
     _add(total, {k: -c for k, c in _squared(y).items()})
     if len(total) > MAX_MONOMIALS:
         return NEITHER
-    form, whole = as_term({k: c for k, c in total.items() if c}), subtract(_square(x), _square(y))
+    form, whole = as_term({k: c for k, c in total.items() if c}), subtract(square(x), square(y))
     certain, steps = find(form)
     if not certain:
         return NEITHER
@@ -228,19 +228,13 @@ def by_roots(t: Term, find: Search) -> Found:
 
 def _squared(x: Term) -> Linear:
     """The square of a number, with products of sums expanded."""
-    square = _square(x)
+    whole = square(x)
     total: Linear = {(): Fraction(1)}
-    for factor in square.args if square.op == "mul" else (square,):
+    for factor in whole.args if whole.op == "mul" else (whole,):
         base, k = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
         for _ in range(abs(k)):
             total = _multiplied(total, collected(base if k > 0 else power(base, -1)))
     return total
-
-
-def _square(x: Term) -> Term:
-    """The square of a product, with z for the square of √z."""
-    factors = x.args if x.op == "mul" else (x,)
-    return mul(*(f.args[0] if f.op == "sqrt" else power(f, 2) for f in factors))
 
 
 # Sums of squares

@@ -232,7 +232,8 @@ def root(norm: Normaliser, t: Term) -> Derivation:
             factors.append(power(unary("sqrt", num(value)), way))
             parts.append(_to_the(derived.as_root_squared(num(value)), way))
     for atom, k in (*monomial, (rest, 1)) if rest is not None else monomial:
-        half, odd = (k // 2, 1) if k % 2 and k > 0 else (-(-k // 2), -1) if k % 2 else (k // 2, 0)
+        odd = 0 if k % 2 == 0 else 1 if k > 0 else -1
+        half = (k - odd) // 2
         if odd and not _at_least_zero(atom):
             return first
         if half:
@@ -284,8 +285,7 @@ def _factors(norm: Normaliser, x: Term) -> tuple[Fraction, Monomial, Term | None
         ((monomial, literal),) = whole.items()
         return literal, monomial, None
     literal, monomial = content(whole)
-    if literal < 0:
-        literal = -literal
+    literal = abs(literal)
     if literal == 1 and not monomial:
         return literal, (), x
     down = monomial_term(tuple((atom, -k) for atom, k in monomial))

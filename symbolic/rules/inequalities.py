@@ -166,19 +166,19 @@ def tangent(t: Term, signs: Signs, x: Term) -> Shown:
 def roots(t: Term, signs: Signs, x: Term, y: Term) -> Shown:
     """t = x − y for x >= 0 and x² >= y², where the square of a factor √z is z for z >= 0."""
     need(same_polynomial(t, subtract(x, y)), "not x − y", t, x, y)
-    (above, rests), (below_, more) = _square(x, signs), _square(y, signs)
-    (_, certain), used = _at_least(1, signs, x, subtract(above, below_))
-    return _kind(certain == 2), used | rests | more
+    under = [f.args[0] for v in (x, y) for f in _factors(v) if f.op == "sqrt"]
+    _, rests = _at_least(1, signs, *under)
+    (_, certain), used = _at_least(1, signs, x, subtract(square(x), square(y)))
+    return _kind(certain == 2), used | rests
 
 
-def _square(x: Term, signs: Signs) -> tuple[Term, Facts]:
+def square(x: Term) -> Term:
     """The square of a product, with z for the square of √z."""
-    squares, rests = list[Term](), NOTHING
-    for factor in x.args if x.op == "mul" else (x,):
-        if factor.op == "sqrt":
-            rests |= _at_least(1, signs, *factor.args)[1]
-        squares.append(factor.args[0] if factor.op == "sqrt" else power(factor, 2))
-    return mul(*squares), rests
+    return mul(*(f.args[0] if f.op == "sqrt" else power(f, 2) for f in _factors(x)))
+
+
+def _factors(x: Term) -> tuple[Term, ...]:
+    return x.args if x.op == "mul" else (x,)
 
 
 def logarithms(t: Term, signs: Signs, high: Any, low: Any) -> Shown:
