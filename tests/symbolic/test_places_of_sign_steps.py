@@ -13,9 +13,8 @@ from attnproof.symbolic.rules.inequalities import known_after
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, integer, mul, num, power, unary
 from attnproof.symbolic.terms import Opened, Term, free, make, opened, substitute
 from attnproof.symbolic.well_formedness import formed
-from tests.symbolic.test_sign_steps import (
+from tests.symbolic.sign_step_cases import (
     A_POS,
-    EACH,
     GAP,
     GATE,
     HELD,
@@ -24,13 +23,13 @@ from tests.symbolic.test_sign_steps import (
     ROOM,
     SHORT,
     Arguments,
-    after,
     exp,
     gated,
     given,
     less,
     none_,
 )
+from tests.symbolic.test_sign_steps import EACH, after
 from tests.symbolic.test_sizes import wrong
 from tests.symbolic.vocabulary import (
     X,
