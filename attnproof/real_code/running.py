@@ -147,8 +147,8 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, signal.SIGKILL)
-            else:
-                self.process.kill()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            self.process.kill()  # one that was just forked does not lead a group yet
         self.process.wait()
         for reader in self.readers:
             reader.join(0.2)

@@ -121,6 +121,7 @@ IDLE = 10  # times the limit in wall-clock time, for code that waits or shares t
 
 
 RETRY_AFTER = 0.05  # seconds until the next look while a module is being imported
+CLEANING = 1.0  # seconds at least that a block has to end in, before it is interrupted again
 
 
 def _imports(frame: FrameType | None) -> int:
@@ -136,21 +137,25 @@ class _Limit:
     """The processor time that a block may take, and IDLE times as much wall-clock time."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.rung = False
         self.imports = _imports(inspect.currentframe())
+        self.begin(seconds)
+
+    def begin(self, seconds: float) -> None:
+        self.seconds = seconds
         self._start, self._worked = time.monotonic(), time.process_time()
 
     def left(self) -> float:
-        if self.rung:  # handling the timeout is not timed
-            return math.inf
         worked = time.process_time() - self._worked
         passed = time.monotonic() - self._start
         return min(self.seconds - worked, IDLE * self.seconds - passed)
 
 
 class _Clock:
-    """The process's one alarm signal, shared by nested limits."""
+    """The process's one alarm signal, shared by nested limits.
+
+    What it raises may come to nothing: Python ignores errors of finalizers and of callbacks, and
+    code may catch everything.  So a block that goes on is interrupted again.
+    """
 
     def __init__(self) -> None:
         self._limits: list[_Limit] = []
@@ -166,10 +171,12 @@ class _Clock:
         self._set()
 
     def leave(self, limit: _Limit) -> None:
-        self._limits.remove(limit)
+        if limit not in self._limits:
+            return
+        del self._limits[self._limits.index(limit) :]
+        self._set()
         if not self._limits:
             signal.signal(signal.SIGALRM, self._others)
-        self._set()
 
     def _look(self, number: int, frame: FrameType | None) -> None:
         if time.monotonic() >= self._rings:
@@ -177,20 +184,25 @@ class _Clock:
             self._set()
             if callable(self._others):
                 self._others(number, frame)
-        for limit in self._limits:
-            if limit.left() <= 0:
-                if _imports(frame) > limit.imports:
-                    signal.setitimer(signal.ITIMER_REAL, RETRY_AFTER)
-                    return
-                limit.rung = True
-                raise _TooLong(limit)
-        self._set()
+        over = next((limit for limit in self._limits if limit.left() <= 0), None)
+        if over is None:
+            self._set()
+        elif _imports(frame) > over.imports:
+            signal.setitimer(signal.ITIMER_REAL, RETRY_AFTER, RETRY_AFTER)
+        else:
+            over.begin(max(over.seconds, CLEANING))
+            self._set()
+            raise _TooLong(over)
 
     def _set(self) -> None:
         ways = [limit.left() for limit in self._limits]
         ways.append(self._rings - time.monotonic())
         next_look = min(ways)
-        signal.setitimer(signal.ITIMER_REAL, max(next_look, 1e-3) if next_look < math.inf else 0)
+        signal.setitimer(
+            signal.ITIMER_REAL,
+            max(next_look, 1e-3) if next_look < math.inf else 0,
+            RETRY_AFTER if self._limits else 0,  # a signal may be lost
+        )
 
 
 _CLOCK = _Clock()
@@ -210,15 +222,17 @@ def limited(seconds: float) -> Iterator[None]:
         yield
         return
     limit = _Limit(seconds)
-    _CLOCK.enter(limit)
     try:
-        yield
+        try:
+            _CLOCK.enter(limit)
+            yield
+        finally:
+            _CLOCK.leave(limit)
     except _TooLong as error:
+        _CLOCK.leave(limit)  # it may have rung on the way out
         if error.limit is not limit:
             raise
         raise CodeFault(
             f"The code did not finish within {seconds:g} s.  Give it smaller sizes or more time, "
             "or look for a loop over positions that could be one operation on tensors."
         ) from None
-    finally:
-        _CLOCK.leave(limit)

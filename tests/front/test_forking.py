@@ -18,7 +18,7 @@ from attnproof.cli import main
 from attnproof.real_code import forking
 from attnproof.real_code.forking import ForkServer
 from attnproof.real_code.request import CodeRequest
-from attnproof.real_code.running import Process, Start
+from attnproof.real_code.running import Child, Process, Start
 from tests.conftest import SPAWNED
 
 OPEN = 8  # standard streams, the way to its findings, its input, and what looks
@@ -107,6 +107,20 @@ def test_it_runs_until_it_is_killed(fork_server: ForkServer, tmp_path: Path) -> 
             process.wait(0.1)
         process.kill()
         assert process.wait(300) == -signal.SIGKILL
+
+
+def test_one_that_leads_no_group_yet_is_killed(
+    fork_server: ForkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody(pid: int, number: int) -> None:
+        raise ProcessLookupError(pid, number)
+
+    file = tmp_path / "runs.py"
+    file.write_text("while True: pass", encoding="utf-8")
+    monkeypatch.setattr(os, "killpg", nobody)
+    child = Child(CodeRequest(target=f"{file}::f"), fork_server.started)
+    child.kill()
+    assert child.process.poll() == -signal.SIGKILL
 
 
 def test_where_none_can_be_forked_one_is_spawned(

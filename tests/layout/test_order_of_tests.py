@@ -1,6 +1,7 @@
 """Tests are handed to workers a few at a time, the longest first, and what belongs together whole.
 
-A worker that dies takes only its test with it, even where both die at once.
+A worker that dies takes only its test with it, even where both die at once.  So does one that
+hangs: it is ended, and says where it was.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -55,18 +57,30 @@ def test_the_longest_are_begun_first() -> None:
 DIES = """
 import os, pytest
 
+def hangs():
+    while True:
+        pass
+
 @pytest.mark.parametrize("k", range(20))
 def test_it(k):
     if k == {at}:
-        os._exit(1)
+        {does}
 """
 
 
-def test_workers_that_die_are_replaced(root: Path, tmp_path: Path) -> None:
+def test_workers_that_die_or_hang_are_replaced(root: Path, tmp_path: Path) -> None:
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    ours = settings["tool"]["pytest"]["ini_options"]
+    assert ours["faulthandler_timeout"] > 0
+    assert ours["faulthandler_exit_on_timeout"]
     shutil.copy(root / "tests" / "conftest.py", tmp_path)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    for name, at in (("a", 3), ("b", 2)):
-        (tmp_path / f"test_{name}.py").write_text(DIES.format(at=at), encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nfaulthandler_timeout = 5\nfaulthandler_exit_on_timeout = true\n",
+        encoding="utf-8",
+    )
+    for name, at, does in (("a", 3, "os._exit(1)"), ("b", 2, "os._exit(1)"), ("c", 4, "hangs()")):
+        text = DIES.format(at=at, does=does)
+        (tmp_path / f"test_{name}.py").write_text(text, encoding="utf-8")
     done = subprocess.run(
         [
             sys.executable,
@@ -89,7 +103,8 @@ def test_workers_that_die_are_replaced(root: Path, tmp_path: Path) -> None:
         check=False,
         timeout=300,
     )
-    assert "2 failed, 38 passed" in done.stdout, done.stdout + done.stderr
+    assert "3 failed, 57 passed" in done.stdout, done.stdout + done.stderr
+    assert "in hangs" in done.stderr
 
 
 def test_a_test_of_many_cases_names_those_that_fail() -> None:

@@ -134,6 +134,54 @@ def test_a_longer_limit_inside_neither_ends_nor_outlasts_the_outer_one() -> None
     assert time.perf_counter() - start < 30
 
 
+class Held:
+    """What takes long to be thrown away, and whose errors Python ignores."""
+
+    def __del__(self) -> None:
+        while True:
+            pass
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("where", ["in code that catches it", "in a finalizer"])
+def test_an_alarm_that_came_to_nothing_is_followed_by_another(where: str) -> None:
+    heard = []
+
+    def forever() -> NoReturn:
+        if where == "in a finalizer":
+            Held()
+        else:
+            try:
+                while True:
+                    pass
+            except BaseException as error:  # noqa: BLE001 (as code under test may)
+                heard.append(type(error).__name__)
+        while True:
+            pass
+
+    with pytest.raises(CodeFault, match=r"within 0\.05 s"), limited(0.05):
+        forever()
+    assert heard == ["_TooLong"] * (where != "in a finalizer")
+
+
+def test_a_signal_that_was_lost_is_followed_by_another() -> None:
+    with limited(5):
+        assert signal.getitimer(signal.ITIMER_REAL)[1] > 0
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_a_block_that_ends_as_its_time_does_is_through_or_stopped() -> None:
+    before, through = signal.getsignal(signal.SIGALRM), []
+    for k in range(60):
+        with contextlib.suppress(CodeFault), limited(60), limited(1e-4 * (1 + k % 20)):
+            for _ in range(100 * (k % 20)):
+                with limited(1e-4 * (1 + k % 20)):
+                    pass
+            through.append(k)
+        assert signal.getsignal(signal.SIGALRM) is before
+    assert through
+
+
 def test_the_time_of_other_processes_is_not_counted() -> None:
     with limited(0.2):
         time.sleep(0.5)
