@@ -150,6 +150,9 @@ def sample_functions(
     h(x, y) = Σᵢ xᵢ yᵢ
     """
     head = f"{name}({', '.join('xyzuvw'[: len(given.core)])}) = "
+    if "invariant" in given.traits:
+        alike = _SYMMETRIC if given.traits == ("invariant",) and given.out == () else ()
+        return tuple(SampleFunction(head + text, given.core, rule) for text, rule in alike)
     if set(given.traits) - {"equivariant"}:
         return ()
     if given.out is None:
@@ -178,6 +181,12 @@ def _weighted(*arrays: Any) -> Any:
     """Return Σ k·(k-th entry), counting from 1 through all arguments."""
     entries = [entry for a in arrays for entry in a.ravel()]
     return sum((k + 1) * entry for k, entry in enumerate(entries))
+
+
+def _weighted_rows(first: Any, *rest: Any) -> Any:
+    """Return Σ over the rows of (Σ k·(k-th entry))², plus the total of the other arguments."""
+    rows = [np.asarray(row, dtype=object) for row in first]
+    return _others(sum(_weighted(row) * _weighted(row) for row in rows), rest)
 
 
 def _others(first: Any, rest: tuple[Any, ...]) -> Any:
@@ -212,6 +221,13 @@ _SCALAR: tuple[tuple[str, Rule], ...] = (
     ("Σ k·(k-th entry)", _weighted),
     ("(Σ k·(k-th entry))²", lambda *a: _weighted(*a) * _weighted(*a)),
     ("the sum of the squared entries", _squares),
+    ("1", lambda *a: 1 + 0 * _total(*a)),
+)
+
+_SYMMETRIC: tuple[tuple[str, Rule], ...] = (
+    ("the sum of all entries", _total),
+    ("the sum of the squared entries", _squares),
+    ("the sum over the rows of (Σ k·(k-th entry of the row))²", _weighted_rows),
     ("1", lambda *a: 1 + 0 * _total(*a)),
 )
 

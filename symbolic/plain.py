@@ -56,7 +56,10 @@ def _text(t: Term, level: int) -> str:
     name = t.data[0] if t.op in ("call", "named") else t.op
     args = t.args[1:] if t.op == "named" else t.args
     shown = _whole if t.op in ("call", "named") else _text
-    return f"{name}({', '.join(shown(a, 0) for a in args)})" if args else str(name)
+    texts = [shown(a, 0) for a in args]
+    if len(texts) == 1 and args[0].op == "tabulate" and texts[0].startswith("("):
+        return f"{name}{texts[0]}"
+    return f"{name}({', '.join(texts)})" if args else str(name)
 
 
 def _sum(t: Term, level: int) -> str:

@@ -110,10 +110,16 @@ def givens(claimed: Statement) -> tuple[GivenRecord, ...]:
             kind=given.kind,
             shape=tuple(plain(n) for n in given.shape),
             below="" if given.below is None else plain(given.below),
-            says=given.says or KINDS.get(given.kind, given.kind),
+            says=given.says or _described(given),
         )
         for name, given in claimed.givens.items()
     )
+
+
+def _described(given: Given) -> str:
+    if given.kind == "function" and given.traits:
+        return f"a function of which nothing is known but that it is {' and '.join(given.traits)}"
+    return KINDS.get(given.kind, given.kind)
 
 
 def _lengths(given: Given) -> tuple[Term, ...]:

@@ -390,11 +390,12 @@ def disagreement(
         for name, tensor in tables.items()
     }
     values |= FUNCTIONS
+    values |= notes.of_rows
     values |= notes.constants
     values |= {name: _rows(table, axis) for name, (table, axis) in notes.rows.items()}
     reading = TorchReading(sizes, values, torch.float64, torch.device("cpu"))
-    for name, (row, axis) in notes.largest.items():
-        reading.values[name] = torch.as_tensor(reading(row.term)).amax(axis)
+    for name, zeros in notes.unwritten.items():
+        reading.values[name] = torch.as_tensor(reading(zeros.term))
     want = code(*inputs).detach().double()
     got = reading(term.term)
     shape = tuple(length_value(n, dict(sizes)) for n in term.axes)

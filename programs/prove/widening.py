@@ -288,7 +288,7 @@ def _is_same(there: _OtherTrace) -> bool:
     for length, number in fixed.items():
         left = substitute(left, length, number)
     first, other = (one.ways[WAY].notes for one in (there.first, there.other))
-    if first.largest or other.largest or not first.readings.keys() >= other.readings.keys():
+    if first.unwritten or other.unwritten or not first.readings.keys() >= other.readings.keys():
         return False
     if left is right:
         return True

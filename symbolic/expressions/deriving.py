@@ -80,14 +80,20 @@ class SymbolFunction:
         """Return one entry of the value.
 
         For an equivariant function, row i depends on row i of the first argument and on the
-        multiset of its rows, so that a permutation of the rows permutes the result.
+        multiset of its rows, so that a permutation of the rows permutes the result; an invariant
+        function depends on the multiset.
         """
+        own: list[Any] = []
         if "equivariant" in self.given.traits:
-            i, place = place[0], place[1:]
-            rows = sorted(read[0], key=lambda row: [sp.default_sort_key(e) for e in row.flat])
-            read = [read[0][i], *rows, *read[1:]]
+            own, place = [read[0][place[0]]], place[1:]
+        if self.given.traits:
+            read = [*own, *sorted(read[0], key=_in_order), *read[1:]]
         called = sp.Function(label(self.name, *place), real=True)
         return called(*(e for part in read for e in np.asarray(part).flat))
+
+
+def _in_order(row: Any) -> list[Any]:
+    return [sp.default_sort_key(e) for e in np.asarray(row).flat]
 
 
 def count(given: Given) -> int:

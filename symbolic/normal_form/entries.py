@@ -32,7 +32,7 @@ def entry_(norm: Normaliser, t: Term) -> Derivation:
         except Refused:
             return first
     if array.op == "call":
-        first = chain(first, inside(u, [(0, norm.arguments(array))]))
+        first = chain(first, inside(u, [(0, invariance(norm, norm.arguments(array)))]))
         first = chain(first, equivariance(norm, first.right))
         return chain(first, norm.hypothesis(first.right))
     if array.op == "iterate":
@@ -78,27 +78,39 @@ def _depth(norm: Normaliser, t: Term) -> Derivation:
 
 def equivariance(norm: Normaliser, t: Term) -> Derivation:
     """Derive f(X[σ]) = f(X)[σ] for a function given as equivariant."""
-    f = t.args[0]
-    traits = f.data[2] if f.op == "call" else ()
-    if "equivariant" not in traits or f.args[0].op != "tabulate":
-        return Reflexive(t)
+    moved = _unmoved(t.args[0], "equivariant")
+    return Reflexive(t) if moved is None else norm.then(rewrite("equivariance", t, *moved))
+
+
+def invariance(norm: Normaliser, first: Derivation) -> Derivation:
+    """Continue to a call of a function given as invariant: f(X[σ]) = f(X)."""
+    moved = _unmoved(first.right, "invariant")
+    if moved is None:
+        return first
+    first = chain(first, rewrite("invariance", first.right, *moved))
+    return invariance(norm, chain(first, norm.arguments(first.right)))
+
+
+def _unmoved(f: Term, trait: str) -> tuple[Term, Term] | None:
+    """Return σ and the table, if a function with this trait reads its rows moved by σ."""
+    if f.op != "call" or trait not in f.data[2] or f.args[0].op != "tabulate":
+        return None
     table = f.args[0]
     row = opened_index(table, table.args[0])
     body = instantiate(table.args[1], row)
     words = words_on(body, row)
     if not words or any(not word for word in words):
-        return Reflexive(t)
+        return None
     sigma = words[0][-1]
     if sigma.op not in ("var", "inverse") or any(word[-1] is not sigma for word in words):
-        return Reflexive(t)
+        return None
     plain_body = strip_word(body, row, sigma)
-    moved = make("tabulate", (table.args[0], bind(plain_body, row)), shape=table.shape)
-    return norm.then(rewrite("equivariance", t, sigma, moved))
+    return sigma, make("tabulate", (table.args[0], bind(plain_body, row)), shape=table.shape)
 
 
 def call(norm: Normaliser, t: Term) -> Derivation:
     """Normalise a number that is the value of an uninterpreted function."""
-    first = norm.arguments(t)
+    first = invariance(norm, norm.arguments(t))
     return chain(first, norm.hypothesis(first.right))
 
 

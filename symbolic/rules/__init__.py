@@ -61,6 +61,7 @@ RULES: dict[str, Callable[..., Result]] = {
     "floor": maps.floor,
     "remainder": maps.remainder,
     "equivariance": maps.equivariance,
+    "invariance": maps.invariance,
 }
 
 ON_SIGNS = frozenset(name for name, rule in RULES.items() if "signs" in (rule.__kwdefaults__ or {}))

@@ -95,15 +95,27 @@ def equivariance(t: Term, sigma: Term, table: Term) -> Result:
     """f(X[σ])[i, a] = f(X)[σ(i), a] for f assumed equivariant and a permutation σ or σ⁻¹."""
     need(t.op == "entry" and t.args[0].op == "call", "not an entry of a call", t)
     f, at, *rest = t.args
+    plain, assumed = _unmoved(f, sigma, table, "equivariant")
+    need(f.shape[:1] == table.args[:1], "not as many rows as the table has", f)
+    need(below(at, table.args[0]), "the row is out of range", at)
+    return entry(plain, entry(sigma, at), *rest), assumed
+
+
+def invariance(t: Term, sigma: Term, table: Term) -> Result:
+    """f(X[σ]) = f(X) for f assumed invariant and a permutation σ or σ⁻¹."""
+    need(t.op == "call", "not a call", t)
+    return _unmoved(t, sigma, table, "invariant")
+
+
+def _unmoved(f: Term, sigma: Term, table: Term, trait: str) -> Result:
+    """Return f of a table, whose rows f reads moved by σ; and that f has the trait."""
     moved, *others = f.args
     base = sigma.args[0] if sigma.op == "inverse" else sigma
     tables = moved.op == table.op == "tabulate" and moved.shape == table.shape
     fits = tables and base.op == "var" and base.shape == (moved.args[0],) == base.args
-    need(fits and f.shape[:1] == base.args, "not a table of rows and a permutation", moved)
-    row = opened(moved.args[0], t, table)
+    need(fits, "not a table of rows and a permutation", moved)
+    row = opened(moved.args[0], f, table)
     moves = instantiate(moved.args[1], row) is instantiate(table.args[1], entry(sigma, row))
     need(moves, "the rows are not those of the table, moved by σ", moved, table)
-    need(below(at, moved.args[0]), "the row is out of range", at)
-    plain = make("call", (table, *others), f.data, f.shape)
-    assumed = {("equivariant", make("function", data=f.data)), ("permutation", base)}
-    return entry(plain, entry(sigma, at), *rest), frozenset(assumed)
+    assumed = {(trait, make("function", data=f.data)), ("permutation", base)}
+    return make("call", (table, *others), f.data, f.shape), frozenset(assumed)

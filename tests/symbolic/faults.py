@@ -287,6 +287,13 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
         entry(make("call", (moved,), ("F", 0, ()), (n,)), i),
         (s, still),
     ),
+    (
+        "invariance",
+        "any function is invariant",
+        trusting,
+        make("call", (moved,), ("G", 0, ())),
+        (s, still),
+    ),
     ("turned", "both sides may be reached", gives(add(ONE, minus(up_to(j, i)))), up_to(i, j), ()),
     ("turned", "one of both fails", gives(add(up_to(i, j), up_to(j, i))), same(i, j), ()),
     ("log", "the exponential stays", gives(EXP_A), unary("log", EXP_A), ()),

@@ -225,7 +225,7 @@ class World:
         return values
 
     def op_call(self, t: Term, env: Env) -> Any:
-        """A fixed function of its arguments; an equivariant one treats the rows alike."""
+        """A fixed function of its arguments; one with a trait treats the rows alike."""
         name, batch, traits = t.data
         args = [np.asarray(self(arg, env), dtype=float) for arg in t.args]
         result = np.empty(self.shape(t))
@@ -248,6 +248,11 @@ def _function(name: str, args: list[Any], shape: tuple[int, ...], traits: tuple[
         rows, rest = args[0], sum(float(x.sum()) for x in args[1:])
         pair = seed.normal(size=2)
         return np.cos(pair[0] * rows + pair[1] * np.sin(rows).sum(axis=0) + rest)
+    if "invariant" in traits:
+        weights = seed.normal(size=args[0].shape[1:])
+        weighted = [math.sin(float((row * weights).sum())) for row in args[0]]
+        rest = sum(float(x.sum()) for x in args[1:])
+        return np.cos(math.fsum(weighted) + rest + seed.normal(size=shape))
     total = sum(float((x * seed.normal(size=x.shape)).sum()) for x in args)
     return np.sin(total + seed.normal(size=shape))
 

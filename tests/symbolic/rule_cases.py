@@ -162,6 +162,7 @@ HOLDS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("divide", make("remainder", (add(mul(i, m), k), m)), ()),
     ("divide", make("remainder", (add(mul(num(4), n, i), index("z", TWO)), TWO)), ()),
     ("equivariance", entry(equivariant(moved), i), (s, still)),
+    ("invariance", make("call", (moved,), ("G", 0, ("invariant",))), (s, still)),
     ("ring", mul(COS_1, power(COS_1, -1)), (ONE, COS_1)),
     ("ring", mul(SIN_N, power(SIN_N, -1)), (ONE, SIN_N)),
     ("decide", under_(u, add(u, n)), ()),

@@ -50,6 +50,7 @@ tall, wide = var("g", m, n, kind="orthogonal"), var("g", n, m, kind="orthogonal"
 wider = var("f2", n, kind="index map", below=TWO_N)
 moved = table(j, entry(X, entry(s, j)))
 F: tuple[object, ...] = ("F", 0, ("equivariant",))
+G: tuple[object, ...] = ("G", 0, ("invariant",))
 LESS, FEW = index("z", less_one(n)), index("few", less_one(n))
 SUM = total(j, entry(X, j))
 x, y = var("x"), var("y", space, n, kind="standard")
@@ -150,6 +151,10 @@ SUMS: list[tuple[str, Term, tuple[object, ...]]] = [
         entry(call(table(j, entry(A, entry(s, j), j))), i),
         (s, table(j, entry(X, j))),
     ),
+    ("invariance", call(moved, data=G), (t_, table(j, entry(X, j)))),
+    ("invariance", call(moved, data=G), (inverse, table(j, entry(X, j)))),
+    ("invariance", call(moved, data=G), (s, table(j, entry(Y, j)))),
+    ("invariance", call(table(j, entry(A, entry(s, j), j)), data=G), (s, table(j, entry(A, j, j)))),
     ("standard", total(elsewhere, entry(z, outcome, i)), ()),
     ("standard", total(outcome, mul(entry(z, outcome, i), entry(Z, elsewhere, i))), ()),
     ("standard", total(outcome, mul(entry(z, outcome, i), entry(z, index("w2", space), j))), ()),
@@ -210,4 +215,6 @@ NOT_GRANTED: list[tuple[str, Term, tuple[object, ...]]] = [
         entry(call(moved, data=("G", 0, ("equivariant",))), i),
         (s, table(j, entry(X, j))),
     ),
+    ("invariance", call(moved, data=("F", 0, ())), (s, table(j, entry(X, j)))),
+    ("invariance", call(moved, data=F), (s, table(j, entry(X, j)))),
 ]

@@ -130,6 +130,13 @@ def test_a_sample_function_keeps_its_trait() -> None:
         assert family
         for f in family:
             assert (f(rows[order], *others) == f(rows, *others)[order]).all(), f
+    for given in (function(2, traits=("invariant",)), function(2, 1, traits=("invariant",))):
+        others = (rows[0],) * (len(given.core) - 1)
+        family = sample_functions("f", given, {})
+        assert family
+        for f in family:
+            assert f(rows[order], *others) == f(rows, *others), f
+        assert any(f(rows[:, [1, 0, 2]], *others) != f(rows, *others) for f in family)
     free = sample_functions("f", function(2, out=None), {})
     assert any((f(rows[order]) != f(rows)[order]).any() for f in free)
     assert sample_functions("f", function(1, traits=("even",)), {}) == ()

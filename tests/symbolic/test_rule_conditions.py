@@ -110,6 +110,7 @@ TAKES: dict[str, tuple[str, ...]] = {
     "remainder": ("remainder",),
     "layer": ("iterate",),
     "equivariance": ("entry",),
+    "invariance": ("call",),
 }
 OPERATIONS = (
     "add",
@@ -195,6 +196,8 @@ r, d, k_ = var("r", kind="positive"), var("d", kind="nonnegative"), index("k", n
 POSITIVE: Assumption = ("positive", q)
 F = ("F", 0, ("equivariant",))
 EQUIVARIANT = {("equivariant", make("function", data=F))}
+G = ("G", 0, ("invariant",))
+INVARIANT = {("invariant", make("function", data=G))}
 moved, still = table(j, entry(X, entry(s, j))), table(j, entry(X, j))
 
 
@@ -325,6 +328,13 @@ ASSUMED: list[tuple[str, Term, Arguments, set[Assumption]]] = [
         entry(call(table(j, entry(X, entry(inverse, j)))), i),
         (inverse, still),
         EQUIVARIANT | {("permutation", s)},
+    ),
+    ("invariance", make("call", (moved,), G), (s, still), INVARIANT | {("permutation", s)}),
+    (
+        "invariance",
+        make("call", (table(j, entry(X, entry(inverse, j))),), G),
+        (inverse, still),
+        INVARIANT | {("permutation", s)},
     ),
 ]
 

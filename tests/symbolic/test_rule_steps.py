@@ -98,6 +98,10 @@ def call(*args: Term, shape: tuple[Term, ...] = (n,)) -> Term:
     return make("call", args, F, shape)
 
 
+def invariant(*args: Term, shape: tuple[Term, ...] = ()) -> Term:
+    return make("call", args, ("G", 0, ("invariant",)), shape)
+
+
 def floors(x: Term, y: Term) -> Term:
     return make("floor_divide", (x, y), shape=x.shape)
 
@@ -190,7 +194,7 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
         "not a table of rows",
     ),
     ("equivariance", entry(call(moved_by(ARANGE)), i), (ARANGE, still), "not a table of rows"),
-    ("equivariance", entry(call(moved, shape=(m,)), i), (s, still), "not a table of rows"),
+    ("equivariance", entry(call(moved, shape=(m,)), i), (s, still), "not as many rows"),
     ("equivariance", entry(call(moved_by(short)), i), (short, still), "not a table of rows"),
     (
         "equivariance",
@@ -213,6 +217,19 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
         "moved by σ",
     ),
     ("equivariance", entry(call(table(j, entry(X, entry(s, own)))), i), (s, still), "moved by σ"),
+    ("invariance", entry(invariant(moved, shape=(n,)), i), (s, still), "not a call"),
+    ("invariance", invariant(X), (s, X), "not a table of rows"),
+    ("invariance", invariant(moved_by(ARANGE)), (ARANGE, still), "not a table of rows"),
+    ("invariance", invariant(moved_by(short)), (short, still), "not a table of rows"),
+    (
+        "invariance",
+        invariant(table(k, entry(X, entry(e, k)))),
+        (e, table(k, entry(X, k))),
+        "not a table of rows",
+    ),
+    ("invariance", invariant(moved_by(e)), (e, still), "not a table of rows"),
+    ("invariance", invariant(still), (s, table(j, entry(X, entry(inverse, own)))), "moved by σ"),
+    ("invariance", invariant(table(j, entry(X, entry(s, own)))), (s, still), "moved by σ"),
     ("remainder", make("remainder", (X, P), shape=(n,)), (), "not a number"),
     ("remainder", make("remainder", (BELOW, q)), (), "not known to be positive"),
     ("floor", floors(X, P), (ZERO, X), "not a floor"),
@@ -348,6 +365,8 @@ EXACT: list[tuple[str, Term, Arguments, Term]] = [
         entry(call(rows_still, shape=(n, n)), entry(s, i), j),
     ),
     ("equivariance", entry(call(moved, b), i), (s, still), entry(call(still, b), entry(s, i))),
+    ("invariance", invariant(moved, b), (s, still), invariant(still, b)),
+    ("invariance", invariant(moved, shape=(n,)), (s, still), invariant(still, shape=(n,))),
     ("standard", total(outcome, mul(entry(z, outcome, i), entry(z, outcome, j))), (), same(i, j)),
     ("orthogonal", total(j, mul(entry(g, j, i), entry(g, j, own))), (), same(i, own)),
     (

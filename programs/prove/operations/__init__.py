@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...aten import ROWS
-from . import creation, elementwise, lookups, pieces, shapes, sums, terms, writes  # noqa: F401
+from . import creation, elementwise, lookups, order, pieces, shapes, sums, terms, writes  # noqa: F401
 from .reading import KINDS, READINGS, Notes, Pair, Unread, noted, reads
 
 __all__ = ["KINDS", "READINGS", "Notes", "Pair", "Unread", "noted"]

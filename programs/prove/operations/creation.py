@@ -216,9 +216,9 @@ def empty(*given: Any, **_: Any) -> Array:
     """Uninitialised memory: arbitrary numbers, different at every use."""
     shape = given[0] if isinstance(given[0], list | tuple) else given[1]
     lengths = tuple(sized(n) for n in shape)
-    name = f"{notes().prefix}memory_{len(notes().largest)}"
+    name = f"{notes().prefix}memory_{len(notes().unwritten)}"
     unwritten = real(*map(as_array, lengths), says="memory that was not written to, any numbers")
-    notes().largest[name] = (xp.broadcast_to(as_array(0), (*lengths, 1)), len(lengths))
+    notes().unwritten[name] = xp.broadcast_to(as_array(0), lengths)
     found: Array = standing(name, unwritten)
     return found
 

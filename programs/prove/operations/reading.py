@@ -59,14 +59,15 @@ class NoTerm:
 class Notes:
     """Assumptions made while a graph was read, and symbolic givens introduced by the reading.
 
-    ``largest`` maps the number that stands for a maximum to the array and axis; ``constants`` has
-    the values of numbers that are left symbolic.  ``prefix`` keeps the names of two graphs apart.
+    ``unwritten`` maps memory that was not written to to zeros of its shape; ``constants`` has the
+    values of numbers that are left symbolic.  ``prefix`` keeps the names of two graphs apart.
 
     ``patterns`` are stored constants that are known at any lengths (a triangle, a range), and
     ``stored`` the tables that are left symbolic, with their names and values; ``angles`` those of
     them whose rows are cosines and sines; ``rows`` maps functions that stand for the rows of a
     table to the table and the axis that is read.  ``views`` are tables with permuted or new axes:
-    the table, and for each axis which of the table's it is, None for a new one.  ``longest`` bounds
+    the table, and for each axis which of the table's it is, None for a new one.  ``of_rows`` has
+    the functions of a row of which only the symmetry is known, by name.  ``longest`` bounds
     a length: the rows of a stored table are read that far.  ``infinite``: whether −∞ itself
     occurred.  ``masking``: whether the present value goes into a softmax and nowhere else, so that
     a low number there hides a key; ``filled``: whether one did.  ``recognises``: whether a number
@@ -92,7 +93,8 @@ class Notes:
     readings: dict[Condition, None] = field(default_factory=dict)
     longest: dict[Term, int] = field(default_factory=dict)
     givens: dict[str, Given] = field(default_factory=dict)
-    largest: dict[str, tuple[Array, int]] = field(default_factory=dict)
+    of_rows: dict[str, Callable[[torch.Tensor], torch.Tensor]] = field(default_factory=dict)
+    unwritten: dict[str, Array] = field(default_factory=dict)
     constants: dict[str, float | torch.Tensor] = field(default_factory=dict)
     infinite: bool = False
     masking: bool = False

@@ -1,4 +1,4 @@
-"""Sums with readings of their own: einsum, maxima, diagonals, flex_attention."""
+"""Sums with readings of their own: einsum, any and all, diagonals, flex_attention."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import Any
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
-from attnproof.symbolic.givens import real
 from attnproof.symbolic.scalars import ONE, is_truth
 from attnproof.symbolic.terms import postorder
 
 from .lookups import table
 from .pieces import each_repeated
-from .reading import Unread, along, assume, constant, notes, numeric, reads, standing, whole
+from .reading import Unread, along, assume, constant, numeric, reads, whole
 from .terms import axes as axes_of
-from .terms import matmul, sees_a_key, softmax
+from .terms import matmul, softmax
 
 
 @reads("aten.einsum.default")
@@ -59,32 +58,6 @@ def _written_out(letters: list[str], output: str, arrays: list[Array]) -> tuple[
     return full, output.replace("...", dots)
 
 
-@reads("aten.amax.default")
-def largest(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
-    """The largest entry of a row, as an uninterpreted number for each row.
-
-    What holds for any number subtracted from the scores holds for their maximum.
-    """
-    a = numeric(x)
-    wanted = axes_of(a, axes)
-    if len(wanted) != 1:
-        found = a
-        for axis in reversed(wanted):
-            found = largest(found, [axis], keepdim=True)
-        return found if keepdim else xp.squeeze(found, axis=tuple(wanted))
-    if not sees_a_key(a, wanted[0]):
-        assume("every query sees a key", "if")  # otherwise the maximum is −∞, which is not a number
-    known = (
-        k for k, (row, axis) in notes().largest.items() if row.term is a.term and axis == wanted[0]
-    )
-    name = next(known, f"{notes().prefix}largest_{len(notes().largest)}")
-    notes().largest[name] = (a, wanted[0])
-    lengths = [Array(n) for k, n in enumerate(a.axes) if k != wanted[0]]
-    says = "the largest of a row, of which nothing is used"
-    found = standing(name, real(*lengths, says=says))
-    return xp.expand_dims(found, axis=wanted[0]) if keepdim else found
-
-
 @reads("aten.any.dim", "aten.any.dims", "aten.any.default")
 def some(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
     """Whether some entry along the axes holds, or is nonzero: Σ [x] > 0."""
@@ -101,12 +74,6 @@ def all_hold(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
     """Whether all entries along the axes hold, or are nonzero."""
     a = constant(x)
     return ~some(~a if is_truth(a.term) else a == 0, axes, keepdim)
-
-
-@reads("aten.max.dim")
-def largest_of(x: Any, axis: int, keepdim: bool = False) -> list[Any]:
-    """The largest entry of a row; its index has no reading."""
-    return [largest(x, axis, keepdim), None]
 
 
 @reads("aten.diagonal.default")
