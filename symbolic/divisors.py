@@ -122,7 +122,15 @@ def _lettered(t: Term) -> Term:
     letters = (letter for letter in "ihgrsuvwxyz" if letter not in taken)
     for old in sorted((v for v in free(t) if is_opened(v)), key=lambda v: str(v.data)):
         t = substitute(t, old, index(next(letters), old.args[0]))
-    return t
+    return _in_order(t)
+
+
+def _in_order(t: Term) -> Term:
+    """Return a term with its summands and factors in their order, which other letters change."""
+    args = tuple(map(_in_order, t.args))
+    if t.op in ("add", "mul"):
+        args = tuple(sorted(args, key=lambda part: part.key))
+    return _of_args(t, args)
 
 
 def conditions(*terms: Term, facts: Facts = frozenset()) -> tuple[Condition, ...]:

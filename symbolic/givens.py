@@ -257,7 +257,8 @@ def function(
 
     It takes one array for each entry of ``core``, reads that many last axes of it, and is applied
     separately over the leading axes.  ``out`` is the shape of one result; None means the shape of
-    the axes it reads of its first argument.
+    the axes it reads of its first argument.  ``traits`` may be ("equivariant",), f(X[σ]) = f(X)[σ]
+    for every permutation σ of the rows of the first argument, or ("invariant",), f(X[σ]) = f(X).
     """
     for axes in core:
         demand(

@@ -354,7 +354,7 @@ def _any_number(value: float) -> Array:
 
     Results hold for any value, and equal numbers share a symbol.
     """
-    name = "c" + "".join(c if c.isalnum() else "_" for c in repr(abs(value)))
+    name = f"{abs(value)!r}"
     notes().constants[name] = abs(value)
     given = notes().givens.setdefault(name, positive())
     found: Array = given.named(name)
