@@ -262,6 +262,8 @@ class OnTokens(TokenLine):
         if self.whole.letters:
             count = x.shape[1]
             known = int(count) if blocks_of(self.signature) else count  # an image has sides
+            if isinstance(known, torch.SymInt):
+                raise SignatureError(f"proofs are about n tokens, and this code takes {self.whole}")
             return x.repeat(1, repetitions(self.whole, known), 1)
         behind = self.only_length - x.shape[1]
         if behind == 0:

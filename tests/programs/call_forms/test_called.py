@@ -114,6 +114,12 @@ def test_a_pooler_does_not_see_the_order_of_tokens() -> None:
     assert found(adapted_as(code.FirstPooler), "permutation") != "holds"
 
 
+@pytest.mark.parametrize("axis", ["(4 n)", "(n n)"])
+def test_that_blocks_have_no_proof_is_told_in_words(axis: str) -> None:
+    subject = adapted_as(code.Pooler, f"x: B {axis} E -> B 3 E")
+    assert f"this code takes {axis}" in prove(subject, ["rows-of-batch-apart"]).why
+
+
 def test_keys_undo_what_queries_are_multiplied_by() -> None:
     subject = adapted_as(code.Powers)
     assert isinstance(subject, Rotary)
