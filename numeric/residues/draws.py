@@ -146,21 +146,29 @@ class Draws:
     ) -> Residue:
         """x_i A + (x_i B + c)^k for every row x_i, where c = Σ_j (x_j D + e)³ + Σ y E.
 
-        All rows of the first argument are treated the same; y are the other arguments.
+        All rows of the first argument are treated the same; y are the other arguments.  The value
+        of an invariant function is c.
         """
         given, x = self.givens[name], args[0]
-        if set(given.traits) != {"equivariant"} or given.out is not None or x.ndim < batch + 2:
+        invariant = given.traits == ("invariant",) and given.out is not None
+        equivariant = given.traits == ("equivariant",) and given.out is None
+        if not (invariant or equivariant) or given.core[0] > 2 or x.ndim < batch + 2 - invariant:
             raise NoResidue(f"a function that is {', '.join(given.traits)}")
-        width = x.shape[-1]
+        width = x.shape[-1] if given.core[0] == 2 else 1
+        out = tuple(length_value(n, self.sizes) for n in given.out or ())
+        pools = prod(out) if invariant else width
 
         def drawn(part: str, *shape: int) -> Residue:
             return self._numbers(arithmetic, f"{name} {part} {shape}", shape)
 
         rows = arithmetic.reshape(x, (*x.shape[:batch], -1, width))
-        pooled = ((rows @ drawn("D", width, width) + drawn("e", width)) ** 3).sum(-2)
+        pooled = ((rows @ drawn("D", width, pools) + drawn("e", pools)) ** 3).sum(-2)
         for k, y in enumerate(args[1:]):
             flat = arithmetic.reshape(y, (*y.shape[:batch], -1))
-            pooled = pooled + (flat @ drawn(f"E {k}", flat.shape[-1], width))
+            pooled = pooled + (flat @ drawn(f"E {k}", flat.shape[-1], pools))
+        if invariant:
+            whole: Residue = arithmetic.reshape(pooled, (*x.shape[:batch], *out))
+            return whole
         moved = rows @ drawn("B", width, width) + arithmetic.expand_dims(pooled, -2)
         found: Residue = arithmetic.reshape(rows @ drawn("A", width, width) + moved**POWER, x.shape)
         return found

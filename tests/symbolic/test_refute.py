@@ -85,6 +85,7 @@ ROTARY = {
     "u": positions(),
     "v": positions(),
 }
+INVARIANT = function(2, traits=("invariant",))
 ATTENTION = {"Q": Q, "K": K, "V": V, "sigma": SIGMA}
 ENCODED = {"w": frequencies(d), "s": positions(), "p": positions()}
 
@@ -125,6 +126,10 @@ TRUE: dict[str, Case] = {
     "given equivariant": (
         {"X": X, "sigma": SIGMA, "f": function(2, out=None, traits=("equivariant",))},
         lambda X, sigma, f: equal(f(f(X[sigma])), f(f(X))[sigma]),
+    ),
+    "given invariant": (
+        {"X": X, "sigma": SIGMA, "g": INVARIANT, "h": function(1)},
+        lambda X, sigma, g, h: equal(g(h(X[sigma])[:, None] * X[sigma]), g(h(X)[:, None] * X)),
     ),
     "kept entries": (
         {"S": real(n), "e": injection(k, n)},
@@ -170,6 +175,14 @@ FALSE: dict[str, Case] = {
         lambda X, sigma: equal(
             self_attention(X[sigma], causal()), self_attention(X, causal())[sigma]
         ),
+    ),
+    "columns of rows": (
+        {"X": real(n, k), "tau": permutation(k), "g": INVARIANT},
+        lambda X, tau, g: equal(g(X[:, tau]), g(X)),
+    ),
+    "rows beside others": (
+        {"x": real(n), "y": real(n), "sigma": SIGMA, "g": function(1, traits=("invariant",))},
+        lambda x, y, sigma, g: equal(g(x[sigma] * y), g(x * y)),
     ),
     "mask stays": (
         {"X": X, "m": boolean(n, n), "sigma": SIGMA},

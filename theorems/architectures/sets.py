@@ -90,6 +90,7 @@ def any_entry(x: Array, sigma: Array, m: Array) -> Claim:
     "An invariant pooling after an equivariant map is invariant",
     given={
         "f": function(2, out=None, traits=("equivariant",), says="any equivariant map"),
+        "g": function(2, out=(q,), traits=("invariant",), says="any invariant pooling"),
         "X": real(n, p),
         "W": real(p, q),
         "sigma": permutation(n),
@@ -98,9 +99,9 @@ def any_entry(x: Array, sigma: Array, m: Array) -> Claim:
     claims=("T15", "T22b"),
 )
 def pooling_after_an_equivariant_map_is_invariant(
-    f: Function, X: Array, W: Array, sigma: Array
+    f: Function, g: Function, X: Array, W: Array, sigma: Array
 ) -> dict[str, Claim]:
-    """The sum, the mean, and the sum weighted by any function of the outputs themselves."""
+    """Any pooling, as the sum, the mean, and the sum weighted by the outputs themselves."""
     xp = array_namespace(X)
     moved, still = f(X[sigma]), f(X)
 
@@ -110,6 +111,7 @@ def pooling_after_an_equivariant_map_is_invariant(
 
     return {
         "the map": equal(moved, still[sigma]),
+        "any pooling": equal(g(moved), g(still)),
         "sum": chain(
             xp.sum(moved, axis=0),
             ("f is equivariant", xp.sum(still[sigma], axis=0)),
