@@ -44,7 +44,7 @@ from .derive import (
 )
 from .divisors import opened
 from .kernel import Proof, Refused, places, replay, squares
-from .normal_form.derived_sums import with_squares
+from .normal_form.derived_sums import over_tangents, with_squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser
 from .normal_form.polynomial import with_sign_facts
@@ -309,13 +309,24 @@ def _signed(claim: Claim, premises: Premises) -> Attempt:
         norm = Normaliser(splits, premises.equations, together=True)
         cover = tuple(axis_cover(n, splits) for n in form.shape)
         chosen = (norm.changed(choices=True),) if choices else ()
-        for way in (partial(opened, keep=keep), norm, partial(with_squares, norm), *chosen):
+        at = places(cover, whole_array)
+        ways: tuple[Callable[[Term], Derivation | None], ...] = (
+            partial(opened, keep=keep),
+            norm,
+            partial(with_squares, norm),
+            *chosen,
+            partial(over_tangents, norm),
+        )
+        for way in ways:
             parts = []
-            for place in places(cover, whole_array):
+            for place in at:
                 t = entry(whole_array, *place)
                 first = inside(t, [(0, to_form)]) if place else to_form
                 then = way(first.right)
-                parts.append(premises.with_lemmas(chain(first, then)))
+                if then is not None:
+                    parts.append(premises.with_lemmas(chain(first, then)))
+            if len(parts) < len(at):
+                continue
             shown = signed(whole_array, cover, tuple(parts), premises.facts)
             try:
                 proof = replay(shown)

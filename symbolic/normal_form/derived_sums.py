@@ -6,12 +6,15 @@ The first three replace the index: Σ_j f(j) = Σ_j Σ_k [k = g(j)]·f(j) = Σ_k
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
 from itertools import combinations
 
 from ..derivation import Derivation
 from ..scalars import add, entry, indicator, integer, mul, num, power
-from ..terms import Term, bind, free, instantiate, make, substitute
+from ..signs import sign
+from ..terms import Term, bind, free, instantiate, make, postorder, substitute
 from . import derived
 from .equations import chain, flat, inside, layers, opened_index, reverse, rewrite, under
 from .permutations import inverse_of
@@ -126,3 +129,40 @@ def _as_square(t: Term) -> Term:
                 found = make("sum", (at.args[0], bind(found, at)))
             return found
     return t
+
+
+def over_tangents(norm: Callable[[Term], Derivation], t: Term) -> Derivation | None:
+    """The normal form of t as Σ_j w(j)·(exp(y(j)) − 1 − y(j)), or None.
+
+    With weights w of sum 1 these are Gibbs' inequality and what a log-sum-exp is above its tangent.
+    """
+    first = norm(t)
+    if not any(part.op == "log" for part in postorder(first.right)):
+        return None
+    for target in _over_tangents(first.right):
+        back = norm(target)
+        if back.right is first.right:
+            return chain(first, reverse(back))
+    return None
+
+
+def _over_tangents(t: Term) -> Iterator[Term]:
+    """For the sums of t over one axis, such a form with what they have in common as weights."""
+    terms = [(c, [power(a, k) for a, k in m]) for m, c in expand(t).items()]
+    lengths = {a.args[0]: None for _, m in terms for a in m if a.op == "sum" and a.finite}
+    for length in sorted(lengths, key=lambda n: n.key):
+        j = opened_index(t, length)
+        weighted, rest = list[tuple[Fraction, list[Term]]](), list[Term]()
+        for c, m in terms:
+            own = next((a for a in m if a.op == "sum" and a.args[0] is length), None)
+            if own is None:
+                rest.append(mul(num(-c), *m))
+            else:
+                others = [a for a in m if a is not own]
+                weighted.append((c, [*others, *flat(instantiate(own.args[1], j))]))
+        weight = Counter(f for f in weighted[0][1] if sign(f)[0] > 0)
+        for _, factors in weighted[1:]:
+            weight &= Counter(factors)
+        y = [mul(num(-c), *(Counter(factors) - weight).elements()) for c, factors in weighted]
+        gap = add(make("exp", (add(*y, *rest),)), num(-1), mul(num(-1), add(*y, *rest)))
+        yield make("sum", (length, bind(mul(*weight.elements(), gap), j)))

@@ -34,10 +34,14 @@ GIVEN: dict[str, Given] = {
     "k": real(d),
     "w": positive(d),
     "s": real(n),
+    "u": real(n),
+    "p": positive(n),
+    "o": positive(n),
     "i": index_below(n),
     "j": index_below(n),
     "A": real(n, d),
     "S": real(r, n),
+    "T": real(r, n),
     "Q": real(r, d),
     "K": real(n, d),
     "V": real(n, e),
@@ -51,6 +55,11 @@ def said(claim: Any, assume: Any = None) -> Said:
 def scaled(x: Any, a: Any) -> Any:
     """x/√(mean x² + a)."""
     return x / xp.sqrt(xp.mean(x * x, axis=0) + a)
+
+
+def divergence(p: Any, o: Any) -> Any:
+    """Σ p log(p/o)."""
+    return xp.sum(p * (xp.log(p) - xp.log(o)), axis=-1)
 
 
 def log_sum(s: Any) -> Any:
@@ -124,6 +133,24 @@ TRUE: dict[str, Said] = {
     "exp of a positive number": said(lambda a: greater(xp.exp(a), 1 + a)),
     "log-sum-exp below the maximum": said(
         lambda x, s: at_least(x + xp.log(n), log_sum(s)), lambda x, s: [at_least(x, s)]
+    ),
+    "Gibbs": said(lambda s, u: at_least(divergence(softmax(s), softmax(u)), 0)),
+    "Gibbs for weights of equal sum": said(
+        lambda p, o: at_least(divergence(p, o), 0), lambda p, o: [(xp.sum(p), xp.sum(o))]
+    ),
+    "Gibbs in each row": said(
+        lambda S, T: at_least(divergence(softmax(S), softmax(T)), xp.zeros(r))
+    ),
+    "entropy at most that of equal weights": said(
+        lambda s: at_least(xp.log(n), -xp.sum(softmax(s) * xp.log(softmax(s))))
+    ),
+    "entropy and cross entropy": said(
+        lambda s, u: at_least(
+            -xp.sum(softmax(s) * xp.log(softmax(u))), -xp.sum(softmax(s) * xp.log(softmax(s)))
+        )
+    ),
+    "log-sum-exp and its tangent": said(
+        lambda s, u: at_least(log_sum(u), log_sum(s) + xp.sum(softmax(s) * (u - s)))
     ),
     "cross entropy": said(lambda s, i: at_least(-xp.log(softmax(s)[i]), 0)),
     "RMS norm": said(lambda q, a: greater(1, xp.mean(scaled(q, a) ** 2))),
@@ -206,6 +233,17 @@ FALSE: dict[str, Said] = {
     "exp of any number": said(lambda x: greater(xp.exp(x), 1 + x)),
     "log-sum-exp below the maximum alone": said(
         lambda x, s: at_least(x, log_sum(s)), lambda x, s: [at_least(x, s)]
+    ),
+    "Gibbs for any weights": said(lambda p, o: at_least(divergence(p, o), 0)),
+    "Gibbs, other weights": said(
+        lambda s, u: at_least(xp.sum(softmax(u) * (xp.log(softmax(s)) - xp.log(softmax(u)))), 0)
+    ),
+    "Gibbs, strictly": said(lambda s, u: greater(divergence(softmax(s), softmax(u)), 0)),
+    "entropy below that of equal weights": said(
+        lambda s: greater(xp.log(n), -xp.sum(softmax(s) * xp.log(softmax(s))))
+    ),
+    "log-sum-exp and another tangent": said(
+        lambda s, u: at_least(log_sum(u), log_sum(s) + xp.sum(softmax(u) * (u - s)))
     ),
     "cross entropy above log 2": said(lambda s, i: at_least(-xp.log(softmax(s)[i]), xp.log(2))),
     "RMS norm below a half": said(lambda q, a: greater(1, 2 * xp.mean(scaled(q, a) ** 2))),
