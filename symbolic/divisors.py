@@ -126,9 +126,9 @@ def _lettered(t: Term) -> Term:
 
 
 def _in_order(t: Term) -> Term:
-    """Return a term with its summands and factors in their order, which other letters change."""
+    """Return a term with its summands in their order, which other letters change."""
     args = tuple(map(_in_order, t.args))
-    if t.op in ("add", "mul"):
+    if t.op == "add":
         args = tuple(sorted(args, key=lambda part: part.key))
     return _of_args(t, args)
 

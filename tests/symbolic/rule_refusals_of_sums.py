@@ -217,4 +217,5 @@ NOT_GRANTED: list[tuple[str, Term, tuple[object, ...]]] = [
     ),
     ("invariance", call(moved, data=("F", 0, ())), (s, table(j, entry(X, j)))),
     ("invariance", call(moved, data=F), (s, table(j, entry(X, j)))),
+    ("invariance", call(moved, n, data=("G", 1, ("invariant",))), (s, table(j, entry(X, j)))),
 ]

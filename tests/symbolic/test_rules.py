@@ -18,7 +18,7 @@ from tests.cases import each
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.rule_cases import CAUSE, EXP, HOLDS, TOTAL
 from tests.symbolic.rule_refusals import NUMBERS
-from tests.symbolic.rule_refusals_of_sums import NOT_GRANTED, SUMS, F
+from tests.symbolic.rule_refusals_of_sums import NOT_GRANTED, SUMS, F, G
 from tests.symbolic.vocabulary import (
     HALF,
     TWO,
@@ -170,6 +170,7 @@ def test_an_assumption_of_nobody_closes_nothing(
 ) -> None:
     after, _ = RULES[rule](t, *arguments)
     proof = replay(Rewrite(rule, t, arguments, after))
-    granted = granted_by_kind(t, after) | {("equivariant", make("function", data=F))}
+    known = {("equivariant", make("function", data=F)), ("invariant", make("function", data=G))}
+    granted = granted_by_kind(t, after) | known
     with pytest.raises(Refused, match="not granted"):
         close(proof, granted, ("=", t, after))
