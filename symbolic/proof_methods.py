@@ -44,7 +44,7 @@ from .derive import (
 )
 from .divisors import opened
 from .kernel import Proof, Refused, places, replay, squares
-from .normal_form.derived_sums import over_tangents, with_squares
+from .normal_form.derived_sums import over_tangents, with_magnitudes, with_squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser
 from .normal_form.polynomial import with_sign_facts
@@ -315,6 +315,7 @@ def _signed(claim: Claim, premises: Premises) -> Attempt:
             norm,
             partial(with_squares, norm),
             *chosen,
+            partial(with_magnitudes, norm),
             partial(over_tangents, norm),
         )
         for way in ways:

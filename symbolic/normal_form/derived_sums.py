@@ -115,6 +115,23 @@ def with_squares(norm: Callable[[Term], Derivation], t: Term) -> Derivation:
     return chain(first, reverse(back)) if back.right is first.right else first
 
 
+def with_magnitudes(norm: Callable[[Term], Derivation], t: Term) -> Derivation | None:
+    """The normal form of t with |x|² for x² where |x| occurs too, or None."""
+    first = norm(t)
+    known = {part.args[0]: part for part in postorder(first.right) if part.op == "abs"}
+
+    def squared(x: Term) -> Term:
+        if x.op == "power" and x.data == 2 and x.args[0] in known:
+            return power(known[x.args[0]], 2)
+        return make(x.op, tuple(map(squared, x.args)), x.data, x.shape)
+
+    target = squared(first.right) if known else first.right
+    if target is first.right:
+        return None
+    back = norm(target)
+    return chain(first, reverse(back)) if back.right is first.right else None
+
+
 def _as_square(t: Term) -> Term:
     """A nest of sums with one square of a sum in it, or the nest itself."""
     indices, body = layers(t)

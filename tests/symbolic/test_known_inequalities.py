@@ -134,6 +134,13 @@ TRUE: dict[str, Said] = {
     "log-sum-exp below the maximum": said(
         lambda x, s: at_least(x + xp.log(n), log_sum(s)), lambda x, s: [at_least(x, s)]
     ),
+    "magnitudes and squares": said(lambda s: at_least(xp.sum(xp.abs(s)) ** 2, xp.sum(s**2))),
+    "the norms of magnitudes and of squares": said(
+        lambda s: at_least(xp.sum(xp.abs(s)), xp.sqrt(xp.sum(s**2)))
+    ),
+    "the norm of squares and the mean of magnitudes": said(
+        lambda s: at_least(xp.sqrt(n * xp.sum(s**2)), xp.sum(xp.abs(s)))
+    ),
     "Gibbs": said(lambda s, u: at_least(divergence(softmax(s), softmax(u)), 0)),
     "Gibbs for weights of equal sum": said(
         lambda p, o: at_least(divergence(p, o), 0), lambda p, o: [(xp.sum(p), xp.sum(o))]
@@ -233,6 +240,11 @@ FALSE: dict[str, Said] = {
     "exp of any number": said(lambda x: greater(xp.exp(x), 1 + x)),
     "log-sum-exp below the maximum alone": said(
         lambda x, s: at_least(x, log_sum(s)), lambda x, s: [at_least(x, s)]
+    ),
+    "a sum and squares": said(lambda s: at_least(xp.sum(s) ** 2, xp.sum(s**2))),
+    "squares and magnitudes": said(lambda s: at_least(xp.sqrt(xp.sum(s**2)), xp.sum(xp.abs(s)))),
+    "magnitudes and the norm of squares": said(
+        lambda s: at_least(xp.sum(xp.abs(s)), xp.sqrt(n * xp.sum(s**2)))
     ),
     "Gibbs for any weights": said(lambda p, o: at_least(divergence(p, o), 0)),
     "Gibbs, other weights": said(
