@@ -32,6 +32,8 @@ MAX_POWER = 4
 """The most times that the logarithm of one number is taken."""
 MAX_SQUARES = 8
 """The most numbers whose squares are completed."""
+MAX_ROOTS = 3
+"""The most square roots of a sum that is squared."""
 MAX_MONOMIALS = 24
 """The most terms of a sum that is rewritten."""
 
@@ -202,16 +204,21 @@ def by_logarithms(t: Term, find: Search) -> Found:
 
 
 def by_roots(t: Term, find: Search) -> Found:
-    """t = x − y for x >= 0 and x² >= y², if one of them has square roots as factors."""
+    """t = x − y for x >= 0 and x² >= y², if they have square roots as factors.
+
+    A single root is alone on its side; of several, x has those that are added.
+    """
     linear = collected(t)
     rooted = [m for m in linear if any(f.op == "sqrt" for f in m)]
-    if len(rooted) != 1 or len(linear) < 2:
+    if not 1 <= len(rooted) <= MAX_ROOTS or len(linear) < 2:
         return NEITHER
-    (m,), way = rooted, linear[rooted[0]] > 0
-    root = as_term({m: abs(linear[m])})
-    rest = as_term({k: -c if way else c for k, c in linear.items() if k != m})
-    x, y = (root, rest) if way else (rest, root)
-    known = [find(x), *(find(f.args[0]) for f in m if f.op == "sqrt")]
+    alone = len(rooted) == 1
+    left = {m: c for m, c in linear.items() if (m in rooted) is (linear[rooted[0]] > 0)}
+    left = left if alone else {m: c for m, c in linear.items() if c > 0}
+    if not 0 < len(left) < len(linear):
+        return NEITHER
+    x, y = as_term(left), as_term({m: -c for m, c in linear.items() if m not in left})
+    known = [find(x), *(find(f.args[0]) for m in rooted for f in m if f.op == "sqrt")]
     if not all(certain for certain, _ in known):
         return NEITHER
     total = _squared(x)
@@ -229,11 +236,14 @@ def by_roots(t: Term, find: Search) -> Found:
 def _squared(x: Term) -> Linear:
     """The square of a number, with products of sums expanded."""
     whole = square(x)
-    total: Linear = {(): Fraction(1)}
-    for factor in whole.args if whole.op == "mul" else (whole,):
-        base, k = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
-        for _ in range(abs(k)):
-            total = _multiplied(total, collected(base if k > 0 else power(base, -1)))
+    total: Linear = {}
+    for part in whole.args if whole.op == "add" else (whole,):
+        product: Linear = {(): Fraction(1)}
+        for factor in part.args if part.op == "mul" else (part,):
+            base, k = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
+            for _ in range(abs(k)):
+                product = _multiplied(product, collected(base if k > 0 else power(base, -1)))
+        _add(total, product)
     return total
 
 
@@ -245,7 +255,7 @@ def by_squares(t: Term, find: Search) -> Found:
     linear = collected(t)
     roots = {_root(m): m for m, c in linear.items() if c > 0 and _root(m) is not None}
     halves = sorted((m for m in roots if m is not None), key=lambda m: (-len(m), order(m)))
-    if not 2 <= len(halves) <= MAX_SQUARES or all(c > 0 for c in linear.values()):
+    if not 2 <= len(halves) <= MAX_SQUARES:
         return NEITHER
     form, rest = _quadratic_form(linear, halves)
     squares = _completed(form, halves)

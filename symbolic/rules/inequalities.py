@@ -8,6 +8,7 @@ sign shown and the assumptions it rests on, or refuses.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from typing import Any
 
 from ..derivation import SignStep
@@ -166,15 +167,22 @@ def tangent(t: Term, signs: Signs, x: Term) -> Shown:
 def roots(t: Term, signs: Signs, x: Term, y: Term) -> Shown:
     """t = x − y for x >= 0 and x² >= y², where the square of a factor √z is z for z >= 0."""
     need(same_polynomial(t, subtract(x, y)), "not x − y", t, x, y)
-    under = [f.args[0] for v in (x, y) for f in _factors(v) if f.op == "sqrt"]
+    under = [f.args[0] for v in (x, y) for p in _parts(v) for f in _factors(p) if f.op == "sqrt"]
     _, rests = _at_least(1, signs, *under)
     (_, certain), used = _at_least(1, signs, x, subtract(square(x), square(y)))
     return _kind(certain == 2), used | rests
 
 
 def square(x: Term) -> Term:
-    """The square of a product, with z for the square of √z."""
-    return mul(*(f.args[0] if f.op == "sqrt" else power(f, 2) for f in _factors(x)))
+    """The square of a sum of products, with z for the square of √z."""
+    own = (
+        mul(*(f.args[0] if f.op == "sqrt" else power(f, 2) for f in _factors(p))) for p in _parts(x)
+    )
+    return add(*own, *(mul(num(2), p, q) for p, q in combinations(_parts(x), 2)))
+
+
+def _parts(x: Term) -> tuple[Term, ...]:
+    return x.args if x.op == "add" else (x,)
 
 
 def _factors(x: Term) -> tuple[Term, ...]:

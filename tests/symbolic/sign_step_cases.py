@@ -82,6 +82,8 @@ FAILS = SignStep(NONNEG, mul(ZERO, less(b, a)), "total")
 
 BOTH = (total(j, entry(Y, j)), total(j, entry(X, j)))
 TANH_A, ROOT_A = unary("tanh", a), unary("sqrt", a)
+BOTH_ROOTS = add(ROOT_A, unary("sqrt", b))
+SQUARED = add(a, b, mul(TWO, ROOT_A, unary("sqrt", b)))
 FAR = make("add", (Y, make("mul", (spread(num(-1), n), X), shape=(n,))), shape=(n,))
 EXPS = total(j, exp(entry(X, j)))
 AT_X, AT_Y, MIX = power(entry(X, j), 2), power(entry(Y, j), 2), mul(entry(X, j), entry(Y, j))
@@ -181,6 +183,12 @@ SHOWN: dict[str, list[tuple[tuple[SignStep, ...], str, Term, Arguments]]] = {
             NONNEG,
             less(mul(ROOT_A, unary("sqrt", b)), c),
             (mul(ROOT_A, unary("sqrt", b)), c),
+        ),
+        (
+            (A_NONNEG, given(NONNEG, b), given(NONNEG, less(SQUARED, power(c, 2)))),
+            NONNEG,
+            less(BOTH_ROOTS, c),
+            (BOTH_ROOTS, c),
         ),
     ],
     "logarithms": [

@@ -25,6 +25,7 @@ from tests.symbolic.sign_step_cases import (
     AT_Y,
     BELOW,
     BOTH,
+    BOTH_ROOTS,
     EXPS,
     FAILS,
     FALLS,
@@ -43,6 +44,7 @@ from tests.symbolic.sign_step_cases import (
     ROOM,
     ROOT_A,
     SHORT,
+    SQUARED,
     SQUARES,
     YS,
     Arguments,
@@ -118,6 +120,8 @@ def squared_at(place: Term) -> Term:
     """X[place]²."""
     return power(entry(X, place), 2)
 
+
+MORE = add(a, b, mul(num(4), ROOT_A, unary("sqrt", b)))  # than the square of both roots
 
 NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
     ("total", (), NONNEG, add(a, q), (a, q)),
@@ -265,6 +269,15 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
             (NONNEG, given(NONNEG, less(a, power(b, 2)))),
             (POS, A_NONNEG, given(NONNEG, less(a, power(b, 2)))),
             (NONNEG, A_NONNEG, given(NONNEG, less(a, b))),
+        )
+    ),
+    *(
+        ("roots", tuple(known), kind, less(BOTH_ROOTS, c), (BOTH_ROOTS, c))
+        for kind, *known in (
+            (NONNEG, A_NONNEG, given(NONNEG, less(SQUARED, power(c, 2)))),
+            (NONNEG, given(NONNEG, b), given(NONNEG, less(SQUARED, power(c, 2)))),
+            (NONNEG, A_NONNEG, given(NONNEG, b), given(NONNEG, less(MORE, power(c, 2)))),
+            (POS, A_NONNEG, given(NONNEG, b), given(NONNEG, less(SQUARED, power(c, 2)))),
         )
     ),
     (

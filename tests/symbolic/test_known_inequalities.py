@@ -57,6 +57,10 @@ def scaled(x: Any, a: Any) -> Any:
     return x / xp.sqrt(xp.mean(x * x, axis=0) + a)
 
 
+def norm(s: Any) -> Any:
+    return xp.sqrt(xp.sum(s**2))
+
+
 def divergence(p: Any, o: Any) -> Any:
     """Σ p log(p/o)."""
     return xp.sum(p * (xp.log(p) - xp.log(o)), axis=-1)
@@ -141,6 +145,15 @@ TRUE: dict[str, Said] = {
     "the norm of squares and the mean of magnitudes": said(
         lambda s: at_least(xp.sqrt(n * xp.sum(s**2)), xp.sum(xp.abs(s)))
     ),
+    "the square of a sum, written out": said(lambda x, y: at_least(x**2 + 2 * x * y + y**2, 0)),
+    "a root of a sum": said(lambda a, b: at_least(xp.sqrt(a) + xp.sqrt(b), xp.sqrt(a + b))),
+    "roots and the root of a mean": said(
+        lambda a, b: at_least(xp.sqrt(2 * (a + b)), xp.sqrt(a) + xp.sqrt(b))
+    ),
+    "the triangle of norms": said(
+        lambda s, u: at_least(norm(s) + norm(u), xp.sqrt(xp.sum((s + u) ** 2)))
+    ),
+    "a difference of norms": said(lambda s, u: at_least(norm(s - u), norm(s) - norm(u))),
     "Gibbs": said(lambda s, u: at_least(divergence(softmax(s), softmax(u)), 0)),
     "Gibbs for weights of equal sum": said(
         lambda p, o: at_least(divergence(p, o), 0), lambda p, o: [(xp.sum(p), xp.sum(o))]
@@ -241,6 +254,10 @@ FALSE: dict[str, Said] = {
     "log-sum-exp below the maximum alone": said(
         lambda x, s: at_least(x, log_sum(s)), lambda x, s: [at_least(x, s)]
     ),
+    "a product, whatever its sign": said(lambda x, y: at_least(x**2 + 3 * x * y + y**2, 0)),
+    "the root of a sum": said(lambda a, b: at_least(xp.sqrt(a + b), xp.sqrt(a) + xp.sqrt(b))),
+    "the triangle of norms, turned": said(lambda s, u: at_least(norm(s + u), norm(s) + norm(u))),
+    "norms of a difference": said(lambda s, u: at_least(norm(s) - norm(u), norm(s - u))),
     "a sum and squares": said(lambda s: at_least(xp.sum(s) ** 2, xp.sum(s**2))),
     "squares and magnitudes": said(lambda s: at_least(xp.sqrt(xp.sum(s**2)), xp.sum(xp.abs(s)))),
     "magnitudes and the norm of squares": said(
