@@ -190,6 +190,12 @@ SHOWN: dict[str, list[tuple[tuple[SignStep, ...], str, Term, Arguments]]] = {
             less(BOTH_ROOTS, c),
             (BOTH_ROOTS, c),
         ),
+        (
+            (A_NONNEG, *(given(NONNEG, t) for t in (b, c, less(power(c, 2), SQUARED)))),
+            NONNEG,
+            less(c, BOTH_ROOTS),
+            (c, BOTH_ROOTS),
+        ),
     ],
     "logarithms": [
         (

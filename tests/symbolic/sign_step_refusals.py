@@ -121,6 +121,7 @@ def squared_at(place: Term) -> Term:
     return power(entry(X, place), 2)
 
 
+OVER_BOTH = given(NONNEG, less(power(c, 2), SQUARED))
 MORE = add(a, b, mul(num(4), ROOT_A, unary("sqrt", b)))  # than the square of both roots
 
 NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
@@ -270,6 +271,10 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
             (POS, A_NONNEG, given(NONNEG, less(a, power(b, 2)))),
             (NONNEG, A_NONNEG, given(NONNEG, less(a, b))),
         )
+    ),
+    *(
+        ("roots", (given(NONNEG, c), more, OVER_BOTH), NONNEG, less(c, BOTH_ROOTS), (c, BOTH_ROOTS))
+        for more in (A_NONNEG, given(NONNEG, b))
     ),
     *(
         ("roots", tuple(known), kind, less(BOTH_ROOTS, c), (BOTH_ROOTS, c))
