@@ -249,24 +249,25 @@ def shrunk(
     gap, tries, begun = gap or run.gap, 0, process_time()
     for name in [n for n, v in values.items() if v.is_floating_point() and v.ndim]:
         block = values[name].numel()
-        while block >= 1 and tries < TRIES and process_time() - begun < SHRINKING:
-            start = 0
-            while (
-                start < values[name].numel()
-                and tries < TRIES
-                and (process_time() - begun < SHRINKING)
-            ):
+        while block >= 1:
+            for start in _starts_of_blocks(values[name], block):
+                if tries >= TRIES or process_time() - begun >= SHRINKING:
+                    return values
                 flat = values[name].flatten().clone()
-                if bool(_nonzero(flat[start : start + block]).any()):
-                    flat[start : start + block] = 0
-                    tried = {**values, name: flat.reshape(values[name].shape)}
-                    tries += 1
-                    told = gap(tried)
-                    if told is not None and told[0] > 4 * told[1]:
-                        values = tried
-                start += block
+                flat[start : start + block] = 0
+                tried = {**values, name: flat.reshape(values[name].shape)}
+                tries += 1
+                told = gap(tried)
+                if told is not None and told[0] > 4 * told[1]:
+                    values = tried
             block //= 4
     return values
+
+
+def _starts_of_blocks(x: Tensor, length: int) -> list[int]:
+    """Return where the blocks of this length begin that are not all plain zeros."""
+    places = _nonzero(x.flatten()).nonzero().flatten().tolist()
+    return sorted({place - place % length for place in places})
 
 
 def _nonzero(x: Tensor) -> Tensor:

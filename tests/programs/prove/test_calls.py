@@ -14,7 +14,7 @@ from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.prove.comparison import CHANGES
 from attnproof.programs.prove.conditions import ONE_CALL
-from attnproof.programs.prove.running import Run, witness_of
+from attnproof.programs.prove.running import Run, shrunk, witness_of
 from attnproof.programs.subjects import Layer, Rotary, Subject
 from attnproof.symbolic.scalars import num
 from attnproof.theorems.laws import Formula
@@ -229,3 +229,16 @@ def test_an_error_of_the_code_is_no_witness_and_one_of_ours_is_not_hidden() -> N
     assert witness_of(Run(laws[0], {"call": call.alone}, letters, subject)) is None
     with pytest.raises(TypeError, match="unexpected keyword argument 'more'"):
         witness_of(Run(laws[1], {"call": lambda x: x}, letters, subject))
+
+
+def test_one_entry_is_left_of_many_where_one_breaks_the_law() -> None:
+    class Second:
+        def sides(self, values: Any) -> None:
+            raise NotImplementedError
+
+        def gap(self, values: Any) -> tuple[float, float, tuple[int, ...]]:
+            return float(values["x"][200_001]), 0.1, (0,)
+
+    x = torch.zeros(1 << 18)
+    x[200_000:200_002] = 1
+    assert shrunk(Second(), {"x": x})["x"].nonzero().tolist() == [[200_001]]
