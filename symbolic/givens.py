@@ -27,8 +27,9 @@ TRAITS = {
     "standard": ("standard",),
     "permutation": ("permutation", "injective"),
     "injection": ("injective",),
+    "function": ("equivariant",),
 }
-"""The assumptions that each kind allows: none for other kinds; a function lists its own."""
+"""The assumptions that each kind allows: none for other kinds; a function may be without."""
 _GREEK_NAMES = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
     "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
@@ -84,10 +85,10 @@ class Given:
 
     def __post_init__(self) -> None:
         """Set the traits of the kind: a proof may assume no more than a reader is told."""
+        known = TRAITS.get(self.kind, ())
+        if self.traits not in ((), known):
+            raise TypeError(f"a {self.kind!r} given has the traits {known}; got {self.traits!r}")
         if self.kind != "function":
-            known = TRAITS.get(self.kind, ())
-            if self.traits not in ((), known):
-                raise TypeError(f"a {self.kind!r} given has the traits {known}; got {self.traits}")
             object.__setattr__(self, "traits", known)
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -149,7 +149,7 @@ class Draws:
         All rows of the first argument are treated the same; y are the other arguments.
         """
         given, x = self.givens[name], args[0]
-        if set(given.traits) != {"equivariant"} or given.out is not None or x.ndim < batch + 2:
+        if given.out is not None or x.ndim < batch + 2:
             raise NoResidue(f"a function that is {', '.join(given.traits)}")
         width = x.shape[-1]
 

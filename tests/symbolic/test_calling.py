@@ -7,6 +7,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,11 @@ CALLS: list[tuple[str, Callable[..., Any]]] = [
     (
         "a 'real' given has the traits (); got ('positive',)",
         lambda: givens.Given("real", traits=POSITIVE),
+    ),
+    *(
+        (f"a 'function' given has the traits ('equivariant',); got {traits!r}", call)
+        for traits in (("equivarant",), ("equivariant", "even"), "equivariant")
+        for call in [partial(givens.function, 1, traits=traits)]
     ),
     ("write attnproof.prove(f, X=real(n))", lambda: deciding(lambda X: equal(X, X))),
 ]
