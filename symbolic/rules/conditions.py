@@ -86,8 +86,6 @@ def either(t: Term, gate: Term) -> Result:
     for x in (t, gate):
         need(x.finite and not x.shape and not x.loose, "not a finite number", x)
     need(gate.op == "indicator", "no condition", gate)
-    unmoved = all(substitute(v, gate, ONE) is v for v in free(t))
-    need(unmoved, "a variable has it in its range or shape", t, gate)
     holds, fails = (substitute(t, gate, value) for value in (ONE, ZERO))
     return add(mul(gate, holds), mul(subtract(ONE, gate), fails)), NOTHING
 
