@@ -42,6 +42,7 @@ def stated(assume: Any = None, returns: Any = None) -> object:
     return Theorem("t", {"X": real(n)}, body, assume=assume).statement
 
 
+NO_TRAITS: list[Any] = [("equivarant",), ("equivariant", "even"), "equivariant"]
 CALLS: list[tuple[str, Callable[..., Any]]] = [
     ("equal(left, right): too many", lambda: equal(X, X, X)),
     ("attention(query, key, value): missing", lambda: attention(X)),
@@ -85,7 +86,7 @@ CALLS: list[tuple[str, Callable[..., Any]]] = [
     ),
     *(
         (f"a 'function' given has the traits ('equivariant',); got {traits!r}", call)
-        for traits in (("equivarant",), ("equivariant", "even"), "equivariant")
+        for traits in NO_TRAITS
         for call in [partial(givens.function, 1, traits=traits)]
     ),
     ("write attnproof.prove(f, X=real(n))", lambda: deciding(lambda X: equal(X, X))),
