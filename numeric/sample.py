@@ -113,12 +113,9 @@ class SmoothFunction:
 
     def _pooled(self, xp: Any, k: int, rows: Any) -> Any:
         """The mean over rows, weighted by place unless the function must ignore their order."""
-        if not self._blind():
+        if not self.traits:
             rows = rows * xp.expand_dims(self.weight(f"place {k}", rows.shape[-2]), axis=-1)
         return xp.sum(rows, axis=-2) * (1 / rows.shape[-2])
-
-    def _blind(self) -> bool:
-        return any(trait in ("equivariant", "invariant") for trait in self.traits)
 
     def _onto(self, xp: Any, x: Any, hidden: Any) -> Any:
         """A result of the shape of the first argument: each row is changed by itself and by all."""
@@ -130,7 +127,7 @@ class SmoothFunction:
         for axis in range(core - 1):
             moved = xp.expand_dims(moved, axis=-2 - axis)
         inner = x @ self.weight("row", width, width, scale=1 / sqrt(width))
-        if core > 1 and not self._blind():
+        if core > 1 and not self.traits:
             inner = inner + xp.expand_dims(self.weight("row place", x.shape[-2]), axis=-1)
         return x + xp.tanh(inner + moved)
 

@@ -261,7 +261,7 @@ def _all_same(left: Any, right: Any) -> bool:
 
 def _fits(given: Given, value: Any, shape: tuple[int, ...], below: int) -> bool:
     if given.kind == "function":
-        return callable(value) and not set(given.traits) - {"equivariant", "invariant"}
+        return callable(value)
     if given.kind == "index":
         return type(value) is int and 0 <= value < below
     if given.kind == "natural":

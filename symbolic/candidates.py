@@ -6,8 +6,8 @@ the conditions on a candidate are checked in :mod:`~attnproof.symbolic.admissibl
 
 A statement about an uninterpreted function is refuted by one function for which it fails.  The
 sample functions are polynomials with integer coefficients, so their values are exact on exact
-arguments.  Those for the trait "equivariant" are equivariant by construction: they treat all rows
-of the first argument in the same way.  There are none for a function with another trait.
+arguments.  Those for a trait have it by construction: they treat all rows of the first argument in
+the same way.
 
 Random numbers of mean 0 and covariance 1 are an array z of N outcomes by n numbers with
 Σ_ω z_ωi = 0 and Σ_ω z_ωi z_ωj = N [i = j], called a design.
@@ -151,10 +151,8 @@ def sample_functions(
     """
     head = f"{name}({', '.join('xyzuvw'[: len(given.core)])}) = "
     if "invariant" in given.traits:
-        alike = _SYMMETRIC if given.traits == ("invariant",) and given.out == () else ()
+        alike = _SYMMETRIC if given.out == () else ()
         return tuple(SampleFunction(head + text, given.core, rule) for text, rule in alike)
-    if set(given.traits) - {"equivariant"}:
-        return ()
     if given.out is None:
         rules = _SAME_SHAPE[:5] if given.traits else _SAME_SHAPE
     elif given.traits:

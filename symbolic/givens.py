@@ -28,7 +28,9 @@ TRAITS = {
     "permutation": ("permutation", "injective"),
     "injection": ("injective",),
 }
-"""The assumptions that each kind allows: none for other kinds; a function lists its own."""
+"""The assumptions that each kind allows: none for other kinds."""
+OF_FUNCTIONS = ((), ("equivariant",), ("invariant",))
+"""The assumptions about a function of which one may be made."""
 _GREEK_NAMES = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
     "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
@@ -84,11 +86,15 @@ class Given:
 
     def __post_init__(self) -> None:
         """Set the traits of the kind: a proof may assume no more than a reader is told."""
-        if self.kind != "function":
-            known = TRAITS.get(self.kind, ())
-            if self.traits not in ((), known):
-                raise TypeError(f"a {self.kind!r} given has the traits {known}; got {self.traits}")
-            object.__setattr__(self, "traits", known)
+        if self.kind == "function":
+            if self.traits not in OF_FUNCTIONS:
+                few = ", ".join(map(repr, OF_FUNCTIONS))
+                raise TypeError(f"a function has one of the traits {few}; got {self.traits!r}")
+            return
+        known = TRAITS.get(self.kind, ())
+        if self.traits not in ((), known):
+            raise TypeError(f"a {self.kind!r} given has the traits {known}; got {self.traits!r}")
+        object.__setattr__(self, "traits", known)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"no {name!r} here" if name.startswith("_") else f"{name}: {UNNAMED}")

@@ -152,9 +152,9 @@ class Draws:
         given, x = self.givens[name], args[0]
         invariant = given.traits == ("invariant",) and given.out is not None
         equivariant = given.traits == ("equivariant",) and given.out is None
-        if not (invariant or equivariant) or given.core[0] > 2 or x.ndim < batch + 2 - invariant:
+        if not (invariant or equivariant) or x.ndim < batch + 2 - invariant:
             raise NoResidue(f"a function that is {', '.join(given.traits)}")
-        width = x.shape[-1] if given.core[0] == 2 else 1
+        width = x.shape[-1] if given.core[0] > 1 else 1
         out = tuple(length_value(n, self.sizes) for n in given.out or ())
         pools = prod(out) if invariant else width
 

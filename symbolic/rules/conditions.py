@@ -86,8 +86,6 @@ def either(t: Term, gate: Term) -> Result:
     for x in (t, gate):
         need(x.finite and not x.shape and not x.loose, "not a finite number", x)
     need(gate.op == "indicator", "no condition", gate)
-    unmoved = all(substitute(v, gate, ONE) is v for v in free(t))
-    need(unmoved, "a variable has it in its range or shape", t, gate)
     holds, fails = (substitute(t, gate, value) for value in (ONE, ZERO))
     return add(mul(gate, holds), mul(subtract(ONE, gate), fails)), NOTHING
 
@@ -100,7 +98,8 @@ def comparison(t: Term, a: Term, b: Term, *factors: Term, signs: Signs = BY_FORM
     op, x, y = compared(t, "equal", *ORDERS)
     found = [signs.sign(factor) for factor in factors]
     need(all(certain == 2 for certain, _ in found), "a factor is not known to be > 0", *factors)
-    nonzero = tuple(dict.fromkeys(f.args[0] if f.op == "power" else f for f in factors))
+    bases = (f.args[0] if f.op == "power" and f.data else f for f in factors)  # x⁰ > 0 for x = 0
+    nonzero = tuple(dict.fromkeys(bases))
     gap, apart = subtract(x, y), mul(ONE, *factors, subtract(a, b))
     turned = op == "equal" and same_polynomial(gap, mul(num(-1), apart), nonzero)
     need(turned or same_polynomial(gap, apart, nonzero), "the differences differ", t, a, b)

@@ -8,7 +8,7 @@ sign shown and the assumptions it rests on, or refuses.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 from ..derivation import SignStep
@@ -65,7 +65,8 @@ def _shown(step: SignStep, signs: Signs) -> tuple[Assumption, Facts]:
     kind, rests = STEPS[step.rule](step.number, signs, *step.arguments)
     need(kind in (step.kind, "positive"), f"not {step.kind}", step.number)
     opened = step.rule in EVERY  # skips its index; if a place is that index, it does count
-    used = names(*(x for x in step.arguments[opened:] if isinstance(x, Term)))
+    told = (x if type(x) is tuple else (x,) for x in step.arguments[opened:])
+    used = names(*(x for x in chain(*told) if isinstance(x, Term)))
     inhabited(used - free(step.number) - signs.over)
     return fact, rests
 

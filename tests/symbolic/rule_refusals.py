@@ -48,7 +48,6 @@ MASK = make("entry", (var("M", n, kind="boolean"), i))
 BELOW_MINUS_INFINITY = chosen(C, a, MINUS_INFINITY)
 TWO_N = mul(TWO, n)
 pair = index("w", TWO_N)
-IN_RANGE = index("w", holds(C))
 OUT = add(i, ONE)
 
 NUMBERS: list[tuple[str, Term, tuple[object, ...]]] = [
@@ -112,7 +111,6 @@ NUMBERS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("either", mul(holds(C), MINUS_INFINITY), (holds(C),)),
     ("either", mul(a, holds(C)), (a,)),
     ("either", mul(a, power(holds(C), 2)), (power(holds(C), 2),)),
-    ("either", mul(a, IN_RANGE), (IN_RANGE.args[0],)),
     ("either", add(a, same(BELOW_MINUS_INFINITY, a)), (same(BELOW_MINUS_INFINITY, a),)),
     ("whole comparison", under_(a, b), (add(a, ONE), b)),
     ("whole comparison", under_(i, a), (add(i, ONE), a)),

@@ -112,6 +112,7 @@ CAUGHT = (mul(INDEX, n), COUNTS, mul(num(-1), INDEX, COUNTS), n)  # j·n·Σ j �
 NOTHING_LEFT = less(n, n)
 ONES = SignStep(NONNEG, less(mul(ONE, ONE), power(ONE, 2)), "total")
 EMPTY, BRIEF = total(backwards, ONE), index("w", less_one(less_one(n)))
+FURTHER = add(SHORT, none_)
 SOME = total(none_, power(entry(X, none_), 2))
 ROOTS = total(j, mul(unary("sqrt", entry(X, j)), unary("sqrt", entry(Y, j))))
 
@@ -316,6 +317,17 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
         NONNEG,
         less(unary("log", a), BELOW),
         ((ZERO, a), (BELOW,)),
+    ),
+    (
+        "logarithms",
+        (
+            HELD[0],
+            SignStep(NONNEG, AGAIN, "total", (ROOM, none_)),
+            SignStep(NONNEG, less(exp(FURTHER), exp(none_)), "rising", ("exp", none_, FURTHER)),
+        ),
+        NONNEG,
+        SHORT,
+        ((FURTHER,), (none_,)),
     ),
     ("among", (), POS, less(EXPS, exp(entry(X, i))), (j, (), EXPS, i)),
     ("among", (), NONNEG, less(EXPS, exp(entry(Y, i))), (j, (), EXPS, i)),

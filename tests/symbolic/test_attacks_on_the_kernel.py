@@ -19,6 +19,7 @@ from attnproof.symbolic.derivation import (
     NaturalInduction,
     Reflexive,
     Rewrite,
+    SignStep,
     Under,
     Witness,
 )
@@ -318,3 +319,17 @@ def test_the_rows_of_an_array_are_no_outcomes() -> None:
         with pytest.raises(Refused, match="not over the outcomes"):
             replay(Rewrite("standard", total(w, body), (), after))
     replay(rewrite("standard", total(outcome, entry(z, outcome, i))))
+
+
+# 1/0 is 0
+
+
+def test_a_factor_that_is_1_for_every_number_may_stand_at_0() -> None:
+    """b⁰ > 0 does not give b·(1/b) = 1, and [b/b = 0] is 1 for b = 0."""
+    factor = power(b, 0)
+    steps = (SignStep("positive", factor, "total", (ONE,)),)
+    scaled = Rewrite("comparison", same(mul(factor, a), b), (a, b, factor), same(a, b), steps)
+    assert not replay(scaled).assumes
+    fraction = same(mul(b, power(b, -1)), ZERO)
+    with pytest.raises(Refused, match="comparison: the differences differ"):
+        replay(Rewrite("comparison", fraction, (ONE, ZERO, factor), same(ONE, ZERO), steps))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ def stated(assume: Any = None, returns: Any = None) -> object:
     return Theorem("t", {"X": real(n)}, body, assume=assume).statement
 
 
+NO_TRAITS: list[Any] = [("equivarant",), ("equivariant", "even"), "equivariant"]
 CALLS: list[tuple[str, Callable[..., Any]]] = [
     ("equal(left, right): too many", lambda: equal(X, X, X)),
     ("attention(query, key, value): missing", lambda: attention(X)),
@@ -81,6 +83,11 @@ CALLS: list[tuple[str, Callable[..., Any]]] = [
     (
         "a 'real' given has the traits (); got ('positive',)",
         lambda: givens.Given("real", traits=POSITIVE),
+    ),
+    *(
+        (f"the traits (), ('equivariant',), ('invariant',); got {traits!r}", call)
+        for traits in NO_TRAITS
+        for call in [partial(givens.function, 1, traits=traits)]
     ),
     ("write attnproof.prove(f, X=real(n))", lambda: deciding(lambda X: equal(X, X))),
 ]

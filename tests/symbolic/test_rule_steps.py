@@ -118,7 +118,6 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
     ("either", make("indicator", (M,), shape=(n,)), (holds(C),), "not a finite number"),
     ("either", add(a, MASK), (make("indicator", (M,), shape=(n,)),), "a finite number"),
     ("either", add(a, under_(a, BELOW)), (under_(a, BELOW),), "not a finite number"),
-    ("either", entry(X, index("w", holds(C))), (holds(C),), "in its range or shape"),
     ("either", unary("exp", under_(a, BELOW)), (under_(a, BELOW),), "a finite number"),
     ("either", add(holds(C), LOOSE), (holds(C),), "not a finite number"),
     ("either", a, (up_to(LOOSE, a),), "a finite number"),

@@ -59,6 +59,7 @@ from tests.symbolic.vocabulary import (
 TRUE = make("equal", (a, a))
 TRUTHS = var("M", n, kind="boolean")
 MASK = entry(TRUTHS, i)
+GATE = holds(TRUE)
 MASKED = chosen(MASK, a, MINUS_INFINITY)  # minus infinity, or a number
 MALFORMED: list[Term] = [
     make("add", (X, a), shape=(n,)),
@@ -85,6 +86,7 @@ MALFORMED: list[Term] = [
     make("index", (MINUS_INFINITY,), "x"),
     make("index", (make("bound", data=0),), "x"),
     make("index", (power(n, -1),), "x"),
+    *(make("index", (length,), "x") for length in (GATE, add(n, mul(ZERO, GATE)))),
     make("index", (make("maximum", (n, m)),), "x"),
     make("var", (n,), ("X", "real"), (n,)),
     make("var", (n, n), ("X", "permutation"), (n,)),
