@@ -44,7 +44,7 @@ from .derive import (
 )
 from .divisors import opened
 from .kernel import Proof, Refused, places, replay, squares
-from .normal_form.derived_sums import with_squares
+from .normal_form.derived import with_squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser
 from .normal_form.polynomial import with_sign_facts
