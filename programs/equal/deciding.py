@@ -33,10 +33,9 @@ from ..signatures.signature import SignatureError
 from ..subjects import Pair
 from .effects import on_copies
 from .inputs import BINARY_MASKS, UNRELATED, drawn, table_relations
-from .larger_inputs import compare_at_longer, input_conditions
+from .larger_inputs import FEATURES, HEADS, compare_at_longer, input_conditions
 from .matching import Divergence, divergence
 from .measure import NumericComparison, compare_numerically
-from .other_outcomes import FEATURES, HEADS
 from .pair import ProgramPair, pair_programs, worst
 from .sides import Operand
 from .specification import WrongSpecification, read

@@ -20,12 +20,12 @@ from attnproof.documents.verdict_line import Condition
 
 from ..aten import ROWS
 from ..execution.response import OutOfRange
+from .branches import letters_of
 from .call_variants import call_in, inputs_for
 from .comparison import all_results_function, result_function
 from .exporting import Exported
 from .guards import compiled, satisfied
 from .lengths import Lengths
-from .other_branches import letters_of
 from .reached_arrays import modules_in
 from .statements import Graph
 
