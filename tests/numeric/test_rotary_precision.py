@@ -174,7 +174,7 @@ def test_the_frequencies_that_are_read_are_those_used() -> None:
 QUICK = ("float32", "bfloat16", "float16 throughout")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveying, "BASES", (1e4,))
     monkeypatch.setattr(surveying, "DTYPES", surveying.DTYPES[:1])
@@ -208,6 +208,7 @@ def run(tmp_path: Path, violations: int = 0) -> tuple[int, PrecisionRecord, str]
     return code, record, written.read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("quick")
 def test_one_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, record, written = run(tmp_path)
     told = capsys.readouterr().out
@@ -224,6 +225,7 @@ def test_one_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFix
     assert markdown(document(record)) == written
 
 
+@pytest.mark.usefixtures("quick")
 def test_an_error_above_its_bound_is_an_exit_code(tmp_path: Path) -> None:
     code, record, written = run(tmp_path, violations=1)
     assert code == 1
