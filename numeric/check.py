@@ -353,7 +353,7 @@ def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measure
     sizes = sizes_of(statement, small)
     started = perf_counter()
     result = search(statement, claim, sizes, small, seed)
-    found = result.found
+    reason = f"the best matrix leaves a relative residual of {result.residual:.2g}"
     return MeasuredEvidence(
         says=says,
         implementation="least squares",
@@ -363,12 +363,8 @@ def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measure
         seed=seed,
         sampled=f"{result.draws} draws of the values that the unknown must not depend on, "
         "small sizes",
-        error=found.error,
-        tolerance=found.tolerance,
-        worst=found.place,
+        **replace(result.found, reason=reason).recorded,
         seconds=perf_counter() - started,
-        status=found.status,
-        reason=f"the best matrix leaves a relative residual of {result.residual:.2g}",
         rounding="float64: each operation rounded, and the solver's own error",
     )
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -52,6 +52,12 @@ class Comparison:
         if self.error == 0:
             return 0.0
         return self.error / self.tolerance if self.tolerance else math.inf
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """What a record has of it, by the names that records give."""
+        worst = {"error": self.error, "tolerance": self.tolerance, "worst": self.place}
+        return {**worst, "status": self.status, "reason": self.reason}
 
 
 RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}

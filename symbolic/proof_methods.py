@@ -44,8 +44,8 @@ from .derive import (
 )
 from .divisors import opened
 from .kernel import Proof, Refused, places, replay, squares
-from .normal_form.derived_sums import over_tangents, with_magnitudes, with_squares
 from .normal_form.equations import chain, inside
+from .normal_form.forms import over_tangents, with_magnitudes, with_squares
 from .normal_form.normaliser import Normaliser
 from .normal_form.polynomial import with_sign_facts
 from .rules.base import Assumption

@@ -26,7 +26,6 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function
-from attnproof.theorems.definitions.complex import product, unit
 from attnproof.theorems.definitions.powers import (
     embedding,
     geometric_sum,
@@ -36,7 +35,7 @@ from attnproof.theorems.definitions.powers import (
     offset_of_powers,
     power,
 )
-from attnproof.theorems.definitions.rotary import block_rotation, rotation, square
+from attnproof.theorems.definitions.rotary import block_rotation, product, rotation, square, unit
 
 d, e = sizes("d e", "features")
 (n,) = sizes("n", "tokens")

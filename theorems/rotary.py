@@ -21,10 +21,9 @@ from attnproof.symbolic import (
 )
 from attnproof.symbolic.definition import definition
 from attnproof.theorems.definitions.attention import attention, softmax
-from attnproof.theorems.definitions.complex import product, unit
 from attnproof.theorems.definitions.positions import sinusoidal
 from attnproof.theorems.definitions.powers import no_hypotheses
-from attnproof.theorems.definitions.rotary import rotate, rotate_half, to_half_split
+from attnproof.theorems.definitions.rotary import product, rotate, rotate_half, to_half_split, unit
 
 n, r = sizes("n r", "tokens")
 (B,) = sizes("B", "blocks")

@@ -14,8 +14,14 @@ from attnproof.symbolic import (
     sizes,
     theorem,
 )
-from attnproof.theorems.definitions.complex import conjugate, polar, product, unit
-from attnproof.theorems.definitions.rotary import block_rotation, rotation
+from attnproof.theorems.definitions.rotary import (
+    block_rotation,
+    conjugate,
+    polar,
+    product,
+    rotation,
+    unit,
+)
 
 (B,) = sizes("B", "blocks")
 

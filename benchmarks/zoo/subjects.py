@@ -20,10 +20,9 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from attnproof.programs.loading.pretrained import rotary_classes
-
 HERE = Path(__file__).with_name("subjects.toml")
 BEST_KNOWN = ("LlamaRotaryEmbedding",)
+CLASS = re.compile(r"^class (\w*Rotary\w*)\(", re.MULTILINE)
 # The setting by which a config chooses the function that rotates neighbouring channels.
 CHOOSES = re.compile(r"^\s*rope_interleave\b[^=\n]*=\s*(\w+)", re.MULTILINE)
 
@@ -46,6 +45,21 @@ def libraries(path: Path = HERE) -> dict[str, Library]:
         name: Library(**{**one, "name": name, "packages": tuple(one["packages"])})
         for name, one in told.items()
     }
+
+
+def rotary_classes() -> tuple[tuple[str, str], ...]:
+    """Return (module, class) for every class with Rotary in its name, without importing any.
+
+    Raises ``ImportError`` if transformers is not installed.
+    """
+    import transformers
+
+    root = Path(transformers.__file__).parent
+    return tuple(
+        (".".join(["transformers", *path.relative_to(root).with_suffix("").parts]), name)
+        for path in sorted(root.glob("models/*/modeling_*.py"))
+        for name in CLASS.findall(path.read_text(encoding="utf-8"))
+    )
 
 
 def with_rotary_classes(library: Library) -> Library:

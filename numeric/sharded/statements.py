@@ -260,12 +260,8 @@ def _equation(
     return replace(
         _bare(task, says, mesh, dtype),
         sampled=looked,
-        error=found.error,
-        tolerance=found.tolerance,
-        worst=found.place,
+        **found.recorded,
         seconds=perf_counter() - started,
-        status=found.status,
-        reason=found.reason,
         rounding=f"{profile}; operation by operation, each radius {count} times",
     )
 

@@ -3,7 +3,9 @@
 A proof covers all lengths that its line admits.  Without one, a table that ends at 4096, a window
 or a block of 1024 keys, or a branch on a length is met only at more tokens.  Such lengths are run
 as far as their work, counted in entries and not in seconds, is affordable; the line states below
-which number they were not.  A number that may stand for −∞ in a mask is beyond the inputs of the
+which number they were not.  ``B * n == 602`` names no length: comparisons are watched, and the
+lengths at which an outcome changes are solved for (:mod:`..prove.branches`), those of channels and
+heads as well.  A number that may stand for −∞ in a mask is beyond the inputs of the
 other runs; if the two differ there, that is a condition too.
 """
 
@@ -11,7 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 
 import torch
 from torch import Tensor
@@ -20,20 +25,132 @@ from attnproof.documents.verdict_line import Condition
 
 from ..execution.draw import Draw
 from ..execution.response import Entries
+from ..prove.branches import Search
+from ..prove.call_variants import ALL_WAYS, inputs_for
+from ..prove.executed_code import counts_calls
 from .inputs import (
     LARGE_INPUTS,
     LONG_LENGTHS,
     MAX_SOURCE_LENGTHS,
     TOKENS,
+    Meeting,
     fills_of,
     lengths_met,
     meetings,
     scaled,
     untried_numbers,
 )
-from .measure import NumericComparison, arranged_as, compare_at, drawn_or_none
-from .other_outcomes import FEATURES, HEADS, compare_where_asked
+from .measure import NumericComparison, arranged_as, batch_axes, compare_at, drawn_or_none, run_in
 from .pair import ProgramPair
+
+Lengths = Mapping[str, int]
+HEADS, FEATURES = "HG", "DEFCPVd"  # letters of lengths that code often fixes
+
+
+def compare_where_asked(
+    both: ProgramPair,
+    programs: Sequence[Meeting],
+    draw: Draw,
+    found: NumericComparison,
+    work: Callable[[Lengths], int],
+    most: int,
+) -> tuple[Condition, ...]:
+    """Compare both at these lengths; return the outcomes that no run could change.
+
+    The first difference is kept in ``found``.  ``work``: what a call at some lengths computes;
+    ``most``: what the calls of one search may compute.
+    """
+    asks: dict[str, None] = {}
+    for one in programs:
+        call = partial(_Watched(both, one, draw, found, work, most).call, {}, "plain")
+        asks |= dict.fromkeys(counts_calls(one.met.ran.codes, one.met.roots, call))
+        for own in _groups(both.letters):
+            run = _Watched(both, one, draw, found, work, most, in_groups={*HEADS} <= {*own})
+            free = [c for c in own if run.is_free(c)]
+            if not free:
+                continue
+            one.met.watch.sides.clear()  # of runs along other axes
+            # code may compare only in inference mode, or where gradients are wanted
+            search = Search(run, one.met.watch, free, ALL_WAYS, free, in_all=False)
+            search.where_outcomes_change()
+            if found.counterexample is not None:
+                return ()
+            asks |= dict.fromkeys(search.length_conditions())
+        asks |= dict.fromkeys(one.met.conditions())
+    return tuple(Condition(told, "where") for told in asks)
+
+
+def _groups(letters: Sequence[str]) -> list[list[str]]:
+    """Return the letters of channels, of heads, of tokens and rows, and all of them.
+
+    >>> _groups(["B", "n", "E"])
+    [['E'], ['B', 'n'], ['B', 'n', 'E']]
+    """
+    groups = [[c for c in letters if c in some] for some in (FEATURES, HEADS)]
+    groups.append([c for c in letters if c not in FEATURES + HEADS])
+    found = [own for own in groups if own]
+    return found if len(found) < 2 else [*found, list(letters)]
+
+
+@dataclass
+class _Watched:
+    """One program of a pair in the form that the search over its comparisons expects.
+
+    ``in_groups``: H stands for the heads of each group, since H heads are a multiple of G.
+    """
+
+    both: ProgramPair
+    program: Meeting
+    draw: Draw
+    found: NumericComparison
+    work: Callable[[Lengths], int]
+    left: int
+    in_groups: bool = False
+    _seeds: Iterator[int] = field(default_factory=count)
+
+    def is_free(self, letter: str) -> bool:
+        """Whether both programs accept another length of this letter."""
+        base = self.program.at[letter]
+        for n in (base + 1, 2 * base):
+            values = drawn_or_none(self.both, self._whole({letter: n}), self.draw)
+            with suppress(Exception), torch.no_grad():  # code may raise anything
+                for side in ("first", "second") if values else ():
+                    self.both.results_of_copies(side, values)
+                return bool(values)
+        return False
+
+    def call(self, at: Lengths, way: str) -> None:
+        """Run this program only, on other numbers each time."""
+        draw = Draw(next(self._seeds), self.draw.dtype)
+        values = drawn_or_none(self.both, self._whole(at), draw)
+        run = partial(run_in, way, self.both, self.program.side)
+        with suppress(Exception), torch.no_grad():  # code may raise anything
+            self.program.met.watched(run)(values)
+
+    def agrees(self, at: Lengths, way: str) -> bool:
+        """Whether both programs agree there; a difference is kept."""
+        whole = self._whole(at)
+        self.left -= self.work(whole)
+        values = drawn_or_none(self.both, whole, self.draw)
+        if values and way != "plain":
+            values = inputs_for(way, values, batch_axes(self.both))
+        return not compare_at(self.both, whole, values, self.draw, self.found, way=way)
+
+    def allowed(self, at: Lengths) -> bool:
+        """Whether these are lengths."""
+        return min(at.values(), default=1) > 0
+
+    def affordable(self, at: Lengths) -> bool:
+        """Whether a call is cheap enough."""
+        return self.work(self._whole(at)) <= self.left
+
+    def _whole(self, at: Lengths) -> dict[str, int]:
+        base = dict(self.program.at)
+        if self.in_groups:
+            each, groups = at.get("H", base["H"] // base["G"] or 1), at.get("G", base["G"])
+            return {**base, **at, "G": groups, "H": each * groups}
+        return {**base, **at}
+
 
 LONGEST = 1 << 17  # number of the source that is tried as a length
 WORK, TOTAL = 110_000_000, 150_000_000  # entries that one call, and all calls, may compute
@@ -41,7 +158,6 @@ WIDER = 30_000_000  # entries that all calls with more channels or heads may com
 EXTREME = 0.75  # power of the largest number of a format: its square overflows
 LOST, KEPT = 1e-3, 0.1  # of the size of the inputs
 MEASURED = (32, 64)  # lengths from which work is extrapolated
-Lengths = dict[str, int]
 
 
 def compare_at_longer(
@@ -180,13 +296,13 @@ def _wide(both: ProgramPair, draw: Draw) -> list[tuple[str, ...]]:
     return [own for own in groups if all(_works(both, base, own, draw))]
 
 
-def _works(both: ProgramPair, base: Lengths, own: Sequence[str], draw: Draw) -> list[int]:
+def _works(both: ProgramPair, base: dict[str, int], own: Sequence[str], draw: Draw) -> list[int]:
     return [_work(both, base | dict.fromkeys(own, n), draw) for n in MEASURED]
 
 
 def _affordable(
     both: ProgramPair, numbers: Sequence[int], groups: Sequence[tuple[str, ...]], draw: Draw
-) -> Iterator[tuple[int, Lengths]]:
+) -> Iterator[tuple[int, dict[str, int]]]:
     """Yield lengths of each group of letters beyond these numbers with their work.
 
     A block is forgotten only if there are three, and may be only if the third is full.

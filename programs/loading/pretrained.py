@@ -1,7 +1,7 @@
 """Classes of Hugging Face transformers, built from configs without weights or network access.
 
-``rotary_classes()`` lists every class with Rotary in its name; `small_config` makes the config that
-a class is built from.  The function that applies the cos and sin of a class is in its file.
+`small_config` makes the config that a class is built from.  The function that applies the cos and
+sin of a class is in its file.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ import contextlib
 import importlib
 import inspect
 import logging
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,7 +20,6 @@ from torch import nn
 from ..code import DoesNotFit, Options
 from ..execution.running import in_a_line, text_of
 
-CLASS = re.compile(r"^class (\w*Rotary\w*)\(", re.MULTILINE)
 SMALL = {
     "hidden_size": 32,
     "num_attention_heads": 4,
@@ -58,21 +55,6 @@ PARTS = (
     "encoder",
     "decoder",
 )
-
-
-def rotary_classes() -> tuple[tuple[str, str], ...]:
-    """Return (module, class) for every class with Rotary in its name, without importing any.
-
-    Raises ``ImportError`` if transformers is not installed.
-    """
-    import transformers
-
-    root = Path(transformers.__file__).parent
-    return tuple(
-        (".".join(["transformers", *path.relative_to(root).with_suffix("").parts]), name)
-        for path in sorted(root.glob("models/*/modeling_*.py"))
-        for name in CLASS.findall(path.read_text(encoding="utf-8"))
-    )
 
 
 def load_class(module: str, name: str) -> type[nn.Module]:

@@ -24,7 +24,7 @@ Place = tuple[Any, ...]  # file, start and end of a node, and the value if one i
 RECORDED_NODES = (ast.Call, ast.Attribute, ast.Subscript, ast.Compare, ast.Name, ast.JoinedStr)
 PLACE_PARTS = 5  # the length of a place without its value
 LENGTH = "a length, or what is made of lengths"
-NUMBER = "a tensor of one number"  # while tracing, also what length_functions.py makes of a length
+NUMBER = "a tensor of one number"  # while tracing, also what symbolic_lengths.py makes of a length
 N = TypeVar("N", bound=ast.AST)
 
 

@@ -31,7 +31,6 @@ from .executed_code import Executed, functions_of
 from .guards import conditions_of, fails_only_at_one, from_one_or_two, is_cut_short
 from .in_place import written_as_new
 from .instrumentation import instrument
-from .length_functions import Compared, LengthFunctions, takes_extremes
 from .nodes import is_silent, live, nodes_of, unread_of
 from .reached_arrays import (
     NOT_A_BUFFER,
@@ -49,8 +48,8 @@ from .reached_arrays import (
     written_since,
 )
 from .stored_tensors import enter_parts, holder_of, state_role, table_role
+from .symbolic_lengths import Compared, LengthFunctions, UnitLengths, takes_extremes
 from .tables import Pattern, small_of
-from .unit_lengths import UnitLengths
 
 aten = torch.ops.aten
 # Not decomposed: their decompositions merge axes, or choose a kernel.

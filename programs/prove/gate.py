@@ -26,7 +26,7 @@ from attnproof.documents.verdict_line import Condition
 
 from ..loading.source_numbers import cached_functions, constants_in, is_own, numbers_of
 from .blocks import PLACE_PARTS, Place, TracedBlocks, not_traced
-from .branches import Search
+from .branches import Search, letters_of
 from .call_variants import (
     ALL_WAYS,
     WAY_TEXTS,
@@ -40,7 +40,6 @@ from .executed_code import Executed, counts_calls
 from .guards import satisfied
 from .instrumentation import instrument, instrument_unwatched
 from .lengths import Lengths, derived, every, named, pairs, small
-from .other_branches import letters_of
 from .paired_runs import WAYS, Gate, PairedRun, both_calls, modules_of, size_of
 from .reached_arrays import numbers_of_one
 from .settings_read import SettingsRead

@@ -27,13 +27,13 @@ from ..finding import DIFFERS_FROM_GRAPH, Counterexample, Finding
 from ..loading.source_numbers import numbers_in
 from ..reading.applicability import no_formula
 from ..subjects import Rotary, Subject
+from .branches import is_valid_at
 from .comparison import CHANGES, result_changed, result_of, wrong_reading
 from .conditions import ONE_CALL, SHORT, Conditions, defined, readings_of
 from .gate import gate
 from .guards import Binding, satisfied_in_calls
 from .least_lengths import Bounds
 from .operations import Unread
-from .other_branches import is_valid_at
 from .paired_runs import Gate
 from .proof_search import decided
 from .running import Run, gives_nan, is_broken, witness_of

@@ -23,11 +23,11 @@ from attnproof.theorems.laws import Formula
 from ..execution.running import seeded, uncompiled
 from ..finding import Finding
 from ..subjects import Pair, Rotary, Subject, provable
+from .branches import TRACED_SIDES, lengths_elsewhere, letters_of, resized
 from .calls import Call, calls_of, symbolic
 from .comparison import result_changed, result_of
 from .exporting import Exported, Trace, in_order, read, traced
 from .nodes import unread_of
-from .other_branches import TRACED_SIDES, lengths_elsewhere, letters_of, resized
 from .proofs import Proofs
 from .reached_arrays import NotTraced, modules_in
 from .statements import graphs_of

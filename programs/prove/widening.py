@@ -28,6 +28,7 @@ from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, substitute
 
 from .blocks import TracedBlocks
+from .branches import letters_of, resized
 from .calls import Call
 from .comparison import kind_of_given
 from .exporting import Exported
@@ -35,7 +36,6 @@ from .guards import satisfied
 from .least_lengths import MIN_TRACED
 from .nodes import unread_of
 from .operations import Unread
-from .other_branches import letters_of, resized
 from .program import Way
 from .reached_arrays import NotTraced
 from .statements import Graph, graphs_of

@@ -11,7 +11,7 @@ conclusion is derived entry by entry.  Neither terms nor the search for kernel p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice, permutations, product
 from math import factorial, prod
 from time import thread_time
@@ -227,18 +227,6 @@ class Derivation:
     seconds: float = 0.0
 
 
-@dataclass
-class _Outcome:
-    """The outcome at one choice of sizes."""
-
-    cases: int = 0
-    all: int = 0
-    why: str = ""
-    refused: str = ""
-    shown: tuple[Sides, ...] = ()
-    natural: bool = False
-
-
 def derive(statement: Statement, code: Code, seconds: float = 1.0) -> Derivation:
     """Derive all conclusions with SymPy; for those it cannot derive, the result says why.
 
@@ -246,45 +234,36 @@ def derive(statement: Statement, code: Code, seconds: float = 1.0) -> Derivation
     not count.  As long as no sizes were finished, each choice is given all of these seconds.
     """
     started = thread_time()
-    done: list[tuple[dict[str, int], _Outcome]] = []
-    failed = _Outcome(why="no sizes were tried")
+    done: list[Derivation] = []
+    failed = Derivation("not derived", "no sizes were tried")
     for sizes in _plans(statement, code):
         left = seconds - (thread_time() - started)
         if done and left < 0.1 * seconds:
             break
-        outcome = _at(statement, code, sizes, max(left, 0.4 * seconds if done else seconds))
-        if outcome.refused:
-            return Derivation(
-                "refused",
-                outcome.refused,
-                (sizes,),
-                outcome.cases,
-                outcome.all,
-                outcome.natural,
-                outcome.shown,
-                thread_time() - started,
-            )
-        if outcome.why:
-            failed = outcome
-            if not outcome.why.startswith(_OUT_OF_TIME):
+        one = _at(statement, code, sizes, max(left, 0.4 * seconds if done else seconds))
+        if one.status == "refused":
+            return replace(one, seconds=thread_time() - started)
+        if one.status == "not derived":
+            failed = one
+            if not one.why.startswith(_OUT_OF_TIME):
                 break
-        elif outcome.cases:
-            done.append((sizes, outcome))
+        elif one.cases:
+            done.append(one)
     seconds = thread_time() - started
+    reached = tuple(s for one in done for s in one.sizes)
     late = failed.why.startswith(_OUT_OF_TIME) and any(
-        max(s.values(), default=2) > 1 for s, _ in done
+        max(s.values(), default=2) > 1 for s in reached
     )
-    if not done or (failed.why and failed.why != "no sizes were tried" and not late):
+    if not done or (failed.why != "no sizes were tried" and not late):
         return Derivation("not derived", failed.why, shown=failed.shown, seconds=seconds)
-    found = [outcome for _, outcome in done]
     return Derivation(
         "derived",
         "",
-        tuple(s for s, _ in done),
-        sum(o.cases for o in found),
-        sum(o.all for o in found),
-        any(o.natural for o in found),
-        found[0].shown,
+        reached,
+        sum(one.cases for one in done),
+        sum(one.all for one in done),
+        any(one.natural for one in done),
+        done[0].shown,
         seconds,
     )
 
@@ -403,34 +382,39 @@ def _spread(pools: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
             yield tuple(pool[at] for pool, at in zip(pools, place, strict=True))
 
 
-def _at(statement: Statement, code: Code, sizes: dict[str, int], seconds: float) -> _Outcome:
-    outcome = _Outcome()
+def _at(statement: Statement, code: Code, sizes: dict[str, int], seconds: float) -> Derivation:
+    """Derive all conclusions at one choice of sizes."""
+    found: dict[str, Any] = {"cases": 0}
+
+    def told(status: Status, why: str = "") -> Derivation:
+        return Derivation(status, why, (sizes,), **found)
+
     try:
         with within(seconds), interrupted_after(1.5 * seconds):
             run, generators = _Run(statement, code, sizes), Generators()
             for case in run.cases():
                 check_time()
                 claims, hypotheses = run.at(case)
-                if not outcome.cases:  # if hypotheses rule out all cases, the last one is shown
-                    outcome.shown = _sides_of(claims)
+                if not found["cases"]:  # if hypotheses rule out all cases, the last one is shown
+                    found["shown"] = _sides_of(claims)
                 try:
                     refused = refusal(claims, hypotheses, generators)
                 except Vacuous:
                     continue
                 finally:
-                    outcome.all, outcome.natural = run.all, run.natural
-                outcome.cases += 1
+                    found |= {"all": run.all, "natural": run.natural}
+                found["cases"] += 1
                 if refused:
-                    outcome.refused = _with_case(refused, case)
-                    return outcome
+                    return told("refused", _with_case(refused, case))
     except OutOfTime:
-        outcome.why = f"{_OUT_OF_TIME} at {_sizes_text(sizes)} after {outcome.cases} cases"
+        after = f"after {found['cases']} cases"
+        return told("not derived", f"{_OUT_OF_TIME} at {_sizes_text(sizes)} {after}")
     except NotDerived as reason:
-        outcome.why = f"{reason} ({_sizes_text(sizes)})"
+        return told("not derived", f"{reason} ({_sizes_text(sizes)})")
     except FAILURES as error:
         text = " ".join(str(error).split())
-        outcome.why = f"{text or type(error).__name__} ({_sizes_text(sizes)})"
-    return outcome
+        return told("not derived", f"{text or type(error).__name__} ({_sizes_text(sizes)})")
+    return told("derived")
 
 
 def _sizes_text(sizes: Mapping[str, int]) -> str:

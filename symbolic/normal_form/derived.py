@@ -5,13 +5,14 @@ Each docstring states the formula that is shown; ``Refused`` is raised if a rule
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..derivation import Derivation, Reflexive
 from ..rules.base import Refused
 from ..scalars import ONE, ZERO, add, entry, indicator, integer, mul, num, power, subtract, unary
-from ..terms import Term, make, substitute
-from .equations import chain, flat, inside, reverse, rewrite
+from ..terms import Term, bind, instantiate, make, substitute
+from .equations import chain, flat, inside, opened_index, reverse, rewrite, under
+from .permutations import inverse_of, solved_permutation
 
 
 def sorted_integer(t: Term) -> Derivation:
@@ -66,18 +67,6 @@ def _nothing(x: Term) -> Derivation:
     step = chain(rewrite("ring", x, product), inside(product, [(0, reverse(tie))]))
     step = chain(step, rewrite("equals for equals", step.right, x, ZERO))
     return chain(step, rewrite("ring", step.right, ZERO))
-
-
-def solved_permutation(gate: Term) -> Derivation:
-    """[σ(a) = b] = [a = σ⁻¹(b)] for a permutation, as [σ(a) = σ(σ⁻¹(b))]."""
-    x, b = gate.args[0].args
-    sigma = x.args[0]
-    if b.op == "entry" and b.args[0] is sigma:
-        return rewrite("injective", gate)
-    inverse = make("inverse", (sigma,), shape=sigma.shape)
-    there = rewrite("permutation", entry(sigma, entry(inverse, b)))
-    step = inside(gate, [(0, inside(gate.args[0], [(1, reverse(there))]))])
-    return chain(step, rewrite("injective", step.right))
 
 
 def parity(t: Term, a: Term) -> Derivation:
@@ -278,3 +267,88 @@ def _without_gap(t: Term, a: Term, b: Term) -> Derivation:
     except Refused:
         step = rewrite("equals for equals", t, b, a)
         return chain(step, rewrite("ring", step.right, ZERO))
+
+
+Solve = Callable[[Term, Term, Term], Derivation]
+
+
+def reflected(t: Term) -> Derivation:
+    """Σ_{j<n} f(j) = Σ_{j<n} f(n − 1 − j)."""
+    length = t.args[0]
+
+    def opposite(j: Term) -> Term:
+        return integer(add(length, num(-1), mul(num(-1), j)))
+
+    def solve(gate: Term, j: Term, k: Term) -> Derivation:
+        return rewrite("comparison", gate, j, opposite(k))
+
+    return _replaced(t, opposite, solve)
+
+
+def reindexed(t: Term, sigma: Term) -> Derivation:
+    """Σ_j f(j) = Σ_j f(σ(j)) for a permutation σ, or the inverse of one."""
+    inverse = inverse_of(sigma)
+
+    def solve(gate: Term, j: Term, k: Term) -> Derivation:
+        if sigma.op == "inverse":
+            turned = rewrite("comparison", gate, entry(inverse, j), k)
+            return chain(turned, solved_permutation(turned.right))
+        step = reverse(solved_permutation(indicator("equal", entry(sigma, k), j)))
+        return chain(step, rewrite("comparison", step.right, j, entry(sigma, k)))
+
+    return _replaced(t, lambda j: entry(inverse, j), solve)
+
+
+def _replaced(t: Term, g: Callable[[Term], Term], solve: Solve) -> Derivation:
+    """Σ_j f(j) = Σ_k f(h(k)) over one length; ``solve`` derives [k = g(j)] = [j = h(k)]."""
+    length = t.args[0]
+    j, k = (opened_index(t, length, skip) for skip in (0, 1))
+    first = under(t, (j,), _inserted(instantiate(t.args[1], j), k, indicator("equal", k, g(j))))
+    step = chain(first, rewrite("exchange", first.right))
+    part = instantiate(step.right.args[1], k)
+    product = instantiate(part.args[1], j)
+    solved = under(part, (j,), inside(product, [(0, solve(product.args[0], j, k))]))
+    solved = chain(solved, rewrite("delta", solved.right))
+    return chain(step, under(step.right, (k,), solved))
+
+
+def _inserted(body: Term, k: Term, gate: Term) -> Derivation:
+    """Derive f = Σ_k [k = x]·f or Σ_k [x = k]·f, for an x on the axis of k."""
+    product = mul(gate, body)
+    return reverse(rewrite("delta", make("sum", (k.args[0], bind(product, k)))))
+
+
+def in_digits(t: Term, blocks: Term, width: Term) -> Derivation:
+    """Σ_{j < mk} f(j) = Σ_{a < m} Σ_{b < k} f(a·k + b), by a = ⌊j/k⌋ and b = j mod k."""
+    j = opened_index(t, t.args[0])
+    a, b = opened_index(t, blocks, 1), opened_index(t, width, 2)
+    high, low = make("floor_divide", (j, width)), make("remainder", (j, width))
+    body = instantiate(t.args[1], j)
+    once = _inserted(body, a, indicator("equal", high, a))
+    opened = instantiate(once.right.args[1], a)
+    once = chain(once, under(once.right, (a,), _inserted(opened, b, indicator("equal", low, b))))
+    step = under(t, (j,), once)
+    step = chain(step, rewrite("exchange", step.right))
+    part = instantiate(step.right.args[1], a)
+    step = chain(step, under(step.right, (a,), rewrite("exchange", part)))
+    part = instantiate(instantiate(step.right.args[1], a).args[1], b)
+    gates = _digits(j, a, b, width)
+    product = instantiate(part.args[1], j)
+    grouped = make("mul", (gates.right, *flat(body)))
+    solved = chain(rewrite("ring", product, grouped), inside(grouped, [(0, reverse(gates))]))
+    solved = under(part, (j,), solved)
+    solved = chain(solved, rewrite("delta", solved.right))
+    around = instantiate(step.right.args[1], a)
+    return chain(step, under(step.right, (a,), under(around, (b,), solved)))
+
+
+def _digits(j: Term, a: Term, b: Term, width: Term) -> Derivation:
+    """Derive [j = a·k + b] = [⌊j/k⌋ = a]·[j mod k = b], by j = ⌊j/k⌋·k + j mod k."""
+    gate = indicator("equal", j, integer(add(mul(a, width), b)))
+    rest = rewrite("remainder", make("remainder", (j, width)))
+    whole = add(mul(make("floor_divide", (j, width)), width), rest.left)
+    last = len(whole.args) - 1
+    split = inside(whole, [(last, rest)])
+    split = reverse(chain(split, rewrite("ring", split.right, j)))
+    step = inside(gate, [(0, inside(gate.args[0], [(0, split)]))])
+    return chain(step, rewrite("digits", step.right, width))

@@ -220,18 +220,15 @@ def root(norm: Normaliser, t: Term) -> Derivation:
     literal, monomial, rest = _factors(norm, x) if u.finite else (Fraction(1), (), x)
     if literal <= 0 or rest is x or (rest is not None and not _at_least_zero(rest)):
         return first
+    numbers = [(num(literal.numerator), 1), (num(literal.denominator), -1)]
+    last = [(rest, 1)] if rest is not None else []
     factors, parts = list[Term](), list[Derivation]()
-    for value, way in ((literal.numerator, 1), (literal.denominator, -1)):
-        if value == 1:
-            continue
-        exact = _root_of_literal(num(value))
+    for atom, k in (*(one for one in numbers if one[0] is not ONE), *monomial, *last):
+        exact = _root_of_literal(atom)
         if exact is not None:
-            factors.append(power(exact, way))
-            parts.append(Reflexive(power(num(value), way)))
-        else:
-            factors.append(power(unary("sqrt", num(value)), way))
-            parts.append(_to_the(derived.as_root_squared(num(value)), way))
-    for atom, k in (*monomial, (rest, 1)) if rest is not None else monomial:
+            factors.append(power(exact, k))
+            parts.append(Reflexive(power(atom, k)))
+            continue
         odd = 0 if k % 2 == 0 else 1 if k > 0 else -1
         half = (k - odd) // 2
         if odd and not _at_least_zero(atom):

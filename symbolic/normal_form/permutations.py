@@ -6,8 +6,7 @@ from ..derivation import Derivation, Reflexive
 from ..rules.base import Refused
 from ..scalars import entry
 from ..terms import Term, free, make, substitute
-from . import derived
-from .equations import chain, reverse, rewrite
+from .equations import chain, inside, reverse, rewrite
 
 Word = tuple[Term, ...]
 
@@ -71,6 +70,18 @@ def _is_given_permutation(array: Term) -> bool:
     return array.op == "var" and array.data[1] == "permutation"
 
 
+def solved_permutation(gate: Term) -> Derivation:
+    """[σ(a) = b] = [a = σ⁻¹(b)] for a permutation, as [σ(a) = σ(σ⁻¹(b))]."""
+    x, b = gate.args[0].args
+    sigma = x.args[0]
+    if b.op == "entry" and b.args[0] is sigma:
+        return rewrite("injective", gate)
+    inverse = make("inverse", (sigma,), shape=sigma.shape)
+    there = rewrite("permutation", entry(sigma, entry(inverse, b)))
+    step = inside(gate, [(0, inside(gate.args[0], [(1, reverse(there))]))])
+    return chain(step, rewrite("injective", step.right))
+
+
 def _peeled(gate: Term) -> Derivation | None:
     """Derive [σ(a) = b] = [a = σ⁻¹(b)] or [σ⁻¹(a) = b] = [a = σ(b)], or return None."""
     x, y = gate.args[0].args
@@ -79,9 +90,9 @@ def _peeled(gate: Term) -> Derivation | None:
     array, a = x.args
     try:
         if _is_given_permutation(array):
-            return derived.solved_permutation(gate)
+            return solved_permutation(gate)
         if array.op == "inverse" and _is_given_permutation(array.args[0]):
-            back = derived.solved_permutation(_gate(entry(array.args[0], y), a))
+            back = solved_permutation(_gate(entry(array.args[0], y), a))
             if back.right is _gate(y, x):
                 turned = rewrite("comparison", gate, y, x)
                 step = chain(turned, reverse(back))

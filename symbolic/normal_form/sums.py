@@ -24,7 +24,6 @@ from ..rules.base import Refused
 from ..scalars import ONE, ZERO, below, integer, mul, number_of, power, split_integer
 from ..terms import Term, bind, free, instantiate, make
 from . import derived
-from .derived_sums import in_digits, reflected, reindexed
 from .equations import (
     chain,
     flat,
@@ -211,8 +210,8 @@ def _by_equation(
 
 Contraction = tuple[str, Term, tuple[Term, ...], int]
 _DERIVED: dict[str, Callable[..., Derivation]] = {
-    "reindex": reindexed,
-    "reflect": reflected,
+    "reindex": derived.reindexed,
+    "reflect": derived.reflected,
     "itself": Reflexive,
 }
 
@@ -294,7 +293,7 @@ def summation(norm: Normaliser, t: Term) -> Derivation:
     if split is not None:
         kind, size = split
         if kind == "digits":
-            return norm.then(in_digits(t, split_integer(length, size)[0], size))
+            return norm.then(derived.in_digits(t, split_integer(length, size)[0], size))
         return norm.at("cut", t, size)
     first = under(t, (j,), body)
     return chain(first, _summed(norm, first.right, j))

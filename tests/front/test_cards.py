@@ -19,7 +19,7 @@ from attnproof.encodings.bias import Alibi, KerplePower
 from attnproof.errors import UsageError
 from attnproof.numeric.results import MeasuredEvidence
 from attnproof.report.encodings import card_html
-from tests.front.encoding_files import LAWS, NOT_EVEN, NOT_MADE, RAISES, write
+from tests.front.code_files import LAWS, NOT_EVEN, NOT_MADE, RAISES, write
 from tests.front.outputs import Output, balanced, refused, shown, without_torch
 
 

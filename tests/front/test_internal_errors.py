@@ -18,7 +18,7 @@ from attnproof.theorem_runs import runner
 from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorem_runs.checking import Options
 from attnproof.theorem_runs.records import Results, TheoremRecord
-from tests.front.encoding_files import write
+from tests.front.code_files import write
 from tests.front.outputs import Output, WriteTheorem
 from tests.front.planted import planted
 
@@ -113,7 +113,7 @@ def test_a_cell_that_fails_is_an_internal_error_and_the_others_stand(
 
 
 def test_what_an_encoding_raises_stays_its_own(tmp_path: Path, capsys: Output) -> None:
-    from tests.front.encoding_files import RAISES
+    from tests.front.code_files import RAISES
 
     assert main(["card", str(write(tmp_path, RAISES)), "--law", "even"]) == 1
     assert "internal error" not in capsys.readouterr().out

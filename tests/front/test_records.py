@@ -1,22 +1,37 @@
-"""The record: strict, frozen, and its schema published."""
+"""The record: strict, its schema published, and its definitions and demonstrations."""
 
 from __future__ import annotations
 
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from attnproof.documents.evidence import schema_text
 from attnproof.numeric.results import MeasuredEvidence, Status
+from attnproof.report.words import mathml
+from attnproof.symbolic.claim import equal, for_all, iterate
+from attnproof.symbolic.definition import DEFINITIONS
+from attnproof.symbolic.givens import real, sizes
+from attnproof.symbolic.statement import Statement
 from attnproof.theorem_runs import translation
 from attnproof.theorem_runs.catalogue import load_catalogue
 from attnproof.theorem_runs.checking import Options
-from attnproof.theorem_runs.records import Results, SizeRecord
+from attnproof.theorem_runs.definitions_used import definitions
+from attnproof.theorem_runs.demonstrations import demonstrate
+from attnproof.theorem_runs.ledger import demonstration_files
+from attnproof.theorem_runs.records import (
+    DefinitionRecord,
+    DemonstrationRecord,
+    Results,
+    SizeRecord,
+)
 from attnproof.theorem_runs.runner import run
-from tests.front.outputs import MEASURED, conforms
+from attnproof.theorems.definitions.attention import attention, softmax
+from tests.front.outputs import MEASURED, WriteDemonstration, conforms
 
 IDS = [
     "rows-of-softmax-are-distributions",
@@ -141,3 +156,133 @@ def test_of_many_kernel_steps_a_record_holds_the_first(monkeypatch: pytest.Monke
     (link,) = one.chain
     assert (len(link.kernel), link.steps) == (3, 30)
     assert link.kernel[0].before == "softm …"
+
+
+n, m = sizes("n m", "tokens")
+l, d = sizes("l d", "features")
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, DefinitionRecord]:
+    found = definitions(s for entry in load_catalogue().entries for s in entry.statements)
+    assert len({record.name for record in found}) == len(found)
+    return {record.name: record for record in found}
+
+
+def test_every_definition_of_the_catalogue_is_told(told: dict[str, DefinitionRecord]) -> None:
+    assert {
+        "softmax", "attention", "masked_attention", "biased_attention", "self_attention",
+        "multi_head", "alibi", "rotation", "block_rotation", "rotate", "rotate_half",
+        "to_half_split", "sinusoidal", "sine_only",
+    } <= set(told)  # fmt: skip
+    for name, record in told.items():
+        mathml(record.formula.latex)
+        assert record.formula.latex.startswith(DEFINITIONS[name].latex.partition("#")[0])
+        assert record.words
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("attention", r"\frac{Q K^{\top}}{\sqrt{\ell}}"),
+        ("biased_attention", r"\frac{Q K^{\top}}{\sqrt{\ell}} + B\right)\,V"),
+        ("softmax", r"\frac{e^{S_{i j}}}{\sum_{k < n} e^{S_{i k}}}"),
+        ("product", r" \cdot "),
+        ("conjugate", r"Z^{*} = "),
+        ("rotation", r"\cos a & -\sin a \\ \sin a & \cos a"),
+        ("sinusoidal", r"\left[\sin(p_{i}\,\omega_{b})\right]_{i b}, \left[\cos(p_{i}"),
+    ],
+)
+def test_what_must_be_read_off(told: dict[str, DefinitionRecord], name: str, wanted: str) -> None:
+    assert wanted in told[name].formula.latex
+
+
+def test_a_definition_stands_on_names_even_where_it_is_used_on_more() -> None:
+    Q, K, V = real(m, l).named("Q"), real(n, l).named("K"), real(n, d).named("V")
+    used = attention(Q + Q, K, V)
+    found = definitions([Statement({}, {"": equal(used, used)})])
+    assert [record.name for record in found] == ["softmax", "attention"]
+    assert found[1].formula.latex.startswith(r"\operatorname{Att}(Q, K, V) = ")
+    assert definitions([Statement({}, {"": equal(Q, Q)})]) == ()
+
+
+def test_what_a_hypothesis_uses_is_told() -> None:
+    X = real(n, n).named("X")
+    law = for_all({"S": real(n, n)}, lambda S: equal(softmax(S), S))
+    assert [d.name for d in definitions([Statement({}, {"": equal(X, X)}, (), (law,))])] == [
+        "softmax"
+    ]
+
+
+def test_what_is_used_in_a_stack_alone_is_told() -> None:
+    (L,) = sizes("L", "layers")
+    X = real(n, n).named("X")
+    stack = iterate(L, X, lambda _, Y: softmax(Y))
+    (found,) = definitions([Statement({}, {"": equal(stack, stack)})])
+    assert found.name == "softmax"
+    assert found.formula.latex.startswith(r"\operatorname{softmax}(S) = ")
+    mathml(found.formula.latex)
+
+
+def shown(path: Path) -> DemonstrationRecord:
+    (record,) = demonstrate({"two-and-two": path})
+    return record
+
+
+def test_ours_stands_beside_what_is_printed(write_demonstration: WriteDemonstration) -> None:
+    record = shown(write_demonstration())
+    assert (record.outcome, record.ok, record.why) == ("reproduced", True, ())
+    assert (record.title, record.says) == ("Two and two", "The sum, computed again.")
+    assert (record.claims, record.remark) == (("Z1",), "By hand.")
+    assert [(r.says, r.ours, r.printed, r.agrees) for r in record.rows] == [
+        ("the sum", "4", "4", True),
+        ("the product", "4", None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "outcome", "why"),
+    [
+        ("printed=5", "differs", ("the sum: ours 4, printed 5",)),
+        ("printed=5, expected_to_differ=True", "differs", ()),
+        (
+            "printed=4, expected_to_differ=True",
+            "reproduced",
+            ("the sum: printed 4, as ours, and expected to differ",),
+        ),
+        ("printed=None", "failed", ("nothing printed is compared with ours",)),
+    ],
+)
+def test_a_row_that_is_not_as_expected_is_told(
+    write_demonstration: WriteDemonstration, row: str, outcome: str, why: tuple[str, ...]
+) -> None:
+    record = shown(write_demonstration("printed=4", row))
+    assert (record.outcome, record.why, record.ok) == (outcome, why, not why)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("2 + 2", "1 / 0", "ZeroDivisionError: division by zero (line 9)"),
+        ("from attnproof", "import nothing_of_the_kind\nfrom attnproof", "ModuleNotFoundError"),
+        ("@demonstration", "# @demonstration", "declares a @demonstration; this one has none"),
+    ],
+)
+def test_one_that_cannot_be_run_has_failed_and_stops_no_other(
+    write_demonstration: WriteDemonstration, old: str, new: str, told: str
+) -> None:
+    good, bad = write_demonstration(name="good"), write_demonstration(old, new, name="bad")
+    first, second = demonstrate({"bad": bad, "good": good})
+    assert (first.id, first.outcome, first.ok) == ("bad", "failed", False)
+    assert told in first.why[0]
+    assert (second.id, second.outcome) == ("good", "reproduced")
+
+
+def test_those_of_the_package_are_found_by_their_files(root: Path) -> None:
+    files = demonstration_files()
+    assert {path.resolve() for path in files.values()} == {
+        path
+        for path in (root / "theorems" / "demonstrations").glob("*.py")
+        if path.name != "__init__.py"
+    }
+    assert len(files) >= 10

@@ -10,7 +10,7 @@ import pytest
 from attnproof import Encoding, load_encodings
 from attnproof.cards.registry import Home, home, in_order, load_file, place, place_words
 from attnproof.cli import main
-from tests.front.encoding_files import NOT_MADE, SMALL, write
+from tests.front.code_files import NOT_MADE, SMALL, write
 
 
 @pytest.fixture

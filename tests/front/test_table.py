@@ -22,7 +22,7 @@ from attnproof.cards.records import CellRecord, TableRecord
 from attnproof.cards.table import Outcome, tabulate
 from attnproof.cli import main
 from attnproof.laws import LAWS
-from tests.front.encoding_files import NOT_EVEN, NOT_MADE, RAISES, SMALL, write
+from tests.front.code_files import NOT_EVEN, NOT_MADE, RAISES, SMALL, write
 from tests.front.outputs import Output, balanced, begun, conforms, refused, wait_for, without_torch
 
 NAMES = ["nope", "alibi", "kerple-log"]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,8 +15,11 @@ import torch
 from attnproof.numeric.devices import one_thread
 from attnproof.programs.execution.rotary_matrices import frequencies_of, probe_positions, wrapped
 from attnproof.programs.execution.tolerance import FUNCTION
+from benchmarks.markdown import markdown
+from benchmarks.precision import __main__ as command
 from benchmarks.precision import bound as bounds
 from benchmarks.precision import limits as scores
+from benchmarks.precision import survey as surveying
 from benchmarks.precision.bound import (
     FORMATS,
     FORMULA_ERROR,
@@ -23,7 +30,8 @@ from benchmarks.precision.bound import (
     tf32,
 )
 from benchmarks.precision.limits import BASES, SHIFTS, Pairs, breaks, collision, drift, errors, grid
-from benchmarks.precision.survey import checked
+from benchmarks.precision.record import PrecisionRecord, document, sheets
+from benchmarks.precision.survey import Tell, checked
 
 BRAIN, HALF, SINGLE = torch.bfloat16, torch.float16, torch.float32
 GOOD = ("float32", "float32, float64 angles", "float16", "bfloat16")
@@ -161,3 +169,65 @@ def test_the_frequencies_that_are_read_are_those_used() -> None:
     with pytest.raises(ValueError, match="positions from 1 on"):
         frequencies_of(torch.tensor([0, 2]), angles[:2], angles[:2])
     assert float(wrapped(torch.tensor(3 * math.pi - 0.5))) == pytest.approx(math.pi - 0.5)
+
+
+QUICK = ("float32", "bfloat16", "float16 throughout")
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveying, "BASES", (1e4,))
+    monkeypatch.setattr(surveying, "DTYPES", surveying.DTYPES[:1])
+
+
+@cache
+def surveyed(device: str, seed: int) -> PrecisionRecord:
+    """What is measured, once for all tests."""
+    return surveying.survey(device=device, seed=seed, content=64, pairs=8)
+
+
+def run(tmp_path: Path, violations: int = 0) -> tuple[int, PrecisionRecord, str]:
+    """The command; each error that was measured is told with so many more violations."""
+    file, written = tmp_path / "precision.json", tmp_path / "precision.md"
+    kept: list[PrecisionRecord] = []
+
+    def seen(*, device: str, seed: int, tell: Tell) -> PrecisionRecord:
+        tell("all of it", 1, 1)
+        found = surveyed(device, seed)
+        more = [replace(one, violations=one.violations + violations) for one in found.errors]
+        kept.append(found.model_copy(update={"errors": tuple(more)}))
+        return kept[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "survey", seen)
+        code = command.main(["--json", str(file), "--markdown", str(written)])
+    (record,) = kept
+    told = json.loads(file.read_text(encoding="utf-8"))
+    assert "non-finite" in {one["rms"] for one in told["errors"]}
+    assert len(told["breaks"]) == len(record.breaks)
+    return code, record, written.read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("quick")
+def test_one_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, record, written = run(tmp_path)
+    told = capsys.readouterr().out
+    assert code == 0
+    assert record.violations == 0
+    assert {one.form for one in record.errors} >= set(QUICK)
+    for sheet in sheets(record):
+        assert sheet.title in told
+        assert f"## {sheet.title}" in written
+        assert all(len(row) == len(sheet.columns) for row in sheet.rows)
+    assert "| bfloat16 | 257 | none |" in written
+    assert "base 10001 (float32): pair" in written
+    assert f"torch {record.machine.torch}" in written
+    assert markdown(document(record)) == written
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_error_above_its_bound_is_an_exit_code(tmp_path: Path) -> None:
+    code, record, written = run(tmp_path, violations=1)
+    assert code == 1
+    assert record.violations == len(record.errors)
+    assert f"| {record.violations} |" in written

@@ -116,7 +116,8 @@ def test_the_end_of_a_table_is_found(tmp_path: Path) -> None:
 )
 def test_rotary_classes_of_transformers_adapt(model: str, name: str, axes: int) -> None:
     pytest.importorskip("transformers")
-    from attnproof.programs.loading.pretrained import load_class, rotary_classes
+    from attnproof.programs.loading.pretrained import load_class
+    from benchmarks.zoo.subjects import rotary_classes
 
     module = f"transformers.models.{model}.modeling_{model}"
     assert (module, name) in rotary_classes()

@@ -17,9 +17,9 @@ from attnproof.programs.exact.residues import Residues, unwrapped
 from attnproof.programs.exact.rules import FROM_TABLE, RULES, ruled
 from attnproof.programs.exact.session import NoMeaning, Pair, Session
 from attnproof.programs.prove import prove
-from attnproof.programs.prove.call_cost import MULTIPLY_ADDS_PER_ENTRY, work_of
 from attnproof.programs.prove.exporting import read, traced
 from attnproof.programs.prove.operations import KINDS
+from attnproof.programs.prove.paired_runs import MULTIPLY_ADDS_PER_ENTRY, work_of
 from attnproof.programs.subjects import Layer
 from tests.cases import each
 from tests.numeric.operation_cases import CASES as OPERATIONS

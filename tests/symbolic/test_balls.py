@@ -1,8 +1,10 @@
-"""Certified numbers hold the true value, and say so when they cannot."""
+"""Certified numbers hold the true value, agree with SymPy, and say so when they cannot."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,10 @@ import sympy as sp
 from flint import arb, fmpq
 
 from attnproof.symbolic import certified_numbers as turns
-from attnproof.symbolic.array import as_array
-from attnproof.symbolic.candidates import sample_functions
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.bodies import Code, given_at
+from attnproof.symbolic.candidates import draw, sample_functions
 from attnproof.symbolic.certified_numbers import (
     FUNCTIONS,
     MINUS_INFINITY,
@@ -29,10 +33,24 @@ from attnproof.symbolic.certified_numbers import (
     remainder,
     same,
 )
-from attnproof.symbolic.givens import function
+from attnproof.symbolic.claim import equal
+from attnproof.symbolic.expressions import namespace
+from attnproof.symbolic.expressions.array import as_expressions
+from attnproof.symbolic.expressions.deriving import value
+from attnproof.symbolic.givens import (
+    Given,
+    boolean,
+    function,
+    index_below,
+    permutation,
+    positive,
+    real,
+    sizes,
+)
 from attnproof.symbolic.namespace import abs as abs_
 from attnproof.symbolic.namespace import cos, exp, inf, log, maximum, pi, sin, sqrt, where
 from attnproof.symbolic.witness_text import decimal
+from attnproof.theorems.definitions.attention import attention, masked_attention
 
 POINTS = [Fraction(x) for x in "0 1 -1 1/3 -7/2 9/4 10".split()]  # noqa: SIM905
 
@@ -155,7 +173,7 @@ def test_multiples_of_pi_are_exact() -> None:
 
 def test_what_is_more_than_a_multiple_of_pi_is_a_ball() -> None:
     read = Balls({}, {})
-    for term, value in (
+    for term, exact in (
         (pi + 1, sp.pi + 1),
         (pi * pi, sp.pi**2),
         (1 / pi, 1 / sp.pi),
@@ -167,7 +185,7 @@ def test_what_is_more_than_a_multiple_of_pi_is_a_ball() -> None:
         (maximum(pi, 3), sp.pi),
         (pi / 2 - pi / 3, sp.pi / 6),
     ):
-        assert holds(ball(read(as_array(term).term)), value)
+        assert holds(ball(read(as_array(term).term)), exact)
     assert read((pi - pi).term) == fmpq(0)
     assert less(read(pi.term), fmpq(22, 7))
     assert not same(read(pi.term), fmpq(22, 7))
@@ -186,3 +204,51 @@ def test_whole_parts_are_of_rational_numbers_alone() -> None:
         assert remainder(x, y) == fmpq(Fraction(x % y).numerator, Fraction(x % y).denominator)
     for unknown in (floor_divide(1, 0), remainder(1, 0), floor_divide(arb(7), 2)):
         assert not finite(unknown)
+
+
+n, d = sizes("n d")
+SIZES = {"n": 3, "d": 2}
+X = real(n, d)
+
+CASES: dict[str, tuple[dict[str, Given], Callable[..., Array]]] = {
+    "attention": ({"X": X, "s": permutation(n)}, lambda X, s: attention(X, X[s], X)),
+    "mask": ({"X": X, "m": boolean(n, n)}, lambda X, m: masked_attention(X, X, X, m)),
+    "functions": (
+        {"X": X, "x": positive()},
+        lambda X, x: xp.sin(X) + xp.cos(X) * xp.tanh(X) - xp.log(x) / xp.sqrt(x),
+    ),
+    "choices": ({"X": X}, lambda X: xp.where(X < 1, xp.maximum(X, -X), xp.abs(X - 1))),
+    "indices": (
+        {"X": X, "a": index_below(n)},
+        lambda X, a: xp.concat([X[a][None] * xp.arange(n)[:, None], xp.eye(d)], axis=0),
+    ),
+    "logic": ({"X": X}, lambda X: xp.astype((X > 0) & ~(X == 1) | (X < -1), float)),
+    "shapes": ({"X": X}, lambda X: xp.stack([X.mT.reshape(n * d), X.reshape(n * d)], axis=1)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_agree(name: str) -> None:
+    """SymPy expressions at rational values lie in the balls computed from the term."""
+    given, body = CASES[name]
+    term = body(**{label: g.named(label) for label, g in given.items()}).term
+    candidate = draw(given, SIZES, Random(1), 8)
+    assert candidate is not None
+    values: dict[str, Any] = {}
+    point: dict[sp.Symbol, sp.Rational] = {}
+    for label, found in candidate.values.items():
+        own = given_at(given[label], SIZES)
+        if own.kind in ("permutation", "boolean", "index"):
+            values[label] = as_expressions(np.asarray(found))
+            continue
+        values[label] = symbolic = value(label, own)
+        for at, x in np.ndenumerate(found):
+            point[symbolic.entries[at]] = sp.Rational(x.numerator, x.denominator)
+    code = Code(lambda **own: equal(body(**own), body(**own)), arguments=tuple(given))
+    formula = code.run(SIZES, values, xp=namespace).conclusions[""].left.entries
+    certified = Balls(SIZES, candidate.values)(term)
+    assert formula.shape == certified.shape
+    for at in np.ndindex(*certified.shape):
+        exact = sp.N(sp.sympify(formula[at]).subs(point), 40)
+        assert not exact.free_symbols
+        assert arb(certified[at]).overlaps(arb(str(exact)) + arb(0, "1e-30")), at

@@ -14,20 +14,22 @@ from attnproof.symbolic.normal_form.derived import (
     absolute_square,
     absolute_value,
     condition_power,
+    in_digits,
     logarithm,
     mirrored_absolute,
     mirrored_maximum,
     ordered_absolute,
     parity,
+    reflected,
+    reindexed,
     root_power,
-    solved_permutation,
     sorted_integer,
     under_condition,
     without_implied,
 )
-from attnproof.symbolic.normal_form.derived_sums import in_digits, reflected, reindexed
 from attnproof.symbolic.normal_form.equations import opened_index
 from attnproof.symbolic.normal_form.normaliser import Normaliser
+from attnproof.symbolic.normal_form.permutations import solved_permutation
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
     ONE,

@@ -44,7 +44,7 @@ from attnproof.symbolic.plain import plain, plain_claim, plain_fact
 from attnproof.symbolic.scalars import index
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import softmax
-from attnproof.theorems.definitions.complex import conjugate, product, unit
+from attnproof.theorems.definitions.rotary import conjugate, product, unit
 from tests.cases import each
 from tests.symbolic.stating import memberships
 

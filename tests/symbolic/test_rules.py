@@ -17,8 +17,7 @@ from attnproof.symbolic.terms import Term, make
 from tests.cases import each
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.rule_cases import CAUSE, EXP, HOLDS, TOTAL
-from tests.symbolic.rule_refusals import NUMBERS
-from tests.symbolic.rule_refusals_of_sums import NOT_GRANTED, SUMS, F, G
+from tests.symbolic.rule_refusals import NOT_GRANTED, REFUSED, F, G
 from tests.symbolic.vocabulary import (
     HALF,
     TWO,
@@ -149,8 +148,6 @@ def test_symbols_do_not_collide_with_those_of_the_polynomial_ring() -> None:
 
 
 # What every rule must refuse: each line would be false, or would rest on nothing.
-
-REFUSED = NUMBERS + SUMS
 
 
 def test_every_rule_is_seen_to_refuse() -> None:

@@ -25,7 +25,8 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function
-from attnproof.theorems.definitions.complex import (
+from attnproof.theorems.definitions.powers import no_hypotheses, offset_of_powers, power
+from attnproof.theorems.definitions.rotary import (
     conjugate,
     modulus,
     polar,
@@ -33,7 +34,6 @@ from attnproof.theorems.definitions.complex import (
     real_number,
     unit,
 )
-from attnproof.theorems.definitions.powers import no_hypotheses, offset_of_powers, power
 
 (B,) = sizes("B", "blocks")
 n, d = sizes("n d", "features")

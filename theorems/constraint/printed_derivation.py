@@ -18,14 +18,8 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function
-from attnproof.theorems.definitions.complex import (
-    conjugate,
-    modulus,
-    product,
-    real_number,
-    unit,
-)
 from attnproof.theorems.definitions.powers import no_hypotheses
+from attnproof.theorems.definitions.rotary import conjugate, modulus, product, real_number, unit
 
 (B,) = sizes("B", "blocks")
 (d,) = sizes("d", "features")

@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.equal.deciding import EQUAL_VERDICTS, compare
-from attnproof.programs.equal.edge_cases import edge_case_remarks
+from attnproof.programs.equal.deciding import EQUAL_VERDICTS, compare, edge_case_remarks
 from attnproof.programs.equal.inputs import (
     HALVES,
     drawn,

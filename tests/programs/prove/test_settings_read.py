@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.prove.attributes_read import AttributesRead, is_observable
+from attnproof.programs.prove.settings_read import AttributesRead, is_observable
 
 from .test_settings_kept import of_rows
 

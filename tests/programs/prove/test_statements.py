@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
-from attnproof.programs.prove.other_branches import lengths_elsewhere
+from attnproof.programs.prove.branches import lengths_elsewhere
 from attnproof.programs.prove.proofs import Proofs
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Additive, Attention, Rotary, Subject

@@ -16,10 +16,10 @@ from torch.overrides import handle_torch_function
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import exporting, prove
+from attnproof.programs.prove.branches import is_valid_at, lengths_elsewhere
 from attnproof.programs.prove.calls import Call, calls_of, symbolic
 from attnproof.programs.prove.exporting import Exported
 from attnproof.programs.prove.guards import printed_ranges
-from attnproof.programs.prove.other_branches import is_valid_at, lengths_elsewhere
 from attnproof.programs.prove.statements import graphs_of
 from attnproof.programs.prove.widening import widened
 from attnproof.programs.subjects import Attention, Layer
