@@ -140,7 +140,7 @@ def test_a_specification_is_the_first_of_its_class(code: Path, capsys: Output) -
     assert main(["classes", *names, "attention:", "attention:scale=2"]) == 1
     said = capsys.readouterr().out
     assert "4 programs in 3 classes" in said
-    assert f"1  attention:\n   ✓ {names[0]}: proved" in said
+    assert f"1 attention: ✓ {names[0]}: proved" in " ".join(said.split())
     assert "second div at" in said  # the first step that the other lacks
     assert main(["classes", *names, "attention:scael=2"]) == 2
     assert "nearest: scale" in capsys.readouterr().err

@@ -329,8 +329,11 @@ def test_a_limit_of_memory_is_kept_and_taken_back() -> None:
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="malloc of another library")
-def test_memory_that_is_kept_is_not_fetched_again(root: Path) -> None:
+def test_memory_that_is_kept_is_not_fetched_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Twenty arrays of 64 MB, one after the other: each page is fetched once, or twenty times."""
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     code = """
 import resource
 from attnproof.theorem_runs.limits import keep_memory
