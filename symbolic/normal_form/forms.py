@@ -15,30 +15,22 @@ from .equations import chain, flat, layers, opened_index, reverse
 from .polynomial import expand
 
 
-def with_squares(norm: Callable[[Term], Derivation], t: Term) -> Derivation:
-    """The normal form of t with (Σ_j f(j))² for Σ_j Σ_k f(j)·f(k)."""
+def with_squares(norm: Callable[[Term], Derivation], t: Term) -> Derivation | None:
+    """The normal form of t with (Σ_j f(j))² for Σ_j Σ_k f(j)·f(k), or None."""
     first = norm(t)
     target = first.right
     for atom in dict.fromkeys(a for m in expand(target) for a, _ in m if a.op == "sum"):
         target = substitute(target, atom, _as_square(atom))
-    back = norm(target)
-    return chain(first, reverse(back)) if back.right is first.right else first
+    return _continued(norm, first, target)
 
 
-def with_magnitudes(norm: Callable[[Term], Derivation], t: Term) -> Derivation | None:
-    """The normal form of t with |x|² for x² where |x| occurs too, or None."""
-    first = norm(t)
-    known = {part.args[0]: part for part in postorder(first.right) if part.op == "abs"}
-
-    def squared(x: Term) -> Term:
-        if x.op == "power" and x.data == 2 and x.args[0] in known:
-            return power(known[x.args[0]], 2)
-        return make(x.op, tuple(map(squared, x.args)), x.data, x.shape)
-
-    target = squared(first.right) if known else first.right
-    if target is first.right:
+def _continued(
+    norm: Callable[[Term], Derivation], first: Derivation, form: Term
+) -> Derivation | None:
+    """Continue from a normal form to another form that has it, or return None."""
+    if form is first.right:
         return None
-    back = norm(target)
+    back = norm(form)
     return chain(first, reverse(back)) if back.right is first.right else None
 
 
@@ -58,6 +50,19 @@ def _as_square(t: Term) -> Term:
     return t
 
 
+def with_magnitudes(norm: Callable[[Term], Derivation], t: Term) -> Derivation | None:
+    """The normal form of t with |x|² for x² where |x| occurs too, or None."""
+    first = norm(t)
+    known = {part.args[0]: part for part in postorder(first.right) if part.op == "abs"}
+
+    def squared(x: Term) -> Term:
+        if x.op == "power" and x.data == 2 and x.args[0] in known:
+            return power(known[x.args[0]], 2)
+        return make(x.op, tuple(map(squared, x.args)), x.data, x.shape)
+
+    return _continued(norm, first, squared(first.right)) if known else None
+
+
 def over_tangents(norm: Callable[[Term], Derivation], t: Term) -> Derivation | None:
     """The normal form of t as Σ_j w(j)·(exp(y(j)) − 1 − y(j)), or None.
 
@@ -66,11 +71,8 @@ def over_tangents(norm: Callable[[Term], Derivation], t: Term) -> Derivation | N
     first = norm(t)
     if not any(part.op == "log" for part in postorder(first.right)):
         return None
-    for target in _over_tangents(first.right):
-        back = norm(target)
-        if back.right is first.right:
-            return chain(first, reverse(back))
-    return None
+    forms = (_continued(norm, first, form) for form in _over_tangents(first.right))
+    return next((form for form in forms if form is not None), None)
 
 
 def _over_tangents(t: Term) -> Iterator[Term]:
