@@ -20,7 +20,7 @@ from .normal_form.functions import disjoint
 from .normal_form.normaliser import Normaliser, Split
 from .normal_form.polynomial import Monomial, expand, known_nonzero
 from .normal_form.sums import DEFAULT_LONGEST, longest_written_out
-from .scalars import ZERO, add, entry, integer, mul, num, number_of, split_integer
+from .scalars import ONE, ZERO, add, entry, integer, mul, num, number_of, split_integer
 from .terms import BINDERS, Opened, Term, instantiate, make, opened, postorder, substitute
 
 # Known equations in a derivation: hypotheses, and laws at given values
@@ -228,7 +228,10 @@ def split_options(*terms: Term) -> list[dict[Term, Split]]:
     found: dict[Term, dict[Split, None]] = {}
 
     def note(length: Term, kind: str, size: Term) -> None:
-        if _stays_whole(length) and size is not length:
+        # Digits of 1 leave the whole length, to be split again; others may leave a rest.
+        digits = size is not ONE and number_of(split_integer(length, size)[1]) == 0
+        fits = kind == "cut" or digits
+        if fits and _stays_whole(length) and size is not length:
             found.setdefault(length, {}).setdefault((kind, size))
 
     for part in {p: None for t in terms for p in postorder(t)}:

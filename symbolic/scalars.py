@@ -145,10 +145,23 @@ def integer(term: Term) -> Term:
 def split_integer(term: Term, unit: Term) -> tuple[Term, Term]:
     """Return (a, b) with ``term = a·unit + b``, where a collects the monomials that unit divides.
 
-    If ``unit`` is a sum, such as A + B, divisibility is by one of its monomials of highest degree.
+    If ``unit`` is a sum, such as A + B, divisibility is by one of its monomials of highest degree:
+    the first with which 0 <= b < unit, if there is one.
     """
-    divisor, quotient = _expand(unit), Polynomial()
-    lead = max(divisor, key=lambda m: (len(m), [t.key for t in m]), default=())
+    divisor = _expand(unit)
+    ordered = sorted(divisor, key=lambda m: (len(m), [t.key for t in m]), reverse=True)
+    leads = [m for m in ordered if len(m) == len(ordered[0])]
+    splits = (_split_by(term, unit, divisor, lead) for lead in leads or [()])
+    first = next(splits)
+    if len(leads) < 2 or below(first[1], unit):
+        return first
+    return next((split for split in splits if below(split[1], unit)), first)
+
+
+def _split_by(
+    term: Term, unit: Term, divisor: Polynomial, lead: tuple[Term, ...]
+) -> tuple[Term, Term]:
+    quotient = Polynomial()
     for monomial, coefficient in _expand(term).items() if divisor else ():
         left = list(monomial)
         for factor in lead:

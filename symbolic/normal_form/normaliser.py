@@ -70,6 +70,8 @@ def settle(norm: Normaliser, t: Term) -> Derivation:
     step: Derivation = Reflexive(t)
     if target is not t:
         step = rewrite("ring", t, target, *_cancelled(t, target))
+    if any(atom.op == "add" for monomial in total for atom, _ in monomial):
+        return chain(step, settle(norm, target))  # an inverse of an inverse is multiplied out
     parts = target.args if target.op == "add" else (target,)
     reduced = [(k, reduce(norm, part)) for k, part in enumerate(parts)]
     if all(isinstance(r, Reflexive) for _, r in reduced):

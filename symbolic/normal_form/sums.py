@@ -21,7 +21,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..derivation import Derivation, Reflexive
 from ..rules.base import Refused
-from ..scalars import ONE, ZERO, below, integer, mul, number_of, power, split_integer
+from ..scalars import (
+    ONE,
+    ZERO,
+    always_less,
+    below,
+    integer,
+    mul,
+    number_of,
+    power,
+    split_integer,
+    subtract,
+)
 from ..terms import Term, bind, free, instantiate, make
 from . import derived
 from .equations import (
@@ -42,7 +53,7 @@ from .equations import (
 )
 from .matching import copies, in_sum, rewritten
 from .permutations import common_word, solved
-from .polynomial import expand
+from .polynomial import expand, positive
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser
@@ -146,14 +157,17 @@ def _contracted(norm: Normaliser, t: Term) -> Derivation | None:
 
 
 def _divided_sum(norm: Normaliser, factors: tuple[Term, ...], j: Term) -> Contraction | None:
-    """Take the sum over j to itself if another factor is its inverse: Σ_j f(j)/(Σ_j f(j)) = 1."""
+    """Take the sum over j to itself if another factor is its inverse: Σ_j f(j)/(Σ_j f(j)) = 1.
+
+    A sum that may be 0 does not cancel, and would be moved back among the others, without end.
+    """
     others = [f for f in factors if j not in free(f)]
     below = {f.args[0] for f in others if f.op == "power" and f.data < 0}
     if not any(x.op == "sum" for x in below):
         return None
     touching = [f for f in factors if j in free(f)]
     whole = norm(make("sum", (j.args[0], bind(mul(*touching), j)))).right
-    if whole not in below:
+    if whole not in below or not positive(whole):
         return None
     apart = [x for f in others for x in flat(f)]
     return "itself", make("mul", (*apart, *touching)), (), len(apart)
@@ -313,8 +327,11 @@ def _needed_split(body: Term, j: Term, length: Term) -> tuple[str, Term] | None:
                 return ("digits", width)
         if part.op == "entry" and part.args[0].op == "concat":
             axis: Any = part.args[0].data
-            if j in free(part.args[1 + axis]):
-                return ("cut", part.args[0].args[0].shape[axis])
+            place, first = part.args[1 + axis], part.args[0].args[0].shape[axis]
+            if j in free(place):
+                seam = integer(subtract(first, subtract(place, j)))
+                known = j not in free(seam) and always_less(ZERO, seam)
+                return ("cut", seam if known and always_less(seam, length) else first)
     return None
 
 

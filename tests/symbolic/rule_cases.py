@@ -160,6 +160,8 @@ HOLDS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("digits", same(add(mul(TWO, i), index("z", TWO)), mul(TWO, j)), (TWO,)),
     ("divide", make("floor_divide", (add(mul(i, m), k), m)), ()),
     ("divide", make("remainder", (add(mul(i, m), k), m)), ()),
+    ("divide", make("remainder", (add(mul(i, m), mul(i, n), n, k), add(n, m))), ()),
+    ("divide", make("floor_divide", (add(mul(i, m), mul(i, n), m, j), add(n, m))), ()),
     ("divide", make("remainder", (add(mul(num(4), n, i), index("z", TWO)), TWO)), ()),
     ("equivariance", entry(equivariant(moved), i), (s, still)),
     ("invariance", make("call", (moved,), ("G", 0, ("invariant",))), (s, still)),

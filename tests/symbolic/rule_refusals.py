@@ -273,6 +273,7 @@ REFUSED: list[tuple[str, Term, tuple[object, ...]]] = [
     ("digits", same(i, j), (ZERO,)),
     ("divide", make("remainder", (add(mul(TWO, i), k), TWO)), ()),
     ("divide", make("remainder", (minus(i), n)), ()),
+    ("divide", make("remainder", (add(mul(i, m), mul(i, n), n, j), add(n, m))), ()),
     ("divide", make("floor_divide", (add(mul(a, m), k), m)), ()),
     ("divide", make("floor_divide", (i, ZERO)), ()),
     ("divide", make("remainder", (add(n, ONE), n)), ()),

@@ -258,3 +258,21 @@ def test_a_number_for_minus_infinity_is_not_multiplied_out(fill: int) -> None:
     assert found is (unary("exp", x) if fill < -MAX_EXPONENT else power(unary("exp", a), fill))
     assert expand(power(unary("exp", a), fill)) == {((unary("exp", a), fill),): 1}
     assert expand(power(mul(num(-1), a), -fill - 1)) == {((a, -fill - 1),): -1}
+
+
+def test_a_sum_that_may_be_0_is_not_moved_back_and_forth() -> None:
+    """Σ_i Σ_j A[i,j]/Σ_j A[i,j] was taken apart and put together again without end."""
+    whole = total(j, entry(A, row, j))
+    once = Normaliser()(total(row, mul(whole, power(whole, -1)))).right
+    assert Normaliser()(once).right is once
+    positive_ = total(j, unary("exp", entry(A, row, j)))
+    assert Normaliser()(total(row, mul(positive_, power(positive_, -1)))).right is n
+
+
+@pytest.mark.parametrize(
+    "x", [add(num(-1), unary("exp", num(-1))), add(a, power(unary("exp", b), -1))]
+)
+def test_an_inverse_of_an_inverse_is_multiplied_out(x: Term) -> None:
+    once = Normaliser()(power(power(x, -1), -1)).right
+    assert once is Normaliser()(x).right
+    assert Normaliser()(once).right is once

@@ -26,9 +26,13 @@ from attnproof.symbolic import (
     real,
     sizes,
 )
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.derive import split_options
 from attnproof.symbolic.divisors import conditions
 from attnproof.symbolic.givens import Given
+from attnproof.symbolic.normal_form.sums import written_out
 from attnproof.symbolic.prove import decide
+from attnproof.symbolic.scalars import number_of
 from attnproof.theorems.definitions.attention import attention, masked_attention, softmax
 from attnproof.theorems.definitions.positions import sine_only, sinusoidal
 from attnproof.theorems.definitions.rotary import block_rotation
@@ -235,3 +239,20 @@ def test_habits_of_other_libraries_are_told_what_to_write() -> None:
         x.softmax()
     with pytest.raises(TypeError, match=r"torch\.softmax got a symbolic array"):
         torch.softmax(x, dim=-1)
+
+
+def test_an_axis_of_one_part_is_not_split_again() -> None:
+    given = {"x": real(n * m)}
+    x = given["x"].named("x")
+    same = equal(xp.reshape(x, (n, 1, m))[:, 0, :] / 2, xp.reshape(x / 2, (n, m)))
+    assert decide(Statement(given, {"": same}), refuting=False).verdict == "proved"
+    assert list(split_options(xp.reshape(x, (n, 1, m)).term)[0].values()) == [("digits", m.term)]
+
+
+@pytest.mark.parametrize(("length", "parts"), [(64, []), (63, [("digits", 3)])])
+def test_an_axis_is_split_into_digits_that_leave_no_rest(
+    length: int, parts: list[tuple[str, int]]
+) -> None:
+    with written_out(1):
+        (split,) = split_options(real(length).named("x")[::3].term)
+    assert [(kind, int(number_of(size) or 0)) for kind, size in split.values()] == parts

@@ -171,6 +171,8 @@ SPLIT: list[tuple[Term, Term, Term, Term]] = [
     (ZERO, n, ZERO, ZERO),
     (add(n, m), add(n, m), ONE, ZERO),
     (add(mul(i, n), mul(i, m), k), add(n, m), i, k),
+    (add(mul(i, n), mul(i, m), n, k), add(n, m), i, integer(add(n, k))),
+    (add(mul(i, n), mul(i, m), m, j), add(n, m), i, integer(add(m, j))),
     (
         add(mul(TWO, n, n), mul(TWO, n)),
         add(mul(TWO, n), TWO),

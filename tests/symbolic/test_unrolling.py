@@ -65,3 +65,15 @@ def test_a_seam_of_a_literal_axis_is_found() -> None:
             "": equal(xp.concat((-(x + y)[:, 16:], (x + y)[:, :16]), axis=-1), swapped - other)
         }
         assert decide(Statement(given, wrong), effort=EFFORT).verdict == "undecided"
+
+
+def test_a_seam_within_a_block_is_found() -> None:
+    n, r = sizes("n r")
+    given = {"x": real(4 * n + 3), "y": real(4 * r - 3)}
+    x, y = (one.named(name) for name, one in given.items())
+    blocks = xp.sum(xp.reshape(xp.concat((x, y)), (n + r, 4)), axis=1)
+    for last, verdict in ((y[0], "proved"), (y[1], "undecided")):
+        at_seam = xp.sum(x[4 * n :]) + last
+        with written_out(2):
+            claims = {"": equal(blocks[n], at_seam)}
+            assert decide(Statement(given, claims), effort=EFFORT).verdict == verdict
