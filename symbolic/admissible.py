@@ -326,20 +326,30 @@ def _settle_product(values: Any, product: Contraction) -> None:
     first, second = (str(factor.data[0]) for factor in (product.first, product.second))
     matrix = values[first]
     if product.kind == "inverse":
-        table = [[fmpq(x.numerator, x.denominator) for x in row] for row in matrix]
-        if matrix.shape[0] == matrix.shape[1] and fmpq_mat(table).det() != 0:
-            entries = [fraction(x) for row in fmpq_mat(table).inv().tolist() for x in row]
-            values[second] = array_of(matrix.shape, entries)
+        table = _exact(matrix)
+        if matrix.shape[0] == matrix.shape[1] and table.det() != 0:
+            values[second] = array_of(matrix.shape, _fractions(table.inv()))
         return
     columns = matrix if product.kind == "columns" else matrix.T
-    if len(columns) < columns.shape[1]:
+    n, many = columns.shape
+    if n < many:
         return
-    turned = array_of((len(columns),) * 2, [Fraction(int(x)) for x in np.eye(len(columns)).ravel()])
-    if not (columns.T @ columns == np.eye(columns.shape[1], dtype=int)).all():
+    table = _exact(columns)
+    if table.transpose() * table != _exact(np.eye(many, dtype=object)):
+        turned = _exact(np.eye(n, dtype=object))
         for column in columns.T:
-            turned = turned @ reflection(list(column)) if any(column) else turned
-        columns = turned[:, : columns.shape[1]]
+            turned = turned * _exact(reflection(list(column))) if any(column) else turned
+        columns = array_of((n, n), _fractions(turned))[:, :many]
     values[first] = columns if product.kind == "columns" else columns.T
+
+
+def _exact(matrix: Any) -> fmpq_mat:
+    """The matrix in the arithmetic of FLINT, in which products of long fractions are quick."""
+    return fmpq_mat([[fmpq(x.numerator, x.denominator) for x in row] for row in matrix])
+
+
+def _fractions(matrix: fmpq_mat) -> list[Any]:
+    return [fraction(x) for row in matrix.tolist() for x in row]
 
 
 def _settle_entries(copied: Candidate, labels: dict[str, Any], pair: tuple[Term, Term]) -> None:
