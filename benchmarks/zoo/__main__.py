@@ -1,16 +1,16 @@
 """Check every law on what public libraries ship: ``python -m benchmarks.zoo``.
 
 Each line of ``subjects.toml`` is checked as a user would, in a process of its own.  After every
-subject the results are written, and at the end docs/zoo/<library>.md.  ``--only`` checks some
-subjects again and ``--continue`` those whose line has not been run; the others keep their results,
-with their date and versions.  ``--pages`` writes the pages from stored results, for which no
-library needs to be installed.
+subject the results are written, and the log says which verdicts are others than those stored; at
+the end docs/zoo/<library>.md is written.  ``--only`` checks some subjects again and ``--continue``
+those whose line has not been run; the others keep their results, with their date and versions.
+``--pages`` writes the pages from stored results, for which no library needs to be installed.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -45,9 +45,11 @@ def run(
     for done, (name, line) in enumerate(chosen, 1):
         target, _, flags = line.partition(" ")
         found = {**checked(target, flags, seconds), "name": name, "line": line, **stamp}
+        before = rows.get(name, {}).get("laws", {})
         rows[name] = {**found, "same": list(library.same.get(name, ()))}
         write(path, told, rows)
-        print(f"{done}/{len(chosen)} {_line(rows[name])}", flush=True)
+        lines = (_line(rows[name]), *changes(before, rows[name]["laws"]))
+        print(f"{done}/{len(chosen)}", "\n  ".join(lines), flush=True)
     written(library, out)
 
 
@@ -55,6 +57,21 @@ def _line(one: Row) -> str:
     """Return the line of a subject in the log."""
     counts = " ".join(f"{len(laws)} {verdict}" for verdict, laws in one["laws"].items() if laws)
     return f"{one['name']}: {(one['why'] or counts)[:200]} ({one['user']} s)"
+
+
+def changes(before: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a line for each law whose verdict is another one than in the stored results.
+
+    >>> changes({"proved": ["norm"], "exact": ["linear"]}, {"exact": ["norm", "linear"]})
+    ['norm: was proved, is exact']
+    """
+    known = {law: verdict for verdict, laws in before.items() for law in laws}
+    found = {law: verdict for verdict, laws in now.items() for law in laws}
+    return [
+        f"{law}: was {known[law]}, is {verdict}"
+        for law, verdict in found.items()
+        if known.get(law, verdict) != verdict
+    ]
 
 
 def written(library: Library, out: Path) -> None:

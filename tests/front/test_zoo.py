@@ -12,7 +12,7 @@ import pytest
 
 from attnproof.real_code.forking import ForkServer
 from benchmarks.zoo import called, judging
-from benchmarks.zoo.__main__ import main, overview_of, run
+from benchmarks.zoo.__main__ import changes, main, overview_of, run
 from benchmarks.zoo.judging import JUDGEMENTS, Judged, judgements
 from benchmarks.zoo.pages import page
 from benchmarks.zoo.results import checked, read, without_folders, write
@@ -288,3 +288,10 @@ def test_how_classes_are_called_is_told_without_asking_a_law(
     assert first == "✓ layers_of_a_library::PlainAttention  attention: x: B n E -> B n E"
     assert second.startswith("✗ layers_of_a_library::NoAttention  no adapter fits")
     assert last == "1 of 2 classes are called by their names"
+
+
+def test_a_verdict_that_is_another_than_the_stored_one_is_logged() -> None:
+    before = {"proved": ["norm", "linear"], "broken": ["relative"]}
+    now = {"proved": ["linear", "relative"], "exact": ["norm"], "measured": ["composition"]}
+    assert changes(before, now) == ["relative: was broken, is proved", "norm: was proved, is exact"]
+    assert changes({}, now) == changes(now, now) == []
