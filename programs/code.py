@@ -52,7 +52,8 @@ class Code:
     not take them).  ``space``: the global names of its file.  ``text``: its source, "" if there is
     none.  ``place``: file and line.  ``built``: the arguments it was constructed with.
     ``converted``: what of it was converted, as a clause; "" if it is as it was built.  ``stored``:
-    the formats from which it was converted.
+    the formats from which it was converted.  ``uncompiled``: names of other code of its file that
+    ``torch.compile`` is known not to wrap.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Code:
     maker: Callable[..., Any] | None = None  # the function that built it, if not its class
     converted: str = ""
     stored: tuple[str, ...] = ()
+    uncompiled: frozenset[str] = frozenset()
 
     @property
     def has_parameters(self) -> bool:

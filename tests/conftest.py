@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 from _pytest.doctest import DoctestModule
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from attnproof.real_code import forking, running
 from attnproof.real_code.forking import ForkServer
@@ -77,10 +79,17 @@ def pytest_collection_finish() -> None:
     That takes a tenth of the time of all tests otherwise, and pauses of seconds, which count as the
     time of whatever is looked for with a limit.
     """
+    something_is_drawn()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     gc.enable()
+
+
+@settings(database=None, max_examples=1)
+@given(st.none())
+def something_is_drawn(_: None) -> None:
+    """The first time, Hypothesis goes through all objects; once tests left theirs, for seconds."""
 
 
 def pytest_unconfigure() -> None:

@@ -22,6 +22,7 @@ from ..documents.verdict_line import Condition
 from ..programs.calls.counts import has_constant_diagonals
 from ..programs.execution.calling import evaluating, restored_settings
 from ..programs.execution.draw import normal
+from ..programs.execution.response import Entries
 from ..programs.prove.branches import Search
 from ..programs.prove.comparison_monitor import ComparedSides, ComparisonMonitor
 from ..programs.prove.executed_code import counts_calls, counts_steps
@@ -36,6 +37,7 @@ APPENDED = 8  # tokens that laws may append, for which a table needs rows
 ALWAYS = {"n": 256, "B": 32}
 MIDDLE = 130  # tokens that are cheap, if more are too expensive for a law
 CHEAP_VALUES = MAX_VALUES // 3  # values that every law can afford; the limit for many rows
+LARGE_CALL = 180_000  # entries that a call of few tokens computes if it takes longer than most
 EXACT_VALUES = MAX_VALUES // 3  # values computed at the numbers themselves, for each law
 TOKENS_PER_ROW = 5  # tokens per row, if there are many rows
 TOKENS = 4  # vectors computed from each token
@@ -73,7 +75,8 @@ class Places:
     ``asked``: comparisons that have, or may have, another outcome at other lengths.  ``numbers``:
     for each axis, the numbers in the source and in operations that may be so many tokens or rows,
     except those that the code is known to reject.  ``own``: the code whose comparisons are watched,
-    if it has a call.  ``of_steps``: conditions on how often code is called in steps.
+    if it has a call.  ``of_steps``: conditions on how often code is called in steps.  ``scale``:
+    how many times as long as most a call takes.
     """
 
     longer: Sequence[Longer] = ()
@@ -82,6 +85,7 @@ class Places:
     numbers: Mapping[str, Sequence[int]] = field(default_factory=dict)
     own: OwnRuns | None = None
     of_steps: Sequence[str] = ()
+    scale: int = 1
 
     def below(self, reached: Lengths) -> list[Condition]:
         """Return the conditions that lengths stay below the numbers that were not run."""
@@ -115,8 +119,9 @@ def lengths_of(subject: Subject, own: OwnRuns | None = None) -> Places:
 def _lengths_of(subject: Subject, own: OwnRuns) -> Places:
     met, call, letters = own.numbers, own.call, own.letters
     watch = met.watch
-    alone = _Alone(subject, met.watched(call))
-    heard = _Alone(subject, met.ran.recording(call))
+    scale = _scale(call)
+    alone = _Alone(subject, met.watched(call), scale)
+    heard = _Alone(subject, met.ran.recording(call), scale)
     sizes, known = {n for one in _parameters(subject) for n in one.shape} - met.passed, -1
     while len(met.ran.codes) > known:  # more tokens may lead to other code
         known = len(met.ran.codes)
@@ -142,7 +147,19 @@ def _lengths_of(subject: Subject, own: OwnRuns) -> Places:
     longer += _cheap(subject, exactly, {one.at["n"] for one in longer if one.at.get("B", 1) == 1})
     other = {one.place[:2] for one in search.untested_lengths()} | changes.keys()
     told = [*met.conditions(), *counted]
-    return Places(longer, told, frozenset(other), named.left, own, [*_of_steps(subject)])
+    steps = [*_of_steps(subject)]
+    return Places(longer, told, frozenset(other), named.left, own, steps, scale)
+
+
+def _scale(call: Call) -> int:
+    """Return how many times as long as most a call takes.
+
+    A model of many layers, or of many random features, makes as many more values in a call.
+    """
+    made = Entries()
+    with suppress(Exception), made:  # the code may take no call of so many tokens
+        call(SOME)
+    return max(1, made.count // LARGE_CALL)
 
 
 def _of_steps(subject: Subject) -> Iterator[str]:
@@ -170,6 +187,7 @@ class _Alone:
 
     subject: Subject
     code: Call
+    scale: int = 1
 
     def call(self, at: Lengths, way: str) -> None:
         """Run it."""
@@ -301,7 +319,8 @@ class _Named:
         left[:] = [n for n in left if n not in no]
 
     def _affordable(self, letter: str, at: Lengths) -> bool:
-        return work(self.alone.subject, at) <= (CHEAP_VALUES if letter == "B" else MAX_VALUES)
+        made = self.alone.scale * work(self.alone.subject, at)
+        return made <= (CHEAP_VALUES if letter == "B" else MAX_VALUES)
 
     @staticmethod
     def _beyond(letter: str, number: int) -> Iterator[Lengths]:

@@ -32,8 +32,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Self
 
-import torch
-
 from .running import BOOT, HOME, Event, Process, Tell, main, reporting, spawned
 
 NUMBER = struct.Struct("q")  # a process id, an exit code, or the length of a request
@@ -223,6 +221,8 @@ THREADS = 2  # the main thread, and the one that waits for the listener to leave
 
 def is_possible() -> bool:
     """Whether a fork is safe, and would have a processor to itself."""
+    import torch
+
     return (
         sys.platform == "linux"
         and len(os.sched_getaffinity(0)) > 1

@@ -8,8 +8,8 @@ not examined.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import Any
@@ -19,10 +19,9 @@ import torch
 from ..documents.verdict_line import Condition
 from ..programs.calls.counts import has_constant_diagonals
 from ..programs.exact import exact as exact_of
-from ..programs.execution.calling import evaluating, restored_settings
+from ..programs.execution.calling import restored_settings
 from ..programs.execution.draw import Draw
 from ..programs.execution.finite import wrapped
-from ..programs.execution.response import Entries
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
 from ..programs.identified_mask import LAWS as OF_MASKS
 from ..programs.measure.examine import examine
@@ -30,12 +29,11 @@ from ..programs.subjects import Bias, Mask, Rotary, Subject
 from ..theorems.laws import Formula, laws_of
 from ..theorems.laws.masks import looked_at
 from .calls_at_lengths import SHORT, SIZES, of_sizes
-from .comparison_outcomes import SOME, OwnRuns
+from .comparison_outcomes import OwnRuns
 from .critical_lengths import Lengths, Longer, Places, lengths_of, square_tables, work
 
 MAX_WORK = 150_000_000  # values computed for all laws together, in about three seconds
 CALL_VALUES = 40_000  # values that are computed in the time of a call of few tokens
-LARGE_CALL = 180_000  # entries that a call of few tokens computes if it takes longer than most
 SIDES = 2  # calls of the code per law, before it was run; each key that it examines takes one more
 # Laws of state are no formulas; calls of the code, in calls of the lengths at which they are run.
 OF_STATE = {"no-mutation": 4, "evaluation-repeats": 25, "stateless": 80}
@@ -49,15 +47,14 @@ MASK_VALUES = 2  # distinct values of a mask: visible and hidden
 class _OfLaw:
     """What is known of one law at the lengths run so far.
 
-    ``calls``: of the code, when it was last run, with ``tokens``.
+    ``calls``: how many it made of the code, by the number of tokens.
     """
 
     id: str
     is_run: bool
     unexamined: str = ""
     reached: dict[str, int] = field(default_factory=lambda: dict.fromkeys("Bn", SHORT))
-    calls: int = 0
-    tokens: int = 1
+    calls: dict[int, int] = field(default_factory=dict)
     fails: bool = False
 
 
@@ -88,7 +85,7 @@ def at_longer(
         varies |= law in OF_STATE
         states.append(_OfLaw(law, varies and method == "measured"))
     unheard = set(laws) - own.of.keys() if own is not None else set()
-    left, beside, scale = MAX_WORK, set[str](), _scale(subject, own)
+    left, beside, scale = MAX_WORK, set[str](), known.scale
     for one in known.longer:
         for of in (each for each in states if not each.fails):
             made = None
@@ -96,7 +93,7 @@ def at_longer(
             if runs and _cost(subject, of, one.at, scale) <= left:
                 begin(of.id)
                 made, others = _run(subject, of, one.at, draw, own)
-                left -= of.calls * _of_call(subject, one.at, scale)
+                left -= of.calls[one.at["n"]] * _of_call(subject, one.at, scale)
                 yield from (
                     _longer(found, one)
                     for name, found in others.items()
@@ -145,7 +142,7 @@ def _run(
         code = replace(of_sizes(subject, at), run_at=run_at)
         code, met = (code, None) if own is None else own.hearing(code)
         found = examine(wrapped(code, calls.counted), (draw,), (of.id,))
-    of.calls, of.tokens = calls.count, at["n"]
+    of.calls[at["n"]] = calls.count
     asked = {each.law: each for each in found if each.verdict != "not asked"}
     made = asked.pop(of.id, None)
     if own is not None and met is not None and made is not None and made.verdict == "holds":
@@ -199,18 +196,6 @@ def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:
     return looked_at(at["n"]) if each else []
 
 
-def _scale(subject: Subject, own: OwnRuns | None) -> int:
-    """Return how many times as long as most a call takes.
-
-    A model of many layers, or of many random features, makes as many more values in a call.
-    """
-    made = Entries()
-    if own is not None:
-        with restored_settings(), evaluating(subject), torch.no_grad(), suppress(Exception), made:
-            own.call(SOME)
-    return max(1, made.count // LARGE_CALL)
-
-
 def _of_call(subject: Subject, at: Lengths, scale: int) -> int:
     """Return roughly how many values are computed in the time of a call."""
     return scale * max(work(subject, at), CALL_VALUES)
@@ -219,16 +204,26 @@ def _of_call(subject: Subject, at: Lengths, scale: int) -> int:
 def _cost(subject: Subject, of: _OfLaw, at: Lengths, scale: int) -> int:
     """Return roughly how many values are computed in the time in which a law is run."""
     calls = OF_STATE.get(of.id, SIDES) + len(_keys(subject, of.id, at))
-    if of.id in OF_STATE:
-        calls = max(calls, of.calls)
-    elif of.calls:  # a law may make a call for each token
-        calls = max(SIDES, of.calls * min(at["n"], of.tokens) // of.tokens)
+    if of.calls:
+        calls = max(calls, _calls_of(of, at["n"]))
     whole = calls * _of_call(subject, at, scale) + OF_PAIRS.get(of.id, 0) * at["n"] ** 2
     counts = isinstance(subject, Rotary) and subject.counts and subject.running is None
     if of.id == "composition" and counts:
         # Sums of positions do not follow one another: each token may take a call of its own.
         whole += SIDES * scale * CALL_VALUES * at["n"]
     return whole
+
+
+def _calls_of(of: _OfLaw, tokens: int) -> int:
+    """Return how many calls a law makes, going by those that it made.
+
+    It may make one for each token, unless it is a law of state or was seen to make as many of fewer
+    tokens.
+    """
+    least, most = min(of.calls), max(of.calls)
+    made = of.calls[most]
+    alike = of.id in OF_STATE or (least < most and made == of.calls[least])
+    return made if alike else math.ceil(made * min(1.0, tokens / most))
 
 
 def _not_examined(subject: Subject, law: str, at: Lengths) -> str:

@@ -196,12 +196,19 @@ def _thing_named(code: Code, name: str) -> Any:
 
 
 def uncompiled_with_others(code: Code, line: Signature, width: int) -> Code:
-    """Return the code; it says if torch.compile wraps other code that its call names."""
-    named = [one.code for one in (line.source, line.then) if one is not None]
-    compiled = UNCOMPILED not in code.converted and any(
+    """Return the code; it says if torch.compile wraps other code that its call names.
+
+    That code is looked at once, and not again for each fresh instance.
+    """
+    named = {one.code for one in (line.source, line.then) if one is not None} - code.uncompiled
+    if UNCOMPILED in code.converted or not named:
+        return code
+    if any(
         has_compiled([_thing_named(code, one), code_named(code, one, width).call]) for one in named
-    )
-    return run_uncompiled(code) if compiled else code
+    ):
+        return run_uncompiled(code)
+    known = code.uncompiled | named
+    return code.changed(partial(replace, uncompiled=known), uncompiled=known)
 
 
 def maker_from(

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..loading.reach import codes_in
 from ..loading.source_numbers import is_own
 from .blocks import REACHED, VALUE, Place, value_key
-from .executed_code import has_no_choice, is_of_an_import, is_written
+from .executed_code import has_no_choice, is_run_aside, is_written
 
 Numbers = tuple[float, ...]
 Lengths = Mapping[str, int]
@@ -114,6 +114,7 @@ class ComparisonMonitor:
     _run: tuple[Lengths, str] | None = None
     _met: Met | None = None  # of the call that runs, if nothing else is recorded of it
     _writes: bool = False
+    _notes: bool = False  # whether what runs unwatched is noted now
 
     def unseen(self, codes: Iterable[CodeType]) -> Iterator[str]:
         """Yield that code which is not recorded acts as in every run."""
@@ -176,10 +177,12 @@ class ComparisonMonitor:
         try:
             for function, _, again in self.functions:
                 function.__code__ = again
-            if self.compared and notes:
+            self._notes = self.compared and notes
+            if self._notes:
                 sys.setprofile(self._note_unwatched)
             yield
         finally:
+            self._notes = False
             sys.setprofile(profile)
             for function, plain, _ in self.functions:
                 function.__code__ = plain
@@ -193,7 +196,7 @@ class ComparisonMonitor:
         del result
         code = frame.f_code
         if event == "call" and id(code) not in self._known:
-            if is_own(frame.f_globals) and is_written(code) and not is_of_an_import(frame):
+            if is_own(frame.f_globals) and is_written(code) and not is_run_aside(frame):
                 self._here[code] = None
             else:
                 self._known[id(code)] = code
@@ -234,12 +237,17 @@ class ComparisonMonitor:
         """Record a value on one side of a comparison, and return it."""
         if self._run is not None and not self._writes:
             self._writes = True  # examining a value may run code that is watched
+            profile = sys.getprofile() if self._notes else None
+            if profile is not None:  # what runs here is ours, and many times as much as the code
+                sys.setprofile(None)
             try:
                 self._write(site, place, value)
             except Exception:  # noqa: BLE001 (what cannot be compared raises in the code itself)
                 return value
             finally:
                 self._writes = False
+                if profile is not None:
+                    sys.setprofile(profile)
         return value
 
     def _write(self, site: int, place: int, value: Any) -> None:
@@ -313,7 +321,7 @@ class ComparisonMonitor:
         elif self._left_sides.get(site):
             if isinstance(value, bool) or value is None:
                 self._add(site, (), (), bool(value))
-            elif any(key[0] == site for key in self.sides):
+            elif (site, 0, 0) in self.sides:
                 self._add(site, (), (), True)
 
     def _record_slice(self, site: int, place: int, value: Any) -> None:

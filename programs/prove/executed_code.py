@@ -59,6 +59,15 @@ def has_no_choice(code: CodeType) -> bool:
     return all(one.opname in PASSIVE for one in dis.get_instructions(code))
 
 
+def is_run_aside(frame: FrameType) -> bool:
+    """Whether Python runs a frame by itself: to import a module, or while it collects garbage.
+
+    Hypothesis has a function that the garbage collector calls.
+    """
+    collects = (getattr(one, "__code__", None) is frame.f_code for one in gc.callbacks)
+    return any(collects) or is_of_an_import(frame)
+
+
 def is_of_an_import(frame: FrameType) -> bool:
     """Whether a frame runs because a library imports a module, or to find a module.
 
@@ -163,7 +172,7 @@ class Executed:
             return
         if code.co_qualname.startswith(GUARD):
             self._others.add(code)
-        elif self.is_own(frame.f_globals) and not is_of_an_import(frame):
+        elif self.is_own(frame.f_globals) and not is_run_aside(frame):
             self.codes[code] = frame.f_globals
         elif code.co_name not in TRACING_QUERIES:
             self._others.add(code)

@@ -41,6 +41,7 @@ STEPS = frozenset((
 ))  # fmt: skip
 SEARCHING = ("isin", "bucketize", "searchsorted")
 LOOKING_UP = ("__getitem__", "index_select", "take", "gather", "embedding")
+RECORDED = frozenset((*SIGNS, *STEPS, *LOOKING_UP))
 MAX_ENTRIES = 32  # numbers of one operand, or places of a table at which it changes
 LARGEST = 1 << 40
 
@@ -60,8 +61,8 @@ class LengthsInTensors(TorchFunctionMode):
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         name = getattr(func, "__name__", "")
-        known = name in SIGNS or name in STEPS or name in LOOKING_UP
-        if known and self.watch.is_running and all(map(is_plain, (*args, *kwargs.values()))):
+        known = name in RECORDED and self.watch.is_running
+        if known and all(map(is_plain, (*args, *kwargs.values()))):
             with suppress(Exception):  # what is no number
                 self._record(name, [*args, *kwargs.values()], sys._getframe(1))  # noqa: SLF001
         return result
@@ -70,6 +71,8 @@ class LengthsInTensors(TorchFunctionMode):
         """Return the same call, recorded while the watch runs."""
 
         def run(*given: Any, **named: Any) -> T:
+            if not self.watch.is_running:
+                return call(*given, **named)
             with self:
                 return call(*given, **named)
 

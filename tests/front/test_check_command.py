@@ -353,12 +353,14 @@ PARENT = """
 import sys
 from attnproof.cli import main
 main({arguments!r})
+import attnproof.real_code.forking
 heavy = {{"torch", "sympy", "numpy", "flint", "attnproof.real_code.checking"}} & set(sys.modules)
 print("loaded:", *sorted(heavy), file=sys.stderr)
 """
 
 
 def test_the_parent_loads_nothing_heavy(root: Path, tmp_path: Path) -> None:
+    """Nor does what starts the processes of several targets."""
     file = write_code(tmp_path)
     code = PARENT.format(arguments=["check", f"{file}::number"])
     done = python("-c", code, cwd=root)

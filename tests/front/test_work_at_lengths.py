@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.execution.draw import Draw
-from attnproof.programs.subjects import Attention
+from attnproof.programs.subjects import Attention, Layer
 from attnproof.real_code import longer_inputs
+from attnproof.real_code.critical_lengths import lengths_of
 from attnproof.real_code.longer_inputs import at_longer
 from attnproof.real_code.page_text import how
 from attnproof.testing import check_additive
@@ -52,11 +53,41 @@ def test_a_call_that_makes_many_values_costs_more(features: int, runs: bool) -> 
     assert bool(begun) == runs
 
 
-def test_a_law_of_state_makes_as_many_calls_of_fewer_tokens() -> None:
+MADE = [
+    ("norm", {60: 90}, 9),
+    ("norm", {60: 90, 5: 90}, 90),
+    ("norm", {60: 90, 5: 10}, 9),
+    ("stateless", {60: 90}, 90),
+]
+
+
+@pytest.mark.parametrize(("law", "calls", "few"), MADE)
+def test_a_law_makes_fewer_calls_of_fewer_tokens_unless_it_was_seen_to_make_as_many(
+    law: str, calls: dict[int, int], few: int
+) -> None:
     code = Attention(name="a", attend=lambda q, k, v, _: plain(q, k, v), heads=2, groups=2, width=4)
-    ran = [longer_inputs._OfLaw(law, True, calls=90, tokens=60) for law in ("norm", "stateless")]
-    few, all_of_them = (longer_inputs._cost(code, of, {"B": 1, "n": 6}, 1) for of in ran)
-    assert (few, all_of_them) == (9 * longer_inputs.CALL_VALUES, 90 * longer_inputs.CALL_VALUES)
+    of = longer_inputs._OfLaw(law, True, calls=calls)
+    cost = longer_inputs._cost(code, of, {"B": 1, "n": 6}, 1)
+    assert cost == few * longer_inputs.CALL_VALUES
+
+
+@pytest.mark.parametrize(("features", "many"), [(8, True), (60_000, False)])
+def test_wide_layers_are_run_with_fewer_rows_and_tokens(features: int, many: bool) -> None:
+    class Wide(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up = torch.nn.Linear(8, features)
+            self.rows = 1500
+
+        def forward(self, x: Tensor) -> Tensor:
+            wide: Tensor = self.up(x)
+            return wide.sum(-1, keepdim=True) + x * (self.rows > 0)
+
+    made = Wide()
+    code = Layer(name="wide", call=made, module=made, embed=8, positional=True)
+    longer = lengths_of(code).longer
+    for letter in "Bn":
+        assert (max(one.at.get(letter, 1) for one in longer) > 1500) == many
 
 
 def table(tokens: int) -> Tensor:

@@ -192,6 +192,49 @@ def test_what_a_library_imports_is_not_the_code_of_the_user(
         assert [code.co_qualname for code in ran.codes] == [run.__qualname__, *own]
 
 
+def test_what_the_garbage_collector_calls_is_not_of_the_code() -> None:
+    def collects(n: int) -> bool:
+        return gc.collect() >= 0 and n > 3
+
+    heard: list[str] = []
+    gc.callbacks.append(lambda phase, _: heard.append(phase))
+    ran, watch = Executed(source_numbers.is_own), ComparisonMonitor()
+    assert isinstance(collects, FunctionType)
+    instrument([collects], watch)
+    try:
+        with watch.run({}, "plain"):
+            assert collects(8)
+        ran.recording(collects)(8)
+    finally:
+        gc.callbacks.pop()
+    assert heard
+    assert not watch.unwatched
+    assert [code.co_qualname for code in ran.codes] == [collects.__qualname__]
+
+
+def test_what_one_watch_looks_at_is_not_what_another_notes() -> None:
+    """A call that is watched may make one that another watch watches."""
+
+    def compares(n: int) -> bool:
+        return n > 3 and unseen(n)
+
+    outer, inner = ComparisonMonitor(), ComparisonMonitor()
+    assert isinstance(compares, FunctionType)
+    instrument([compares], outer)
+
+    def both(n: int) -> bool:
+        with inner.run({}, "plain"):
+            return compares(n)
+
+    with outer.run({}, "plain"):
+        assert both(8)
+    assert "unseen" in {code.co_name for code in inner.unwatched}
+
+
+def unseen(n: int) -> bool:
+    return n > 4
+
+
 def test_functions_that_the_collector_leaves_alone_are_found() -> None:
     """A process that runs code freezes what it has loaded."""
 
