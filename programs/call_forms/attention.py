@@ -62,7 +62,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 FORMS = {  # {braces} stand for the names of query, key and value
     "of heads": "{query}: <q>, {key}: <k>, {value}: <k>",
-    "of heads, one length": "{query}: <one>, {key}: <one>, {value}: <one>",
+    "of heads, one length": "{query}: <one>, {key}: <k>, {value}: <k>",
     "of heads, one of keys": "{query}: <q>, {key}: <k>, {value}: <k>",
 }
 FULL_MASKS = ("B 1 r n", "B 1 1 n", "B n")
@@ -255,7 +255,7 @@ def _heads_lines(
         shared = form == "of heads, one of keys"
         if shared and "H " not in q.replace("(H D)", ""):
             continue
-        for keys in ("",) if shared else ("H ",) if square or "H" not in q else ("G ", "H "):
+        for keys in ("",) if shared else ("H ",) if "H" not in q else ("G ", "H "):
             k = q.replace("H ", keys).replace("r", "n")
             each = "H/G" if keys == "G " else "1"
             more = further_arguments(

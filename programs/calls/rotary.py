@@ -131,11 +131,26 @@ def with_limits(way: Rotating) -> Rotating:
     widths = (way.width, way.width + 4, 2 * way.width)
     every = way.table is None and all(moved(width, min(200, low - 1)) == width for width in widths)
     found = replace(way, most=low, any_width=every)
-    return replace(found, frame=low if running and depends_on_length(found) else 0)
+    if not (running or way.grid) or not depends_on_length(found):
+        return replace(found, frame=0)
+    return _in_one_grid(found) if way.grid else replace(found, frame=low)
+
+
+def _in_one_grid(way: Rotating) -> Rotating:
+    """Return the call in a grid of one size; position 0 is its centre if nothing rotates there."""
+    side = way.most - (way.most + 1) % 2  # odd, so that a place is the centre
+    framed = replace(way, code=way.code.again(), frame=side, most=side)
+    centred = replace(framed, origin=side // 2, most=side - side // 2)
+    x = normal(1, way.code.options.heads or 1, 1, way.width, seed=1)
+    at = torch.zeros(1, 1, way.axes, dtype=torch.int64)
+    found = centred.calls()(*(x.clone() for _ in way.vectors), positions=at)[0]
+    return centred if torch.allclose(found, x, rtol=1e-4, atol=1e-5) else framed
 
 
 def depends_on_length(way: Rotating) -> bool:
     """Whether a result depends on the number of tokens, as with a scale that has a midpoint.
+
+    In a grid, whether it depends on the sides, as with positions that count from the centre.
 
     A fresh copy of the code is asked: one that was called may have kept what it computed.
     """
@@ -143,6 +158,7 @@ def depends_on_length(way: Rotating) -> bool:
     heads = way.code.options.heads or 1
     x = normal(1, heads, 8, way.width, seed=2)
     at = torch.arange(8)[None]
+    at = at[..., None].expand(*at.shape, way.axes) if way.axes else at
     try:
         few, many = (
             way.calls()(*(x[:, :, :n].clone() for _ in way.vectors), positions=at[:, :n])[0]
@@ -239,10 +255,10 @@ def as_rotary(way: Rotating) -> Rotary:
     alike = ["as many queries as keys"] if "r" in way.line.letters else []
     alike += ["H = G"] if not grouped and any("G" in letters for letters in own) else []
     held = [one.name for one in way.signature.arrays if role(one) == "bounds"]
-    notes = [*way.notes, *(CONTENTS["bounds"].format(name) for name in held)]
+    notes = [*way.notes, *_of_one_grid(way), *(CONTENTS["bounds"].format(one) for one in held)]
     found = _rotated_by(way.calls(), len(way.vectors), starts=way.starts)
     found |= {"values_rotate": _values_rotate(way)} if len(way.vectors) > 2 else {}
-    if way.frame:
+    if way.frame and not way.grid:
         plain = _rotated_by(replace(way, frame=0).calls(), len(way.vectors), starts=True)
         found |= {"running": None, "by_length": plain["running"]}
     found |= {"key": keyed} if way.line.keys else {}
@@ -278,6 +294,15 @@ def as_rotary(way: Rotating) -> Rotary:
             **({"running": "the first token is at position 0"} if from_zero else {}),
         },
     )
+
+
+def _of_one_grid(way: Rotating) -> list[str]:
+    """Say in which grid it is called, where its results depend on the sides."""
+    if not (way.grid and way.frame):
+        return []
+    told = f"called with one of {way.frame} by {way.frame}"
+    centre = " and position 0 at its centre" if way.origin else ""
+    return [f"its results depend on the sides of the grid: {told}{centre}"]
 
 
 def _rotated_by(

@@ -73,7 +73,9 @@ class Rotating:
     guessed: bool = False
     cuts: bool = False  # of longer tables, it reads the first rows
     notes: tuple[str, ...] = ()  # on the given call
-    frame: int = 0  # a fixed length of every call, if it matters or keys have their own call
+    # a fixed length of every call, or side of a grid, if it matters or keys have their own call
+    frame: int = 0
+    origin: int = 0  # of such a grid: the row, and the column, that is position 0
 
     @cached_property
     def signature(self) -> Signature:
@@ -276,7 +278,7 @@ class Rotating:
             return self.rotated(run, xs, at, start)
 
         if self.grid:
-            return in_grid(call, lacks)
+            return in_grid(call, lacks, self.frame, self.origin)
         if self.offset and not from_zero:
             return at_offsets(lambda xs, start: call(xs, None, start), lacks)
         if self.offset or not self.places or self.packed:

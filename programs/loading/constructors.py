@@ -78,7 +78,11 @@ def settings_for(
             given[one.name] = options.embed or SIZES["embed"]  # of tokens that heads share
         elif grouped and one.required and one.role == "heads":
             given[one.name] = HEADS_OF_GROUPS
-        elif one.required or one.name == "layer_idx" or fields_of(options.settings, one.name):
+        elif (
+            one.required
+            or (one.name == "layer_idx" and one.default is None)
+            or fields_of(options.settings, one.name)
+        ):
             given[one.name] = _setting(one, cls, options, space)
         elif is_config(one, space):
             with suppress(Exception):  # what cannot be built is left out

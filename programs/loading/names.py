@@ -228,13 +228,17 @@ def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
 
 
 def _as_annotated(one: Parameter) -> str:
-    """Return the role of a parameter, corrected by its annotation.
+    """Return the role of a parameter, corrected by its annotation and its default.
 
     >>> _as_annotated(Parameter("pos", "positions", True, annotation=int))
     'offset'
+    >>> _as_annotated(Parameter("p", "positions", False, default=0.5))
+    ''
     """
     if one.role == "base" and ARRAY.search(str(one.annotation)):
         return "freqs"
+    if one.role in ARRAYS and isinstance(one.default, float):
+        return ""
     if one.role in ARRAYS and one.is_number:
         return "offset" if one.role == "positions" else ""
     return one.role

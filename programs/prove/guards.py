@@ -7,6 +7,7 @@ satisfy the conditions.
 
 from __future__ import annotations
 
+import math
 import operator
 import random
 import re
@@ -367,10 +368,21 @@ def _symbol(term: Term) -> Any:
 
 
 SIGNS = {"Unequality": "≠", "Equality": "=", "LessThan": "≤", "GreaterThan": "≥"}
-DIVISIONS = {
+OPERATIONS = {  # of torch on lengths, as SymPy prints them
     "FloorDiv": operator.floordiv,
     "CleanDiv": operator.floordiv,
     "PythonMod": operator.mod,
+    "IntTrueDiv": operator.truediv,
+    "FloatTrueDiv": operator.truediv,
+    "PowByNatural": pow,
+    "FloatPow": pow,
+    "LShift": operator.lshift,
+    "RShift": operator.rshift,
+    "ToFloat": float,
+    "CeilToInt": math.ceil,
+    "FloorToInt": math.floor,
+    "TruncToInt": math.trunc,
+    "RoundToInt": round,
 }
 FLOATS = re.compile(r"\bToFloat\(([^()]+)\)")  # a length combined with a float
 CALLS = re.compile(r"\b(?:Python)?Mod\(([^(),]+), ([^(),]+)\)")
@@ -469,6 +481,6 @@ def compiled(expression: Any) -> tuple[tuple[str, ...], Callable[..., Any]]:
     (('n',), False, True)
     """
     symbols = sorted(expression.free_symbols, key=str)
-    made: Callable[..., Any] = sympy.lambdify(symbols, expression, [DIVISIONS, "math"])
+    made: Callable[..., Any] = sympy.lambdify(symbols, expression, [OPERATIONS, "math"])
     made.__globals__["__name__"] = __name__  # it is no code of the user
     return tuple(map(str, symbols)), made

@@ -62,8 +62,8 @@ def projected(layer: Attention) -> Attention | None:
     if whole % heads or not width or widths.get("k", whole) % width:
         return None
     groups = widths.get("k", whole) // width
-    if (out if run.read is None else run.read).shape[-1] != whole:
-        return None  # values have another width
+    if (out if run.read is None else run.read).shape != (*tokens.shape[:2], whole):
+        return None  # values have another width, or it is not what attention gives
 
     def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         if mask is not None or q.shape[2] != k.shape[2]:

@@ -309,17 +309,18 @@ def _empty(xs: tuple[Tensor, ...], found: tuple[Tensor, ...]) -> list[Tensor]:
     return [torch.zeros_like(x, dtype=got.dtype) for x, got in zip(xs, found, strict=True)]
 
 
-def in_grid(call: Raw, lacks: str) -> Rotates:
+def in_grid(call: Raw, lacks: str, least: int = 0, origin: int = 0) -> Rotates:
     """Adapt f(x), whose tokens fill a square row by row, to rotate(x, positions (row, column)).
 
-    The square is the smallest that contains all positions; the rest of it is zeros.
+    The square is the smallest that contains all positions, with sides of at least ``least``; the
+    rest of it is zeros.  Position 0 is row, and column, number ``origin``.
     """
 
     def rotate(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
         if torch.compiler.is_exporting():
             raise TypeError("the code is given a grid, whose size depends on the positions")
-        at = plain_positions(positions).long()
-        side = int(at.max()) + 1
+        at = plain_positions(positions).long() + origin
+        side = max(int(at.max()) + 1, least)
         flat = at[..., 0] * side + at[..., 1]
         return at_start(call, lacks, side * side)(*xs, positions=flat)
 

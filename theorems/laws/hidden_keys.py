@@ -27,6 +27,7 @@ HIDDEN = Law(
     "hidden keys have no influence, however large their entries (inf and NaN are reported)",
 )
 FINITE = "the hidden numbers are finite"
+SHOWS_FAINT_WEIGHTS = 1e20  # times e^-50, as under a soft cap; not times e^-100, a usual fill
 
 
 @HIDDEN.formula(
@@ -104,9 +105,9 @@ def hidden_context(f: Any, x: Any, y: Any, z: Any, keep: Any) -> Sides:
     v2=KEYS,
     keep="keep B n",
     inputs=tuple(
-        Inputs(lengths=dict(zip("Brn", sizes, strict=True)), scale={"k2": large, "v2": large})
+        Inputs(lengths=dict(zip("Brn", sizes, strict=True)), scale={"k2": key, "v2": value})
         for sizes in ((1, 3, 3), (3, 6, 6), (3, 1, 4), (2, "H", "H"), (5, 5, 5))
-        for large in (1.0, 100.0, 1e4)
+        for key, value in ((1.0, 1.0), (100.0, 100.0), (1e4, 1e4), (1.0, SHOWS_FAINT_WEIGHTS))
     ),
 )
 def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> Sides:

@@ -31,6 +31,18 @@ def causal(q: Tensor, k: Tensor, v: Tensor, pad_mask: Tensor | None = None) -> T
     return plain(q, k, v, seen)
 
 
+def causal_grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The same, with query heads that share a key head beside each other."""
+    shared = q.shape[1] // k.shape[1]
+    return causal(q, k.repeat_interleave(shared, 1), v.repeat_interleave(shared, 1))
+
+
+def causal_tiled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The same, wrong: every second query head shares a key head."""
+    shared = q.shape[1] // k.shape[1]
+    return causal(q, k.repeat(1, shared, 1, 1), v.repeat(1, shared, 1, 1))
+
+
 def causal_hides(q: Tensor, k: Tensor, v: Tensor, pad_mask: Tensor | None = None) -> Tensor:
     """The same, whose mask is True where a key is hidden."""
     return causal(q, k, v, None if pad_mask is None else ~pad_mask)

@@ -38,6 +38,10 @@ LINES: dict[str, tuple[Make, str]] = {
     ),
     "a mask of keys": (lambda: code.by_key, f"{THREE}, key_padding_mask: B n hide -> B H r D"),
     "one length, causal": (lambda: code.causal, f"{ONE}, pad_mask: B 1 n n keep -> B H n D"),
+    "one length, groups": (
+        lambda: code.causal_grouped,
+        "q: B H n D, k: B G n D, v: B G n D -> B H n D",
+    ),
     "the same, True hides": (
         lambda: code.causal_hides,
         f"{ONE}, pad_mask: B 1 n n hide -> B H n D",
@@ -105,6 +109,14 @@ def test_the_line_that_is_guessed_gives_the_same_when_it_is_told(form: str) -> N
     assert fields(told) == fields(guessed)
     assert torch.equal(output(told), output(guessed))
     assert torch.equal(output(guessed.make()), output(guessed))
+
+
+@pytest.mark.parametrize(
+    ("attend", "verdict"), [(code.causal_grouped, "holds"), (code.causal_tiled, "broken")]
+)
+def test_groups_of_one_length_are_asked(attend: Callable[..., Tensor], verdict: str) -> None:
+    (found,) = examine(adapted_as(attend, kind="attention"), laws=["groups-of-heads"])
+    assert found.verdict == verdict
 
 
 MASKED = (

@@ -114,10 +114,16 @@ def test_a_pooler_does_not_see_the_order_of_tokens() -> None:
     assert found(adapted_as(code.FirstPooler), "permutation") != "holds"
 
 
-@pytest.mark.parametrize("axis", ["(4 n)", "(n n)"])
-def test_that_blocks_have_no_proof_is_told_in_words(axis: str) -> None:
-    subject = adapted_as(code.Pooler, f"x: B {axis} E -> B 3 E")
-    assert f"this code takes {axis}" in prove(subject, ["rows-of-batch-apart"]).why
+def test_that_squares_have_no_proof_is_told_in_words() -> None:
+    subject = adapted_as(code.Pooler, "x: B (n n) E -> B 3 E")
+    assert "this code takes (n n)" in prove(subject, ["rows-of-batch-apart"]).why
+
+
+def test_a_pooler_of_blocks_is_proved_for_whole_blocks() -> None:
+    subject = adapted_as(code.Pooler, "x: B (4 n) E -> B 3 E", kind="attention")
+    (one,) = prove(subject, ["rows-of-batch-apart"]).findings
+    assert one.verdict == "holds"
+    assert "whole blocks of 4 tokens" in [told.text for told in one.assuming]
 
 
 def test_keys_undo_what_queries_are_multiplied_by() -> None:

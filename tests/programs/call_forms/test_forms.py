@@ -324,3 +324,18 @@ def test_what_stands_beside_and_takes_no_length_is_not_called(tmp_path: Path) ->
     vars(file)["rotary_angles"] = rotary_angles
     assert "made here" in adapted_as(file.rope, kind="rotary").adapted
     assert not calls
+
+
+def partial_rope(x: Tensor, pos: Tensor, p=0.5) -> Tensor:  # type: ignore[no-untyped-def]
+    """Rotates a part of the channels, which has a name that positions have too."""
+    width = int(p * x.shape[-1])
+    speeds = 10000.0 ** -(torch.arange(0, width, 2) / width)
+    angle = pos[..., None] * speeds
+    u, v = x[..., :width].chunk(2, -1)
+    cos, sin = angle.cos(), angle.sin()
+    return torch.cat((u * cos - v * sin, u * sin + v * cos, x[..., width:]), -1)
+
+
+def test_a_fraction_is_no_position() -> None:
+    guessed: Any = adapted_as(partial_rope)
+    assert guessed.line == "x: B H n D, pos: n -> x"

@@ -190,17 +190,24 @@ LINE = "q: B H (h w) D, k: B H (h w) D, grid_h = h, grid_w = w -> q, k; built wi
 
 
 class OfGrid(nn.Module):
-    """Half of the channels rotate by the row, half by the column; ``fault``: by columns of rows."""
+    """Half of the channels rotate by the row, half by the column; ``fault``: by columns of rows.
 
-    def __init__(self, head_dim: int, fault: str = "") -> None:
+    ``counted``: positions count from the first place, from the centre, or are fractions of a side.
+    """
+
+    def __init__(self, head_dim: int, fault: str = "", counted: str = "") -> None:
         super().__init__()
-        self.fault = fault
+        self.fault, self.counted = fault, counted
         self.speeds = 100.0 ** -(torch.arange(0, head_dim // 2, 2) / (head_dim // 2))
 
     def forward(self, q: Tensor, k: Tensor, grid_h: int, grid_w: int) -> tuple[Tensor, Tensor]:
         assert q.shape[2] == grid_h * grid_w
         at = torch.arange(grid_h * grid_w)
         rows, columns = at // grid_w, at % grid_w
+        if self.counted == "centre":
+            rows, columns = rows - (grid_h - 1) / 2, columns - (grid_w - 1) / 2
+        if self.counted == "fractions":
+            rows, columns = 60 * rows / grid_h, 60 * columns / grid_w
         if self.fault == "squares":
             columns = columns**2
         if self.fault == "rows alone":
@@ -215,17 +222,44 @@ class OfGrid(nn.Module):
         return rotated(q), rotated(k)
 
 
-def _verdicts(fault: str) -> dict[str, str]:
-    subject: Any = adapted_as(OfGrid, LINE, settings={"fault": fault})
+GRID_LAWS = (
+    "relative",
+    "norm",
+    "composition",
+    "identity-at-zero",
+    "every-axis-matters",
+    "follows-its-ids",
+    "rows-of-batch-apart",
+)
+
+
+def _of_grid(fault: str, counted: str) -> Any:
+    return adapted_as(OfGrid, LINE, settings={"fault": fault, "counted": counted})
+
+
+def _verdicts(fault: str, counted: str) -> dict[str, str]:
+    subject = _of_grid(fault, counted)
     assert subject.axes == 2
-    laws = ("relative", "norm", "every-axis-matters", "identity-at-zero")
-    return {one.law: one.verdict for one in examine(subject, (Draw(),), laws)}
+    return {one.law: one.verdict for one in examine(subject, (Draw(),), GRID_LAWS)}
 
 
-def test_places_of_a_grid_are_rows_and_columns() -> None:
-    assert set(_verdicts("").values()) == {"holds"}
-    assert _verdicts("squares")["relative"] == "broken"
-    assert _verdicts("rows alone")["every-axis-matters"] == "broken"
+@pytest.mark.parametrize("counted", ["", "centre", "fractions"])
+def test_places_of_a_grid_are_rows_and_columns(counted: str) -> None:
+    assert set(_verdicts("", counted).values()) == {"holds"}
+    assert _verdicts("squares", counted)["relative"] == "broken"
+    assert _verdicts("rows alone", counted)["every-axis-matters"] == "broken"
+
+
+@pytest.mark.parametrize(
+    ("counted", "told"),
+    [
+        ("centre", "called with one of 63 by 63 and position 0 at its centre"),
+        ("fractions", "called with one of 63 by 63"),
+    ],
+)
+def test_a_grid_whose_sides_matter_is_named(counted: str, told: str) -> None:
+    assert _of_grid("", counted).adapted.endswith(told)
+    assert "sides of the grid" not in _of_grid("", "").adapted
 
 
 def test_a_grid_that_is_not_told_its_sides_is_refused() -> None:

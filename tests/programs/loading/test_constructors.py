@@ -173,6 +173,34 @@ def test_what_was_guessed_is_told_and_what_is_told_is_kept() -> None:
         adapted_as(Windowed, "", settings={"rotates": 3})
 
 
+class Deeper(nn.Module):
+    """What is different from layer to layer: the index of the layer may have a default."""
+
+    def __init__(self, layer_idx: int = 3) -> None:
+        super().__init__()
+        self.layer_idx = layer_idx
+        self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = 0.5**self.layer_idx * self.attention(x, x, x)[0]
+        return found
+
+
+class DeeperIfTold(Deeper):
+    def __init__(self, layer_idx: int | None = None) -> None:
+        assert layer_idx is not None
+        super().__init__(layer_idx)
+
+
+@pytest.mark.parametrize(("thing", "index"), [(Deeper, 3), (DeeperIfTold, 0)])
+def test_the_index_of_a_layer_is_chosen_only_where_the_code_has_none(
+    thing: type[Deeper], index: int
+) -> None:
+    found = adapted_as(thing, "x: B n E -> B n E", kind="attention")
+    assert found.module is not None
+    assert found.module.layer_idx == index
+
+
 def test_a_parameter_that_says_nothing_is_refused_by_name() -> None:
     with pytest.raises(NoAdapter, match="'colour', and its name does not say what that is"):
         adapted_as(Coloured, "")

@@ -439,6 +439,21 @@ def test_a_mask_without_rows_is_asked_of_whole_batches(name: str) -> None:
     assert "holds" not in {one.verdict for one in found}
 
 
+@pytest.mark.parametrize(("cap", "verdict"), [(None, "holds"), (30, "broken"), (50, "broken")])
+def test_a_key_with_a_faint_weight_is_not_hidden(cap: int | None, verdict: str) -> None:
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        scores = q @ k.repeat_interleave(2, 1).mT
+        scores = scores if mask is None else scores + mask
+        capped = scores if cap is None else cap * (scores / cap).tanh()
+        return capped.softmax(-1) @ v.repeat_interleave(2, 1)
+
+    for dtype in (torch.float32, torch.float64):
+        kept = examine(
+            fused(attend, FULL, "float"), (Draw(dtype=dtype),), ["hidden-keys-do-nothing"]
+        )
+        assert [one.verdict for one in kept] == [verdict]
+
+
 def test_a_mask_that_is_heeded_by_few_heads_alone_is_refused() -> None:
     def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         few = None if mask is None or q.shape[1] > 4 else mask
