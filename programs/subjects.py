@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.theorems.laws import Formula, laws_of
+from attnproof.theorems.laws.masks import LATER_TOKENS_OMITTED
 
 from .declarations import DeclaredAdditive, DeclaredAttention, DeclaredBias, DeclaredRotary
 
@@ -49,6 +50,7 @@ class Subject:
     conditional on them.  ``run_at``: the only lengths, by letter, at which a law is measured.
     ``beyond``: further numbers of tokens, if known, at which laws of a layer are checked.
     ``only_length``: the only number of tokens that it takes, 0 if it takes several.
+    ``multiple_of``: the number of its tokens is a multiple of this one.
     ``converted``: which of its numbers are float32 here and not in use, as a clause; ``stored``:
     their formats in use.  ``as_before``: a context in which all that the code keeps, in this
     instance and beside it, as in a dictionary of its file, is as it was before the first call.
@@ -70,6 +72,7 @@ class Subject:
     conditions: tuple[str, ...] = ()
     run_at: tuple[Mapping[str, int], ...] = ()
     only_length: int = 0
+    multiple_of: int = 1
     converted: str = ""
     stored: tuple[str, ...] = ()
     beyond: tuple[int, ...] | None = None
@@ -349,5 +352,10 @@ def formulas_of(subject: Subject) -> tuple[Formula, ...]:
 
 
 def provable(subject: Subject) -> tuple[Formula, ...]:
-    """Return the formulas of which a proof is tried: one weaker than its law does not prove it."""
-    return tuple(f for f in formulas_of(subject) if not f.unsaid and not f.floats)
+    """Return the formulas of which a proof is tried: one weaker than its law does not prove it.
+
+    Code that takes multiples of some number of tokens cannot be called with any first tokens alone,
+    so that their omission says nothing about later tokens of the same block.
+    """
+    said = {"", LATER_TOKENS_OMITTED} if subject.multiple_of > 1 else {""}
+    return tuple(f for f in formulas_of(subject) if f.unsaid in said and not f.floats)

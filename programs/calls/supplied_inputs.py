@@ -107,6 +107,11 @@ def zeros_to(tokens: object) -> str:
     return f"n tokens are padded with zeros to {tokens}"
 
 
+def copies_to(tokens: object) -> str:
+    """State how tokens are made as many as code takes multiples of."""
+    return f"n tokens are repeated until they are {tokens}"
+
+
 def constants(signature: Signature) -> list[Argument]:
     """Return the arrays that are the same for each row, token and pair."""
     return [one for one in signature.arrays if role(one) == "constant"]

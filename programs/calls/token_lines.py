@@ -332,6 +332,12 @@ class TokenLine:
         return 0 if self.whole.letters else self.whole.size({})
 
     @cached_property
+    def multiple_of(self) -> int:
+        """The number of tokens is a multiple of this one; 1 if it takes an image, or squares."""
+        alone = [letters for _, letters in self.whole.terms] == [("n",)]
+        return self.whole.size({"n": 1}) if alone and not blocks_of(self.signature) else 1
+
+    @cached_property
     def tokens(self) -> Argument:
         """The array that is mapped."""
         for one in self.line.arrays:

@@ -39,7 +39,14 @@ from .roles import (
 )
 from .spelling import ROWS as EQUAL_ROWS
 from .steps import steps_of
-from .supplied_inputs import constants, contents_of, image_layout, words_of_constant, zeros_to
+from .supplied_inputs import (
+    constants,
+    contents_of,
+    copies_to,
+    image_layout,
+    words_of_constant,
+    zeros_to,
+)
 from .tables import uncompiled_with_others
 from .token_lines import ENCODED, MADE, ROWS, TOKENS
 from .tokens import SUPPLIED, OnTokens, widths_of_tokens
@@ -286,6 +293,7 @@ def _shared(
         **shared_fields(code, signature, again, conditions, guessed, lengths),
         "given": _supplied(on),
         "only_length": on.only_length,
+        "multiple_of": on.multiple_of,
         "embed": width * on.copies,
         "step": steps_of(on, width * on.copies) if signature.step is not None else None,
     }
@@ -353,7 +361,7 @@ def _one_length(on: OnTokens) -> list[str]:
     """Describe how tokens are extended if code only takes some lengths."""
     told = []
     if on.whole.letters and on.whole != TOKENS:
-        told.append(f"n tokens are repeated until they are {on.whole}")
+        told.append(copies_to(on.whole))
     elif on.whole != TOKENS:
         told.append(zeros_to(on.whole))
         told += image_layout(on.line).values() if {"h", "w"} <= dict(on.line.sizes).keys() else []

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from attnproof.documents.verdict_line import Condition
 
 from ..calls.counts import bias_of_table
-from ..calls.supplied_inputs import zeros_to
+from ..calls.supplied_inputs import copies_to, zeros_to
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject, lengths_in
 
 SHARED = "·"  # in place of B: the batch axis, of length 1, of positions shared by all rows
@@ -191,7 +191,7 @@ def _tokens(subject: Subject) -> int:
     only = subject.only_length or (
         places_of(subject.module) if isinstance(subject, Attention) else 0
     )
-    return only or (6 if "image" in subject.given else 5)
+    return only or (6 if "image" in subject.given else 5 * subject.multiple_of)
 
 
 def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
@@ -202,10 +202,9 @@ def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
     given = subject.given
     told = [*given.get("values", "").split("; "), given.get("image", ""), given.get("running", "")]
     known = given.get("mask", "")
+    lengthened = (zeros_to(subject.only_length), copies_to(f"({subject.multiple_of} n)"))
     told += [
-        one
-        for one in subject.conditions
-        if not (known and known in one) and one != zeros_to(subject.only_length)
+        one for one in subject.conditions if not (known and known in one) and one not in lengthened
     ]
     if "constants" in given:
         told.append(f"{given['constants']} is made here, the same for all tokens")

@@ -35,7 +35,8 @@ from .least_lengths import Bounds, from_one, quotients_of
 from .nodes import nodes_of
 from .operations import Unread
 from .paired_runs import Gate
-from .statements import LIKE, Axes, Graph, reorders
+from .statements import LIKE, TOKENS, Axes, Graph, reorders
+from .token_blocks import WITHIN
 
 # The calls a graph covers.  Code that counts its calls, keeps state between them, or asks how it is
 # called may run another graph elsewhere; the probes of state look for that.  Nothing is traced
@@ -93,7 +94,9 @@ class Conditions:
         known = {c: number_of(self.letters[c]) for c in letters if c.isalpha()}
         given = self.subject.lengths_given
         others = (f"{c} = {n}" for c, n in given.items() if c not in self.letters)
-        return (*(f"{self.lettered(c)} = {n}" for c, n in known.items() if n is not None), *others)
+        block = known.pop(WITHIN, None)
+        told = (f"{self.lettered(c)} = {n}" for c, n in known.items() if n is not None)
+        return (*told, *others, *([f"whole blocks of {block} tokens"] if block else []))
 
     def lettered(self, told: str) -> str:
         """Write lengths in the letters of the call: n keys, or tokens, and r queries.
@@ -105,7 +108,9 @@ class Conditions:
         names = {more: f"{like}′" for more, like in LIKE.items() if more not in self.letters}
         if "r" not in self.letters:
             names["m"] = "n″"
-        return re.sub(r"\b[Arm]\b", lambda found: names.get(found[0], found[0]), told)
+        if self.subject.multiple_of > 1:
+            names |= {c: f"{names.get(c, c)}/{self.subject.multiple_of}" for c in TOKENS}
+        return re.sub(r"\b[Anrm]\b", lambda found: names.get(found[0], found[0]), told)
 
     def at(self, lengths: Mapping[str, int]) -> str:
         """Return lengths by the letters of a call, as they are printed."""

@@ -45,6 +45,7 @@ from .reached_arrays import numbers_of_one
 from .settings_read import SettingsRead
 from .statements import Graph
 from .tensors_read import TensorsRead
+from .token_blocks import block_of
 
 SOURCE_NUMBERS = 48  # numbers of the source that are tried as positions and values
 POSITION_LIMIT = 1 << 30  # positions below this fit every dtype that positions have
@@ -159,6 +160,11 @@ class _ExecutedCode:
             self.run.code_results(self.run.inputs(at, 0))
         yield from self.settings.conditions()
 
+    def lengths(self) -> list[int]:
+        """Return the lengths that the code may treat apart, as the call counts them."""
+        numbers, block = numbers_of(self.constants()), block_of(self.run.graph.call)
+        return list(dict.fromkeys((*numbers, *(n // block for n in numbers))))
+
     def constants(self) -> list[float]:
         """Return the numbers in the code that ran and in the values it names."""
         roots = (*self.run.graph.call.roots, *self.settings.functions)
@@ -174,7 +180,7 @@ def _named(run: PairedRun, letters: list[str], ran: _ExecutedCode) -> Iterator[t
     known = -1
     while len(ran.executed.codes) > known:
         known = len(ran.executed.codes)
-        numbers = [n for n in numbers_of(ran.constants()) if n not in tried]
+        numbers = [n for n in ran.lengths() if n not in tried]
         tried.update(numbers)
         yield from _cheap_first(run, named(letters, numbers, several=run.several))
 
@@ -183,7 +189,7 @@ def _derived(
     run: PairedRun, letters: list[str], ran: _ExecutedCode
 ) -> Iterator[tuple[Lengths, str]]:
     """Yield lengths that are related to those that the source names."""
-    yield from _cheap_first(run, derived(letters, numbers_of(ran.constants()), several=run.several))
+    yield from _cheap_first(run, derived(letters, ran.lengths(), several=run.several))
 
 
 def _cheap_first(
@@ -194,7 +200,7 @@ def _cheap_first(
 
 def _pairs(run: PairedRun, letters: list[str], ran: _ExecutedCode) -> Iterator[tuple[Lengths, str]]:
     """Yield pairs of lengths that the source names."""
-    yield from pairs(letters, numbers_of(ran.constants()), several=run.several)
+    yield from pairs(letters, ran.lengths(), several=run.several)
 
 
 def _differs_at_branches(run: PairedRun, letters: list[str], ran: _ExecutedCode) -> bool:

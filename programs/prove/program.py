@@ -238,13 +238,13 @@ class Program:
     def _require(self, inputs: tuple[Array, ...]) -> None:
         """Check that the shapes are those the graph was traced for, up to the names of lengths."""
         bound: dict[str, Term] = {}
-        for array, shape in zip(inputs, self.exported.shapes, strict=True):
-            for length, wanted in zip(array.axes, shape, strict=True):
+        for place, (array, shape) in enumerate(zip(inputs, self.exported.shapes, strict=True), 1):
+            for axis, (length, wanted) in enumerate(zip(array.axes, shape, strict=True), 1):
                 known = num(wanted) if isinstance(wanted, int) else bound.setdefault(wanted, length)
                 if length is not known:
                     raise ValueError(
-                        f"the graph was traced for inputs {self.exported.shapes}; an input has "
-                        f"axes {array.axes}, where {known!r} is wanted in place of {length!r}"
+                        f"the graph was traced with {known!r} in axis {axis} of input {place}, "
+                        f"where the law has {length!r}"
                     )
         self.met[tuple(bound.items())] = None
 

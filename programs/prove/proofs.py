@@ -36,8 +36,9 @@ from .least_lengths import Bounds
 from .operations import Unread
 from .paired_runs import Gate
 from .proof_search import decided
-from .running import Run, gives_nan, is_broken, witness_of
+from .running import Run, gives_nan, is_broken, whole_variants, witness_of
 from .statements import Axes, Graph, bound_letters, forget
+from .token_blocks import block_of, on_tokens
 from .traced_rotation import Hook, Hooks
 from .widening import of_shared_call
 
@@ -187,7 +188,7 @@ class Proofs:
 
     def _run(self, law: Formula, graphs: Mapping[str, Graph]) -> Run:
         """Return the law applied to the code itself."""
-        calls = {name: graph.call.alone for name, graph in graphs.items()}
+        calls = {name: on_tokens(g.call, g.call.alone) for name, g in graphs.items()}
         operations = sum(g.exported.operations for g in graphs.values())
         rotary = isinstance(self.subject, Rotary)  # tables of angles are rounded where stored
         coarse = sum(g.exported.coarse for g in graphs.values() if rotary)
@@ -212,12 +213,16 @@ class Proofs:
 
     def findings_on(self, laws: Sequence[Formula]) -> list[Finding]:
         """Return the findings on a law of several calls, which holds only if it holds for each."""
-        asked = [law for law in laws if law.call in self.calls]
+        try:
+            asked = [one for law in laws if law.call in self.calls for one in self._cases(law)]
+        except Unread as error:
+            return [_finding(laws[0], "undecided", str(error))]
+        several = self.masked or self.subject.multiple_of > 1
         findings: list[Finding | None] = []
         for law in asked:
             findings.append(self.of(law))
-            if self.masked and (findings[-1] is None or findings[-1].verdict == "undecided"):
-                break  # one unproved call suffices
+            if several and (findings[-1] is None or findings[-1].verdict == "undecided"):
+                break  # one unproved call or case suffices
         asked = asked[: len(findings)]
         open_ = [
             law.call
@@ -235,6 +240,12 @@ class Proofs:
             else one
             for one in map(_combined, each.values())
         ]
+
+    def _cases(self, law: Formula) -> list[Formula]:
+        """Return the cases of a law of code that takes blocks, else the law alone."""
+        if self.subject.multiple_of == 1:
+            return [law]
+        return whole_variants(law, self.letters, self.subject)
 
     def of(self, law: Formula) -> Finding | None:
         """Return the finding on one law; None if its call was not traced."""
@@ -443,7 +454,12 @@ class Proofs:
 
     def _lengths_named_in(self, graphs: Mapping[str, Graph]) -> list[int]:
         """Return lengths just above those the code names, beyond which its behaviour may change."""
-        named = {n + 1 for g in graphs.values() for n in numbers_in(g.call.roots)}
+        named = {
+            n // block + 1
+            for g in graphs.values()
+            for n in numbers_in(g.call.roots)
+            for block in (1, block_of(g.call))
+        }
         return sorted((n for n in named if 3 < n <= LONGEST_TRIED), reverse=True)[
             :MAX_WITNESS_LENGTHS
         ]

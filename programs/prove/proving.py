@@ -31,6 +31,7 @@ from .nodes import unread_of
 from .proofs import Proofs
 from .reached_arrays import NotTraced, modules_in
 from .statements import graphs_of
+from .token_blocks import in_blocks
 from .traced_rotation import Hooks
 from .widening import widened
 
@@ -131,7 +132,7 @@ def _calls(subject: Subject) -> tuple[Call, ...]:
     """Return the calls of a program; their random inputs are the same in every process."""
     with torch.random.fork_rng(devices=[]):
         seeded(0)
-        return calls_of(subject)
+        return tuple(in_blocks(call, subject.multiple_of) for call in calls_of(subject))
 
 
 def _parts(subject: Subject, made: Sequence[Call], wanted: Sequence[Formula]) -> list[list[Call]]:

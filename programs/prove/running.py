@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from time import process_time
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -21,10 +22,12 @@ from ..finding import Counterexample
 from ..subjects import Pair, Rotary, Subject
 from .calls import CodeRaised
 from .comparison import ROUNDING
-from .statements import LIKE, Axes, calls_by_name, lengths_of
+from .operations import Unread
+from .statements import LIKE, TOKENS, Axes, calls_by_name, lengths_of
 
 SMALL = (2, 3)
 TRIES = 200
+MOST_IN_BLOCK = 16  # tokens of a block, each place in which is a case of some laws
 SHRINKING = 2.0  # time limit for shrinking a witness, in seconds
 
 
@@ -86,8 +89,7 @@ class Run:
 
     def _lengths(self, told: str) -> tuple[Term, ...]:
         """Return the axis lengths of a given."""
-        axes = self.subject.axes if isinstance(self.subject, Rotary) else 0
-        return lengths_of(told, self.letters, axes)
+        return lengths_of(told, self.letters, self.subject)
 
     @cached_property
     def names(self) -> list[str]:
@@ -167,6 +169,51 @@ class Run:
                 if told.startswith("real"):
                     values[name] = torch.randn(values[name].shape, generator=generator)
             yield values
+
+
+class _NotWhole(Exception):
+    """A call of some tokens that are no whole number of blocks."""
+
+
+def whole_variants(law: Formula, letters: Axes, subject: Subject) -> list[Formula]:
+    """Return the law for all lengths with which it calls the code on whole blocks of tokens.
+
+    A length of n tokens is that of some blocks, of some blocks and a part, or of a part; another
+    length is that of some blocks without a part.  Of 3 tokens with 5 more behind them, code that
+    takes multiples of 4 is given all 8.  Raises :class:`Unread` if there are too many cases.
+    """
+    own = sorted({c for told in law.given.values() for c in told.split()[1:] if c in TOKENS})
+    if len(own) > 1 and subject.multiple_of > MOST_IN_BLOCK:
+        raise Unread(f"no proof is tried for each place in a block of {subject.multiple_of} tokens")
+    parts = range(1, subject.multiple_of)
+    lengths = {"n": ["n", *(f"n+{k}" for k in parts), *map(str, parts)]}
+    found = []
+    for each in product(*(lengths.get(c, [c, *(f"{c}-{k}" for k in parts)]) for c in own)):
+        named = dict(zip(own, each, strict=True))
+        given = {
+            name: " ".join(named.get(c, c) for c in told.split())
+            for name, told in law.given.items()
+        }
+        one = replace(law, given=given)
+        if _is_whole(one, letters, subject):
+            found.append(one)
+    return found
+
+
+def _is_whole(law: Formula, letters: Axes, subject: Subject) -> bool:
+    """Whether a law calls the code with whole blocks of tokens alone."""
+
+    def called(x: Tensor, *_: Any) -> Tensor:
+        if x.shape[1] % subject.multiple_of:
+            raise _NotWhole
+        return x
+
+    run = Run(law, dict.fromkeys((law.call, *law.others), called), letters, subject)
+    try:
+        law.equations(run.called, shown=False, **run.drawn(dict.fromkeys(run.names, 2), 0))
+    except _NotWhole:
+        return False
+    return True
 
 
 def _largest_difference(left: Tensor, right: Tensor) -> float:

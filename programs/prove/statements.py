@@ -8,6 +8,7 @@ followed by the rest, and a law that both obey is a law of the whole.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -22,7 +23,7 @@ from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.claim import all_positive, equal
 from attnproof.symbolic.composition import Composition, NotComposed
 from attnproof.symbolic.givens import Given, boolean, index_below, permutation, positions, real
-from attnproof.symbolic.scalars import num, size
+from attnproof.symbolic.scalars import add, mul, num, size
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, make
 from attnproof.theorems.laws import Formula, called, key_calls
@@ -35,6 +36,7 @@ from .exporting import Exported
 from .nodes import is_silent, name_of
 from .operations import Unread
 from .program import WAYS, Program, Way, array_of
+from .token_blocks import block_parts, on_tokens
 
 ROLES = {
     "B": "size",
@@ -45,6 +47,8 @@ ROLES = {
     "H": "heads",
     "G": "heads",
 }
+TOKENS = [letter for letter, role in ROLES.items() if role == "tokens"]
+PART_OF_BLOCK = re.compile(r"([nrm]?)([+-]?\d+)")  # n+1: blocks and a token; 3: a part of one
 LIKE = {"A": "B", "r": "n", "m": "n"}  # another length of the same kind
 Axes = Mapping[str, Term]
 
@@ -217,11 +221,15 @@ def stated(
     """
     own, givens = _givens(law, graphs, letters, subject)
     values = {name: given.named(name) for name, given in givens.items()}
-    programs = {name: graph.as_function(values, way) for name, graph in graphs.items()}
+    programs = {
+        name: on_tokens(graph.call, graph.as_function(values, way))
+        for name, graph in graphs.items()
+    }
     calls = calls_by_name(programs, subject)
     try:
         pairs = law.equations(calls, **{name: values[name] for name in own})
-        claims = {str(place or ""): equal(*pair) for place, pair in enumerate(pairs)}
+        parts = [part for pair in pairs for part in block_parts(*pair, subject.multiple_of)]
+        claims = {str(place or ""): equal(*pair) for place, pair in enumerate(parts)}
         if law.positive is not None:
             for name in [name for name in ("rotate", "key") if name in graphs]:
                 above = key_calls(calls) if name == "key" else calls
@@ -238,8 +246,7 @@ def _givens(
     law: Formula, graphs: Mapping[str, Graph], letters: Axes, subject: Subject
 ) -> tuple[list[str], dict[str, Given]]:
     """Return the names of a law's own givens, and all givens, with the tables of the graphs."""
-    axes = subject.axes if isinstance(subject, Rotary) else 0
-    givens = {name: _given(told, letters, axes) for name, told in law.given.items()}
+    givens = {name: _given(told, letters, subject) for name, told in law.given.items()}
     own = list(givens)
     for graph in graphs.values():
         givens |= graph.givens
@@ -277,27 +284,36 @@ def composed(law: Formula, graph: Graph, letters: Axes, subject: Subject) -> Com
     )
 
 
-def lengths_of(told: str, letters: Axes, axes: int) -> tuple[Term, ...]:
+def lengths_of(told: str, letters: Axes, subject: Subject) -> tuple[Term, ...]:
     """Return the axis lengths of a given such as ``"real B H n D"``."""
     kind, *wanted = told.split()
+    axes = subject.axes if isinstance(subject, Rotary) else 0
     found = []
-    for letter in wanted:
+    for one in wanted:
+        part = None if one in letters else PART_OF_BLOCK.fullmatch(one)
+        letter, more = (one, 0) if part is None else (part[1], int(part[2]))
         if kind == "position" and letter in "AB" and SHARED in letters:
             found.append(letters[SHARED])
+            continue
+        if not letter:
+            length = num(0)
         elif letter in letters:
-            found.append(letters[letter])
+            length = letters[letter]
         elif letter in LIKE and letters[LIKE[letter]].op == "size":
-            found.append(size(letter, ROLES[letter]))
+            length = size(letter, ROLES[letter])
         else:
             known = letters[LIKE[letter]]
             raise Unread(f"the graph fixed a length the law varies, {LIKE[letter]} = {known!r}")
+        if letter in TOKENS:
+            length = mul(num(subject.multiple_of), length)
+        found.append(add(length, num(more)) if more else length)
     if kind in ("position", "shift") and axes:
         found.append(num(axes))
     return tuple(found)
 
 
-def _given(told: str, letters: Axes, axes: int) -> Given:
-    lengths = tuple(map(Array, lengths_of(told, letters, axes)))
+def _given(told: str, letters: Axes, subject: Subject) -> Given:
+    lengths = tuple(map(Array, lengths_of(told, letters, subject)))
     kind, *wanted = told.split()
     if kind == "permutation":
         if lengths[0].term == num(1):

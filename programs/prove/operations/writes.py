@@ -26,6 +26,7 @@ from attnproof.symbolic.scalars import (
     is_truth,
     num,
     number_of,
+    split_integer,
     subtract,
 )
 from attnproof.symbolic.terms import Term, make
@@ -99,12 +100,35 @@ def written(
             return concatenated(pieces, axis)
         _note_end(end, length)
         return concatenated([*pieces, sliced(x, axis, end, None)], axis)
-    known, offset = number_of(length), 0 if start is None else whole(start, "a start")
-    if known is None or known % stride or not 0 <= offset < stride:
+    offset = 0 if start is None else whole(start, "a start")
+    many, over = split_integer(length, num(stride))
+    rows = part.axes[place]
+    if number_of(over) == 0 and 0 <= offset < stride and integer(rows) is integer(many):
+        lanes = [part if k == offset else sliced(x, axis, k, None, stride) for k in range(stride)]
+        joined = stack(lanes, place + 1)
+        return reshaped(joined, [*x.axes[:place], length, *x.axes[place + 1 :]])
+    count = number_of(rows)
+    if number_of(length) is None or count is None:
         raise Unread(f"a write to one place in {stride} of an axis of length {length!r}")
-    lanes = [part if k == offset else sliced(x, axis, k, None, stride) for k in range(stride)]
-    joined = stack(lanes, place + 1)
-    return reshaped(joined, [*x.axes[:place], length, *x.axes[place + 1 :]])
+    return _at_steps(x, part, place, offset, int(count), stride)
+
+
+def _at_steps(x: Any, part: Any, axis: int, start: int, count: int, step: int) -> Any:
+    """x with ``count`` places of a literal axis, start, start + step, .., replaced by ``part``."""
+    length = int(number_of(x.axes[axis]) or 0)
+    first = start + length if start < 0 else start
+    last = first + (count - 1) * step
+    if count < 1 or not 0 <= first <= last < length:
+        raise Unread(f"a write of {count} rows from {start} on, {step} apart, to {length}")
+    pieces = [sliced(x, axis, 0, first)] if first else []
+    if count > 1:
+        between = [sliced(x, axis, first + k, last, step) for k in range(1, step)]
+        joined = stack([sliced(part, axis, 0, count - 1), *between], axis + 1)
+        pieces.append(reshaped(joined, [*x.axes[:axis], last - first, *x.axes[axis + 1 :]]))
+    pieces.append(sliced(part, axis, count - 1, count))
+    if last + 1 < length:
+        pieces.append(sliced(x, axis, last + 1, None))
+    return pieces[0] if len(pieces) == 1 else concatenated(pieces, axis)
 
 
 def _chosen(x: Any, part: Any, axis: int, start: Any, end: Any) -> Array | None:

@@ -322,3 +322,25 @@ def test_what_depends_on_the_length_is_called_at_several_lengths(kept: bool, ver
     (found,) = examine(subject, (Draw(0),), ("stateless",))
     assert found.verdict == verdict
     assert ("longer call" in found.why) == kept
+
+
+class PlacesLast(nn.Module):
+    """What is projected after values are vectors for offsets, and not what attention gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(16, 16) for _ in range(3))
+        self.offsets = nn.Embedding(7, 16)
+        self.places = nn.Linear(16, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, q, k, v = x.shape[1], self.q(x), self.k(x), self.v(x)
+        at = (torch.arange(n)[:, None] - torch.arange(n) + 3).clamp(0, 6)
+        own = (q @ self.places(self.offsets.weight).mT).gather(2, at.expand(len(x), n, n))
+        found: Tensor = (q @ k.mT + own).softmax(-1) @ v
+        return found
+
+
+def test_a_projection_of_no_tokens_reads_nothing() -> None:
+    code: Any = adapted_as(PlacesLast, "x: B n E -> B n E", kind="attention")
+    assert projected(code) is None

@@ -18,6 +18,7 @@ BESIDE = (
     "test_settings_read.py",
     "test_state.py",
     "test_tensors_read.py",
+    "test_token_blocks.py",
     "test_undefined.py",
     "test_widening.py",
 )

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 import sympy
 import torch
 from torch import Tensor
+from torch.utils._sympy import functions
 from torch.utils._sympy.functions import FloorDiv, IntTrueDiv, Max, ToFloat
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.exporting import _length, read, traced
 from attnproof.programs.prove.guards import (
+    OPERATIONS,
     _always_holds,
+    compiled,
     conditions_of,
     printed_conditions,
     satisfiable,
@@ -234,3 +238,24 @@ def test_lengths_at_which_a_condition_divides_by_zero_do_not_satisfy_it() -> Non
     above = IntTrueDiv(n, n - 1) >= 1
     assert satisfied([above], {"n": 2})
     assert not satisfied([above], {"n": 1})
+
+
+def test_lengths_that_are_rounded_up_from_floats_are_read() -> None:
+    rows = layer(lambda x: x * torch.arange(x.shape[1] - 1, -1, -1.0)[:, None])
+    assert only(prove(rows, ["rows-of-batch-apart"]), "rows-of-batch-apart")
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_on_lengths_are_those_of_torch(name: str) -> None:
+    made: Any = getattr(functions, name)
+    n, r = sympy.symbols("n r", integer=True, positive=True)
+    given: tuple[Any, ...]
+    given = (n / sympy.Integer(4),) if name.endswith("ToInt") else (n, r)
+    given = (n,) if name == "ToFloat" else given
+    for numbers in ((1, 1), (7, 2), (10, 3), (6, 6), (11, 1)):
+        at = dict(zip((n, r), numbers, strict=True))
+        names, own = compiled(made(*given))
+        known = [one.subs(at) for one in given]
+        wanted = made(*(map(sympy.Float, known) if name.startswith("Float") else known))
+        by_name = {str(length): number for length, number in at.items()}
+        assert own(*(by_name[one] for one in names)) == float(wanted)

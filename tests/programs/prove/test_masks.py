@@ -177,6 +177,30 @@ def test_the_line_tells_the_mask_that_is_left_out() -> None:
     assert "no mask other than key_padding_mask is passed" in {c.text for c in found.assuming}
 
 
+class InOneAxis(nn.Module):
+    """Queries, keys and values of all rows laid in one axis come from one product, as in GPT-2."""
+
+    def __init__(self, dim: int = 8) -> None:
+        super().__init__()
+        self.joint, self.shift = (
+            nn.Parameter(torch.randn(dim, 3 * dim)),
+            nn.Parameter(torch.ones(1)),
+        )
+        self.out = nn.Parameter(torch.randn(dim, dim))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        joint = torch.addmm(self.shift, x.view(-1, x.shape[-1]), self.joint)
+        q, k, v = map(heads, torch.split(joint.view(*x.shape[:-1], -1), x.shape[-1], dim=2))
+        found = ((q @ k.mT + mask).softmax(-1) @ v).transpose(1, 2).flatten(2)
+        return torch.mm(found.view(-1, x.shape[-1]), self.out).view(x.shape)
+
+
+def test_rows_in_one_axis_that_are_projected_are_told_apart() -> None:
+    line = "x: B n E, mask: B 1 1 n add -> B n E"
+    found = prove(adapted_as(InOneAxis(), line, kind="attention"), [HIDDEN, PADDING]).findings
+    assert {(one.law, one.verdict) for one in found} == {(HIDDEN, "holds"), (PADDING, "holds")}
+
+
 def test_masks_beside_the_one_that_is_given_are_on_the_line() -> None:
     def attend(
         q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, q_mask: Tensor | None = None

@@ -399,6 +399,13 @@ def test_each_call_may_find_other_numbers_in_what_is_written() -> None:
     assert one.term is not other.term
 
 
+def test_lengths_that_a_graph_does_not_take_are_told_by_their_axis() -> None:
+    graph = read(traced(AddsLast(), (torch.randn(5, 3),), ((True, False),)))
+    program = Program(graph, "layer", "program")
+    with pytest.raises(ValueError, match="with 3 in axis 2 of input 1, where the law has 2"):
+        program(real(Array(size("n", "tokens")), 2).named("x"), named={})
+
+
 class NoWeight(AddsLast):
     """What the last call left has weight 0."""
 
