@@ -94,6 +94,7 @@ class Rotary(Subject):
     ``rotate``: queries (B, H, n, D) at positions (B, n) -> (B, H, n, D); positions with ``axes``
     coordinates are (B, n, axes).  ``key`` does the same to keys, if it is other code.  ``whole``:
     positions are integers.  ``first`` and ``most``: its positions p have first <= p < most.
+    ``longest``: where it stands in for ``most`` in longer calls, which have other frequencies.
 
     ``shift``: keys already rotated (B, H, n, D), and an integer s -> the keys moved by s positions.
     ``all_three``: q, k, v (B, H, n, D), positions -> q, k, v, if code rotates values as well.
@@ -124,6 +125,7 @@ class Rotary(Subject):
     whole: bool = True
     first: int = 0
     most: int = 1 << 20
+    longest: int = 0
     declared: DeclaredRotary | None = None
     shift: Callable[[Tensor, int], Tensor] | None = None
     all_three: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]] | None = (

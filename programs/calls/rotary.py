@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from ..code import Code
-from ..execution.draw import normal
+from ..execution.draw import Draw, normal
+from ..execution.rotary_matrices import steady_length
 from ..loading.names import parameters
 from ..signatures.signature import Argument, Signature, SignatureError
 from ..subjects import Rotary
@@ -25,6 +26,7 @@ from .tables import TableMaker, maker_from, tables, uncompiled_with_others, widt
 
 KEY_FLAG = re.compile(r"down_?scale|invert|inverse|(is|for)_?keys?")
 DRIFT = 1e-3  # from here on, scores depend on more than offsets
+FEW = 8  # positions, in which frequencies that depend on the length of a call already differ
 ROWS = 9  # unlike the length of any other axis, coordinates included
 
 
@@ -132,8 +134,36 @@ def with_limits(way: Rotating) -> Rotating:
     every = way.table is None and all(moved(width, min(200, low - 1)) == width for width in widths)
     found = replace(way, most=low, any_width=every)
     if not (running or way.grid) or not depends_on_length(found):
-        return replace(found, frame=0)
+        return _in_short_calls(replace(found, frame=0))
     return _in_one_grid(found) if way.grid else replace(found, frame=low)
+
+
+def _in_short_calls(way: Rotating) -> Rotating:
+    """Return the call with as many positions as have the same frequencies in calls of any length.
+
+    It stays as it is if these are all positions, or only a few, unlike those of dynamic NTK.
+    """
+    if way.grid:
+        return way
+    rotate = _rotated_by(
+        replace(way, code=way.code.again()).calls(), len(way.vectors), starts=False
+    )
+    heads = 2 if "H" in way.vectors[0].letters else 1
+    whole = all(role(one) != "coordinates" for one in way.places)
+    asked = Rotary(
+        name=way.code.name,
+        rotate=rotate["rotate"],
+        width=way.width,
+        heads=heads,
+        axes=way.axes,
+        most=way.most,
+        whole=whole,
+    )
+    try:
+        steady = steady_length(asked, Draw())
+    except Exception:  # noqa: BLE001 (the code may raise anything)
+        return way
+    return replace(way, most=steady, longest=way.most) if steady >= FEW else way
 
 
 def _in_one_grid(way: Rotating) -> Rotating:
@@ -255,7 +285,12 @@ def as_rotary(way: Rotating) -> Rotary:
     alike = ["as many queries as keys"] if "r" in way.line.letters else []
     alike += ["H = G"] if not grouped and any("G" in letters for letters in own) else []
     held = [one.name for one in way.signature.arrays if role(one) == "bounds"]
-    notes = [*way.notes, *_of_one_grid(way), *(CONTENTS["bounds"].format(one) for one in held)]
+    notes = [
+        *way.notes,
+        *_of_one_grid(way),
+        *_of_short_calls(way),
+        *(CONTENTS["bounds"].format(one) for one in held),
+    ]
     found = _rotated_by(way.calls(), len(way.vectors), starts=way.starts)
     found |= {"values_rotate": _values_rotate(way)} if len(way.vectors) > 2 else {}
     if way.frame and not way.grid:
@@ -285,6 +320,7 @@ def as_rotary(way: Rotating) -> Rotary:
         grouped=grouped,
         axes=way.axes,
         most=way.most,
+        longest=way.longest,
         any_width=way.any_width,
         whole=all(role(one) != "coordinates" for one in way.places),
         given={
@@ -303,6 +339,14 @@ def _of_one_grid(way: Rotating) -> list[str]:
     told = f"called with one of {way.frame} by {way.frame}"
     centre = " and position 0 at its centre" if way.origin else ""
     return [f"its results depend on the sides of the grid: {told}{centre}"]
+
+
+def _of_short_calls(way: Rotating) -> list[str]:
+    """Say in which calls laws are checked, where the frequencies depend on their length."""
+    if not way.longest:
+        return []
+    long = f"calls of more than {way.most} positions have other frequencies"
+    return [f"{long}, and are measured with position {way.longest - 1} in each"]
 
 
 def _rotated_by(

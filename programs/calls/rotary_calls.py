@@ -69,6 +69,7 @@ class Rotating:
     table: TableMaker | None
     width: int
     most: int = 1 << 20
+    longest: int = 0  # its positions in all, if calls of more than ``most`` have other frequencies
     any_width: bool = False
     guessed: bool = False
     cuts: bool = False  # of longer tables, it reads the first rows

@@ -10,6 +10,7 @@ angle at p, and the angle at p determines the missing multiple of 2π.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,7 +23,7 @@ from .calling import fresh, seeded_call
 from .draw import Draw
 from .response import coarsest_unit
 from .running import in_a_line
-from .tolerance import Rounding, rounding_of
+from .tolerance import Rounding, rotation_error, rounding_of
 
 LAYOUTS = ("interleaved", "half")
 
@@ -174,6 +175,64 @@ def reach_of(subject: Rotary, draw: Draw) -> Reach:
     # No position worked: this call raises the error of the code.
     rotate_at(subject, subject.rotate, x, [point(subject, subject.first)], draw)
     return Reach(subject.first, subject.first, why)
+
+
+def steady_length(subject: Rotary, draw: Draw) -> int:
+    """Return how many positions a call may have before its result at position 1 is another.
+
+    Dynamic NTK and LongRoPE choose the frequencies of a call by its length.  0 if the result never
+    changes, or if the code has fewer than 9 positions, or several axes.
+    """
+    furthest = min(FURTHEST, subject.most - 1)
+    if subject.axes or not subject.whole or furthest < 8 or subject.first > 1:
+        return 0
+    units = torch.eye(subject.width, dtype=draw.dtype, device=draw.device)[:, None]
+
+    def at_one(last: int) -> Tensor:
+        points = [point(subject, 1), point(subject, last)]
+        rotated = rotate_at(subject, subject.rotate, units.expand(-1, 2, -1), points, draw)
+        return rotated[:, 0, 0].double()
+
+    short = at_one(2)
+    # the same computation: only the order of a few operations may differ
+    noise = 4 * math.asin(min(1.0, rotation_error(draw.dtype))) * float(short.abs().max())
+
+    def differs(last: int) -> bool:
+        at_one(2)  # the code may keep the frequencies of its longest call until a short one
+        return float((at_one(last) - short).abs().max()) > noise
+
+    if not differs(furthest):
+        return 0
+    found = bisect_left(range(furthest), x=True, lo=3, key=differs)
+    at_one(2)
+    return found
+
+
+def in_long_calls(subject: Rotary) -> Rotary:
+    """Return the same code, called with a further token at its last position each time."""
+    last = subject.longest - 1
+
+    def long(call: Call) -> Call:
+        def rotate(x: Tensor, positions: Tensor) -> Tensor:
+            further = positions.new_full((len(positions), 1), last)
+            tokens = torch.cat((x, torch.ones_like(x[:, :, :1])), 2)
+            return call(tokens, torch.cat((positions, further), 1))[:, :, : x.shape[2]]
+
+        return rotate
+
+    return Rotary(
+        name=subject.name,
+        rotate=long(subject.rotate),
+        key=None if subject.key is None else long(subject.key),
+        module=subject.module,
+        width=subject.width,
+        heads=subject.heads,
+        single=subject.single,
+        shared=subject.shared,
+        counts=subject.counts,
+        first=subject.first,
+        most=subject.longest,
+    )
 
 
 def channel_order_at_zero(zero: Tensor, bound: float) -> Tensor | None:

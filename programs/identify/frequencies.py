@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..execution.draw import Draw
-from ..execution.rotary_matrices import FURTHEST, probe_positions
+from ..execution.rotary_matrices import FURTHEST, probe_positions, steady_length
 from ..finding import Part, format_number, simplest
 from ..reading.ladders import Fitted, MeasuredFrequencies, fit, ladder_parts
 from ..reading.rotations import Blocks, follow, images, pairs_of, reading_error, stored_in
@@ -154,32 +154,13 @@ class Dynamic:
 
 def dynamic_of(code: Rotary, draw: Draw) -> Dynamic | None:
     """Find the call length beyond which the rotation at position 1 changes, if any."""
+    length = steady_length(code, draw)
+    if not length:
+        return None
     furthest = min(FURTHEST, code.most - 1)
-    if code.axes or not code.whole or furthest < 8 or code.first > 1:
-        return None
-    one = torch.tensor([1])
-
-    def at_one(last: int) -> Tensor:
-        return images(code, one, draw, with_last=last).at
-
-    short = at_one(2)
-    scale = float(short.abs().max())
-    # the same computation: only the order of a few operations may differ
-    noise = 4 * reading_error(draw.dtype) * scale
-
-    def same(last: int) -> bool:
-        return float((at_one(last) - short).abs().max()) <= noise
-
-    if same(furthest):
-        return None
-    low, high = 2, furthest
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if same(middle) else (low, middle)
-    length = low + 1
     factor, seen = _factor(code, draw, length, furthest)
-    at_one(2)  # the code may keep the frequencies of the longest call until a short call
-    told_at = f"the angles at position 1 change between lengths {low + 1} and {high + 1}"
+    images(code, torch.tensor([1]), draw, with_last=2)  # ends what a long call left behind
+    told_at = f"the angles at position 1 change between lengths {length} and {length + 1}"
     return Dynamic(length, factor, "; ".join(filter(None, (told_at, seen))))
 
 
@@ -210,7 +191,7 @@ def _factor(code: Rotary, draw: Draw, length: int, furthest: int) -> tuple[float
 
 
 def _base(code: Rotary, draw: Draw, last: int) -> tuple[float, int] | None:
-    """The base in calls that end at a position, and the number of pairs."""
+    """The base in calls that end at a position, for exponents b/B, and the number B of pairs."""
     seen = images(code, probe_positions(last)[1:], draw, with_last=last)
     pairs = pairs_of(seen.partners())
     blocks = seen.blocks(pairs)
@@ -219,4 +200,6 @@ def _base(code: Rotary, draw: Draw, last: int) -> tuple[float, int] | None:
     one = fit(MeasuredFrequencies(way.omega.abs(), way.radius))
     if one is None or one.base is None or one.scaling not in ("", "ntk"):
         return None
-    return one.base, len(pairs)
+    if not one.words or len(pairs) < 2:
+        return one.base, len(pairs)
+    return float(one.omega[0] / one.omega[-1]) ** (len(pairs) / (len(pairs) - 1)), len(pairs)

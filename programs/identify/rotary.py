@@ -44,6 +44,7 @@ STEP = 2.0**-10  # if positions need not be integers
 
 def identify_rotary(code: Rotary, draw: Draw) -> Identity:
     """Identify rotary code by its action on unit vectors at 0, 1, 2, 4, .. and places between."""
+    code = replace(code, most=code.longest or code.most)
     with torch.no_grad():
         ids = position_ids_followed(code, draw)
         if ids == "none":

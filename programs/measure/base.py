@@ -32,8 +32,9 @@ from ..execution.response import (
     allowance,
     place_of_largest,
 )
+from ..execution.rotary_matrices import in_long_calls
 from ..finding import Counterexample
-from ..subjects import Attention, Layer, Subject
+from ..subjects import Attention, Layer, Rotary, Subject
 
 ALL_KINDS = "rotary attention bias additive mask layer"  # kinds of code
 FINITE = "finite"  # the law that results at ordinary inputs are finite
@@ -270,6 +271,30 @@ def in_formats(look: Callable[[Scene], Outcome]) -> ProbeFunction:
         if seen[0].doubtful:
             return seen[0]
         return next(one for one in reversed(seen) if not one.doubtful)
+
+    return looked
+
+
+def in_calls_of_each_length(look: ProbeFunction) -> ProbeFunction:
+    """Run a probe of rotary code in short calls and, if these have other frequencies, in long ones.
+
+    What is found in short calls is returned if the long ones pass as well.
+    """
+
+    @wraps(look)
+    def looked(subject: Any, draw: Draw) -> Outcome:
+        seen = look(subject, draw)
+        passes = seen.witness is None and not seen.skipped and not seen.doubtful
+        if not (passes and isinstance(subject, Rotary) and subject.longest) or subject.run_at:
+            return seen
+        told = f"in calls with position {subject.longest - 1}"
+        long = look(in_long_calls(subject), draw)
+        if long.witness is not None or long.doubtful:
+            return replace(long, why=f"{told}: {long.why}")
+        if long.skipped:
+            return seen
+        also = f"also {told}" if long.why == seen.why else f"{told} {long.why}"
+        return replace(seen, why=f"{seen.why}; {also}")
 
     return looked
 

@@ -93,7 +93,8 @@ def tokens_of(width: int, most: int = 1 << 30) -> MakeInputs:
 def _rotary(subject: Rotary, *, given: bool) -> list[Way]:
     def made(draw: Draw, b: int, t: int, start: int) -> Inputs:
         x = draw.normal(b, subject.heads, t, subject.width, salt=start)
-        size = 1 << 20 if given else max(1, min(subject.most - subject.first, 1 << 20))
+        most = subject.longest or subject.most
+        size = 1 << 20 if given else max(1, min(most - subject.first, 1 << 20))
         # Rows start at different places, so that a swapped row is noticed; but not many rows, if
         # these take as many calls.
         alike = given or (bool(subject.run_at) and (subject.shared or subject.counts))

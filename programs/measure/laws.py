@@ -26,7 +26,18 @@ from ..reading.derived_calls import NotAsked
 from ..reading.weights import weights_are
 from ..subjects import Additive, Attention, Layer, Rotary
 from .additive import TOO_FAST, is_fast, table_of
-from .base import LOW, Outcome, Scene, broken, holds, in_formats, not_asked, probe, undecided
+from .base import (
+    LOW,
+    Outcome,
+    Scene,
+    broken,
+    holds,
+    in_calls_of_each_length,
+    in_formats,
+    not_asked,
+    probe,
+    undecided,
+)
 from .inputs import draw_inputs, inputs_of
 from .roundings import PieceRefused, Roundings
 from .sides import (
@@ -265,11 +276,15 @@ def _register(law: str, kinds: str) -> None:
     def formatted(scene: Scene) -> Outcome:
         return _measured(law, scene.subject, scene.draw, scene.floor, shrinks=scene.shrinks)
 
+    @in_calls_of_each_length
+    def in_each_call(subject: Any, draw: Draw) -> Outcome:
+        with evaluating(subject):
+            return _measured(law, subject, draw)
+
     def look(subject: Any, draw: Draw) -> Outcome:
         if isinstance(subject, Attention | Layer):
             return formatted(subject, draw)
-        with evaluating(subject):
-            return _measured(law, subject, draw)
+        return in_each_call(subject, draw)
 
     probe(law, kinds)(look)
 

@@ -25,7 +25,7 @@ from ..execution.rotary_matrices import (
 from ..execution.tolerance import rounding_of
 from ..reading.rotations import Frequencies, Rotation, read_frequencies, rotation_of
 from ..subjects import Rotary
-from .base import Outcome, broken, holds, not_asked, probe, undecided
+from .base import Outcome, broken, holds, in_calls_of_each_length, not_asked, probe, undecided
 
 ZERO_NORM = 1e-30  # in float32, a unit vector shorter than this after rotation has no direction
 NEIGHBOURS = (0, 1, 255, 256, 257, 1023, 2047, 2048, 2049, 4096, 8190, 16384, 32768, 65535)
@@ -34,6 +34,7 @@ GRIDS = ((2, 3), (3, 2), (3, 5), (4, 4), (5, 3), (1, 4), (4, 1))
 
 
 @probe("sees-positions", "rotary")
+@in_calls_of_each_length
 def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
     """Rotate one vector by itself at several positions, and in all tokens of one row."""
     rounding, steps = rounding_for(subject, draw), (0, 1, 3, 37)
@@ -202,6 +203,7 @@ def with_short_draws(draw: Draw) -> list[Draw]:
 
 
 @probe("neighbours-differ", "rotary")
+@in_calls_of_each_length
 def neighbours_differ(subject: Rotary, draw: Draw) -> Outcome:
     """Compare unit vectors at p and p + 1, on every axis, up to 65536, in three dtypes."""
     tried: list[str] = []
@@ -282,6 +284,7 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
 
 
 @probe("angles-are-exact", "rotary")
+@in_calls_of_each_length
 def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
     """Compare angles at positions up to 65536 with position times the code's own frequency."""
     tried: list[str] = []
