@@ -17,6 +17,7 @@ import torch
 from .call_forms.choices import FINITE_MASK
 from .call_forms.vocabulary import has_embedding, on_vectors
 from .calls.counts import has_constant_diagonals
+from .calls.table_makers import makes_tables
 from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called, place_of
 from .declarations import Declared, declares, sizes_declared
 from .execution.running import CodeFault, fault_in, in_a_line, limited, seeded, text_of, uncompiled
@@ -381,6 +382,8 @@ def _why_names_rule_out(code: Code, kind: str, named: list[str]) -> str:
         return "its name suggests a table of positions, and almost any code can be called so"
     if kind == "bias" and own == ["additive"]:
         return "its name suggests a table of positions, whose rows are not queries"
+    if kind == "layer" and not code.has_parameters and makes_tables(code.again()):
+        return "it returns cosines and sines, and almost any code can be called so"
     any_code = kind == "layer" or (kind == "attention" and "rotary" in named)
     if any_code and named and kind not in named and not code.has_parameters:
         return (

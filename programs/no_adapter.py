@@ -224,6 +224,7 @@ CALLED: dict[str, tuple[str, str, str]] = {  # class, call as a lambda, sizes
     "mask": ("Mask", "mask=lambda queries, keys: {}(queries, keys)", ""),
     "layer": ("Layer", "call=lambda x: {}(x)", "embed=64"),
 }
+TABLES = ("Rotary", "rotate=lambda x, positions: FUNCTION(x, *{}(x, positions))", "width=64")
 CALLS = {
     "rotary": "q: B H n D, k: B H n D, cos: n D, sin: n D -> q, k",
     "attention": "q: B H r D, k: B G n D, v: B G n D, mask: B 1 r n keep -> B H r D",
@@ -234,6 +235,7 @@ CALLS = {
 }
 BUILDING = "building it"
 SETTING = re.compile(r"give settings=\{'([\w.]+)': \.\.\}")
+APPLYING = re.compile(r"in the whole --call '([^']*)'")  # of code that makes tables
 IN_PYTHON = re.compile(r"; give (arguments|settings)=\{[^}]*\}(, or a factory without arguments)?")
 GIVE_SET = r"give --set \1=.."
 LONG = 40  # longer names are abbreviated in examples
@@ -272,11 +274,11 @@ class NoAdapter(TypeError):
         lacks = lacks or next(filter(None, map(advice, tried.values())), "")
         device = f"\n{lacks}" * bool(lacks)
         told = f"no adapter fits {name}{f' ({place})' if place else ''}.  Tried:\n{lines}{device}\n"
-        example = (
-            _built(name) if BUILDING in tried else _called(name, kind or "rotary", built=built)
-        )
+        applying = APPLYING.search(tried.get("rotary", ""))
+        kind = "tables" if applying is not None else kind or "rotary"
+        example = _built(name) if BUILDING in tried else _called(name, kind, built=built)
         open_ = not asked and BUILDING not in tried
-        call = line or CALLS[kind or "rotary"]
+        call = applying[1] if applying is not None else line or CALLS[kind]
         open_part = ", with its meaning in place of each ?" * (UNKNOWN in line)
         super().__init__(
             f"{told}Say {'what it is (kind=..), or ' * open_}how it is called, in axis letters "
@@ -297,7 +299,7 @@ class NoAdapter(TypeError):
 
 def _called(name: str, kind: str, *, built: bool) -> str:
     """Return the source of a ``subject`` function that wraps code of that kind."""
-    cls, call, sizes = CALLED[kind]
+    cls, call, sizes = TABLES if kind == "tables" else CALLED[kind]
     name = name if name.isidentifier() and len(name) < LONG else "my_code"
     called = "made" if built else name
     lines = ['name="mine"', call.format(called), *["module=made"] * built, *filter(None, [sizes])]

@@ -73,6 +73,15 @@ class RotaryUnits(RotaryTable):
         return torch.polar(torch.ones_like(angles), angles)
 
 
+class TablesOfTokens(nn.Module):
+    """Its name suggests nothing."""
+
+    def forward(self, x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
+        steps = 10000.0 ** -(torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+        angles = (position_ids[..., None] * steps).repeat(1, 1, 2)
+        return angles.cos(), angles.sin()
+
+
 class LearnedTable(nn.Module):
     def __init__(self, dim: int = 16, max_len: int = 32) -> None:
         super().__init__()
@@ -90,6 +99,16 @@ def test_tables_without_a_function_that_rotates_by_them_are_refused_in_words() -
     assert _proposed(RotaryUnits) == (
         "seq_len = m -> freqs: m D/2; then FUNCTION(x: B H n D, freqs: n D/2 cis -> x)"
     )
+    told = (
+        "x: B m D, position_ids: B n -> cos: B n D, sin: B n D; then "
+        "FUNCTION(x: B H n D, cos: B n D cos, sin: B n D sin -> x)"
+    )
+    with pytest.raises(NoAdapter) as error:
+        adapted_as(TablesOfTokens)
+    said = error.value.on_command_line
+    assert f"--call '{told}')" in said
+    assert "layer: it returns cosines and sines" in said
+    assert "rotate=lambda x, positions: FUNCTION(x, *made(x, positions))," in said
 
 
 def test_a_learned_table_of_fixed_length_is_added() -> None:
